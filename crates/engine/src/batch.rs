@@ -1,5 +1,5 @@
-//! Batches: a model compiled for many rows, which takes columns and makes columns. What evaluates the rows is chosen by the
-//! forms of the columns, compiled when they are first met, and kept.
+//! Batches: models compiled for many rows, which take columns and return columns. The forms of the columns decide which code evaluates the rows.
+//! The code is compiled when these forms first occur, and cached.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -40,7 +40,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Batch(Arc<Rows>);
 
-/// A line for a log: the numbers of inputs and outputs.
+/// Formats a line for a log: the numbers of inputs and outputs.
 impl fmt::Debug for Batch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [inputs, outputs] = [self.inputs().len(), self.outputs().len()];
@@ -48,16 +48,16 @@ impl fmt::Debug for Batch {
     }
 }
 
-/// What evaluates the rows.
+/// The compiled form of a batch's model.
 #[derive(Debug)]
 enum Rows {
-    /// A plan.
+    /// A plan, for a model without arrays.
     Plan(Box<PlanRows>),
-    /// An array program.
+    /// An array program, for a model with arrays.
     Lists(Box<ListRows>),
 }
 
-/// The error that a model with tensors, of which an input is declared here, is asked for a batch.
+/// The error for asking a model with tensors for a batch. `span` is the place in the text where an input with a tensor type is declared.
 #[cold]
 pub(crate) fn no_rows(span: Option<Span>) -> Error {
     let problem = Diagnostic::new(Code::Tensors, "a model with tensors is evaluated as a whole, and has no rows");
@@ -67,24 +67,24 @@ pub(crate) fn no_rows(span: Option<Span>) -> Error {
 /// A row of a batch that failed.
 #[derive(Clone, Debug)]
 pub struct RowFailure {
-    /// Which, counted from 0.
+    /// The index of the row, from 0.
     pub row: usize,
-    /// Why.
+    /// The error of the row.
     pub error: Error,
 }
 
-/// What a run over a batch made, with rows that failed.
+/// The result of a run over a batch, with the rows that failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct BatchResult {
-    /// A column for each output that was given no memory, in their order.
+    /// New columns, one for each output without memory of the caller's, in the order of the outputs.
     pub columns: Vec<OutputColumn>,
-    /// The rows that failed, in order; their outputs are missing.
+    /// The indices of the rows that failed, ascending. Their outputs are missing.
     pub failed: Vec<usize>,
-    /// The first of them with their errors, as many as were to be kept.
+    /// The first failed rows with their errors; at most [`RunOptions::keep_failures`] of them.
     pub failures: Vec<RowFailure>,
-    /// How many rows of a model with arrays were evaluated one by one: all of them, if the model
-    /// [has to](Batch::row_by_row); else those near a row that fails, or whose lists differ in size where they should not.
+    /// The number of rows of a model with arrays that were evaluated one by one: all rows if the model [requires it](Batch::row_by_row), else the
+    /// rows near one that fails or whose lists must have equal sizes and do not. 0 for other models.
     pub row_by_row: usize,
 }
 
@@ -101,18 +101,19 @@ impl Batch {
         Ok(Batch(Rows::Lists(ListRows::of(program.clone(), placed, options)?.into()).into()))
     }
 
-    /// Compiles the plan of a program for many rows.
+    /// Makes a batch from a plan of `program`.
     pub(crate) fn of_plan(program: &Program, plan: impl Into<Arc<Plan>>, options: &Started) -> Batch {
         Batch(Rows::Plan(PlanRows::of(program, plan, options).into()).into())
     }
 
-    /// The inputs that the model uses, in the order of the program: what columns are wanted for.
+    /// The inputs that the model uses, in the order of the program. A run takes one column for each.
     #[must_use]
     pub fn inputs(&self) -> &[Field] {
         self.0.inputs()
     }
 
-    /// True if structs are evaluated as [columns](InputColumn::structs): of models with arrays. Others make values of such columns.
+    /// True if structs are evaluated as [columns](InputColumn::structs), which is the case for models with arrays. Other models convert such
+    /// columns to values.
     #[must_use]
     pub fn takes_structs(&self) -> bool {
         matches!(&*self.0, Rows::Lists(_))
@@ -134,20 +135,19 @@ impl Batch {
         self.0.outputs()
     }
 
-    /// Evaluates the model on all rows of the columns, one for each input, on one thread. A column for each output.
+    /// Evaluates the model on all rows on one thread and returns one column per output. `inputs` has one column per input.
     ///
     /// # Errors
-    /// Columns that do not fit, or the fault of the first row that fails.
+    /// If a column does not fit its input, or a row fails; the error is that of the first row that fails.
     pub fn run(&self, inputs: &[InputColumn<'_>]) -> Result<Vec<OutputColumn>, Error> {
         Ok(self.run_with(&RunOptions::default(), inputs)?.columns)
     }
 
-    /// Which player evaluates such columns, and why it is not the best of all; compiles what that takes. A model with arrays has a
-    /// player for each of its plans: there it is the one that was asked for, and the reason why rows go
-    /// [one by one](Batch::row_by_row).
+    /// Returns the player that evaluates columns of these forms, and the reason if it is not the best one. Compiles its code. A model with arrays
+    /// has a player for each of its plans: it returns the player that was asked for, and the reason why rows go [one by one](Batch::row_by_row).
     ///
     /// # Errors
-    /// Columns that do not fit, or that the player that was asked for cannot be had.
+    /// If a column does not fit its input, or the player that was asked for is not available.
     pub fn player(&self, inputs: &[InputColumn<'_>]) -> Result<(RowPlayer, Option<Diagnostic>), Error> {
         let rows = inputs.iter().find_map(InputColumn::rows).unwrap_or(0);
         self.0.check_rows(inputs, &[], rows, None)?;
@@ -163,8 +163,8 @@ impl Batch {
         }
     }
 
-    /// Why a model with arrays evaluates one row after the other, if it does: it has an operator that has no form for the arrays
-    /// of many rows at once, or the interpreter was asked for. The results are the same, and take many times as long.
+    /// The reason why a model with arrays evaluates one row after the other: one of its operators has no form for the arrays of many rows at once,
+    /// or the interpreter was asked for. `None` if it does not. The results are the same, but take many times as long.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -184,7 +184,7 @@ impl Batch {
         }
     }
 
-    /// Evaluates the model on all rows, one column for each input, as the options say.
+    /// Evaluates the model on all rows with the options of a run. `inputs` has one column per input.
     ///
     /// ```
     /// use cembra::{InputColumn, Model, OnError, Options, RunOptions};
@@ -202,15 +202,16 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// Columns that do not fit; the fault of the first row that fails, if that is to stop the run; or that the run was ended.
+    /// If a column does not fit its input; if a row fails and failed rows stop the run (the error is that of the first one); or if the run was
+    /// ended.
     pub fn run_with(&self, options: &RunOptions, inputs: &[InputColumn<'_>]) -> Result<BatchResult, Error> {
         let outputs = self.outputs().iter().map(|_| None).collect();
         self.run_into(options, inputs, outputs)
     }
 
-    /// Evaluates the model on all rows, and writes each output into its memory in `outputs`; `None` there stands for a new column. The memory must be
-    /// as long as the inputs and of exactly the output's type. If a row fails and stops the run, the memory is unspecified from that row on. If rows
-    /// that fail are to be missing, memory without room for presence is refused.
+    /// Evaluates the model on all rows and writes each output into its memory in `outputs`; `None` there asks for a new column. The memory must be
+    /// as long as the inputs and of exactly the output's type. If a row fails and stops the run, the memory is unspecified from that row on. If
+    /// failed rows are to be missing, memory without bits of presence is refused.
     ///
     /// ```
     /// use cembra::{ColumnMut, InputColumn, Model, Options, RunOptions};
@@ -224,7 +225,7 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// As for [`run_with`](Batch::run_with).
+    /// Errors of [`run_with`](Batch::run_with).
     pub fn run_into(
         &self,
         options: &RunOptions,
@@ -249,7 +250,7 @@ impl Batch {
             Rows::Lists(lists) => lists.run(inputs, &outputs, rows, &terms),
         };
         if let Some(evaluations) = watch.evaluations() {
-            // Of a run that a row ends, those up to this row.
+            // For a run that a row ended, the rows up to that one.
             let ended = made.as_ref().err().map(|error| error.row().map_or(0, |row| row.saturating_add(1)));
             evaluations.add(ended.unwrap_or(rows) as u64);
         }
@@ -273,7 +274,7 @@ impl Batch {
         self.0.compiled_limits().array_bytes
     }
 
-    /// Bytes of memory that the compiled model holds: plan, interpreted and machine code.
+    /// The bytes of memory that the compiled model takes: plan, interpreted code and machine code.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         match &*self.0 {
@@ -314,7 +315,8 @@ impl Rows {
         }
     }
 
-    /// The values of the inputs that are given as columns of structs: a plan takes them one by one.
+    /// Converts the inputs that are columns of structs to values, because a plan takes structs one by one. The result is empty if there are none,
+    /// else `None` for each other input.
     fn struct_values(
         &self,
         inputs: &[InputColumn<'_>],
@@ -339,8 +341,8 @@ impl Rows {
         values.collect()
     }
 
-    /// Compares what a run makes with the limit on arrays, if nothing lies behind its rows, or the elements of its lists, but their
-    /// number, which is easily too large: then there is to be no memory yet.
+    /// Compares the size of a run's results with the limit on arrays before any memory is allocated. Rows and elements of lists that have no memory
+    /// of the caller's are only a number, which is easily too large.
     fn check_rows(
         &self,
         inputs: &[InputColumn<'_>],
@@ -367,13 +369,13 @@ impl Rows {
             }
             (None, _) => size_of::<Value>(),
         };
-        // A row takes something, whatever its outputs are: its time.
+        // A row without outputs counts as one byte, because it takes time.
         let row = self.bytes_of_outputs(bytes).saturating_add(1);
         let all = row.checked_mul(rows).filter(|all| isize::try_from(*all).is_ok() && *all as u64 <= limit);
         all.map_or_else(|| Err(faults::of_rows()), |_| Ok(()))
     }
 
-    /// The sum of a number of bytes for each column that the outputs are made of.
+    /// Returns the sum of `bytes` over all columns that the outputs are made of.
     fn bytes_of_outputs(&self, bytes: impl Fn(&QType) -> usize) -> usize {
         let of = |output: &Field| match &output.qtype {
             qtype @ QType::Tuple(_) if let Some(columns) = struct_columns(qtype) => {
@@ -384,8 +386,8 @@ impl Rows {
         self.outputs().iter().map(of).fold(0, usize::saturating_add)
     }
 
-    /// The most bytes that the elements of lists take that no memory of the caller's lies behind: of those of one row, which are
-    /// copied, and of all that outputs have. Those of one row alone are counted when it is evaluated, as are units, which are not copied.
+    /// The most bytes that elements of lists take for which the caller has no memory: the elements of one row, which are copied, and those of all
+    /// outputs. The outputs of a single row, and units, which are not copied, are counted when they are evaluated.
     fn bytes_of_elements(&self, inputs: &[InputColumn<'_>], rows: usize) -> u64 {
         let of_lists = |qtype: &QType| match qtype {
             QType::Array(_, scalar) => bytes_of(*scalar),
@@ -414,7 +416,7 @@ impl Rows {
     }
 }
 
-/// The columns of a run, those of structs as values.
+/// Returns the columns of a run, with the columns of structs replaced by their values.
 fn with_values<'a>(inputs: &'a [InputColumn<'a>], values: &'a [Option<Vec<Value>>]) -> Cow<'a, [InputColumn<'a>]> {
     if values.is_empty() {
         return Cow::Borrowed(inputs);
@@ -426,7 +428,7 @@ fn with_values<'a>(inputs: &'a [InputColumn<'a>], values: &'a [Option<Vec<Value>
     inputs.iter().zip(values).map(column).collect()
 }
 
-/// The bytes of a value of a type.
+/// The bytes of a value of a scalar type.
 fn bytes_of(scalar: Scalar) -> usize {
     QType::Scalar(scalar).layout().size as usize
 }

@@ -1,8 +1,7 @@
-//! The engine: compiles plans, array programs and plans of tensors, keeps and counts what it compiled, and runs it. Compiling, caching,
-//! threads, cancellation and errors of a run are decided here, once for every kind of model.
+//! The engine: compiles plans, array programs and tensor plans, caches and counts the compiled code, and runs it. Compiling, caching, threads,
+//! cancellation and errors of a run are decided here, once for every kind of model.
 //!
-//! How a model is read, and how its inputs and outputs are bound to the caller's data, is decided elsewhere: the engine takes programs and
-//! values.
+//! The engine takes programs and values. Other crates decide how a model is read, and how its inputs and outputs are bound to the caller's data.
 
 mod arrays;
 mod batch;

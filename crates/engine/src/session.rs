@@ -1,4 +1,4 @@
-//! Sessions: a frame of a compiled model, for one thread at a time, which evaluates it on values.
+//! Sessions: each has a frame of a compiled model, is used by one thread at a time, and evaluates the model on values.
 
 use crate::executor::whole::WholeMemory;
 use crate::executor::{Executable, Executor};
@@ -12,8 +12,8 @@ use cembra_value::{RunTerms, Value, guarded_values};
 use std::fmt;
 use std::sync::Arc;
 
-/// A frame of a compiled model, evaluated on values. `Send`, not shared; a clone is another session. After an error it can
-/// be used again.
+/// A frame of a compiled model, in which the model is evaluated on values. It is `Send` and not shared; a clone is another session. It can be used
+/// again after an error.
 ///
 /// ```
 /// use cembra::{Model, Options, Scalar, Value};
@@ -30,11 +30,11 @@ pub struct Session {
     pub(crate) inner: Arc<Executable>,
     frame: Frame,
     pub(crate) context: Context,
-    /// The memory that runs use again if the model's values lie beside frames.
+    /// The memory that runs of a model with arrays or tensors use again.
     pub(crate) memory: WholeMemory,
     /// True if runs have a token, several threads, or limits of their own.
     pub(crate) has_terms: bool,
-    /// The list of values that such runs fill.
+    /// The list that runs of models with arrays or tensors fill with outputs.
     made: Vec<Value>,
 }
 
@@ -51,13 +51,14 @@ impl Clone for Session {
 }
 
 impl Session {
+    /// Makes a session with a new frame and context.
     fn of(inner: Arc<Executable>) -> Session {
         let (frame, context) = (inner.frame(), inner.context());
         Session { inner, frame, context, memory: WholeMemory::default(), has_terms: false, made: Vec::new() }
     }
 
-    /// Evaluates the model on one value for each of the executor's inputs, in their order and of exactly their types.
-    /// The results are in the order of the executor's outputs. Values at the end may be left out, if their inputs have defaults.
+    /// Evaluates the model on one value for each of the executor's inputs, in their order and of exactly their types. The results are in the order
+    /// of the executor's outputs. The last values may be left out if their inputs have defaults.
     ///
     /// ```
     /// use cembra::{Model, Options, Value};
@@ -70,18 +71,19 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// A fault of the evaluation; or values that do not fit.
+    /// A fault of the evaluation, or values that do not fit.
     pub fn evaluate(&mut self, inputs: &[Value]) -> Result<Vec<Value>, Error> {
         let mut outputs = Vec::with_capacity(self.inner.outputs.len());
         self.evaluate_into(inputs, &mut outputs)?;
         Ok(outputs)
     }
 
-    /// Evaluates the model as `evaluate` does, into a list of the caller's, whose room is used again: results that are no
-    /// texts then allocate nothing, and arrays lie in memory of what was in the list, unless somebody else has it. If the evaluation fails the list is left as it was.
+    /// Evaluates the model and replaces the values in `outputs` by the results, as [`evaluate`](Session::evaluate) returns them. The memory of the
+    /// list is used again: results other than texts then allocate nothing, and arrays take the memory of the list's old arrays, unless these are
+    /// shared. If the evaluation fails, the list is unchanged.
     ///
     /// # Errors
-    /// A fault of the evaluation; or values that do not fit.
+    /// A fault of the evaluation, or values that do not fit.
     pub fn evaluate_into(&mut self, inputs: &[Value], outputs: &mut Vec<Value>) -> Result<(), Error> {
         if inputs.len() < self.inner.inputs.len()
             && let Some(all) = self.with_defaults(inputs)
@@ -91,7 +93,7 @@ impl Session {
         if self.inner.is_whole() {
             let mut made = std::mem::take(&mut self.made);
             self.run_whole(inputs, &mut made).map_err(|error| self.inner.failed(&self.context, error))?;
-            // What lay there is memory for what is made next.
+            // The old values are memory for the next results.
             std::mem::swap(outputs, &mut made);
             if let Some(whole) = self.inner.whole() {
                 made.drain(..).for_each(|value| whole.recycle(value, &mut self.memory));
@@ -109,10 +111,10 @@ impl Session {
         Ok(())
     }
 
-    /// Evaluates the model, returns the main output and tells the listener each side output.
+    /// Evaluates the model, returns the main output and passes each side output to the listener, with its name.
     ///
     /// # Errors
-    /// A fault of the evaluation; or values that do not fit.
+    /// A fault of the evaluation, values that do not fit, or a panic of the listener.
     pub fn listen(&mut self, inputs: &[Value], listener: &mut dyn FnMut(&str, Value)) -> Result<Value, Error> {
         if inputs.len() < self.inner.inputs.len()
             && let Some(all) = self.with_defaults(inputs)
@@ -144,9 +146,9 @@ impl Session {
         Ok(main.map_or(Value::Nothing, |(_, value)| value))
     }
 
-    /// The evaluations to come look at this token, when they start and now and then while they run, and end with the fault
-    /// `cancelled` once it is; none takes it away. A clone of the session has none. The other options of runs stay, a deadline and a time
-    /// limit too.
+    /// Sets the token of later evaluations; `None` removes it. Evaluations check the token when they start and from time to time while they run,
+    /// and end with the fault `cancelled` once it is cancelled. A clone of the session has no token. The other options of runs stay, including a
+    /// deadline and a time limit.
     ///
     /// ```
     /// use cembra::{Cancellation, FaultKind, Model, Options, Value};
@@ -169,16 +171,16 @@ impl Session {
         self.has_terms = self.context.cancellation().is_some() || self.memory.options.have_terms();
     }
 
-    /// What ends the evaluations to come, their threads and limits: what the options say, in the place of what was said before. A clone of
-    /// the session has none of it. See [`RunOptions`].
+    /// Sets the end, the threads and the limits of later evaluations. They replace all earlier options. A clone of the session has none of them.
+    /// See [`RunOptions`].
     pub fn set_run_options(&mut self, options: &RunOptions) {
         self.inner.set_run_options(options, &mut self.context, &mut self.memory);
         self.update_terms();
     }
 
-    /// Shares the evaluations to come of a model with arrays or tensors out among so many threads of the process's pool (rayon's; or that in
-    /// which the caller is), where they are long enough to be worth it: 65,536 elements for each. Results are the same, bit for
-    /// bit. A session begins with one thread, as does a clone. A model of scalars takes one thread, whatever is set.
+    /// Runs later evaluations of a model with arrays or tensors on up to `threads` threads of rayon's pool for the process, or of the pool in which
+    /// the caller runs. A thread needs 65,536 elements to be worth it. Results are the same, bit for bit. A new session and a clone have one
+    /// thread. A model of scalars always takes one thread.
     ///
     /// ```
     /// use cembra::{Array, ArrayKind, Model, Options, Scalar, ScalarValue, Value};
@@ -196,14 +198,14 @@ impl Session {
         self.update_terms();
     }
 
-    /// Bytes of memory that the session holds by itself: its frame, the arena of its strings, and the memory of arrays and tensors that its
-    /// runs leave to each other.
+    /// The bytes of memory that the session itself holds: its frame, the arena of its strings, and the memory of arrays and tensors that later runs
+    /// use again.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         size_of::<Session>() + self.frame.size() + self.context.arena_bytes() + self.memory.memory_bytes()
     }
 
-    /// The values with missing ones behind them, for which the model takes the defaults; none if an input that is left out has no default.
+    /// Appends values for which the model takes the defaults of the inputs that are left out; `None` if one of them has no default.
     #[cold]
     fn with_defaults(&self, inputs: &[Value]) -> Option<Vec<Value>> {
         let left_out = self.inner.inputs.get(inputs.len()..)?.iter();
@@ -220,20 +222,20 @@ impl Session {
 }
 
 impl Executor {
-    /// A session: one frame, for one thread at a time. That of a `ModelExecutor` evaluates
-    /// nothing: it is bound to structs.
+    /// Makes a session: a frame, for one thread at a time. A session of a `ModelExecutor` evaluates nothing, because that executor is bound to
+    /// structs.
     #[must_use]
     pub fn session(&self) -> Session {
         Session::of(self.inner().clone())
     }
 
-    /// Compiles the code that the first session needs, for callers that may end the compilation: if they do, nothing of it is kept.
+    /// Compiles the code that the first session needs, for callers that may end the compilation. If they end it, nothing is kept.
     #[doc(hidden)]
     pub fn compile_session(&self) {
         self.inner().compile_session();
     }
 
-    /// The number of steps of one row's plan, if the model was compiled on demand and has a plan.
+    /// The number of steps of the plan for one row, if the model is compiled on demand and has a plan; else `None`.
     #[doc(hidden)]
     pub fn step_count(&self) -> Option<usize> {
         self.inner().step_count()
@@ -309,7 +311,7 @@ impl Session {
     }
 }
 
-/// Runs a model with tensors within the terms of a session.
+/// Runs a model with tensors by `run`, with the options of a session.
 fn run_tensors<A>(
     context: &Context,
     memory: &mut WholeMemory,
@@ -323,7 +325,7 @@ fn run_tensors<A>(
     made
 }
 
-/// Tells a listener of an output. A panic of the listener is an error.
+/// Passes an output to a listener. A panic of the listener becomes an error.
 fn tell(listener: &mut dyn FnMut(&str, Value), name: &str, value: Value) -> Result<(), Error> {
     guarded_values(
         || format!("output `{name}`: its listener"),

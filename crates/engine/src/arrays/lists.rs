@@ -1,7 +1,7 @@
-//! Models with arrays over many rows, each with arrays of its own. Some rows at a time are evaluated together, as the groups of
-//! one array program over the elements of all of them, so that what it makes stays in the caches. If anything fails there, or
-//! lists that must be of one size are not, these rows are evaluated one by one, and that is the answer; so are all rows where
-//! the model has no such form.
+//! Models with arrays over many rows, where each row has arrays of its own. Some rows at a time are evaluated together, as
+//! groups of one array program over the elements of all of them, so that intermediate values stay in the caches. If that
+//! fails, or lists that must have one size do not, these rows are evaluated one by one, and that result counts. All rows
+//! are evaluated one by one if the model has no such form.
 
 use crate::arrays::model::{ArrayMemory, ArrayModel, Compiled};
 use crate::options::choice::{Backend, RowPlayer};
@@ -29,15 +29,17 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The most rows, and elements of a list, that are evaluated together; a row is never cut.
+/// The most rows, and the most elements per list, that are evaluated together; a row is not split.
 const TOGETHER: usize = 1 << 14;
 
-/// The most rows of numbers that are evaluated together for each entry of a dictionary that all rows share, and the most in all: its table of keys
-/// is made anew for rows that are evaluated together, and should cost little beside them.
+/// The most rows of numbers that are evaluated together per entry of a dictionary that all rows share. The dictionary's
+/// table of keys is made anew for each such group of rows, and should cost little in comparison.
 const TOGETHER_PER_KEY: usize = 16;
+/// The most rows that are evaluated together, however large a shared dictionary is.
 const MOST_TOGETHER: usize = 1 << 20;
 
-/// The part of the limit on the strings of a row that those of rows together may have. Each thread has such rows.
+/// Rows that are evaluated together may have the limit on a row's strings divided by this number, because each thread has
+/// such rows.
 const PIECE_SHARE: u64 = 16;
 
 /// A model with arrays, compiled for many rows.
@@ -47,7 +49,7 @@ pub struct ListRows {
     together: Result<Together, Diagnostic>,
     program: Arc<Program>,
     inputs: Box<[Field]>,
-    /// The columns of all inputs, one behind the other; one of no use of an input that has none.
+    /// The columns of all inputs, one input after the other. An input without columns has one unused entry.
     columns: Box<[StructColumn]>,
     outputs: Box<[Field]>,
     player: RowPlayer,
@@ -56,21 +58,21 @@ pub struct ListRows {
     is_pure: bool,
 }
 
-/// What evaluates some rows together.
+/// The array program that evaluates some rows together.
 #[derive(Debug)]
 struct Together {
     compiled: Compiled,
-    /// For each input of the program, what of which column of the model it holds.
+    /// For each input of the program, the column of the model that it is made from, and how.
     sources: Vec<Source>,
-    /// Columns whose lists must be as long in each row.
+    /// The pairs of columns whose lists must have equal lengths in each row.
     alike: Vec<(usize, usize)>,
-    /// For each column whether its lists are there once if all rows share them.
+    /// For each column, whether its list is stored once if all rows share it.
     sought: Vec<bool>,
-    /// The form of each column of the outputs, one output behind the other.
+    /// The form of each column of the outputs, one output after the other.
     outputs: Vec<OutputForm>,
 }
 
-/// What an input of the program holds of a column of the model.
+/// The source of an input of the program, with the index of the model's column.
 #[derive(Clone, Copy, Debug)]
 enum Source {
     Scalars(usize),
@@ -80,7 +82,8 @@ enum Source {
     Ends(usize),
 }
 
-/// The form of a column of an output: one value for all rows, one element per row, or as many as the lists of an input's column have.
+/// The form of an output's column: one value for all rows, one element per row, or lists as long as those of an input's
+/// column.
 #[derive(Clone, Copy, Debug)]
 enum OutputForm {
     Shared,
@@ -88,13 +91,13 @@ enum OutputForm {
     Elements(usize),
 }
 
-/// Why some rows are not evaluated together.
+/// The reason why some rows are not evaluated together.
 enum Apart {
     /// The run was cancelled.
     Cancelled,
-    /// What was made has no room.
+    /// The outputs exceed the limit of memory.
     NoRoom,
-    /// Ask the rows themselves.
+    /// Unknown; the rows must be evaluated one by one to find out.
     Unknown,
 }
 
@@ -102,7 +105,7 @@ impl ListRows {
     /// Compiles a program that has arrays, for many rows.
     ///
     /// # Errors
-    /// Operators that have no form here, or limits.
+    /// If an operator is not supported for arrays, or a limit is exceeded.
     pub fn of(program: Arc<Program>, placed: Placed, options: &Started) -> Result<ListRows, Error> {
         let graph = &placed.model.graph;
         let is_pure = graph.ids().all(|node| match graph.operator(node) {
@@ -164,17 +167,17 @@ impl ListRows {
         self.player
     }
 
-    /// What an evaluation may take.
+    /// The limits of an evaluation.
     pub(crate) const fn limits(&self) -> &Limits {
         self.by_row.limits()
     }
 
-    /// Why rows are evaluated one by one, if they are.
+    /// The reason why rows are evaluated one by one; `None` if they are evaluated together.
     pub(crate) fn obstacle(&self) -> Option<&Diagnostic> {
         self.together.as_ref().err()
     }
 
-    /// The array program over many rows, or why there is none, as text.
+    /// The array program over many rows as text, or the reason why there is none.
     pub fn listing(&self) -> String {
         match &self.together {
             Ok(together) => together.listing(self),
@@ -187,10 +190,10 @@ impl ListRows {
         size_of::<ListRows>() + self.by_row.memory_bytes() + together
     }
 
-    /// Compares columns with the inputs.
+    /// Checks that columns fit the inputs.
     ///
     /// # Errors
-    /// The first that does not fit.
+    /// The first misfit that is found.
     pub(crate) fn check(&self, columns: &[InputColumn<'_>], rows: usize) -> Result<(), Error> {
         let refuse = |refused| Err(misfit(&self.inputs, &self.outputs, &refused));
         let (found, expected) = (columns.len(), self.inputs.len());
@@ -209,7 +212,7 @@ impl ListRows {
         Ok(())
     }
 
-    /// The columns of all inputs, where the caller has them: none of structs that are there as a value for each row.
+    /// The columns of all inputs; `None` for the columns of structs that the caller stores as one value per row.
     fn flat<'c>(&self, columns: &[InputColumn<'c>]) -> Vec<Option<InputColumn<'c>>> {
         let mut flat = Vec::with_capacity(self.columns.len());
         for (column, input) in columns.iter().zip(&self.inputs) {
@@ -225,7 +228,7 @@ impl ListRows {
         flat
     }
 
-    /// True if a row has a dictionary with more entries than it may have.
+    /// Returns true if a row has a dictionary with more entries than the limit.
     fn has_large_dictionary(&self, columns: &[InputColumn<'_>], rows: &Range<usize>) -> bool {
         let most = self.limits().dict_entries;
         let entries = |column: &InputColumn<'_>| match column.as_structs().and_then(|parts| parts.first()?.as_lists()) {
@@ -236,7 +239,7 @@ impl ListRows {
         maps.into_iter().any(|(column, _)| entries(column) > most)
     }
 
-    /// Evaluates the model on so many rows, and says how many were evaluated one by one.
+    /// Evaluates the model on `rows` rows. Also returns the number of rows that were evaluated one by one.
     pub(crate) fn run(
         &self,
         columns: &[InputColumn<'_>],
@@ -257,14 +260,14 @@ impl ListRows {
         let run = ListRun { model: self, columns, flat: self.flat(columns), terms, room: &room, most_strings };
         let pieces = run.pieces(rows);
         let threads = if self.is_pure { useful_threads(terms.threads) } else { 1 };
-        // A few for each, so that none waits long for another.
+        // There are a few parts per thread, so that threads finish at about the same time.
         let parts: Vec<&[Range<usize>]> = match threads {
             1 => vec![&pieces[..]],
             _ => pieces.chunks(pieces.len().div_ceil(threads.saturating_mul(4)).max(1)).collect(),
         };
         let failed_first = AtomicUsize::new(usize::MAX);
         let one = |(at, pieces): (usize, &&[Range<usize>])| {
-            // What is behind a row that stops the run is of no use to anybody.
+            // Parts after a row that stops the run are not needed.
             if failed_first.load(Ordering::Relaxed) < at {
                 return Ok(RowOutputs::new(self, 0, 0));
             }
@@ -327,7 +330,7 @@ impl Together {
         Ok(Together { compiled, sources, alike, sought, outputs: outputs.collect::<Result<_, Error>>()? })
     }
 
-    /// The array program, and what its inputs are.
+    /// The array program as text, with the meaning of its inputs.
     fn listing(&self, model: &ListRows) -> String {
         let names: Vec<String> = model.inputs.iter().flat_map(names_of_columns).collect();
         let mut text = "Over many rows:\n".to_owned();
@@ -344,12 +347,12 @@ impl Together {
         text + &self.compiled.program().to_string()
     }
 
-    /// The array of a column that is there once for all rows.
+    /// The array of a column that is stored once for all rows; `None` for other columns.
     fn once<'c>(&self, at: usize, column: &InputColumn<'c>) -> Option<&'c Arc<Array>> {
         if self.sought[at] { shared_array(column) } else { None }
     }
 
-    /// Evaluates rows.
+    /// Evaluates rows together.
     fn run(&self, run: &ListRun<'_>, rows: &Range<usize>, part: &mut RowOutputs) -> Result<(), Apart> {
         let columns = &run.flat;
         let column = |at: usize| columns.get(at)?.as_ref();
@@ -370,7 +373,7 @@ impl Together {
                     Some(Value::Array(ArrayKind::Dense, column(at)?.array(scalar, rows.clone())?.into()))
                 }
                 Source::Elements(at) => {
-                    // Whoever breaks a promise is told of the row.
+                    // A row that breaks a promise of its input is reported by evaluating it alone.
                     let StructColumn { qtype, promise, .. } = &run.model.columns[at];
                     let all = match once(at) {
                         Some(shared) => Value::Array(ArrayKind::Dense, shared.clone()),
@@ -407,7 +410,7 @@ impl Together {
             Some(kind) if kind.is_of_token() => Apart::Cancelled,
             _ => Apart::Unknown,
         })?;
-        // All outputs are there before the first is added.
+        // All outputs must exist before the first is appended.
         let fits = self.outputs.iter().zip(&made).all(|(output, value)| match (output, value) {
             (OutputForm::Scalars, Value::Array(_, array)) => array.len() == rows.len(),
             (OutputForm::Elements(at), Value::Array(_, array)) => {
@@ -440,10 +443,10 @@ impl Together {
     }
 }
 
-/// The columns of an input; one of no use where it has none.
+/// The columns of an input; one unused entry for an input without columns.
 fn columns_of(input: &Field) -> Vec<StructColumn> {
     match struct_columns(&input.qtype) {
-        // What an array promises, its type does not say.
+        // The type of an array does not contain its promise.
         Some(columns) if !matches!(input.qtype, QType::Tuple(_)) => {
             columns.into_iter().map(|column| StructColumn { promise: input.promise, ..column }).collect()
         }
@@ -454,7 +457,7 @@ fn columns_of(input: &Field) -> Vec<StructColumn> {
     }
 }
 
-/// What the columns of an input are called.
+/// The names of an input's columns.
 fn names_of_columns(input: &Field) -> Vec<String> {
     match columns_of(input).len() {
         1 if !matches!(input.qtype, QType::Tuple(_)) => vec![input.name.to_string()],
@@ -462,7 +465,7 @@ fn names_of_columns(input: &Field) -> Vec<String> {
     }
 }
 
-/// Compares columns of structs with their type.
+/// Checks that columns of structs fit their type.
 pub(crate) fn check_structs(columns: &[InputColumn<'_>], qtype: &QType, rows: usize) -> Result<(), Misfit> {
     let types = struct_columns(qtype).filter(|types| types.len() == columns.len()).ok_or(Misfit::Structs)?;
     for (column, of) in columns.iter().zip(&types) {
@@ -485,7 +488,7 @@ pub(crate) fn check_structs(columns: &[InputColumn<'_>], qtype: &QType, rows: us
     Ok(())
 }
 
-/// The array that all rows share, if they do.
+/// The array that all rows share; `None` if each row has its own.
 fn shared_array<'a>(column: &InputColumn<'a>) -> Option<&'a Arc<Array>> {
     match column.as_shared()? {
         Value::Array(_, array) => Some(array),
@@ -493,7 +496,8 @@ fn shared_array<'a>(column: &InputColumn<'a>) -> Option<&'a Arc<Array>> {
     }
 }
 
-/// Where the elements of each of the rows begin, counted from the first row's, and where the last's end.
+/// The start of each row's elements, counted from the start of the first row, and the end of the last; `None` if the column
+/// has no lists.
 fn splits(column: &InputColumn<'_>, rows: &Range<usize>) -> Option<Vec<i64>> {
     if let Some((offsets, _)) = column.as_lists() {
         return Some(offsets.splits(rows.clone()));
@@ -502,7 +506,7 @@ fn splits(column: &InputColumn<'_>, rows: &Range<usize>) -> Option<Vec<i64>> {
     Some((0..=rows.len()).map(|row| row.saturating_mul(size) as i64).collect())
 }
 
-/// How many elements the rows have together.
+/// The number of elements in all of the rows.
 fn count(column: &InputColumn<'_>, rows: &Range<usize>) -> Option<usize> {
     match column.as_lists() {
         Some((offsets, _)) => Some(offsets.elements(rows.clone()).len()),
@@ -510,12 +514,12 @@ fn count(column: &InputColumn<'_>, rows: &Range<usize>) -> Option<usize> {
     }
 }
 
-/// The elements of all of the rows.
+/// The elements of all of the rows, as one array.
 fn elements(column: &InputColumn<'_>, qtype: &QType, rows: &Range<usize>) -> Option<Value> {
     let QType::Array(kind, scalar) = qtype else { return None };
     let array = match (column.as_lists(), shared_array(column)) {
         (Some((offsets, elements)), _) => elements.array(*scalar, offsets.elements(rows.clone()))?.into(),
-        // A long one, as it is.
+        // A long array is shared, not copied.
         (None, Some(shared)) if rows.len() == 1 => shared.clone(),
         (None, shared) => {
             let shared = shared?;
@@ -531,9 +535,9 @@ struct RowOutputs {
     columns: Vec<GrowingColumn>,
     failed: Vec<usize>,
     failures: Vec<(usize, Error)>,
-    /// How many rows were evaluated one by one.
+    /// The number of rows that were evaluated one by one.
     row_by_row: usize,
-    /// What runs over pieces leave to each other, and those over rows.
+    /// The memory that runs over several rows share; `apart` is that of runs on single rows.
     together: ArrayMemory,
     apart: ArrayMemory,
 }
@@ -554,21 +558,23 @@ impl RowOutputs {
     }
 }
 
-/// A run over columns that fit.
+/// A run over columns that fit the model.
 struct ListRun<'r> {
     model: &'r ListRows,
     columns: &'r [InputColumn<'r>],
-    /// Those that they are made of.
+    /// The columns of all inputs, with structs split into their columns.
     flat: Vec<Option<InputColumn<'r>>>,
     terms: &'r RunTerms<'r>,
-    /// For what is made beyond as many bytes as came in.
+    /// The limit for outputs that are larger than the inputs.
     room: &'r OutputRoom,
-    /// The most bytes of a row's strings, which are copied: rows of a dictionary, or of Arrow's views, may share one.
+    /// The most bytes of strings in a row. Strings are copied, and rows of a dictionary or of Arrow's views may share one,
+    /// so the copies may be larger than the input.
     most_strings: u64,
 }
 
 impl<'r> ListRun<'r> {
-    /// Takes room for what was made of some rows, as far as that is more than came in for them; false if there is none.
+    /// Reserves memory for the outputs of some rows, as far as they exceed the inputs; returns false if the limit is
+    /// exceeded.
     fn takes(&self, made: impl Iterator<Item = u64>, rows: &Range<usize>) -> bool {
         let made = made.fold(0, u64::saturating_add);
         let given = |(column, of): (&Option<InputColumn<'_>>, &StructColumn)| {
@@ -584,10 +590,10 @@ impl<'r> ListRun<'r> {
         self.room.take(made.saturating_sub(given))
     }
 
-    /// Cuts rows into pieces that are evaluated together.
+    /// Splits rows into pieces that are evaluated together.
     fn pieces(&self, rows: usize) -> Vec<Range<usize>> {
         let is_once = |at: usize| self.model.together.as_ref().is_ok_and(|together| together.sought[at]);
-        // Strings of rows that are evaluated together are bounded, and those of more rows would not be within that.
+        // The bytes of strings per piece are limited, and larger pieces would exceed the limit.
         let of_rows = self.flat.iter().zip(&self.model.columns).enumerate().filter(|(at, _)| !is_once(*at));
         let are_numbers =
             of_rows.fold(true, |are, (_, (_, of))| are && !of.qtype.of_each().scalar().is_some_and(Scalar::is_string));
@@ -616,7 +622,7 @@ impl<'r> ListRun<'r> {
         check_float_mode()?;
         let rows = pieces.first().map_or(0, |first| first.start)..pieces.last().map_or(0, |last| last.end);
         let lists = self.flat.iter().flatten().filter_map(InputColumn::as_lists);
-        // Elements that take no memory are only counted: there may be more than there is room for.
+        // Elements without memory are only counted, so there may be more than fit memory.
         let backed = lists.filter(|(_, elements)| elements.is_backed());
         let most = backed.map(|(offsets, _)| offsets.elements(rows.clone()).len()).max().unwrap_or(0);
         let mut part = RowOutputs::new(self.model, rows.len(), most);
@@ -639,7 +645,7 @@ impl<'r> ListRun<'r> {
         Ok(part)
     }
 
-    /// Evaluates a row by itself.
+    /// Evaluates a single row.
     fn row(&self, row: usize, part: &mut RowOutputs) -> Result<(), Error> {
         part.row_by_row += 1;
         let inputs = self.columns.iter().zip(&self.model.inputs);

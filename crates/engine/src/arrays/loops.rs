@@ -1,6 +1,6 @@
-//! Models with arrays as one plan with loops over elements, for short lists: the plan, the memory of its columns, and its runs on
-//! values. Who has elements elsewhere, as structs of Rust, writes the plan's inputs and calls it. A run that fails gives no reason: the
-//! array program is evaluated in its place, and its answer counts.
+//! Models with arrays as one plan with loops over elements, for short lists: the plan, the memory of its columns, and its
+//! runs on values. A caller whose elements are stored elsewhere, such as in Rust structs, writes the plan's inputs itself
+//! and calls it. A run that fails gives no reason: the array program is evaluated instead, and its result counts.
 
 use crate::options::choice::Backend;
 use crate::options::compile_options::Started;
@@ -21,17 +21,20 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// The most elements for a plan with loops. Longer lists are for sweeps, which take elements by vectors.
+/// The kind of elements, which decides up to how many a plan with loops is used. Longer lists are evaluated by sweeps,
+/// which process elements by vectors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LoopRoom {
-    /// Elements that are arrays already, or become some by a copy: sweeps begin at once, and are ahead from about this many on.
+    /// Elements in arrays, or that become arrays by a copy. Sweeps can begin at once, and are faster from about 64 elements
+    /// on.
     Arrays,
-    /// Elements that are fields of structs, or a text: to make arrays of them takes longer than the loops do, however many there are.
+    /// Elements in fields of structs, or in a text. Making arrays of them takes longer than the loops, however many there
+    /// are.
     Items,
 }
 
 impl LoopRoom {
-    /// The most elements that the lists of a run have together. Lists that must be of the same length count once.
+    /// The most elements in all lists of a run together. Lists that must have equal lengths count once.
     pub(crate) const fn most(self) -> usize {
         match self {
             LoopRoom::Arrays => 64,
@@ -50,13 +53,13 @@ pub struct LoopPlan {
     /// For each list, the first list that must have as many elements.
     spaces: Box<[usize]>,
     columns: Box<[Column]>,
-    /// The list, the bytes of an element, and whether it takes memory even if all inputs are arrays, for each column.
+    /// For each column: its list, the bytes of an element, and whether it takes memory even if all inputs are arrays.
     sizes: Box<[(usize, u64, bool)]>,
-    /// The bytes of one element of every column together.
+    /// The bytes of one element from every column together.
     bytes_of_all: u64,
     /// The slot and type of each output of the plan.
     made: Box<[(u32, QType)]>,
-    /// The type of each output of the program, and what it is made of.
+    /// The type of each output of the program, and its source.
     outputs: Box<[(QType, LoopOutput)]>,
 }
 
@@ -68,7 +71,7 @@ pub struct LoopMemory {
     pub counts: Box<[usize]>,
     /// The address of the first item of each list, for callers that read items again after the call.
     pub items: Box<[u64]>,
-    /// The elements of columns that do not lie with the caller.
+    /// The elements of columns that are not stored by the caller.
     columns: Vec<Vec<u64>>,
     /// True if a column may be larger than `MOST_KEPT`.
     is_large: bool,
@@ -86,7 +89,7 @@ impl LoopMemory {
         self.frame.ptr()
     }
 
-    /// Memory for a column of `count` elements of `size` bytes each; `None` if there cannot be that much.
+    /// Returns memory for a column of `count` elements of `size` bytes each; `None` if the size overflows.
     #[inline]
     pub fn room(&mut self, column: usize, size: usize, count: usize) -> Option<*mut u8> {
         let column = &mut self.columns[column];
@@ -101,7 +104,7 @@ impl LoopMemory {
         self.columns[column].as_ptr().cast()
     }
 
-    /// Gives back what a large request has left behind.
+    /// Frees large memory that a request has left behind.
     pub fn trim(&mut self) {
         if !std::mem::take(&mut self.is_large) {
             return;
@@ -111,7 +114,7 @@ impl LoopMemory {
         }
     }
 
-    /// Bytes of memory that are kept.
+    /// The bytes of memory that are kept.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let columns: usize = self.columns.iter().map(|column| column.capacity() * size_of::<u64>()).sum();
@@ -139,10 +142,10 @@ fn grow(memory: &mut Vec<u64>, words: usize) {
 }
 
 impl LoopPlan {
-    /// Makes the plan of a program; `None` and why if there is none.
+    /// Makes the plan of a program; the inner `Err` has the reason if the program has none.
     ///
     /// # Errors
-    /// Limits.
+    /// If a limit is exceeded.
     pub(crate) fn of(
         program: &Arc<Program>,
         arrays: &ArrayProgram,
@@ -189,13 +192,13 @@ impl LoopPlan {
         &self.leaves
     }
 
-    /// The lists.
+    /// The lists of a run.
     #[must_use]
     pub fn lists(&self) -> &[LoopList] {
         &self.lists
     }
 
-    /// The columns.
+    /// The columns of a run.
     #[must_use]
     pub fn columns(&self) -> &[Column] {
         &self.columns
@@ -207,7 +210,7 @@ impl LoopPlan {
         &self.made
     }
 
-    /// The type of each output of the program, and what it is made of.
+    /// The type of each output of the program, and its source.
     #[must_use]
     pub fn outputs(&self) -> &[(QType, LoopOutput)] {
         &self.outputs
@@ -228,7 +231,9 @@ impl LoopPlan {
         }
     }
 
-    /// True if lists of these sizes are for this plan, and columns are no more than `array_bytes`: those that it writes, and of items all.
+    /// Returns true if the plan can be used for lists of these lengths: lists that must have equal lengths do, there are
+    /// not too many elements, and columns take at most `array_bytes`. For `LoopRoom::Items` all columns count, else only
+    /// those that take memory.
     #[inline]
     #[must_use]
     pub fn takes(&self, counts: &[usize], room: LoopRoom, array_bytes: u64) -> bool {
@@ -244,17 +249,17 @@ impl LoopPlan {
         total <= room.most() && (are_few || self.bytes(counts, room) <= array_bytes)
     }
 
-    /// The bytes of the columns that a run on lists of these sizes takes.
+    /// The bytes of the columns in a run on lists of these lengths.
     fn bytes(&self, counts: &[usize], room: LoopRoom) -> u64 {
         let taken = self.sizes.iter().filter(|(.., is_written)| *is_written || room == LoopRoom::Items);
         taken.fold(0, |all, (list, size, _)| all.saturating_add((counts[*list] as u64).saturating_mul(*size)))
     }
 
-    /// Runs the plan on one value for each input of the program, each of exactly the input's type, and appends the outputs to
-    /// `results`. False if it is not for these values, or fails: then nothing was appended.
+    /// Runs the plan on one value per input of the program, each of exactly the input's type, and appends the outputs to
+    /// `results`. Returns false, and appends nothing, if the plan cannot be used for these values, or fails.
     ///
     /// # Errors
-    /// The token of the run ended it.
+    /// If the token of the run ended it.
     pub(crate) fn run(
         &self,
         (values, room): (&[Value], LoopRoom),
@@ -285,11 +290,11 @@ impl LoopPlan {
         Ok(true)
     }
 
-    /// Writes the inputs of the plan.
+    /// Writes the inputs of the plan to its frame; returns false if a value does not fit.
     fn write(&self, values: &[Value], memory: &mut LoopMemory) -> bool {
         let LoopMemory { frame, counts, columns, maps, values: kept, .. } = memory;
         let frame = frame.ptr();
-        // Views are not moved once their addresses are known.
+        // Views must not move once their addresses are known.
         maps.clear();
         maps.reserve(self.leaves.len());
         kept.resize_with(self.leaves.len(), ValueMap::default);
@@ -322,7 +327,8 @@ impl LoopPlan {
         true
     }
 
-    /// The address of the first element of a column: in the array that has the elements, or in `memory`.
+    /// The address of a column's first element, in the array that contains the elements or in `memory`; `None` if the value
+    /// does not fit.
     fn base(&self, at: usize, values: &[Value], counts: &[usize], memory: &mut Vec<u64>) -> Option<*mut u8> {
         let Column { element, list, from } = &self.columns[at];
         let (count, size) = (counts[*list], element.layout().size as usize);
@@ -352,7 +358,7 @@ impl LoopPlan {
         let base = room(memory, size, count)?;
         let Some(array) = array else { return Some(base) };
         if let (ArrayData::Numbers(words), 16) = (array.data(), size) {
-            // An optional of 64 bits is two words: the first byte says whether it is present.
+            // An optional of 64 bits is two words; the first byte tells whether it is present.
             let places = memory.as_chunks_mut::<2>().0.chunks_mut(64).zip(words[..count].chunks(64));
             for (at, (places, words)) in places.enumerate() {
                 let mut present = array.presence().map_or(u64::MAX, |bits| bits[at]);
@@ -373,13 +379,14 @@ impl LoopPlan {
         Some(base)
     }
 
-    /// Calls the plan, all of whose inputs are written to the frame of `memory`. False if the run fails.
+    /// Calls the plan, after all inputs were written to the frame of `memory`. Returns false if the run fails.
     ///
     /// # Errors
-    /// The token of the run ended it.
+    /// If the token of the run ended it.
     ///
     /// # Safety
-    /// COLUMN: each column has as many elements as its list, and each dictionary is there. STRING-VIEW: texts outlive the call.
+    /// COLUMN: each column must have as many elements as its list, and each dictionary must exist. STRING-VIEW: texts must
+    /// outlive the call.
     #[inline]
     pub unsafe fn call(&self, memory: &mut LoopMemory, context: &mut Context) -> Result<bool, Error> {
         let frame = memory.frame.ptr();
@@ -397,13 +404,13 @@ impl LoopPlan {
         }
     }
 
-    /// An output of the program; `None` if it is none of its type.
+    /// Reads an output of the program; `None` if it does not have its type.
     fn output(&self, qtype: &QType, output: &LoopOutput, values: &[Value], memory: &mut LoopMemory) -> Option<Value> {
         // Types nest only as deep as the text that spelled them.
         match (output, qtype) {
             (LoopOutput::Value(at), _) => {
                 let (slot, qtype) = &self.made[*at];
-                // SAFETY: FRAME-SLOT: the call wrote the output. STRING-VIEW: what its texts view is still alive.
+                // SAFETY: FRAME-SLOT: the call wrote the output. STRING-VIEW: the memory that its texts view is still alive.
                 Some(unsafe { Value::read_from(qtype, memory.frame.ptr(), *slot) })
             }
             (LoopOutput::Tuple(parts), QType::Tuple(fields)) => {
@@ -433,7 +440,8 @@ impl LoopPlan {
                 }
                 for at in 0..count {
                     let place = FramePtr::from_raw(base.wrapping_add(at * size));
-                    // SAFETY: COLUMN: the plan has written this element. STRING-VIEW: what texts view is still alive.
+                    // SAFETY: COLUMN: the plan has written this element. STRING-VIEW: the memory that texts view is still
+                    // alive.
                     let value = unsafe { ValueRef::read_from(element, place, 0) };
                     match &value {
                         ValueRef::Text(text) => made.push_text(Some(text)),
@@ -452,7 +460,7 @@ fn plan_of(model: TypedModel, program: &Program, options: &Started) -> Result<Pl
     plan(&prepare_part(model, program, &options.prepare)?, program, options)
 }
 
-/// The plan of a program with loops over elements as text, or why there is none.
+/// The plan of a program with loops over elements as text, or the reason why there is none.
 pub(crate) fn listing(
     program: &Program,
     arrays: &ArrayProgram,
@@ -473,7 +481,7 @@ fn slot_of(plan: &Plan, value: cembra_plan::ValueId) -> (u32, QType) {
     (value.slot, value.qtype.clone())
 }
 
-/// The inputs of a plan, with what the leaves are that they were made of.
+/// The inputs of a plan: slot, type and meaning of each.
 fn leaves_of(plan: &Plan, leaves: &[LoopLeaf]) -> Box<[(u32, QType, LoopLeaf)]> {
     let inputs = plan.inputs().iter().map(|input| {
         let (slot, qtype) = slot_of(plan, input.value);
@@ -482,7 +490,7 @@ fn leaves_of(plan: &Plan, leaves: &[LoopLeaf]) -> Box<[(u32, QType, LoopLeaf)]> 
     inputs.collect()
 }
 
-/// The value at a path.
+/// The value at a path; `None` if there is none.
 fn inside<'v>(values: &'v [Value], path: &InputPath) -> Option<&'v Value> {
     let mut value = values.get(path.input)?;
     for field in &path.fields {
@@ -517,7 +525,7 @@ fn split_points<'v>(values: &'v [Value], path: &InputPath) -> Option<&'v [i64]> 
     }
 }
 
-/// An element of an array.
+/// The element of an array at an index.
 fn element_of(array: &Array, at: usize) -> ValueRef<'_> {
     if !array.is_present(at) {
         return ValueRef::Missing;
@@ -537,7 +545,7 @@ const fn bytes(bytes: &[u8]) -> ValueRef<'_> {
     ValueRef::Bytes(Cow::Borrowed(bytes))
 }
 
-/// The arrays of the keys and the values of a dictionary that a model is given.
+/// The arrays of the keys and the values of a dictionary; `None` if it is not one.
 fn parts(map: &Value) -> Option<[&Array; 2]> {
     let Value::Tuple(fields) = map else { return None };
     match [fields.first()?, fields.get(1)?] {
@@ -546,11 +554,11 @@ fn parts(map: &Value) -> Option<[&Array; 2]> {
     }
 }
 
-/// A dictionary that is a value of a call, with the order of its keys.
+/// A dictionary that is a value in a call, with the order of its keys.
 #[derive(Debug)]
 struct ValueMap {
     map: *const Value,
-    /// The positions of the keys in their order; none if they lie in it.
+    /// The indices of the keys in ascending order of keys; empty if the keys are stored in that order.
     order: Vec<u32>,
 }
 
@@ -560,11 +568,12 @@ impl Default for ValueMap {
     }
 }
 
-// SAFETY: COLUMN: the value is looked at only in the call that it was held for.
+// SAFETY: COLUMN: the value is only read in the call that it was held for.
 unsafe impl Send for ValueMap {}
 
 impl ValueMap {
-    /// Holds a value for a call; false if it has a key twice, or one that is missing: such dictionaries are looked at elsewhere.
+    /// Prepares a dictionary for a call; returns false if a key is duplicate or missing, because such dictionaries are
+    /// handled elsewhere.
     fn hold(&mut self, map: &Value) -> bool {
         self.map = map;
         self.order.clear();
@@ -585,10 +594,10 @@ impl ValueMap {
         self.order.windows(2).all(|pair| is_before(pair[0] as usize, pair[1] as usize))
     }
 
-    /// Finds a key.
+    /// Looks up a key by binary search, and writes its value to `found` unless that is null.
     ///
     /// # Safety
-    /// COLUMN, as [`MapView::find`] says: `map` is such a dictionary, held for this call.
+    /// COLUMN, as [`MapView::find`] says: `map` must be such a dictionary, held for this call.
     unsafe fn find(map: *const (), key: FramePtr, found: FramePtr) -> Lookup {
         // SAFETY: COLUMN, promised by the caller.
         let ValueMap { map, order } = unsafe { &*map.cast::<ValueMap>() };
@@ -642,7 +651,7 @@ fn compare(array: &Array, at: usize, key: &Key<'_>) -> Ordering {
     }
 }
 
-/// A key of a dictionary.
+/// A key to look up in a dictionary.
 enum Key<'k> {
     String(&'k [u8]),
     Number(u64),

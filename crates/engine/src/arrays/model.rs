@@ -1,5 +1,5 @@
-//! Models with arrays: an array program whose plans are run as batches over elements, and as scalar models between arrays. If
-//! anything fails, or may have, the reference runs the model again, operator by operator, and what comes of it is the answer.
+//! Models with arrays: an array program whose plans run as batches over elements, and as scalar models between arrays. If
+//! anything fails, or may have failed, the reference runs the model again, operator by operator, and its result counts.
 
 use crate::arrays::loops::{self, LoopMemory, LoopPlan, LoopRoom};
 use crate::arrays::program::{ArrayHost, Played, RunMemory, SweepRunners, most_units, run};
@@ -25,7 +25,7 @@ use rustc_hash::FxHashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// A model with arrays, compiled.
+/// A compiled model with arrays.
 #[derive(Debug)]
 pub struct ArrayModel {
     compiled: Compiled,
@@ -33,11 +33,11 @@ pub struct ArrayModel {
     program: Arc<Program>,
     options: CompileOptions,
     inputs: Box<[Field]>,
-    /// The plan for short lists, if there is one; made when it is first asked for.
+    /// The plan for short lists, if there is one; made when it is first needed.
     loops: OnceLock<Option<Box<LoopPlan>>>,
     /// The number of runs on short lists so far.
     short_runs: AtomicU32,
-    /// What is asked where the compiled one fails; made when it first does.
+    /// The reference that runs if the compiled program fails; made when that first happens.
     reference: OnceLock<Compiled>,
 }
 
@@ -47,32 +47,32 @@ pub(crate) struct ArrayMemory {
     run: RunMemory,
     /// The memory of the plan for short lists.
     loops: Option<Box<(LoopMemory, Context)>>,
-    /// For each plan of scalars that was run.
+    /// The memory of each plan of scalars that was run.
     scalars: Vec<Option<OnceMemory>>,
 }
 
 impl ArrayMemory {
-    /// Bytes of memory that are kept for later runs.
+    /// The bytes of memory that are kept for later runs.
     pub(crate) fn memory_bytes(&self) -> usize {
         let loops = self.loops.as_ref().map_or(0, |kept| kept.0.memory_bytes() + kept.1.arena_bytes());
         let scalars: usize = self.scalars.iter().flatten().map(OnceMemory::memory_bytes).sum();
         size_of::<ArrayMemory>() + self.run.memory_bytes() + loops + scalars
     }
 
-    /// Keeps the memory of a value that is not used any more, if it has no other reference.
+    /// Keeps the memory of an unused value, if it has no other reference.
     pub(crate) fn recycle(&mut self, value: Value) {
         self.run.recycle(value);
     }
 }
 
-/// An array program, and what runs its plans.
+/// An array program, with compiled forms of its plans and of its sweeps (fused loops over elements).
 #[derive(Debug)]
 pub(crate) struct Compiled {
     program: ArrayProgram,
     parts: Vec<Played>,
     sweeps: SweepRunners,
     limits: Limits,
-    /// The texts that the places of faults are of.
+    /// The source texts that the places of faults refer to.
     sources: Option<Arc<Sources>>,
 }
 
@@ -125,7 +125,7 @@ impl Compiled {
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
         let limits = terms.limits.unwrap_or(&self.limits);
-        // A count of bytes is never more than an address can be.
+        // A number of bytes cannot exceed the largest address.
         let most = limits.array_bytes.min(isize::MAX as u64) / WIDEST;
         if most_units(inputs) as u64 > most.max(MOST_ELEMENTS as u64) {
             return Err(faults::of_units());
@@ -137,19 +137,19 @@ impl Compiled {
         made.map_err(|error| error.in_sources(self.sources.as_deref().map(Sources::shared)))
     }
 
-    /// The inputs, with what they promise.
+    /// The inputs, with their promises.
     fn inputs(&self, placed: &Placed) -> Box<[Field]> {
         let field =
             |input: &ArrayInput| Field::of_leaf(&placed.model.graph, input.leaf, self.program.qtype(input.value));
         self.program.inputs().iter().map(field).collect()
     }
 
-    /// What is run.
+    /// The array program.
     pub(crate) const fn program(&self) -> &ArrayProgram {
         &self.program
     }
 
-    /// Bytes of memory that the plans hold, and their code.
+    /// The bytes of memory of the plans and their code.
     pub(crate) fn memory_bytes(&self) -> usize {
         let of_part = |played: &Played| match played {
             Played::Rows(rows) => rows.memory_bytes(),
@@ -176,7 +176,7 @@ impl ArrayModel {
     /// Compiles a program that has arrays.
     ///
     /// # Errors
-    /// Operators that have no form here, or limits.
+    /// If an operator is not supported for arrays, or a limit is exceeded.
     pub fn of(program: Arc<Program>, placed: Placed, options: &Started) -> Result<ArrayModel, Error> {
         let fusion = if options.backend == Backend::Interpreter { Fusion::None } else { Fusion::Full };
         let compiled = Compiled::of(&placed, &program, fusion, None, options)?;
@@ -200,7 +200,8 @@ impl ArrayModel {
     #[inline(never)]
     fn make_loops(&self) -> Option<&LoopPlan> {
         let made = self.loops.get_or_init(|| {
-            // The reference has nothing in common with what it is compared with, and who names vectors as the player of rows gets them.
+            // The reference must share nothing with the code that it is compared with, and if vectors are chosen as the player
+            // of rows, vectors must be used.
             let is_wanted = self.options.backend != Backend::Interpreter
                 && matches!(self.options.row_player, RowPlayer::Best | RowPlayer::Native);
             let (parts, options) = self.parts().ok().filter(|_| is_wanted)?;
@@ -210,7 +211,8 @@ impl ArrayModel {
         made.as_deref()
     }
 
-    /// The plan for short lists for a run on `inputs`. It is compiled when runs on short lists are frequent; `None` before.
+    /// The plan for short lists for a run on `inputs`; `None` if there is none, or before it is compiled, which happens
+    /// once runs on short lists are frequent.
     fn loops_for(&self, inputs: &[Value]) -> Option<&LoopPlan> {
         if let Some(made) = self.loops.get() {
             return made.as_deref();
@@ -219,21 +221,21 @@ impl ArrayModel {
             Value::Array(_, array) => array.len(),
             list => list.list_len().unwrap_or(0),
         };
-        // Most lists of a request are of the same length, and count once.
+        // Most lists of a request have the same length, and count once.
         let is_short = inputs.iter().all(|input| len(input) <= LoopRoom::Arrays.most());
         let at_once = self.options.row_player == RowPlayer::Native;
         let is_due = is_short && (at_once || self.short_runs.fetch_add(1, Ordering::Relaxed) >= RUNS_BEFORE_LOOPS);
         if is_due { self.loops() } else { None }
     }
 
-    /// The models of the program's plans, and options to make plans of them.
+    /// The models of the program's plans, and the options to compile them.
     fn parts(&self) -> Result<(Vec<TypedModel>, Started), Error> {
         let (mut parts, options) = (Vec::new(), self.options.restarted());
         Compiled::of(&self.placed, &self.program, Fusion::Full, Some(&mut parts), &options)?;
         Ok((parts, options))
     }
 
-    /// What an evaluation may take.
+    /// The limits of an evaluation.
     pub(crate) const fn limits(&self) -> &Limits {
         &self.compiled.limits
     }
@@ -246,17 +248,17 @@ impl ArrayModel {
     /// The array program, and the plan for short lists, as text.
     ///
     /// # Errors
-    /// Limits.
+    /// If a limit is exceeded.
     pub fn listing(&self) -> Result<String, Error> {
         let (arrays, (parts, options)) = (&self.compiled.program, self.parts()?);
         let short = loops::listing(&self.program, arrays, &parts, &options)?;
         Ok(format!("{arrays}Short lists:\n{short}"))
     }
 
-    /// The first lines of the listing, which tell the amount of work, and the way in which short lists run.
+    /// The first lines of the listing, which tell the amount of work, and how short lists are evaluated.
     ///
     /// # Errors
-    /// Limits.
+    /// If a limit is exceeded.
     pub fn counts(&self) -> Result<String, Error> {
         let counts = self.compiled.program.counts();
         let listing = self.listing()?;
@@ -265,8 +267,8 @@ impl ArrayModel {
         Ok(format!("{counts}Short lists: {short}"))
     }
 
-    /// Evaluates the model on values of exactly its inputs' types, in memory that only this model uses. The results are put
-    /// behind the others.
+    /// Evaluates the model on values of exactly its inputs' types, in memory that only this model uses. Appends the
+    /// results.
     pub(crate) fn evaluate(
         &self,
         inputs: &[Value],
@@ -289,14 +291,15 @@ impl ArrayModel {
         }
         let reference = match self.reference.get() {
             Some(reference) => reference,
-            // An error is not kept: what took too long this time may not the next. Two threads may both compile it.
+            // An error is not kept, because a compilation that took too long this time may succeed the next time. Two threads
+            // may both compile it.
             None => {
                 let options = CompileOptions { backend: Backend::Interpreter, ..self.options.clone() };
                 let made = Compiled::of(&self.placed, &self.program, Fusion::None, None, &options.restarted())?;
                 self.reference.get_or_init(|| made)
             }
         };
-        // The reference may take as much as the run that failed.
+        // The failed run's memory is dropped, because the reference may need as much.
         *memory = ArrayMemory::default();
         let terms = RunTerms { threads: 0, ..*terms };
         reference.run(&self.program, inputs, &terms, &mut ArrayMemory::default(), results)
@@ -306,7 +309,7 @@ impl ArrayModel {
 /// The number of runs on short lists by sweeps, which need no compilation, before a plan with loops is compiled.
 const RUNS_BEFORE_LOOPS: u32 = 8;
 
-/// The most bytes that an element of an array takes, strings apart.
+/// The most bytes that an element of an array takes, without the contents of strings.
 const WIDEST: u64 = 16;
 
 #[cfg(test)]
@@ -368,7 +371,7 @@ mod tests {
         };
         let (large, small) = (numbers(Scalar::Int64), numbers(Scalar::Int32));
         for _ in 0..2 {
-            // The same memory for both.
+            // Both programs use the same memory.
             assert_eq!(run(&wide, &large, &mut memory).unwrap(), "i64?{5149}");
             assert_eq!(run(&other, &small, &mut memory).unwrap(), "i64{9901}");
             assert!(run(&wide, &small, &mut memory).is_err() && run(&other, &large, &mut memory).is_err());

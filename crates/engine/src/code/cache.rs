@@ -1,10 +1,9 @@
-//! A cache of what was compiled or planned, by what it is for: code for forms of columns, expressions of elements, plans for extents, plans of
-//! products. Each cache has a bound. The value that was not asked for the longest makes room for another. A session that holds a value keeps it
-//! when the cache drops it.
+//! A bounded cache of compiled or planned values: code for forms of columns, element expressions, plans for extents, plans of products. A full
+//! cache drops the value that was not asked for the longest. A session that holds a value keeps it after the cache drops it.
 //!
-//! Reading takes no lock: sessions of many threads ask for code of a microsecond. Writing replaces the table by a copy with one entry more or
-//! less, which takes microseconds where compiling takes tens of them. No lock is held while a value is made: a thread that asks for another one
-//! goes on, one that asks for the same waits for it.
+//! Reading takes no lock, because sessions of many threads ask for code that runs for a microsecond. Writing replaces the table by a copy with one
+//! entry more or less, which takes microseconds; compiling takes tens of them. No lock is held while a value is made: a thread that asks for
+//! another value goes on, and a thread that asks for the same value waits for it.
 
 use arc_swap::ArcSwap;
 use cembra_value::CacheCounters;
@@ -20,28 +19,29 @@ use std::time::{Duration, Instant};
 pub struct NewValue<T> {
     /// The value that was made.
     pub value: T,
-    /// False if a token or a limit of time ended the making. Only the thread that made the value gets it then, and another thread tries again.
+    /// False if a token or a time limit ended the making. Then only the thread that made the value gets it, and another thread makes it again.
     pub stays: bool,
 }
 
+/// A key and its value.
 struct Entry<K, T> {
     key: K,
-    /// None while a thread makes it.
+    /// The value; empty while a thread makes it.
     made: OnceLock<NewValue<T>>,
-    /// When it was asked for last, by the clock of the cache.
+    /// The time of the last request, by the clock of the cache.
     asked: AtomicU64,
 }
 
-/// By the hashes of keys.
+/// Entries by the hashes of their keys.
 type Table<K, T> = FxHashMap<u64, SmallVec<[Arc<Entry<K, T>>; 1]>>;
 
 /// A bounded table of values by their keys.
 pub struct Cache<K, T> {
     most: usize,
-    /// At most `most` entries. The table is never changed, but replaced, by a thread that holds `changes`.
+    /// At most `most` entries. The table is immutable; a thread that holds `changes` replaces it as a whole.
     table: ArcSwap<Table<K, T>>,
     changes: Mutex<()>,
-    /// Counts what is asked for.
+    /// The number of requests so far, which dates the entries.
     clock: AtomicU64,
     hits: AtomicU64,
     misses: AtomicU64,
@@ -55,7 +55,7 @@ pub fn hash_of(key: impl Hash) -> u64 {
 }
 
 impl<K, T: Clone> Cache<K, T> {
-    /// An empty cache with room for `most` values, and for one at least.
+    /// Makes an empty cache with room for `most` values, and for at least one.
     pub fn new(most: usize) -> Cache<K, T> {
         Cache {
             most: most.max(1),
@@ -69,8 +69,8 @@ impl<K, T: Clone> Cache<K, T> {
         }
     }
 
-    /// The value of a key, given by its hash and by which keys of the cache equal it. It is made where it is not kept, once for all threads that
-    /// ask for it at the same time.
+    /// Returns the value of a key. The key is given by its `hash` and by `is_it`, which says whether a key of the cache equals it. `make` makes a
+    /// value that is not cached, once for all threads that ask for it at the same time.
     pub fn get(&self, hash: u64, is_it: impl Fn(&K) -> bool, key: impl Fn() -> K, make: impl Fn() -> NewValue<T>) -> T {
         loop {
             let entry = find(&self.table.load(), hash, &is_it);
@@ -90,7 +90,7 @@ impl<K, T: Clone> Cache<K, T> {
                     self.misses.fetch_add(1, Relaxed);
                     self.making_nanoseconds.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Relaxed);
                 }
-                // The thread that made it has it for itself.
+                // The thread that made such a value is the only one to get it.
                 None if !made.stays => continue,
                 None => _ = self.hits.fetch_add(1, Relaxed),
             }
@@ -99,7 +99,8 @@ impl<K, T: Clone> Cache<K, T> {
         }
     }
 
-    /// Adds an entry for a key, unless another thread added one meanwhile. In a full cache it replaces the entry that was not asked for the longest.
+    /// Adds an entry for a key, unless another thread has added it meanwhile. In a full cache the entry that was not asked for the longest is
+    /// replaced.
     fn insert(&self, hash: u64, is_it: impl Fn(&K) -> bool, key: impl Fn() -> K) -> Arc<Entry<K, T>> {
         self.change(|table| {
             if let Some(entry) = find(table, hash, is_it) {
@@ -129,7 +130,8 @@ impl<K, T: Clone> Cache<K, T> {
         result
     }
 
-    /// Drops what was not asked for the longest, as long as all together hold more bytes; but not what was asked for last.
+    /// Drops the values that were not asked for the longest until all values together hold at most `most` bytes, as counted by `held`. The value
+    /// that was asked for last always stays.
     pub(crate) fn shrink(&self, most: u64, held: impl Fn(&T) -> u64) {
         let bytes = |entry: &Entry<K, T>| entry.made.get().map_or(0, |made| held(&made.value));
         if self.sum(&held) <= most {
@@ -152,14 +154,14 @@ impl<K, T: Clone> Cache<K, T> {
         });
     }
 
-    /// The sum of a number of each value that is kept.
+    /// Returns the sum of `of` over all values in the cache.
     pub(crate) fn sum(&self, of: impl Fn(&T) -> u64) -> u64 {
         let table = self.table.load();
         let made = table.values().flatten().filter_map(|entry| entry.made.get());
         made.map(|made| of(&made.value)).fold(0, u64::saturating_add)
     }
 
-    /// How often there was what was asked for.
+    /// Returns the numbers of hits, misses, evictions and stored values, and the time that making took.
     pub fn counters(&self) -> CacheCounters {
         CacheCounters {
             hits: self.hits.load(Relaxed),
@@ -176,7 +178,7 @@ fn find<K, T>(table: &Table<K, T>, hash: u64, is_it: impl Fn(&K) -> bool) -> Opt
     table.get(&hash)?.iter().find(|entry| is_it(&entry.key)).cloned()
 }
 
-/// Takes an entry out, if it is still in the table.
+/// Removes an entry, if it is still in the table.
 fn take_out<K, T>(table: &mut Table<K, T>, hash: u64, entry: &Arc<Entry<K, T>>) {
     let Some(bucket) = table.get_mut(&hash) else { return };
     bucket.retain(|other| !Arc::ptr_eq(other, entry));
@@ -198,7 +200,7 @@ mod tests {
 
     type Numbers = Cache<String, Result<usize, String>>;
 
-    /// What is kept for a name: its length, unless it begins with an exclamation mark.
+    /// The cached value of a name: its length, unless the name begins with an exclamation mark.
     fn ask(cache: &Numbers, name: &str) -> Result<usize, String> {
         let value = || if name.starts_with('!') { Err(name.to_owned()) } else { Ok(name.len()) };
         let made = || NewValue { value: value(), stays: !name.starts_with("!!") };
@@ -235,7 +237,7 @@ mod tests {
         assert_eq!(kept(&cache), ["!", "bb", "ccc", "dddd"]);
         cache.shrink(400, bytes);
         assert_eq!((kept(&cache), cache.counters().evictions), (vec!["!".to_owned(), "dddd".to_owned()], 3));
-        // What was asked for last stays, whatever it holds.
+        // The value that was asked for last stays, whatever its size.
         assert_eq!(ask(&cache, "dddd"), Ok(4));
         cache.shrink(0, bytes);
         assert_eq!(kept(&cache), ["dddd"]);

@@ -1,5 +1,5 @@
-//! The one place where plans become machine code, for one row or for many: it opens the span, measures the time, writes the profiles and
-//! records the event. Which player compiles rows is chosen elsewhere.
+//! The only place where plans become machine code, for one row or for many. It opens the span, measures the time, writes the profiles and records
+//! the event. Other modules choose which code generator compiles many rows.
 
 use crate::code::profiling;
 use crate::code::spans::StageSpan;
@@ -11,7 +11,7 @@ use cembra_runtime::CodePages;
 use cembra_value::{Budget, Code, Diagnostic};
 use std::time::Instant;
 
-/// Compiles a plan to machine code for one row, or takes it from a cache, and records it.
+/// Compiles a plan to machine code for one row, or takes the code from `cache`, and records the event.
 pub(crate) fn compile(
     plan: &Plan,
     binding: &Binding,
@@ -44,7 +44,7 @@ pub(crate) fn compile(
     Ok(compiled)
 }
 
-/// Compiles a plan for many rows by `make`, and records it. `list` says which pages the machine code has.
+/// Compiles a plan for many rows with `make`, and records the event. `list` passes on the pages of the machine code.
 pub(crate) fn compile_rows<F>(
     plan: &Plan,
     player: RowPlayer,
@@ -66,7 +66,7 @@ pub(crate) fn compile_rows<F>(
     Ok(made)
 }
 
-/// Why there is no machine code: a limit, or what the machine or the code generator cannot do.
+/// Returns the reason why there is no machine code: a limit, or something that the machine or the code generator cannot do.
 pub fn refusal(error: &cembra_native::Error) -> Diagnostic {
     match error.limit() {
         Some(exceeded) => exceeded.clone(),

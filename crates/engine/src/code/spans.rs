@@ -1,14 +1,14 @@
-//! Spans of `tracing` around the stages of compiling a model: `prepare`, `plan` and `compile`, each with the model's name, how
-//! large is what it is given (`nodes` or `steps`) and how large what it makes. Without the feature `tracing` they are nothing.
+//! Spans of `tracing` around the stages of compiling a model: `prepare`, `plan` and `compile`. Each has the model's name, the size of its input
+//! (`nodes` or `steps`) and the size of its result. Without the feature `tracing` the spans do nothing.
 
-/// A stage that runs until it is dropped.
+/// The span of a stage, which ends when this is dropped.
 #[must_use]
 pub(crate) struct StageSpan {
     #[cfg(feature = "tracing")]
     span: tracing::span::EnteredSpan,
 }
 
-/// Opens a span; without the feature it looks at what it is given and does nothing.
+/// Opens a span. Without the feature `tracing` it evaluates its arguments and does nothing.
 macro_rules! stage {
     ($name:literal, $model:expr, $given:ident = $size:expr, $made:ident $(, $other:ident = $value:expr)*) => {{
         #[cfg(feature = "tracing")]
@@ -27,22 +27,22 @@ macro_rules! stage {
 }
 
 impl StageSpan {
-    /// Preparation of a program of so many nodes.
+    /// Opens the span of preparing a program with `nodes` nodes.
     pub(crate) fn prepare(model: &str, nodes: usize) -> StageSpan {
         stage!("prepare", model, nodes = nodes, prepared_nodes)
     }
 
-    /// Making a plan of so many prepared nodes.
+    /// Opens the span of planning `nodes` prepared nodes.
     pub(crate) fn plan(model: &str, nodes: usize) -> StageSpan {
         stage!("plan", model, nodes = nodes, steps)
     }
 
-    /// Compiling a plan of so many steps.
+    /// Opens the span of compiling a plan with `steps` steps.
     pub(crate) fn compile(model: &str, steps: usize, tier: &str) -> StageSpan {
         stage!("compile", model, steps = steps, code_bytes, tier = tier)
     }
 
-    /// Says how much the stage made: nodes, steps or bytes.
+    /// Records the size of the stage's result (nodes, steps or bytes) in the field `field`.
     pub(crate) fn made(&self, field: &str, size: usize) {
         #[cfg(feature = "tracing")]
         self.span.record(field, size);

@@ -1,4 +1,4 @@
-//! Which kind of executable a program becomes: a plan in a frame, an array program, or a graph of tensors.
+//! Compiles a program to an executable: a plan in a frame, an array program, or a graph of tensors.
 
 use crate::arrays::model::ArrayModel;
 use crate::executor::Executable;
@@ -15,10 +15,10 @@ use cembra_value::Error;
 use cembra_value::{Code, Diagnostic};
 use std::sync::Arc;
 
-/// How often a model may go from tensors to other values and back. Each turn looks at the whole program.
+/// The most times that a model may go from tensors to other values and back. Each turn looks at the whole program.
 const MOST_TURNS: usize = 16;
 
-/// The error that values become tensors again once more than they may, at the first of those that are left.
+/// The error for tensors that become other values and tensors again more than `MOST_TURNS` times. It points at the first output of `rest`.
 fn too_many_turns(rest: &Program) -> Diagnostic {
     let message = format!("tensors become other values, and those tensors, more than {MOST_TURNS} times");
     let problem = Diagnostic::new(Code::Limit, message).hint("operators on tensors alone keep it one program");
@@ -26,7 +26,7 @@ fn too_many_turns(rest: &Program) -> Diagnostic {
 }
 
 impl Executable {
-    /// Compiles a program, whatever its values are.
+    /// Compiles a program with values of any types.
     pub fn of(program: Arc<Program>, options: &Started) -> Result<Executable, Error> {
         if TensorProgram::is_of(&program, options) {
             return Executable::of_tensors(program, options, 0);
@@ -34,7 +34,7 @@ impl Executable {
         Executable::of_values(program, options, false)
     }
 
-    /// Compiles a program without tensors. If `is_on_demand`, a plan is compiled for one row when the first session is made.
+    /// Compiles a program without tensors. If `is_on_demand`, a plan gets its code for one row when the first session is made.
     fn of_values(program: Arc<Program>, options: &Started, is_on_demand: bool) -> Result<Executable, Error> {
         let placed = prepare(&program, options, &mut |_, _| {})?.placed()?;
         if placed.model.has_arrays() {
@@ -56,8 +56,8 @@ impl Executable {
         Executable::of_values(program, options, true)
     }
 
-    /// Compiles a program with tensors, and other values beside them. Some of it may be behind tensors and other values that were computed before, in
-    /// turns.
+    /// Compiles a program with tensors and possibly other values. `turns` is the number of times that the model has gone from tensors to other
+    /// values and back before.
     fn of_tensors(program: Arc<Program>, options: &Started, turns: usize) -> Result<Executable, Error> {
         let Parts { before, tensors, after, outputs } = match TensorProgram::sort(program.clone(), options)? {
             Sorted::Tensors(tensors) => {
@@ -78,7 +78,7 @@ impl Executable {
         Executable::of_whole(WholeModel::Mixed(mixed.into()), program, options)
     }
 
-    /// Compiles a model with arrays.
+    /// Compiles a model with arrays to an executable.
     pub fn of_arrays(program: Arc<Program>, placed: Placed, options: &Started) -> Result<Executable, Error> {
         let arrays = ArrayModel::of(program.clone(), placed, options)?;
         Executable::of_whole(WholeModel::Arrays(arrays.into()), program, options)

@@ -1,5 +1,5 @@
-//! Rows loaded ahead: one frame for each row, with the inputs in place. What running them then costs is the evaluation
-//! alone, which is what a measurement wants; services keep one frame and load it again and again.
+//! Rows that are loaded ahead: one frame for each row, with the inputs in place. A run then takes only the time of the evaluation, for
+//! measurements. Services keep one frame and load it again for each row.
 
 use crate::executor::{Executable, Executor};
 use crate::stages::only_sessions;
@@ -9,7 +9,7 @@ use cembra_value::Value;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Rows of inputs in frames of a compiled model, to be evaluated any number of times.
+/// Rows of inputs, loaded into frames of a compiled model, to be evaluated any number of times.
 #[derive(Debug)]
 pub struct LoadedRows<'v> {
     inner: Arc<Executable>,
@@ -20,7 +20,7 @@ pub struct LoadedRows<'v> {
 }
 
 impl Executor {
-    /// Bytes of one frame.
+    /// The bytes of one frame; 0 for a model with arrays or tensors.
     #[must_use]
     pub fn frame_bytes(&self) -> usize {
         self.inner().frame_bytes()
@@ -28,10 +28,10 @@ impl Executor {
 }
 
 impl<'v> LoadedRows<'v> {
-    /// Loads rows, each one value for each of the executor's inputs, in their order and of exactly their types.
+    /// Loads rows. Each must have one value for each of the executor's inputs, in their order and of exactly their types.
     ///
     /// # Errors
-    /// Values that do not fit, or a model with arrays: those are not in frames.
+    /// If values do not fit, or the model has arrays or tensors: these are not in frames.
     pub fn of(executor: &Executor, rows: &'v [Vec<Value>]) -> Result<LoadedRows<'v>, Error> {
         let inner = executor.shared();
         if inner.is_whole() {
@@ -49,10 +49,10 @@ impl<'v> LoadedRows<'v> {
         Ok(LoadedRows { inner, frames, context, values: PhantomData })
     }
 
-    /// Evaluates the model on every row, in order. Results stay in the frames.
+    /// Evaluates the model on every row, in order. The results stay in the frames.
     ///
     /// # Errors
-    /// The fault of the first row that has one.
+    /// If a row fails: the error is that of the first such row.
     pub fn evaluate(&mut self) -> Result<(), Error> {
         for frame in &mut self.frames {
             let frame = frame.ptr();

@@ -1,5 +1,5 @@
-//! Compiled models with tensors and other values: up to three executables, one after the other. Values that tensors take are computed first, as
-//! in any model; then the tensors; then the rest, which may have tensors again and is such a model then.
+//! Compiled models with tensors and other values: up to three executables, run one after the other. The first computes values that tensors are made
+//! of, the second the tensors, the third the rest. The third may have tensors again, and is then a mixed model itself.
 
 use crate::executor::{Executable, Executor, PartMemory};
 use crate::options::signature::{Field, crossing_node};
@@ -22,14 +22,14 @@ pub struct ModelPart {
     inputs: Vec<PartInput>,
 }
 
-/// Where an input of a part comes from.
+/// The source of an input of a part.
 #[derive(Clone, Copy, Debug)]
 pub enum PartInput {
-    /// An input of the model, by its position.
+    /// An input of the model, by its index.
     OfModel(usize),
-    /// An output of the part before.
+    /// An output of the preceding part.
     OfPart {
-        /// The position of the output.
+        /// The index of the output.
         at: usize,
         /// The place of the value in the text; empty if there is no text.
         span: Span,
@@ -39,14 +39,14 @@ pub enum PartInput {
 /// A model with tensors and other values. Its parts are evaluated one after the other.
 #[derive(Debug)]
 pub struct MixedModel {
-    /// Those of all parts, in the order of the program.
+    /// The inputs of all parts, in the order of the program.
     inputs: Box<[Field]>,
     outputs: Box<[Field]>,
-    /// Computes values from no tensor.
+    /// The part that computes values without tensors.
     pub before: Option<ModelPart>,
-    /// Computes tensors, of inputs and of what `before` computes.
+    /// The part that computes tensors, from inputs and the outputs of `before`.
     pub tensors: Option<ModelPart>,
-    /// Computes values from inputs and from what `tensors` computes. It may have tensors again.
+    /// The part that computes values from inputs and the outputs of `tensors`. It may have tensors again.
     pub after: Option<ModelPart>,
     origins: Box<[Origin]>,
 }
@@ -70,13 +70,13 @@ fn outputs_of(part: &Option<Arc<Executable>>) -> &[Field] {
     part.as_ref().map_or(&[], |part| &part.outputs)
 }
 
-/// The positions of fields by their names.
+/// Returns the indices of fields by their names.
 fn positions(fields: &[Field]) -> FxHashMap<&str, usize> {
     fields.iter().enumerate().map(|(at, field)| (&*field.name, at)).collect()
 }
 
 impl MixedModel {
-    /// Puts the executables of a program's parts together.
+    /// Makes a model from the executables of a program's parts.
     pub(crate) fn new(
         program: &Program,
         before: Option<Executable>,
@@ -88,7 +88,7 @@ impl MixedModel {
         let all = [&before, &tensors, &after];
         let mut known: FxHashMap<&str, &Field> = FxHashMap::default();
         for field in all.into_iter().flatten().flat_map(|part| &part.inputs) {
-            // A part without a default for an input says less of it.
+            // A part that has no default for an input knows less about the input.
             known
                 .entry(&field.name)
                 .and_modify(|other| {
@@ -132,7 +132,7 @@ impl MixedModel {
 }
 
 impl ModelPart {
-    /// The part as a model.
+    /// Returns the part as an executor of its own.
     #[must_use]
     pub fn executor(&self) -> Executor {
         Executor::of_part(&self.executable)
@@ -144,10 +144,11 @@ impl ModelPart {
         &self.inputs
     }
 
-    /// A value of the part before as the part's input of this type takes it: an array as a tensor, or a tensor as an array.
+    /// Converts an output of the preceding part to the type of the part's input: an array to a tensor, or a tensor to an array. Other values are
+    /// cloned.
     ///
     /// # Errors
-    /// An element of an array is missing, or tensors have no such elements. The error is at `span`.
+    /// If an element of an array is missing, or tensors cannot have such elements. The error is at `span`.
     pub fn converted(value: &Value, qtype: &QType, span: Span) -> Result<Value, Error> {
         match (value, qtype) {
             (Value::Array(_, array), QType::Tensor(..)) => {
@@ -158,7 +159,7 @@ impl ModelPart {
         }
     }
 
-    /// Evaluates the part on inputs of the model and outputs of the part before.
+    /// Evaluates the part. `values` are the inputs of the model, `given` the outputs of the preceding part.
     fn evaluate(
         &self,
         memory: &mut Option<PartMemory>,
@@ -182,12 +183,12 @@ impl MixedModel {
         [self.inputs.clone(), self.outputs.clone()]
     }
 
-    /// The evaluator of elements of its tensors; `None` if it computes no tensor.
+    /// The evaluator of tensor elements; `None` if the model computes no tensor.
     pub(crate) fn tensor_evaluator(&self) -> Option<Arc<Evaluator>> {
         self.parts().find_map(|part| part.executable.tensor_evaluator().ok().flatten())
     }
 
-    /// The values of the outputs of the model, in their order, from those of the parts' outputs.
+    /// Returns the values of the model's outputs, in their order. `before`, `tensors` and `after` are the values of the parts' outputs.
     pub fn results<'v, V>(&self, before: &'v [V], tensors: &'v [V], after: &'v [V]) -> impl Iterator<Item = &'v V> {
         self.origins.iter().filter_map(move |origin| match *origin {
             Origin::Before(at) => before.get(at),
@@ -196,7 +197,7 @@ impl MixedModel {
         })
     }
 
-    /// The tier of the machine code of elements of tensors; `None` if the interpreter runs them.
+    /// The tier of the machine code for elements of tensors; `None` if the interpreter runs them or there are no tensors.
     pub(crate) fn tier(&self) -> Option<Tier> {
         self.tensors.as_ref().and_then(|part| part.executable.tier())
     }
@@ -229,7 +230,7 @@ impl MixedModel {
     }
 }
 
-/// A tensor of one axis as an array.
+/// Converts a tensor of one axis to an array.
 fn array_of(tensor: &Tensor) -> Array {
     with_data!(tensor.row_major().data(), elements => ArrayView::new(elements).array())
 }

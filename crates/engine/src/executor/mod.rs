@@ -1,4 +1,4 @@
-//! Executors: a compiled model, immutable and shared. It is evaluated by sessions, each of which has a frame of its own.
+//! Executors: a compiled model, immutable and shared between threads. Sessions evaluate it, each with a frame of its own.
 
 mod compile;
 mod loaded;
@@ -31,8 +31,8 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use whole::WholeModel;
 
-/// Everything a compiled model is; shared by executors and sessions. Not the plan: that is several times as large as what
-/// calls and errors need of it.
+/// A compiled model, shared by executors and sessions. It does not have the plan, which is several times as large as the parts that calls and
+/// errors need.
 pub struct Executable {
     pub(crate) form: ExecutableForm,
     pub(crate) watch: Watch,
@@ -43,17 +43,17 @@ pub struct Executable {
     pub(crate) origin: Box<Origin>,
 }
 
-/// The compiled form of a model, by where its values live.
-// Each call looks at the variant: a byte of its own is read faster than what is impossible in another field.
+/// The compiled form of a model. The variants differ in the memory that holds its values.
+// Each call matches on the variant. A byte of its own is read faster than a niche in another field.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "calls read the model of a frame without a pointer in between")]
 #[repr(u8)]
 pub(crate) enum ExecutableForm {
-    /// A plan whose values lie in a frame.
+    /// A model whose values are in a frame.
     Frame(FrameModel),
     /// A plan whose code for one row is compiled when the first frame is made.
     OnDemand(Box<OnDemandModel>),
-    /// A model of arrays, of tensors or of both: its values lie beside frames.
+    /// A model of arrays, of tensors or of both. Its values are outside frames.
     Whole(WholeModel),
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct OnDemandModel {
     compiled: OnceLock<FrameModel>,
 }
 
-/// The memory that evaluations of a part of a model use again: a frame, a context, and memory beside frames.
+/// The memory that consecutive evaluations of a model part use: a frame, a context, and memory outside frames.
 #[derive(Debug)]
 pub(crate) struct PartMemory {
     frame: Frame,
@@ -79,7 +79,8 @@ impl PartMemory {
     }
 }
 
-/// The program and the options of a model, kept to compile the model again for many rows. A plan would take several times the memory.
+/// The program and the options of a model, stored so that the model can be compiled again for many rows. A plan would take several times the
+/// memory.
 #[derive(Debug)]
 pub(crate) struct Origin {
     pub(crate) program: Arc<Program>,
@@ -111,7 +112,7 @@ impl Drop for Executable {
 }
 
 impl Executable {
-    /// Compiles a plan, for calls by value or for structs: then the binding says where their fields are.
+    /// Compiles a plan. With `structs`, its code reads and writes the fields of structs where that binding says; with `None` it is called by value.
     pub fn new(
         program: Arc<Program>,
         plan: Plan,
@@ -129,7 +130,7 @@ impl Executable {
         Ok(executable)
     }
 
-    /// The executable with inputs of these names and types, some of which its plan asks the caller for.
+    /// Replaces the inputs by fields with these names and types. The plan may ask the caller for some of them.
     #[must_use]
     pub fn with_inputs(mut self, inputs: &[(Arc<str>, QType)]) -> Executable {
         self.inputs = inputs.iter().map(|(name, qtype)| Field::new(name, qtype)).collect();
@@ -186,7 +187,7 @@ impl Executable {
         }
     }
 
-    /// Makes an executable of a model whose values lie beside frames.
+    /// Makes an executable of a model with arrays or tensors, whose values are outside frames.
     pub(crate) fn of_whole(whole: WholeModel, program: Arc<Program>, options: &Started) -> Result<Executable, Error> {
         check_float_mode()?;
         let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
@@ -213,8 +214,8 @@ impl Executable {
         }
     }
 
-    /// Evaluates a model whose values lie beside frames on values of exactly its inputs' types, one for each. The results are put behind the
-    /// others. The context has the token and the time limit of the run.
+    /// Evaluates a model with arrays or tensors, and appends the outputs to `results`. `values` must have one value per input, of exactly the
+    /// input's type. The context has the token and the time limit of the run.
     pub fn evaluate_whole(
         &self,
         values: &[Value],
@@ -233,12 +234,12 @@ impl Executable {
         evaluated
     }
 
-    /// Makes the memory that `evaluate_part` uses for one evaluation after the other.
+    /// Makes the memory that consecutive calls of `evaluate_part` use.
     pub(crate) fn part_memory(&self) -> PartMemory {
         PartMemory { frame: self.frame(), context: self.limits.context(), whole: WholeMemory::default() }
     }
 
-    /// Evaluates the model as a part of another, on one value for each input.
+    /// Evaluates the model as a part of another one, on one value per input, and returns the outputs.
     pub(crate) fn evaluate_part(
         self: &Arc<Self>,
         values: &[Value],
@@ -275,7 +276,7 @@ impl Executable {
         }
     }
 
-    /// Returns the model if its values lie beside frames, else `None`.
+    /// Returns the model if it has arrays or tensors, whose values are outside frames; else `None`.
     #[inline]
     pub(crate) fn whole(&self) -> Option<&WholeModel> {
         match &self.form {
@@ -300,7 +301,7 @@ impl Executable {
         memory.options.run_limits().unwrap_or(&self.limits).array_bytes
     }
 
-    /// Returns the model if its values lie in a frame, else `None`. An on-demand model is compiled first.
+    /// Returns the model if its values are in a frame, else `None`. An on-demand model is compiled first.
     pub(crate) fn frame_model(&self) -> Option<&FrameModel> {
         match &self.form {
             ExecutableForm::OnDemand(model) => Some(self.compiled_on_demand(model)),
@@ -318,19 +319,19 @@ impl Executable {
         }
     }
 
-    /// True if values of the model lie beside frames, so that its runs are `evaluate_whole`.
+    /// True if the model has arrays or tensors, whose values are outside frames. `evaluate_whole` runs such a model.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         matches!(self.form, ExecutableForm::Whole(_))
     }
 
-    /// Names and types of the inputs and outputs.
+    /// Returns the names and types of the inputs and outputs.
     #[must_use]
     pub fn signature(&self) -> Signature {
         Signature { inputs: self.inputs.to_vec(), outputs: self.outputs.to_vec() }
     }
 
-    /// The machine code that every call runs; none if the interpreter runs, or may run until a tier is compiled, and of an array program.
+    /// The machine code that every call runs; `None` if the interpreter runs, or may run until a tier is compiled, and for models outside frames.
     #[must_use]
     pub fn machine_code(&self) -> Option<&Compiled> {
         match &self.frame_model()?.runnable {
@@ -339,7 +340,7 @@ impl Executable {
         }
     }
 
-    /// Readies a context, and the memory of array programs, for runs with these options, in the place of what was said before.
+    /// Sets the options of later runs in a context and in the memory outside frames. They replace all earlier options.
     pub fn set_run_options(&self, options: &RunOptions, context: &mut Context, memory: &mut WholeMemory) {
         options.end_runs(context);
         let limits = options.run_limits().map(|limits| self.limits.within(limits));
@@ -347,6 +348,7 @@ impl Executable {
         memory.options = limits.into_iter().fold(options.clone(), RunOptions::limits);
     }
 
+    /// The tier of the machine code that calls run now; `None` if the interpreter runs.
     pub(crate) fn tier(&self) -> Option<Tier> {
         match self.whole() {
             Some(whole) => whole.tier(),
@@ -354,7 +356,7 @@ impl Executable {
         }
     }
 
-    /// A context for runs, within the limits of compilation. They are counted if the metrics want that.
+    /// Makes a context for runs within the limits of the compilation. It counts evaluations if the metrics ask for that.
     #[must_use]
     pub fn context(&self) -> Context {
         let mut context = self.limits.context();
@@ -362,7 +364,7 @@ impl Executable {
         context
     }
 
-    /// Counts an evaluation that failed, if that was by a fault, and tells of it. Returns the error.
+    /// Records an error of an evaluation: a fault is counted and reported to the metrics, other errors are not. Returns the error.
     #[cold]
     #[inline(never)]
     pub fn failed(&self, context: &Context, error: Error) -> Error {
@@ -373,13 +375,13 @@ impl Executable {
         error
     }
 
-    /// Makes a frame with the literals of the plan; an empty one for a model whose values lie beside frames.
+    /// Makes a frame with the literals of the plan; an empty one for a model with arrays or tensors.
     #[must_use]
     pub fn frame(&self) -> Frame {
         self.frame_model().map_or_else(|| Frame::zeroed(0), FrameModel::frame)
     }
 
-    /// Returns the bytes of a frame; 0 for a model whose values lie beside frames.
+    /// Returns the bytes of a frame; 0 for a model with arrays or tensors.
     pub(crate) fn frame_bytes(&self) -> usize {
         self.frame_model().map_or(0, FrameModel::frame_bytes)
     }
@@ -415,14 +417,15 @@ impl Executable {
     /// Formats a line for a log about `kind`, which runs this model: the name and the numbers of inputs and outputs.
     ///
     /// # Errors
-    /// Those of the formatter.
+    /// Errors of the formatter.
     pub fn fmt_as(&self, kind: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = f.debug_struct(kind);
         line.field("name", &self.origin.options.model_name());
         line.field("inputs", &self.inputs.len()).field("outputs", &self.outputs.len()).finish()
     }
 
-    /// Returns the bytes of memory that the compiled model takes, with its code and without frames. Names are shared with the program.
+    /// Returns the bytes of memory that the compiled model takes, with its code and without frames. Names are shared with the program and not
+    /// counted.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<Executable>()
             + size_of::<Origin>()
@@ -440,10 +443,10 @@ impl Executable {
             }
     }
 
-    /// Begins an evaluation: nothing that the last one took counts any more. Looks whether there is to be one at all.
+    /// Begins an evaluation: checks the token, and clears the state of the previous evaluation in the context.
     ///
     /// # Errors
-    /// The token of the evaluation says that there is to be none; or values of the model lie beside frames.
+    /// If the token of the evaluation has ended it, or the model has arrays or tensors.
     #[inline(always)]
     pub fn begin(&self, context: &mut Context) -> Result<&FrameModel, Error> {
         debug_assert!(cembra_runtime::math::default_float_mode(), "flush-to-zero or another rounding mode");
@@ -453,7 +456,7 @@ impl Executable {
         Ok(model)
     }
 
-    /// Runs the model on one value for each input, in a frame of it. Returns the slots that the outputs are read from.
+    /// Runs the model on one value per input, in a frame of this model. Returns the slots that the outputs are read from.
     #[inline]
     pub(crate) fn run_values(
         self: &Arc<Self>,
@@ -472,14 +475,14 @@ impl Executable {
         Ok(slots)
     }
 
-    /// Runs the model that `begin` has returned, on an input, an output and a frame; the caller promises CALL (see
+    /// Runs the model that `begin` has returned, on the memories of inputs, of outputs and of the frame. The caller promises CALL (see
     /// `cembra_plan::Function::call`) for this plan and binding.
     ///
     /// # Errors
     /// A fault of the evaluation.
     ///
     /// # Safety
-    /// CALL.
+    /// CALL: as `cembra_plan::Function::call` requires it, for this plan and binding.
     #[inline(always)]
     pub unsafe fn run(
         self: &Arc<Self>,
@@ -487,7 +490,7 @@ impl Executable {
         [input, output, frame]: [FramePtr; 3],
         context: &mut Context,
     ) -> Result<(), Error> {
-        // One look for those without a time limit that are not counted, and nothing behind the call.
+        // One check serves runs without a time limit that are not counted; nothing is left to do after their call.
         if !context.is_watched() {
             // SAFETY: CALL, promised by the caller.
             let status = unsafe { self.call(model, [input, output, frame], context) };
@@ -510,7 +513,7 @@ impl Executable {
     /// Errors of `run`.
     ///
     /// # Safety
-    /// CALL.
+    /// CALL: as `cembra_plan::Function::call` requires it, for this plan and binding.
     #[inline(never)]
     unsafe fn run_limited(
         self: &Arc<Self>,
@@ -527,10 +530,10 @@ impl Executable {
         Ok(())
     }
 
-    /// Calls what runs the model, and returns its status.
+    /// Calls the function that runs the model, and returns its status.
     ///
     /// # Safety
-    /// CALL.
+    /// CALL: as `cembra_plan::Function::call` requires it, for this plan and binding.
     #[inline(always)]
     unsafe fn call(
         self: &Arc<Self>,
@@ -538,7 +541,7 @@ impl Executable {
         [input, output, frame]: [FramePtr; 3],
         context: &mut Context,
     ) -> i32 {
-        // Machine code is not looked up in a table of methods: a call of a small model is short, with nothing else around it.
+        // Machine code is called directly and not through a table of methods, because a call of a small model is short.
         // SAFETY: CALL, promised by the caller.
         unsafe {
             match &model.runnable {
@@ -549,10 +552,10 @@ impl Executable {
         }
     }
 
-    /// Runs what there is by now of a model in tiers, and returns its status. Apart, so that what others do is short.
+    /// Runs the current tier of a model, and returns its status. It is a function of its own so that other calls stay short.
     ///
     /// # Safety
-    /// CALL.
+    /// CALL: as `cembra_plan::Function::call` requires it, for this plan and binding.
     #[inline(never)]
     unsafe fn run_tier(
         self: &Arc<Self>,
@@ -565,7 +568,7 @@ impl Executable {
     }
 }
 
-/// Returns an error unless the thread is in the default floating-point mode: nothing is compiled in another mode.
+/// Returns an error unless the thread is in the default floating-point mode. Nothing is compiled in another mode.
 fn check_float_mode() -> Result<(), Error> {
     if cembra_runtime::math::default_float_mode() {
         return Ok(());
@@ -575,22 +578,22 @@ fn check_float_mode() -> Result<(), Error> {
     Err(diagnostic.hint("results would differ from those of other threads: set the default mode").into())
 }
 
-/// Looks whether the token of the evaluations says that there are to be none.
+/// Checks that the token of the context has not ended its evaluations.
 ///
 /// # Errors
-/// It does.
+/// If the token has ended them.
 #[inline]
 pub fn check_token(context: &Context) -> Result<(), Error> {
     if context.lets_none_begin() { Err(Error::ended_by(context.cancellation().as_ref())) } else { Ok(()) }
 }
 
-/// The error that there are not as many values as inputs.
+/// The error for a number of values that is not the number of inputs.
 #[cold]
 pub(crate) fn miscount(expected: usize, found: usize) -> Error {
     Error::values(format!("the model takes {expected} inputs, found {found}"))
 }
 
-/// The error that values are given to an executor whose machine code looks elsewhere.
+/// The error for values that are given to an executor whose machine code reads structs.
 #[cold]
 fn bound_to_structs() -> Error {
     Diagnostic::new(Code::Binding, "the executor takes structs, not values")
@@ -634,7 +637,7 @@ impl fmt::Debug for Executor {
 }
 
 impl Executable {
-    /// The same shared, and compiled in tiers if it is to be.
+    /// Shares the executable. If its backend is `Tiered`, this asks for the compilation that is due before the first call.
     pub(crate) fn started(self) -> Arc<Executable> {
         let shared = Arc::new(self);
         if let Some(tiered) = shared.tiered() {
@@ -651,14 +654,14 @@ impl From<Executable> for Executor {
 }
 
 impl Executor {
+    /// The executable that the executor shares with its clones and sessions.
     #[inline]
-    /// What the executor shares with its clones and sessions.
     #[doc(hidden)]
     pub fn inner(&self) -> &Arc<Executable> {
         &self.0
     }
 
-    /// The executor of an executable that is a part of another one, and was started with it.
+    /// Makes the executor of a part of another executable. The part has been started with it.
     pub(crate) fn of_part(part: &Arc<Executable>) -> Executor {
         Executor(part.clone())
     }
@@ -667,8 +670,8 @@ impl Executor {
         self.0.clone()
     }
 
-    /// The inputs that the prepared model really uses, in the order of the program: what a session wants values for. An
-    /// input that no bound output needs, or that preparation found to be of no effect, is not among them.
+    /// The inputs that the prepared model uses, in the order of the program; a session takes one value for each. Inputs that no bound output needs,
+    /// or that preparation found to be without effect, are not included.
     #[must_use]
     pub fn inputs(&self) -> &[Field] {
         &self.0.inputs
@@ -680,31 +683,30 @@ impl Executor {
         &self.0.outputs
     }
 
-    /// The tier of the machine code that calls take now; none if the interpreter runs.
+    /// The tier of the machine code that calls run now; `None` if the interpreter runs.
     #[must_use]
     pub fn tier(&self) -> Option<Tier> {
         self.0.tier()
     }
 
-    /// Compiles a model of `Backend::Tiered` in all its tiers, however often it was called, and returns when that is done: it
-    /// compiles in this thread if no other has begun, else waits for that one. Unless calls take new code
-    /// [by hand](crate::Tiering::by_hand), they do from now on. If there is no machine code to be had,
-    /// [`Executor::fallback`] tells why. Does nothing for other backends. Must not be called by
-    /// [`Metrics`](crate::Metrics), which would wait for themselves.
+    /// Compiles a model of `Backend::Tiered` in all its tiers, whatever its number of calls, and returns when that is done. It compiles in this
+    /// thread if no other thread has begun, else it waits for that one. Later calls take the new code, unless they take it [by
+    /// hand](crate::Tiering::by_hand). If machine code is not available, [`Executor::fallback`] has the reason. Does nothing for other backends.
+    /// [`Metrics`](crate::Metrics) must not call it, because they would wait for themselves.
     pub fn finish_tiers(&self) {
         if let Some(tiered) = self.0.tiered() {
             tiered.finish(&*self.0);
         }
     }
 
-    /// Whether every tier that there will be is compiled.
+    /// True if no further tier will be compiled.
     #[must_use]
     pub fn tiers_are_finished(&self) -> bool {
         self.0.tiered().is_none_or(Tiered::is_finished)
     }
 
-    /// Lets calls take the next tier, if it is compiled, and returns the one they take. Calls that run go on with what they
-    /// have. Does nothing for backends other than `Backend::Tiered`.
+    /// Lets calls take the next tier, if it is compiled, and returns the tier that they take. Running calls finish with the code that they have.
+    /// Does nothing for backends other than `Backend::Tiered`.
     pub fn advance(&self) -> Option<Tier> {
         match self.0.tiered() {
             Some(tiered) => tiered.choose_next(&*self.0),
@@ -712,35 +714,35 @@ impl Executor {
         }
     }
 
-    /// What runs now: `Backend::Interpreter` or `Backend::Native`.
+    /// The backend that runs calls now: `Backend::Interpreter` or `Backend::Native`.
     #[must_use]
     pub fn backend(&self) -> Backend {
         if self.tier().is_some() { Backend::Native } else { Backend::Interpreter }
     }
 
-    /// Why there is no machine code, or none of a higher tier, if `Backend::Auto` or `Backend::Tiered` did not get it.
+    /// The reason why there is no machine code, or none of a higher tier, if `Backend::Auto` or `Backend::Tiered` did not get it; else `None`.
     #[must_use]
     pub fn fallback(&self) -> Option<&Diagnostic> {
         self.0.fallback.get().map(|reason| &**reason)
     }
 
-    /// The most stack that native code takes in a call, in bytes, kernels and other functions outside of the model apart;
-    /// none for the interpreter, which takes little however large the model is. Of several tiers, that which calls take now.
+    /// The most bytes of stack that the native code of a call takes, without kernels and other functions outside the model. For several tiers, it
+    /// is that of the tier that calls take now. `None` for the interpreter, which takes little stack for any model.
     #[must_use]
     pub fn stack_bytes(&self) -> Option<usize> {
         self.0.frame_model()?.runnable.compiled().map(Compiled::stack_bytes)
     }
 
-    /// Bytes of memory the compiled model holds, code included, frames not. Names are the model's as well.
+    /// The bytes of memory that the compiled model takes, with its code and without frames. Names are shared with the model and not counted.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.0.memory_bytes()
     }
 
-    /// The model for many rows at a time, compiled when it is first asked for.
+    /// Returns the model for many rows. The first call compiles it.
     ///
     /// # Errors
-    /// As for `Model::batch`.
+    /// Errors of `Model::batch`.
     pub fn batch(&self) -> Result<Batch, Error> {
         let origin = &self.0.origin;
         if let Some(batch) = origin.batch.get() {

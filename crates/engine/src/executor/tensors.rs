@@ -1,5 +1,5 @@
-//! Methods of executors that only models with tensors have: plans for extents, graphs, access to single elements, tiles, and the parts of models that
-//! have other values, too. Values are evaluated as by any other model; runs on tensors whose memory is kept are in `session.rs`.
+//! Methods of executors that only models with tensors have: plans for extents, graphs, access to single elements, tiles, and the parts of models
+//! that also have other values. Runs on tensors whose memory is reused are in `session.rs`.
 
 use crate::executor::mixed::MixedModel;
 use crate::executor::whole::WholeModel;
@@ -16,16 +16,16 @@ use cembra_value::{CacheCounters, Code, Diagnostic, Error, ScalarValue};
 use std::sync::Arc;
 
 impl Executable {
-    /// Compiles nodes of a graph of tensors.
+    /// Compiles `outputs`, which are nodes of a graph of tensors, to an executable.
     pub fn of_graph(graph: &TensorGraph, outputs: &[TensorNodeId], options: &Started) -> Result<Executable, Error> {
         let tensors = TensorModel::of_graph(graph, outputs, options)?;
         Executable::of_whole(WholeModel::Tensors(tensors.into()), Arc::default(), options)
     }
 
-    /// The model with tensors.
+    /// Returns the tensor model, if all values are tensors or numbers.
     ///
     /// # Errors
-    /// It has none.
+    /// If the model has none, or has other values too.
     pub(crate) fn tensors(&self) -> Result<&TensorModel, Error> {
         match self.whole() {
             Some(WholeModel::Tensors(model)) => Ok(model),
@@ -33,10 +33,10 @@ impl Executable {
         }
     }
 
-    /// The evaluator of elements of a model with tensors; `None` if no tensor is computed.
+    /// The evaluator of tensor elements; `None` if the model computes no tensor.
     ///
     /// # Errors
-    /// The model has no tensors among its inputs and values.
+    /// If the model has no tensors.
     pub(crate) fn tensor_evaluator(&self) -> Result<Option<Arc<Evaluator>>, Error> {
         match self.whole() {
             Some(WholeModel::Mixed(model)) => Ok(model.tensor_evaluator()),
@@ -44,14 +44,14 @@ impl Executable {
         }
     }
 
-    /// The program of a model that cuts tensors into tiles.
+    /// The program, if the model has tensors and cuts them into tiles; else `None`.
     fn tiled_program(&self) -> Option<&Program> {
         let has_tensors = matches!(self.whole(), Some(WholeModel::Tensors(_) | WholeModel::Mixed(_)));
         Some(&*self.origin.program).filter(|program| has_tensors && is_tiled(program))
     }
 }
 
-/// The error that a model of other values than tensors is run on tensors, or planned for extents.
+/// The error for running a model with other values on tensors, or planning it for extents.
 #[cold]
 fn no_tensors() -> Error {
     let problem = Diagnostic::new(Code::Tensors, "the model has other values than tensors and numbers");
@@ -59,7 +59,7 @@ fn no_tensors() -> Error {
 }
 
 impl Executor {
-    /// Plans a model with tensors for inputs of these extents, one list for each, before the first run with them does. The plan is kept.
+    /// Plans a model with tensors for inputs with these extents, one list per input, before the first run with them. The plan is cached.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -73,13 +73,13 @@ impl Executor {
     /// ```
     ///
     /// # Errors
-    /// Extents that do not fit the inputs or each other, a plan that becomes too large, or a model of other values.
+    /// If extents do not fit the inputs or each other, the plan becomes too large, or the model has other values.
     pub fn prepare_for(&self, extents: &[&[usize]]) -> Result<Arc<TensorPlan>, Error> {
         self.inner().tensors()?.prepare_for(extents)
     }
 
-    /// The graph of a model with tensors for inputs of these extents, and the nodes of its outputs. Its leaves are the inputs, in their order.
-    /// Nothing is planned: evaluators of tiled tensors plan such a graph themselves.
+    /// Returns the graph of a model with tensors for inputs with these extents, and the nodes of its outputs. The graph's leaves are the inputs, in
+    /// their order. Nothing is planned: evaluators of tiled tensors plan such a graph themselves.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -92,7 +92,7 @@ impl Executor {
     /// ```
     ///
     /// # Errors
-    /// Extents that do not fit the inputs or each other, a graph that becomes too large, or a model of other values.
+    /// If extents do not fit the inputs or each other, the graph becomes too large, or the model has other values.
     pub fn graph_for(&self, extents: &[&[usize]]) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
         self.inner().tensors()?.graph_for(extents)
     }
@@ -114,8 +114,8 @@ impl Executor {
     /// ```
     ///
     /// # Errors
-    /// Cuts or numbers for another number of inputs or axes; a number of another type than the input's; a block of tiles that an axis does not have; or
-    /// those of [`graph_for`](Executor::graph_for).
+    /// If the cuts or numbers are for another number of inputs or axes; if a number has another type than its input; if a block has tiles that its
+    /// axis does not have; or for the reasons of [`graph_for`](Executor::graph_for).
     pub fn graph_for_tiles(
         &self,
         extents: &[&[usize]],
@@ -128,7 +128,7 @@ impl Executor {
     /// Returns the evaluator of element expressions, for a model with tensors.
     ///
     /// # Errors
-    /// The model has no tensors.
+    /// If the model has no tensors.
     #[doc(hidden)]
     pub fn tensor_evaluator(&self) -> Result<Arc<Evaluator>, Error> {
         let known = self.inner().tensor_evaluator()?;
@@ -158,13 +158,13 @@ impl Executor {
         self.inner().tensors().is_ok_and(TensorModel::has_blocks)
     }
 
-    /// True if the text of a model with tensors says how they are cut into tiles: it has `tile`, or an input of a tiled type.
+    /// True if the text of a model with tensors cuts them into tiles: with `tile`, or with an input of a tiled type.
     #[must_use]
     pub fn is_tiled(&self) -> bool {
         self.inner().tiled_program().is_some()
     }
 
-    /// The labels that the text of a model with tensors cuts, each with its cut. The axes of other labels are one tile.
+    /// Returns the labels that the text of a model with tensors cuts, each with its cut. The axes of other labels are one tile.
     ///
     /// ```
     /// use cembra::{AxisCut, Model, Options};
@@ -179,7 +179,7 @@ impl Executor {
         self.inner().tiled_program().into_iter().flat_map(cuts)
     }
 
-    /// Access to the elements of an output of a model with tensors, one at a time: nothing is computed but the elements that it depends on.
+    /// Returns access to single elements of an output of a model with tensors. A read computes only the elements that the requested one depends on.
     ///
     /// ```
     /// use cembra::{Model, Options, Tensor};
@@ -194,27 +194,28 @@ impl Executor {
     /// ```
     ///
     /// # Errors
-    /// Inputs that do not fit, no such output, a constant that fails, or a model of other values.
+    /// If inputs do not fit, there is no such output, a constant fails, or the model has other values.
     pub fn reader(&self, output: usize, inputs: &[Tensor]) -> Result<Reader<'_>, Error> {
         self.inner().tensors()?.reader(output, inputs)
     }
 
-    /// The outputs of a model with tensors, node by node as it was written: slow, and the values that plans are compared with.
+    /// Computes the outputs of a model with tensors node by node, as the text has them. It is slow; results of plans are compared with it.
     ///
     /// # Errors
-    /// Inputs that do not fit, an index outside of its axis, an element that fails, or a model of other values.
+    /// If inputs do not fit, an index is outside of its axis, an element fails, or the model has other values.
     pub fn run_reference(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
         self.inner().tensors()?.run_reference(inputs)
     }
 
-    /// How often a model with tensors had a plan for the extents of its inputs, and how often one was made. A session that runs on inputs like
-    /// those of its run before asks for none.
+    /// The numbers of cached plans that a model with tensors found for the extents of its inputs, and of plans that it made. A session that runs on
+    /// inputs like those of its previous run asks for no plan.
     #[must_use]
     pub fn plan_counters(&self) -> CacheCounters {
         self.inner().tensors().map_or_else(|_| CacheCounters::default(), TensorModel::plan_counters)
     }
 
-    /// How often a model with tensors found an expression of elements compiled, and how often it compiled one. Extents do not matter to it.
+    /// The numbers of compiled element expressions that a model with tensors found, and of expressions that it compiled. Extents do not matter for
+    /// them.
     #[must_use]
     pub fn kernel_counters(&self) -> CacheCounters {
         self.inner().tensors().map_or_else(|_| CacheCounters::default(), TensorModel::kernel_counters)

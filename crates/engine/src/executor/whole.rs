@@ -1,5 +1,5 @@
-//! Models whose values lie beside frames: of arrays, of tensors, or of both. This module has the operations that executors and sessions need of all
-//! of them. The module of each kind of model decides how it is compiled and run.
+//! Models whose values are outside frames: of arrays, of tensors, or of both. This module has the operations on them that executors and sessions
+//! need. The module of each kind of model decides how it is compiled and run.
 
 use crate::arrays::model::{ArrayMemory, ArrayModel};
 use crate::executor::mixed::{MixedMemory, MixedModel};
@@ -13,7 +13,7 @@ use cembra_value::Error;
 use cembra_value::RunTerms;
 use cembra_value::Value;
 
-/// A compiled model whose values lie beside frames.
+/// A compiled model with arrays or tensors. Its values are outside frames.
 #[derive(Debug)]
 pub(crate) enum WholeModel {
     Arrays(Box<ArrayModel>),
@@ -35,7 +35,7 @@ pub struct WholeMemory {
 }
 
 impl WholeMemory {
-    /// Returns the bytes of memory that are kept for later runs.
+    /// Returns the bytes of memory that are held for later runs.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let tensors = self.tensors.as_ref().map_or(0, |runs| usize::try_from(runs.held_bytes()).unwrap_or(usize::MAX));
@@ -43,13 +43,13 @@ impl WholeMemory {
         self.arrays.as_ref().map_or(0, |arrays| arrays.memory_bytes()).saturating_add(tensors).saturating_add(mixed)
     }
 
-    /// Returns the options of a run on many rows. It ends and is limited as evaluations with this memory and this context are.
+    /// Returns the options of a run on many rows that has the limits of evaluations with this memory, and the token of `context`.
     #[must_use]
     pub fn row_options(&self, context: &Context) -> RunOptions {
         self.options.of_rows(context.cancellation())
     }
 
-    /// Gives the runs to come another token, or none. The other options of runs stay.
+    /// Sets the token of later runs; `None` removes it. The other options of runs stay.
     pub fn set_cancellation(&mut self, token: Option<Cancellation>, context: &mut Context) {
         self.options = std::mem::take(&mut self.options).cancellation(token);
         self.options.end_runs(context);
@@ -75,7 +75,7 @@ impl WholeModel {
         }
     }
 
-    /// True if the model can be run on many rows: only models with arrays can.
+    /// True if the model can run on many rows, as only models with arrays can.
     pub(crate) const fn has_rows(&self) -> bool {
         matches!(self, WholeModel::Arrays(_))
     }
@@ -109,7 +109,8 @@ impl WholeModel {
         }
     }
 
-    /// Keeps the memory of `result` for later runs of a model with arrays. It must be a result of an earlier run that the caller no longer uses.
+    /// Stores the memory of `result` for later runs of a model with arrays. `result` must be a result of an earlier run that the caller no longer
+    /// uses.
     pub(crate) fn recycle(&self, result: Value, memory: &mut WholeMemory) {
         if let (WholeModel::Arrays(_), Some(memory)) = (self, &mut memory.arrays) {
             memory.recycle(result);

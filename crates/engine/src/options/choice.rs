@@ -1,19 +1,18 @@
-//! Which backend runs a model, what plays it on many rows, and when a tiered one is compiled, as options say.
+//! Options: the backend that runs a model, the player that runs it on many rows, and the time at which a tiered model is compiled.
 
-/// A way to run a plan. All give the same bits.
+/// A way to run a plan. All backends give the same bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum Backend {
     /// The interpreter.
     Interpreter,
-    /// Machine code; an error where it cannot be had.
+    /// Machine code; an error if it is not available.
     Native,
-    /// Machine code where it can be had, else the interpreter; `Executor::fallback` tells why.
+    /// Machine code if it is available, else the interpreter. `Executor::fallback` has the reason for the interpreter.
     #[default]
     Auto,
-    /// The interpreter at once; machine code as soon as threads in the background have compiled it, for the calls that come
-    /// then. [`Tiering`](crate::Tiering) says when. Where it cannot be had the interpreter goes on, and `Executor::fallback`
-    /// tells why.
+    /// The interpreter at first, and machine code once threads in the background have compiled it. [`Tiering`](crate::Tiering) says when. If
+    /// machine code is not available, the interpreter stays, and `Executor::fallback` has the reason.
     Tiered,
 }
 
@@ -30,26 +29,26 @@ impl Backend {
     }
 }
 
-/// What plays a model on the rows of a [`Batch`](crate::Batch). All give the same bits.
+/// The code that evaluates the rows of a [`Batch`](crate::Batch). All players give the same bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum RowPlayer {
-    /// The best that the machine and the model allow.
+    /// The best player that the machine and the model allow.
     #[default]
     Best,
-    /// Lanes of 512 bits; an error where the machine has none.
+    /// Vectors of 512 bits; an error if the machine has none.
     Avx512,
-    /// Lanes of 256 bits; an error where the machine has none.
+    /// Vectors of 256 bits; an error if the machine has none.
     Avx2,
-    /// Lanes of 128 bits, on any machine that has code.
+    /// Vectors of 128 bits, on any machine for which there is a code generator.
     Lanes128,
-    /// Machine code that takes row after row.
+    /// Machine code that takes one row after the other.
     Native,
-    /// The interpreter, row after row.
+    /// The interpreter, one row after the other.
     Interpreter,
 }
 
 impl RowPlayer {
-    /// Every choice.
+    /// The list of all players.
     pub const ALL: [RowPlayer; 6] = [
         RowPlayer::Best,
         RowPlayer::Avx512,
@@ -73,7 +72,7 @@ impl RowPlayer {
     }
 }
 
-/// When a model of [`Backend::Tiered`] is compiled, and when its calls take the machine code.
+/// The time at which a model of [`Backend::Tiered`] is compiled, and at which its calls take the machine code.
 ///
 /// ```
 /// use cembra::{Backend, Model, Options, Tier, Tiering, Value};
@@ -92,33 +91,35 @@ impl RowPlayer {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tiering {
+    /// The number of calls before compilation; 0 to compile when the executor is made.
     pub(crate) calls: u32,
     pub(crate) by_hand: bool,
     pub(crate) every_tier: bool,
 }
 
 impl Tiering {
-    /// After how many calls a model is compiled if nothing is said. Interpreting so many takes about as long as compiling once,
-    /// whatever the size of the model: machine code pays for itself after 800 to 3000 calls in the benchmarks' workloads. So a
-    /// model that is called a few times costs no compilation, and any other about twice what it would if its calls were known.
+    /// The default number of calls after which a model is compiled. Interpreting a model 1000 times takes about as long as compiling it once,
+    /// whatever its size: in the benchmarks' workloads, machine code pays for itself after 800 to 3000 calls. So a model that is called a few times
+    /// costs no compilation, and any other at most about twice the time of the best choice.
     pub const CALLS: u32 = 1000;
 
-    /// Compiles a model after so many calls, counted over all threads; with 0, as soon as its executor is made.
+    /// Compiles a model after `calls` calls, counted over all threads; with 0, as soon as its executor is made.
     #[must_use]
     pub const fn after_calls(mut self, calls: u32) -> Self {
         self.calls = calls;
         self
     }
 
-    /// Leaves it to [`Executor::advance`](crate::Executor::advance) when calls take what was compiled. Otherwise they do as soon as it is there.
+    /// If true, calls take compiled code only after [`Executor::advance`](crate::Executor::advance). By default they take it as soon as it is
+    /// there.
     #[must_use]
     pub const fn by_hand(mut self, by_hand: bool) -> Self {
         self.by_hand = by_hand;
         self
     }
 
-    /// Compiles a small model in the quick tier first too, as a large one is, and not in the optimised tier straight away: so
-    /// that a test of all tiers need not be one of a large model.
+    /// If true, a small model is compiled in the quick tier first, as a large one is, and not straight away in the optimised tier. Tests of all
+    /// tiers then do not need a large model.
     #[must_use]
     pub const fn every_tier(mut self, every_tier: bool) -> Self {
         self.every_tier = every_tier;

@@ -1,4 +1,4 @@
-//! How a model is compiled, as the engine needs to know it. What binds inputs and outputs to the caller's data is an option of the facade.
+//! Options of compiling a model, as the engine needs them. The facade has further options, for binding inputs and outputs to the caller's data.
 
 use crate::options::choice::{Backend, RowPlayer, Tiering};
 use crate::options::metrics::Metrics;
@@ -12,38 +12,38 @@ use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-/// How to compile a model. The default: machine code where it can be had, rewrites that keep every bit.
+/// Options of compiling a model. By default, machine code is used if it is available, and rewrites keep every bit.
 #[derive(Clone, Debug, Default)]
 pub struct CompileOptions {
     /// The name of the model in profiles, metrics and spans.
     pub name: Option<Arc<str>>,
     /// The texts that the model was read from.
     pub sources: Option<Arc<Sources>>,
-    /// The operators, in place of those that the model was read with.
+    /// The operators; `None` for the registry that the model was read with.
     pub registry: Option<&'static Registry>,
-    /// What runs a plan.
+    /// The backend that runs a plan.
     pub backend: Backend,
-    /// How much goes into machine code.
+    /// The tier of machine code; the highest one of a tiered model.
     pub tier: Tier,
-    /// What plays a plan on many rows.
+    /// The player that runs a plan on many rows.
     pub row_player: RowPlayer,
-    /// True if sums of products have the order of their labels, as the interpreter adds them.
+    /// True if sums of products are added in the order of their labels, as the interpreter adds them.
     pub reference_order: bool,
-    /// Rewrites of graphs of tensors that the user adds.
+    /// The user's rewrites of graphs of tensors.
     pub tensor_rules: Vec<cembra_tensor::RewriteRule<'static>>,
-    /// What rewrites of graphs of tensors may change.
+    /// The changes of results that rewrites of graphs of tensors may make; none by default.
     pub allowed_changes: Vec<cembra_tensor::Exactness>,
-    /// The fewest elements of tensors that a thread takes a turn for, if that is not the default.
+    /// The fewest elements of a tensor that are worth a turn of a thread; `None` for 65,536.
     pub min_parallel_elements: Option<usize>,
-    /// When a tiered model is compiled.
+    /// The time at which a tiered model is compiled.
     pub tiering: Tiering,
-    /// Who counts events.
+    /// The metrics that events are reported to; `None` for those installed for the process.
     pub metrics: Option<Arc<dyn Metrics>>,
-    /// Where machine code is kept from one process to the next.
+    /// The cache that keeps machine code from one process to the next, if there is one.
     pub code_cache: Option<CodeCache>,
-    /// The types of inputs that the model does not declare.
+    /// The types of inputs that the model does not declare, by the names of the inputs.
     pub input_types: BTreeMap<String, QType>,
-    /// What preparation is to do, and the budget of the compilation.
+    /// Options of preparation, and the budget of the compilation.
     pub prepare: cembra_prepare::Options,
 }
 
@@ -54,13 +54,14 @@ impl AsRef<CompileOptions> for CompileOptions {
 }
 
 impl CompileOptions {
-    /// The name of the model in profiles and events.
+    /// Returns the name of the model in profiles and events.
     #[must_use]
     pub fn model_name(&self) -> &str {
         self.name.as_deref().unwrap_or(UNNAMED)
     }
 
-    /// The same options for a compilation that begins now, of a model with this name, read from these texts with these operators.
+    /// Returns the options of a compilation that begins now. `name` is the model's name unless the options have one; `sources` are the texts it was
+    /// read from, and `registry` has the operators it was read with.
     #[must_use]
     pub fn started(
         &self,
@@ -75,7 +76,7 @@ impl CompileOptions {
         options.restarted()
     }
 
-    /// The same options for another compilation of the same model, that begins now.
+    /// Returns the options of another compilation of the same model, whose time begins now.
     #[must_use]
     pub fn restarted(&self) -> Started {
         let mut options = self.clone();
@@ -84,13 +85,13 @@ impl CompileOptions {
     }
 }
 
-/// The options of a compilation that has begun: its time passes. Every stage takes these, so that no way to an executor can
-/// forget to begin.
+/// The options of a compilation that has begun, so that its time limit runs. Every stage takes these, so that no way to an executor can forget to
+/// begin.
 #[derive(Debug)]
 pub struct Started(CompileOptions);
 
 impl Started {
-    /// The limits, and when the compilation began.
+    /// Returns the limits, and the time at which the compilation began.
     #[must_use]
     pub fn budget(&self) -> &Budget {
         &self.prepare.budget

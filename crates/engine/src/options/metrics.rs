@@ -1,5 +1,5 @@
-//! Events of models for a host's metrics: compilations, fallbacks, tiers, executors, faults, reloads. A call of a model is no event, because it is too
-//! short for one; calls are counted on request. Without metrics no event is made.
+//! Events of models for a host's metrics: compilations, fallbacks, tiers, executors, faults, reloads. A call of a model is not an event, because it
+//! is too short; calls are counted on request. Without metrics, no event is made.
 
 use crate::options::choice::RowPlayer;
 use cembra_native::Tier;
@@ -15,86 +15,86 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event<'e> {
-    /// An executor was made; clones of it are not told.
+    /// An executor was made. Clones of an executor are not reported.
     ExecutorMade,
-    /// The last clone of an executor and the last of its sessions went.
+    /// The last clone of an executor and the last of its sessions were dropped.
     ExecutorDropped,
-    /// Machine code was made.
+    /// Machine code for one row was compiled.
     Compiled {
-        /// How much went into it.
+        /// The tier of the code.
         tier: Tier,
-        /// The steps of the plan.
+        /// The number of steps in the plan.
         steps: usize,
-        /// What the machine code takes, in whole pages of memory.
+        /// The size of the machine code in bytes, in whole pages of memory.
         code_bytes: usize,
-        /// How long it took.
+        /// The time that compiling took.
         time: Duration,
     },
-    /// Machine code for many rows was made: of a batch, or of the elements of arrays or tensors.
+    /// Machine code for many rows was made, for a batch or for elements of arrays or tensors.
     CompiledRows {
-        /// What plays the rows.
+        /// The player of the rows.
         player: RowPlayer,
-        /// The steps of the plan.
+        /// The number of steps in the plan.
         steps: usize,
-        /// What the machine code takes, in whole pages of memory.
+        /// The size of the machine code in bytes, in whole pages of memory.
         code_bytes: usize,
-        /// How long it took.
+        /// The time that compiling took.
         time: Duration,
     },
-    /// Machine code was taken from a [`CodeCache`](cembra_native::CodeCache): as for `Compiled`, which is not told then.
+    /// Machine code was taken from a [`CodeCache`](cembra_native::CodeCache). No `Compiled` event is reported then.
     CacheHit {
-        /// How much went into it.
+        /// The tier of the code.
         tier: Tier,
-        /// The steps of the plan.
+        /// The number of steps in the plan.
         steps: usize,
-        /// What the machine code takes, in whole pages of memory.
+        /// The size of the machine code in bytes, in whole pages of memory.
         code_bytes: usize,
-        /// How long it took.
+        /// The time that taking it from the cache took.
         time: Duration,
     },
-    /// Machine code was not in the cache of the options, or could not be taken from there: it was compiled.
+    /// Machine code was not in the cache of the options, or could not be taken from there, so it was compiled.
     CacheMiss,
-    /// There is no machine code, or none of a higher tier; the model runs without it.
+    /// There is no machine code, or none of a higher tier. The model runs without it.
     Fallback {
-        /// Why.
+        /// The reason why there is no machine code.
         reason: &'e Diagnostic,
     },
     /// Calls take the code of this tier from now on.
     TierSwapped {
-        /// Which tier.
+        /// The tier that calls take.
         tier: Tier,
     },
     /// A model could not be compiled.
     CompilationFailed {
-        /// The error.
+        /// The error of the compilation.
         error: &'e Error,
     },
-    /// An evaluation ended with a fault: of an operator, by a deadline or a token, or at a limit. A batch in which rows may fail makes an
-    /// event for each error that it keeps.
+    /// An evaluation ended with a fault: of an operator, by a deadline or a token, or at a limit. A batch in which rows may fail makes one event
+    /// for each error that it keeps.
     Fault {
         /// The code of its error, such as `div-by-zero` or `deadline`.
         code: &'static str,
     },
-    /// A folder of models was read. The first time is an event, too. The name of the model is that of the folder.
+    /// A folder of models was read, for the first time or again. The event's model name is the name of the folder.
     Reloaded {
         /// The number of models that were added, replaced or removed.
         changed: usize,
-        /// The number of files that are no models.
+        /// The number of files that are not models.
         failed: usize,
     },
-    /// Too many models wait to be compiled in the background: this one stays interpreted for now, and asks again later.
+    /// Too many models wait to be compiled in the background. This one stays interpreted for now and asks again later.
     QueueFull,
-    /// A profile of machine code could not be written to and ends here.
+    /// A profile of machine code could not be written and was closed.
     ProfileFailed {
-        /// What the system says.
+        /// The error that the system reported.
         reason: &'e std::io::Error,
     },
 }
 
-/// Is told of events, on whatever thread they happen.
+/// A receiver of events, called on the thread on which they happen.
 ///
-/// `record` must be quick and must not panic: it runs inside of compiling and dropping. [`Counters`] is an implementation; one
-/// of your own passes events on to what a service has for metrics:
+/// `record` must be quick and must not panic, because it runs while models are compiled and dropped. [`Counters`] is an implementation. One of your
+/// own passes events on to the metrics of a service:
 ///
 /// ```
 /// use cembra::{Backend, Event, Metrics, Model, Options};
@@ -118,27 +118,28 @@ pub enum Event<'e> {
 /// # Ok::<(), cembra::Error>(())
 /// ```
 pub trait Metrics: Send + Sync + Debug {
-    /// Takes note of an event of a model that is called so (`Options::name`).
+    /// Records an event of the model with the name `model` (`Options::name`).
     fn record(&self, model: &str, event: &Event<'_>);
 
-    /// The counter of a model's evaluations. It is `None` by default: then they are not counted, and that costs nothing. It is asked once for each
+    /// The counter of a model's evaluations. It is `None` by default: then evaluations are not counted, at no cost. It is asked for once per
     /// session, executor of structs and batch. A counted evaluation takes up to 2 nanoseconds more. Runs of a raw function are not counted.
     fn evaluations(&self, _model: &str) -> Option<Arc<Evaluations>> {
         None
     }
 }
 
-/// Tells metrics, or those that are installed if there are none, of an event of `model`.
+/// Reports an event of `model` to `metrics`; to the installed metrics if that is `None`.
 pub fn tell(metrics: Option<&Arc<dyn Metrics>>, model: &str, event: &Event<'_>) {
     if let Some(metrics) = metrics.or_else(|| INSTALLED.get()) {
         metrics.record(model, event);
     }
 }
 
+/// The metrics that `install_metrics` installed for the process.
 static INSTALLED: OnceLock<Arc<dyn Metrics>> = OnceLock::new();
 
-/// Has these told of all models compiled from now on whose `Options::metrics` are not set. True if they
-/// are; false if others were installed before, which stay.
+/// Installs metrics for all models compiled from now on whose `Options::metrics` are not set. Returns false, and changes nothing, if other metrics
+/// were installed before.
 ///
 /// ```
 /// use cembra::{Counters, Model, Options, install_metrics};
@@ -155,7 +156,7 @@ pub fn install_metrics(metrics: Arc<dyn Metrics>) -> bool {
     INSTALLED.set(metrics).is_ok()
 }
 
-/// Metrics that count.
+/// Metrics that count events.
 ///
 /// ```
 /// use cembra::{Backend, Counters, Model, Options};
@@ -190,7 +191,7 @@ pub fn install_metrics(metrics: Arc<dyn Metrics>) -> bool {
 #[derive(Debug, Default)]
 pub struct Counters {
     evaluations: Option<Arc<Evaluations>>,
-    /// The faults by code: at most one number for each code of the library and of the program's operators.
+    /// The numbers of faults by code: at most one entry for each code of the library and of the program's operators.
     faults: Mutex<BTreeMap<&'static str, u64>>,
     failed_compilations: AtomicU64,
     reloads: AtomicU64,
@@ -208,58 +209,58 @@ pub struct Counters {
     profiles_failed: AtomicU64,
 }
 
-/// What [`Counters`] have counted.
+/// The numbers that [`Counters`] have counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Compilations to machine code that succeeded.
+    /// The number of compilations to machine code that succeeded.
     pub compiles: u64,
-    /// The time they took together.
+    /// The time that these compilations took together, in nanoseconds.
     pub compile_nanoseconds: u64,
-    /// The machine code they and the cache gave, in bytes of whole pages, whether or not it is still alive; for what is, see
-    /// [`live_code_bytes`](cembra_runtime::live_code_bytes).
+    /// The bytes of machine code from these compilations and from caches, in whole pages, whether or not the code is still alive. For the code that
+    /// is alive, see [`live_code_bytes`](cembra_runtime::live_code_bytes).
     pub code_bytes: u64,
-    /// Models whose machine code came from a cache.
+    /// The number of models whose machine code came from a cache.
     pub cache_hits: u64,
-    /// Models that had a cache and were compiled.
+    /// The number of models whose machine code was not in their cache, and was compiled.
     pub cache_misses: u64,
-    /// Models for which machine code could not be had.
+    /// The number of models for which machine code, or a higher tier, was not available.
     pub fallbacks: u64,
-    /// Changes to a higher tier.
+    /// The number of changes to a higher tier.
     pub tier_swaps: u64,
-    /// How often a model found too many others waiting to be compiled.
+    /// The number of times that a model could not be queued, because too many others waited to be compiled.
     pub queue_full: u64,
-    /// Executors that were made.
+    /// The number of executors that were made.
     pub executors_made: u64,
-    /// Executors of which nothing is left.
+    /// The number of executors that were dropped with all their clones and sessions.
     pub executors_dropped: u64,
-    /// Profiles that could not be written to the end.
+    /// The number of profiles that could not be written to the end.
     pub profiles_failed: u64,
-    /// Evaluations, rows of batches among them; 0 unless they are counted.
+    /// The number of evaluations, including rows of batches; 0 unless evaluations are counted.
     pub evaluations: u64,
-    /// Evaluations that ended with a fault; [`Counters::faults`] has them by code.
+    /// The number of evaluations that ended with a fault. [`Counters::faults`] has them by code.
     pub faults: u64,
-    /// The faults that are passed deadlines.
+    /// The number of evaluations that ended because their deadline had passed.
     pub deadlines: u64,
-    /// Models that could not be compiled.
+    /// The number of models that could not be compiled.
     pub failed_compilations: u64,
-    /// The number of times that a folder of models was read.
+    /// The number of times that folders of models were read.
     pub reloads: u64,
-    /// The number of files in it that were no models.
+    /// The number of files in these folders that were not models.
     pub failed_files: u64,
 }
 
 impl Counts {
-    /// Executors that are alive.
+    /// The number of executors that are alive.
     #[must_use]
     pub fn live_executors(&self) -> u64 {
-        // The two were not read at the same time.
+        // The two numbers were not read at the same time.
         self.executors_made.saturating_sub(self.executors_dropped)
     }
 }
 
 impl Counters {
-    /// Metrics that count the evaluations of models, too.
+    /// Makes metrics that also count the evaluations of models.
     #[must_use]
     pub fn with_evaluations() -> Counters {
         Counters { evaluations: Some(Arc::default()), ..Counters::default() }
@@ -272,11 +273,11 @@ impl Counters {
     }
 
     fn lock_faults(&self) -> MutexGuard<'_, BTreeMap<&'static str, u64>> {
-        // Nothing panics while they are locked.
+        // No code panics while the faults are locked.
         self.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was counted so far. The numbers are read one after the other, while others may go on counting.
+    /// Returns the numbers so far. They are read one after the other, while other threads may go on counting.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -342,7 +343,7 @@ impl Metrics for Counters {
     }
 }
 
-/// Who is told of one model, and what it is called.
+/// The metrics that the events of one model are reported to, and the model's name.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
     metrics: Option<Arc<dyn Metrics>>,
@@ -350,23 +351,24 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// These metrics, those of options; those of the process if the options have none.
+    /// Watches `model` with `metrics`; with the installed metrics if that is `None`.
     pub(crate) fn new(metrics: Option<&Arc<dyn Metrics>>, model: Option<Arc<str>>) -> Self {
         Watch { metrics: metrics.or_else(|| INSTALLED.get()).cloned(), model }
     }
 
+    /// Reports an event of the model to the metrics, if there are any.
     pub(crate) fn record(&self, event: &Event<'_>) {
         if let Some(metrics) = &self.metrics {
             metrics.record(self.model(), event);
         }
     }
 
-    /// The counter of evaluations, if there is one.
+    /// The counter of the model's evaluations, if there is one.
     pub(crate) fn evaluations(&self) -> Option<Arc<Evaluations>> {
         self.metrics.as_ref()?.evaluations(self.model())
     }
 
-    /// Tells of a fault that ended an evaluation; of another error nothing.
+    /// Reports a fault that ended an evaluation. Other errors are not reported.
     #[cold]
     pub(crate) fn record_fault(&self, error: &Error) {
         if error.is_fault() {

@@ -1,14 +1,14 @@
-//! Whether values keep what the inputs they are given to promise. Looked at before anything runs, so that no player has to.
+//! Checks whether values keep the promises of their inputs. They are checked before anything runs, so that players need not check them.
 
 use crate::options::signature::Field;
 use cembra_expr::{Program, print_type};
 use cembra_value::Error;
 use cembra_value::{BrokenPromise, Code, Diagnostic, Limit, Limits, Value};
 
-/// Looks whether values of the types of these inputs keep what the inputs promise, and dictionaries are not too large.
+/// Checks that `values` keep the promises of `inputs`, whose types they have, and that dictionaries are within `limits`.
 ///
 /// # Errors
-/// One does not; the first is told.
+/// If a value breaks a promise or a limit; the error is that of the first one.
 pub(crate) fn check(program: &Program, inputs: &[Field], values: &[Value], limits: &Limits) -> Result<(), Error> {
     inputs.iter().zip(values).try_for_each(|(input, value)| {
         let entries = input.qtype.as_map().and_then(|_| value.list_len());
@@ -19,6 +19,7 @@ pub(crate) fn check(program: &Program, inputs: &[Field], values: &[Value], limit
     })
 }
 
+/// The error for a value that breaks the promise of `input`.
 #[cold]
 fn refusal(program: &Program, input: &Field, broken: BrokenPromise) -> Error {
     let (name, spelled) = (&input.name, input.spelled_type());

@@ -1,11 +1,11 @@
-//! Options of a run, the same for sessions, executors of structs, batches, tensors and the tests of models: cancellation and deadline, threads,
-//! limits, and the treatment of failed rows. `Options` has those of compiling.
+//! Options of a run, for sessions, executors of structs, batches, tensors and the tests of models: cancellation and deadline, threads, limits, and
+//! the treatment of failed rows. `Options` has the options of compiling.
 
 use cembra_runtime::{Cancellation, Context};
 use cembra_value::{Limits, OnError, RunTerms};
 use std::time::{Duration, Instant};
 
-/// What ends a run, how many threads it has, and what it may take. What is not said is as it is without: no end, one thread, the limits
+/// Options of a run: its end, its number of threads, and its limits. Without options nothing ends a run, it has one thread, and it has the limits
 /// that the model was compiled with.
 ///
 /// ```
@@ -40,32 +40,32 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// The maximum number of row errors that a batch keeps by default.
+    /// The default of the maximum number of row errors that a batch keeps.
     pub const KEPT_FAILURES: usize = 100;
 
-    /// Runs that nothing ends, on one thread.
+    /// Makes options of runs that nothing ends, on one thread.
     #[must_use]
     pub fn new() -> Self {
         RunOptions::default()
     }
 
-    /// Ends runs with the fault `cancelled` once the token is cancelled; `None` takes a token away that was set before.
+    /// Ends runs with the fault `cancelled` once the token is cancelled; `None` removes an earlier token.
     #[must_use]
     pub fn cancellation(self, token: impl Into<Option<Cancellation>>) -> Self {
         RunOptions { cancellation: token.into(), ..self }
     }
 
-    /// Ends runs with the fault `deadline` at a moment, which is the same for all of them. A run that was not begun until then does not begin.
+    /// Ends all runs with the fault `deadline` at this moment. No run begins after it.
     #[must_use]
     pub fn deadline(self, deadline: Instant) -> Self {
         RunOptions { deadline: Some(deadline), ..self }
     }
 
-    /// Limits the time of each run that is begun with these options: a run that takes longer ends with the fault `deadline`. The next run has the whole
-    /// limit again. With a limit of zero no run begins. A run on many rows, and the tests of a model together, are one run.
+    /// Limits the time of each run that begins with these options: a run that takes longer ends with the fault `deadline`. The next run has the
+    /// whole limit again. With a limit of zero no run begins. A run on many rows, and the tests of a model together, are one run.
     ///
-    /// A run never ends before its limit, and at most 2 milliseconds after it if a processor is free for the thread that ends it. The limit adds less than
-    /// 10 nanoseconds to a run of a session or an executor of structs. The raw function of an executor has no time limit.
+    /// A run never ends before its limit, and at most 2 milliseconds after it if a processor is free for the thread that ends it. The limit adds
+    /// less than 10 nanoseconds to a run of a session or an executor of structs. The raw function of an executor has no time limit.
     ///
     /// ```
     /// use cembra::{Limits, Model, Options, RunOptions, Value};
@@ -86,16 +86,16 @@ impl RunOptions {
         RunOptions { time_limit: Some(limit), ..self }
     }
 
-    /// Shares a run out to `threads` threads where it is worth them: of rayon's pool for the process, or of the pool in which the caller runs
-    /// (`pool.install(..)`). Results do not depend on the number of threads. In a forked process, a pool that the caller made before the fork has no
-    /// threads: the run would wait for ever.
+    /// Runs on up to `threads` threads where a run is long enough: of rayon's pool for the process, or of the pool in which the caller runs
+    /// (`pool.install(..)`). Results do not depend on the number of threads. In a forked process, a pool that the caller made before the fork has
+    /// no threads, so the run would wait for ever.
     #[must_use]
     pub fn threads(self, threads: usize) -> Self {
         RunOptions { threads: Some(threads), ..self }
     }
 
-    /// What a run may take: bytes of strings and arrays, rounds of loops, work on strings. Where the model was compiled with a lower limit,
-    /// that one holds. Limits on compiling and texts are not looked at.
+    /// Sets limits on bytes of strings and arrays, rounds of loops, and work on strings. Where the model was compiled with a lower limit, that one
+    /// holds. Limits on compiling and on texts are ignored.
     #[must_use]
     pub fn limits(self, limits: Limits) -> Self {
         RunOptions { limits: Some(limits), ..self }
@@ -107,8 +107,8 @@ impl RunOptions {
         RunOptions { rows: Some(rows), ..self }
     }
 
-    /// Sets the maximum number of rows that a batch evaluates between two checks for cancellation, for models that take long per row. A thread is then
-    /// given fewer rows at a time. The number is rounded down to a multiple of 64, and is at least 64. Results do not depend on it.
+    /// Sets the maximum number of rows that a batch evaluates between two checks for cancellation, for models that take long per row. A thread is
+    /// then given fewer rows at a time. The number is rounded down to a multiple of 64, and is at least 64. Results do not depend on it.
     #[must_use]
     pub fn strip_rows(self, rows: usize) -> Self {
         RunOptions { strip_rows: Some(rows), ..self }
@@ -131,15 +131,15 @@ impl RunOptions {
         self.on_error
     }
 
-    /// The token that ends a run that begins now: by its cancellation, at its deadline, or when its time limit is over. Each run with a time limit needs a
-    /// token of its own.
+    /// Returns the token that ends a run that begins now: by its cancellation, at its deadline, or when its time limit is over. Each run with a
+    /// time limit needs a token of its own.
     pub fn token(&self) -> Option<Cancellation> {
-        // A moment that no clock can show never comes.
+        // A limit that the clock cannot represent never ends a run.
         let late = self.time_limit.and_then(|limit| Instant::now().checked_add(limit));
         self.token_until(self.deadline.into_iter().chain(late).min())
     }
 
-    /// Returns the token of runs that end at this moment, if it is given.
+    /// Returns the token of runs that end at `moment`; without a moment, the token of the options.
     fn token_until(&self, moment: Option<Instant>) -> Option<Cancellation> {
         match moment {
             None => self.cancellation.clone(),
@@ -147,7 +147,7 @@ impl RunOptions {
         }
     }
 
-    /// Gives a context the token and the time limit of the runs to come.
+    /// Sets the token and the time limit of later runs in a context.
     pub(crate) fn end_runs(&self, context: &mut Context) {
         let token = self.token_until(self.deadline);
         match self.time_limit {
@@ -161,7 +161,7 @@ impl RunOptions {
         self.time_limit
     }
 
-    /// How many threads there are, if that is said.
+    /// The number of threads, if it is set.
     pub const fn thread_count(&self) -> Option<usize> {
         self.threads
     }
@@ -183,7 +183,7 @@ impl RunOptions {
         }
     }
 
-    /// Returns the options of a run on many rows that `token` ends, or the first row that fails.
+    /// Returns the options of a run on many rows that ends by `token`, or with the first row that fails.
     pub(crate) fn of_rows(&self, token: Option<Cancellation>) -> Self {
         let of_row = self.clone();
         RunOptions {
@@ -196,7 +196,7 @@ impl RunOptions {
         }
     }
 
-    /// True if a run of tensors has terms to look at beside a token. What only rows have does not count.
+    /// True if a run of tensors has terms besides a token: several threads or limits. Terms that only rows have do not count.
     pub(crate) fn have_terms(&self) -> bool {
         let RunOptions {
             threads,
@@ -212,7 +212,7 @@ impl RunOptions {
         *threads > Some(1) || limits.is_some()
     }
 
-    /// The limits of a run, if they are said.
+    /// The limits of a run, if they are set.
     pub const fn run_limits(&self) -> Option<&Limits> {
         self.limits.as_ref()
     }

@@ -1,4 +1,4 @@
-//! Names and types: of an input or output, and of all of a model.
+//! Names and types: of one input or output, and of all inputs and outputs of a model.
 
 use cembra_array::fullness;
 use cembra_expr::{NodeId, Program, print_input_type, spelled_default};
@@ -11,12 +11,13 @@ use cembra_value::{Promise, ScalarValue, Value};
 use std::cell::LazyCell;
 use std::sync::Arc;
 
-/// The name of a value that goes from one part of a model to the next. No input of a text has a percent sign in its name.
+/// Returns the name of a value that goes from one part of a model to the next. It begins with a percent sign, which no input of a text has in its
+/// name.
 pub(crate) fn crossing_name(node: NodeId) -> Arc<str> {
     format!("%{}", node.index()).into()
 }
 
-/// The node whose value has this name between two parts; `None` for the name of an input or output of the model.
+/// Returns the node whose value has this name between two parts; `None` for the name of an input or output of the model.
 pub(crate) fn crossing_node(name: &str) -> Option<NodeId> {
     name.strip_prefix('%')?.parse().ok().map(NodeId::from_index)
 }
@@ -24,18 +25,18 @@ pub(crate) fn crossing_node(name: &str) -> Option<NodeId> {
 /// A named input or output.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Field {
-    /// The name.
+    /// The name of the input or output.
     pub name: Arc<str>,
-    /// The type.
+    /// The type of its values.
     pub qtype: QType,
-    /// What the input promises of its values beyond the type; or what the model is known to promise of the output's, which is
+    /// The input's promise about its values beyond the type, or the promise that the model is known to keep for an output. An output's promise is
     /// never the form of an edge.
     pub promise: Promise,
-    /// What is read where the input is missing; data may leave such an input out. Outputs have none.
+    /// The value that is read where the input is missing; data may then leave the input out. `None` for outputs.
     pub default: Option<ScalarValue>,
-    /// True if the default is `[]` or `{}`: the input is a list or a dictionary, and data may leave it out or have `null` in its place.
+    /// True if the default is `[]` or `{}`. The input is then a list or a dictionary, and data may leave it out or have `null` in its place.
     pub is_empty_by_default: bool,
-    /// The labels of a tensor's axes with commas between them, if they say how the input is cut into tiles. Outputs have none.
+    /// The labels of a tensor's axes with commas between them, if they say how the input is cut into tiles. `None` for outputs.
     pub labels: Option<Arc<str>>,
 }
 
@@ -48,18 +49,18 @@ impl Field {
         [inputs, plan.outputs().iter().map(|output| field(&output.name, output.value)).collect()]
     }
 
-    /// A field that promises nothing.
+    /// Makes a field without promise and default.
     pub fn new(name: &Arc<str>, qtype: &QType) -> Field {
         let (name, qtype, promise) = (name.clone(), qtype.clone(), Promise::Nothing);
         Field { name, qtype, promise, default: None, is_empty_by_default: false, labels: None }
     }
 
-    /// The input of a prepared model that this leaf is.
+    /// Makes the field of the input that `leaf` is in a prepared model.
     pub fn of_leaf(graph: &TypedGraph, leaf: u32, qtype: &QType) -> Field {
         Field { promise: graph.leaf_promise(leaf), ..Field::new(graph.leaf_name(leaf), qtype) }
     }
 
-    /// Adds their defaults to inputs, which are some of the program's in its order.
+    /// Sets the defaults of `inputs`, which must be some of the program's inputs, in its order.
     pub fn add_defaults(inputs: &mut [Field], program: &Program) {
         let mut declared = program.inputs.iter();
         for field in inputs {
@@ -69,7 +70,7 @@ impl Field {
         }
     }
 
-    /// The error that an input was given a value of another type.
+    /// The error for a value of another type than the input's.
     #[doc(hidden)]
     #[must_use]
     #[cold]
@@ -77,17 +78,17 @@ impl Field {
         Error::values(format!("input `{}` is {}, found {}", self.name, self.qtype, found.qtype()))
     }
 
-    /// True if a part of a model hands the value to the next part; false for inputs and outputs of the model.
+    /// True if the field is a value that one part of a model passes to the next; false for inputs and outputs of the model.
     #[doc(hidden)]
     #[must_use]
     pub fn goes_on(&self) -> bool {
         crossing_node(&self.name).is_some()
     }
 
-    /// A tensor as a value of this type: without axes it is a scalar, or a mask.
+    /// Converts a tensor to a value of this type. A tensor without axes becomes a scalar or a mask.
     ///
     /// # Errors
-    /// A tensor without axes has no element.
+    /// If a tensor without axes has no element.
     #[doc(hidden)]
     pub fn value_of(&self, tensor: &Tensor) -> Result<Value, Error> {
         if !tensor.extents().is_empty() {
@@ -104,10 +105,10 @@ impl Field {
         value.ok_or_else(|| Error::values("a tensor without axes has no element"))
     }
 
-    /// The number that a tensor has for a value of this input: a mask is a truth value, and in the place of a missing value there is the default.
+    /// Converts a value of this input to the number that a tensor has for it: a mask becomes a truth value, and a missing value the default.
     ///
     /// # Errors
-    /// The value is not a number, or it is missing and there is no default.
+    /// If the value is not a number, or is missing and there is no default.
     #[doc(hidden)]
     pub fn tensor_number(&self, value: &Value) -> Result<ScalarValue, Error> {
         match (value, &self.default) {
@@ -119,9 +120,9 @@ impl Field {
         }
     }
 
-    /// The outputs of a prepared model.
+    /// Returns the outputs of a prepared model.
     pub fn of_outputs(model: &TypedModel) -> Box<[Field]> {
-        // Asked for only if some output is an array.
+        // Computed only if some output is an array.
         let full = LazyCell::new(|| fullness(model));
         let field = |(name, node): &(Arc<str>, Id)| {
             let qtype = model.graph.qtype(*node);
@@ -132,19 +133,19 @@ impl Field {
         model.outputs.iter().map(field).collect()
     }
 
-    /// True for an input that takes only arrays that have all of their elements, and for an output whose arrays surely have.
+    /// True if an input takes only arrays without missing elements, or if an output's arrays are known to have none.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.promise == Promise::Full
     }
 
-    /// The type as the text language writes it, with what is promised: `[f64]`, `splits`, `f32?`, `tiled[f64, "i,j"]`.
+    /// The type as the text language writes it, with its promise: `[f64]`, `splits`, `f32?`, `tiled[f64, "i,j"]`.
     #[must_use]
     pub fn spelled_type(&self) -> String {
         print_input_type(&self.qtype, self.promise, self.labels.as_deref())
     }
 
-    /// The type likewise, and behind it the default, as the text declares an input: `f32? = 0.5`.
+    /// The type and the default, as the text declares an input: `f32? = 0.5`.
     #[must_use]
     pub fn declaration(&self) -> String {
         match self.spelled_default() {
@@ -153,19 +154,19 @@ impl Field {
         }
     }
 
-    /// The default as the text language writes it; `None` without one.
+    /// The default as the text language writes it; `None` if there is none.
     #[must_use]
     pub fn spelled_default(&self) -> Option<String> {
         spelled_default(self.default.as_ref(), Some(&self.qtype).filter(|_| self.is_empty_by_default))
     }
 
-    /// The empty list or dictionary, if that is the default of the input.
+    /// The empty list or dictionary, if that is the default of the input; else `None`.
     #[must_use]
     pub fn empty_default(&self) -> Option<Value> {
         Value::empty_collection(&self.qtype).filter(|_| self.is_empty_by_default)
     }
 
-    /// The value of an input that is left out: a missing one, in whose place the model reads the default, or the empty list or dictionary that is the
+    /// The value of an input that is left out: a missing value, for which the model reads the default, or the empty list or dictionary that is the
     /// default. `None` for an input without a default.
     #[must_use]
     pub fn left_out(&self) -> Option<Value> {
@@ -176,7 +177,7 @@ impl Field {
     }
 }
 
-/// Names and types of what goes into a model and what comes out.
+/// The names and types of the inputs and outputs of a model.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Signature {
@@ -187,7 +188,7 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// The names and types of a model's inputs, and of its outputs, of which the first is the main one.
+    /// Makes a signature. The first output is the main one.
     #[must_use]
     pub const fn new(inputs: Vec<Field>, outputs: Vec<Field>) -> Signature {
         Signature { inputs, outputs }

@@ -1,9 +1,9 @@
-//! Bitmaps: a bit a row in bytes of the caller, from any bit on, the lowest bit of a byte first. That is Arrow's layout of
-//! truth values and of presence.
+//! Bitmaps: one bit per row in bytes of the caller, from any bit on. The lowest bit of a byte comes first. This is Arrow's layout of truth values
+//! and of presence.
 
 #![deny(clippy::arithmetic_side_effects)]
 
-/// Bits of the caller, one a row.
+/// Bits of the caller, one per row.
 #[derive(Clone, Copy, Debug)]
 pub struct Bitmap<'a> {
     bytes: &'a [u8],
@@ -12,40 +12,40 @@ pub struct Bitmap<'a> {
 }
 
 impl<'a> Bitmap<'a> {
-    /// So many bits from a bit on; none if there are not as many.
+    /// A bitmap of `rows` bits that begins at bit `offset` of `bytes`; `None` if there are not as many bits.
     #[must_use]
     pub fn new(bytes: &'a [u8], offset: usize, rows: usize) -> Option<Self> {
         let end = offset.checked_add(rows)?;
         (end.div_ceil(8) <= bytes.len()).then_some(Bitmap { bytes, offset, rows })
     }
 
-    /// The first bits of words, the lowest first; none if there are not as many.
+    /// A bitmap of the first `rows` bits of words, lowest bit first; `None` if there are not as many bits.
     #[must_use]
     pub fn of_words(words: &'a [u64], rows: usize) -> Option<Self> {
-        // SAFETY: COLUMNS: the bytes of words are bytes; bits lie in them as in words, lowest first.
+        // SAFETY: COLUMNS: words can be read as bytes, and their bits have the same order, lowest first.
         let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) };
         Bitmap::new(bytes, 0, rows)
     }
 
-    /// How many bits there are.
+    /// The number of bits.
     #[must_use]
     pub const fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The bit of a row, which there is.
+    /// Returns the bit of a row, which must exist.
     #[must_use]
     pub fn get(&self, row: usize) -> bool {
         let bit = self.offset.saturating_add(row);
         self.bytes.get(bit / 8).is_some_and(|byte| byte >> (bit % 8) & 1 != 0)
     }
 
-    /// The byte that the bits begin with, if they begin with a byte.
+    /// The address of the first byte; `None` if the first bit is not at the start of a byte.
     pub(in crate::rows) fn address(&self) -> Option<*const u8> {
         self.offset.is_multiple_of(8).then(|| self.bytes[self.offset / 8..].as_ptr())
     }
 
-    /// The 64 bits from a row on, zeros behind the last.
+    /// Returns the 64 bits from `row` on, with zeros after the last row.
     pub(in crate::rows) fn word(&self, row: usize) -> u64 {
         let bit = self.offset.saturating_add(row);
         let bytes = &self.bytes[(bit / 8).min(self.bytes.len())..];
@@ -65,7 +65,7 @@ impl<'a> Bitmap<'a> {
         }
     }
 
-    /// The first row whose bit is 0.
+    /// The first row whose bit is 0, if there is one.
     #[must_use]
     pub fn first_zero(&self) -> Option<usize> {
         (0..self.rows).step_by(64).find_map(|row| {
@@ -76,7 +76,7 @@ impl<'a> Bitmap<'a> {
     }
 }
 
-/// Bits of the caller to be written, one a row.
+/// Bits of the caller to be written, one per row.
 #[derive(Debug)]
 pub struct BitmapMut<'a> {
     bytes: &'a mut [u8],
@@ -85,30 +85,30 @@ pub struct BitmapMut<'a> {
 }
 
 impl<'a> BitmapMut<'a> {
-    /// So many bits from a bit on; none if there are not as many.
+    /// A bitmap of `rows` bits that begins at bit `offset` of `bytes`; `None` if there are not as many bits.
     #[must_use]
     pub fn new(bytes: &'a mut [u8], offset: usize, rows: usize) -> Option<Self> {
         let end = offset.checked_add(rows)?;
         (end.div_ceil(8) <= bytes.len()).then_some(BitmapMut { bytes, offset, rows })
     }
 
-    /// How many bits there are.
+    /// The number of bits.
     #[must_use]
     pub const fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The same bits, to be read.
+    /// Returns the bits as a bitmap to read.
     pub(in crate::rows) const fn as_bits(&self) -> Bitmap<'_> {
         Bitmap { bytes: self.bytes, offset: self.offset, rows: self.rows }
     }
 
-    /// Sets all bits to those of the words, the lowest first; others of the same bytes stay.
+    /// Sets all bits to those of `words`, lowest bit first. Other bits in the same bytes stay.
     pub(in crate::rows) fn set(&mut self, words: &[u64]) {
         if self.offset.is_multiple_of(8) {
             let whole = &mut self.bytes[self.offset / 8..][..self.rows.div_ceil(8)];
             let last = whole.last().copied().unwrap_or(0);
-            // Word by word as far as they go: byte by byte it took as long as a short model.
+            // Whole words first: byte by byte it took as long as a short model.
             let (chunks, rest) = whole.as_chunks_mut::<8>();
             chunks.iter_mut().zip(words).for_each(|(to, word)| *to = word.to_le_bytes());
             let left = words.get(chunks.len()).copied().unwrap_or(0).to_le_bytes();

@@ -1,4 +1,4 @@
-//! Arrays as vectors of Rust's types, and the other way: for callers who have their elements in memory of their own.
+//! Converts arrays to vectors of Rust types and back, for callers whose elements are in their own memory.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -7,8 +7,7 @@ use cembra_runtime::{Optional, Scalar};
 use cembra_value::{Array, ArrayData};
 use std::mem::MaybeUninit;
 
-/// Elements of the caller, some of which may be missing: values next to each other, and a bit for each that says whether it is
-/// there, as Arrow has them.
+/// Elements of the caller, some of which may be missing: contiguous values, and one bit each that is set where the element is present, as in Arrow.
 ///
 /// ```
 /// use cembra_engine::rows::{ArrayView, Bitmap};
@@ -24,25 +23,25 @@ pub struct ArrayView<'a, T> {
 }
 
 impl<'a, T: ColumnValue> ArrayView<'a, T> {
-    /// Elements that are all there.
+    /// Elements without missing ones.
     #[must_use]
     pub const fn new(values: &'a [T]) -> Self {
         ArrayView { values, presence: None }
     }
 
-    /// The same elements, those there whose bits are 1; none if there are not as many bits.
+    /// Sets the bits of presence: an element is present where its bit is 1. `None` if there are fewer bits than elements.
     #[must_use]
     pub fn present(self, bits: Bitmap<'a>) -> Option<Self> {
         (bits.rows() >= self.values.len()).then_some(ArrayView { presence: Some(bits), ..self })
     }
 
-    /// The values; what is at a missing element's place is anything.
+    /// The values. A missing element has an unspecified value.
     #[must_use]
     pub const fn values(&self) -> &'a [T] {
         self.values
     }
 
-    /// A copy as an array.
+    /// Copies the elements to an array.
     #[must_use]
     pub fn array(&self) -> Array {
         let column = InputColumn::values(self.values);
@@ -50,32 +49,32 @@ impl<'a, T: ColumnValue> ArrayView<'a, T> {
     }
 }
 
-/// All rows of a column of scalars that are of this type.
+/// Copies all rows of a column of scalars to an array of this type.
 fn whole(column: &InputColumn<'_>, scalar: Scalar) -> Array {
     let made = column.array(scalar, 0..column.rows().unwrap_or(0));
     made.unwrap_or_else(|| Array::from_scalars(scalar, []))
 }
 
-/// A copy of optional elements.
+/// Copies optional elements to an array.
 #[must_use]
 pub fn array_of_optionals<T: ColumnValue>(values: &[Optional<T>]) -> Array {
     whole(&InputColumn::optionals(values), T::SCALAR)
 }
 
-/// The elements of an array; none if one is missing, or they are of another type.
+/// Copies the elements of an array; `None` if one is missing, or they have another type.
 #[must_use]
 pub fn elements<T: ColumnValue>(array: &Array) -> Option<Vec<T>> {
     if array.present_count() < array.len() { None } else { all_elements(array) }
 }
 
-/// The elements of an array, each of which may be missing; none if they are of another type.
+/// Copies the elements of an array, any of which may be missing; `None` if they have another type.
 #[must_use]
 pub fn optional_elements<T: ColumnValue + Default>(array: &Array) -> Option<Vec<Optional<T>>> {
     let all = all_elements::<T>(array)?.into_iter().enumerate();
     Some(all.map(|(at, value)| array.is_present(at).then_some(value).into()).collect())
 }
 
-/// What is at the places of elements, missing or not.
+/// Copies the values of all elements, with unspecified values for missing ones; `None` if they have another type.
 fn all_elements<T: ColumnValue>(array: &Array) -> Option<Vec<T>> {
     let len = array.len();
     if array.scalar() != T::SCALAR && array.scalar().representation() != T::SCALAR {
@@ -102,7 +101,7 @@ fn all_elements<T: ColumnValue>(array: &Array) -> Option<Vec<T>> {
         }
         ArrayData::Units | ArrayData::Strings(_) => return None,
     }
-    // SAFETY: COLUMNS: any bits of a value's size are one, and those of truth values were just written.
+    // SAFETY: COLUMNS: any bits of a value's size are a valid value, and the bytes of truth values were just written.
     Some(made.into_iter().map(|value| unsafe { value.assume_init() }).collect())
 }
 

@@ -1,4 +1,4 @@
-//! Output columns that grow by arrays and values, for those who make them so; and lists among them.
+//! Output columns that grow by arrays, lists and values, for code that makes its outputs piece by piece.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -10,7 +10,7 @@ use cembra_runtime::{QType, Scalar, word_length};
 use cembra_value::{Array, ArrayData, Value, Words};
 use std::ops::DerefMut;
 
-/// Bits that grow by others.
+/// Bits that grow by appending others.
 #[derive(Debug, Default)]
 struct Bits<L = Vec<u64>> {
     words: L,
@@ -18,7 +18,7 @@ struct Bits<L = Vec<u64>> {
 }
 
 impl<L: DerefMut<Target = [u64]> + Extend<u64>> Bits<L> {
-    /// Adds bits; ones, if there are no words of them.
+    /// Appends the first `count` bits of `words`, or ones if there are no words.
     fn extend(&mut self, words: Option<&[u64]>, count: usize) {
         let shift = self.len % 64;
         for at in 0..count.div_ceil(64) {
@@ -45,7 +45,7 @@ struct Scalars {
     scalar: Scalar,
     len: usize,
     data: DataOut,
-    /// None as long as all are there.
+    /// The bits of presence; `None` as long as all elements are present.
     presence: Option<Bits>,
 }
 
@@ -61,7 +61,7 @@ impl Scalars {
         Scalars { scalar, len: 0, data, presence: None }
     }
 
-    /// Adds the elements of an array of the same type; nothing of another's.
+    /// Appends the elements of an array of the same type. An array of another type is ignored.
     fn extend(&mut self, array: &Array) {
         if array.scalar().representation() != self.scalar.representation() {
             return;
@@ -71,7 +71,7 @@ impl Scalars {
             (DataOut::Numbers(to), ArrayData::Numbers(from)) => add_numbers(to, self.scalar, self.len, from, len),
             (DataOut::Bits(to), ArrayData::Bits(from)) => add_bits(to, self.len, from, len),
             (DataOut::Strings(to), ArrayData::Strings(from)) => {
-                // Strings of arrays are no longer than those of columns.
+                // Strings of arrays are not longer than those of columns may be.
                 (0..len).for_each(|at| _ = to.push(from.get(at).unwrap_or_default()));
             }
             _ => {}
@@ -79,7 +79,7 @@ impl Scalars {
         self.grow(len, array.presence());
     }
 
-    /// Adds the rows of another column of the same type. The bytes of strings stay where they are.
+    /// Appends the rows of another column of the same type. The bytes of strings are not copied.
     fn append(&mut self, more: Scalars) {
         match (&mut self.data, more.data) {
             (DataOut::Numbers(to), DataOut::Numbers(from)) => {
@@ -92,7 +92,7 @@ impl Scalars {
         self.grow(more.len, more.presence.as_ref().map(|bits| &bits.words[..]));
     }
 
-    /// So many elements were added, those of which are there whose bits are 1; all of them without bits.
+    /// Counts `len` new elements and appends their bits of presence; all are present if there are no bits.
     fn grow(&mut self, len: usize, presence: Option<&[u64]>) {
         if presence.is_some() && self.presence.is_none() {
             let mut all: Bits = Bits::default();
@@ -105,7 +105,7 @@ impl Scalars {
         self.len = self.len.saturating_add(len);
     }
 
-    /// Adds a missing one, or one that is there.
+    /// Appends an element with the value, or a missing one if the value is not a scalar.
     fn push(&mut self, value: &Value) {
         self.extend(&Array::from_scalars(self.scalar, [value.as_scalar().cloned()]));
     }
@@ -115,7 +115,7 @@ impl Scalars {
     }
 }
 
-/// Adds so many numbers to words that hold others.
+/// Appends `len` numbers of `from` to words that hold `before` numbers.
 fn add_numbers(to: &mut Words, scalar: Scalar, before: usize, from: &[u64], len: usize) {
     let size = QType::Scalar(scalar).layout().size as usize;
     if size == 8 || before.is_multiple_of(2) {
@@ -132,30 +132,31 @@ fn add_numbers(to: &mut Words, scalar: Scalar, before: usize, from: &[u64], len:
     }
 }
 
-/// Adds so many bits to words that hold others.
+/// Appends `len` bits of `from` to words that hold `before` bits.
 fn add_bits(to: &mut Words, before: usize, from: &[u64], len: usize) {
     let mut bits = Bits { words: std::mem::take(to), len: before };
     bits.extend(Some(from), len);
     *to = bits.words;
 }
 
-/// An empty list with room for so many; without, if there is no memory for them.
+/// Makes an empty list with room for `count` elements, or without room if there is not enough memory.
 fn room<T>(count: usize) -> Vec<T> {
     let mut list = Vec::new();
-    // What there is no room for now is asked for when it is needed.
+    // Memory that is not available now is requested again when it is needed.
     let _ = list.try_reserve_exact(count);
     list
 }
 
-/// An output column of a type that grows by rows.
+/// An output column of a type, to which rows are appended.
 #[derive(Debug)]
 pub struct GrowingColumn {
     qtype: QType,
     data: Growing,
-    /// Rows of lists and values of other types that are not there.
+    /// The missing rows of lists, structs and values of other types.
     missing: Vec<usize>,
 }
 
+/// The rows of a growing column.
 #[derive(Debug)]
 enum Growing {
     Scalars(Scalars),
@@ -166,7 +167,7 @@ enum Growing {
 }
 
 impl GrowingColumn {
-    /// A column without rows; room for so many, and so many elements.
+    /// Makes a column without rows, with room for `rows` rows, and for `elements` elements of lists.
     #[must_use]
     pub fn new(qtype: &QType, rows: usize, elements: usize) -> Self {
         let data = match qtype {
@@ -186,7 +187,7 @@ impl GrowingColumn {
         GrowingColumn { qtype: qtype.clone(), data, missing: Vec::new() }
     }
 
-    /// How many rows it has.
+    /// The number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         match &self.data {
@@ -198,7 +199,7 @@ impl GrowingColumn {
         }
     }
 
-    /// The columns of structs in the order of [`struct_columns`]; of other types the column itself.
+    /// The columns of structs in the order of [`struct_columns`]; for other types the column itself.
     pub fn columns_mut(&mut self) -> &mut [GrowingColumn] {
         match self.data {
             Growing::Structs(ref mut columns) => columns,
@@ -206,15 +207,15 @@ impl GrowingColumn {
         }
     }
 
-    /// Adds a row for each element of an array, if it is a column of scalars of that type.
+    /// Appends a row for each element of an array. It does nothing unless this is a column of scalars of the array's type.
     pub fn extend(&mut self, array: &Array) {
         if let Growing::Scalars(scalars) = &mut self.data {
             scalars.extend(array);
         }
     }
 
-    /// Adds rows of lists with these elements, each from one of the points up to the next. Nothing is added unless the first point is 0,
-    /// the last the number of elements, and none below the one before it.
+    /// Appends rows of lists: row `n` has the elements from `points[n]` to `points[n + 1]`. It does nothing unless the points ascend from 0 to the
+    /// number of elements.
     pub fn extend_lists(&mut self, points: &[i64], elements: &Array) {
         let ends = points
             .first()
@@ -230,7 +231,7 @@ impl GrowingColumn {
         }
     }
 
-    /// Adds a row with a value of the column's type; none for a row that is missing.
+    /// Appends a row with a value of the column's type; `None` for a missing row.
     pub fn push(&mut self, value: Option<&Value>) {
         let row = self.rows();
         match (&mut self.data, value) {
@@ -261,7 +262,7 @@ impl GrowingColumn {
         }
     }
 
-    /// Adds the rows of another column of the same type; nothing of another's.
+    /// Appends the rows of another column of the same type. A column of another type is ignored.
     pub fn append(&mut self, other: GrowingColumn) {
         if self.qtype != other.qtype {
             return;
@@ -283,7 +284,7 @@ impl GrowingColumn {
         self.missing.extend(other.missing.iter().map(|row| before.saturating_add(*row)));
     }
 
-    /// The column.
+    /// Converts the grown column to an output column.
     #[must_use]
     pub fn finish(self) -> OutputColumn {
         let rows = self.rows();
@@ -296,7 +297,7 @@ impl GrowingColumn {
         }
         match self.data {
             Growing::Scalars(scalars) => {
-                // What is not optional has no missing rows but those that failed.
+                // A type that is not optional has missing rows only where rows failed.
                 let fails = scalars.presence.as_ref().is_some_and(|bits| !is_full(bits));
                 match (self.qtype.is_optional(), fails) {
                     (false, true) => scalars.finish(self.qtype.to_optional()),
@@ -319,8 +320,8 @@ impl GrowingColumn {
 }
 
 impl OutputColumn {
-    /// The same column with [columns](OutputColumn::structs) where its values are structs or lists of structs. The values of a model without
-    /// arrays are copied.
+    /// Converts values that are structs or lists of structs to [columns](OutputColumn::structs). Other columns are returned as they are. The values
+    /// of a model without arrays are copied.
     #[must_use]
     pub fn with_structs(self) -> OutputColumn {
         let DataOut::Any(values) = &self.data else { return self };
@@ -357,7 +358,7 @@ mod tests {
         })
     }
 
-    /// Pieces of all lengths, so that they begin at all places of words.
+    /// Pieces of all lengths, so that pieces begin at every bit of a word.
     #[test]
     fn columns_grow_by_pieces_of_any_length() {
         for scalar in Scalar::ALL {
@@ -365,7 +366,7 @@ mod tests {
                 let mut all = GrowingColumn::new(&QType::Optional(scalar), 0, 0);
                 let (mut parts, mut at) = (GrowingColumn::new(&QType::Optional(scalar), 0, 0), 0);
                 for (number, length) in lengths.iter().enumerate() {
-                    // Some pieces know of no missing ones.
+                    // Some pieces have no missing elements.
                     let full = number % 2 == 0;
                     let values = (at..at + length).map(|at| element(scalar, if full { 5 * at } else { at }));
                     let piece = Array::from_scalars(scalar, values);

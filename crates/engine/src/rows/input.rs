@@ -1,5 +1,5 @@
-//! Input columns: values of the caller for many rows, in the layouts that callers have them in. They are borrowed, compared
-//! with the model's types once, and read where they lie.
+//! Input columns: values of the caller for many rows, in the caller's layout. They are borrowed, compared with the model's types once, and read in
+//! place.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -11,12 +11,12 @@ use cembra_value::{Array, ArrayData, Value};
 use smallvec::{SmallVec, smallvec};
 use std::marker::PhantomData;
 
-/// A type whose slices are columns: it is as large as a value of the scalar type, and any bits of it may be read as one.
+/// A type whose slices are columns. It has the size of a value of the scalar type, and any bits of it may be read as such a value.
 ///
 /// # Safety
-/// COLUMNS: a value of the type lies in memory as one of the scalar type does.
+/// COLUMNS: a value of the type has the memory layout of a value of the scalar type.
 pub unsafe trait ColumnValue: Plain {
-    /// The scalar type.
+    /// The scalar type with this layout.
     const SCALAR: Scalar;
 }
 
@@ -31,63 +31,63 @@ macro_rules! column_values {
 
 for_each_scalar!(column_values []);
 
-/// Which rows of a column are there.
+/// The presence of a column's rows.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::rows) enum PresenceIn<'a> {
     All,
     Bits(Bitmap<'a>),
-    /// A byte a row, so far apart.
+    /// Bytes, one per row: the address of the first, and the stride in bytes.
     Bytes(*const u8, isize),
 }
 
-/// What writes a field of a struct to a cell in the layout of frames.
+/// A function that writes a field of a struct to a cell in the layout of frames.
 ///
 /// # Safety
-/// FIELD-TABLE: the first is a field of the type that it was made for, and there is room for a cell at the offset.
+/// FIELD-TABLE: the first argument is a field of the type that the function was made for, and the frame has room for a cell at the offset.
 pub type WriteField = unsafe fn(*const u8, FramePtr, u32);
 
-/// Where the values of a column are.
+/// The location of a column's values.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::rows) enum DataIn<'a> {
-    /// Units have none.
+    /// Units have no data.
     Nothing,
-    /// In the layout of frames, so far apart.
+    /// Values in the layout of frames, at this stride in bytes.
     Values(Scalar, *const u8, isize),
     /// Truth values as bits.
     Bits(Bitmap<'a>),
-    /// Texts, or bytes.
+    /// Texts or byte strings, as the scalar type says.
     Strings(Scalar, Strings<'a>),
-    /// The numbers of values that lie elsewhere.
+    /// Keys of values in another column.
     Dictionary(Keys<'a>, &'a InputColumn<'a>),
     /// Values of any type.
     Any(&'a [Value]),
-    /// One value for all rows.
+    /// A value that all rows share.
     Shared(&'a Value),
     /// Lists of the values of another column.
     Lists(ListOffsets<'a>, &'a InputColumn<'a>),
     /// Structs of the values of other columns.
     Structs(&'a [InputColumn<'a>]),
-    /// Fields of structs so far apart, which are written to cells one by one.
+    /// Fields of structs at this stride in bytes, which are written to cells one by one.
     Fields(&'a QType, *const u8, isize, WriteField),
-    /// What is in the memory of an output before that is written.
+    /// The old contents of the memory of an output, by the output's index.
     Output(usize),
 }
 
 /// An input column of the caller.
 #[derive(Clone, Copy, Debug)]
 pub struct InputColumn<'a> {
-    /// How many rows it has; any, if they share one value.
+    /// The number of rows; `None` if all rows share one value, or if the rows are those of an output.
     pub(in crate::rows) rows: Option<usize>,
     pub(in crate::rows) data: DataIn<'a>,
     pub(in crate::rows) presence: PresenceIn<'a>,
-    /// True if the numbers of a dictionary are those of its values without looking.
+    /// True if the keys of a dictionary are known to be valid and need no check.
     knows_keys: bool,
     lives: PhantomData<&'a [u8]>,
 }
 
-// SAFETY: COLUMNS: what a column points to is borrowed, shared, for as long as it lives.
+// SAFETY: COLUMNS: the memory that a column points to is borrowed, shared, for as long as the column lives.
 unsafe impl Send for InputColumn<'_> {}
-// SAFETY: COLUMNS, likewise: nothing is written through it.
+// SAFETY: COLUMNS: the memory is borrowed in the same way, and nothing is written through the column.
 unsafe impl Sync for InputColumn<'_> {}
 
 impl<'a> InputColumn<'a> {
@@ -95,14 +95,14 @@ impl<'a> InputColumn<'a> {
         InputColumn { rows: Some(rows), data, presence: PresenceIn::All, knows_keys: false, lives: PhantomData }
     }
 
-    /// Numbers, truth values, dates or timestamps, all of them there.
+    /// A column of numbers, truth values, dates or timestamps, all of them present.
     #[must_use]
     pub fn values<T: ColumnValue>(values: &'a [T]) -> Self {
         let stride = size_of::<T>().cast_signed();
         InputColumn::new(values.len(), DataIn::Values(T::SCALAR, values.as_ptr().cast(), stride))
     }
 
-    /// Some of the values of a slice: that at `first`, and from each to the next `step`, so many in all. None if one is not in the slice.
+    /// A column of `rows` values of a slice: the one at `first`, then every `step`-th. `None` if one of them is outside of the slice.
     ///
     /// ```
     /// use cembra_engine::rows::InputColumn;
@@ -124,41 +124,41 @@ impl<'a> InputColumn<'a> {
         Some(InputColumn::new(rows, DataIn::Values(T::SCALAR, values[first..].as_ptr().cast(), stride)))
     }
 
-    /// Optional values next to each other.
+    /// A column of contiguous optional values.
     #[must_use]
     pub fn optionals<T: ColumnValue>(values: &'a [Optional<T>]) -> Self {
         let (start, stride): (*const u8, _) = (values.as_ptr().cast(), size_of::<Optional<T>>().cast_signed());
-        // An optional has its presence first, its value at the alignment of that.
+        // An optional begins with its presence; the value follows at its alignment.
         let data = DataIn::Values(T::SCALAR, start.wrapping_add(align_of::<T>()), stride);
         let presence = PresenceIn::Bytes(start, stride);
         InputColumn { presence, ..InputColumn::new(values.len(), data) }
     }
 
-    /// Truth values as bits.
+    /// A column of truth values as bits.
     #[must_use]
     pub fn bits(bits: Bitmap<'a>) -> Self {
         InputColumn::new(bits.rows(), DataIn::Bits(bits))
     }
 
-    /// Units: there is nothing of them but, with [`present`](InputColumn::present), whether they are there.
+    /// A column of `rows` units. They have no data, only a presence that [`present`](InputColumn::present) sets.
     #[must_use]
     pub fn units(rows: usize) -> Self {
         InputColumn::new(rows, DataIn::Nothing)
     }
 
-    /// Texts.
+    /// A column of texts.
     #[must_use]
     pub fn texts(texts: &'a [&'a str]) -> Self {
         InputColumn::strings(Scalar::Text, Strings::Texts(texts))
     }
 
-    /// Texts that are owned.
+    /// A column of texts that are owned.
     #[must_use]
     pub fn owned_texts(texts: &'a [String]) -> Self {
         InputColumn::strings(Scalar::Text, Strings::Owned(texts))
     }
 
-    /// Strings of bytes.
+    /// A column of byte strings.
     #[must_use]
     pub fn bytes(bytes: &'a [&'a [u8]]) -> Self {
         InputColumn::strings(Scalar::Bytes, Strings::Bytes(bytes))
@@ -168,16 +168,16 @@ impl<'a> InputColumn<'a> {
         InputColumn::new(strings.rows(), DataIn::Strings(scalar, strings))
     }
 
-    /// Strings between neighbouring offsets, as in Arrow's `Utf8` and `Binary`: texts if `scalar` is TEXT, else bytes.
+    /// A column of strings between adjacent offsets, as in Arrow's `Utf8` and `Binary`: texts if `scalar` is TEXT, else byte strings.
     ///
     /// # Safety
-    /// STRING-VIEW: offsets do not go down, the last lies in the bytes, and those of texts are UTF-8 from one to the next.
+    /// STRING-VIEW: offsets do not decrease, the last is within the bytes, and the bytes of each text are UTF-8.
     #[must_use]
     pub unsafe fn offsets_32(scalar: Scalar, offsets: &'a [i32], bytes: &'a [u8]) -> Self {
         InputColumn::strings(scalar, Strings::Offsets32(offsets, bytes))
     }
 
-    /// The same with offsets of 64 bits, as in `LargeUtf8` and `LargeBinary`.
+    /// A column of strings between adjacent offsets of 64 bits, as in `LargeUtf8` and `LargeBinary`: texts if `scalar` is TEXT, else byte strings.
     ///
     /// # Safety
     /// STRING-VIEW, as for [`offsets_32`](InputColumn::offsets_32).
@@ -186,16 +186,16 @@ impl<'a> InputColumn<'a> {
         InputColumn::strings(scalar, Strings::Offsets64(offsets, bytes))
     }
 
-    /// Views in Arrow's layout, as in `Utf8View` and `BinaryView`.
+    /// A column of string views in Arrow's layout, as in `Utf8View` and `BinaryView`.
     ///
     /// # Safety
-    /// STRING-VIEW: views lie in the buffers, and those of texts are UTF-8.
+    /// STRING-VIEW: views are within the buffers, and those of texts are UTF-8.
     #[must_use]
     pub unsafe fn views(scalar: Scalar, views: &'a [u128], buffers: &'a [&'a [u8]]) -> Self {
         InputColumn::strings(scalar, Strings::Views(views, buffers))
     }
 
-    /// The elements of an array.
+    /// A column of the elements of an array.
     ///
     /// ```
     /// use cembra_engine::rows::InputColumn;
@@ -216,44 +216,44 @@ impl<'a> InputColumn<'a> {
             }
             // An array has a bit for each element, so the bits are never too few.
             ArrayData::Bits(words) => Bitmap::of_words(words, rows).map_or(DataIn::Nothing, DataIn::Bits),
-            // Strings of an array of texts were looked at when it was made.
+            // The strings of an array of texts were checked when it was made.
             ArrayData::Strings(strings) => DataIn::Strings(scalar, Strings::Kept(strings)),
         };
         let presence = array.presence().and_then(|bits| Bitmap::of_words(bits, rows));
         InputColumn { presence: presence.map_or(PresenceIn::All, PresenceIn::Bits), ..InputColumn::new(rows, data) }
     }
 
-    /// Texts by offsets of 32 bits, looked at first.
+    /// A column of texts between adjacent offsets of 32 bits; `None` if offsets or texts are invalid.
     #[must_use]
     pub fn checked_offsets(offsets: &'a [i32], bytes: &'a [u8]) -> Option<Self> {
         let strings = Strings::Offsets32(offsets, bytes);
         strings.first_fault(true).is_none().then(|| InputColumn::strings(Scalar::Text, strings))
     }
 
-    /// The numbers of values that lie in a column of their own: a row without presence has none, and the number there may be
-    /// anything.
+    /// A column of dictionary keys: for each row the index of its value in the column `values`. A row that is not present has no value, and any
+    /// key.
     #[must_use]
     pub fn dictionary(keys: Keys<'a>, values: &'a InputColumn<'a>) -> Self {
         InputColumn::new(keys.rows(), DataIn::Dictionary(keys, values))
     }
 
-    /// The numbers of values likewise, which are not looked at first.
+    /// A column of dictionary keys that are not checked.
     ///
     /// # Safety
-    /// COLUMNS: the numbers of rows that are present are those of values.
+    /// COLUMNS: the keys of present rows are indices of values.
     #[must_use]
     pub unsafe fn known_dictionary(keys: Keys<'a>, values: &'a InputColumn<'a>) -> Self {
         InputColumn { knows_keys: true, ..InputColumn::dictionary(keys, values) }
     }
 
-    /// Lists of the values of another column.
+    /// A column of lists of the values of another column.
     pub(in crate::rows) const fn of_lists(offsets: ListOffsets<'a>, elements: &'a InputColumn<'a>) -> Self {
         InputColumn::new(offsets.rows(), DataIn::Lists(offsets, elements))
     }
 
-    /// Structs, or lists of structs, of models with arrays. They have a column for each scalar of the type, in its order; before those of a
-    /// struct that may be missing a mask that says where it is there, and of a list of structs lists for each scalar. Where a struct is
-    /// missing, its columns may have anything, or nothing.
+    /// A column of structs, or of lists of structs, for models with arrays. It has one column per scalar of the type, in its order. An optional
+    /// struct also has a mask before its columns, which says where the struct is present. A list of structs has one column of lists per scalar.
+    /// Where a struct is missing, its columns may have any values or none.
     ///
     /// ```
     /// use cembra_engine::rows::{Bitmap, InputColumn};
@@ -271,45 +271,45 @@ impl<'a> InputColumn<'a> {
         }
     }
 
-    /// Values of any type, each of exactly the input's.
+    /// A column of values of any type. Each must be of exactly the input's type.
     #[must_use]
     pub fn any(values: &'a [Value]) -> Self {
         InputColumn::new(values.len(), DataIn::Any(values))
     }
 
-    /// One value that all rows share, of exactly the input's type.
+    /// A column of one value that all rows share. It must be of exactly the input's type.
     #[must_use]
     pub fn shared(value: &'a Value) -> Self {
         InputColumn { rows: None, ..InputColumn::new(0, DataIn::Shared(value)) }
     }
 
-    /// The values that are in the memory for an output, by its number, before the output is written over them: the same array
-    /// in and out. Rows are read before they are written, whatever fails meanwhile. Only runs that are given such memory take it.
+    /// A column of the values that the memory of an output has before the run, by the output's index: the same memory in and out. Rows are read
+    /// before they are written, also if a row fails. Only runs that are given such memory take this column.
     #[must_use]
     pub fn of_output(output: usize) -> Self {
         InputColumn { rows: None, ..InputColumn::new(0, DataIn::Output(output)) }
     }
 
-    /// A column of memory that an output goes over.
+    /// A column of memory that an output is written to.
     pub(in crate::rows) const fn of_memory(rows: usize, data: DataIn<'a>, presence: PresenceIn<'a>) -> Self {
         InputColumn { presence, ..InputColumn::new(rows, data) }
     }
 
-    /// The output whose memory this is, if it is one's.
+    /// The index of the output whose memory this is; `None` for other columns.
     pub(in crate::rows) const fn output(&self) -> Option<usize> {
         if let DataIn::Output(output) = self.data { Some(output) } else { None }
     }
 
-    /// The same values, with the other column's bits of presence if it has any.
+    /// Sets the bits of presence to those of the other column, if it has bits.
     pub(in crate::rows) fn present_as(self, other: &InputColumn<'a>) -> Self {
         if let PresenceIn::Bits(bits) = other.presence { self.present(bits) } else { self }
     }
 
-    /// Values in the layout of frames, so many bytes apart: fields of structs. With `presence`, so many bytes from a row's
-    /// value to the byte that says whether it is there, wherever that is.
+    /// A column of values in the layout of frames, `stride` bytes apart, such as fields of structs. `presence` is the distance in bytes from a
+    /// row's value to the byte that says whether it is present.
     ///
     /// # Safety
-    /// COLUMNS: there is such a value, and such a byte, for each row as long as the column lives.
+    /// COLUMNS: the value and the byte of each row exist for as long as the column lives.
     #[must_use]
     pub unsafe fn strided(
         scalar: Scalar,
@@ -323,32 +323,32 @@ impl<'a> InputColumn<'a> {
         InputColumn { presence, ..InputColumn::new(rows, data) }
     }
 
-    /// Fields of structs that are no values in the layout of frames; `write` puts one of the type there.
+    /// A column of struct fields that are not in the layout of frames. `write` writes a field of the type to a cell.
     ///
     /// # Safety
-    /// FIELD-TABLE: there is such a field for each row as long as the column lives.
+    /// FIELD-TABLE: the field of each row exists for as long as the column lives.
     #[must_use]
     pub unsafe fn fields(qtype: &'a QType, first: *const u8, stride: isize, write: WriteField, rows: usize) -> Self {
         InputColumn::new(rows, DataIn::Fields(qtype, first, stride, write))
     }
 
-    /// The same values, those present whose bits are 1; of a dictionary, the numbers.
+    /// Sets the bits of presence: a row is present where its bit is 1. In a dictionary column these are the bits of the keys.
     #[must_use]
     pub fn present(self, bits: Bitmap<'a>) -> Self {
         InputColumn { presence: PresenceIn::Bits(bits), ..self }
     }
 
-    /// How many rows there are; none if they share one value, so that there are as many as one likes.
+    /// The number of rows; `None` if all rows share one value, so that any number of rows fits.
     #[must_use]
     pub const fn rows(&self) -> Option<usize> {
         self.rows
     }
 
-    /// True if there is memory of the caller's for each row, so that rows are no more than that. Units, lists without elements
-    /// and what all rows share take none.
+    /// True if the caller has memory for each row, which bounds the number of rows. Units, lists without elements, and a shared value take no
+    /// memory per row.
     #[must_use]
     pub fn is_backed(&self) -> bool {
-        // A column that was not checked yet may have columns inside of each other to any depth.
+        // A column that was not checked yet may have nested columns of any depth.
         let mut open: SmallVec<[&InputColumn<'a>; 4]> = smallvec![self];
         while let Some(column) = open.pop() {
             let is_marked = match column.presence {
@@ -382,12 +382,12 @@ impl<'a> InputColumn<'a> {
         false
     }
 
-    /// Says that each value has a place of its own, which a key of a dictionary can be of.
+    /// True if each value has a place of its own, so that dictionary keys can refer to it.
     const fn lies_in_place(&self) -> bool {
         matches!(self.data, DataIn::Nothing | DataIn::Values(..) | DataIn::Bits(_) | DataIn::Strings(..))
     }
 
-    /// True if no row is known to be missing without looking.
+    /// True if the form of the column shows that all rows are present.
     pub(in crate::rows) fn is_all_present(&self) -> bool {
         let values = match self.data {
             DataIn::Dictionary(_, values) => values.lies_in_place() && matches!(values.presence, PresenceIn::All),
@@ -397,7 +397,7 @@ impl<'a> InputColumn<'a> {
         values && matches!(self.presence, PresenceIn::All)
     }
 
-    /// The scalar type of its values; none for values of any type.
+    /// The scalar type of the values; `None` for values of any type.
     pub(in crate::rows) const fn scalar(&self) -> Option<Scalar> {
         match self.data {
             DataIn::Nothing => Some(Scalar::Unit),
@@ -414,12 +414,12 @@ impl<'a> InputColumn<'a> {
         }
     }
 
-    /// True if there is a row, and its value is there.
+    /// True if the row exists and its value is present.
     pub(in crate::rows) fn is_there(&self, row: usize) -> bool {
         self.rows.is_some_and(|rows| row < rows) && self.is_present(row)
     }
 
-    /// True if the value of a row is there.
+    /// True if the value of a row is present.
     pub(in crate::rows) fn is_present(&self, row: usize) -> bool {
         self.is_marked(row)
             && match self.data {
@@ -428,7 +428,7 @@ impl<'a> InputColumn<'a> {
             }
     }
 
-    /// True if the column's own presence says that a row, which there is, is there.
+    /// True if the column's own presence marks an existing row as present. It ignores the values of a dictionary.
     pub(in crate::rows) fn is_marked(&self, row: usize) -> bool {
         match self.presence {
             PresenceIn::All => true,
@@ -438,10 +438,10 @@ impl<'a> InputColumn<'a> {
         }
     }
 
-    /// Compares the column with the type of an input, and looks for missing rows where there may be none.
+    /// Compares the column with the type of an input, and searches for missing rows if the type is not optional.
     ///
     /// # Errors
-    /// What does not fit.
+    /// The first misfit.
     pub fn check(&self, qtype: &QType, rows: usize) -> Result<(), Misfit> {
         let bits = if let PresenceIn::Bits(bits) = self.presence { Some(bits.rows()) } else { None };
         if let Some(found) = self.rows.filter(|found| *found != rows).or(bits.filter(|found| *found < rows)) {
@@ -464,7 +464,7 @@ impl<'a> InputColumn<'a> {
                 let QType::Array(_, scalar) = qtype else {
                     return Err(list_type(elements).map_or(Misfit::Lists, |found| Misfit::Type { found }));
                 };
-                // Elements lie in a column of their own, which has so many.
+                // The elements are in a column of their own, with `size` rows.
                 let Some(size) = elements.rows.filter(|_| elements.scalar().is_some()) else {
                     return Err(Misfit::Lists);
                 };
@@ -528,8 +528,8 @@ impl<'a, T: ColumnValue> From<&'a [Optional<T>]> for InputColumn<'a> {
 }
 
 impl<'a> InputColumn<'a> {
-    /// Makes a column of lists, whose elements are all in the column `elements`: `offsets` says which of them each row has. Missing elements are
-    /// those that are missing in `elements`. A missing row is refused, because an array cannot be missing.
+    /// Makes a column of lists. The column `elements` has the elements of all lists, and `offsets` says which of them each row has. An element of a
+    /// list is missing if it is missing in `elements`. A missing row is refused, because an array cannot be missing.
     ///
     /// ```
     /// use cembra_engine::rows::InputColumn;
@@ -577,7 +577,7 @@ mod tests {
         let (numbers, units) = (InputColumn::values(&[1.0, 2.0]), InputColumn::units(2));
         let shared = Value::from(1.0);
         let strided = |stride, presence| {
-            // SAFETY: COLUMNS: there are two numbers, 8 bytes apart, and the bytes of the first may be looked at twice.
+            // SAFETY: COLUMNS: there are two numbers, 8 bytes apart, and the bytes of the first may be read twice.
             unsafe { InputColumn::strided(Scalar::Float64, [1.0_f64, 2.0].as_ptr().cast(), stride, presence, 2) }
         };
         let fixed = |size, elements| InputColumn::lists(ListOffsets::Fixed { size, rows: 2 }, elements);

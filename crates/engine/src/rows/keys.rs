@@ -1,5 +1,4 @@
-//! Keys of a dictionary column: for each row the index of its value in the dictionary, in the integer type that the
-//! caller has.
+//! Keys of a dictionary column: for each row the index of its value in the dictionary, in the caller's integer type.
 
 /// Dictionary keys, one per row: indices of values in the dictionary.
 #[derive(Clone, Copy, Debug)]

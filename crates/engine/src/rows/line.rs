@@ -1,5 +1,5 @@
-//! One line of numbers of each input, of as many as are known beforehand: the shortest way from where they begin to a function that needs
-//! nothing but columns. Several lines, other functions, and who fetches ahead have [`Strips`](crate::rows::Strips).
+//! Calls a function on one line of numbers per input, if the function needs nothing but columns. This is the shortest way from the first numbers to
+//! the code. [`Strips`](crate::rows::Strips) runs several lines, other functions, and prefetches.
 
 use crate::rows::ColumnValue;
 use cembra_runtime::{BareFunction, Chains, Context, LoopEntry, QType, Scalar};
@@ -7,54 +7,55 @@ use smallvec::SmallVec;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// How the numbers of a line lie: of which type they are, and how many of them it is from one to the next.
+/// The layout of the numbers in a line: their type, and the distance from one to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Pace {
-    /// Their type.
+    /// The type of the numbers.
     pub scalar: Scalar,
-    /// 0 where all rows share one number, 1 where they are next to each other.
+    /// The distance from one number to the next, in numbers: 0 if all rows share one number, 1 if they are contiguous.
     pub step: isize,
 }
 
 impl Pace {
-    /// The bytes from one number to the next.
+    /// Returns the bytes from one number to the next.
     pub(in crate::rows) fn stride(self) -> isize {
         self.step.wrapping_mul(size(self.scalar))
     }
 }
 
-/// The bytes of a number.
+/// Returns the size of a number in bytes.
 pub(in crate::rows) fn size(scalar: Scalar) -> isize {
     QType::Scalar(scalar).layout().size.cast_signed() as isize
 }
 
-/// Where the results of a function go.
+/// The destination of a function's results.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Sink {
-    /// To memory, next to each other.
+    /// Contiguous memory.
     Values,
-    /// Each is added to one of so many sums.
+    /// The sums of a [`Chains`], to which results are added.
     Chains,
 }
 
-/// The most columns of a line's function.
+/// The most columns of a function that is called on one line, including its output.
 const MOST: usize = 8;
 
-/// A number of memory, with which a line begins.
+/// A number in memory at which a line begins.
 #[derive(Clone, Copy, Debug)]
 pub struct Start<'a> {
-    /// The memory: where it begins, and how many numbers it has.
+    /// The start of the memory; `len` is the count of numbers in it.
     memory: *const u8,
     pub(in crate::rows) len: usize,
     pub(in crate::rows) scalar: Scalar,
-    /// The bytes of each.
+    /// The size of a number in bytes.
     pub(in crate::rows) size: usize,
+    /// The index of the number in the memory.
     pub(in crate::rows) at: usize,
     of: PhantomData<&'a [u8]>,
 }
 
 impl<'a> Start<'a> {
-    /// The number at a position. Whether there is one is found where it is read.
+    /// The number at index `at`, which is checked only when a line is run.
     #[must_use]
     #[inline]
     pub const fn of<T: ColumnValue>(numbers: &'a [T], at: usize) -> Start<'a> {
@@ -62,7 +63,7 @@ impl<'a> Start<'a> {
         Start { memory, len, scalar: T::SCALAR, size: size_of::<T>(), at, of: PhantomData }
     }
 
-    /// Where it is.
+    /// Returns the address of the number.
     #[inline]
     pub(in crate::rows) const fn address(&self) -> *const u8 {
         self.memory.wrapping_add(self.at.wrapping_mul(self.size))
@@ -79,7 +80,7 @@ pub struct LineMut<'a> {
 }
 
 impl<'a> LineMut<'a> {
-    /// Memory that is written over.
+    /// Memory whose numbers are overwritten.
     #[must_use]
     #[inline]
     pub const fn values<T: ColumnValue>(numbers: &'a mut [T]) -> LineMut<'a> {
@@ -88,21 +89,21 @@ impl<'a> LineMut<'a> {
     }
 }
 
-/// A line of an input, as the function wants it.
+/// An input of the function, with the reach of its lines.
 #[derive(Clone, Copy, Debug)]
 struct LineInput {
-    /// Which input it is.
+    /// The index of the input.
     input: u32,
     scalar: Scalar,
-    /// The bytes of a number.
+    /// The size of a number in bytes.
     size: usize,
-    /// How many numbers it goes back from the first, and how many it is from one end to the other.
+    /// The number of elements from the first row's number back to the lowest address, and from the lowest to the highest.
     back: usize,
     span: usize,
 }
 
 impl LineInput {
-    /// None if no memory has as many rows.
+    /// `None` if `rows` is 0, or no memory has as many rows.
     fn of(input: u32, pace: Pace, rows: usize) -> Option<LineInput> {
         let far = pace.step.checked_mul(isize::try_from(rows.checked_sub(1)?).ok()?)?;
         let back = 0_isize.saturating_sub(far).max(0).unsigned_abs();
@@ -110,23 +111,23 @@ impl LineInput {
         Some(LineInput { input, scalar: pace.scalar, size, back, span: far.unsigned_abs() })
     }
 
-    /// The first number of the line that begins so; none if it is of another type, or not within the memory.
+    /// Returns the address of the line's first number; `None` if it has another type, or the line is not within the memory.
     #[inline]
     fn first(&self, start: &Start<'_>) -> Option<*mut u8> {
-        // What would be in front of the memory is far behind it.
+        // A line that begins before the memory wraps to an index far behind it.
         let fits =
             start.scalar == self.scalar && start.at.wrapping_sub(self.back) < start.len.saturating_sub(self.span);
         fits.then(|| start.memory.wrapping_add(start.at.wrapping_mul(self.size)).cast_mut())
     }
 }
 
-/// A function for one line of so many rows.
+/// A function bound to one line of `rows` rows per input.
 #[derive(Debug)]
 pub struct LineCall {
-    /// The code of the function, if there is nothing else to it: of the objects around it, calls do not fetch any then.
+    /// The function's code, if it needs nothing else. A call then reads none of the objects around it.
     entry: Option<LoopEntry>,
     function: Arc<dyn BareFunction>,
-    /// In the order in which the function wants them.
+    /// The inputs in the order of the function's ports.
     inputs: SmallVec<[LineInput; 4]>,
     output: (Scalar, Sink),
     rows: usize,
@@ -134,7 +135,7 @@ pub struct LineCall {
 }
 
 impl LineCall {
-    /// None if the function wants other columns than those of the inputs and one of an output, or there are no rows.
+    /// `None` if the function takes other columns than those of the inputs and one output, or if `rows` is 0.
     pub(in crate::rows) fn of(
         function: Arc<dyn BareFunction>,
         paces: &[Pace],
@@ -152,13 +153,13 @@ impl LineCall {
         Some(LineCall { entry: function.entry(rows), function, inputs, output: (scalar, sink), rows, context })
     }
 
-    /// The inputs whose lines it wants, in this order.
+    /// Returns the indices of the inputs whose lines are needed, in the order that `run` takes them.
     pub fn inputs(&self) -> impl Iterator<Item = usize> + '_ {
         self.inputs.iter().map(|input| input.input as usize)
     }
 
-    /// Evaluates the rows of lines that begin so. False if there are not as many lines as it wants, one is of another type or not within its
-    /// memory, the thread's floating-point mode is not the default, or a row fails or may: then what is in the output's memory is unspecified.
+    /// Evaluates the rows of lines, one start per input. Returns false if there are too few starts, a line has another type or is not within its
+    /// memory, the thread's floating-point mode is not the default, or a row fails or may fail. The output's memory is unspecified then.
     #[must_use]
     #[inline]
     pub fn run<'a>(&mut self, starts: impl Iterator<Item = Start<'a>>, output: LineMut<'_>) -> bool {
@@ -168,8 +169,8 @@ impl LineCall {
             && unsafe { self.play(starts, output.first) }
     }
 
-    /// Adds what comes of the rows of lines that begin so to sums, none of which is -0 before. False as for [`run`](LineCall::run): then sums are
-    /// anything.
+    /// Evaluates the rows of lines, one start per input, and adds the results to `sums`, none of which may be -0. Returns false as
+    /// [`run`](LineCall::run) does; the sums are unspecified then.
     #[must_use]
     #[inline]
     pub fn sum<'a>(&mut self, starts: impl Iterator<Item = Start<'a>>, sums: &mut Chains) -> bool {
@@ -177,10 +178,10 @@ impl LineCall {
         self.output.1 == Sink::Chains && unsafe { self.play(starts, std::ptr::from_mut(sums).cast()) }
     }
 
-    /// Plays the lines that begin so.
+    /// Runs the function on lines, one start per input.
     ///
     /// # Safety
-    /// COLUMNS: the output is as the function writes it.
+    /// COLUMNS: the output has the type and the memory that the function writes.
     #[inline]
     unsafe fn play<'a>(&mut self, mut starts: impl Iterator<Item = Start<'a>>, output: *mut u8) -> bool {
         let mut firsts = [std::ptr::null_mut(); MOST];

@@ -1,23 +1,23 @@
-//! Lists: columns in which each row has many elements, which lie in a column of their own, one row's behind the other's. What
-//! says where a row's elements are is borrowed as callers have it.
+//! Lists: columns in which each row has any number of elements. The elements of all rows are in a column of their own, in the order of the rows.
+//! The offsets of the rows are borrowed from the caller.
 
 #![deny(clippy::arithmetic_side_effects)]
 
 use crate::rows::Misfit;
 use std::ops::Range;
 
-/// Where the elements of rows are in the column of all elements.
+/// The location of each row's elements in the column of all elements.
 #[derive(Clone, Copy, Debug)]
 pub enum ListOffsets<'a> {
-    /// Row `n` has those from point `n` up to point `n + 1`, as in Arrow's `List`.
+    /// Offsets: row `n` has the elements from `offsets[n]` up to `offsets[n + 1]`, as in Arrow's `List`.
     I32(&'a [i32]),
-    /// Likewise, as in `LargeList`.
+    /// Offsets of 64 bits: row `n` has the elements from `offsets[n]` up to `offsets[n + 1]`, as in `LargeList`.
     I64(&'a [i64]),
-    /// Each of so many rows has so many, as in `FixedSizeList`.
+    /// Lists with a fixed size, as in `FixedSizeList`.
     Fixed {
-        /// How many elements a row has.
+        /// The number of elements per row.
         size: usize,
-        /// How many rows there are.
+        /// The number of rows.
         rows: usize,
     },
 }
@@ -35,7 +35,7 @@ impl<'a> From<&'a [i64]> for ListOffsets<'a> {
 }
 
 impl ListOffsets<'_> {
-    /// How many rows there are.
+    /// The number of rows.
     #[must_use]
     pub const fn rows(&self) -> usize {
         match self {
@@ -45,7 +45,7 @@ impl ListOffsets<'_> {
         }
     }
 
-    /// Where the elements of a row begin, or those of the last end: of points that were checked.
+    /// Returns the index of a row's first element; for the row after the last, the end of all elements. The offsets must be checked.
     fn point(&self, row: usize) -> usize {
         match self {
             ListOffsets::I32(points) => points.get(row).map_or(0, |point| *point as usize),
@@ -54,14 +54,14 @@ impl ListOffsets<'_> {
         }
     }
 
-    /// Where the elements of rows are.
+    /// Returns the range of elements that these rows have together.
     #[must_use]
     pub fn elements(&self, rows: Range<usize>) -> Range<usize> {
         self.point(rows.start)..self.point(rows.end)
     }
 
-    /// Where the elements of each of these rows begin, counted from the first row's, and where the last's end. The rows are some of
-    /// those that there are.
+    /// Returns the index of the first element of each of these rows, and the end of the last, all counted from the first row's first element. The
+    /// rows must exist.
     #[must_use]
     pub fn splits(&self, rows: Range<usize>) -> Vec<i64> {
         let first = self.point(rows.start) as i64;
@@ -81,7 +81,8 @@ impl ListOffsets<'_> {
         }
     }
 
-    /// How many of the rows from `start` on, up to `end`, have together no more than so many elements; one at least.
+    /// Returns the number of rows from `start` on, before `end`, that together have at most `elements` elements. At least 1, unless there are no
+    /// rows.
     #[must_use]
     pub fn rows_within(&self, start: usize, end: usize, elements: usize) -> usize {
         let most = self.point(start).saturating_add(elements);
@@ -93,7 +94,7 @@ impl ListOffsets<'_> {
         within.saturating_sub(start).max(1).min(end.saturating_sub(start))
     }
 
-    /// How many elements the longest of these rows has: of points that were checked.
+    /// Returns the number of elements of the longest of these rows. The offsets must be checked.
     #[must_use]
     pub fn longest(&self, rows: Range<usize>) -> usize {
         match self {
@@ -102,10 +103,10 @@ impl ListOffsets<'_> {
         }
     }
 
-    /// Looks whether the points are those of rows among so many elements.
+    /// Checks that the offsets ascend and stay within `elements` elements.
     ///
     /// # Errors
-    /// The first row whose elements are not there.
+    /// If they do not; the error has the first such row.
     pub(in crate::rows) fn check(&self, elements: usize) -> Result<(), Misfit> {
         fn first_fault<T: Copy + TryInto<usize>>(points: &[T], elements: usize) -> Option<usize> {
             let mut last = 0;

@@ -1,8 +1,8 @@
-//! Models over many rows: columns and slices of structs go in, columns come out. Rows are shared out to threads and cut into
-//! strips; whatever evaluates a strip is known by one contract (`cembra_runtime::BatchFunction`), and rows that fail there are
-//! run again by the interpreter, which says which row it was, and why.
+//! Models over many rows: columns and slices of structs go in, columns come out. Rows are shared out to threads and cut into strips. A strip is
+//! evaluated through one contract (`cembra_runtime::BatchFunction`). Rows that fail there are run again by the interpreter, which finds the row and
+//! the error.
 //!
-//! No code generator is known here, and no file format.
+//! This module knows no code generator and no file format.
 
 mod bitmap;
 mod elements;
@@ -42,83 +42,83 @@ pub use strips::{Ahead, Lines, Strips, line_forms};
 
 use cembra_runtime::QType;
 
-/// Why a column is not what an input or output asks for.
+/// The reason why a column does not fit an input or output.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Misfit {
-    /// The column is of another type.
+    /// The column has another type than the input or output.
     #[error("is {found}")]
     Type {
-        /// The type of its values.
+        /// The type of the column's values.
         found: QType,
     },
-    /// A value is of another type.
+    /// A value has another type than the input.
     #[error("is {found} in row {row}")]
     Value {
-        /// The row.
+        /// The index of the first row with such a value.
         row: usize,
         /// The value's type.
         found: QType,
     },
-    /// The column is of another length.
+    /// The column has another number of rows than the run.
     #[error("has {found} rows where there are {expected}")]
     Rows {
-        /// How many rows it has.
+        /// The number of rows of the column.
         found: usize,
-        /// How many there are.
+        /// The number of rows of the run.
         expected: usize,
     },
-    /// A value is missing that may not be.
+    /// A value is missing where the type is not optional.
     #[error("is missing in row {row}")]
     Missing {
-        /// The first such row.
+        /// The index of the first missing row.
         row: usize,
     },
-    /// A number is of no value of the dictionary.
+    /// A key has no value in the dictionary.
     #[error("has no value of the dictionary in row {row}")]
     Key {
-        /// The first such row.
+        /// The index of the first row with such a key.
         row: usize,
     },
-    /// The values of a dictionary are a dictionary themselves, one value for all, or values of any type.
+    /// The values of a dictionary are not a column of numbers or strings: they are a dictionary, one shared value, or values of any type.
     #[error("is a dictionary whose values are no column of numbers or strings")]
     Dictionary,
-    /// A row of lists has elements that the column of elements has not.
+    /// A row of lists has elements that the column of elements does not have.
     #[error("has elements in row {row} that are not there")]
     Elements {
-        /// The first such row.
+        /// The index of the first row with such elements.
         row: usize,
     },
-    /// The elements of lists are lists themselves, one value for all, or values of any type.
+    /// The elements of lists are not a column of scalars: they are lists, one shared value, or values of any type.
     #[error("has lists whose elements are no column of scalars")]
     Lists,
-    /// The columns of a struct are others than those of the input's type.
+    /// The columns of a struct are not those of the input's type.
     #[error(
         "has not the columns of its type: one for each scalar and each field of a list, and a mask before those of an optional struct"
     )]
     Structs,
-    /// The fields of a list of structs are lists of unlike sizes.
+    /// The fields of a list of structs are lists with different sizes.
     #[error("has a list in row {row} whose fields are lists of unlike sizes")]
     Sizes {
-        /// The first such row.
+        /// The index of the first row with such lists.
         row: usize,
     },
-    /// The column is what is in an output's memory, and there is none, or none that can be read.
+    /// The column is the memory of an output, and the output has none or none that can be read.
     #[error("is what is in the memory of output {at}, which has none that can be read")]
     Output {
-        /// Which.
+        /// The index of the output.
         at: usize,
     },
-    /// The outputs of models with arrays go to columns of their own.
+    /// Memory was given for an output of a model with arrays. These outputs are new columns.
     #[error("is of a model with arrays, whose outputs are columns of their own")]
     Memory,
-    /// There is no memory for a column of so many rows.
+    /// There is not enough memory for a column of `rows` rows.
     #[error("is a column of {rows} rows, for which there is no memory")]
     Room {
-        /// How many there are.
+        /// The number of rows.
         rows: usize,
     },
-    /// There is no place for what says which rows are missing.
+    /// The memory of an output has no place for the presence of rows that may be missing.
     #[error("has no place for which rows are present")]
     Presence,
 }

@@ -1,13 +1,13 @@
-//! Numbers in the place of strings: an output whose strings depend on the value of a dictionary alone has the numbers of its input.
+//! Keys in the place of strings: an output whose strings depend on a dictionary's value alone has the keys of that input.
 
 use crate::rows::{Bitmap, Keys};
 
-/// The numbers that rows of an output have: those of an input's.
+/// The keys of an output's rows: those of a dictionary input.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::rows) struct Numbering<'a> {
     pub(in crate::rows) keys: Keys<'a>,
-    /// How many values have numbers.
+    /// The number of values in the dictionary.
     pub(in crate::rows) values: usize,
-    /// The rows that have a number, if not all do.
+    /// The rows that have a key; `None` if all do.
     pub(in crate::rows) rows: Option<Bitmap<'a>>,
 }

@@ -1,4 +1,4 @@
-//! Output columns: made by a batch and owned by its caller, or memory of the caller to be written.
+//! Output columns: columns that a batch makes and its caller owns, and memory of the caller that a batch writes.
 
 use crate::rows::input::{ColumnValue, DataIn, InputColumn, PresenceIn};
 use crate::rows::strings::{NumberedStrings, OutputRoom, StringsMade};
@@ -17,49 +17,49 @@ impl OutputRoom {
     }
 }
 
-/// A column that a batch made.
+/// A column made by a batch.
 #[derive(Clone, Debug)]
 pub struct OutputColumn {
     pub(in crate::rows) qtype: QType,
     pub(in crate::rows) rows: usize,
     pub(in crate::rows) data: DataOut,
-    /// A bit a row, the lowest first; none where all are present.
+    /// Bits of presence, one per row, lowest bit first; `None` if all rows are present.
     pub(in crate::rows) presence: Option<Vec<u64>>,
 }
 
+/// The data of an output column, by its layout.
 #[derive(Clone, Debug)]
 pub(in crate::rows) enum DataOut {
-    /// Units have none.
+    /// Units have no data.
     Nothing,
-    /// Numbers next to each other, in words.
+    /// Contiguous numbers, packed in words.
     Numbers(Words),
-    /// Truth values, a bit a row.
+    /// Truth values, one bit per row.
     Bits(Words),
     Strings(StringsMade),
     Numbered(NumberedStrings),
-    /// Where the elements of each row begin, and where the last's end; and the elements.
+    /// For each row the index of its first element, and the end of the last row; and the elements of all rows.
     Lists(Vec<i64>, Box<OutputColumn>),
     /// The columns of structs.
     Structs(Vec<OutputColumn>),
-    /// Values of types that are no scalars.
+    /// Values of types that are not scalars.
     Any(Vec<Value>),
 }
 
 impl OutputColumn {
-    /// The type of its values: optional where some may be missing.
+    /// The type of the values: optional if some may be missing.
     #[must_use]
     pub const fn qtype(&self) -> &QType {
         &self.qtype
     }
 
-    /// How many rows it has.
+    /// The number of rows.
     #[must_use]
     pub const fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The values, if they are of this type; of rows that are missing, anything. BOOLEAN is given as
-    /// [`bits`](OutputColumn::bits).
+    /// The values, if they have this type; else `None`. A missing row has an unspecified value. BOOLEAN has [`bits`](OutputColumn::bits) instead.
     #[must_use]
     pub fn values<T: ColumnValue>(&self) -> Option<&[T]> {
         let is_of =
@@ -73,25 +73,25 @@ impl OutputColumn {
         }
     }
 
-    /// Truth values, a bit a row, the lowest first.
+    /// Truth values, one bit per row, lowest bit first; `None` for other types.
     #[must_use]
     pub fn bits(&self) -> Option<&[u64]> {
         if let DataOut::Bits(words) = &self.data { Some(words) } else { None }
     }
 
-    /// Which rows are present, a bit a row, the lowest first; none where all are.
+    /// Bits of presence, one per row, lowest bit first; `None` if all rows are present.
     #[must_use]
     pub fn presence(&self) -> Option<&[u64]> {
         self.presence.as_deref()
     }
 
-    /// True if the value of a row is there.
+    /// True if the row exists and its value is present.
     #[must_use]
     pub fn is_present(&self, row: usize) -> bool {
         row < self.rows && self.presence.as_ref().is_none_or(|words| bit(words, row))
     }
 
-    /// The bytes of a row's text, or bytes.
+    /// The bytes of a row's string; `None` if the row is missing or has another type.
     #[must_use]
     pub fn string(&self, row: usize) -> Option<&[u8]> {
         match &self.data {
@@ -101,13 +101,13 @@ impl OutputColumn {
         }
     }
 
-    /// The text of a row.
+    /// The text of a row; `None` if the row is missing or has another type.
     #[must_use]
     pub fn text(&self, row: usize) -> Option<&str> {
         if self.qtype.scalar() == Some(Scalar::Text) { std::str::from_utf8(self.string(row)?).ok() } else { None }
     }
 
-    /// The bytes of memory that strings are views of, those of elements of lists included.
+    /// The bytes of memory that strings are views of, including the strings in lists and structs.
     #[must_use]
     pub fn string_bytes(&self) -> u64 {
         let of = |made: &StringsMade| made.buffers.iter().map(|buffer| buffer.len() as u64).sum();
@@ -120,20 +120,21 @@ impl OutputColumn {
         }
     }
 
-    /// Of lists, where the elements of each row begin and where the last's end, and all elements.
+    /// For lists, the index of each row's first element and the end of the last row, and the elements of all rows; else `None`.
     #[must_use]
     pub fn lists(&self) -> Option<(&[i64], &OutputColumn)> {
         if let DataOut::Lists(offsets, elements) = &self.data { Some((offsets, elements)) } else { None }
     }
 
-    /// Of structs and lists of structs, the columns that they are made of, in the order of
-    /// [`InputColumn::structs`](crate::rows::InputColumn::structs). A model without arrays makes such values one by one, and has none.
+    /// For structs and lists of structs, the columns that they consist of, in the order of
+    /// [`InputColumn::structs`](crate::rows::InputColumn::structs). `None` for other types, and in models without arrays, which make such values
+    /// one by one.
     #[must_use]
     pub fn structs(&self) -> Option<&[OutputColumn]> {
         if let DataOut::Structs(columns) = &self.data { Some(columns) } else { None }
     }
 
-    /// The value of a row; none behind the last, and nothing for a row of no scalar type that failed.
+    /// The value of a row; `None` after the last row. A failed row of a list, struct or other type that is not a scalar is `Value::Nothing`.
     #[must_use]
     pub fn value(&self, row: usize) -> Option<Value> {
         if row >= self.rows {
@@ -193,13 +194,13 @@ impl OutputColumn {
         }
     }
 
-    /// The type of the numbers of strings that rows have; none if each row has a string of its own.
+    /// The type of the keys, if rows have keys of strings; `None` if each row has a string of its own.
     #[must_use]
     pub fn key_type(&self) -> Option<KeyType> {
         if let DataOut::Numbered(strings) = &self.data { Some(strings.key_type) } else { None }
     }
 
-    /// The same column with a string for each row, where rows have numbers of strings; the bytes stay where they are.
+    /// Replaces keys of strings by a string view for each row. The bytes are not copied. Other columns stay as they are.
     #[must_use]
     pub fn spread(mut self) -> OutputColumn {
         if let DataOut::Numbered(numbered) = self.data {
@@ -208,7 +209,8 @@ impl OutputColumn {
         self
     }
 
-    /// Its memory: numbers in words, bits, or strings as views and buffers in Arrow's layout; and presence.
+    /// Takes the column apart: its type, its data, and its presence (one bit per row, `None` if all rows are present). Strings are views and
+    /// buffers in Arrow's layout.
     #[must_use]
     pub fn into_parts(self) -> (QType, OutputParts, Option<Vec<u64>>) {
         let parts = match self.data {
@@ -227,46 +229,47 @@ impl OutputColumn {
     }
 }
 
-/// The data of a column that a batch made.
+/// The data of a column made by a batch.
 #[derive(Debug)]
 pub enum OutputParts {
-    /// Units have none.
+    /// Units have no data.
     Nothing,
-    /// Numbers next to each other, as many as there are rows.
+    /// Contiguous numbers, one per row, packed in words.
     Numbers(Words),
-    /// Truth values, a bit a row.
+    /// Truth values, one bit per row.
     Bits(Words),
-    /// Strings as views, and what they view.
+    /// Strings as views, and the buffers that they view.
     Strings(Vec<u128>, Vec<Vec<u8>>),
-    /// Strings that rows have numbers of: those that the rows of an input have, if an output's string depends on that alone.
+    /// Keys of strings, for an output whose string depends on one dictionary input alone. The keys are those of that input's rows.
     Dictionary {
-        /// The type of numbers.
+        /// The type of the keys.
         key_type: KeyType,
-        /// The numbers next to each other, as many as there are rows; anything where a row is missing.
+        /// Contiguous keys, one per row, packed in words; unspecified where a row is missing.
         keys: Vec<u64>,
         /// The strings as views.
         views: Vec<u128>,
-        /// What they view.
+        /// The buffers that the strings view.
         buffers: Vec<Vec<u8>>,
-        /// A bit for each string that is there: not one that is missing, nor one whose number no row has.
+        /// Bits of presence, one per string: 0 for a missing string, and for a key that no row has.
         present: Vec<u64>,
     },
-    /// Lists: where the elements of each row begin and where the last's end, and all elements.
+    /// Lists: the index of each row's first element and the end of the last row, and the elements of all rows.
     Lists(Vec<i64>, Box<OutputColumn>),
-    /// Structs: the columns that they are made of.
+    /// Structs: the columns that they consist of.
     Structs(Vec<OutputColumn>),
-    /// Values of types that are no scalars.
+    /// Values of types that are not scalars.
     Any(Vec<Value>),
 }
 
+/// Returns the bit of a row.
 pub(in crate::rows) fn bit(words: &[u64], row: usize) -> bool {
     words[row / 64] >> (row % 64) & 1 != 0
 }
 
-/// What moves a value from a cell in the layout of frames to a field of a struct.
+/// A function that moves a value from a cell in the layout of frames to a field of a struct.
 ///
 /// # Safety
-/// FIELD-TABLE: the first is a field of the type that it was made for, and there is a value in the cell at the offset.
+/// FIELD-TABLE: the first argument is a field of the type that the function was made for, and the cell at the offset has a value.
 pub type ReadField = unsafe fn(*mut u8, FramePtr, u32);
 
 /// Memory of the caller for the values of an output.
@@ -274,14 +277,15 @@ pub type ReadField = unsafe fn(*mut u8, FramePtr, u32);
 pub struct ColumnMut<'a> {
     pub(in crate::rows) rows: usize,
     pub(in crate::rows) data: DataTo<'a>,
-    /// Where bits of presence go; or the bytes, so far from the values.
+    /// The place for the presence of rows.
     pub(in crate::rows) presence: PresenceTo<'a>,
     lives: PhantomData<&'a mut [u8]>,
 }
 
-// SAFETY: COLUMNS: what a column points to is borrowed, alone, for as long as it lives.
+// SAFETY: COLUMNS: the memory that a column points to is borrowed, exclusively, for as long as the column lives.
 unsafe impl Send for ColumnMut<'_> {}
 
+/// The place for the values of an output, by its layout.
 #[derive(Debug)]
 pub(in crate::rows) enum DataTo<'a> {
     Nothing,
@@ -290,9 +294,10 @@ pub(in crate::rows) enum DataTo<'a> {
     Fields(&'a QType, *mut u8, isize, ReadField),
 }
 
+/// The place for the presence of an output's rows.
 #[derive(Debug)]
 pub(in crate::rows) enum PresenceTo<'a> {
-    /// There is no place for it: the output is never missing.
+    /// There is no place for it, because the output is never missing.
     Nowhere,
     Bits(BitmapMut<'a>),
     Bytes(*mut u8, isize),
@@ -303,14 +308,14 @@ impl<'a> ColumnMut<'a> {
         ColumnMut { rows, data, presence: PresenceTo::Nowhere, lives: PhantomData }
     }
 
-    /// Numbers, truth values, dates or timestamps that are never missing.
+    /// Memory for numbers, truth values, dates or timestamps that are never missing.
     #[must_use]
     pub fn values<T: ColumnValue>(values: &'a mut [T]) -> Self {
         let stride = size_of::<T>().cast_signed();
         ColumnMut::new(values.len(), DataTo::Values(T::SCALAR, values.as_mut_ptr().cast(), stride))
     }
 
-    /// Optional values.
+    /// Memory for optional values.
     #[must_use]
     pub fn optionals<T: ColumnValue>(values: &'a mut [Optional<T>]) -> Self {
         let (start, stride): (*mut u8, _) = (values.as_mut_ptr().cast(), size_of::<Optional<T>>().cast_signed());
@@ -318,29 +323,29 @@ impl<'a> ColumnMut<'a> {
         ColumnMut { presence: PresenceTo::Bytes(start, stride), ..ColumnMut::new(values.len(), data) }
     }
 
-    /// Truth values as bits.
+    /// Memory for truth values as bits.
     #[must_use]
     pub fn bits(bits: BitmapMut<'a>) -> Self {
         ColumnMut::new(bits.rows(), DataTo::Bits(bits))
     }
 
-    /// Units: with [`present`](ColumnMut::present), whether they are there.
+    /// Memory for `rows` units. They have no data, only a presence if [`present`](ColumnMut::present) gives it bits.
     #[must_use]
     pub fn units(rows: usize) -> Self {
         ColumnMut::new(rows, DataTo::Nothing)
     }
 
-    /// The same values, and bits that say which of them are there.
+    /// Sets the memory for presence: one bit per row, set where the row is present.
     #[must_use]
     pub fn present(self, bits: BitmapMut<'a>) -> Self {
         ColumnMut { presence: PresenceTo::Bits(bits), ..self }
     }
 
-    /// Fields of structs in the layout of frames, so many bytes apart; with `presence`, so many bytes from a row's value to
-    /// the byte that says whether it is there.
+    /// Memory for values in the layout of frames, `stride` bytes apart, such as fields of structs. `presence` is the distance in bytes from a row's
+    /// value to the byte for its presence.
     ///
     /// # Safety
-    /// COLUMNS: there is such a value, and such a byte, for each row as long as the column lives, and nobody else uses them.
+    /// COLUMNS: the value and the byte of each row exist for as long as the column lives, and nothing else uses them.
     #[must_use]
     pub unsafe fn strided(scalar: Scalar, first: *mut u8, stride: isize, presence: Option<isize>, rows: usize) -> Self {
         let data = if scalar == Scalar::Unit { DataTo::Nothing } else { DataTo::Values(scalar, first, stride) };
@@ -348,22 +353,22 @@ impl<'a> ColumnMut<'a> {
         ColumnMut { presence, ..ColumnMut::new(rows, data) }
     }
 
-    /// Fields of structs that are no values in the layout of frames; `read` moves one of the type there.
+    /// Memory for struct fields that are not in the layout of frames. `read` moves a value from a cell to a field.
     ///
     /// # Safety
-    /// FIELD-TABLE: there is such a field for each row as long as the column lives, and nobody else uses it.
+    /// FIELD-TABLE: the field of each row exists for as long as the column lives, and nothing else uses it.
     #[must_use]
     pub unsafe fn fields(qtype: &'a QType, first: *mut u8, stride: isize, read: ReadField, rows: usize) -> Self {
         ColumnMut::new(rows, DataTo::Fields(qtype, first, stride, read))
     }
 
-    /// How many rows there is memory for.
+    /// The number of rows that the memory has room for.
     #[must_use]
     pub const fn rows(&self) -> usize {
         self.rows
     }
 
-    /// True if there is memory for each row, so that they are no more than that: units take none.
+    /// True if there is memory for each row, which bounds the number of rows. Units without presence take no memory.
     #[must_use]
     pub const fn is_backed(&self) -> bool {
         let data = match self.data {
@@ -378,7 +383,7 @@ impl<'a> ColumnMut<'a> {
         }
     }
 
-    /// What is in the memory now, for so many rows of it; none where there is no column but fields of structs.
+    /// The current contents of the memory as an input column of at most `rows` rows; `None` for fields that are not in the layout of frames.
     pub(in crate::rows) fn as_input(&self, rows: usize) -> Option<InputColumn<'_>> {
         let data = match &self.data {
             DataTo::Nothing => DataIn::Nothing,
@@ -397,7 +402,7 @@ impl<'a> ColumnMut<'a> {
     /// Compares the memory with the type of an output.
     ///
     /// # Errors
-    /// What does not fit.
+    /// The first misfit.
     pub(in crate::rows) fn check(&self, qtype: &QType, rows: usize) -> Result<(), Misfit> {
         let has_bits = !matches!(&self.presence, PresenceTo::Bits(bits) if bits.rows() < rows);
         if self.rows < rows || !has_bits {

@@ -1,5 +1,5 @@
-//! A plan for many rows: what evaluates the rows is chosen by the forms of the columns, compiled when they are first met, and
-//! kept.
+//! A plan for many rows. The forms of the columns decide which player evaluates them. The player is compiled when these forms first occur, and
+//! cached.
 
 use crate::code::cache::{Cache, NewValue};
 use crate::options::choice::{Backend, RowPlayer};
@@ -20,11 +20,11 @@ use cembra_value::Error;
 use cembra_value::{Budget, Code, Diagnostic, Limits, RunTerms};
 use std::sync::Arc;
 
-/// For how many forms of columns players are kept. Each form is a choice of the caller for each column: values, optionals, one value for all
+/// The most combinations of column forms whose players are cached. The caller chooses a form for each column: values, optionals, one value for all
 /// rows.
 const MOST_PLAYERS: usize = 16;
 
-/// What plays columns of some forms.
+/// The player for columns of some forms, or the reason for a slower one in `because`.
 #[derive(Debug)]
 struct Played {
     player: Player,
@@ -44,11 +44,11 @@ pub(crate) struct PlanRows {
     player: RowPlayer,
     tier: Tier,
     watch: Watch,
-    /// By forms of columns.
+    /// The players by the forms of columns.
     players: Cache<Forms, Result<Arc<Played>, Error>>,
 }
 
-/// The error that columns do not fit.
+/// The error for columns that do not fit.
 #[cold]
 pub(crate) fn misfit(inputs: &[Field], outputs: &[Field], refused: &Refused) -> Error {
     let of = |kind: &str, fields: &[Field], at: usize, misfit: &Misfit| match fields.get(at) {
@@ -65,7 +65,7 @@ pub(crate) fn misfit(inputs: &[Field], outputs: &[Field], refused: &Refused) -> 
     }
 }
 
-/// The error that results may differ on this thread.
+/// Returns an error unless the thread is in the default floating-point mode, because results may differ in others.
 pub(crate) fn check_float_mode() -> Result<(), Error> {
     if cembra_runtime::math::default_float_mode() {
         return Ok(());
@@ -104,17 +104,17 @@ impl PlanRows {
         &self.outputs
     }
 
-    /// The leaves that the inputs are of the model that was planned.
+    /// For each input of the plan, the index of its leaf in the model that was planned.
     pub(crate) fn leaves(&self) -> impl ExactSizeIterator<Item = usize> {
         self.plan.inputs().iter().map(|input| input.leaf as usize)
     }
 
-    /// What an evaluation may take.
+    /// The limits of an evaluation.
     pub(crate) const fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Which player evaluates such columns, of so many rows, and why it is not the best of all.
+    /// Returns the player of `rows` rows of such columns, and the reason if it is not the best one. Compiles it if it is not cached.
     pub(crate) fn player(
         &self,
         inputs: &[InputColumn<'_>],
@@ -130,24 +130,24 @@ impl PlanRows {
         Ok((played.name, played.because.clone()))
     }
 
-    /// What evaluates strips of columns of these forms; none if rows are evaluated one by one.
+    /// Compiles a function for strips of columns with these forms; `None` if rows are evaluated one by one.
     pub(crate) fn function(&self, forms: &Forms) -> Option<Box<dyn BatchFunction>> {
         choose(&self.plan, forms, self.player, self.tier, &Budget::start(self.limits), &self.watch).ok()?.function
     }
 
-    /// What evaluates lines of numbers of these paces; none if rows of such are evaluated one by one.
+    /// Returns a function for lines of numbers with these paces; `None` if their rows are evaluated one by one.
     pub(crate) fn strips(&self, paces: &[Pace], sink: Sink) -> Result<Option<Strips>, Error> {
         let forms = line_forms(paces, &[sink]);
         let played = self.played(|known| *known == forms, || forms.clone())?;
         Ok(self.row_plan.strips(&played.player, paces, sink, self.limits.context()))
     }
 
-    /// A context of the model's limits.
+    /// Makes a context with the model's limits.
     pub(crate) fn context(&self) -> Context {
         self.limits.context()
     }
 
-    /// Bytes of memory that it holds: plan, interpreted and machine code.
+    /// Returns the bytes of memory of the plan, the interpreted code and the machine code.
     pub(crate) fn memory_bytes(&self) -> usize {
         let code = self.players.sum(|played| {
             let function = played.as_ref().ok().and_then(|played| played.player.function());
@@ -157,20 +157,20 @@ impl PlanRows {
         size_of::<PlanRows>() + self.plan.memory_bytes() + self.row_plan.memory_bytes() + code
     }
 
-    /// What plays the columns of a job.
+    /// Returns the player for the columns of a job.
     fn played_for(&self, job: &Job<'_>) -> Result<Arc<Played>, Error> {
         self.played(|known| job.has_forms(known), || job.forms())
     }
 
-    /// What plays columns of some forms: of those that are known, the ones for which `are_these` is true.
+    /// Returns the player for columns of some forms. `are_these` is true for these forms among the cached ones.
     fn played(&self, are_these: impl Fn(&Forms) -> bool, forms: impl Fn() -> Forms) -> Result<Arc<Played>, Error> {
         let make = || {
             let budget = Budget::start(self.limits);
             let value = self.choose(&forms(), &budget);
-            // A player that was too long in the making may not be the next time.
+            // A player that exceeded the time limit is not cached, because the next attempt may succeed.
             NewValue { stays: value.is_ok() && budget.check_time().is_ok(), value }
         };
-        // Forms have no hash before they are copied, and few of them are kept.
+        // Forms have no hash until they are copied, and few are cached.
         self.players.get(0, are_these, &forms, make)
     }
 
@@ -186,8 +186,8 @@ impl PlanRows {
         misfit(&self.inputs, &self.outputs, refused)
     }
 
-    /// Evaluates the plan on `rows` rows, and writes each output into its memory in `outputs`; `None` there stands for a new column. Strings of the
-    /// outputs may take `strings` bytes; `None` stands for the limit on arrays.
+    /// Evaluates the plan on `rows` rows and writes each output into its memory in `outputs`; `None` there asks for a new column. Strings of the
+    /// outputs may take at most `strings` bytes; `None` means the limit on arrays.
     pub(crate) fn run(
         &self,
         inputs: &[InputColumn<'_>],

@@ -1,4 +1,4 @@
-//! What plays a model on many rows: the one place that knows all players, chooses among them, and says why.
+//! Players: the code that evaluates a model on many rows. This is the only place that knows all of them, chooses one, and says why.
 
 use crate::code::machine_code::{compile_rows, refusal};
 use crate::options::choice::RowPlayer;
@@ -13,18 +13,18 @@ use cembra_value::Error;
 use cembra_value::{Budget, Code, Diagnostic};
 use cembra_wide::Isa;
 
-/// What evaluates the rows of columns of some forms, and why not something faster.
+/// The player for columns of some forms, and the reason for not using a faster one.
 #[derive(Debug)]
 pub(crate) struct Chosen {
-    /// None if the interpreter does.
+    /// The function that evaluates strips; `None` if the interpreter does.
     pub(crate) function: Option<Box<dyn BatchFunction>>,
-    /// Which player that is.
+    /// The kind of the player.
     pub(crate) player: RowPlayer,
-    /// Why it is not the best of all.
+    /// The reason if it is not the best player.
     pub(crate) because: Option<Diagnostic>,
 }
 
-/// True if some operator does what a user can see: then rows are evaluated in order, each once.
+/// True if an operator has an effect that a user can see. Rows are then evaluated in order, each once.
 pub(crate) fn is_impure(plan: &Plan) -> bool {
     (0..plan.step_count()).any(|at| match plan.step(StepId::from_index(at)).action {
         Action::Operator { op, overload, .. } => !plan.registry().get(op).overloads()[usize::from(overload)].pure,
@@ -32,10 +32,10 @@ pub(crate) fn is_impure(plan: &Plan) -> bool {
     })
 }
 
-/// Chooses what evaluates the rows of columns of these forms, and makes it.
+/// Chooses and compiles the player for columns of these forms.
 ///
 /// # Errors
-/// The machine does not have the player that was asked for.
+/// If the machine does not have the player that was asked for.
 pub(crate) fn choose(
     plan: &Plan,
     forms: &Forms,
@@ -88,14 +88,14 @@ fn order(wanted: RowPlayer) -> Vec<RowPlayer> {
             let all = [RowPlayer::Avx512, RowPlayer::Avx2, RowPlayer::Lanes128, RowPlayer::Native];
             all.into_iter().filter(|player| is_there(*player)).collect()
         }
-        // What no lanes can play is played row by row.
+        // Plans that vectors cannot run are run row by row.
         RowPlayer::Avx512 | RowPlayer::Avx2 | RowPlayer::Lanes128 => vec![wanted, RowPlayer::Native],
         RowPlayer::Interpreter => Vec::new(),
         one => vec![one],
     }
 }
 
-/// True if this machine may have the player.
+/// True if this machine has the player's instructions.
 fn is_there(player: RowPlayer) -> bool {
     match player {
         RowPlayer::Avx512 => Isa::Avx512.is_supported(),
@@ -104,13 +104,13 @@ fn is_there(player: RowPlayer) -> bool {
     }
 }
 
-/// A player of lanes: what it can play, and how it compiles a tape.
+/// A player with vectors: the instructions that it can run, and the function that compiles a tape.
 struct Lanes {
     can_play: CanPlay,
     compile: fn(&Tape, [&[Port]; 2], &Budget) -> Loop,
 }
 
-/// A compiled tape, or why there is none.
+/// A compiled tape, or the reason why there is none.
 type Loop = Result<Box<dyn TapeLoop>, Diagnostic>;
 
 fn lanes(player: RowPlayer) -> Option<Lanes> {
@@ -143,7 +143,7 @@ fn lanes(player: RowPlayer) -> Option<Lanes> {
     })
 }
 
-/// The lane program of a plan as text, for the best lanes that this machine has; or why there is none.
+/// Returns the lane program of a plan as text, for the widest vectors that this machine has, or the reason why there is none.
 pub fn listing(plan: &Plan) -> String {
     let fact =
         |input: &Input| InputFact { all_present: !plan.value(input.value).qtype.is_optional(), ..InputFact::default() };
@@ -155,7 +155,7 @@ pub fn listing(plan: &Plan) -> String {
     }
 }
 
-/// The lane program of a plan for columns of these forms.
+/// Records the lane program of a plan for columns of these forms.
 fn lane_program(plan: &Plan, forms: &Forms, can_play: CanPlay) -> Result<LaneProgram, NotLanes> {
     let (inputs, outputs) = forms.0.split_at(plan.inputs().len());
     let known: Vec<InputFact> = facts(inputs)
@@ -165,6 +165,7 @@ fn lane_program(plan: &Plan, forms: &Forms, can_play: CanPlay) -> Result<LanePro
     record_lanes(plan, &known, &outputs, can_play)
 }
 
+/// Compiles the lane program of a plan for columns of these forms, with these vectors.
 fn lane_function(plan: &Plan, forms: &Forms, lanes: &Lanes, budget: &Budget) -> Result<LaneFunction, Diagnostic> {
     let program = lane_program(plan, forms, lanes.can_play).map_err(|refused| row_by_row(&refused.to_string()))?;
     let mut loops = Vec::with_capacity(program.segments.len());
@@ -177,7 +178,7 @@ fn lane_function(plan: &Plan, forms: &Forms, lanes: &Lanes, budget: &Budget) -> 
     Ok(unsafe { LaneFunction::new(plan, program, loops, &forms.0) })
 }
 
-/// The reason that rows are evaluated one by one.
+/// The reason why rows are evaluated one by one.
 fn row_by_row(why: &str) -> Diagnostic {
     Diagnostic::new(Code::Option, why.to_owned())
 }

@@ -1,6 +1,5 @@
-//! Interpreter rows: the reference of all that evaluates rows. A row's inputs are copied to their slots of a frame, the plan is
-//! interpreted, its outputs are copied from theirs. It is what finds which row fails, where and why; and it is what runs a
-//! model that nothing else may run.
+//! Interpreted rows, the reference for all other players. A row's inputs are copied to slots of a frame, the plan is interpreted, and the outputs
+//! are copied from their slots. The reference finds which row fails, where and why, and runs models that no other player can run.
 
 use cembra_interp::Interpreted;
 use cembra_plan::{Function, Plan, Template};
@@ -12,25 +11,25 @@ pub(in crate::rows) struct Reference {
     function: Interpreted,
     template: Template,
     has_strings: bool,
-    /// Type and slot of each input, then of each output.
+    /// The type and the slot of each input; `outputs` has those of each output.
     inputs: Vec<(QType, u32)>,
     outputs: Vec<(QType, u32)>,
 }
 
-/// How a row's values get to a frame and from there, for columns of some forms.
+/// The copies between columns of some forms and the slots of a frame.
 #[derive(Debug)]
 pub(in crate::rows) struct Transfers {
     inputs: Vec<Transfer>,
     outputs: Vec<Transfer>,
 }
 
-/// What came of a row.
+/// The result of evaluating a row.
 pub(in crate::rows) enum RowEnd {
-    /// Its outputs are written.
+    /// The row's outputs are written.
     Done,
-    /// It failed.
+    /// The row failed.
     Failed,
-    /// The scratch has no room for its strings.
+    /// The scratch has no room for the strings of the row's outputs.
     NoRoom,
 }
 
@@ -54,7 +53,7 @@ impl Reference {
         self.function.memory_bytes() + self.template.memory_bytes()
     }
 
-    /// The ways for columns of these forms: of the inputs, then of the outputs.
+    /// Makes the transfers for columns of these forms: those of the inputs, then those of the outputs.
     pub(in crate::rows) fn transfers(&self, forms: &[ColumnForm]) -> Transfers {
         let (of_inputs, of_outputs) = forms.split_at(self.inputs.len());
         let all = |places: &[(QType, u32)], forms: &[ColumnForm]| {
@@ -63,10 +62,10 @@ impl Reference {
         Transfers { inputs: all(&self.inputs, of_inputs), outputs: all(&self.outputs, of_outputs) }
     }
 
-    /// Evaluates a row. If it fails nothing was written, and the context says why.
+    /// Evaluates a row. If the row fails, nothing was written, and the context has the error.
     ///
     /// # Safety
-    /// COLUMNS: columns of the forms of the transfers, which have the row; the frame is one of this reference's.
+    /// COLUMNS: the columns have the forms of the transfers and have the row; the frame is one of this reference's.
     pub(in crate::rows) unsafe fn row(
         &self,
         transfers: &Transfers,
@@ -103,7 +102,7 @@ impl Reference {
         RowEnd::Done
     }
 
-    /// Says that a row's outputs are missing.
+    /// Sets the outputs of a row to missing.
     ///
     /// # Safety
     /// COLUMNS, as for `row`.

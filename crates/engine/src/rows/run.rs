@@ -1,5 +1,5 @@
-//! The run of a batch: rows are shared out in ranges, ranges cut into strips; each strip is evaluated by the function that was
-//! chosen, its failed rows again by the reference. Results never depend on the threads or on the cut.
+//! The run of a batch. Rows are shared out in ranges, and ranges cut into strips. The chosen function evaluates each strip, and the reference
+//! evaluates its failed rows again. Results do not depend on the threads or the cuts.
 
 use crate::rows::output::OutputColumn;
 use crate::rows::reference::{Reference, RowEnd, Transfers};
@@ -19,63 +19,63 @@ use smallvec::{SmallVec, smallvec};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The least strips of all the rows that they may have that are worth a thread.
+/// The fewest strips per thread, for strips of `STRIP_ROWS` rows or of the run's `strip_rows`, if that is less.
 const RANGE_STRIPS: usize = 8;
 
-/// Why a job is refused before anything runs.
+/// The reason why a job is refused before anything runs.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// There are not as many columns as inputs.
+    /// The number of columns is not the number of inputs.
     #[error("there are {found} input columns for {expected} inputs")]
     Inputs {
-        /// How many columns there are.
+        /// The number of columns that were given.
         found: usize,
-        /// How many inputs.
+        /// The number of inputs.
         expected: usize,
     },
-    /// There are not as many columns as outputs.
+    /// The number of columns is not the number of outputs.
     #[error("there are {found} output columns for {expected} outputs")]
     Outputs {
-        /// How many columns there are.
+        /// The number of columns that were given.
         found: usize,
-        /// How many outputs.
+        /// The number of outputs.
         expected: usize,
     },
-    /// An input column does not fit.
+    /// An input column does not fit its input.
     #[error("input {at} {misfit}")]
     Input {
-        /// Which.
+        /// The index of the input.
         at: usize,
-        /// Why.
+        /// The reason why the column does not fit.
         misfit: Misfit,
     },
-    /// Memory for an output does not fit.
+    /// The memory for an output does not fit.
     #[error("output {at} {misfit}")]
     Output {
-        /// Which.
+        /// The index of the output.
         at: usize,
-        /// Why.
+        /// The reason why the memory does not fit.
         misfit: Misfit,
     },
 }
 
-/// Why a run ended before its last row.
+/// The reason why a run ended before its last row.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Stop<E> {
-    /// A row failed, and that was to stop the run.
+    /// The row with this index failed with this error, and failed rows stop the run.
     Row(usize, E),
-    /// The run was cancelled.
+    /// The run was cancelled, or its deadline or time limit was reached.
     Cancelled,
-    /// A string that was made is longer than one of a column may be.
+    /// A string of an output is longer than a column can have, 2 GiB.
     TooLong,
-    /// The strings that were made take more bytes than the run has room for.
+    /// The strings, lists and tuples of new columns take more bytes than the run has room for.
     Strings,
-    /// The job or the player is another batch's, the player is for columns of other forms, or the job has run.
+    /// The job or the player is from another batch, the player is for columns of other forms, or the job has already run.
     Foreign,
 }
 
-/// Which batch a job or a player is of: there is no other of its number in the process.
+/// The number of a batch, by which its jobs and players are recognised. It is unique in the process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct BatchId(u64);
 
@@ -86,11 +86,11 @@ impl BatchId {
     }
 }
 
-/// The forms of a job's columns: what a function is made for.
+/// The forms of a job's columns, inputs first. A function is compiled for them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Forms(pub SmallVec<[ColumnForm; 8]>);
 
-/// A model to be run on many rows, by whatever function.
+/// A model to be run on many rows, by any player.
 #[derive(Debug)]
 pub struct RowPlan {
     id: BatchId,
@@ -99,10 +99,10 @@ pub struct RowPlan {
     outputs: Vec<QType>,
 }
 
-/// Columns that fit a model.
+/// The columns of a run, which fit the model.
 #[derive(Debug)]
 pub struct Job<'a> {
-    /// None once it has run: its targets are gone.
+    /// The batch; `None` once the job has run, because its targets are gone then.
     of: Option<BatchId>,
     rows: usize,
     pub(in crate::rows) sources: Vec<Source<'a>>,
@@ -110,9 +110,9 @@ pub struct Job<'a> {
     terms: RunTerms<'a>,
     /// The room for strings of new columns.
     strings: &'a OutputRoom,
-    /// True if rows of an input are written down strip by strip, or of an output put into their place.
+    /// True if an input is copied strip by strip, or an output is moved to its column strip by strip.
     is_staged: bool,
-    /// The latter.
+    /// True if an output is moved to its column strip by strip.
     finishes: bool,
 }
 
@@ -120,29 +120,29 @@ pub struct Job<'a> {
 #[derive(Debug)]
 pub struct Player {
     of: BatchId,
-    /// Of the columns that the function is made for.
+    /// The forms of the columns that the function is made for.
     forms: Forms,
     function: Option<Arc<dyn BatchFunction>>,
     transfers: Transfers,
-    /// At most one for each strip that was computed at the same time.
+    /// Workspaces for later runs; at most as many as threads have run at the same time.
     #[expect(clippy::vec_box, reason = "a workspace is large, and moved out and in by every run")]
     pool: Mutex<Vec<Box<Workspace>>>,
 }
 
 impl Player {
-    /// What evaluates strips; none if the reference does.
+    /// The function that evaluates strips; `None` if the reference does.
     #[must_use]
     pub fn function(&self) -> Option<&dyn BatchFunction> {
         self.function.as_deref()
     }
 
-    /// The same for who runs it on columns of these forms, if it is made for them and the model of the batch.
+    /// The function, to be shared with a caller that runs it on columns of `forms`; `None` if it is for other forms or another batch.
     pub(in crate::rows) fn shared_function(&self, batch: &RowPlan, forms: &Forms) -> Option<Arc<dyn BatchFunction>> {
         self.function.clone().filter(|_| self.of == batch.id && self.forms == *forms)
     }
 }
 
-/// What one thread needs.
+/// The memory that one thread needs.
 #[derive(Debug)]
 struct Workspace {
     scratch: Scratch,
@@ -152,18 +152,18 @@ struct Workspace {
     columns: Vec<Column>,
 }
 
-/// What a run made.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Finished<E> {
-    /// The new columns, in the order of the outputs; none for those that went into memory of the caller.
+    /// The new columns, in the order of the outputs; `None` for outputs in memory of the caller.
     pub columns: Vec<Option<OutputColumn>>,
-    /// The rows that failed, in order.
+    /// The indices of the rows that failed, ascending.
     pub failed: Vec<usize>,
-    /// The first of them, as many as were to be kept, with their errors.
+    /// The first failed rows with their errors; at most as many as the terms of the run keep.
     pub failures: Vec<(usize, E)>,
 }
 
-/// What became of a range of rows.
+/// The result of a range of rows.
 pub(in crate::rows) struct Range<E> {
     pub(in crate::rows) made: Vec<RangeOutputs>,
     failed: Vec<usize>,
@@ -177,7 +177,7 @@ impl<E> Range<E> {
         Range { made, failed: Vec::new(), failures: Vec::new(), stop: None }
     }
 
-    /// Ends the range if strings are not kept.
+    /// Ends the range if a string could not be stored.
     fn note(&mut self, unkept: Option<Unkept>) {
         match unkept {
             None => {}
@@ -188,7 +188,7 @@ impl<E> Range<E> {
 }
 
 impl RowPlan {
-    /// A batch of a plan.
+    /// Makes a batch for a plan.
     #[must_use]
     pub fn of(plan: &Plan) -> RowPlan {
         RowPlan {
@@ -199,21 +199,21 @@ impl RowPlan {
         }
     }
 
-    /// The types of the inputs, and of the outputs.
+    /// The types of the inputs, and those of the outputs.
     pub(in crate::rows) fn types(&self) -> [&[QType]; 2] {
         [&self.inputs, &self.outputs]
     }
 
-    /// Bytes of memory besides itself.
+    /// The bytes of memory that this takes besides its own struct.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.reference.memory_bytes()
     }
 
-    /// Compares columns with the model. There is a place for each output, or none, where a new column is to be made.
+    /// Compares columns with the model, and makes a job from them. `outputs` has memory for each output, or `None` for a new column.
     ///
     /// # Errors
-    /// What does not fit.
+    /// The first column that does not fit.
     pub fn job<'a>(
         &self,
         inputs: &[InputColumn<'a>],
@@ -243,7 +243,7 @@ impl RowPlan {
             memory.check(qtype, rows).map_err(misfits)?;
             sources.push(Source::read_first(memory, qtype));
         }
-        // Memory of the caller has the rows before there is memory for other columns of so many.
+        // The caller's memory is checked first: if it has the rows, their number is plausible, and memory for new columns can be allocated.
         for (at, (column, qtype)) in outputs.iter().zip(&self.outputs).enumerate() {
             let Some(column) = column else { continue };
             column.check(qtype, rows).map_err(|misfit| Refused::Output { at, misfit })?;
@@ -264,8 +264,8 @@ impl RowPlan {
         Ok(Job { of: Some(self.id), rows, sources, targets, terms: *terms, strings, is_staged, finishes })
     }
 
-    /// A function, or the reference, as what plays jobs of these forms; none if the function was made for other columns, or there
-    /// are not as many forms as columns.
+    /// Makes a player of jobs with these forms, by `function` or else by the reference. `None` if the function is for other columns, or the number
+    /// of forms is not the number of columns.
     #[must_use]
     pub fn player(&self, forms: &Forms, function: Option<Box<dyn BatchFunction>>) -> Option<Player> {
         let types = self.inputs.iter().chain(&self.outputs);
@@ -281,13 +281,13 @@ impl RowPlan {
         Some(Player { of: self.id, forms: forms.clone(), function, transfers, pool: Mutex::default() })
     }
 
-    /// Evaluates the model on all rows of a job. A player without a function evaluates row by row, in order, on one thread,
-    /// none twice. A job runs once.
+    /// Evaluates the model on all rows of a job. A player without a function evaluates row by row, in order, on one thread, each row once. A job
+    /// runs once.
     ///
     /// # Errors
-    /// The first row that fails, if such a row is to stop the run: then the caller's memory holds what it may. Or that the run
-    /// was cancelled, or a string is too long; or that the job has run, the job or the player is not of this batch, or the player not of the job's
-    /// forms: then nothing ran.
+    /// If a row fails and failed rows stop the run: the error is that of the first one, and the caller's memory is unspecified. If the run was
+    /// cancelled, or strings are too long or too many. If the job has already run, the job or the player is from another batch, or the player is
+    /// for other forms; nothing ran then.
     pub fn run<E: Send>(
         &self,
         job: &mut Job<'_>,
@@ -304,7 +304,7 @@ impl RowPlan {
         let ranges = ranges(ready, player);
         let failed_first = AtomicUsize::new(usize::MAX);
         let one = |(start, end): (usize, usize)| {
-            // Rows behind one that stops the run are of no use to anybody.
+            // Rows after one that stops the run are not needed.
             if failed_first.load(Ordering::Relaxed) < start {
                 return Range::empty(0);
             }
@@ -326,12 +326,12 @@ impl RowPlan {
             made.push(range.made.into_iter());
         }
         failures.truncate(job.terms.keep_failures);
-        // Of each range the part of one output after the other.
+        // Takes the next output's part from each range.
         let finish = |target: Target<'_>| target.finish(made.iter_mut().filter_map(Iterator::next), &failed);
         Ok(Finished { columns: job.targets.drain(..).map(finish).collect(), failed, failures })
     }
 
-    /// Evaluates the rows of a range.
+    /// Evaluates a range of rows, strip by strip.
     fn range<E>(
         &self,
         job: &Job<'_>,
@@ -369,7 +369,7 @@ impl RowPlan {
         range
     }
 
-    /// Memory for a thread: another's that has ended, if there is one.
+    /// Takes a workspace from the pool, or makes one if the pool is empty.
     fn workspace(&self, job: &Job<'_>, player: &Player) -> Box<Workspace> {
         let kept = player.pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut workspace = kept.unwrap_or_else(|| {
@@ -395,8 +395,7 @@ impl RowPlan {
     /// Evaluates the rows of a strip.
     ///
     /// # Safety
-    /// COLUMNS: the job's columns have the rows, nobody else writes them, and the first is a multiple of 64, or no column has
-    /// bits.
+    /// COLUMNS: the job's columns have the rows, nothing else writes them, and the first row is a multiple of 64, or no column has bits.
     #[expect(clippy::too_many_arguments, reason = "a strip is of a job, a player, a thread and a range")]
     unsafe fn strip<E>(
         &self,
@@ -482,8 +481,8 @@ impl RowPlan {
         workspace.columns = strip.columns;
     }
 
-    /// Evaluates the failed rows of a strip again, with the reference. Where the strings of a strip have no room together, its rows are put
-    /// into their place before the next are evaluated.
+    /// Evaluates the failed rows of a strip again, with the reference. If the strings of a strip do not fit into the scratch together, finished
+    /// rows are moved to their columns before the next row is evaluated.
     ///
     /// # Safety
     /// COLUMNS: the columns are of the job, and all other rows of the strip were written.
@@ -498,7 +497,7 @@ impl RowPlan {
     ) {
         let Workspace { scratch, frame, context, .. } = workspace;
         let mut failed = std::mem::take(&mut scratch.failed);
-        // True once all rows behind are evaluated here, so that nothing but rows before has strings in the scratch.
+        // True once all later rows of the strip are evaluated here, so that only earlier rows have strings in the scratch.
         let mut all_behind = false;
         let mut next = 0;
         while range.stop.is_none()
@@ -552,7 +551,7 @@ impl RowPlan {
     }
 }
 
-/// The number of a stride among those that are known, from 1 on; 0 for one too many.
+/// Returns the number of a stride among the known ones, from 1 on; 0 if there are too many. Adds the stride if it is new.
 fn pace(known: &mut SmallVec<[isize; 8]>, stride: isize) -> u8 {
     let at = known.iter().position(|one| *one == stride).unwrap_or(known.len());
     if at == known.len() && at < usize::from(u8::MAX) {
@@ -561,7 +560,7 @@ fn pace(known: &mut SmallVec<[isize; 8]>, stride: isize) -> u8 {
     u8::try_from(at + 1).unwrap_or(0)
 }
 
-/// Numbers the strides of columns in their forms, in the order in which they first appear: of the inputs, then of the outputs.
+/// Numbers the different strides of columns in their forms, in the order of appearance: inputs first, then outputs.
 fn number_paces(sources: &mut [Source<'_>], targets: &mut [Target<'_>]) {
     let mut known = SmallVec::new();
     let mut paces =
@@ -575,7 +574,7 @@ fn number_paces(sources: &mut [Source<'_>], targets: &mut [Target<'_>]) {
 }
 
 impl Job<'_> {
-    /// Takes strings of outputs by their numbers where a function makes them of an input's.
+    /// Makes outputs take keys of strings, where the function makes the strings per key of a dictionary input.
     fn number(&mut self, function: &dyn BatchFunction) {
         for (at, target) in self.targets.iter_mut().enumerate() {
             let source = function.result_of(at).map(|input| &self.sources[input as usize]);
@@ -585,19 +584,19 @@ impl Job<'_> {
         }
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     #[must_use]
     pub const fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The forms of the columns: of the inputs, then of the outputs.
+    /// The forms of the columns: inputs first, then outputs.
     #[must_use]
     pub fn forms(&self) -> Forms {
         Forms(self.each_form().copied().collect())
     }
 
-    /// True if its columns have these forms, which is faster than to compare [`Job::forms`] with them.
+    /// True if the columns have these forms. This is faster than to compare with [`Job::forms`].
     #[must_use]
     pub fn has_forms(&self, forms: &Forms) -> bool {
         self.each_form().eq(&forms.0)
@@ -611,7 +610,7 @@ impl Job<'_> {
     fn strip_rows(&self, player: &Player) -> usize {
         let most = player.function.as_ref().map_or(STRIP_ROWS, |function| function.rows());
         let most = most.min((self.terms.strip_rows / 64).max(1).saturating_mul(64));
-        // A dictionary is not, if only its numbers are looked at.
+        // A dictionary is not staged if only its keys are read.
         let is_written = |(at, source): (usize, &Source<'_>)| {
             source.is_staged() && !(source.form.is_dictionary && player.function().is_some_and(|f| !f.reads(at)))
         };
@@ -619,9 +618,8 @@ impl Job<'_> {
         if is_short { most.min(STRIP_ROWS) } else { most }
     }
 
-    /// The rows of a range that come before the first whose outputs begin a line of the cache: what goes past the caches is
-    /// written in whole lines, and else each strip would begin and end with a part of one. None if no row is the first in all
-    /// outputs, or a column has bits, which begin with a word.
+    /// The number of rows in a range before the first row at which all outputs begin a cache line. Stores that bypass the caches write whole lines,
+    /// and strips should not begin or end within one. 0 if there is no such row, or if a column has bits, which begin with a word.
     fn head(&self, start: usize) -> usize {
         let has_bits = |form: &ColumnForm| form.data == DataForm::Bits || form.presence == PresenceForm::Bits;
         if self.finishes || self.each_form().any(has_bits) {
@@ -636,11 +634,12 @@ impl Job<'_> {
     }
 }
 
-/// The rows in ranges of whole strips, one for each thread that they are worth. Who wants strips shorter has rows that cost more.
+/// Divides the rows into ranges of whole strips, for as many threads as they are worth. A shorter `strip_rows` means that each row costs more, so
+/// fewer rows are worth a thread.
 fn ranges(job: &Job<'_>, player: &Player) -> SmallVec<[(usize, usize); 1]> {
     let worth = RANGE_STRIPS * STRIP_ROWS.min(job.terms.strip_rows.max(64));
     let threads = if player.function.is_some() { job.terms.threads.min(job.rows / worth).max(1) } else { 1 };
-    // A few for each, so that none waits long for another.
+    // Several ranges per thread, so that no thread waits long for another.
     let parts = if threads == 1 { 1 } else { 4 * threads };
     let each = job.rows.div_ceil(parts).next_multiple_of(job.strip_rows(player)).max(1);
     let starts = (0..job.rows).step_by(each);

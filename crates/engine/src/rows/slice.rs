@@ -1,5 +1,4 @@
-//! Rows of an input column as an array, and one row as a value: for those who evaluate a model on values, and not on columns
-//! where they lie.
+//! Copies rows of an input column to an array, or one row to a value, for callers that evaluate a model on values and not on columns in place.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -11,12 +10,12 @@ use cembra_runtime::{QType, Scalar, byte_length, has_room};
 use cembra_value::{Array, ArrayBuilder, ArrayData, ScalarValue, StringViews, Value, Words};
 use std::ops::Range;
 
-/// The bits of rows, in words.
+/// Returns the bits of the rows, in words.
 fn bits(bits: Bitmap<'_>, rows: &Range<usize>) -> Vec<u64> {
     rows.clone().step_by(64).map(|row| bits.word(row)).collect()
 }
 
-/// A bit for each of so many rows.
+/// Makes words with one bit for each of `rows` rows.
 fn bits_of(rows: usize, bit: impl Fn(usize) -> bool) -> Vec<u64> {
     let mut words = vec![0_u64; rows.div_ceil(64)];
     (0..rows).for_each(|row| words[row / 64] |= u64::from(bit(row)) << (row % 64));
@@ -24,7 +23,7 @@ fn bits_of(rows: usize, bit: impl Fn(usize) -> bool) -> Vec<u64> {
 }
 
 impl<'a> InputColumn<'a> {
-    /// Where the elements of lists are, and the column of them; none for other columns.
+    /// The offsets of lists, and the column of their elements; `None` for other columns.
     #[must_use]
     pub const fn as_lists(&self) -> Option<(&ListOffsets<'a>, &'a InputColumn<'a>)> {
         match &self.data {
@@ -33,7 +32,7 @@ impl<'a> InputColumn<'a> {
         }
     }
 
-    /// The columns of structs; none for other columns, and for structs with a presence of their own, which are refused.
+    /// The columns of structs; `None` for other columns, and for structs with a presence of their own, which are refused.
     #[must_use]
     pub const fn as_structs(&self) -> Option<&'a [InputColumn<'a>]> {
         match (self.data, self.presence) {
@@ -53,20 +52,20 @@ impl<'a> InputColumn<'a> {
         if self.is_all_present() { None } else { (0..rows).find(is_missing) }
     }
 
-    /// The value that all rows share; none where each has its own.
+    /// The value that all rows share; `None` if each row has its own.
     #[must_use]
     pub const fn as_shared(&self) -> Option<&'a Value> {
         if let DataIn::Shared(value) = self.data { Some(value) } else { None }
     }
 
-    /// True if there are such rows, and bits for them.
+    /// True if the rows exist, and have bits of presence if the column has them.
     fn has_rows(&self, rows: &Range<usize>) -> bool {
         let has_bits = !matches!(self.presence, PresenceIn::Bits(bits) if bits.rows() < rows.end);
         rows.start <= rows.end && self.rows.is_none_or(|all| rows.end <= all) && has_bits
     }
 
-    /// The bytes that strings take in a copy of these rows, also where rows share one; of lists those of their elements. Of a value for all
-    /// rows, those of as many copies.
+    /// Returns the bytes that strings take in a copy of these rows; for lists, the strings of their elements. A string that rows share counts for
+    /// each row.
     #[must_use]
     pub fn string_bytes(&self, rows: Range<usize>) -> u64 {
         let sum = |all: u64, bytes: u64| all.saturating_add(bytes);
@@ -76,7 +75,7 @@ impl<'a> InputColumn<'a> {
                 let one = |key: usize| values.string_bytes(key..key.saturating_add(1));
                 rows.filter_map(|row| keys.get(row)).map(one).fold(0, sum)
             }
-            // One row has the value itself, and so has each row that is a list.
+            // A single row takes the shared value itself, and so does each row that is a list.
             DataIn::Shared(_) if rows.len() < 2 => 0,
             DataIn::Shared(value) => column_bytes(value).saturating_mul(rows.len() as u64),
             DataIn::Any(values) => {
@@ -90,9 +89,8 @@ impl<'a> InputColumn<'a> {
         }
     }
 
-    /// These rows of a column of scalars as an array of a scalar type, that of the column or one that lies in memory alike. None
-    /// if there are no such rows, there is no memory for so many, a string is longer than 2 GiB, or they are of another type, lists or
-    /// fields of structs.
+    /// Copies these rows of a column of scalars to an array. `scalar` must be the column's type, or a type with the same layout. `None` if the rows
+    /// do not exist, there is not enough memory, a string is longer than 2 GiB, or the column has another type, lists, or fields of structs.
     #[must_use]
     pub fn array(&self, scalar: Scalar, rows: Range<usize>) -> Option<Array> {
         let is_of = |found: Scalar| found == scalar || found == scalar.representation();
@@ -100,7 +98,7 @@ impl<'a> InputColumn<'a> {
             return None;
         }
         let len = rows.len();
-        // Rows of one value are as many as one likes, and no memory says that there are so many.
+        // A shared value has any number of rows, and no memory of the caller bounds it.
         let size = QType::Scalar(scalar).layout().size as usize;
         let copied = match (self.data, self.presence) {
             (DataIn::Nothing, PresenceIn::All) => 0,
@@ -110,7 +108,7 @@ impl<'a> InputColumn<'a> {
         if !has_room(copied) {
             return None;
         }
-        // Where the value of a row lies, counted from the first of these: of columns that have memory, or one value, for all rows.
+        // The offset of a row's value from that of the first copied row, in bytes; for columns with memory, or one value, for all rows.
         let far = |stride: isize, row: usize| stride.wrapping_mul(rows.start.wrapping_add(row).cast_signed());
         let data = match self.data {
             DataIn::Nothing => ArrayData::Units,
@@ -175,7 +173,7 @@ impl<'a> InputColumn<'a> {
         Array::from_parts(scalar, len, data, presence)
     }
 
-    /// The scalar of a row, which there is; none where it is missing.
+    /// Returns the scalar of a row, which must exist; `None` if it is missing.
     fn scalar_at(&self, scalar: Scalar, row: usize) -> Option<ScalarValue> {
         if !self.is_marked(row) {
             return None;
@@ -183,7 +181,7 @@ impl<'a> InputColumn<'a> {
         match self.data {
             DataIn::Any(values) => values.get(row)?.as_scalar().cloned(),
             DataIn::Shared(value) => value.as_scalar().cloned(),
-            // The values of a dictionary are no dictionary.
+            // The values of a dictionary are not a dictionary.
             DataIn::Dictionary(keys, values) => {
                 let key = keys.get(row)?;
                 values.array(scalar, key..key.checked_add(1)?)?.get(0)
@@ -192,8 +190,8 @@ impl<'a> InputColumn<'a> {
         }
     }
 
-    /// A row as a value of a type. None if there is no such row, or it is of another type, missing where it may not be, or a
-    /// field of a struct in Rust's memory.
+    /// Returns a row as a value of a type. `None` if the row does not exist, has another type, is missing although the type is not optional, or is
+    /// a field of a struct in Rust's memory.
     #[must_use]
     pub fn value(&self, qtype: &QType, row: usize) -> Option<Value> {
         if !self.has_rows(&(row..row.checked_add(1)?)) {
@@ -211,7 +209,7 @@ impl<'a> InputColumn<'a> {
             (QType::Tuple(_), DataIn::Structs(columns)) => {
                 let mut columns = columns.iter();
                 struct_value(qtype, true, &mut |of| {
-                    // No column of structs is made of columns of structs.
+                    // Columns of structs do not contain columns of structs.
                     columns.next().filter(|column| column.as_structs().is_none())?.value(of, row)
                 })
             }
@@ -226,7 +224,7 @@ mod tests {
     use crate::rows::{Keys, Misfit};
     use cembra_runtime::Optional;
 
-    /// Columns of columns to any depth: safe code can make them, and no run takes them.
+    /// Columns nested to any depth: safe code can make them, but no run accepts them.
     #[test]
     fn columns_inside_of_each_other_need_no_stack() {
         let numbers = InputColumn::values(&[1.0, 2.0]);
@@ -267,7 +265,7 @@ mod tests {
         assert_eq!(shown(InputColumn::values(&numbers), Scalar::Int32, 7..7), "[]");
     }
 
-    /// Rows of one value take no memory, so that there may be more of them than a copy has room for.
+    /// Rows of a shared value take no memory, so a copy may not have room for all of them.
     #[test]
     fn rows_that_there_is_no_memory_for_are_none() {
         let numbers = [1.5_f64, 2.5];
@@ -281,7 +279,7 @@ mod tests {
             assert!(small.array(Scalar::Int32, 0..rows).is_none(), "{rows}");
             let value = Value::from(3_i64);
             assert!(InputColumn::shared(&value).array(Scalar::Int64, 0..rows).is_none(), "{rows}");
-            // A row of lists that has them all.
+            // One row of lists, which has all elements.
             let points = [0, rows as i64];
             let qtype = QType::Array(cembra_runtime::ArrayKind::Dense, Scalar::Float64);
             assert!(InputColumn::lists(&points[..], &one).value(&qtype, 0).is_none());

@@ -1,5 +1,4 @@
-//! Where a strip's inputs come from: columns that code can read where they lie, and others that are written down for a strip
-//! at a time in the memory of whoever runs it.
+//! The inputs of a strip: columns that code reads in place, and columns that are staged, that is, copied strip by strip into memory of the run.
 
 use crate::rows::Bitmap;
 use crate::rows::input::{DataIn, InputColumn, PresenceIn};
@@ -8,30 +7,30 @@ use crate::rows::numbering::Numbering;
 use cembra_runtime::{Column, ColumnForm, DataForm, Dictionary, Frame, FramePtr, Numbers, PresenceForm, QType};
 use std::mem::MaybeUninit;
 
-/// How the data of an input get to code.
+/// The way in which code gets an input's data.
 #[derive(Debug)]
 enum Data {
-    /// In place: the first, and how far apart.
+    /// In place: the address of the first value, and the stride in bytes.
     At(*const u8, isize),
-    /// Bits in place, from a byte on.
+    /// Bits in place, from the start of a byte on.
     BitsAt(*const u8),
-    /// All that code needs is written down.
+    /// The data is staged.
     Staged,
 }
 
-/// How the presence of an input gets to code.
+/// The way in which code gets an input's presence.
 #[derive(Debug)]
 enum Presence {
     All,
     BitsAt(*const u8),
     BytesAt(*const u8, isize),
-    /// Bits are moved to where a byte begins, or asked for one by one.
+    /// Bits are staged: shifted to the start of a byte, or computed row by row.
     Staged,
-    /// With the data, in cells of the type.
+    /// With the data, in cells of the optional type.
     InCells,
 }
 
-/// An input of a batch.
+/// An input of a run: the way in which code gets its data and presence.
 #[derive(Debug)]
 pub(in crate::rows) struct Source<'a> {
     column: InputColumn<'a>,
@@ -39,23 +38,23 @@ pub(in crate::rows) struct Source<'a> {
     presence: Presence,
     qtype: QType,
     pub(in crate::rows) form: ColumnForm,
-    /// The bytes of a cell, where values are staged.
+    /// The bytes of a staged value.
     cell: usize,
-    /// Memory of one value that all rows share.
+    /// The memory of a value that all rows share.
     #[expect(dead_code, reason = "the value lies in it")]
     shared: Option<Frame>,
-    /// Memory of bits that were copied because an output goes over them.
+    /// Memory for bits that are copied because an output overwrites them.
     #[expect(dead_code, reason = "the bits lie in it")]
     copied: [Vec<u64>; 2],
 }
 
-// SAFETY: COLUMNS: what an input points to is borrowed, shared, for the run.
+// SAFETY: COLUMNS: the memory that an input points to is borrowed, shared, for the run.
 unsafe impl Send for Source<'_> {}
-// SAFETY: COLUMNS, likewise: nothing is written through it.
+// SAFETY: COLUMNS: the memory is borrowed in the same way, and nothing is written through it.
 unsafe impl Sync for Source<'_> {}
 
-/// True if rows may have numbers of these values, and one for none, of 32 bits. There are tables with a place for each value: of those
-/// that take less memory than a number there may be few.
+/// True if the values of a dictionary, and one key more for missing rows, fit keys of 32 bits. Values that take no memory of their own, and bits,
+/// are limited to 2^20, because tables have a place for each value.
 fn is_numbered(values: &InputColumn<'_>) -> bool {
     const FEW: usize = 1 << 20;
     let takes_bytes = matches!(values.data, DataIn::Values(..) | DataIn::Strings(..)) && values.is_backed();
@@ -80,12 +79,12 @@ impl Dictionary for Source<'_> {
     }
 }
 
-/// Where bits are staged: for up to so many rows.
+/// Returns the bytes that the staged bits of `rows` rows take.
 fn bit_bytes(rows: usize) -> usize {
     rows.div_ceil(64) * 8
 }
 
-/// The strides of a column of a form that code reads: others are told by the form, or there are none.
+/// Returns the strides of data and presence that code must read; `None` where the form determines the stride, or there is none.
 pub(in crate::rows) fn read_strides(form: ColumnForm, [data, presence]: [isize; 2]) -> [Option<isize>; 2] {
     let reads_data = form.data == DataForm::Values && !form.is_dense && !form.is_shared;
     let reads_presence = form.presence == PresenceForm::Bytes && !form.is_shared;
@@ -93,15 +92,15 @@ pub(in crate::rows) fn read_strides(form: ColumnForm, [data, presence]: [isize; 
 }
 
 impl<'a> Source<'a> {
-    /// The way of a column, which fits the type.
+    /// Makes the source for a column, which fits the type.
     pub(in crate::rows) fn of(column: InputColumn<'a>, qtype: &QType) -> Source<'a> {
         let layout = qtype.layout();
         let cell = (layout.size as usize).max(1);
         let optional = qtype.is_optional();
         let mut shared = None;
         let (data, form) = match column.data {
-            // What is in an output's memory has a way of its own.
-            // No input of a plan takes lists.
+            // `read_first` makes sources for the memory of outputs.
+            // Inputs of plans are not lists.
             DataIn::Nothing | DataIn::Output(_) | DataIn::Lists(..) | DataIn::Structs(_) => {
                 (Data::At(std::ptr::null(), 0), DataForm::Nothing)
             }
@@ -161,9 +160,9 @@ impl<'a> Source<'a> {
         Source { column, data, presence, qtype: qtype.clone(), form, cell, shared, copied: Default::default() }
     }
 
-    /// The way of what is in an output's memory, which fits the type. The values of a strip are written down before anything
-    /// is written over them: so code sees no column that overlaps another, and rows can be run again. Bits are copied at once,
-    /// because nobody may read them while they belong to the output.
+    /// Makes the source for the old contents of an output's memory, which fit the type. The values of a strip are copied before the output
+    /// overwrites them, so that code sees no overlapping columns and rows can be run again. Bits are copied at once, because they must not be read
+    /// while the output is being written.
     pub(in crate::rows) fn read_first(column: InputColumn<'_>, qtype: &QType) -> Source<'a> {
         let optional = qtype.is_optional();
         let rows = column.rows.unwrap_or(0);
@@ -209,17 +208,17 @@ impl<'a> Source<'a> {
         [data, presence]
     }
 
-    /// The same where code reads them, because the form does not tell them.
+    /// The strides that code must read; `None` where the form determines the stride, or there is none.
     pub(in crate::rows) fn read_strides(&self) -> [Option<isize>; 2] {
         read_strides(self.form, self.strides())
     }
 
-    /// True if rows are written down strip by strip.
+    /// True if rows are copied strip by strip.
     pub(in crate::rows) fn is_staged(&self) -> bool {
         matches!(self.data, Data::Staged) || matches!(self.presence, Presence::Staged)
     }
 
-    /// How many words of memory the rows of a strip are written down in.
+    /// The number of words that the staged data of `rows` rows takes.
     pub(in crate::rows) fn staged_words(&self, rows: usize) -> usize {
         let data = match (&self.data, self.form.data) {
             (Data::Staged, DataForm::Bits) => bit_bytes(rows),
@@ -231,7 +230,7 @@ impl<'a> Source<'a> {
         data.div_ceil(8) + presence.div_ceil(8) + numbers.div_ceil(8)
     }
 
-    /// The numbers that rows of a dictionary have.
+    /// The keys of a dictionary column; `None` for other columns.
     pub(in crate::rows) fn numbering(&self) -> Option<Numbering<'a>> {
         let rows = if let PresenceIn::Bits(bits) = self.column.presence { Some(bits) } else { None };
         match self.column.data {
@@ -242,8 +241,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The numbers of the values of some rows of a dictionary, from a multiple of 64 on, in place or written down behind all else
-    /// that is.
+    /// Returns the keys of a dictionary column's rows, from `start` on, a multiple of 64. The keys are in place, or are written to the end of the
+    /// staging memory. `None` for other columns.
     ///
     /// # Safety
     /// COLUMNS, as for `column`.
@@ -282,11 +281,11 @@ impl<'a> Source<'a> {
         Some(Numbers { of_rows, all_present, dictionary: self })
     }
 
-    /// The column of some rows, from a multiple of 64 on; what is staged is written down first.
+    /// Returns the column of some rows, from `start` on, a multiple of 64. Staged data is copied first.
     ///
     /// # Safety
-    /// COLUMNS: the column was compared with the type and has these rows; there are as many words as `staged_words` says of
-    /// them, and nobody else uses them.
+    /// COLUMNS: the column was compared with the type and has these rows; there are as many words as `staged_words` says, and nothing else uses
+    /// them.
     pub(in crate::rows) unsafe fn column(&self, start: usize, rows: usize, words: *mut u64) -> Column {
         let at = |first: *const u8, stride: isize| first.wrapping_offset(stride * start.cast_signed()).cast_mut();
         let [stride, presence_stride] = self.strides();
@@ -332,7 +331,7 @@ impl<'a> Source<'a> {
         Column { data, stride, presence, presence_stride }
     }
 
-    /// Writes down the data of some rows.
+    /// Copies the data of some rows to staging memory.
     ///
     /// # Safety
     /// COLUMNS, as for `column`.
@@ -373,7 +372,7 @@ impl<'a> Source<'a> {
             }
             DataIn::Values(_, first, stride) => {
                 let first = first.wrapping_offset(stride * start.cast_signed());
-                // Most are next to each other: those are one copy.
+                // Most values are contiguous, and are one copy.
                 let (each, copies) =
                     if stride == self.cell.cast_signed() { (rows * self.cell, 1) } else { (self.cell, rows) };
                 for copy in 0..copies {
@@ -388,7 +387,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Writes down one value of a dictionary; zeros, or an empty string, for none.
+    /// Writes one value of a dictionary; zeros or an empty string if there is no key.
     ///
     /// # Safety
     /// COLUMNS: there is room for a value of the scalar type.

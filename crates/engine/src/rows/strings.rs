@@ -1,5 +1,5 @@
-//! Strings of many rows, in the layouts that callers have them in. Code wants an address and a length for each; these are
-//! written down strip by strip, the bytes stay where they are.
+//! Strings of many rows, in the layouts of callers. Code takes an address and a length for each string. These are written strip by strip; the bytes
+//! are not copied.
 
 use crate::rows::{Bitmap, KeyType};
 use crate::stages::faults;
@@ -10,22 +10,22 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Strings of the caller, one a row. Whether they are texts or bytes is said by whoever has them.
+/// Strings of the caller, one per row. The owner knows whether they are texts or bytes.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::rows) enum Strings<'a> {
     Texts(&'a [&'a str]),
     Owned(&'a [String]),
     Bytes(&'a [&'a [u8]]),
-    /// Row `n` is what lies between two neighbours.
+    /// Row `n` is the bytes from offset `n` to offset `n + 1`.
     Offsets32(&'a [i32], &'a [u8]),
     Offsets64(&'a [i64], &'a [u8]),
-    /// Arrow's views.
+    /// Arrow's views, and the buffers that they view.
     Views(&'a [u128], &'a [&'a [u8]]),
-    /// Those of an array.
+    /// The strings of an array.
     Kept(&'a StringViews),
 }
 
-/// The most bytes that a view of Arrow's layout holds itself.
+/// The longest string, in bytes, that a view of Arrow's layout holds itself.
 pub(in crate::rows) const INLINE: usize = 12;
 
 impl<'a> Strings<'a> {
@@ -41,7 +41,7 @@ impl<'a> Strings<'a> {
         }
     }
 
-    /// The bytes of a row; none where its place is not in memory that was given.
+    /// The bytes of a row; `None` if they are not within the given memory.
     pub(in crate::rows) fn get(&self, row: usize) -> Option<&'a [u8]> {
         Some(match *self {
             Strings::Texts(all) => all.get(row)?.as_bytes(),
@@ -70,7 +70,7 @@ impl<'a> Strings<'a> {
         }
     }
 
-    /// True if every row's place is in the memory that was given, and is UTF-8 if it has to be.
+    /// Returns the first row whose string is not within the given memory, or is not UTF-8 although `is_text`.
     pub(in crate::rows) fn first_fault(&self, is_text: bool) -> Option<usize> {
         if matches!(self, Strings::Texts(_) | Strings::Owned(_)) {
             return None;
@@ -79,9 +79,9 @@ impl<'a> Strings<'a> {
         (0..self.rows()).find(|row| !self.get(*row).is_some_and(is_right))
     }
 
-    /// Writes where the strings of rows lie.
+    /// Writes the address and the length of the string of each row.
     pub(in crate::rows) fn write(&self, start: usize, to: &mut [MaybeUninit<(*const u8, usize)>]) {
-        // What to do is decided once, and not for each row.
+        // The layout is matched once, not for each row.
         fn each<'a>(to: &mut [MaybeUninit<(*const u8, usize)>], get: impl Fn(usize) -> Option<&'a [u8]>) {
             for (at, to) in to.iter_mut().enumerate() {
                 let bytes = get(at).unwrap_or_default();
@@ -107,13 +107,13 @@ fn between<E>(bytes: &[u8], [from, to]: [Result<usize, E>; 2]) -> Option<&[u8]> 
     bytes.get(from.ok()?..to.ok()?)
 }
 
-/// The bytes of a view: its length, then they themselves, or four of them, the number of their buffer, and where they begin.
+/// Returns the bytes of a view: a length, then the bytes themselves; or a length, four of the bytes, the index of a buffer, and an offset in it.
 fn view<'a>(view: &'a u128, buffers: &[&'a [u8]]) -> Option<&'a [u8]> {
     let [len, _, buffer, offset] = words(*view).map(|word| word as usize);
     if len > INLINE {
         return buffers.get(buffer)?.get(offset..offset.checked_add(len)?);
     }
-    // SAFETY: STRING-VIEW: the view is 16 bytes, and the string in it lies behind the first four, little-endian as it is in Arrow.
+    // SAFETY: STRING-VIEW: the view is 16 bytes, and its string follows the first four, little-endian as in Arrow.
     let bytes: &'a [u8] = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(view).cast(), 16) };
     bytes.get(4..4 + len)
 }
@@ -122,24 +122,24 @@ fn words(view: u128) -> [u32; 4] {
     [0, 32, 64, 96].map(|shift| (view >> shift) as u32)
 }
 
-/// How many bytes the strings, lists and tuples of a run's new columns may still take, all of its threads together. It is asked before
-/// they are copied. Strings that a view holds itself are not counted.
+/// The bytes that the strings, lists and tuples of a run's new columns may still take, for all threads together. They are taken before anything is
+/// copied. Strings that a view holds itself are not counted.
 #[derive(Debug)]
 pub struct OutputRoom(AtomicU64);
 
 impl OutputRoom {
-    /// Room for so many bytes.
+    /// Makes room for `bytes` bytes.
     #[must_use]
     pub const fn of(bytes: u64) -> Self {
         OutputRoom(AtomicU64::new(bytes))
     }
 
-    /// How many are left, as far as memory has addresses.
+    /// The bytes that are left, at most `usize::MAX`.
     pub(in crate::rows) fn left(&self) -> usize {
         usize::try_from(self.0.load(Ordering::Relaxed)).unwrap_or(usize::MAX)
     }
 
-    /// Takes so many; false, and nothing is taken, if fewer are left.
+    /// Takes `bytes` bytes. Returns false, and takes nothing, if fewer are left.
     #[must_use]
     pub fn take(&self, bytes: u64) -> bool {
         let less = |left: u64| left.checked_sub(bytes);
@@ -149,32 +149,32 @@ impl OutputRoom {
     /// Takes `bytes` for a copy of strings, or for values as text.
     ///
     /// # Errors
-    /// Fewer are left, and nothing is taken. The error names the limit `array_bytes`.
+    /// If fewer bytes are left; nothing is taken then. The error names the limit `array_bytes`.
     pub fn claim(&self, bytes: u64) -> Result<(), Error> {
         if self.take(bytes) { Ok(()) } else { Err(faults::of_copies()) }
     }
 
     /// Gives back `bytes` that were taken, because the memory is freed.
     pub fn give_back(&self, bytes: u64) {
-        // Of as many as there are addresses no sum overflows but that of a room without a limit.
+        // Only a room without a limit can overflow: sums of allocated bytes are within the address space.
         let more = |left: u64| Some(left.saturating_add(bytes));
         let _always = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
 }
 
-/// The bytes that a string takes beside its view.
+/// The bytes that a string takes besides its view.
 fn counted(bytes: &[u8]) -> u64 {
     if bytes.len() > INLINE { bytes.len() as u64 } else { 0 }
 }
 
-/// The bytes that an element of a type takes in a column: a string that of its view.
+/// The bytes of an element of a type in a column; for a string, those of its view.
 #[must_use]
 pub fn element_bytes(scalar: Scalar) -> u64 {
     u64::from(QType::Scalar(scalar).layout().size)
 }
 
-/// The bytes that a value takes in a column: those of a number, or of each element of a list, a view for each string with what it does
-/// not hold itself, and a value for each field of a tuple, however deep it is.
+/// The bytes that a value takes in a column: a number, each element of a list, a view for each string and the bytes that the view does not hold
+/// itself, and a value for each field of a tuple, at any depth.
 ///
 /// ```
 /// use cembra_engine::rows::column_bytes;
@@ -219,30 +219,30 @@ pub fn column_bytes(value: &Value) -> u64 {
     all
 }
 
-/// Why a string is not in a column.
+/// The reason why a string is not stored in a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::rows) enum Unkept {
-    /// It is longer than a view can say, 2 GiB.
+    /// The string is longer than a view can express, 2 GiB.
     TooLong,
-    /// What the run makes may not take so much.
+    /// The results of the run exceed their room.
     NoRoom,
 }
 
-/// Strings that were made, in Arrow's layout of views.
+/// Strings of an output, in Arrow's layout of views.
 #[derive(Clone, Debug, Default)]
 pub(in crate::rows) struct StringsMade {
     pub(in crate::rows) views: Vec<u128>,
     pub(in crate::rows) buffers: Vec<Vec<u8>>,
 }
 
-/// When a buffer is full: offsets are 32 bits wide.
+/// The most bytes of a buffer; offsets have 32 bits.
 const BUFFER: usize = 1 << 30;
 
 impl StringsMade {
-    /// Adds strings of a run, all of them or none.
+    /// Appends strings of a run. If there is no room, nothing is appended.
     ///
     /// # Errors
-    /// Why they were not added.
+    /// If there is no room, or a string is too long, which is then stored as an empty one.
     pub(in crate::rows) fn extend<'s>(
         &mut self,
         strings: impl Iterator<Item = &'s [u8]> + Clone,
@@ -256,7 +256,7 @@ impl StringsMade {
         if all_fit { Ok(()) } else { Err(Unkept::TooLong) }
     }
 
-    /// Adds a string. False if it is longer than a view can say, 2 GiB: then it is an empty one.
+    /// Appends a string. Returns false if it is longer than a view can express, 2 GiB; an empty string is appended then.
     pub(in crate::rows) fn push(&mut self, bytes: &[u8]) -> bool {
         let len = bytes.len();
         if len > i32::MAX as usize {
@@ -287,14 +287,14 @@ impl StringsMade {
         true
     }
 
-    /// Adds the strings of others behind its own.
+    /// Appends the strings of another list.
     pub(in crate::rows) fn append(&mut self, other: StringsMade) {
         let before = self.buffers.len();
         self.views.extend(other.views.into_iter().map(|view| moved(view, before)));
         self.buffers.extend(other.buffers);
     }
 
-    /// The bytes of a row.
+    /// The bytes of a row; `None` if there is no such row.
     pub(in crate::rows) fn get(&self, row: usize) -> Option<&[u8]> {
         let found = self.views.get(row)?;
         let [len, _, buffer, offset] = words(*found).map(|word| word as usize);
@@ -302,54 +302,54 @@ impl StringsMade {
     }
 }
 
-/// Strings that rows have numbers of.
+/// Strings that rows refer to by keys.
 #[derive(Clone, Debug)]
 pub(in crate::rows) struct NumberedStrings {
     pub(in crate::rows) key_type: KeyType,
-    /// The numbers, next to each other.
+    /// Contiguous keys, one per row, packed in words.
     pub(in crate::rows) keys: Vec<u64>,
-    /// The strings by number; nothing where a string is missing or no row has the number.
+    /// The strings by key; empty where a string is missing or no row has the key.
     pub(in crate::rows) strings: StringsMade,
-    /// A bit for each string that is there.
+    /// Bits of presence, one per string.
     pub(in crate::rows) present: Vec<u64>,
 }
 
 impl NumberedStrings {
-    /// No strings, of so many numbers, and behind them of none; the memory is touched only where there will be some.
+    /// Makes an empty table for `values` keys and one more for missing rows. Its memory is touched only where strings are added.
     pub(in crate::rows) fn of(key_type: KeyType, values: usize) -> NumberedStrings {
         let strings = StringsMade { views: vec![0; values + 1], buffers: Vec::new() };
         NumberedStrings { key_type, keys: Vec::new(), strings, present: vec![0; (values + 1).div_ceil(64)] }
     }
 
-    /// The number of a row's string.
+    /// The key of a row's string.
     pub(in crate::rows) fn number(&self, row: usize) -> usize {
         let size = self.key_type.size();
         let word = self.keys[row * size / 8] >> (8 * (row * size % 8));
         (if size == 8 { word } else { word & ((1 << (8 * size)) - 1) }) as usize
     }
 
-    /// True if rows without a number have a string.
+    /// True if rows without a key have a string.
     pub(in crate::rows) fn has_none(&self) -> bool {
         let none = self.strings.views.len() - 1;
         self.present[none / 64] >> (none % 64) & 1 != 0
     }
 
-    /// The bytes of a row.
+    /// The bytes of a row; `None` if its string is missing.
     pub(in crate::rows) fn get(&self, row: usize) -> Option<&[u8]> {
         let number = self.number(row);
         let is_there = self.present.get(number / 64)? >> (number % 64) & 1 != 0;
         if is_there { self.strings.get(number) } else { None }
     }
 
-    /// A string for each row.
+    /// Makes a string view for each row.
     pub(in crate::rows) fn spread(self, rows: usize) -> StringsMade {
-        // The number of a row that is missing may be anything; strings that are not there are empty.
+        // The key of a missing row may be any number; strings that are not present are empty.
         let view = |row| self.strings.views.get(self.number(row)).copied().unwrap_or_default();
         let views = (0..rows).map(view).collect();
         StringsMade { views, buffers: self.strings.buffers }
     }
 
-    /// The same, where rows without a number have the last of the strings.
+    /// Makes a string view for each row. Rows without a key, where `numbered` is not set, get the last of the strings.
     pub(in crate::rows) fn spread_by(self, rows: usize, numbered: &Bitmap<'_>) -> StringsMade {
         let none = self.strings.views.last().copied().unwrap_or_default();
         let of_number = |row| self.strings.views.get(self.number(row)).copied().unwrap_or_default();
@@ -357,7 +357,7 @@ impl NumberedStrings {
         StringsMade { views, buffers: self.strings.buffers }
     }
 
-    /// Adds the strings of a range of rows, which are in the order of their numbers.
+    /// Adds the strings of a range of rows. `numbers` has the key of each string.
     pub(in crate::rows) fn add(&mut self, numbers: &[u32], others: StringsMade) {
         let before = self.strings.buffers.len();
         for (number, view) in numbers.iter().zip(others.views) {
@@ -369,7 +369,7 @@ impl NumberedStrings {
     }
 }
 
-/// A view of a buffer that others come before.
+/// Returns a view whose buffer has moved behind `buffers` others.
 fn moved(view: u128, buffers: usize) -> u128 {
     if view as u32 as usize > INLINE { view + ((buffers as u128) << 64) } else { view }
 }
@@ -391,7 +391,7 @@ mod tests {
         let wide: Vec<i64> = ends.iter().map(|end| i64::from(*end)).collect();
         let mut made = StringsMade::default();
         texts[..2].iter().for_each(|text| assert!(made.push(text.as_bytes())));
-        // Behind others with buffers of their own.
+        // After strings with buffers of their own.
         let mut rest = StringsMade::default();
         texts[2..].iter().for_each(|text| assert!(rest.push(text.as_bytes())));
         assert!(made.push(texts[4].as_bytes()));
@@ -424,7 +424,7 @@ mod tests {
         }
     }
 
-    /// Of 4 GiB and 5 bytes a view of 32 bits would say that they are 5.
+    /// In a view with 32 bits, 4 GiB and 5 bytes would become 5 bytes.
     #[test]
     fn strings_that_are_too_long_for_a_view_are_not_cut() {
         // Zeros that take no memory as long as they are not written to.

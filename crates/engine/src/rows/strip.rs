@@ -1,25 +1,25 @@
-//! A strip of rows behind its evaluation: what its columns hold goes where it belongs, all rows at once or some of them before the others.
+//! The end of a strip: after its evaluation, its outputs are moved to their columns, all rows at once or some rows before others.
 
 use crate::rows::strings::{OutputRoom, Unkept};
 use crate::rows::target::{RangeOutputs, Target};
 use cembra_runtime::{BatchFunction, Column, Scratch};
 
-/// A strip that was evaluated, but for rows that failed: the columns of its inputs and outputs.
+/// A strip that was evaluated, possibly except for failed rows, with the columns of its inputs and outputs.
 pub(in crate::rows) struct Strip<'r> {
     pub(in crate::rows) columns: Vec<Column>,
     pub(in crate::rows) start: usize,
     pub(in crate::rows) rows: usize,
-    /// The rows before this one are where they belong, and their strings in no scratch any more.
+    /// The number of rows whose outputs are in their columns, so that the scratch need not hold their strings any more.
     pub(in crate::rows) finished: usize,
-    /// For the strings of the run.
+    /// The room for strings of the run.
     pub(in crate::rows) room: &'r OutputRoom,
 }
 
 impl Strip<'_> {
-    /// Puts the rows before this one, which were written, into their place; says why strings of them are not kept, if some are not.
+    /// Moves the outputs of the rows before `end` to their columns. Returns the reason if some of their strings could not be stored.
     ///
     /// # Safety
-    /// COLUMNS: the columns are of the job, and these rows were written. STRING-VIEW: the scratch keeps the strings of those that are not
+    /// COLUMNS: the columns are of the job, and these rows were written. STRING-VIEW: the scratch holds the strings of the rows that are not
     /// finished.
     pub(in crate::rows) unsafe fn finish(
         &mut self,
@@ -32,7 +32,7 @@ impl Strip<'_> {
         let rows = self.finished..end;
         self.finished = end;
         let mut unkept = None;
-        // None, if nothing is to be put anywhere.
+        // `made` is empty if no output has to be moved.
         let of_outputs = &self.columns[self.columns.len() - targets.len()..];
         for (at, ((target, column), made)) in targets.iter().zip(of_outputs).zip(made).enumerate() {
             let results = |known: &mut u64, f: &mut dyn FnMut(u32, Option<&[u8]>)| {

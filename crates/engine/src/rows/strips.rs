@@ -1,5 +1,5 @@
-//! Lines of numbers: a function for columns of some forms, bound to how far the numbers of each line are apart, and run again and again in
-//! memory of its own with as little around it as there can be. Who needs threads, missing rows or the error of a row has a batch.
+//! Lines of numbers: a function for columns of some forms, bound to the strides of the lines, and run again and again in memory of its own with as
+//! little overhead as possible. Use a batch for threads, missing rows, or the error of a row.
 
 use crate::rows::line::{LineCall, LineMut, Pace, Sink, Start, size};
 use crate::rows::{ColumnValue, Forms, Player, RowPlan};
@@ -9,8 +9,8 @@ use cembra_runtime::{
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Lines of numbers of memory: of each the first number and how far it is to each other one, and from the first number of one line to that of
-/// the next always as far. Whether they are within the memory is found where they are run.
+/// Lines of numbers in memory, with a constant distance between the numbers of a line, and between the first numbers of consecutive lines. They are
+/// checked against the memory when they are run.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines<'a> {
     start: Start<'a>,
@@ -19,19 +19,19 @@ pub struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Lines the first of which begins so: in each line a number is `step` from the one before, and each line begins `shift` numbers from the
-    /// one before.
+    /// Makes lines of which the first begins at `start`. In a line, each number is `step` numbers after the one before. Each line begins `shift`
+    /// numbers after the one before.
     #[must_use]
     #[inline]
     pub const fn of(start: Start<'a>, [step, shift]: [isize; 2]) -> Lines<'a> {
         Lines { start, step, shift }
     }
 
-    /// The first number, if so many lines of so many numbers are within the memory.
+    /// Returns the address of the first number; `None` unless `count` lines of `rows` numbers are within the memory.
     #[inline]
     fn begin(&self, [rows, count]: [usize; 2]) -> Option<*const u8> {
         let Start { at, len, .. } = self.start;
-        // All others are between the numbers at the four corners.
+        // All numbers are between those at the four corners.
         let far = |from: usize, step: isize, count: usize| {
             let distance = step.checked_mul(count.saturating_sub(1).cast_signed())?;
             from.checked_add_signed(distance).filter(|at| *at < len)
@@ -47,16 +47,17 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Where memory is that is read soon: for a line, and for each line behind it. Nothing is read there now.
+/// An address to prefetch for the first line, and its distance to that for each next line. The memory is not read through it.
 #[derive(Clone, Copy, Debug)]
 pub struct Ahead {
     address: usize,
-    /// In bytes.
+    /// The distance from one line to the next, in bytes.
     shift: isize,
 }
 
 impl Ahead {
-    /// The number with this position of a slice, or of what is behind it, for the first line; for each other one, `shift` numbers from that for the one before.
+    /// A hint to prefetch the number at index `first` of a slice for the first line, and `shift` numbers further on for each next line. The index
+    /// may be beyond the slice.
     #[must_use]
     pub fn of<T: ColumnValue>(numbers: &[T], first: usize, shift: isize) -> Ahead {
         let size = size_of::<T>();
@@ -64,13 +65,13 @@ impl Ahead {
         Ahead { address, shift: shift.wrapping_mul(size.cast_signed()) }
     }
 
-    /// Where it is for the line that has so many others before it.
+    /// Returns the address for the line with index `at`.
     const fn of_line(&self, at: usize) -> usize {
         self.address.wrapping_add_signed(self.shift.wrapping_mul(at.cast_signed()))
     }
 }
 
-/// The forms of the columns that lines are.
+/// Returns the column forms of lines with these paces and sinks.
 #[must_use]
 pub fn line_forms(inputs: &[Pace], outputs: &[Sink]) -> Forms {
     let mut known: SmallVec<[isize; 8]> = SmallVec::new();
@@ -93,27 +94,27 @@ pub fn line_forms(inputs: &[Pace], outputs: &[Sink]) -> Forms {
     Forms(inputs.iter().map(&mut input).chain(outputs.iter().map(output)).collect())
 }
 
-/// A function for lines of some paces that has one output, with the memory that it needs.
+/// A function with one output for lines of some paces, with the memory that it needs.
 #[derive(Debug)]
 pub struct Strips {
     function: Arc<dyn BatchFunction>,
-    /// The same, where it needs nothing but columns.
+    /// The function as one that needs nothing but columns, if it is one.
     bare: Option<Arc<dyn BareFunction>>,
     inputs: Box<[Pace]>,
     output: (Scalar, Sink),
     scratch: Scratch,
     context: Context,
-    /// Those of the inputs, then of the output, with their strides: where the numbers are of the line at hand.
+    /// The columns of the inputs, then of the output, with their strides. Their addresses are those of the current line.
     columns: Box<[Column]>,
-    /// How many bytes it is from one line to the next, for each input.
+    /// The bytes from one line to the next, for each input.
     shifts: Box<[isize]>,
     /// The most rows of a strip.
     most: usize,
 }
 
 impl RowPlan {
-    /// What plays columns of the [forms](line_forms) of these paces and this sink, as it is run on lines; none if the model is of other types,
-    /// or the player is another batch's, or has no function for such columns. The context is of the model's limits.
+    /// Binds a player to lines of these paces and this sink. `None` if the model has other types, or if the player is from another batch or has no
+    /// function for the [forms](line_forms) of such lines. The context must have the model's limits.
     #[must_use]
     pub fn strips(&self, player: &Player, paces: &[Pace], sink: Sink, context: Context) -> Option<Strips> {
         let fits = |(pace, qtype): (&Pace, &QType)| *qtype == QType::Scalar(pace.scalar);
@@ -133,9 +134,9 @@ impl RowPlan {
 }
 
 impl Strips {
-    /// Evaluates so many rows of each of so many lines, and puts what comes of a line behind what came of the one before. False if lines are not
-    /// as they were said to be, the thread's floating-point mode is not the default, or a row fails or may: then what is in the memory is
-    /// unspecified.
+    /// Evaluates `rows` rows of each of `count` lines, and writes the results of the lines one after the other. Returns false if lines do not have
+    /// the types and paces of this function, the thread's floating-point mode is not the default, or a row fails or may fail. The memory is
+    /// unspecified then.
     #[must_use]
     #[inline]
     pub fn run<'a>(
@@ -152,8 +153,8 @@ impl Strips {
         self.begin(inputs, [rows, count], output.first) && unsafe { self.lines([rows, count], &[]) }
     }
 
-    /// Adds what comes of so many rows of each of so many lines to sums, each line to its own, none of which is -0 before. False as for
-    /// [`run`](Strips::run), or if lines are more than sums: then sums are anything.
+    /// Adds the results of `rows` rows of each of `count` lines to `sums`, one for each line, none of which may be -0. Returns false as
+    /// [`run`](Strips::run) does, or if there are more lines than sums. The sums are unspecified then.
     #[must_use]
     #[inline]
     pub fn sum_each<'a>(
@@ -170,14 +171,14 @@ impl Strips {
             && unsafe { self.lines([rows, count], ahead) }
     }
 
-    /// What runs it on one line of so many rows, with a context of the model's limits; none where there is more to be done than that.
+    /// Binds the function to one line of `rows` rows, with a context of the model's limits. `None` if the function needs more than columns.
     #[must_use]
     pub fn one_line(&self, rows: usize, context: Context) -> Option<LineCall> {
         LineCall::of(self.bare.clone()?, &self.inputs, self.output.0, self.output.1, rows, context)
     }
 
-    /// Columns are the first of these lines, and of this output. False if lines are not as they were said to be, or the thread's floating-point
-    /// mode is not the default.
+    /// Sets the columns to the first of these lines and to this output. Returns false if lines do not have the types and paces of this function, or
+    /// the thread's floating-point mode is not the default.
     #[inline]
     fn begin<'a>(&mut self, inputs: impl Iterator<Item = Lines<'a>>, counts: [usize; 2], output: *mut u8) -> bool {
         let mut known = 0;
@@ -192,7 +193,8 @@ impl Strips {
         known == self.inputs.len() && cembra_runtime::math::default_float_mode()
     }
 
-    /// Runs the function on so many rows of each of so many lines, the first of which the columns are. False if a row fails or may.
+    /// Runs the function on `rows` rows of each of `count` lines. The columns must be those of the first line. Returns false if a row fails or may
+    /// fail.
     ///
     /// # Safety
     /// COLUMNS: columns are of the forms that the function was made for, and all lines have the rows.
@@ -236,14 +238,14 @@ impl Strips {
         true
     }
 
-    /// Columns are those of the next line, which writes so many bytes further on.
+    /// Moves the columns to the next line, whose output is `written` bytes further on.
     fn next(&mut self, written: isize) {
         for (column, shift) in self.columns.iter_mut().zip(self.shifts.iter().chain([&written])) {
             column.data = column.data.wrapping_offset(*shift);
         }
     }
 
-    /// Runs the function on so many rows of the columns, strip by strip. False if one fails or may.
+    /// Runs the function on `rows` rows of the columns, strip by strip. Returns false if one fails or may fail.
     ///
     /// # Safety
     /// COLUMNS: the columns are of the forms that the function was made for, and have the rows.
@@ -253,7 +255,7 @@ impl Strips {
         let mut at = 0;
         while at < rows {
             let count = self.most.min(rows - at);
-            // SAFETY: COLUMNS, promised by the caller; scratch and context are its own. A strip is of whole words of rows but the last.
+            // SAFETY: COLUMNS, promised by the caller; scratch and context are its own. All strips but the last have whole words of rows.
             unsafe { self.function.run(&self.columns, &[], count, &mut self.scratch, &mut self.context) };
             if self.scratch.failed.any() {
                 self.scratch.failed.drain().for_each(drop);
@@ -268,14 +270,14 @@ impl Strips {
                     self.scratch.ahead.iter_mut().for_each(|address| *address = address.wrapping_add(read));
                 }
             } else {
-                // Back to where the line begins.
+                // Back to the start of the line.
                 self.go(count.wrapping_sub(rows).cast_signed());
             }
         }
         true
     }
 
-    /// Columns begin so many rows further on.
+    /// Moves the columns by `rows` rows.
     fn go(&mut self, rows: isize) {
         if rows != 0 {
             for column in &mut self.columns {

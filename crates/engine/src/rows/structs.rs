@@ -1,9 +1,10 @@
-//! Values of structs, and the columns that they are made of: in the order in which the members of the type come, however deep.
+//! Values of structs and the columns that they consist of. The columns are in the order of the type's scalars, at any depth of nesting.
 
 use cembra_runtime::{Form, QType};
 use cembra_value::{ScalarValue, Value};
 
-/// The struct of a row, which is there or in one that is not. `next` gives the row's value of this type of the next column.
+/// Builds the struct of a row from its columns. `next` returns the row's value in the next column, with this type. `is_there` is false inside a
+/// missing struct.
 pub(crate) fn struct_value(
     qtype: &QType,
     is_there: bool,
@@ -14,7 +15,7 @@ pub(crate) fn struct_value(
         QType::Tuple(members) => {
             let mut values: Vec<Value> = Vec::with_capacity(members.len());
             for member in members.iter() {
-                // The first member of an optional struct says whether it is there.
+                // The first member of an optional struct says whether the struct is present.
                 let is_hidden = *members.form() == Form::Optional && values.iter().any(|has| !is_present(has));
                 values.push(struct_value(member, is_there && !is_hidden, next)?);
             }
@@ -27,7 +28,7 @@ pub(crate) fn struct_value(
     }
 }
 
-/// Gives the value of each column of a struct to `add`: anything of the type where the struct that it is of is not there.
+/// Passes the value of each column of a struct to `add`. The values of a missing struct are unspecified.
 pub(crate) fn each_member<'v>(value: &'v Value, add: &mut dyn FnMut(&'v Value)) {
     // Types nest only as deep as the text that spelled them.
     match value {

@@ -1,5 +1,5 @@
-//! Where a strip's outputs go: memory that code writes in place, and values that code leaves in the memory of whoever runs
-//! it, to be put where they belong once the strip is done.
+//! The outputs of a strip: memory that code writes in place, and values that code leaves in memory of the run, from which they are moved to their
+//! columns after the strip.
 
 use crate::rows::numbering::Numbering;
 use crate::rows::output::{ColumnMut, DataOut, DataTo, OutputColumn, PresenceTo, ReadField};
@@ -21,37 +21,37 @@ struct SharedWords<L> {
 
 impl<L: DerefMut<Target = [u64]>> SharedWords<L> {
     fn new(mut list: L) -> Self {
-        // It stays where it is when the list is moved.
+        // The memory does not move when the list is moved.
         let first = list.as_mut_ptr();
         SharedWords { list, first }
     }
 
-    /// Where the bits of some rows are, from a multiple of 64 on. The words are shared out by ranges of such rows.
+    /// The address of the bits of row `start`, a multiple of 64. Threads have different words, because ranges of rows begin at such multiples.
     fn bits(&self, start: usize) -> *mut u8 {
         self.first.wrapping_add(start / 64).cast()
     }
 }
 
-/// How the data of an output get to their place.
+/// The way in which an output's data gets to its column.
 #[derive(Debug)]
 enum Data<'a> {
     Nothing,
-    /// In place: the first, and how far apart.
+    /// In place: the address of the first value, and the stride in bytes.
     At(*mut u8, isize),
     /// Numbers of a new column.
     Numbers(SharedWords<Words>),
-    /// Bits of a new column, or of memory of the caller at the end.
+    /// Bits of a new column, or bits that are copied to memory of the caller at the end.
     Bits(SharedWords<Words>, Option<BitmapMut<'a>>),
-    /// Strings of a new column, written down strip by strip as views.
+    /// Strings of a new column, which are left as views and copied strip by strip.
     Strings,
-    /// Strings of a new column that rows have numbers of, as those of an input: so many.
+    /// Keys of strings of a new column, with the keys of an input.
     Numbered(SharedWords<Vec<u64>>, Numbering<'a>),
-    /// Cells, read one by one into values or fields.
+    /// Cells that are converted to values one by one.
     Values,
     Fields(*mut u8, isize, ReadField),
 }
 
-/// How the presence of an output gets to its place.
+/// The way in which an output's presence gets to its column.
 #[derive(Debug)]
 enum Presence<'a> {
     All,
@@ -60,7 +60,7 @@ enum Presence<'a> {
     InCells,
 }
 
-/// An output of a batch.
+/// An output of a run: the way in which its data and presence get to its column.
 #[derive(Debug)]
 pub(in crate::rows) struct Target<'a> {
     qtype: QType,
@@ -72,35 +72,35 @@ pub(in crate::rows) struct Target<'a> {
     cell: usize,
 }
 
-// SAFETY: COLUMNS: what an output points to is borrowed, alone, for the run; threads write different rows of it.
+// SAFETY: COLUMNS: the memory that an output points to is borrowed, exclusively, for the run; threads write different rows of it.
 unsafe impl Send for Target<'_> {}
-// SAFETY: COLUMNS, likewise: rows are shared out in whole words of bits.
+// SAFETY: COLUMNS: the memory is borrowed in the same way; rows are shared out in whole words of bits.
 unsafe impl Sync for Target<'_> {}
 
 /// The outputs of a range of rows that are not written in place.
 #[derive(Debug, Default)]
 pub(in crate::rows) struct RangeOutputs {
     strings: StringsMade,
-    /// Why a string was not kept, if one was not.
+    /// The reason if a string could not be stored.
     unkept: Option<Unkept>,
     values: Vec<Value>,
-    /// Of strings with numbers: theirs, and how far they are known.
+    /// The keys of `strings` if they have keys. `known` says how far the function's results were taken.
     numbers: Vec<u32>,
     known: u64,
 }
 
 impl RangeOutputs {
-    /// Why a string was not kept, if one was not.
+    /// The reason if a string could not be stored.
     pub(in crate::rows) const fn unkept(&self) -> Option<Unkept> {
         self.unkept
     }
 }
 
 impl<'a> Target<'a> {
-    /// A new column of a type.
+    /// Makes the target for a new column of a type.
     ///
     /// # Errors
-    /// There is no memory for so many rows.
+    /// If there is not enough memory for `rows` rows.
     pub(in crate::rows) fn new(qtype: &QType, rows: usize) -> Result<Target<'a>, Misfit> {
         let zeros = |words: Option<usize>| words.and_then(Words::try_zeros).ok_or(Misfit::Room { rows });
         let words = rows.div_ceil(64);
@@ -125,7 +125,7 @@ impl<'a> Target<'a> {
         Ok(Target::with(qtype, rows, true, data, presence))
     }
 
-    /// Memory of the caller, which fits the type.
+    /// Makes the target for memory of the caller, which fits the type.
     pub(in crate::rows) fn into(column: ColumnMut<'a>, qtype: &QType, rows: usize) -> Target<'a> {
         let words = rows.div_ceil(64);
         let mut in_cells = false;
@@ -187,12 +187,12 @@ impl<'a> Target<'a> {
         [data, presence]
     }
 
-    /// The same where code reads them, because the form does not tell them.
+    /// The strides that code must read; `None` where the form determines the stride, or there is none.
     pub(in crate::rows) fn read_strides(&self) -> [Option<isize>; 2] {
         read_strides(self.form, self.strides())
     }
 
-    /// Takes the strings of the output by their numbers, which are the keys of an input, if that is less to do than row by row.
+    /// Takes keys of strings, which are those of an input, instead of strings, unless there are more values than rows. Outputs of other types stay.
     pub(in crate::rows) fn number(&mut self, numbering: Numbering<'a>) {
         if matches!(self.data, Data::Strings) && self.rows >= numbering.values {
             let words = (self.rows * numbering.keys.key_type().size()).div_ceil(8);
@@ -200,17 +200,17 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// True if strings are taken by their numbers, so that code need not write them for each row.
+    /// True if the output takes keys of strings, so that code need not write a string for each row.
     pub(in crate::rows) fn is_numbered(&self) -> bool {
         matches!(self.data, Data::Numbered(..))
     }
 
-    /// True if rows are put into their place strip by strip.
+    /// True if rows are moved to their column strip by strip.
     pub(in crate::rows) fn is_staged(&self) -> bool {
         matches!(self.data, Data::Strings | Data::Numbered(..) | Data::Values | Data::Fields(..))
     }
 
-    /// Bytes of numbers that code writes where they belong.
+    /// The bytes of numbers that code writes in place.
     pub(in crate::rows) fn bytes_in_place(&self) -> usize {
         match self.data {
             Data::At(..) | Data::Numbers(_) if self.form.is_dense => self.rows * self.cell,
@@ -218,7 +218,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// True if the number of a row begins a line of the cache, or there are no numbers in place.
+    /// True if the value of a row begins a cache line, or no numbers are in place.
     pub(in crate::rows) fn begins_line(&self, row: usize) -> bool {
         let first: *const u8 = match &self.data {
             Data::At(first, _) if self.form.is_dense => first.cast_const(),
@@ -228,15 +228,15 @@ impl<'a> Target<'a> {
         (first.addr() + row * self.cell).is_multiple_of(LINE)
     }
 
-    /// How many words of memory the rows of a strip are left in.
+    /// The number of words of memory in which code leaves the values of `rows` rows.
     pub(in crate::rows) fn staged_words(&self, rows: usize) -> usize {
         if self.is_staged() { (rows * self.cell).div_ceil(8) } else { 0 }
     }
 
-    /// The column of some rows, from a multiple of 64 on.
+    /// Returns the column of some rows, from `start` on, a multiple of 64.
     ///
     /// # Safety
-    /// COLUMNS: the memory has these rows; there are as many words as `staged_words` says of them, and nobody else uses them.
+    /// COLUMNS: the memory has these rows; there are as many words as `staged_words` says, and nothing else uses them.
     pub(in crate::rows) unsafe fn column(&self, start: usize, words: *mut u64) -> Column {
         let at = |first: *mut u8, stride: isize| first.wrapping_offset(stride * start.cast_signed());
         let [stride, presence_stride] = self.strides();
@@ -258,10 +258,10 @@ impl<'a> Target<'a> {
         Column { data, stride, presence, presence_stride }
     }
 
-    /// Puts the values that some rows of a strip left behind into their place; the strip begins with row `start` of all.
+    /// Moves the values that code left for some rows of a strip to their column. The strip begins with row `start` of the run.
     ///
     /// # Safety
-    /// COLUMNS, as for `column`; the rows were written. STRING-VIEW: the strings that they view are alive.
+    /// COLUMNS, as for `column`; the rows were written. STRING-VIEW: the strings that the values view are alive.
     pub(in crate::rows) unsafe fn finish_strip(
         &self,
         column: &Column,
@@ -278,7 +278,7 @@ impl<'a> Target<'a> {
         match &self.data {
             Data::Strings => {
                 let strings = rows.map(|row| {
-                    // SAFETY: COLUMNS and STRING-VIEW, promised by the caller; of a missing row the view is not looked at.
+                    // SAFETY: COLUMNS and STRING-VIEW, promised by the caller; the view of a missing row is not read.
                     unsafe {
                         let is_present = self.is_present(column, row);
                         let view = column.data.cast::<[u64; 2]>().add(row);
@@ -342,8 +342,8 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// All rows are written: puts what ranges made behind each other, in their order, and bits where the caller wants them.
-    /// A column, if it is a new one: rows that failed are missing in it, whatever the output's type.
+    /// Builds the column after all rows were written: joins the parts of the ranges in their order, and copies bits to memory of the caller.
+    /// Returns the column if it is a new one. Failed rows are missing in it, whatever the output's type.
     pub(in crate::rows) fn finish(
         self,
         made: impl Iterator<Item = RangeOutputs>,
@@ -378,7 +378,7 @@ impl<'a> Target<'a> {
                 (Some(strings), rows) => {
                     let strings = NumberedStrings { keys: words.list, ..strings };
                     match rows {
-                        // There is no number to say that of a row which has none.
+                        // A row without a key has no key to express its string.
                         Some(numbered) if strings.has_none() => {
                             DataOut::Strings(strings.spread_by(self.rows, &numbered))
                         }

@@ -1,4 +1,4 @@
-//! What runs a plan: making it runnable by the backend that was chosen, and falling back to the other in the open.
+//! Makes a plan runnable by the backend that was chosen. If machine code is not available, it falls back to the interpreter and says why.
 
 use crate::code::machine_code::compile;
 use crate::options::choice::Backend;
@@ -11,8 +11,8 @@ use cembra_plan::{Binding, Function, Plan};
 use cembra_value::Diagnostic;
 use cembra_value::Error;
 
-/// A plan made runnable, and by what.
-// As of `ExecutableForm`, a byte of its own says which it is.
+/// A runnable plan, by the backend that runs it.
+// As in `ExecutableForm`, the tag is a byte of its own.
 #[derive(Debug)]
 #[repr(u8)]
 pub(crate) enum Runnable {
@@ -22,7 +22,7 @@ pub(crate) enum Runnable {
 }
 
 impl Runnable {
-    /// What a call would run now.
+    /// The function that a call would run now.
     pub(crate) fn function(&self) -> &dyn Function {
         match self {
             Runnable::Interpreted(function) => function,
@@ -31,7 +31,7 @@ impl Runnable {
         }
     }
 
-    /// The machine code that a call would run now.
+    /// The machine code that a call would run now; `None` for the interpreter.
     pub(crate) fn compiled(&self) -> Option<&Compiled> {
         match self {
             Runnable::Interpreted(_) => None,
@@ -40,7 +40,7 @@ impl Runnable {
         }
     }
 
-    /// The tier of the machine code that a call would run now.
+    /// The tier of the machine code that a call would run now; `None` for the interpreter.
     pub(crate) fn tier(&self) -> Option<Tier> {
         match self {
             Runnable::Interpreted(_) => None,
@@ -49,7 +49,7 @@ impl Runnable {
         }
     }
 
-    /// Bytes of memory besides itself.
+    /// The bytes of memory that this takes besides its own struct.
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
             Runnable::Tiered(tiered) => size_of::<Tiered>() + tiered.memory_bytes(),
@@ -58,7 +58,7 @@ impl Runnable {
     }
 }
 
-/// Makes a plan runnable; if the second value is there, the interpreter had to stand in.
+/// Makes a plan runnable. If the interpreter had to stand in for machine code, the second value is the reason.
 pub(crate) fn bind(
     backend: Backend,
     options: &Started,

@@ -1,5 +1,5 @@
-//! A plan that is run on one row: its function, the frame that a run begins with, and the places where it can fail. Counting calls and taking new
-//! tiers is the business of [`Executable`](crate::Executable).
+//! A plan that is run on one row: its function, the frame that a run begins with, and the places where it can fail.
+//! [`Executable`](crate::Executable) counts calls and takes new tiers.
 
 use crate::options::choice::Backend;
 use crate::options::compile_options::Started;
@@ -11,7 +11,7 @@ use cembra_plan::{Binding, Plan, Template, ValueId};
 use cembra_runtime::{Context, Frame, FramePtr, STATUS_OK};
 use cembra_value::{Diagnostic, Error, Value, ValueRun};
 
-/// A model whose values lie in a frame.
+/// A model whose values are in a frame.
 #[derive(Debug)]
 pub struct FrameModel {
     pub(crate) runnable: Runnable,
@@ -79,11 +79,11 @@ impl ValueSlots {
 }
 
 impl FrameModel {
-    /// Compiles a plan for a backend. With `structs`, the code reads and writes fields where that binding says; with `None`, it is called by value.
-    /// The second result is the reason, if the interpreter stands in.
+    /// Compiles a plan for a backend. With `structs`, the code reads and writes the fields of structs where that binding says; with `None`, it is
+    /// called by value. The second result is the reason, if the interpreter stands in for machine code.
     ///
     /// # Errors
-    /// Limits; or that the backend cannot be had, if no other may stand in.
+    /// If a limit is exceeded, or the backend is not available and no other may stand in.
     pub(crate) fn new(
         program: &Program,
         plan: &Plan,

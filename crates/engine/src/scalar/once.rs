@@ -1,5 +1,5 @@
-//! Plans of scalars that are called by value, each run within limits of its own. They compute the scalars between the arrays of a model, and single
-//! elements of tensor expressions.
+//! Plans of scalars that are called by value, with limits for each run. They compute the scalars between the arrays of a model, and single elements
+//! of tensor expressions.
 
 use crate::options::choice::Backend;
 use crate::options::compile_options::Started;
@@ -23,7 +23,7 @@ pub(crate) struct OncePlan {
     limits: Limits,
 }
 
-/// The memory that one run of a plan after the other uses.
+/// The memory that consecutive runs of a plan use.
 #[derive(Debug)]
 pub(crate) struct OnceMemory {
     frame: Frame,
@@ -61,7 +61,7 @@ impl OncePlan {
     /// Evaluates the plan on values of exactly its inputs' types, within `limits`, and appends the outputs to `results`.
     ///
     /// # Errors
-    /// The plan takes other values, fails, or was cancelled.
+    /// If the plan takes other values, a step fails, or the run was cancelled.
     pub(crate) fn run(
         &self,
         memory: &mut OnceMemory,
@@ -99,7 +99,7 @@ impl OncePlan {
     }
 }
 
-/// An expression of elements, compiled to be evaluated on one element of each input.
+/// An element expression, compiled to be evaluated on one element of each input.
 #[derive(Debug)]
 pub(crate) struct ElementPlan {
     plan: OncePlan,
@@ -128,6 +128,7 @@ impl Clone for SingleElement {
 }
 
 impl ElementPlan {
+    /// Compiles a body. A tiered model's bodies are compiled as for `Backend::Auto`.
     pub(crate) fn of(body: &Body, options: &Started) -> Result<ElementPlan, Error> {
         let (program, plan) = plan_of_body(body, options)?;
         let leaves = plan.inputs().iter().map(|input| input.leaf as usize);
@@ -144,10 +145,10 @@ fn misfit(message: &str) -> Error {
 }
 
 impl SingleElement {
-    /// Evaluates the expression and returns its first output. Inputs and output are bits, as scalars have them in frames.
+    /// Evaluates the expression and returns its first output. Inputs and output are the bits that scalars have in frames.
     ///
     /// # Errors
-    /// `inputs` has another number than the body has inputs, or the element fails.
+    /// If the body has more inputs than `inputs`, or the element fails.
     pub(crate) fn evaluate(&mut self, inputs: &[u64]) -> Result<u64, Error> {
         let ElementPlan { plan, inputs: leaves } = &*self.plan;
         if leaves.iter().any(|(leaf, _)| *leaf >= inputs.len()) {

@@ -1,5 +1,5 @@
-//! Expressions of elements, typed and planned: a body becomes a typed model whose leaves are the body's inputs, by their numbers, and goes
-//! through the passes that follow typing. There is no text of it: faults name the operators alone.
+//! Element expressions, typed and planned: a body becomes a typed model whose leaves are the body's inputs, by their numbers, and goes through the
+//! passes that follow typing. A body has no text, so faults have only the names of operators.
 
 use crate::options::compile_options::Started;
 use crate::stages::{plan, prepare_typed};
@@ -13,7 +13,7 @@ use cembra_value::Error;
 use cembra_value::{Diagnostic, ScalarValue, Value};
 use std::sync::Arc;
 
-/// The plan of a body, whose inputs are those of the body that it reads, and the program that its faults are of.
+/// Makes the plan of a body, and the program that its faults refer to. The plan has only those inputs that the body reads.
 pub(crate) fn plan_of_body(body: &Body, options: &Started) -> Result<(Arc<Program>, Plan), Error> {
     let (program, model) = typed(body, options)?;
     let placed = prepare_typed(model, &program, options)?;
@@ -21,7 +21,7 @@ pub(crate) fn plan_of_body(body: &Body, options: &Started) -> Result<(Arc<Progra
     Ok((program.into(), plan))
 }
 
-/// A body as a typed model, and a program that has its operators' names.
+/// Converts a body to a typed model, and a program with the names of its operators.
 fn typed(body: &Body, options: &Started) -> Result<(Program, TypedModel), Error> {
     let registry = options.prepare.registry;
     let mut program = Program::default();

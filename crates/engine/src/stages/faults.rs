@@ -1,17 +1,17 @@
-//! Faults of evaluations in words: of an operator, and of what grew beyond the limit `array_bytes`.
+//! Messages of evaluation faults: of operators, and of data that exceeds the limit `array_bytes`.
 
 use cembra_expr::print_value;
 use cembra_runtime::{Excerpt, FaultKind, QType};
 use cembra_tensor::TensorErrorKind;
 use cembra_value::{Error, EvaluationFault, Limit, ScalarValue, Span, Value};
 
-/// Where an operator failed: its canonical name and its place in the text.
+/// An operator that failed: its canonical name and its place in the text.
 pub(crate) struct FailedOperator {
     pub(crate) name: String,
     pub(crate) span: Option<Span>,
 }
 
-/// The fault of an operator. Its message says as much of the operand, the type of the result, and the text as the kind needs.
+/// The fault of an operator. Its message names the operand, the type of the result, and the text, as far as the kind needs them.
 pub(crate) fn of_operator(
     kind: FaultKind,
     failed: FailedOperator,
@@ -25,51 +25,52 @@ pub(crate) fn of_operator(
     };
     let operand = operand.as_ref().map(print_value);
     let fault = EvaluationFault::new(kind, kind.describe(operand.as_deref(), &result.to_string(), text));
-    // An operator that says itself why there is no room is not helped by a limit.
+    // If the operator itself says why there is no room, the name of a limit does not help.
     let fault = if kind == FaultKind::ArenaLimit && !text.is_empty() { fault.limit(None) } else { fault };
     fault.operator(Some(failed.name)).at(failed.span)
 }
 
-/// The fault of a step that made more arrays than an evaluation may have.
+/// The fault of a step that made more bytes of arrays than an evaluation may have.
 pub(crate) fn of_arrays(failed: FailedOperator) -> Error {
     let fault = of_array_bytes("the arrays of one evaluation exceed the limit `array_bytes`");
     fault.operator(Some(failed.name)).at(failed.span).into()
 }
 
-/// The fault of a run over more rows than there may be, where there is no memory of the caller's for each.
+/// The fault of a run over more rows than the limit allows, if the caller has no memory for each row.
 pub(crate) fn of_rows() -> Error {
     of_array_bytes("outputs for so many rows, for which there are no columns, exceed the limit `array_bytes`").into()
 }
 
-/// The fault of a run over lists of more elements than there may be, where there is no memory of the caller's for each.
+/// The fault of a run over lists with more elements than the limit allows, if the caller has no memory for each element.
 pub(crate) fn of_elements() -> Error {
     of_array_bytes("lists of so many elements, for which there is no memory, exceed the limit `array_bytes`").into()
 }
 
-/// The fault of an input of more units than there may be: they take no memory, but what is made of them does.
+/// The fault of an input with more units than the limit allows. Units take no memory, but results for each of them do.
 pub(crate) fn of_units() -> Error {
     of_array_bytes("what is made of an array of so many units may exceed the limit `array_bytes`").into()
 }
 
-/// The fault of many rows whose strings, lists and tuples take too much.
+/// The fault of a run over many rows whose strings, lists and tuples take too many bytes.
 #[cold]
 pub(crate) fn of_made() -> Error {
     of_array_bytes("the strings, lists and tuples of so many rows exceed the limit `array_bytes`").into()
 }
 
-/// The fault of what is copied for an array, another layout or the caller: strings for each row or element of its own, or values as text.
+/// The fault of copies that take too many bytes: strings copied for each row or element, another layout, the caller's own copy, or values as text.
 #[cold]
 pub(crate) fn of_copies() -> Error {
     of_array_bytes("strings that are copied for each row or element, or values as text, exceed the limit `array_bytes`")
         .into()
 }
 
+/// The fault for exceeding the limit `array_bytes`, with `detail` as its message.
 fn of_array_bytes(detail: &str) -> EvaluationFault {
     let kind = FaultKind::ArenaLimit;
     EvaluationFault::new(kind, kind.describe(None, "", detail)).limit(Some(Limit::ArrayBytes))
 }
 
-/// The value, with its NaN like any other: its sign and payload are the machine's and differ between backends.
+/// Returns the value with any NaN replaced by the standard one. The sign and payload of a NaN depend on the machine and differ between backends.
 fn any_nan(value: Value) -> Value {
     match value {
         Value::Scalar(ScalarValue::Float32(v)) if v.is_nan() => f32::NAN.into(),

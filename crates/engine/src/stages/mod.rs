@@ -1,4 +1,4 @@
-//! The stages from a program to a plan, with the options of a model.
+//! The stages from a program to a plan: preparation and planning, with the options of a model.
 
 pub(crate) mod bodies;
 pub(crate) mod faults;
@@ -28,7 +28,7 @@ pub fn prepare(
     Ok(prepared)
 }
 
-/// Runs preparation for a caller that gives some inputs on demand. `ask` chooses them: it is given the graph before its nodes get their places.
+/// Prepares a program for a caller that gives some inputs on demand. `ask` chooses these inputs. It gets the graph before nodes are placed.
 ///
 /// # Errors
 /// Errors of preparation and of `ask`.
@@ -58,13 +58,13 @@ pub(crate) fn prepare_typed(model: TypedModel, program: &Program, options: &Star
     Ok(placed)
 }
 
-/// The plan of a program for evaluation.
+/// Prepares a program and returns its plan.
 pub fn plan_of(program: &Program, options: &Started) -> Result<Plan, Error> {
     let placed = prepare(program, options, &mut |_, _| {})?.placed()?;
     plan(&placed, program, options)
 }
 
-/// The error of what has one plan of scalars for a model with arrays or tensors, whose inputs and outputs these are.
+/// The error for a function that needs one plan of scalars, but got a model with arrays or tensors. `fields` are the model's inputs and outputs.
 #[cold]
 pub fn only_sessions(fields: [&[Field]; 2]) -> Error {
     let mut types = fields.into_iter().flatten().map(|field| &field.qtype);
@@ -77,10 +77,10 @@ pub fn only_sessions(fields: [&[Field]; 2]) -> Error {
     problem.hint("compile it with `Model::compile` and call `Session::evaluate`, or with `Model::executor` or `Model::batch`").into()
 }
 
-/// The plan of a prepared program.
+/// Makes the plan of a prepared program.
 ///
 /// # Errors
-/// Limits, operators that do not compile, or that the program has arrays.
+/// If a limit is exceeded, an operator does not compile, or the program has arrays.
 pub fn plan(placed: &Placed, program: &Program, options: &Started) -> Result<Plan, Error> {
     let span = StageSpan::plan(options.model_name(), placed.model.graph.len());
     let plan = cembra_plan::build(placed, options.budget()).map_err(|error| match error {

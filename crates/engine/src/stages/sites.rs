@@ -1,5 +1,5 @@
-//! Where a model can fail: for each step that can, its operator as it was written, the place, and the types that its errors
-//! tell. Executors keep this instead of the program and the plan that it is taken from, which are many times as large.
+//! The places where a model can fail: for each step that can, its operator as it was written, the place in the text, and the types that its errors
+//! name. Executors keep these instead of the program and the plan, which are many times as large.
 
 use crate::options::compile_options::Started;
 use crate::stages::faults::{self, FailedOperator};
@@ -10,34 +10,34 @@ use cembra_value::Error;
 use cembra_value::{ScalarValue, Span, Value};
 use std::sync::Arc;
 
-/// A step that can fail.
+/// A step of a plan that can fail, with the facts that its errors name.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// The step of the plan.
+    /// The index of the step in the plan.
     pub step: StepId,
     /// The operator, as it was written.
     pub operator: Arc<str>,
-    /// Where it stands in the text of the model.
+    /// The place of the operator in the text of the model.
     pub span: Option<Span>,
     origin: NodeId,
-    /// The scalar of an operator's first argument, which faults record the bits of.
+    /// The scalar type of an operator's first argument, if it has one. Faults record the bits of this argument.
     pub(crate) operand: Option<Scalar>,
-    /// The type of the result.
+    /// The type of the step's result.
     pub result: QType,
 }
 
-/// The steps of a plan that can fail, in their order.
+/// The steps of a plan that can fail, in the order of the plan.
 #[derive(Clone, Debug)]
 pub struct Sites {
     sites: Box<[Site]>,
-    /// The texts that the places are of.
+    /// The texts that the places refer to.
     sources: Option<Arc<Sources>>,
-    /// The calls of functions that the steps may be inside of.
+    /// The calls of functions that contain the steps.
     calls: Option<Arc<Calls>>,
 }
 
 impl Sites {
-    /// The sites of a plan that was made of a program.
+    /// Finds the steps of a plan that can fail. The plan must be made from `program`.
     #[must_use]
     pub fn of(plan: &Plan, program: &Program, options: &Started) -> Sites {
         let fails = |step: &StepId| match plan.step(*step).action {
@@ -61,7 +61,7 @@ impl Sites {
         Sites { sites, sources: options.sources.clone(), calls: program.graph.calls().cloned() }
     }
 
-    /// All of them.
+    /// Returns all sites, in the order of the plan.
     #[must_use]
     pub fn all(&self) -> &[Site] {
         &self.sites
@@ -72,7 +72,7 @@ impl Sites {
         self.sites.get(at)
     }
 
-    /// The error of the fault that a context recorded.
+    /// Returns the error for the fault that a context recorded.
     #[cold]
     pub(crate) fn error(&self, context: &Context) -> Error {
         let record = context.record();
@@ -101,7 +101,7 @@ impl Sites {
         Error::from(fault).in_sources(self.sources.as_deref().map(Sources::shared))
     }
 
-    /// Bytes of memory, names and texts apart: they are the program's and the model's.
+    /// The bytes of memory of the sites, without names and texts, which the program and the model own.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.sites)
     }
@@ -110,7 +110,7 @@ impl Sites {
 /// The name of the operator that a node of the graph applies, as written.
 pub fn operator_name(graph: &Graph, node: NodeId) -> Arc<str> {
     match graph.node(node) {
-        // What only the text language has is named as it is written there.
+        // An operator of the text language only has the name that the text has.
         Node::Operator(name, _) => match written(graph.name(name)) {
             Some(text) => text.into(),
             None => graph.name(name).clone(),

@@ -1,6 +1,6 @@
-//! Tensors: what evaluates the expressions of their elements, and the host that a run has of it. A body is prepared and planned as any typed
-//! model is, and its plan is run on rows of elements; so operators mean for elements what they mean for scalars, in every backend. Which plans
-//! of tensors run, and how, is decided elsewhere.
+//! Evaluation of element expressions in tensors, and the host that a run has for it. A body (the expression of an element)
+//! is prepared and planned as any typed model is, and its plan runs on rows of elements. So operators mean the same for
+//! elements as for scalars, in every backend. Which tensor plans run, and how, is decided elsewhere.
 
 use crate::code::cache::{Cache, NewValue, hash_of};
 use crate::options::choice::Backend;
@@ -23,16 +23,19 @@ use cembra_value::RunTerms;
 use cembra_value::{CacheCounters, Error, useful_threads};
 use std::sync::Arc;
 
-/// What expressions were compiled to, by what they mean. Extents are no part of that, so a tensor of another size compiles nothing.
+/// A cache of compiled expressions by meaning. Extents are not part of the key, so a tensor of another size compiles
+/// nothing.
 type Kernels<T> = Cache<Body, Result<T, Error>>;
 
-/// The kernel of an expression, which is compiled if it is not kept. What could not be compiled is not tried again.
+/// Returns the kernel of an expression, compiling it if it is not in the cache. An expression that could not be compiled is
+/// not tried again.
 fn kernel_of<T: Clone>(kernels: &Kernels<T>, body: &Body, compile: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
     let make = || made_in_time(compile().map_err(|error| in_elements(&error)));
     kernels.get(hash_of(body), |known| known == body, || body.clone(), make)
 }
 
-/// What was made in a run. A time that was over, or a token, is of that run alone: the machine may have been busy.
+/// A value for the cache that was made in a run. An error of time or of a cancelled token is not cached, because it
+/// concerns this run alone.
 pub(crate) fn made_in_time<T>(value: Result<T, Error>) -> NewValue<Result<T, Error>> {
     let is_of_time = |error: &Error| {
         use TensorErrorKind::{Cancelled, Deadline, Limit};
@@ -41,10 +44,11 @@ pub(crate) fn made_in_time<T>(value: Result<T, Error>) -> NewValue<Result<T, Err
     NewValue { stays: !value.as_ref().is_err_and(is_of_time), value }
 }
 
-/// The most expressions of elements that are kept compiled.
+/// The most element expressions in the cache.
 const MOST_KERNELS: usize = 1024;
 
-/// Plans graphs of tensors and evaluates them, and keeps the expressions of elements that it compiled. Shared between threads.
+/// Plans and evaluates graphs of tensors, and caches the compiled expressions of elements. It can be shared between
+/// threads.
 ///
 /// ```
 /// use cembra::{Options, Scalar};
@@ -64,17 +68,17 @@ const MOST_KERNELS: usize = 1024;
 pub struct Evaluator {
     options: CompileOptions,
     registry: &'static Registry,
-    /// What computes products in plans; none where sums of products have the order of their labels.
+    /// Computes the products of plans; `None` if sums of products must be in the order of their labels.
     products: Option<Products>,
-    /// What was compiled, by what it means.
+    /// The expressions compiled for rows of elements.
     kernels: Kernels<Arc<PlanRows>>,
-    /// What was compiled to be run on single elements.
+    /// The expressions compiled for single elements.
     singles: Kernels<Arc<ElementPlan>>,
     threads: usize,
 }
 
 impl Evaluator {
-    /// An evaluator whose expressions of elements are compiled with these options.
+    /// Makes an evaluator that compiles expressions of elements with these options.
     #[must_use]
     pub fn new(options: &impl AsRef<CompileOptions>) -> Evaluator {
         let options = options.as_ref();
@@ -85,17 +89,17 @@ impl Evaluator {
         Evaluator { options: options.clone(), registry, products, kernels, singles, threads: 1 }
     }
 
-    /// The same, whose runs of plans are shared out to so many threads of rayon's pool for the process. Results do not depend on it: the
-    /// pieces are computed as they are on one thread.
+    /// Sets the number of threads that runs of plans use, from rayon's global pool; 1 by default. Results do not depend on
+    /// it, because pieces are computed as on one thread.
     #[must_use]
     pub fn threads(self, threads: usize) -> Evaluator {
         Evaluator { threads: threads.max(1), ..self }
     }
 
-    /// Evaluates nodes of a graph on tensors for its leaves, node by node: the reference.
+    /// Evaluates nodes of a graph node by node, on tensors for its leaves. Plans are tested against it.
     ///
     /// # Errors
-    /// Operators of another registry, inputs that do not fit, an index outside of its axis, or an element that fails.
+    /// If the graph has another registry, inputs do not fit, an index is outside of its axis, or an element fails.
     pub fn evaluate(
         &self,
         graph: &TensorGraph,
@@ -106,6 +110,7 @@ impl Evaluator {
         cembra_tensor::evaluate(graph, outputs, inputs, &self.host())
     }
 
+    /// Returns an error if a graph has another registry than the evaluator.
     pub(crate) fn check_registry(&self, graph: &TensorGraph) -> Result<(), Error> {
         if std::ptr::eq(graph.registry(), self.registry) {
             return Ok(());
@@ -114,12 +119,13 @@ impl Evaluator {
         Err(Error::tensors(TensorErrorKind::UnknownName, message).hint("give its registry to `Options`"))
     }
 
-    /// The product of two tensors by labels, of these extents, and what it took: the fast way to what a product in a graph means. Sums of
-    /// floats are added in another order than [`Evaluator::evaluate`] adds them in.
+    /// Computes the product of two tensors by labels, with a result of these extents. Also returns counts of the work. This
+    /// is faster than a product in an evaluated graph; sums of floats are added in another order than in
+    /// [`Evaluator::evaluate`].
     ///
     /// # Errors
-    /// The tensors or the extents do not fit the labels, the elements are of two types or no numbers, or there are more of them, with those that
-    /// are copied into another order, than the limit of bytes of arrays allows.
+    /// If the tensors or the extents do not fit the labels, if the elements have two types or are not numbers, or if the
+    /// result and reordered copies need more bytes than the limit for arrays.
     pub fn contract(
         &self,
         labels: &Labels,
@@ -140,14 +146,14 @@ impl Evaluator {
         Ok((Tensor::from_parts(data, layout)?, counters))
     }
 
-    /// The evaluator for a run that nothing ends before it is done.
+    /// Returns the host of a run that is not cancelled, with this evaluator's number of threads and limit of bytes.
     #[must_use]
     #[inline]
     pub fn host(&self) -> TensorHost<'_> {
         self.host_within(&RunTerms::default())
     }
 
-    /// The evaluator for a run with the token, the thread count and the limit of bytes of these terms.
+    /// Returns the host of a run with the token, the number of threads and the limit of bytes of `terms`.
     #[inline]
     pub(crate) fn host_within<'r>(&'r self, terms: &RunTerms<'r>) -> TensorHost<'r> {
         let threads = if terms.threads > 0 { terms.threads } else { self.threads };
@@ -161,27 +167,27 @@ impl Evaluator {
         self.options.prepare.budget.limits().array_bytes
     }
 
-    /// How models are compiled.
+    /// The options that expressions are compiled with.
     pub(crate) const fn options(&self) -> &CompileOptions {
         &self.options
     }
 
-    /// What computes the products of plans; none where sums of products have the order of their labels.
+    /// Computes the products of plans; `None` if sums of products must be in the order of their labels.
     pub(crate) const fn products(&self) -> Option<&Products> {
         self.products.as_ref()
     }
 
-    /// The texts that the model was read from.
+    /// The source texts that the model was read from; `None` if there are none.
     pub(crate) const fn sources(&self) -> Option<&Arc<Sources>> {
         self.options.sources.as_ref()
     }
 
-    /// How machine code of expressions is made; none if they are interpreted.
+    /// The tier of machine code for expressions; `None` if they are interpreted.
     pub(crate) fn tier(&self) -> Option<Tier> {
         (self.options.backend != Backend::Interpreter).then_some(self.options.tier)
     }
 
-    /// How often expressions of elements were found compiled, and how often not. Extents are no part of what they are kept by.
+    /// The numbers of hits and misses in the cache of compiled expressions. Its keys do not contain extents.
     #[must_use]
     pub fn kernel_counters(&self) -> CacheCounters {
         self.kernels.counters()
@@ -197,19 +203,19 @@ pub fn matrices() -> &'static dyn MatrixProduct {
     return &crate::tensors::product::PlainProduct;
 }
 
-/// The fewest rows that are worth a batch of their own, where operands do not lie so that all are one.
+/// The fewest rows per batch if the operands are not contiguous enough for one batch.
 const LONG_RUN: usize = 1 << 13;
 
-/// The rows of a block for which operands are copied where they do not fit one run.
+/// The rows per block if operands are copied because their rows are not at equal distances.
 const BLOCK: usize = 1 << 14;
 
 impl Evaluator {
-    /// What a compilation that begins now is given.
+    /// The options and start time of a compilation that begins now.
     fn started(&self) -> Started {
         self.options.started(None, None, self.registry)
     }
 
-    /// A body, compiled for many rows.
+    /// Returns a body compiled for many rows.
     fn rows(&self, body: &Body) -> Result<Arc<PlanRows>, Error> {
         kernel_of(&self.kernels, body, || {
             let options = self.started();
@@ -219,7 +225,7 @@ impl Evaluator {
     }
 }
 
-/// Tensors whose elements lie in one line each.
+/// The elements of each tensor as a line. Each tensor's elements must be at equal distances.
 fn lines(tensors: &[Tensor]) -> Vec<Line<'_>> {
     let line = |tensor| -> Line<'_> {
         let tensor: &Tensor = tensor;
@@ -232,24 +238,24 @@ fn lines(tensors: &[Tensor]) -> Vec<Line<'_>> {
     tensors.iter().map(line).collect()
 }
 
-/// An evaluator for one run: what ends the run, how many threads it has, and how many bytes its tensors may have.
+/// The host of one run: an evaluator with the run's token, number of threads, and limit of bytes per tensor.
 #[derive(Clone, Copy)]
 pub struct TensorHost<'e> {
     evaluator: &'e Evaluator,
     terms: RunTerms<'e>,
-    /// Asked whether to go on, beside the token.
+    /// A function that is called to ask whether to go on, in addition to the token.
     asked: Option<&'e (dyn Fn() -> Result<(), Error> + Sync)>,
     most_bytes: u64,
 }
 
 impl<'e> TensorHost<'e> {
-    /// The same, which asks a function whether to go on, wherever a token is looked at.
+    /// Also calls `asked` wherever the token is checked, and ends the run if it returns an error.
     #[must_use]
     pub fn asking(self, asked: &'e (dyn Fn() -> Result<(), Error> + Sync)) -> TensorHost<'e> {
         TensorHost { asked: Some(asked), ..self }
     }
 
-    /// The evaluator for what nothing ends before it is done.
+    /// Returns the host of a run that is not cancelled.
     pub(crate) fn uninterrupted(&self) -> TensorHost<'e> {
         self.evaluator.host()
     }
@@ -259,44 +265,44 @@ impl<'e> TensorHost<'e> {
         in_elements(&Error::ended_by(self.terms.token))
     }
 
-    /// A body that is evaluated on lines of these steps.
+    /// Compiles a body to be evaluated on lines with these steps.
     ///
     /// # Errors
-    /// The body cannot be compiled.
+    /// If the body cannot be compiled.
     pub(crate) fn kernel(&self, body: &Body, steps: &[isize]) -> Result<Box<BodyLines>, Error> {
         Ok(Box::new(BodyLines::of(self.evaluator.rows(body)?, body, steps)?))
     }
 
-    /// A body that is summed over lines of these steps; none where that is not done at once.
+    /// Compiles a body to be summed over lines with these steps; `None` if no code sums several rows at a time.
     ///
     /// # Errors
-    /// The body cannot be compiled.
+    /// If the body cannot be compiled.
     pub(crate) fn sum_kernel(&self, body: &Body, steps: &[isize]) -> Result<Option<Box<BodySums>>, Error> {
         let sums = BodySums::of(self.evaluator.rows(body)?, body, steps)?;
         Ok(sums.map(Box::new))
     }
 
-    /// A body that is evaluated on one element of each input.
+    /// Compiles a body to be evaluated on one element of each input.
     ///
     /// # Errors
-    /// The body cannot be compiled.
+    /// If the body cannot be compiled.
     pub(crate) fn single(&self, body: &Body) -> Result<SingleElement, Error> {
         let compile = || Ok(ElementPlan::of(body, &self.evaluator.started())?.into());
         Ok(kernel_of(&self.evaluator.singles, body, compile)?.into())
     }
 
-    /// How many threads a run has. Results do not depend on it.
+    /// The number of threads of a run. Results do not depend on it.
     #[inline]
     pub(crate) fn threads(&self) -> usize {
         useful_threads(self.terms.threads)
     }
 
-    /// How many elements are worth a turn of a thread.
+    /// The fewest elements that are worth a task on another thread.
     pub(crate) fn share(&self) -> usize {
         self.evaluator.options.min_parallel_elements.unwrap_or(1 << 16).max(1)
     }
 
-    /// What computes the products of plans. Without, they are what the reference makes of them, bit for bit.
+    /// Computes the products of plans. If `None`, products equal those of the reference, bit for bit.
     pub(crate) const fn products(&self) -> Option<&'e Products> {
         self.evaluator.products()
     }
@@ -320,7 +326,7 @@ impl Elements for TensorHost<'_> {
         if rows == 0 || axes.len() < 2 {
             return run(&plan, &lines(&seen), outputs, rows, &terms);
         }
-        // One run after the other, or blocks for which what does not lie in one run is copied.
+        // Runs one batch after the other, in blocks with copies if the batches would be short.
         let (most, copies) = if inner >= LONG_RUN { (inner, false) } else { (BLOCK, true) };
         let extents: Vec<usize> =
             if copies { extents.to_vec() } else { axes.iter().map(|(extent, _)| *extent).collect() };

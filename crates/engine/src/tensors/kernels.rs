@@ -1,5 +1,6 @@
-//! Expressions of tensors' elements, compiled and bound to how their operands lie: what plans run for each line of elements. Where a line
-//! cannot be run as it is, because an element fails or may, or nothing but the interpreter evaluates it, the plan is run on rows, which says why.
+//! Element expressions, compiled and bound to the steps of their operands: the kernels that plans run for each line of
+//! elements. Where a line cannot be run this way, because an element fails or may fail, or because only the interpreter
+//! evaluates the body, the plan is run on rows instead, which reports the error.
 
 use crate::rows::plan_rows::PlanRows;
 use crate::rows::{Ahead, ColumnMut, InputColumn, LineCall, LineMut, Lines, Pace, Sink, Start, Strips};
@@ -11,23 +12,23 @@ use cembra_value::{Error, RunTerms, Value, with_data, with_data_mut};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Which input of a body each input of its plan is.
+/// For each input of a plan, the index of the body's input.
 type Order = SmallVec<[usize; 4]>;
 
-/// The error that a value is larger than its memory.
+/// The error for memory that is too small for its elements.
 #[cold]
 pub(crate) fn misfit() -> Error {
     Error::tensors(TensorErrorKind::SizeMismatch, "memory that does not fit the elements")
 }
 
-/// A body's function for lines of these steps, if one evaluates several rows at a time.
+/// Compiles a body's function for lines with these steps; `None` if no function evaluates several rows at a time.
 fn strips(plan: &PlanRows, body: &Body, order: &Order, steps: &[isize], sink: Sink) -> Result<Option<Strips>, Error> {
     let pace = |at: &usize| Some(Pace { scalar: *body.inputs.get(*at)?, step: *steps.get(*at)? });
     let Some(paces) = order.iter().map(pace).collect::<Option<SmallVec<[Pace; 8]>>>() else { return Ok(None) };
     plan.strips(&paces, sink)
 }
 
-/// A body that is evaluated on lines, with memory of its own.
+/// A body to be evaluated on lines, with memory of its own.
 #[derive(Debug)]
 pub(crate) struct BodyLines {
     plan: Arc<PlanRows>,
@@ -43,7 +44,7 @@ impl BodyLines {
     }
 }
 
-/// The lines of a plan's inputs: fewer where there are not as many.
+/// The lines of a plan's inputs; ends early if `lines` or `shifts` are too short.
 #[inline]
 fn inputs<'l>(order: &Order, lines: &[Line<'l>], shifts: &[isize]) -> impl Iterator<Item = Lines<'l>> {
     order.iter().map_while(move |at| {
@@ -52,7 +53,7 @@ fn inputs<'l>(order: &Order, lines: &[Line<'l>], shifts: &[isize]) -> impl Itera
     })
 }
 
-/// The element of memory, with which a line begins.
+/// The element at position `first`, where a line begins.
 #[inline]
 fn start(data: &Data, first: usize) -> Start<'_> {
     with_data!(data, elements => Start::of(elements, first))
@@ -68,17 +69,17 @@ fn output(to: DataMut<'_>) -> LineMut<'_> {
 }
 
 impl BodyLines {
-    /// The same for one line of `length` elements in each call, of these lines of tensors; none where more is to be done, or an input is not
-    /// looked at.
+    /// Makes a kernel for one line of `length` elements per call, read from `lines` of tensors; `None` if the call needs
+    /// more than that, or if an input is not read.
     pub(crate) fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<BodyLine>> {
         BodyLine::of(&self.plan, &self.order, self.strips.as_ref()?, lines, length)
     }
 
-    /// Evaluates `length` elements of each line, and writes the first output over what is in memory. It does so as often as the memory has room
-    /// for, each time for lines that begin `shifts` elements behind those before.
+    /// Evaluates `length` elements of each line, and overwrites `to` with the first output. If `to` has room for several
+    /// lines, this is repeated, each time for lines that begin `shifts` elements further.
     ///
     /// # Errors
-    /// Lines or memory do not fit, or an element fails.
+    /// If lines or memory do not fit, or an element fails.
     pub(crate) fn run(
         &mut self,
         lines: &[Line<'_>],
@@ -103,7 +104,7 @@ impl BodyLines {
     }
 }
 
-/// A body of a type of floats that is summed over lines, with memory of its own.
+/// A body with a float result to be summed over lines, with memory of its own.
 #[derive(Debug)]
 pub(crate) struct BodySums {
     plan: Arc<PlanRows>,
@@ -112,7 +113,7 @@ pub(crate) struct BodySums {
 }
 
 impl BodySums {
-    /// None if nothing sums several rows at a time.
+    /// Makes the body's sums; `None` if no function sums several rows at a time.
     pub(crate) fn of(plan: Arc<PlanRows>, body: &Body, steps: &[isize]) -> Result<Option<BodySums>, Error> {
         let order: Order = plan.leaves().collect();
         let strips = strips(&plan, body, &order, steps, Sink::Chains).map_err(|error| in_elements(&error))?;
@@ -121,15 +122,16 @@ impl BodySums {
 }
 
 impl BodySums {
-    /// The same for one line of `length` elements in each call, of these lines of tensors; none where more is to be done, or an input is not
-    /// looked at.
+    /// Makes a kernel for one line of `length` elements per call, read from `lines` of tensors; `None` if the call needs
+    /// more than that, or if an input is not read.
     pub(crate) fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<BodyLine>> {
         BodyLine::of(&self.plan, &self.order, &self.strips, lines, length)
     }
 
-    /// Adds the first output to chains, for `counts[0]` elements of each line: that of element `i` to chain `i` modulo their number, none of which
-    /// is -0 before. It does so `counts[1]` times, for lines that each begin `shifts` elements behind those before, each time to the next
-    /// of `sums`. False if that cannot be done, because `sums` has fewer, or an element fails or may: then sums are anything.
+    /// Adds the first output to chains of partial sums, for `counts[0]` elements of each line: element `i` to chain `i`
+    /// modulo the number of chains. No chain may be -0 before. This is done `counts[1]` times, each time for lines that
+    /// begin `shifts` elements further, and to the next of `sums`. Returns false if that cannot be done, because `sums` is
+    /// too short or an element fails or may fail; then the contents of `sums` are unspecified.
     pub(crate) fn sum_each(
         &mut self,
         lines: &[Line<'_>],
@@ -143,11 +145,11 @@ impl BodySums {
     }
 }
 
-/// A body on one line of tensors, mapped or summed, with as little around it as there can be.
+/// A body on one line of tensors, mapped or summed, with as little overhead as possible.
 #[derive(Debug)]
 pub(crate) struct BodyLine {
     call: LineCall,
-    /// The lines that the call wants.
+    /// The lines that the call reads.
     lines: SmallVec<[InputLine; 4]>,
 }
 
@@ -161,15 +163,15 @@ impl BodyLine {
     ) -> Option<Box<BodyLine>> {
         let call = strips.one_line(length, plan.context())?;
         let wanted = call.inputs().map(|input| order.get(input).copied()).collect::<Option<SmallVec<[usize; 8]>>>()?;
-        // Whoever lies otherwise is seen when its line is found.
+        // Other strides are detected when the line is looked up.
         let all = (0..inputs.len()).all(|input| wanted.contains(&input));
         let lines =
             wanted.iter().map(|input| inputs.get(*input).cloned()).collect::<Option<SmallVec<[InputLine; 4]>>>()?;
         all.then(|| Box::new(BodyLine { call, lines }))
     }
 
-    /// Evaluates it on tensors, as many as when it was made. False if that cannot be done, because one has other elements or
-    /// other strides, or an element fails or may: then the target has any elements.
+    /// Evaluates the body on as many tensors as it was made for. Returns false if that cannot be done, because a tensor has
+    /// other elements or strides, or an element fails or may fail; then the contents of `to` are unspecified.
     #[inline]
     pub(crate) fn run(&mut self, tensors: &[Tensor], to: OneTarget<'_>) -> bool {
         let BodyLine { call, lines } = self;
@@ -203,7 +205,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// The value that all elements of a line are.
+/// The value of a line whose elements are all the same one, with step 0; otherwise `None`.
 fn shared(line: &Line<'_>) -> Option<Value> {
     let at = Some(line.first).filter(|at| line.step == 0 && *at < line.data.len())?;
     Some(with_data!(line.data, elements => elements[at].into()))

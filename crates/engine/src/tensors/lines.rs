@@ -1,47 +1,50 @@
-//! Lines of elements: their place in memory, that of a line of an input, and the target of a line. Which lines a plan has is decided by
-//! its binding; `kernels.rs` evaluates bodies on them.
+//! Lines of elements: their place in memory, lines of a body's inputs, and the targets that results of a line are written
+//! to. The binding of a plan decides which lines there are; `kernels.rs` evaluates bodies on them.
 
 use cembra_runtime::Chains;
 use cembra_tensor::{Data, DataMut, Layout, Strides, Tensor};
 use smallvec::SmallVec;
 
-/// Elements of memory: one, and how far it is to each other one.
+/// A line: elements of memory at equal distances.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line<'a> {
-    /// The memory.
+    /// The memory that contains the elements.
     pub(crate) data: &'a Data,
     /// The position of the first element.
     pub(crate) first: usize,
-    /// From one element to the next; 0 for a single element.
+    /// The distance from one element to the next, in elements; 0 if all are the same element.
     pub(crate) step: isize,
 }
 
-/// The line of an input of a body: which of several tensors has it, how this lies, and how far behind its first element the line begins.
+/// A line of a body's input: the tensor that contains it, the layout that the tensor must have, and the offset of the
+/// line's first element from the tensor's.
 #[derive(Clone, Debug)]
 pub(crate) struct InputLine {
     input: usize,
     further: usize,
-    /// The extent and the stride of the one axis that most tensors have which are lines.
+    /// The extent and the stride of the only axis, as in most tensors that are lines.
     axis: (usize, isize),
-    /// The same of all axes of a tensor with more.
+    /// The extents and strides of all axes, if their number is not 1.
     axes: Option<Box<[(usize, isize)]>>,
 }
 
 impl InputLine {
+    /// A line of tensor `input`, which must have this layout. It begins `further` elements after the tensor's first
+    /// element.
     pub(crate) fn of(input: usize, further: usize, layout: &Layout) -> InputLine {
         let axes: Box<[(usize, isize)]> = layout.axes().collect();
         let (axis, axes) = if let [axis] = axes[..] { (axis, None) } else { ((0, 0), Some(axes)) };
         InputLine { input, further, axis, axes }
     }
 
-    /// Which tensor has it.
+    /// The index of the tensor that contains the line.
     #[must_use]
     pub(crate) const fn input(&self) -> usize {
         self.input
     }
 
-    /// The memory of the line, and the position of its first element. None if no tensor has this number, or if the tensor has other extents or
-    /// strides. The element type and the length of the memory are not compared.
+    /// Finds the memory of the line and the position of its first element. `None` if there is no tensor with its index, or
+    /// if the tensor has other extents or strides. The element type and the length of the memory are not compared.
     #[must_use]
     #[inline]
     pub(crate) fn find<'t>(&self, tensors: &'t [Tensor]) -> Option<(&'t Data, usize)> {
@@ -55,28 +58,30 @@ impl InputLine {
     }
 }
 
-/// Where what comes of one line goes.
+/// The target of one line's results.
 #[derive(Debug)]
 pub(crate) enum OneTarget<'d> {
-    /// To memory of as many elements.
+    /// Written to memory with as many elements as the line.
     Elements(DataMut<'d>),
-    /// Added to chains, that of element `i` to chain `i` modulo the number of chains, none of which is -0 before.
+    /// Added to chains of partial sums: element `i` to chain `i` modulo the number of chains, none of which may be -0
+    /// before.
     Sums(&'d mut Chains),
 }
 
-/// Memory that is read soon: while a line is summed, as much of it as the line has may be fetched from a position on. There may be nothing.
+/// A hint to prefetch memory while a line is summed, because it is read soon: as many elements as the line has, from a
+/// position on. The position may be outside of the memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Soon<'a> {
-    /// The memory.
+    /// The memory that contains the elements.
     pub(crate) data: &'a Data,
-    /// The position that belongs to the first line.
+    /// The position to prefetch from during the first line.
     pub(crate) first: usize,
-    /// From it to that of the next line.
+    /// The distance to the position for the next line, in elements.
     pub(crate) shift: isize,
 }
 
-/// Returns the axes of an index space from the outermost on, each with its extent and its stride in each operand. An axis of one index is left out.
-/// An axis that continues the next outer one in all operands is merged with it.
+/// Returns the axes of an index space, the outermost first, each with its extent and its stride in each operand. Axes of
+/// extent 1 are left out. An axis that continues the next outer one in all operands is merged with it.
 pub(crate) fn nested_axes<'s>(
     extents: &[usize],
     strides: impl Iterator<Item = &'s [isize]> + Clone,

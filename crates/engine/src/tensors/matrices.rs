@@ -1,10 +1,10 @@
-//! Products of matrices by a library of them, for products of tensors by labels. This is the only file that knows the library: on x86-64
-//! the kernels that faer multiplies with, without the rest of faer, which takes ten times as long to build; `gemm` elsewhere.
+//! Matrix products by a library, for products of tensors by labels. No other file depends on that library. On x86-64 it is
+//! the kernels of faer, without the rest of faer, which takes ten times as long to build; elsewhere it is `gemm`.
 
 use crate::tensors::product::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct};
 
-/// Products of matrices by a library, on the thread that asks for them: sums are split by shapes alone. Products with a vector go to
-/// [`PlainProduct`], as the library gains nothing there, and so do all of them on processors of x86-64 without AVX2.
+/// Matrix products by a library, on the calling thread: only the shapes decide how sums are split. Products with a vector
+/// go to [`PlainProduct`], because the library gains nothing there; so do all products on x86-64 processors without AVX2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LibraryProduct;
 
@@ -19,20 +19,21 @@ impl MatrixProduct for LibraryProduct {
 }
 
 impl LibraryProduct {
-    /// The instructions of the kernels that multiply on this processor, which decide how sums are rounded. Processors with other ones have other bits.
+    /// The name of the instruction set of the kernels used on this processor. It decides how sums are rounded, so
+    /// processors with another one give other bits.
     #[must_use]
     pub fn instructions() -> &'static str {
         if library::is_there() { library::instructions() } else { "plain loops" }
     }
 }
 
-/// True if the product has several rows, columns and terms.
+/// Returns true if the product has several rows, columns and terms.
 fn is_of_matrices<T>(product: &Multiplication<'_, T>) -> bool {
     let ((_, left), (_, right)) = (product.left(), product.right());
     left.rows > 1 && left.columns > 1 && right.columns > 1
 }
 
-/// A matrix in memory: its first element, and the distances to the element below and to the one beside it.
+/// A matrix in memory: its first element, the stride from row to row, and the stride from column to column, in elements.
 #[derive(Clone, Copy)]
 struct Matrix<P> {
     first: P,
@@ -41,7 +42,7 @@ struct Matrix<P> {
 }
 
 impl<P> Matrix<P> {
-    /// The same elements, rows as columns.
+    /// The transposed matrix, on the same elements.
     fn transposed(self) -> Matrix<P> {
         Matrix { first: self.first, row_stride: self.column_stride, column_stride: self.row_stride }
     }
@@ -58,16 +59,17 @@ struct Call<T> {
     right: Matrix<*const T>,
 }
 
-/// The most columns of one call, and about how many the last call has at least. Elements of a row are contiguous in the result.
+/// The most columns per call, and the number of columns to leave for the last call if possible. The elements of a row are
+/// contiguous in the result.
 ///
-/// With AVX-512 a kernel makes 96 columns of FLOAT32 at a time, and a rest of a few columns takes as long as half of them. With few terms,
-/// pieces without a small rest are a tenth faster, because the packed part of the right matrix stays in the nearest cache. With
-/// shorter vectors pieces are up to a fifth slower. Of FLOAT64, 48 columns are made in two steps if a call has no more, and eight rows
-/// of the left matrix are read together: a quarter faster where its terms are not contiguous. Wide matrices take up to a third longer in
-/// one call than in several.
+/// With AVX-512, a kernel computes 96 columns of FLOAT32 at a time, and a remainder of a few columns takes as long as half
+/// of them. With few terms, pieces without a small remainder are a tenth faster, because the packed part of the right
+/// matrix stays in the nearest cache. With shorter vectors, pieces are up to a fifth slower. For FLOAT64, 48 columns are
+/// computed in two steps if a call has no more, and eight rows of the left matrix are read together: a quarter faster if
+/// its terms are not contiguous. Wide matrices take up to a third longer in one call than in several.
 fn columns_at_a_time<T>(call: &Call<T>) -> [usize; 2] {
     const FEW_TERMS: usize = 384;
-    /// The multiplications for each column that a second call is worth.
+    /// The fewest multiplications per column for which a second call pays off.
     const LEAST: usize = 64 * 64;
     match size_of::<T>() {
         _ if call.rows.saturating_mul(call.terms) < LEAST => {}
@@ -93,8 +95,8 @@ fn multiply<'m, T>(
     let adds = product.adds();
     let ((a, left), (b, right)) = (product.left(), product.right());
     let factor = |elements: &[T], layout: MatrixLayout| {
-        // SAFETY: MATRIX-WITHIN: the first element's position is one of the slice. The pointer is that of the whole slice, as strides may
-        // lead to what is before the first element.
+        // SAFETY: MATRIX-WITHIN: the first element's position is within the slice. The pointer is that of the whole slice,
+        // as strides may lead to elements before the first one.
         let first = unsafe { elements.as_ptr().add(layout.offset) };
         Matrix { first, row_stride: layout.row_stride, column_stride: layout.column_stride }
     };
@@ -104,7 +106,7 @@ fn multiply<'m, T>(
     // SAFETY: MATRIX-WITHIN: the position of the first element is within the slice, which this function borrows exclusively.
     let first = unsafe { elements.as_mut_ptr().add(layout.offset) };
     let mut to = Matrix { first, row_stride: layout.row_stride, column_stride: layout.column_stride };
-    // The elements of a row of the result are to be contiguous.
+    // The elements of a row of the result must be contiguous.
     if to.row_stride.unsigned_abs() < to.column_stride.unsigned_abs() {
         (left, right) = (right.transposed(), left.transposed());
         (to, rows, columns) = (to.transposed(), columns, rows);
@@ -118,7 +120,7 @@ fn multiply<'m, T>(
         let begin = made.cast_signed();
         // SAFETY: MATRIX-WITHIN: the column is one of the matrix, so its first element is within the slice.
         call.to.first = unsafe { to.first.offset(begin * to.column_stride) };
-        // SAFETY: MATRIX-WITHIN: likewise.
+        // SAFETY: MATRIX-WITHIN: the same column of the right matrix, whose first element is within its slice.
         call.right.first = unsafe { right.first.offset(begin * right.column_stride) };
         // SAFETY: MATRIX-WITHIN: all elements of these columns and of the factors are within their slices, which are borrowed until the
         // library returns, and elements of the result do not alias. FEATURE: `is_there` was true.
@@ -134,19 +136,20 @@ mod library {
     use private_gemm_x86::{Accum, DType, DstKind, IType, InstrSet, gemm};
     use std::ptr::{from_ref, null};
 
-    /// True if the processor has vectors that the library has kernels for.
+    /// Returns true if the processor has vector instructions that the library has kernels for.
     pub(super) fn is_there() -> bool {
         is_x86_feature_detected!("avx512f") || is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
     }
 
-    /// The instructions of the kernels, which are there.
+    /// The name of the kernels' instruction set; `is_there` must be true.
     pub(super) fn instructions() -> &'static str {
         if is_x86_feature_detected!("avx512f") { "AVX-512 kernels" } else { "AVX2 kernels" }
     }
 
     /// # Safety
-    /// MATRIX-WITHIN: all elements of the three matrices are within live memory. The elements of the result do not alias each other, and no
-    /// other reference to them is used during the call. FEATURE: `is_there` was true.
+    /// MATRIX-WITHIN: all elements of the three matrices must be within live memory. The elements of the result must not
+    /// alias each other, and no other reference to them may be used during the call. FEATURE: `is_there` must have been
+    /// true.
     pub(super) unsafe fn multiply_f32(call: &Call<f32>) {
         // SAFETY: MATRIX-WITHIN and FEATURE, promised by the caller; the type is that of the elements.
         unsafe { multiply(call, DType::F32, &1.0) };
@@ -160,7 +163,8 @@ mod library {
     }
 
     /// # Safety
-    /// MATRIX-WITHIN, as for `multiply_f32`; `element` names the type of the elements. FEATURE: `is_there` was true.
+    /// MATRIX-WITHIN, as for `multiply_f32`; `element` must name the type of the elements. FEATURE: `is_there` must have
+    /// been true.
     unsafe fn multiply<T>(call: &Call<T>, element: DType, one: &T) {
         let instructions = if is_x86_feature_detected!("avx512f") { InstrSet::Avx512 } else { InstrSet::Avx256 };
         let Call { rows, columns, terms, to, adds, left, right } = call;
@@ -199,7 +203,7 @@ mod library {
     }
 }
 
-/// The library for all processors.
+/// The library for other processors.
 #[cfg(not(target_arch = "x86_64"))]
 mod library {
     use super::Call;
@@ -209,14 +213,14 @@ mod library {
         true
     }
 
-    /// The instructions of the kernels.
+    /// The name of the kernels' instruction set.
     pub(super) const fn instructions() -> &'static str {
         std::env::consts::ARCH
     }
 
     /// # Safety
-    /// MATRIX-WITHIN: all elements of the three matrices are within live memory. The elements of the result do not alias each other, and no
-    /// other reference to them is used during the call.
+    /// MATRIX-WITHIN: all elements of the three matrices must be within live memory. The elements of the result must not
+    /// alias each other, and no other reference to them may be used during the call.
     pub(super) unsafe fn multiply_f32(call: &Call<f32>) {
         // SAFETY: MATRIX-WITHIN, promised by the caller.
         unsafe { multiply(call, 1.0) };

@@ -1,5 +1,5 @@
-//! A compiled model with tensors. What the model means is decided by its lowering to a graph of tensors, or by the graph that it was built as;
-//! a plan is made at the first run for tensors of some extents, and kept.
+//! A compiled model with tensors. Its meaning is given by a program, which is lowered to a graph of tensors, or by the
+//! graph that it was built from. A plan is made at the first run with tensors of given extents, and cached.
 
 use crate::code::cache::{Cache, hash_of};
 use crate::options::compile_options::Started;
@@ -19,24 +19,24 @@ use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// The most lists of extents whose plans are kept.
+/// The most plans in the cache, one per list of extents.
 const MOST_PLANS: usize = 64;
 
-/// A model with tensors, compiled. Shared between threads.
+/// A compiled model with tensors. It can be shared between threads.
 ///
-/// All plans that are kept have no more bytes together than the limit of bytes of arrays: those that were not asked for the longest are dropped.
-/// The last one is kept, whatever it has. Sessions hold the plan that they run.
+/// The cached plans together have at most the bytes that are the limit for arrays: the least recently used ones are
+/// dropped. The last one is kept, however large it is. A session keeps the plan that it runs.
 #[derive(Debug)]
 pub(crate) struct TensorModel {
     origin: Origin,
     evaluator: Arc<Evaluator>,
     inputs: Box<[Field]>,
     outputs: Box<[Field]>,
-    /// By the extents of all inputs, one after the other; the fields say how many each has.
+    /// The plans by the extents of all inputs, one after the other; the fields tell how many extents each input has.
     plans: Cache<Vec<usize>, Result<Arc<TensorPlan>, Error>>,
 }
 
-/// Where the graphs come from that are planned.
+/// The source of the graphs that are planned.
 #[derive(Debug)]
 enum Origin {
     /// A program, which is lowered for the extents of its inputs.
@@ -46,13 +46,14 @@ enum Origin {
 }
 
 impl TensorModel {
-    /// Compiles a program, as far as that goes before extents are known.
+    /// Compiles a program, as far as that is possible before extents are known.
     pub(crate) fn of(program: TensorProgram, options: &Started) -> TensorModel {
         let [inputs, outputs] = program.fields();
         TensorModel::new(Origin::Program(program), Evaluator::new(&**options).into(), inputs, outputs)
     }
 
-    /// Compiles nodes of a graph. Inputs are its leaves; an output is called by its position, as graphs have no names for nodes.
+    /// Compiles nodes of a graph. The inputs are the graph's leaves. An output's name is its index, because nodes have no
+    /// names.
     pub(crate) fn of_graph(
         graph: &TensorGraph,
         outputs: &[TensorNodeId],
@@ -71,8 +72,8 @@ impl TensorModel {
         TensorModel { origin, evaluator, inputs, outputs, plans: Cache::new(MOST_PLANS) }
     }
 
-    /// Runs the plan for such inputs. The outputs are in the memory of the session, which writes over it in the next run unless a clone has it
-    /// too.
+    /// Runs the plan for the extents of these inputs. The outputs are in memory of the session, which the next run
+    /// overwrites unless a clone shares it.
     pub(crate) fn run(&self, inputs: &[Tensor], terms: &RunTerms<'_>, runs: &mut TensorRuns) -> Result<(), Error> {
         runs.bind_for(terms);
         let host = self.evaluator.host_within(terms);
@@ -80,7 +81,8 @@ impl TensorModel {
         ran.map_err(|failed| self.first_failure(failed, inputs, &host))
     }
 
-    /// Puts the only output in the place of an input, or of the tensor behind them.
+    /// Replaces input `target` by the only output. If `target` is the number of inputs, the output replaces the tensor
+    /// after them, or is appended.
     pub(crate) fn run_over(
         &self,
         inputs: &mut Vec<Tensor>,
@@ -95,7 +97,7 @@ impl TensorModel {
         written.map_err(|failed| self.first_failure(failed, &inputs[..self.inputs.len()], &host))
     }
 
-    /// The outputs, node by node as the model was written: the values that plans are compared with.
+    /// Evaluates the outputs node by node as the model was written, without a plan; plans are compared with this.
     pub(crate) fn run_reference(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
         let made = self.with_graph(inputs, |graph, outputs| {
             self.check_outputs(graph, outputs)?;
@@ -104,7 +106,7 @@ impl TensorModel {
         made.map_err(|error| error.in_sources(self.evaluator.sources().map(|sources| sources.shared())))
     }
 
-    /// Elements of an output, one at a time.
+    /// Returns a reader for single elements of an output.
     pub(crate) fn reader(&self, output: usize, inputs: &[Tensor]) -> Result<Reader<'_>, Error> {
         self.with_graph(inputs, |graph, outputs| {
             let Some(node) = outputs.get(output) else {
@@ -115,7 +117,7 @@ impl TensorModel {
         })
     }
 
-    /// The plan for inputs of these extents.
+    /// Returns the plan for inputs of these extents.
     pub(crate) fn prepare_for(&self, extents: &[&[usize]]) -> Result<Arc<TensorPlan>, Error> {
         match &self.origin {
             Origin::Graph { graph, outputs, plan } => {
@@ -125,7 +127,7 @@ impl TensorModel {
             Origin::Program(program) => {
                 let axes = self.inputs.iter().map(|field| shape_of(field).map(|(_, axes)| axes));
                 if !axes.eq(extents.iter().map(|own| Some(own.len()))) {
-                    // The extents in one row may be those of a plan that is kept.
+                    // The flattened extents might equal those of another plan in the cache.
                     return self.planned(program, extents, None);
                 }
                 self.kept_plan(program, extents, None)
@@ -133,7 +135,7 @@ impl TensorModel {
         }
     }
 
-    /// The graph for inputs of these extents, and the nodes of the outputs.
+    /// Returns the graph for inputs of these extents, and its output nodes.
     pub(crate) fn graph_for(&self, extents: &[&[usize]]) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
         match &self.origin {
             Origin::Graph { graph, outputs, .. } => {
@@ -143,7 +145,7 @@ impl TensorModel {
         }
     }
 
-    /// The graph for inputs that are cut into tiles, or are numbers.
+    /// Returns the graph for inputs that are cut into tiles, or are numbers, and its output nodes.
     pub(crate) fn graph_for_tiles(
         &self,
         extents: &[&[usize]],
@@ -167,23 +169,23 @@ impl TensorModel {
         &self.evaluator
     }
 
-    /// True if the graph depends on how inputs are cut into tiles.
+    /// Returns true if the graph depends on how inputs are cut into tiles.
     pub(crate) fn has_blocks(&self) -> bool {
         matches!(&self.origin, Origin::Program(program) if program.has_blocks())
     }
 
-    /// How often there was a plan for the extents of the inputs, and how often one was made. Runs of a session on inputs like those before do
-    /// not ask for one.
+    /// The numbers of hits and misses in the cache of plans. Runs of a session on inputs with the same extents and strides
+    /// as before don't look for a plan.
     pub(crate) fn plan_counters(&self) -> CacheCounters {
         self.plans.counters()
     }
 
-    /// How often expressions of elements were found compiled.
+    /// The numbers of hits and misses in the cache of compiled expressions.
     pub(crate) fn kernel_counters(&self) -> CacheCounters {
         self.evaluator.kernel_counters()
     }
 
-    /// The plan for such inputs. Planning ends with the token of the run.
+    /// Returns the plan for the extents of these inputs. Planning ends if the token of the run is cancelled.
     fn plan_for(&self, inputs: &[Tensor], token: Option<&Cancellation>) -> Result<Arc<TensorPlan>, Error> {
         self.check(inputs)?;
         match &self.origin {
@@ -198,7 +200,8 @@ impl TensorModel {
         }
     }
 
-    /// The plan for these extents, one list for each input and as long as its axes are many. It is made if it is not kept.
+    /// Returns the plan for these extents from the cache, or makes it. There must be a list per input, as long as its
+    /// number of axes.
     fn kept_plan(
         &self,
         program: &TensorProgram,
@@ -230,7 +233,7 @@ impl TensorModel {
         Ok(Arc::new(self.evaluator.plan_until(&graph, &nodes, token)?))
     }
 
-    /// Does something with the graph for such inputs, which is not planned.
+    /// Calls `run` with the graph for the extents of these inputs, which is not planned.
     fn with_graph<T>(
         &self,
         inputs: &[Tensor],
@@ -247,9 +250,9 @@ impl TensorModel {
         }
     }
 
-    /// The error of a run in which an element failed, at its place in the text: that of the first node of the graph that fails. Steps of a plan
-    /// compute many nodes at once, in an order of their own, so nodes that may fail are run again by plans of their own. A prefix of them fails
-    /// if one of them does: the first is found in as many runs as its number has bits.
+    /// Finds the error of the first node of the graph in which an element fails, with its place in the text. Steps of a
+    /// plan compute many nodes at once, in another order, so nodes that may fail are run again by plans of their own. A
+    /// prefix of the nodes fails if one of them does; a binary search finds the first one.
     #[cold]
     fn first_failure(&self, failed: Error, inputs: &[Tensor], host: &TensorHost<'_>) -> Error {
         let is_of_element =
@@ -271,7 +274,7 @@ impl TensorModel {
                 match run(&nodes[..middle]) {
                     Ok(_) => holds = middle,
                     Err(error) if is_of_element(&error) => fails = middle,
-                    // Nodes by themselves may take more memory than the plan does, and the time may be over.
+                    // Plans of single nodes may take more memory than the whole plan, and the time may be over.
                     Err(error) => return Err(error),
                 }
             }
@@ -282,7 +285,7 @@ impl TensorModel {
         first.ok().flatten().unwrap_or(failed).in_sources(self.evaluator.sources().map(|sources| sources.shared()))
     }
 
-    /// An error if these are not of the types of the inputs.
+    /// Returns an error if the tensors do not have the types of the inputs.
     fn check(&self, given: &[Tensor]) -> Result<(), Error> {
         if given.len() != self.inputs.len() {
             let message = format!("{} tensors for {} inputs", given.len(), self.inputs.len());
@@ -297,8 +300,8 @@ impl TensorModel {
         Ok(())
     }
 
-    /// An error if an output takes more memory than arrays may have. A view of little memory may have more elements than fit any memory, so
-    /// that a caller who copies it would fail.
+    /// Returns an error if an output has more bytes than the limit for arrays. An output may be a view of little memory and
+    /// have more elements than fit any memory; a caller who copies it would fail.
     fn check_outputs(&self, graph: &TensorGraph, nodes: &[TensorNodeId]) -> Result<(), Error> {
         for (at, (output, node)) in self.outputs.iter().zip(nodes).enumerate() {
             check_bytes(graph.scalar(*node), graph.extents(*node), self.evaluator.most_bytes()).map_err(|error| {
@@ -326,7 +329,7 @@ impl TensorModel {
         self.evaluator.tier()
     }
 
-    /// Returns the bytes of memory that the model takes, its plans included.
+    /// Returns the bytes of memory that the model takes, including its plans.
     pub(crate) fn memory_bytes(&self) -> usize {
         let of_graph = if let Origin::Graph { plan, .. } = &self.origin { plan.held_bytes() } else { 0 };
         let bytes = of_graph + self.plans.sum(plan_bytes);
@@ -357,7 +360,7 @@ impl TensorModel {
     }
 }
 
-/// An error if the leaves of a graph have other extents than these.
+/// Returns an error if the leaves of a graph do not have these extents.
 fn check_extents(graph: &TensorGraph, extents: &[&[usize]]) -> Result<(), Error> {
     if graph.leaves().iter().map(|leaf| graph.extents(leaf.node)).eq(extents.iter().copied()) {
         return Ok(());
@@ -366,7 +369,7 @@ fn check_extents(graph: &TensorGraph, extents: &[&[usize]]) -> Result<(), Error>
     Err(Error::tensors(TensorErrorKind::SizeMismatch, message))
 }
 
-/// About how many bytes a plan has.
+/// The approximate bytes of memory of a plan; 0 for an error.
 fn plan_bytes(plan: &Result<Arc<TensorPlan>, Error>) -> u64 {
     plan.as_ref().map_or(0, |plan| plan.held_bytes())
 }

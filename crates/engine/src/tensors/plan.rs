@@ -1,5 +1,5 @@
-//! Graphs of tensors that an evaluator has planned: rewritten, their products ordered, and their steps found. A plan is bound to inputs and run
-//! by `bound`; which plans are kept is decided by the compiled model.
+//! Planned graphs of tensors: rewritten, with ordered products and a list of steps. A plan is bound to inputs and run by
+//! `bound`; the compiled model decides which plans are cached.
 
 use crate::tensors::bound::{BoundPlan, KeptPlan};
 use crate::tensors::evaluator::{Evaluator, TensorHost};
@@ -14,17 +14,17 @@ use cembra_value::RunTerms;
 use std::sync::Arc;
 
 impl Evaluator {
-    /// Rewrites a graph by the rules that change no bit, orders its products, and plans the steps by which outputs are computed. The outputs
-    /// are those of [`evaluate`](Evaluator::evaluate), but for the rounding of sums of products.
+    /// Rewrites a graph by rules that change no bit, orders its products, and plans the steps that compute the outputs. The
+    /// outputs are those of [`evaluate`](Evaluator::evaluate), except for the rounding of sums of products.
     ///
     /// # Errors
-    /// Operators of another registry, a rule of the user that is none, a graph that becomes too large, a constant that fails, or more time than
-    /// `Limits::compile_time`, which is compared every few hundred nodes.
+    /// If the graph has another registry, a rule of the user is invalid, the graph becomes too large, a constant fails, or
+    /// planning takes longer than `Limits::compile_time`, which is checked every few hundred nodes.
     pub fn plan(self: &Arc<Self>, graph: &TensorGraph, outputs: &[TensorNodeId]) -> Result<TensorPlan, Error> {
         self.plan_until(graph, outputs, None)
     }
 
-    /// The same, which ends once the token of a run is cancelled.
+    /// Plans a graph as [`Evaluator::plan`] does, but ends once the token of a run is cancelled.
     pub(crate) fn plan_until(
         self: &Arc<Self>,
         graph: &TensorGraph,
@@ -54,7 +54,8 @@ impl Evaluator {
     }
 }
 
-/// Outputs of a graph of tensors, and the steps by which they are computed for tensors of its extents. Printed, it is the listing of its steps.
+/// The outputs of a graph of tensors, and the steps that compute them for tensors of its extents. `Display` lists the
+/// steps.
 #[derive(Debug)]
 pub struct TensorPlan {
     evaluator: Arc<Evaluator>,
@@ -62,10 +63,10 @@ pub struct TensorPlan {
     plan: Plan,
 }
 
-/// The outputs, on tensors for the leaves of the graph that was planned, and how its products were computed.
+/// Runs a plan on tensors for the leaves of its graph. Returns the outputs, and counts of how products were computed.
 ///
 /// # Errors
-/// Inputs that do not fit, an index outside of its axis, or an element that fails.
+/// If inputs do not fit, an index is outside of its axis, or an element fails.
 pub fn run_plan(plan: &TensorPlan, inputs: &[Tensor]) -> Result<(Vec<Tensor>, ProductCounters), Error> {
     let (host, mut counters) = (plan.evaluator.host(), ProductCounters::default());
     let made = BoundPlan::of(&plan.plan, &plan.graph, inputs, &host)?.run(inputs, &host, &mut counters)?;
@@ -73,36 +74,37 @@ pub fn run_plan(plan: &TensorPlan, inputs: &[Tensor]) -> Result<(Vec<Tensor>, Pr
 }
 
 impl TensorPlan {
-    /// How many steps there are, and of which kinds.
+    /// The numbers of steps by kind.
     #[must_use]
     pub const fn counters(&self) -> PlanCounters {
         self.plan.counters()
     }
 
-    /// How many outputs there are.
+    /// The number of outputs.
     pub(crate) fn outputs(&self) -> usize {
         self.plan.outputs().len()
     }
 
-    /// How many leaves the graph has.
+    /// The number of leaves of the graph.
     pub(crate) fn leaves(&self) -> usize {
         self.graph.leaves().len()
     }
 
-    /// Looks for something wrong with the plan, and with how it is bound to such inputs: for the fuzzer. Debug builds always look.
+    /// Checks the plan for defects, and the way it is bound to these inputs; for the fuzzer. Debug builds always check.
     ///
     /// # Errors
-    /// Inputs that do not fit; or a defect of the plan.
+    /// If inputs do not fit, or the plan has a defect.
     pub fn verify(&self, inputs: &[Tensor]) -> Result<(), Error> {
         BoundPlan::verified(&self.plan, &self.graph, inputs, &self.evaluator.host()).map(drop)
     }
 
-    /// The plan bound to tensors of these extents and strides, with memory of its own, which is kept.
+    /// Binds the plan to tensors of these extents and strides, with memory of its own, which is kept between runs.
     pub(crate) fn bind(&self, inputs: &[Tensor], host: &TensorHost<'_>) -> Result<KeptPlan, Error> {
         Ok(BoundPlan::of(&self.plan, &self.graph, inputs, host)?.kept())
     }
 
-    /// The plan bound likewise, its output written over one of the inputs, or over the tensor behind them; none if that cannot be done.
+    /// Binds the plan such that its output overwrites input `target`, or the tensor after the inputs; `None` if that cannot
+    /// be done.
     pub(crate) fn bind_over(
         &self,
         inputs: &mut [Tensor],
@@ -112,9 +114,9 @@ impl TensorPlan {
         BoundPlan::bind_over(&self.plan, &self.graph, inputs, target, host)
     }
 
-    /// About how many bytes it has: those of its graph, and of the constants in it.
+    /// The approximate bytes of memory of the plan: those of its graph, and of the constants in it.
     pub(crate) fn held_bytes(&self) -> u64 {
-        /// A node, and its steps.
+        /// The assumed bytes of a node and its steps.
         const NODE: u64 = 1 << 10;
         let constants = self.graph.nodes().map(|(_, node)| match &node.operation {
             Operation::Tensor(constant) => constant.tensor().data().bytes(),

@@ -1,5 +1,5 @@
-//! What the runs of one session on tensors leave to each other: a plan bound to the extents and strides of the last inputs, with the memory of
-//! the last outputs. Which plan that is, the compiled model decides.
+//! The state that the runs of one session share: a plan bound to the extents and strides of the last inputs, with the
+//! memory of the last outputs. The compiled model decides which plan that is.
 
 use crate::tensors::bound::{BoundPlan, KeptPlan};
 use crate::tensors::evaluator::TensorHost;
@@ -9,29 +9,29 @@ use cembra_value::Error;
 use cembra_value::RunTerms;
 use std::sync::Arc;
 
-/// The memory of an output: new, written over or shared with an input.
+/// The memory of an output: new, overwritten, or shared with an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OutputMemory {
-    /// Its memory was written over.
+    /// The output overwrote the target's memory.
     InPlace,
-    /// It has new memory.
+    /// The output has new memory.
     Made,
-    /// It is another layout of memory that an input has.
+    /// The output is a view of an input's memory.
     Shared,
 }
 
-/// Plans as they are bound for the runs of a session.
+/// The plans that are bound for the runs of a session.
 #[derive(Debug, Default)]
 pub(crate) struct TensorRuns {
     bound: Option<KeptPlan>,
-    /// The plan as it writes over a tensor.
+    /// The plan bound to overwrite a tensor.
     over: Option<BoundPlan>,
-    /// How many threads and bytes they are bound for.
+    /// The number of threads and the limit of bytes that the plans are bound for.
     bound_for: (usize, Option<u64>),
 }
 
 impl TensorRuns {
-    /// Drops plans that are bound for other numbers of threads and bytes than a run may have.
+    /// Drops the bound plans if the run has another number of threads or another limit of bytes.
     pub(crate) fn bind_for(&mut self, terms: &RunTerms<'_>) {
         let now = (terms.threads, terms.limits.map(|limits| limits.array_bytes));
         if self.bound_for != now {
@@ -39,7 +39,7 @@ impl TensorRuns {
         }
     }
 
-    /// The outputs of the last run; none before the first, and after one that failed.
+    /// The outputs of the last run; empty before the first run and after a failed one.
     pub(crate) fn outputs(&self) -> &[Tensor] {
         self.bound.as_ref().map_or(&[], KeptPlan::outputs)
     }
@@ -54,20 +54,21 @@ impl TensorRuns {
         }
     }
 
-    /// About how many bytes it has from run to run.
+    /// The approximate bytes of memory that are held between runs.
     pub(crate) fn held_bytes(&self) -> u64 {
         let over = self.over.as_ref().map_or(0, BoundPlan::held_bytes);
         over + self.bound.as_ref().map_or(0, KeptPlan::held_bytes)
     }
 
-    /// Runs the bound plan, if it is no more than one line of elements. False if it is more, is bound to other inputs, or fails.
+    /// Runs the bound plan if it is a single line of elements. Returns false if it is not, if it is bound to other inputs,
+    /// or if it fails.
     #[inline]
     pub(crate) fn run_line(&mut self, inputs: &[Tensor]) -> bool {
         self.bound.as_mut().is_some_and(|bound| bound.run_line(inputs))
     }
 
-    /// Runs the bound plan; one is asked for and bound before the first run, and where inputs have other extents or strides than in the run
-    /// before.
+    /// Runs the bound plan. Before the first run, and if inputs have other extents or strides than in the previous run, a
+    /// plan is requested from `plan` and bound.
     pub(crate) fn run(
         &mut self,
         inputs: &[Tensor],
@@ -82,7 +83,7 @@ impl TensorRuns {
         self.bound.insert(plan()?.bind(inputs, host)?).run(inputs, host).map(drop)
     }
 
-    /// Puts the only output of a plan in the place of one of the inputs, or of the tensor behind them.
+    /// Replaces one of the inputs, or the tensor after them, by the only output of a plan.
     pub(crate) fn run_over(
         &mut self,
         inputs: &mut Vec<Tensor>,
@@ -111,7 +112,7 @@ impl TensorRuns {
         Ok(if is_shared { OutputMemory::Shared } else { OutputMemory::Made })
     }
 
-    /// Writes the output over a tensor; false if that cannot be done, and nothing was.
+    /// Overwrites a tensor with the output; returns false, and changes nothing, if that cannot be done.
     fn written_in_place(
         &mut self,
         inputs: &mut [Tensor],

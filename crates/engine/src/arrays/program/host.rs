@@ -1,5 +1,5 @@
-//! What a run of an array program asks for: its plans, run as batches over elements or once on scalars, its limits, and the errors
-//! of its steps.
+//! The host of an array program's run: it runs the program's plans, as batches over elements or once on scalars, and
+//! provides the limits and the errors of steps.
 
 use crate::rows::plan_rows::PlanRows;
 use crate::rows::{Bitmap, Forms, InputColumn, OutputColumn, OutputParts};
@@ -13,33 +13,33 @@ use cembra_value::Error;
 use cembra_value::{Array, ArrayData, StringViews, Value, useful_threads};
 use cembra_value::{Limits, RunTerms};
 
-/// What runs a plan.
+/// The compiled form of a plan.
 #[derive(Debug)]
 pub(crate) enum Played {
-    /// Rows of elements.
+    /// Runs on rows of elements.
     Rows(Box<PlanRows>),
-    /// Scalars.
+    /// Runs on scalars.
     Once(Box<OncePlan>),
 }
 
-/// What a run of an array program asks for.
+/// The host of a run: the program, its compiled plans, and the terms of the run.
 #[derive(Debug)]
 pub(crate) struct ArrayHost<'r> {
     /// The program that is run.
     pub(crate) arrays: &'r ArrayProgram,
-    /// For each plan of it, what runs the plan.
+    /// The compiled form of each of the program's plans.
     pub(crate) played: &'r [Played],
-    /// The program that it was made of.
+    /// The source program that the array program was made from.
     pub(crate) program: &'r Program,
     pub(crate) terms: RunTerms<'r>,
     /// The limits of the run, or else those that the model was compiled with.
     pub(crate) limits: &'r Limits,
-    /// For each plan of scalars that was run.
+    /// The memory of each plan of scalars that was run.
     pub(crate) scalars: &'r mut Vec<Option<OnceMemory>>,
 }
 
 impl ArrayHost<'_> {
-    /// Runs a plan over rows; the strings that it makes may take `strings` bytes.
+    /// Runs a plan over `rows` rows. The strings that it makes may take `strings` bytes.
     fn rows(&self, part: PartId, args: &[&Value], rows: usize, strings: u64) -> Result<Vec<OutputColumn>, Error> {
         let part_of = self.arrays.part(part);
         let args: Vec<&Value> = part_of.inputs.iter().map(|at| args[*at]).collect();
@@ -60,21 +60,21 @@ impl ArrayHost<'_> {
         Ok(rows_of.run(&columns, outputs, rows, &terms, Some(strings))?.columns.into_iter().flatten().collect())
     }
 
-    /// Evaluates a plan for this many elements, its arguments being arrays of that size, or the same for all. Strings that are made
-    /// may take `room` bytes.
+    /// Evaluates a plan for `elements` elements. Its arguments must be arrays of that size, or values for all elements. The
+    /// strings that it makes may take `room` bytes.
     ///
     /// # Errors
-    /// An element fails, or strings take more.
+    /// If an element fails, or strings take more than `room` bytes.
     pub(super) fn map(&self, part: PartId, args: &[&Value], elements: usize, room: u64) -> Result<Vec<Array>, Error> {
         let arrays: Option<Vec<Array>> =
             self.rows(part, args, elements, room).map_err(Error::in_element)?.into_iter().map(array).collect();
         arrays.ok_or_else(|| Error::values("a column is no array"))
     }
 
-    /// Evaluates a plan on scalars. The results are put behind the others.
+    /// Evaluates a plan on scalars, and appends the results.
     ///
     /// # Errors
-    /// It fails.
+    /// If the evaluation fails.
     pub(super) fn scalar(&mut self, part: PartId, args: &[&Value], results: &mut Vec<Value>) -> Result<(), Error> {
         let Played::Once(plan) = &self.played[part.index()] else {
             return Err(Error::values("a plan of elements needs rows"));
@@ -87,7 +87,7 @@ impl ArrayHost<'_> {
         plan.run(memory, inputs, self.terms.token, self.limits, results)
     }
 
-    /// The function that evaluates a plan on columns of these forms; none if rows are evaluated one by one.
+    /// The function that evaluates a plan on columns of these forms; `None` if rows are evaluated one by one.
     pub(super) fn function(&self, part: PartId, forms: &[ColumnForm]) -> Option<Box<dyn BatchFunction>> {
         match &self.played[part.index()] {
             Played::Rows(batch) => batch.function(&Forms(forms.into())),
@@ -95,38 +95,38 @@ impl ArrayHost<'_> {
         }
     }
 
-    /// A context of the run's limits.
+    /// Makes a context with the limits of the run.
     pub(super) fn context(&self) -> Context {
         self.limits.context()
     }
 
-    /// Readies a context for the run: its limits, and the token that cancels it.
+    /// Prepares a context for the run: sets its limits, and the token that cancels it.
     pub(super) fn ready(&self, context: &mut Context) {
         self.limits.hold_in(context);
         context.set_cancellation(self.terms.token.cloned());
     }
 
-    /// How often the rounds of all loops may begin again in the run.
+    /// The most repetitions of rounds that all loops of the run may have together.
     pub(super) fn most_rounds(&self) -> u64 {
         self.limits.loop_iterations
     }
 
-    /// The most bytes of arrays that the run may have at a time, those that come in apart.
+    /// The most bytes of arrays that may exist at a time in the run, without the inputs.
     pub(super) fn most_array_bytes(&self) -> u64 {
         self.limits.array_bytes
     }
 
-    /// The error of a step whose arrays would be more bytes than the run may have.
+    /// The error for a step whose arrays exceed the limit of bytes.
     pub(super) fn exceeds(&self, step: &Step) -> Error {
         faults::of_arrays(self.failed(step))
     }
 
-    /// The error of a program that fails, or may: another way of running it knows more.
+    /// The error for a program that fails, or may fail, where another way of running it gives the reason.
     pub(super) fn unsure(&self) -> Error {
         Error::values("an element may have failed")
     }
 
-    /// A step as the operator that failed.
+    /// Describes a failed step for an error.
     fn failed(&self, step: &Step) -> FailedOperator {
         let name = operator_name(&self.program.graph, step.origin).to_string();
         FailedOperator { name, span: self.program.graph.span(step.origin) }
@@ -155,15 +155,15 @@ impl ArrayHost<'_> {
         fault.calls(self.program.graph.calls_to(step.origin)).into()
     }
 
-    /// How many threads the run may be shared by.
+    /// The number of threads that the run may use.
     pub(super) fn threads(&self) -> usize {
         useful_threads(self.terms.threads)
     }
 
-    /// Looks whether the run was cancelled.
+    /// Checks whether the run was cancelled.
     ///
     /// # Errors
-    /// It was.
+    /// If it was cancelled.
     pub(super) fn poll(&self) -> Result<(), Error> {
         match self.terms.token {
             Some(token) if token.is_cancelled() => Err(Error::ended_by(self.terms.token)),
@@ -172,7 +172,7 @@ impl ArrayHost<'_> {
     }
 }
 
-/// The buffers that the strings of an array lie in.
+/// The buffers of an array's strings; empty for other values.
 fn buffers(value: &Value) -> Vec<&[u8]> {
     match value {
         Value::Array(_, array) => match array.data() {
@@ -183,7 +183,8 @@ fn buffers(value: &Value) -> Vec<&[u8]> {
     }
 }
 
-/// A value as a column: of its elements, or the same for all. Those that are not optional are all there.
+/// Returns a value as a column: of its elements, or the same for all rows. Elements that are not optional are present.
+/// `None` if a column cannot have the type.
 fn column<'a>(value: &'a Value, is_optional: bool, buffers: &'a [&'a [u8]]) -> Option<InputColumn<'a>> {
     let Value::Array(_, array) = value else { return Some(InputColumn::shared(value)) };
     let len = array.len();
@@ -199,7 +200,7 @@ fn column<'a>(value: &'a Value, is_optional: bool, buffers: &'a [&'a [u8]]) -> O
             Scalar::Float64 => InputColumn::values(array.numbers::<f64>()?),
             _ => return None,
         },
-        // SAFETY: STRING-VIEW: views of an array lie in its buffers, and those of texts were texts.
+        // SAFETY: STRING-VIEW: the views of an array refer to its buffers, and those of texts were made of texts.
         ArrayData::Strings(strings) => unsafe { InputColumn::views(array.scalar(), strings.parts().0, buffers) },
     };
     Some(match array.presence().filter(|_| is_optional) {
@@ -208,7 +209,7 @@ fn column<'a>(value: &'a Value, is_optional: bool, buffers: &'a [&'a [u8]]) -> O
     })
 }
 
-/// A column that was made as an array.
+/// Converts an output column to an array; `None` if an array cannot have the type.
 fn array(column: OutputColumn) -> Option<Array> {
     let (rows, scalar) = (column.rows(), column.qtype().scalar()?);
     let (_, parts, presence) = column.into_parts();
@@ -220,7 +221,7 @@ fn array(column: OutputColumn) -> Option<Array> {
             // SAFETY: STRING-VIEW: a column has made its views itself, and texts of texts.
             ArrayData::Strings(unsafe { StringViews::from_known_parts(views, buffers, scalar == Scalar::Text) })
         }
-        // No input of an array program is a dictionary, nor of a type that is no scalar.
+        // The inputs of an array program are neither dictionaries nor of types that are not scalars.
         OutputParts::Any(_) | OutputParts::Dictionary { .. } | OutputParts::Lists(..) | OutputParts::Structs(_) => {
             return None;
         }

@@ -1,5 +1,5 @@
-//! What runs of one program leave to the runs behind them: slots, the workspaces of sweeps, and the memory of arrays that are
-//! not used any more. It is bounded, and a run that finds what it needs allocates nothing.
+//! The memory that runs of one program leave to later runs: slots, the workspaces of sweeps, and the memory of unused
+//! arrays. It is bounded, and a run that finds enough allocates nothing.
 
 use super::runner::Workspace;
 use cembra_array::{ArrayProgram, BlockId, Lifetimes, ProgramId, SweepId, ValueId};
@@ -9,48 +9,50 @@ use rustc_hash::FxHashSet;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
-/// The most arrays whose memory is kept, and the most words of it; no more than a quarter of what a run may have.
+/// The most spare arrays whose memory is kept.
 const MOST_ARRAYS: usize = 64;
+/// The most words of memory that spare arrays keep.
 const MOST_WORDS: usize = 1 << 25;
+/// Spare arrays keep at most the limit of a run's array bytes divided by this number.
 const PART_OF_LIMIT: u64 = 4;
 
 /// The most bytes of group data that the workspaces of all sweeps keep between runs.
 const MOST_GROUP_BYTES: u64 = 64 << 20;
 
-/// The parts of its limit of which a run makes one before it looks again for what it has.
+/// A run counts the bytes in its slots again after it has allocated one part in this many of its limit.
 const LOOKS: u64 = 16;
 
-/// The memory of the runs of one program, one after the other.
+/// The memory that successive runs of one program share.
 #[derive(Debug, Default)]
 pub(crate) struct RunMemory {
-    /// Whose slots and workspaces these are.
+    /// The program that the slots and workspaces belong to.
     of: Option<ProgramId>,
     slots: Vec<Slot>,
-    /// Of each sweep that was run.
+    /// The workspace of each sweep that was run.
     workspaces: Vec<Option<Box<Workspace>>>,
     pub(super) spares: Spares,
     lifetimes: Lifetimes,
-    /// For the results of a step.
+    /// The results of a step.
     results: Vec<Value>,
     /// The bytes of group data that the workspaces keep.
     group_bytes: u64,
 }
 
-/// Where a value of a program is.
+/// The state of a program's value.
 #[derive(Clone, Debug)]
 enum Slot {
-    /// It is not there yet.
+    /// The value does not exist yet.
     Empty,
-    /// A step made it.
+    /// A step made the value.
     Made(Value),
-    /// It is the input at this position.
+    /// The value is the input at this position.
     Input(u32),
-    /// It stays from run to run.
+    /// The value is a literal, which stays between runs.
     Literal(Value),
 }
 
 impl Slot {
-    /// What a step made, and empties it then.
+    /// Takes a value that a step made out of the slot; `None` for other slots.
     fn take(&mut self) -> Option<Value> {
         match self {
             Slot::Made(value) => {
@@ -71,7 +73,7 @@ pub(super) struct Slots<'r> {
 }
 
 impl Slots<'_> {
-    /// A value, if it is there.
+    /// Returns a value; `None` if it does not exist yet.
     pub(super) fn get(&self, value: ValueId) -> Option<&Value> {
         match &self.slots[value.index()] {
             Slot::Empty => None,
@@ -80,13 +82,13 @@ impl Slots<'_> {
         }
     }
 
-    /// Keeps what a step made.
+    /// Stores a value that a step made.
     pub(super) fn set(&mut self, value: ValueId, made: Value) {
         self.slots[value.index()] = Slot::Made(made);
     }
 }
 
-/// What a run uses, in parts that may be held together.
+/// The memory of a run, in parts that can be borrowed separately.
 #[derive(Debug)]
 pub(super) struct RunParts<'r> {
     pub(super) slots: Slots<'r>,
@@ -96,26 +98,27 @@ pub(super) struct RunParts<'r> {
     /// The results of a step, before they are in their slots.
     pub(super) results: &'r mut Vec<Value>,
     group_bytes: &'r mut u64,
-    /// Bytes of the arrays and edges that the run has; more, if it was given the same one twice, until they are looked for.
+    /// An estimate of the bytes of arrays and edges in the run; it is too high if an array is in several slots, until they
+    /// are counted again.
     made: u64,
-    /// Bytes of those that were made since they were last looked for.
+    /// The bytes of arrays that were made since they were last counted.
     since: u64,
 }
 
 impl RunParts<'_> {
-    /// Empties a slot that no step asks for before it is filled again.
+    /// Empties a slot that no step reads before it is filled again.
     pub(super) fn release(&mut self, slot: ValueId) {
         if let Some(value) = self.slots.slots[slot.index()].take() {
             self.made = self.made.saturating_sub(self.spares.add(value));
         }
     }
 
-    /// Empties the slots that no step asks for behind this one of a block.
+    /// Empties the slots that no step reads after step `step` of a block.
     pub(super) fn release_behind(&mut self, block: BlockId, step: usize) {
         self.lifetimes.ended(block, step).iter().for_each(|slot| self.release(*slot));
     }
 
-    /// Counts what was made for these slots; false if the run has more than `most` bytes of arrays.
+    /// Counts the bytes of new values; returns false if the run has more than `most` bytes of arrays.
     pub(super) fn count(&mut self, made: &[ValueId], most: u64) -> bool {
         let made = made.iter().filter_map(|slot| self.slots.get(*slot)).map(bytes).fold(0, u64::saturating_add);
         self.made = self.made.saturating_add(made);
@@ -123,7 +126,7 @@ impl RunParts<'_> {
         self.made <= most || self.looked_room(most).is_some()
     }
 
-    /// How many bytes of arrays a run may still make, at least.
+    /// A lower bound of the bytes of arrays that the run may still make.
     pub(super) fn room(&mut self, most: u64) -> u64 {
         // Walking all slots is slow, so it waits until half the limit is used and a sixteenth of it is new.
         if self.made > most / 2 && self.since > most / LOOKS {
@@ -132,7 +135,7 @@ impl RunParts<'_> {
         most.saturating_sub(self.made)
     }
 
-    /// How many bytes it may still make by what it has, if it has no more than it may.
+    /// The bytes that the run may still make, by an exact count; `None` if it already has more than `most`.
     pub(super) fn looked_room(&mut self, most: u64) -> Option<u64> {
         self.look();
         most.checked_sub(self.made)
@@ -142,14 +145,14 @@ impl RunParts<'_> {
         (self.made, self.since) = (self.held(), 0);
     }
 
-    /// The workspace that an earlier run of a sweep left.
+    /// Takes the workspace that an earlier run of a sweep left; `None` if there is none.
     pub(super) fn take_workspace(&mut self, sweep: SweepId) -> Option<Box<Workspace>> {
         let workspace = self.workspaces[sweep.index()].take()?;
         *self.group_bytes -= workspace.kept_bytes();
         Some(workspace)
     }
 
-    /// Keeps the workspace of a sweep for later runs, unless all of them have too much.
+    /// Keeps the workspace of a sweep for later runs, unless all workspaces together exceed their limit.
     pub(super) fn keep_workspace(&mut self, sweep: SweepId, workspace: Box<Workspace>) {
         let kept = self.group_bytes.saturating_add(workspace.kept_bytes());
         if kept > MOST_GROUP_BYTES {
@@ -159,7 +162,7 @@ impl RunParts<'_> {
         self.workspaces[sweep.index()] = Some(workspace);
     }
 
-    /// The bytes of arrays and edges that lie in slots, each once; of those that came in, or are literals, none.
+    /// The exact bytes of arrays and edges in slots. Each counts once; those of inputs and literals are not counted.
     fn held(&self) -> u64 {
         let literal = |slot: &'_ Slot| if let Slot::Literal(value) = slot { parts(value) } else { SmallVec::new() };
         let literals = self.slots.slots.iter().flat_map(literal);
@@ -172,7 +175,7 @@ impl RunParts<'_> {
 }
 
 impl RunMemory {
-    /// Memory for a run of the program on these inputs. The arrays that the run makes may take `most` bytes.
+    /// Prepares the memory for a run of the program on these inputs. The arrays that the run makes may take `most` bytes.
     pub(super) fn begin<'r>(&'r mut self, program: &ArrayProgram, inputs: &'r [Value], most: u64) -> RunParts<'r> {
         if self.of != Some(program.id()) {
             *self =
@@ -197,18 +200,18 @@ impl RunMemory {
         RunParts { slots, workspaces, spares, lifetimes, results, group_bytes, made: 0, since: 0 }
     }
 
-    /// Empties the slots. Arrays that only the slots had are memory for later runs.
+    /// Empties the slots. Arrays without other references become memory for later runs.
     pub(super) fn end(&mut self) {
         self.slots.iter_mut().filter_map(Slot::take).for_each(|value| _ = self.spares.add(value));
     }
 
-    /// Bytes of memory that are kept for later runs.
+    /// The bytes of memory that are kept for later runs.
     pub(crate) fn memory_bytes(&self) -> usize {
         let kept = (self.spares.words as u64).saturating_mul(size_of::<u64>() as u64).saturating_add(self.group_bytes);
         usize::try_from(kept).unwrap_or(usize::MAX).saturating_add(self.slots.capacity() * size_of::<Slot>())
     }
 
-    /// Keeps the memory of a value that is not used any more, if it is an array without other references.
+    /// Keeps the memory of an unused value, if it is an array without other references.
     pub(crate) fn recycle(&mut self, value: Value) {
         self.spares.add(value);
     }
@@ -234,7 +237,7 @@ fn bytes(value: &Value) -> u64 {
     }
 }
 
-/// The arrays, edges and tensors of a value: where each lies, and its bytes.
+/// The arrays, edges and tensors in a value: the address and the bytes of each.
 fn parts(value: &Value) -> SmallVec<[(usize, u64); 1]> {
     let mut found = SmallVec::new();
     let mut open: SmallVec<[&Value; 4]> = SmallVec::new();
@@ -253,7 +256,7 @@ fn parts(value: &Value) -> SmallVec<[(usize, u64); 1]> {
     found
 }
 
-/// How many elements the longest array among values has that takes no memory: units that are all there.
+/// The length of the longest array among values whose elements take no memory: units that are all present.
 pub(crate) fn most_units(values: &[Value]) -> usize {
     let mut open: SmallVec<[&[Value]; 4]> = smallvec![values];
     let mut most = 0;
@@ -271,14 +274,14 @@ pub(crate) fn most_units(values: &[Value]) -> usize {
     most
 }
 
-/// Arrays without references, for their memory.
+/// Spare arrays, whose memory is reused.
 #[derive(Debug)]
 pub(super) struct Spares {
     arrays: Vec<Spare>,
     words: usize,
-    /// The most that they may have.
+    /// The most words that spare arrays may have.
     most_words: usize,
-    /// The words that this run asked for.
+    /// The words that this run requested.
     asked: usize,
     slack: Slack,
 }
@@ -300,13 +303,13 @@ struct Spare {
 pub(super) struct SpareArray {
     /// The words of its values, and of its presence.
     pub(super) words: (Words, Vec<u64>),
-    /// What it lay in.
+    /// The shared pointer that contained the array.
     pub(super) array: Option<Arc<Array>>,
 }
 
 impl Spares {
-    /// Drops a value and keeps the memory of its arrays for later ones, unless they are shared. Returns the bytes that were freed or kept, those
-    /// of edges included.
+    /// Drops a value and keeps the memory of its arrays for later ones, unless they are shared. Returns the bytes that were
+    /// freed or kept, including those of edges.
     fn add(&mut self, value: Value) -> u64 {
         let mut rest = Vec::new();
         let mut bytes = self.add_one(value, &mut rest);
@@ -344,7 +347,7 @@ impl Spares {
         bytes
     }
 
-    /// Begins a run. Memory that the runs before it did not need is given back.
+    /// Begins a run. Frees memory that earlier runs did not need.
     fn begin(&mut self, most_words: usize) {
         if self.slack.is_over(self.asked.saturating_mul(size_of::<u64>()), self.words.saturating_mul(size_of::<u64>()))
         {
@@ -354,7 +357,8 @@ impl Spares {
         (self.asked, self.most_words) = (0, most_words);
     }
 
-    /// Memory for this many words of values and of presence: the smallest that is enough, if some is; else any.
+    /// Returns memory for `data` words of values and `presence` words of presence: the smallest that is large enough, else
+    /// any.
     pub(super) fn take(&mut self, data: usize, presence: usize) -> SpareArray {
         self.asked = self.asked.saturating_add(data).saturating_add(presence);
         let waste = |spare: &Spare| {
@@ -382,7 +386,7 @@ mod tests {
         Value::Array(ArrayKind::Dense, Arc::new(all))
     }
 
-    /// All slots are looked at only after a part of the limit was made; what is given back is known without.
+    /// Slots are counted only after a part of the limit was made; freed memory is known without counting.
     #[test]
     fn slots_are_looked_at_seldom() {
         let (large, small) = (array(1000), array(2));
@@ -395,11 +399,11 @@ mod tests {
             run.slots.set(slots[slot], value);
             run.count(&slots[slot..=slot], most)
         };
-        // The same array twice is one.
+        // An array in two slots counts once.
         assert!(make(&mut run, 0, large.clone()) && make(&mut run, 1, large));
         assert_eq!(run.room(most), most - of_large);
         assert!(make(&mut run, 2, small.clone()) && make(&mut run, 3, small));
-        // So little was made since that one counts twice.
+        // Too little was made since, so one array counts twice.
         run.made += of_large;
         assert_eq!(run.room(most), most - 2 * of_large - 2 * of_small);
         assert_eq!(run.looked_room(most), Some(most - of_large - of_small));
@@ -407,7 +411,7 @@ mod tests {
         assert_eq!(run.made, of_large + of_small);
         run.release(slots[2]);
         assert_eq!(run.made, of_large);
-        // What is too much was looked for.
+        // The array that is too large was found by a count.
         run.made = most;
         assert!(make(&mut run, 2, array(2)) && !make(&mut run, 3, array(40_000)));
     }
@@ -415,7 +419,7 @@ mod tests {
     #[test]
     fn no_more_memory_is_kept_than_a_quarter_of_the_limit() {
         let mut memory = RunMemory::default();
-        // Where memory begins decides how much of it an array has, so that two of one length may differ.
+        // The capacity of an array depends on the alignment of its memory, so two of one length may differ.
         let arrays = [array(100), array(100)];
         memory.parts(&[], 4 * arrays.iter().map(bytes).max().unwrap_or(0));
         arrays.into_iter().for_each(|array| memory.recycle(array));

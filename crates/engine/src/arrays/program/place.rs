@@ -1,5 +1,5 @@
-//! Where the columns of a sweep storage: in arrays that came in or that are being made, whose places go along with the strips, or in
-//! memory that is a strip's. The one place of sweeps that knows addresses.
+//! The storage of a sweep's columns: arrays that are inputs or are being made, in which the place advances from strip to
+//! strip, or memory for one strip. No other file of sweeps handles addresses.
 
 use cembra_array::Storage;
 use cembra_ops::{Accumulator, Finish, Strip, StripData, StripValues};
@@ -7,7 +7,7 @@ use cembra_runtime::{Column, LINE, Scalar};
 use cembra_value::{Array, ArrayData, ScalarValue, Words};
 use std::ops::Range;
 
-/// Memory for the values of a column, and for its bits of presence. It only grows.
+/// Memory for the values of a column and for its presence bits. It only grows.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     pub(super) data: Words,
@@ -15,7 +15,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Makes room for this many elements.
+    /// Makes room for `elements` elements.
     pub(super) fn reserve(&mut self, storage: Storage, has_bits: bool, elements: usize) {
         let (values, bits) = (storage.words(elements), elements.div_ceil(64));
         if self.data.len() < values {
@@ -26,7 +26,7 @@ impl Memory {
         }
     }
 
-    /// The array that was written there.
+    /// Converts the written elements to an array; `None` if they do not form one.
     pub(super) fn into_array(mut self, scalar: Scalar, elements: usize, has_bits: bool) -> Option<Array> {
         let storage = Storage::of(scalar);
         self.data.truncate(storage.words(elements));
@@ -38,7 +38,7 @@ impl Memory {
         Array::from_parts(scalar, elements, data, has_bits.then_some(self.presence))
     }
 
-    /// The first element that was written there, if it is there.
+    /// The first written element; `None` if it is missing.
     pub(super) fn first(&self, scalar: Scalar, has_bits: bool) -> Option<ScalarValue> {
         if has_bits && self.presence.first().is_none_or(|bits| bits & 1 == 0) {
             return None;
@@ -52,7 +52,7 @@ impl Memory {
         }
     }
 
-    /// Where it is now: it is elsewhere once it has grown.
+    /// Pointers to the memory, valid until it grows.
     pub(super) fn place(&mut self) -> ColumnPointers {
         ColumnPointers { data: self.data.as_mut_ptr().cast(), presence: self.presence.as_mut_ptr().cast() }
     }
@@ -66,15 +66,15 @@ pub(super) struct ColumnPointers {
     pub(super) presence: *mut u8,
 }
 
-// SAFETY: SWEEP-PLACE: a place is used by the thread that has its workspace, and says nothing once the run is over.
+// SAFETY: SWEEP-PLACE: pointers are used by the thread that has their workspace, and are not used after the run.
 unsafe impl Send for ColumnPointers {}
 
 impl ColumnPointers {
-    /// The place of a column without memory.
+    /// The pointers of a column without memory.
     pub(super) const NOWHERE: ColumnPointers =
         ColumnPointers { data: std::ptr::null_mut(), presence: std::ptr::null_mut() };
 
-    /// The place of an array, never to be written.
+    /// The pointers of an array, which must not be written to.
     pub(super) fn of(array: &Array) -> ColumnPointers {
         let data = match array.data() {
             ArrayData::Units | ArrayData::Strings(_) => std::ptr::null(),
@@ -84,7 +84,7 @@ impl ColumnPointers {
         ColumnPointers { data: data.cast_mut().cast(), presence: presence.cast_mut().cast() }
     }
 
-    /// The place of a later element; bits only of one whose position is a multiple of 8.
+    /// The pointers to a later element. If the column has bits, the element's position must be a multiple of 8.
     pub(super) fn at(self, storage: Storage, element: usize) -> ColumnPointers {
         let data = match storage {
             Storage::Nothing => self.data,
@@ -95,16 +95,17 @@ impl ColumnPointers {
         ColumnPointers { data, presence }
     }
 
-    /// As code sees it.
+    /// The column in the form that compiled functions take.
     pub(super) const fn column(self, storage: Storage) -> Column {
         let stride = if let Storage::Numbers(size) = storage { size.cast_signed() } else { 0 };
         Column { data: self.data, stride, presence: self.presence, presence_stride: 0 }
     }
 
-    /// The first `len` elements, as kernels see them.
+    /// The first `len` elements, in the form that kernels take.
     ///
     /// # Safety
-    /// SWEEP-PLACE: the place has `len` elements of the type, bits in whole words, and nothing writes them meanwhile.
+    /// SWEEP-PLACE: the pointers must be those of `len` elements of the type, with bits in whole words, and nothing may
+    /// write them meanwhile.
     pub(super) unsafe fn strip<'a>(self, scalar: Scalar, len: usize) -> Strip<'a> {
         let presence = (!self.presence.is_null()).then(|| {
             // SAFETY: SWEEP-PLACE, promised by the caller.
@@ -113,7 +114,7 @@ impl ColumnPointers {
         macro_rules! numbers {
             ($len:expr) => {
                 match $len {
-                    // The place may have no memory then.
+                    // The pointer may be null then.
                     0 => &[],
                     // SAFETY: SWEEP-PLACE, promised by the caller.
                     len => unsafe { std::slice::from_raw_parts(self.data.cast(), len) },
@@ -135,12 +136,13 @@ impl ColumnPointers {
     /// The values of the first `len` elements, to be written.
     ///
     /// # Safety
-    /// SWEEP-PLACE: the place has memory for `len` elements of the type, bits in whole words, that nothing else uses meanwhile.
+    /// SWEEP-PLACE: the pointers must be those of memory for `len` elements of the type, with bits in whole words, that
+    /// nothing else uses meanwhile.
     pub(super) unsafe fn values<'a>(self, scalar: Scalar, len: usize) -> StripValues<'a> {
         macro_rules! numbers {
             ($len:expr) => {
                 match $len {
-                    // The place may have no memory then.
+                    // The pointer may be null then.
                     0 => &mut [],
                     // SAFETY: SWEEP-PLACE, promised by the caller.
                     len => unsafe { std::slice::from_raw_parts_mut(self.data.cast(), len) },
@@ -158,10 +160,10 @@ impl ColumnPointers {
         }
     }
 
-    /// The bits of presence of the first `len` elements, to be written; none where the column has no such bits.
+    /// The presence bits of the first `len` elements, to be written; `None` if the column has none.
     ///
     /// # Safety
-    /// SWEEP-PLACE: the place has memory for the bits, in whole words, that nothing else uses meanwhile.
+    /// SWEEP-PLACE: the pointers must be those of memory for the bits, in whole words, that nothing else uses meanwhile.
     pub(super) unsafe fn bits<'a>(self, len: usize) -> Option<&'a mut [u64]> {
         (!self.presence.is_null()).then(|| {
             // SAFETY: SWEEP-PLACE, promised by the caller.
@@ -170,10 +172,11 @@ impl ColumnPointers {
     }
 }
 
-/// Writes what was gathered of some groups.
+/// Writes the results of some groups.
 ///
 /// # Safety
-/// SWEEP-PLACE: the place has memory for as many results of the type, and their bits if it has any, that nothing else uses.
+/// SWEEP-PLACE: `place` must have memory for as many results of the type as there are groups, and for their bits if it has
+/// any, that nothing else uses.
 pub(super) unsafe fn finish(
     accumulator: &Accumulator,
     finish: Finish,
@@ -186,18 +189,18 @@ pub(super) unsafe fn finish(
     accumulator.result(finish, groups.clone(), &mut values, bits);
 }
 
-/// True where the processor has stores past the caches.
+/// True if the processor has non-temporal stores.
 pub(super) const HAS_STREAMS: bool = cfg!(target_arch = "x86_64");
 
-/// Copies bytes past the caches, but for those that share a line of them with others. They are sure to be seen by others
+/// Copies bytes with non-temporal stores, except in cache lines that are shared with other data. Other threads see them
 /// after [`drain_past_caches`](cembra_runtime::drain_past_caches).
 ///
 /// # Safety
-/// SWEEP-PLACE: both places have this many bytes, apart from each other, and nothing else uses them meanwhile.
+/// SWEEP-PLACE: both pointers must be those of `bytes` bytes that do not overlap, and nothing else may use them meanwhile.
 pub(super) unsafe fn copy_past_caches(from: *const u8, to: *mut u8, bytes: usize) {
     let head = to.align_offset(LINE).min(bytes);
     let end = bytes - (bytes - head) % LINE;
-    // SAFETY: SWEEP-PLACE, promised by the caller: the bytes before the first whole line, and those behind the last.
+    // SAFETY: SWEEP-PLACE, promised by the caller: the bytes before the first whole line, and those after the last.
     unsafe {
         to.copy_from_nonoverlapping(from, head);
         to.add(end).copy_from_nonoverlapping(from.add(end), bytes - end);
@@ -217,17 +220,17 @@ pub(super) unsafe fn copy_past_caches(from: *const u8, to: *mut u8, bytes: usize
     }
 }
 
-/// The words in which `count` bits are, from a position on.
+/// The words that contain `count` bits from position `first` on.
 ///
 /// # Safety
-/// SWEEP-PLACE: the memory has these words, and nothing else uses them meanwhile.
+/// SWEEP-PLACE: the memory must have these words, and nothing else may use them meanwhile.
 pub(super) unsafe fn words_of<'a>(bits: *mut u8, first: usize, count: usize) -> &'a mut [u64] {
     let words = first / 64..(first + count).div_ceil(64);
     // SAFETY: SWEEP-PLACE, promised by the caller.
     unsafe { std::slice::from_raw_parts_mut(bits.cast::<u64>().add(words.start), words.len()) }
 }
 
-/// Copies `count` bits from a position in some words to the start of others.
+/// Copies `count` bits from position `first` of some words to the start of others.
 pub(super) fn copy_bits(from: &[u64], first: usize, to: &mut [u64], count: usize) {
     let (word, shift) = (first / 64, first % 64);
     for (at, to) in to.iter_mut().enumerate().take(count.div_ceil(64)) {
@@ -237,13 +240,13 @@ pub(super) fn copy_bits(from: &[u64], first: usize, to: &mut [u64], count: usize
     }
 }
 
-/// Puts `count` bits from the start of some words to a position in others, whose bits behind are not set yet.
+/// Copies `count` bits from the start of some words to position `first` of others, whose later bits are not set yet.
 pub(super) fn put_bits(from: &[u64], to: &mut [u64], first: usize, count: usize) {
     for (at, bits) in from.iter().enumerate().take(count.div_ceil(64)) {
         let left = count - 64 * at;
         let bits = if left >= 64 { *bits } else { bits & ((1 << left) - 1) };
         let (word, shift) = ((first + 64 * at) / 64, first % 64);
-        // Bits of an earlier strip stay below, those of an earlier run go.
+        // Bits of an earlier strip are kept, those of an earlier run are overwritten.
         let below = if shift == 0 { 0 } else { to[word] & ((1 << shift) - 1) };
         to[word] = below | bits << shift;
         if shift != 0 && shift + left.min(64) > 64 {

@@ -1,4 +1,4 @@
-//! Running an array program: its steps in order, values in slots. The host runs the plans, and `sweep.rs` a sweep.
+//! Runs an array program: its steps in order, with values in slots. The host runs the plans, and `sweep.rs` runs sweeps.
 
 use super::host::ArrayHost;
 use super::memory::{RunMemory, RunParts, Slots};
@@ -11,12 +11,12 @@ use cembra_value::Error;
 use cembra_value::Value;
 use smallvec::SmallVec;
 
-/// Runs the program of a host on values of exactly its inputs' types, in their order, in memory of the program; `sweeps` are
-/// what runs its sweeps. The results are put behind the others, in the order of its outputs.
+/// Runs the program of a host on values of exactly its inputs' types, in order, with the compiled sweeps of the program.
+/// Appends the results in the order of the program's outputs.
 ///
 /// # Errors
-/// That of the first step that fails; then there are no results. Of values of other types, and sweeps of another program,
-/// [`ArrayHost::unsure`].
+/// The error of the first step that fails; then nothing is appended. [`ArrayHost::unsure`] for values of other types, and
+/// for sweeps of another program.
 pub(crate) fn run(
     host: &mut ArrayHost<'_>,
     sweeps: &SweepRunners,
@@ -42,9 +42,9 @@ pub(crate) fn run(
 struct Open<'p> {
     id: BlockId,
     block: &'p Block,
-    /// The number of its next step.
+    /// The index of the block's next step.
     next: usize,
-    /// The step whose block it is, and the state if it is the round of a loop; none for the top block.
+    /// The step that contains the block, and its state if the block is the round of a loop; `None` for the top block.
     of: Option<(&'p Step, Option<ValueId>)>,
 }
 
@@ -55,7 +55,7 @@ fn run_blocks(
     run: &mut RunParts<'_>,
 ) -> Result<(), Error> {
     let mut rounds = host.most_rounds();
-    // Where the run is, from the outermost block inwards.
+    // The open blocks, from the outermost inwards.
     let mut open: SmallVec<[Open<'_>; 4]> = SmallVec::new();
     let of = |id, of| Open { id, block: program.block(id), next: 0, of };
     open.push(of(BlockId::TOP, None));
@@ -118,7 +118,7 @@ fn run_blocks(
     Ok(())
 }
 
-/// The state of the next round, if there is one, by what the last round made.
+/// The state of the next round, given the result of the last one; `None` if there is no next round.
 fn next_state(made: &Value) -> Option<Value> {
     let Value::Tuple(fields) = made else { return None };
     match &fields[..] {
@@ -127,12 +127,12 @@ fn next_state(made: &Value) -> Option<Value> {
     }
 }
 
-/// Counts what a step made.
+/// Counts the bytes of a step's results, and returns an error if the run exceeds its limit.
 fn count(host: &mut ArrayHost<'_>, step: &Step, run: &mut RunParts<'_>) -> Result<(), Error> {
     if run.count(&step.outs, host.most_array_bytes()) { Ok(()) } else { Err(host.exceeds(step)) }
 }
 
-/// Runs a step that is no conditional, no loop and no sweep.
+/// Runs a step that is not a conditional, a loop or a sweep.
 fn evaluate(
     program: &ArrayProgram,
     host: &mut ArrayHost<'_>,
@@ -145,18 +145,17 @@ fn evaluate(
     let most = host.most_array_bytes();
     let room = if is_new { run.room(most) } else { 0 };
     if let Err(failed) = results(program, host, step, &run.slots, room, run.results) {
-        // It may have failed for want of room, of which there was more than was known.
+        // It may have failed for lack of memory although an exact count leaves more.
         let Some(room) = run.looked_room(most).filter(|found| is_new && *found > room) else { return Err(failed) };
         run.results.clear();
         results(program, host, step, &run.slots, room, run.results)?;
     }
     step.outs.iter().zip(run.results.drain(..)).for_each(|(out, value)| run.slots.set(*out, value));
-    // What tuples have was made by others.
+    // The fields of a tuple were made by other steps.
     if is_new { count(host, step, run) } else { Ok(()) }
 }
 
-/// Puts the results of a step that is no conditional, no loop and no sweep behind others; what is new in them is to fit into
-/// `room` bytes.
+/// Appends the results of a step that is not a conditional, a loop or a sweep. New arrays must fit `room` bytes.
 fn results(
     program: &ArrayProgram,
     host: &mut ArrayHost<'_>,
@@ -165,7 +164,7 @@ fn results(
     room: u64,
     results: &mut Vec<Value>,
 ) -> Result<(), Error> {
-    // What a step needs was made before it, as the verifier says.
+    // The arguments of a step were made before it, as the verifier ensures.
     let nothing = Value::Nothing;
     let args: SmallVec<[&Value; 8]> = step.args.iter().map(|arg| slots.get(*arg).unwrap_or(&nothing)).collect();
     match step.action {
@@ -180,7 +179,7 @@ fn results(
                 let operands = [elements as u64, other as u64];
                 return Err(host.fault(step, Fault { kind: FaultKind::SizeMismatch, operands }));
             }
-            // At least: bits of presence and the buffers of strings may come on top.
+            // A lower bound: presence bits and the buffers of strings come on top.
             let bits = |out: &ValueId| program.qtype(*out).of_each().scalar().map_or(0, element_bits);
             let bits: u64 = step.outs.iter().map(bits).sum();
             let Some(left) = room.checked_sub(bits.saturating_mul(elements as u64) / 8) else {

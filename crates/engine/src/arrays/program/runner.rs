@@ -1,5 +1,5 @@
-//! What runs a sweep: its layout, the machine code of its plans, and the memory that runs use. Code is made for the forms of
-//! columns, when they are first met, and kept. How strips go through the stages is in `sweep.rs`.
+//! A compiled sweep, which is a fused loop over elements: its layout, the machine code of its plans, and the memory of its
+//! runs. Code is made when columns of some forms first occur, and cached. `sweep.rs` runs the strips through the stages.
 
 use super::host::ArrayHost;
 use super::place::{ColumnPointers, Memory};
@@ -14,99 +14,100 @@ use cembra_value::Array;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// For how many choices of arrays with bits of presence functions are kept.
+/// The most variants that are cached, one per choice of arrays with presence bits.
 const MOST_VARIANTS: usize = 16;
 
-/// Strips of shares and blocks begin together.
+/// The boundaries of shares and blocks must also be those of strips.
 const _: () = assert!(SUM_BLOCK.is_multiple_of(LONG_STRIP_ROWS) && SUM_BLOCK.is_multiple_of(STRIP_ROWS));
 
-/// What runs the sweeps of one program.
+/// The compiled sweeps (fused loops over elements) of one program.
 #[derive(Debug)]
 pub(crate) struct SweepRunners {
     of: ProgramId,
-    /// None for a sweep whose stages are to be run one by one.
+    /// The compiled sweeps; `None` for a sweep whose stages must be run one by one.
     runners: Vec<Option<SweepRunner>>,
 }
 
 impl SweepRunners {
-    /// What runs the sweeps of this program.
+    /// Compiles the sweeps of a program.
     pub(crate) fn of(program: &ArrayProgram) -> SweepRunners {
         let runners = program.sweep_layouts().into_iter().map(|layout| layout.map(SweepRunner::of)).collect();
         SweepRunners { of: program.id(), runners }
     }
 
-    /// True if they are of this program.
+    /// Returns true if these are the sweeps of `program`.
     pub(super) fn are_of(&self, program: &ArrayProgram) -> bool {
         self.of == program.id()
     }
 
-    /// What runs each sweep, if it is not to be run stage by stage.
+    /// The compiled form of each sweep; `None` for a sweep that must be run stage by stage.
     pub(super) fn all(&self) -> &[Option<SweepRunner>] {
         &self.runners
     }
 
-    /// Bytes of memory that machine code takes.
+    /// The bytes of memory that machine code takes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.runners.iter().flatten().map(SweepRunner::memory_bytes).sum()
     }
 }
 
-/// A sweep, ready to be run.
+/// A compiled sweep, which is a fused loop over elements.
 #[derive(Debug)]
 pub(super) struct SweepRunner {
     pub(super) layout: SweepLayout,
-    /// By which arrays have bits of presence.
+    /// The variants, by the set of arrays that have presence bits.
     variants: Cache<u128, Option<Arc<Variant>>>,
 }
 
-/// The functions of a sweep's plans, for columns of some forms.
+/// The functions of a sweep's plans, for columns of given forms.
 #[derive(Debug)]
 pub(super) struct Variant {
     pub(super) functions: Vec<Box<dyn BatchFunction>>,
-    /// True if what is only summed is added to the sums of its accumulator, and not seen.
+    /// True if values that are only summed are added directly to the sums of their accumulator, and not stored.
     pub(super) adds: bool,
-    /// The elements of a strip, where strips need not hold groups.
+    /// The number of elements per strip, unless strips hold whole groups.
     pub(super) strip: usize,
 }
 
-/// The memory and the state of one run of a sweep.
+/// The memory and the state of one run of a sweep, a fused loop over elements.
 #[derive(Debug)]
 pub(crate) struct Workspace {
-    /// For each column that is made here.
+    /// The memory of each column that the sweep stores itself.
     pub(super) memory: Vec<Memory>,
-    /// For bits of each column that do not begin with a word, and for values that go past the caches.
+    /// Temporary memory for the bits of each column that do not begin at a word, and for values that are written by
+    /// non-temporal stores.
     pub(super) staged: Vec<Memory>,
-    /// Which columns' values go past the caches.
+    /// For each column, whether its values are written by non-temporal stores.
     pub(super) is_far: Vec<bool>,
     /// For each column, the memory of one value, if it is a scalar.
     pub(super) cells: Vec<Frame>,
-    /// Memory of arrays that are made, as it was found.
+    /// The spare arrays whose memory is reused for arrays that are made.
     pub(super) found: Vec<Option<Arc<Array>>>,
-    /// For each function of the variant.
+    /// The scratch memory of each function of the variant.
     pub(super) scratch: Vec<Scratch>,
     pub(super) of: Arc<Variant>,
-    /// The columns that have bits in the variant.
+    /// The set of columns that have presence bits in the variant.
     pub(super) with_bits: u128,
     pub(super) context: Context,
     pub(super) columns: Vec<Column>,
-    /// Where each column begins: its array, its memory for strips.
+    /// The start of each column: of its array, or of its memory for strips.
     pub(super) bases: Vec<ColumnPointers>,
-    /// Where each column's strip lies.
+    /// The current strip of each column.
     pub(super) places: Vec<ColumnPointers>,
-    /// Bits of edges, of one strip.
+    /// The presence bits of an edge (an assignment of elements to groups), for one strip.
     pub(super) edge_bits: Vec<u64>,
     pub(super) accumulators: Vec<Accumulator>,
     pub(super) scanners: Vec<Scanner>,
-    /// Bytes of the strips of groups that are larger than strips are without.
+    /// The bytes of strips that hold large groups, beyond those of ordinary strips.
     pub(super) strip_bytes: u64,
-    /// Bytes of what accumulators and scanners have of all groups.
+    /// The bytes that accumulators and scanners have for all groups.
     pub(super) group_bytes: u64,
-    /// Those of other threads.
+    /// The workspaces of other threads.
     pub(super) others: Vec<Workspace>,
 }
 
 impl Workspace {
-    /// The bytes of its group data, with those of the workspaces of other threads.
+    /// The bytes of group data, including those in the workspaces of other threads.
     pub(crate) fn kept_bytes(&self) -> u64 {
         let own = self.strip_bytes.saturating_add(self.group_bytes);
         self.others.iter().fold(own, |all, other| all.saturating_add(other.strip_bytes))
@@ -118,7 +119,7 @@ impl SweepRunner {
         SweepRunner { layout, variants: Cache::new(MOST_VARIANTS) }
     }
 
-    /// The functions for arrays of which those with bits of presence have a bit set in `with_bits`, by their columns; none if
+    /// The variant for arrays of which those with presence bits have a bit set in `with_bits`, by their columns; `None` if
     /// a plan has no function.
     fn variant(&self, host: &ArrayHost<'_>, with_bits: u128) -> Option<Arc<Variant>> {
         let functions = |adds: bool| {
@@ -127,7 +128,7 @@ impl SweepRunner {
         };
         let is_summed = self.layout.lanes().iter().any(|lane| lane.sum.is_some());
         let make = || {
-            // Not every player of plans adds up.
+            // Not every player of plans can add to sums.
             let adding = if is_summed { functions(true) } else { None };
             let value = adding.or_else(|| functions(false));
             NewValue { stays: value.is_some(), value }
@@ -135,7 +136,7 @@ impl SweepRunner {
         self.variants.get(hash_of(with_bits), |known| *known == with_bits, || with_bits, make)
     }
 
-    /// How many elements a strip has: many, if one stage alone sees them and leaves nothing to another.
+    /// The number of elements per strip: large, if only one stage reads them and passes nothing to another stage.
     fn strip_rows(&self, adds: bool) -> usize {
         let is_strip = |lane: &Lane| lane.origin == Origin::Strip && !lane.is_added(adds);
         let is_seen = |work: &&Work| !matches!(work, Work::Fold { x, .. } if self.layout.lanes()[*x].is_added(adds));
@@ -144,7 +145,7 @@ impl SweepRunner {
         if is_one { LONG_STRIP_ROWS } else { STRIP_ROWS }
     }
 
-    /// A function for each plan, of columns of the forms of such arrays.
+    /// The function of each plan, for columns of the forms of these arrays; `None` if a plan has none.
     fn functions(&self, host: &ArrayHost<'_>, with_bits: u128, adds: bool) -> Option<Vec<Box<dyn BatchFunction>>> {
         let function = |work: &Work| {
             let Work::Map { part, inputs, outputs, .. } = work else { return None };
@@ -155,13 +156,13 @@ impl SweepRunner {
                 if adds && lane.sum.is_some() { ColumnForm { data: DataForm::Chains, ..form } } else { form }
             }));
             let made = host.function(*part, &forms);
-            // What is of another plan, or other columns, is no function of these.
+            // A function of another plan, or for other columns, cannot be used.
             Some(made.filter(|made| self.is_made_for(made.made_for(), inputs, outputs, &forms)))
         };
         self.layout.work().iter().filter_map(function).collect()
     }
 
-    /// True if a function was made for columns of these forms, which hold what these ports do.
+    /// Returns true if a function was made for columns of these forms, with the element types of these ports.
     fn is_made_for(&self, made: &MadeFor, inputs: &[Port], outputs: &[usize], forms: &[ColumnForm]) -> bool {
         let of_inputs = inputs.iter().map(|port| (self.layout.lanes()[port.lane].scalar, port.is_optional));
         let of_outputs =
@@ -172,7 +173,7 @@ impl SweepRunner {
         made.forms[..] == *forms && found.eq(expected)
     }
 
-    /// Whether a column has bits of presence that a plan is to read.
+    /// Returns whether a column has presence bits that a plan must read.
     pub(super) fn has_bits(&self, port: Port, with_bits: u128) -> bool {
         let lane = &self.layout.lanes()[port.lane];
         port.is_optional
@@ -196,7 +197,8 @@ impl SweepRunner {
         }
     }
 
-    /// Memory for runs on arrays of which those with bits of presence have a bit set; none if strips cannot be.
+    /// Makes the memory for runs on arrays of which those with presence bits have a bit set in `with_bits`; `None` if the
+    /// sweep cannot be run by strips.
     pub(super) fn workspace(&self, host: &ArrayHost<'_>, with_bits: u128) -> Option<Box<Workspace>> {
         let variant = self.variant(host, with_bits)?;
         let accumulators = self.layout.accumulators().iter().map(|of| accumulator(of.gathers, of.scalar));
@@ -224,7 +226,7 @@ impl SweepRunner {
         }))
     }
 
-    /// Bytes of memory that machine code takes.
+    /// The bytes of memory that machine code takes.
     fn memory_bytes(&self) -> usize {
         let code = |variant: &Option<Arc<Variant>>| -> u64 {
             let functions = variant.iter().flat_map(|variant| &variant.functions);

@@ -1,5 +1,6 @@
-//! Shares of a run, for several threads: whole blocks of a sum, or whole groups, so that no result depends on the number of
-//! shares. Each is done in a workspace of its own; arrays that are made are those of one.
+//! The shares of a run for several threads. A share consists of whole blocks of a sum, or of whole groups, so that no
+//! result depends on the number of shares. Each share has a workspace of its own; arrays that are made are in the first
+//! one.
 
 use super::host::ArrayHost;
 use super::runner::Workspace;
@@ -9,11 +10,12 @@ use cembra_array::{Lane, Origin, Over, Side, Storage};
 use cembra_runtime::SUM_BLOCK;
 use smallvec::{SmallVec, smallvec};
 
-/// How many groups are looked at for one that a share may begin with.
+/// The most groups that are searched for one at which a share can begin.
 const NEAR: usize = 1 << 14;
 
 impl SweepRun<'_> {
-    /// Shares for at most this many threads, in order; one where the elements are few, or something goes from strip to strip.
+    /// Splits the run into shares for at most `threads` threads, in order. There is only one share if there are few
+    /// elements, or if a value carries over from strip to strip.
     pub(super) fn shares(&self, threads: usize) -> SmallVec<[Bounds; 1]> {
         let groups = self.points.map_or(0, |points| points.len() - 1);
         let all = Bounds { elements: 0..self.elements, groups: 0..groups };
@@ -41,7 +43,7 @@ impl SweepRun<'_> {
         shares
     }
 
-    /// True if what is written of a group and those behind it is in other words than what is written of those before.
+    /// Returns true if the results of a group and of those after it are in other words than the results of earlier groups.
     fn is_between_words(&self, points: &[i64], group: usize) -> bool {
         let starts_word = |lane: &Lane| match lane.over {
             Side::Elements => points[group] % 64 == 0,
@@ -51,7 +53,7 @@ impl SweepRun<'_> {
         self.layout().lanes().iter().filter(has_bits).all(starts_word)
     }
 
-    /// True if no share waits for what another finds.
+    /// Returns true if no share depends on results of another.
     fn is_divisible(&self) -> bool {
         let is_apart = |over: Over| match self.points {
             None => over == Over::Whole,
@@ -61,7 +63,7 @@ impl SweepRun<'_> {
             && self.layout().accumulators().iter().all(|of| of.side == Side::Elements && is_apart(of.over))
     }
 
-    /// Goes through the strips of all shares, each on a thread if there are as many; false if something failed, or the run was
+    /// Runs the strips of all shares, each share on a thread if possible. Returns false if something failed, or the run was
     /// cancelled.
     pub(super) fn strips_of_shares(&self, workspace: &mut Workspace, shares: &[Bounds], host: &ArrayHost<'_>) -> bool {
         let mut others = std::mem::take(&mut workspace.others);

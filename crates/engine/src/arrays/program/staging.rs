@@ -1,5 +1,5 @@
-//! Where the columns of a strip storage: in their arrays, or apart from them for the time of the strip, since bits do not begin with a
-//! word, or values are to go past the caches.
+//! The storage of a strip's columns: in their arrays, or in temporary memory during the strip, because their bits do not
+//! begin at a word or their values are written by non-temporal stores.
 
 use super::place::{ColumnPointers, Memory, copy_bits, copy_past_caches, put_bits, words_of};
 use super::runner::Workspace;
@@ -9,12 +9,12 @@ use cembra_value::Array;
 use std::ops::Range;
 
 impl SweepRun<'_> {
-    /// True if the columns of a strip begin where their arrays do, or those with bits where a word of bits does.
+    /// Returns true if the columns of a strip begin at the start of their arrays or, for bits, at a word.
     pub(super) fn is_straight(&self, bounds: &Bounds) -> bool {
         self.points.is_none() || bounds.elements == (0..self.elements) && bounds.groups.start == 0
     }
 
-    /// Finds where the columns of a strip lie; false if an accumulator has no sums for it.
+    /// Sets the places of a strip's columns; returns false if an accumulator has no sums for the strip.
     pub(super) fn place(&self, workspace: &mut Workspace, bounds: &Bounds) -> bool {
         let is_straight = self.is_straight(bounds);
         for (at, lane) in self.layout().lanes().iter().enumerate() {
@@ -31,14 +31,14 @@ impl SweepRun<'_> {
                     let Some(sums) = workspace.accumulators[accumulator].chains(range.len()) else { return false };
                     ColumnPointers { data: sums.as_mut_ptr().cast(), ..base }
                 }
-                // They are where they were.
+                // Their places do not change.
                 Origin::Looked | Origin::Shared | Origin::Result => continue,
             };
         }
         true
     }
 
-    /// Puts what was written apart into its place.
+    /// Copies values and bits from temporary memory to their arrays.
     pub(super) fn put_back(&self, workspace: &mut Workspace, bounds: &Bounds) {
         let is_straight = self.is_straight(bounds);
         if is_straight && !workspace.is_far.contains(&true) {
@@ -49,7 +49,7 @@ impl SweepRun<'_> {
             let (staged, base) = (&workspace.staged[at], workspace.bases[at]);
             if let (true, Storage::Numbers(size)) = (workspace.is_far[at], lane.storage) {
                 let to = base.at(lane.storage, range.start).data;
-                // SAFETY: SWEEP-PLACE: the array has room for all elements; those of the strip were written apart.
+                // SAFETY: SWEEP-PLACE: the array has room for all elements; those of the strip are in temporary memory.
                 unsafe { copy_past_caches(staged.data.as_ptr().cast(), to, range.len() * size) };
             }
             if is_straight {
@@ -70,8 +70,8 @@ impl SweepRun<'_> {
     }
 }
 
-/// The place of a strip of an array that is being made: in the array, but for what is written apart first, bits that do not begin
-/// with a word and values that go past the caches.
+/// The place of a strip of an array that is being made: in the array, except for bits that do not begin at a word and
+/// values that are written by non-temporal stores, which are in temporary memory first.
 fn apart(
     lane: &Lane,
     base: ColumnPointers,
@@ -92,7 +92,7 @@ fn apart(
     }
 }
 
-/// The place of a strip of an array whose bits need not begin with a word: they are copied.
+/// The place of a strip of an array whose bits need not begin at a word; such bits are copied.
 fn realigned(
     array: &Array,
     place: ColumnPointers,

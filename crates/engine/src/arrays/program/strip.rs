@@ -1,4 +1,5 @@
-//! A strip of a sweep, sent through the stages: plans, folds, scans, expansions and quotients, each on the columns of the strip.
+//! The stages of a sweep on one strip of elements: plans, folds, scans, expansions and quotients, each on the columns of
+//! the strip.
 
 use super::place::{ColumnPointers, copy_bits, finish};
 use super::runner::Workspace;
@@ -10,7 +11,7 @@ use cembra_value::EdgeForm;
 use std::ops::Range;
 
 impl<'r> SweepRun<'r> {
-    /// Sends a strip through the stages; false if something failed.
+    /// Runs all stages on a strip; returns false if something failed.
     pub(super) fn strip(&self, workspace: &mut Workspace, share: &Bounds, bounds: &Bounds) -> bool {
         let lanes = self.layout().lanes();
         let mut functions = 0;
@@ -34,7 +35,7 @@ impl<'r> SweepRun<'r> {
                     workspace.accumulators[*accumulator].added(len, presence.as_deref());
                 }
                 Work::Fold { accumulator, x, over } => {
-                    // A strip of groups without elements has none, but the groups are known after it.
+                    // A strip of empty groups has no elements, but its groups are complete after it.
                     let range = bounds.of(lanes[*x].over);
                     // SAFETY: SWEEP-PLACE: the strip of a column that came in, or was made by a stage before.
                     let x = unsafe { workspace.places[*x].strip(lanes[*x].scalar, range.len()) };
@@ -101,8 +102,8 @@ impl<'r> SweepRun<'r> {
         true
     }
 
-    /// Where the values of groups lie, and of which: of all where they are an array, as it is, of those of the strip where they
-    /// were made here.
+    /// The values of groups and the range of groups that they are for: all groups if the values are an input array, or the
+    /// groups of the strip if the sweep made them.
     fn of_groups(
         &self,
         workspace: &Workspace,
@@ -120,7 +121,8 @@ impl<'r> SweepRun<'r> {
         Some((place, 0..self.array(lane.value)?.len()))
     }
 
-    /// The groups of the elements of a strip, all or only these of split points. Bits that do not begin with a word are copied.
+    /// The grouping of a strip's elements, by all split points or by those of `groups` only. Bits that do not begin at a
+    /// word are copied. `None` if the edge has no such form.
     fn grouping<'e>(
         &self,
         over: Over,
@@ -153,12 +155,12 @@ impl<'r> SweepRun<'r> {
         }
     }
 
-    /// Evaluates a plan on the elements of a strip; false if one fails.
+    /// Evaluates a plan on the elements of a strip; returns false if one fails.
     fn map(&self, workspace: &mut Workspace, at: usize, inputs: &[Port], outputs: &[usize], len: usize) -> bool {
         let lanes = self.layout().lanes();
         let Workspace { scratch, of, context, columns, places, .. } = workspace;
         let (function, scratch) = (&of.functions[at], &mut scratch[at]);
-        // Bits begin with a word in each part.
+        // The bits of each part must begin at a word.
         let most = (function.rows().min(self.strip) / 64 * 64).max(64);
         for first in (0..len).step_by(most) {
             let rows = most.min(len - first);
@@ -192,7 +194,7 @@ impl<'r> SweepRun<'r> {
     }
 }
 
-/// The column of a scalar that lies in a cell.
+/// The column of a scalar in a cell.
 fn shared(scalar: Scalar, is_optional: bool, cell: ColumnPointers) -> Column {
     let qtype = QType::of(scalar, is_optional);
     let data = cell.data.wrapping_add(qtype.optional_value_offset().unwrap_or(0) as usize);
@@ -200,7 +202,7 @@ fn shared(scalar: Scalar, is_optional: bool, cell: ColumnPointers) -> Column {
     Column { data, stride: 0, presence, presence_stride: 0 }
 }
 
-/// The presence of what is scanned: that of the elements, where they are in a group.
+/// Writes the presence of a scan's results: that of the elements, where they belong to a group.
 fn scanned(x: &Strip<'_>, over: &Grouping<'_>, to: &mut [u64]) {
     let grouped = if let Grouping::Mapping { presence, .. } = over { *presence } else { None };
     for (at, word) in to.iter_mut().enumerate() {

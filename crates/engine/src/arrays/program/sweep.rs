@@ -1,5 +1,6 @@
-//! A run of a sweep: sizes are compared, memory is made, and strips of elements go through the stages, one after the other
-//! (`strip.rs`). A sweep that meets anything that fails gives up: its caller has the program run in another way, which says what failed.
+//! A run of a sweep, which is a fused loop over elements. Sizes are checked, memory is reserved, and strips of elements go
+//! through the stages one after the other (`strip.rs`). A sweep that meets a failure gives up; its caller then runs the
+//! program in another way, which reports the error.
 
 use super::host::ArrayHost;
 use super::memory::{RunParts, Slots, SpareArray, Spares};
@@ -13,18 +14,18 @@ use cembra_value::{Array, Edge, EdgeForm, Value};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What came of a sweep.
+/// The outcome of running a sweep, a fused loop over elements.
 #[derive(Debug)]
 pub(super) enum Swept {
-    /// The values that it made for others are in their slots.
+    /// The results are in their slots.
     Made,
-    /// Nothing: its stages are to be run one by one.
+    /// The sweep was not run; its stages must be run one by one.
     Not,
-    /// Something failed, or may have.
+    /// Something failed, or may have failed.
     Failed,
 }
 
-/// A strip, or a share of all: elements, and the groups that they are.
+/// The bounds of a strip or of a share: its elements and their groups.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
     pub(super) elements: Range<usize>,
@@ -32,12 +33,13 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Nothing, before the first.
+    /// Empty bounds before the first element.
     fn start(&self) -> Bounds {
         let at = |range: &Range<usize>| range.start..range.start;
         Bounds { elements: at(&self.elements), groups: at(&self.groups) }
     }
 
+    /// The range of elements or of groups, whichever `side` names.
     pub(super) fn of(&self, side: Side) -> &Range<usize> {
         match side {
             Side::Elements => &self.elements,
@@ -46,25 +48,25 @@ impl Bounds {
     }
 }
 
-/// One run of a sweep.
+/// The state of one run of a sweep.
 pub(super) struct SweepRun<'r> {
     pub(super) runner: &'r SweepRunner,
     pub(super) slots: &'r Slots<'r>,
     pub(super) elements: usize,
-    /// Split points of the groups that strips hold whole.
+    /// The split points of the groups, if each strip consists of whole groups; else `None`.
     pub(super) points: Option<&'r [i64]>,
     pub(super) with_bits: u128,
-    /// The elements of a strip, where strips need not hold groups.
+    /// The number of elements per strip, unless strips consist of whole groups.
     pub(super) strip: usize,
-    /// Arrays that are looked at by groups and have bits, but all of them set.
+    /// The set of arrays that are indexed by groups and have presence bits, all of which are set.
     pub(super) all_there: u128,
 }
 
 impl SweepRunner {
-    /// Runs the sweep, which has this number, on the values that are there.
+    /// Runs the sweep with this number on the values in slots.
     ///
     /// # Errors
-    /// The run was cancelled.
+    /// If the run was cancelled.
     pub(super) fn run(
         &self,
         program: &ArrayProgram,
@@ -99,7 +101,7 @@ impl SweepRunner {
             }
             several => run.strips_of_shares(&mut workspace, several, host),
         };
-        // A run that was cancelled ends early, and says so here.
+        // A run that was cancelled ends early, which is reported here.
         host.poll()?;
         if !succeeds {
             return Ok(Swept::Failed);
@@ -111,7 +113,7 @@ impl SweepRunner {
         Ok(if is_made.is_some() { Swept::Made } else { Swept::Failed })
     }
 
-    /// Puts what was made for others into slots.
+    /// Puts the results into slots; `None` if a value does not fit.
     fn make(
         &self,
         program: &ArrayProgram,
@@ -150,12 +152,12 @@ impl SweepRunner {
         Some(())
     }
 
-    /// Compares sizes; none if they do not agree.
+    /// Checks that sizes agree, and begins a run; `None` if they do not.
     fn begin<'r>(&'r self, slots: &'r Slots<'r>) -> Option<SweepRun<'r>> {
         let (layout, strip) = (&self.layout, STRIP_ROWS);
         let mut run = SweepRun { runner: self, slots, elements: 0, points: None, with_bits: 0, strip, all_there: 0 };
         if let Some(groups) = layout.groups() {
-            // What was promised to be split points is.
+            // The edge was promised to have split points.
             let EdgeForm::Splits(points) = run.edge(groups)?.form() else { return None };
             run.points = Some(points);
         }
@@ -167,7 +169,7 @@ impl SweepRunner {
             let array = run.array(lane.value)?;
             run.with_bits |= u128::from(array.presence().is_some()) << lane.bit;
             let fits = match (lane.origin, lane.over) {
-                // It is compared with the edges that it is looked at by.
+                // Its size is compared with those of the edges that index it.
                 (Origin::Looked, _) => true,
                 (_, Side::Elements) => agree(array.len()),
                 (_, Side::Groups) => groups == Some(array.len()),
@@ -237,7 +239,7 @@ impl<'r> SweepRun<'r> {
         }
     }
 
-    /// How many groups an edge has.
+    /// The number of groups of an edge, which assigns elements to groups.
     fn group_count(&self, over: Over) -> usize {
         match over {
             Over::Whole => 1,
@@ -245,7 +247,7 @@ impl<'r> SweepRun<'r> {
         }
     }
 
-    /// The bytes of the arrays that the sweep makes for others, of each element.
+    /// The bytes of the elementwise arrays that the sweep makes.
     fn kept_bytes(&self) -> u64 {
         let kept = self.layout().lanes().iter().filter(|lane| lane.origin == Origin::Kept);
         let words = kept.map(|lane| {
@@ -255,7 +257,7 @@ impl<'r> SweepRun<'r> {
         words.fold(0, |bytes: u64, words| bytes.saturating_add(8 * words as u64))
     }
 
-    /// Bytes of what is kept for the groups of edges while strips come.
+    /// The bytes that accumulators and scanners need for the groups of edges.
     fn grouped_bytes(&self, workspace: &Workspace) -> u64 {
         let gathered = self.layout().accumulators().iter().map(|of| of.over);
         let gathered = gathered.zip(workspace.accumulators.iter().map(|each| each.group_bytes()));
@@ -265,21 +267,21 @@ impl<'r> SweepRun<'r> {
         gathered.chain(scanned).map(bytes).fold(0, u64::saturating_add)
     }
 
-    /// Bytes of an element in the strips of groups, in bits: in what stages leave for each other, and in what is written apart.
+    /// The bits per element in strips that hold groups: in intermediate columns and in temporary memory.
     fn strip_bits(&self, adds: bool) -> u64 {
         let bits = |lane: &Lane| match (lane.origin, lane.over) {
             (Origin::Strip, Side::Elements) => lane.storage(adds).bits() + u64::from(lane.has_bits),
             (Origin::Kept, Side::Elements) => lane.storage.bits() + 1,
-            // Values that are bits, and presence.
+            // Values that are bits, and presence bits.
             (Origin::Array, Side::Elements) => 2,
             _ => 0,
         };
-        // Those of edges, too.
+        // Plus the presence bits of edges.
         self.layout().lanes().iter().map(bits).fold(1, u64::saturating_add)
     }
 
-    /// At most as many bytes as the strips of these shares take, which hold groups whole, however large; no more than that if it is more
-    /// than there is room for.
+    /// An upper bound of the bytes in the strips of these shares, which hold whole groups, however large. A tighter bound
+    /// is computed if a rough one exceeds `room`.
     fn strip_bytes(&self, shares: &[Bounds], workspace: &Workspace, room: u64) -> u64 {
         /// An upper bound for one lane: the bits of a string view, and a presence bit.
         const MOST_BITS: u64 = 129;
@@ -293,21 +295,21 @@ impl<'r> SweepRun<'r> {
         let bits = self.strip_bits(workspace.of.adds);
         let bytes = |elements: usize| (elements as u64).saturating_mul(bits) / 8;
         let all = bytes(self.elements);
-        // The largest groups are only looked for if they make a difference.
+        // The largest groups are searched for only if they make a difference.
         if all <= room {
             return all;
         }
         shares.iter().map(|share| bytes(self.widest(points, share))).fold(0, u64::saturating_add)
     }
 
-    /// The most elements that a strip of a share has, whose strips hold groups whole.
+    /// The most elements in a strip of a share whose strips hold whole groups.
     fn widest(&self, points: &[i64], share: &Bounds) -> usize {
         let sizes = points[share.groups.start..=share.groups.end].windows(2);
         let widest = sizes.map(|ends| (ends[1] - ends[0]) as usize).max();
         widest.unwrap_or(0).max(STRIP_ROWS.min(self.elements))
     }
 
-    /// How many elements a side has.
+    /// The number of elements or of groups, whichever `side` names.
     fn count(&self, side: Side) -> usize {
         match (side, self.points) {
             (Side::Groups, Some(points)) => points.len() - 1,
@@ -315,7 +317,7 @@ impl<'r> SweepRun<'r> {
         }
     }
 
-    /// The strip of a share behind those that end so.
+    /// The strip of a share after the one that ends at `end`; `None` if there are no more.
     fn next(&self, share: &Bounds, end: &Bounds) -> Option<Bounds> {
         let start = end.elements.end;
         let Some(points) = self.points else {
@@ -326,14 +328,14 @@ impl<'r> SweepRun<'r> {
         if first == share.groups.end {
             return None;
         }
-        // One group at least, however large; more as long as they fit.
+        // At least one group, however large; more as long as they fit.
         let most = share.groups.end.min(first + STRIP_ROWS);
         let fits = points[first + 1..=most].partition_point(|point| *point as usize <= start + STRIP_ROWS);
         let groups = first..first + fits.max(1);
         Some(Bounds { elements: start..points[groups.end] as usize, groups })
     }
 
-    /// Goes through all strips of a share; false if something failed, or the run was cancelled.
+    /// Runs all strips of a share; returns false if something failed, or the run was cancelled.
     pub(super) fn strips(&self, workspace: &mut Workspace, share: &Bounds) -> bool {
         let mut bounds = share.start();
         let is_part = self.is_part(share);
@@ -357,12 +359,12 @@ impl<'r> SweepRun<'r> {
         true
     }
 
-    /// True for a share that has blocks of groups of which others have blocks.
+    /// Returns true if other shares contain other blocks of the same groups.
     fn is_part(&self, share: &Bounds) -> bool {
         self.points.is_none() && share.elements.len() < self.elements
     }
 
-    /// Makes room for arrays that are made.
+    /// Reserves memory for the arrays that the sweep makes.
     fn prepare(&self, workspace: &mut Workspace, spares: &mut Spares) {
         workspace.bases.clear();
         workspace.bases.resize(self.layout().lanes().len(), ColumnPointers::NOWHERE);
@@ -372,8 +374,8 @@ impl<'r> SweepRun<'r> {
         }
     }
 
-    /// Readies a workspace, which knows where arrays are made, for the strips of a share: makes room for them, and writes down what
-    /// all elements share.
+    /// Prepares a workspace for the strips of a share: reserves memory for them, and writes the values that all elements
+    /// share. The places of arrays that are made must be set before.
     pub(super) fn begin_share(&self, workspace: &mut Workspace, share: &Bounds) {
         let (layout, lanes) = (self.layout(), self.layout().lanes());
         let widest = match self.points {
@@ -401,7 +403,7 @@ impl<'r> SweepRun<'r> {
                     *base = ColumnPointers { data: cell.as_ptr(), ..ColumnPointers::NOWHERE };
                 }
                 Origin::Strip => {
-                    // Groups may be more than elements: those without any.
+                    // There may be more groups than elements, because groups may be empty.
                     let most = if lane.over == Side::Groups { STRIP_ROWS } else { widest };
                     let storage = lane.storage(workspace.of.adds);
                     workspace.memory[at].reserve(storage, lane.has_bits, most.min(self.count(lane.over)));
@@ -441,7 +443,7 @@ impl<'r> SweepRun<'r> {
             let scratch = &mut workspace.scratch[functions];
             scratch.past_caches = self.points.is_none() && outputs.iter().all(kept) && all >= PAST_CACHES;
             if scratch.past_caches {
-                // Machine code stores them so where they belong.
+                // The machine code itself uses non-temporal stores for them.
                 outputs.iter().for_each(|lane| workspace.is_far[*lane] = false);
             }
             workspace.of.functions[functions].begin(scratch, &workspace.context);
@@ -449,13 +451,13 @@ impl<'r> SweepRun<'r> {
         }
     }
 
-    /// True for the groups that strips hold whole.
+    /// Returns true if `over` is the edge whose groups are whole in each strip.
     pub(super) fn is_of_strips(&self, over: Over) -> bool {
         self.layout().groups().is_some_and(|edge| over == Over::Edge(edge))
     }
 }
 
-/// Makes room for an array, in memory of a spare one if the run has any.
+/// Reserves memory for an array, taken from a spare array if there is one.
 fn reserve(workspace: &mut Workspace, at: usize, lane: &Lane, count: usize, spares: &mut Spares) {
     let memory = &mut workspace.memory[at];
     if memory.data.capacity() == 0 && memory.presence.capacity() == 0 {
@@ -467,7 +469,7 @@ fn reserve(workspace: &mut Workspace, at: usize, lane: &Lane, count: usize, spar
     memory.reserve(lane.storage, lane.has_bits, count);
 }
 
-/// What was written to the memory of a column, as a value.
+/// Takes the memory of a column as a value; `None` if it does not fit.
 fn value(program: &ArrayProgram, workspace: &mut Workspace, at: usize, lane: &Lane, count: usize) -> Option<Value> {
     let memory = &mut workspace.memory[at];
     match program.qtype(lane.value) {

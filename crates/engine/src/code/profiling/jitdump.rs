@@ -1,5 +1,5 @@
-//! The jitdump: a binary file with a record for each function, in version 1 of the format that `perf inject --jit` reads. Numbers
-//! are in the byte order of the machine.
+//! The jitdump: a binary file with a record for each function, in version 1 of the format that `perf inject --jit` reads. Numbers have the byte
+//! order of the machine.
 
 use super::Sink;
 use cembra_runtime::CodePages;
@@ -10,31 +10,32 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// `JiTD` as the number that a file begins with.
+/// The magic number at the start of the file: `JiTD`.
 const MAGIC: u32 = 0x4a69_5444;
+/// The version of the format.
 const VERSION: u32 = 1;
-/// The header in bytes.
+/// The size of the header in bytes.
 const HEADER: u32 = 40;
-/// The kind of a record that says that a function was made.
+/// The kind of a record that announces a function.
 const CODE_LOAD: u32 = 0;
-/// Such a record in bytes, without name and code.
+/// The size of a `CODE_LOAD` record in bytes, without name and code.
 const LOAD: u32 = 56;
 
-/// The processor, as ELF numbers them.
+/// The number of the processor in ELF.
 const MACHINE: u32 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
 
-/// An open dump.
+/// An open jitdump.
 pub(super) struct Jitdump {
     file: File,
-    /// By this mapping, which is recorded with all others, the profiler learns that there is the file.
+    /// A mapping of the file. The profiler records it with all other mappings, and so finds the file.
     #[expect(dead_code, reason = "lives as long as the file is written")]
     marker: Mmap,
-    /// How many functions there are in the file.
+    /// The number of functions in the file.
     functions: u64,
 }
 
 impl Jitdump {
-    /// Makes `jit-PID.dump`.
+    /// Creates `jit-PID.dump` with its header.
     pub(super) fn create(directory: &Path) -> io::Result<(Jitdump, PathBuf)> {
         let path = directory.join(format!("jit-{}.dump", std::process::id()));
         let mut file = super::create(&path)?;
@@ -53,25 +54,27 @@ impl Sink for Jitdump {
     }
 }
 
-/// The clock of `perf record -k mono`, in nanoseconds.
+/// The time in nanoseconds, by the clock that `perf record -k mono` uses.
 fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
+/// The bytes of the file's header.
 fn header() -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER as usize);
-    // After the machine comes a number that is kept free.
+    // The machine is followed by a reserved number.
     for number in [MAGIC, VERSION, HEADER, MACHINE, 0, std::process::id()] {
         bytes.extend(number.to_ne_bytes());
     }
-    // The time, and flags of which there are none.
+    // The time, then the flags; none is set.
     for number in [now(), 0] {
         bytes.extend(number.to_ne_bytes());
     }
     bytes
 }
 
+/// The bytes of a record that announces the function `name`, whose code is at `address`.
 fn load(name: &str, address: u64, code: &[u8], index: u64) -> io::Result<Vec<u8>> {
     let size = LOAD as usize + name.len() + 1 + code.len();
     let total = u32::try_from(size).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
@@ -81,7 +84,7 @@ fn load(name: &str, address: u64, code: &[u8], index: u64) -> io::Result<Vec<u8>
     bytes.extend(now().to_ne_bytes());
     bytes.extend(std::process::id().to_ne_bytes());
     bytes.extend(gettid().as_raw_nonzero().get().to_ne_bytes());
-    // The address twice: where the code is linked to, and where it is.
+    // The address twice: the address that the code is linked for, and the one where it is.
     for number in [address, address, code.len() as u64, index] {
         bytes.extend(number.to_ne_bytes());
     }

@@ -1,5 +1,5 @@
-//! Names for machine code in the system's profiler: files in which `perf` looks up what an address belongs to. For the whole
-//! process, because a profiler looks at the whole process.
+//! Names for machine code in the system's profiler: files in which `perf` looks up the function of an address. They are written for the whole
+//! process, because a profiler records the whole process.
 
 #[cfg(target_os = "linux")]
 mod jitdump;
@@ -12,11 +12,11 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// A form in which `perf` learns what machine code is called.
+/// A file format from which `perf` learns the names of machine code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Profile {
-    /// `perf-PID.map`: a line of address, size and name for each model. `perf` reads it in `/tmp` and nowhere else. It does not
-    /// say when the code was there: an address that was used again has the name of what came last.
+    /// `perf-PID.map`: a line of address, size and name for each model. `perf` reads this file in `/tmp` and nowhere else. The file has no times:
+    /// an address that was used again has the name of its last function.
     PerfMap,
     /// `jit-PID.dump`: names, times and the code itself, so that `perf annotate` shows instructions. Record with
     /// `perf record -k mono` and pass the result through `perf inject --jit`. On Linux only.
@@ -25,18 +25,18 @@ pub enum Profile {
 
 /// A file that grows with each model that is compiled.
 trait Sink: Send {
-    /// Adds a function.
+    /// Appends a function to the file.
     fn add(&mut self, name: &str, code: &CodePages) -> io::Result<()>;
 }
 
-/// A sink that functions are written to, until writing fails.
+/// The sink of a format; `None` before it is opened and after a write failed.
 type SinkCell = OnceLock<Mutex<Option<Box<dyn Sink>>>>;
 
 static PERF_MAP: SinkCell = OnceLock::new();
 static JITDUMP: SinkCell = OnceLock::new();
 
-/// Writes all machine code that is made from now on into a file of this form in a directory, and returns its path. In the
-/// profile a function is called as `Options::name` calls the model, with the tier behind it, or the player of rows (`avx512`).
+/// Writes all machine code that is made from now on into a file of this format in `directory`, and returns the file's path. The name of a function
+/// in the profile is `Options::name`, followed by the tier or the player of rows (`avx512`).
 ///
 /// ```
 /// use cembra::{Backend, Model, Options, Profile, profile_code};
@@ -50,13 +50,13 @@ static JITDUMP: SinkCell = OnceLock::new();
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// If writing fails later, the rest is not written, and [`Event::ProfileFailed`](crate::Event::ProfileFailed) says so.
+/// If a later write fails, nothing more is written, and [`Event::ProfileFailed`](crate::Event::ProfileFailed) is recorded.
 ///
 /// # Errors
-/// The file cannot be made (`Jitdump` also needs a directory from which the system may map code); the form is not known to this
-/// system (`Unsupported`); or this form is being written already, or something else has the file's name (`AlreadyExists`): the
-/// name can be foretold, and the directory may be open to others, so links are not followed, and nothing is overwritten. Only
-/// a file of this user that an earlier process of the same number left behind is removed.
+/// If the file cannot be created (`Jitdump` also needs a directory from which the system may map code); if this system has no such format
+/// (`Unsupported`); or if this format is being written already, or another file has the name (`AlreadyExists`). The name is predictable and others
+/// may write to the directory, so links are not followed and nothing is overwritten. Only a file of this user that an earlier process with the same
+/// number left is removed.
 pub fn profile_code(profile: Profile, directory: &Path) -> io::Result<PathBuf> {
     let place = match profile {
         Profile::PerfMap => &PERF_MAP,
@@ -88,9 +88,9 @@ fn open(profile: Profile, directory: &Path) -> io::Result<(Box<dyn Sink>, PathBu
     }
 }
 
-/// Makes a file of a name that can be foretold, in a directory that others may write to.
+/// Creates a file with a predictable name, in a directory that others may write to.
 fn create(path: &Path) -> io::Result<File> {
-    // A new file, or none: what is there is not opened, and a link is not followed.
+    // Creates a new file or fails: an existing file is not opened, and a link is not followed.
     let new = || OpenOptions::new().read(true).write(true).create_new(true).open(path);
     match new() {
         Err(error) if error.kind() == ErrorKind::AlreadyExists && is_left_behind(path) => {
@@ -101,7 +101,7 @@ fn create(path: &Path) -> io::Result<File> {
     }
 }
 
-/// True for a file of the user that this process acts as.
+/// Returns true if the path is a regular file whose owner is the effective user of this process.
 #[cfg(target_os = "linux")]
 fn is_left_behind(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -114,8 +114,8 @@ fn is_left_behind(_: &Path) -> bool {
     false
 }
 
-/// Writes machine code of a model into the open profiles; `kind` is its tier, or the player of rows. A profile that cannot be written
-/// ends here, and `failed` gets the reason.
+/// Writes machine code of a model into the open profiles. `kind` is the tier of the code, or the player of rows. A profile that cannot be written
+/// is closed, and `failed` gets the reason.
 pub(crate) fn write(model: &str, kind: &str, code: &CodePages, failed: &dyn Fn(&io::Error)) {
     for place in [&PERF_MAP, &JITDUMP] {
         let Some(place) = place.get() else { continue };
@@ -129,13 +129,13 @@ pub(crate) fn write(model: &str, kind: &str, code: &CodePages, failed: &dyn Fn(&
     }
 }
 
-/// The name of a function: one line without a zero byte, which end names in the files.
+/// The name of a function, on one line and without a zero byte, because these end names in the files.
 fn symbol(model: &str, kind: &str) -> String {
     let model: String = model.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("cembra::{model}::{kind}")
 }
 
-/// A tier as functions are named after it.
+/// The name of a tier in the names of functions.
 pub const fn tier_name(tier: Tier) -> &'static str {
     match tier {
         Tier::Quick => "quick",

@@ -1,5 +1,5 @@
-//! Lane programs that are one tape over numbers in columns of the strip: its ports are found without more ado, nothing is gathered, and
-//! nothing scattered.
+//! Lane programs that are a single tape over numbers in columns of the strip. Their ports are the columns themselves: nothing is gathered or
+//! scattered.
 
 use super::parts::LanePlace;
 use super::play;
@@ -8,20 +8,20 @@ use cembra_tape::{Body, ColumnId, LaneProgram, Port, Segment, TapeLoop};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The most ports of such a tape.
+/// The most ports of such a tape; programs with more take the general way.
 const MOST_PORTS: usize = 16;
 
-/// The one tape of a program, as a loop, whose ports are the data of columns of the strip.
+/// The only tape of a program, as a loop. Its ports are the data of columns of the strip.
 #[derive(Debug)]
 pub(super) struct Bare {
     played: Arc<dyn TapeLoop>,
-    /// The column of each port, and how many bytes it is from one row to the next.
+    /// The column of each port, and the bytes from one of its rows to the next.
     columns: Box<[u32]>,
     paces: Box<[u32]>,
 }
 
 impl Bare {
-    /// None for a program that is more than one tape, or has a port that is otherwise, or many.
+    /// `None` for a program with more than one tape, with a port that is not the data of a column, or with more than `MOST_PORTS` ports.
     pub(super) fn of(program: &LaneProgram, places: &[LanePlace], loops: &[Arc<dyn TapeLoop>]) -> Option<Arc<Bare>> {
         let [Segment { body: Body::Tape(tape), once: false, .. }] = &program.segments[..] else { return None };
         let [played] = loops else { return None };
@@ -41,7 +41,8 @@ impl Bare {
         Some(Arc::new(bare)).filter(|bare| bare.columns.len() <= MOST_PORTS)
     }
 
-    /// Plays rows from one on; true if one fails. What goes past the caches fetches nothing.
+    /// Runs `rows` rows from `start` on; returns true if one fails. With `past_caches`, results bypass the caches and nothing is prefetched.
+    /// Otherwise the addresses `ahead` may be prefetched.
     ///
     /// # Safety
     /// COLUMNS, as for `BatchFunction::run`.
@@ -93,7 +94,7 @@ unsafe impl BareFunction for Bare {
 
     // SAFETY: COLUMNS, as the trait says.
     unsafe fn play_at(&self, firsts: &[*mut u8], rows: usize, context: &mut Context) -> bool {
-        // SAFETY: PORTS: what is given is in the order of the ports, and as COLUMNS says of their columns.
+        // SAFETY: PORTS: the addresses are in the order of the ports, and COLUMNS holds for their columns.
         unsafe { self.played.play(firsts, rows, context) }
     }
 

@@ -1,20 +1,22 @@
-//! From values to rows: results that lie in tables are put into columns by the numbers or places of rows, for the rows that ask.
+//! Copies results from tables to columns, by the keys or table places of rows.
 
 use crate::rows::lanes::kernels::{shared, word};
 use cembra_runtime::{MachineType, STRIP_ROWS, prefetch};
 
-/// Which rows ask.
+/// A mask of the rows that need a result: bits, or one byte for all rows.
 #[derive(Clone, Copy)]
 pub(super) struct Mask {
+    /// The address of the first row's bit, or of the byte for all rows.
     pub(super) first: *const u8,
+    /// True if one byte holds for all rows.
     pub(super) is_shared: bool,
 }
 
 impl Mask {
-    /// Calls `f` with each row that asks.
+    /// Calls `f` with each row that the mask contains.
     ///
     /// # Safety
-    /// COLUMNS: there is a bit for each row, or a byte for all.
+    /// COLUMNS: there is a bit for each row, or one byte for all rows.
     pub(super) unsafe fn for_each(self, rows: usize, mut f: impl FnMut(usize)) {
         if self.is_shared {
             // SAFETY: COLUMNS, promised by the caller.
@@ -34,26 +36,26 @@ impl Mask {
     }
 }
 
-/// What is no truth value.
+/// A byte that is not a truth value, for results that are not known.
 pub(super) const UNKNOWN: u8 = 0x80;
 
-/// A number that few results are, and that stands for those that are not known: one that is it is found in another way.
+/// A number that few results are, for results that are not known. A result that equals it is found through its place instead.
 const UNKNOWN_WORD: u64 = 0x7ff4_5a3c_96e1_d287;
 
-/// The most bytes of a table of results by number, which is filled when it is made and is to stay in the first-level cache.
+/// The most bytes of a table of results by key. It is filled when it is made, and must stay in the first-level cache.
 const MOST_BYTES: usize = 1 << 15;
 
-/// Results by number: what most memos do is one step then, and not two.
+/// A table of results by dictionary key, which saves most memos the step from key to place.
 #[derive(Debug)]
 pub(super) enum ByNumber {
-    /// Truth values; `UNKNOWN` where there is none yet, or the value fails.
+    /// Truth values; `UNKNOWN` where a result is not known or the value fails.
     Flags(Vec<u8>),
-    /// Numbers; `UNKNOWN_WORD` likewise.
+    /// Numbers; `UNKNOWN_WORD` where a result is not known or the value fails.
     Words(Vec<u64>),
 }
 
 impl ByNumber {
-    /// The table of so many results of a type, none of them known; none if they are too many.
+    /// Makes a table of `values` unknown results of a type; `None` if it would exceed `MOST_BYTES`.
     pub(super) fn new(ty: MachineType, values: usize) -> Option<ByNumber> {
         match ty {
             MachineType::Flag if values <= MOST_BYTES => Some(ByNumber::Flags(vec![UNKNOWN; values])),
@@ -63,7 +65,7 @@ impl ByNumber {
         }
     }
 
-    /// Takes note of a result, if there is a place for it; of none, that it is not known.
+    /// Records the result of a key, or with `None` that it is not known. Keys beyond the table are ignored.
     pub(super) fn note(&mut self, number: u32, result: Option<u64>) {
         let at = number as usize;
         match self {
@@ -80,7 +82,7 @@ impl ByNumber {
         }
     }
 
-    /// How many numbers there are.
+    /// The number of keys in the table.
     pub(super) fn len(&self) -> usize {
         match self {
             ByNumber::Flags(flags) => flags.len(),
@@ -88,11 +90,11 @@ impl ByNumber {
         }
     }
 
-    /// Puts the results into a column by the numbers of rows; false if one is not known, which is not looked at if that is `sure`.
-    /// Meanwhile what lies `ahead` is fetched.
+    /// Copies the results to a column by the keys of rows. Returns false if one is not known; this is not checked if `sure`. Meanwhile the columns
+    /// `ahead` are prefetched.
     ///
     /// # Safety
-    /// COLUMNS: each number is one of the table, and there is room for an element of the type for each row.
+    /// COLUMNS: each number is in the table, and there is room for an element of the type for each row.
     pub(super) unsafe fn gather(
         &self,
         numbers: &[u32],
@@ -114,7 +116,7 @@ impl ByNumber {
     }
 }
 
-/// A column whose rows are read when the gathering is done: where they are, and the bytes of each.
+/// A column that is read after the gathering: the address of its first row, and the bytes per row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ahead {
     pub(super) first: *const u8,
@@ -122,7 +124,7 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// Asks for some rows, which are in a line of the caches or two.
+    /// Prefetches the `LINE` rows from `row` on, which take one or two cache lines.
     fn fetch(self, row: usize) {
         let first = self.first.wrapping_add(row * self.size);
         prefetch(first);
@@ -130,10 +132,10 @@ impl Ahead {
     }
 }
 
-/// Puts truth values into a column of bits by the numbers of rows: what most memos do, in one step. False if one is not known.
+/// Copies truth values to a column of bits by the keys of rows. Returns false if one is not known.
 ///
 /// # Safety
-/// COLUMNS: each number is one of the table, and there is room for a bit for each row, in whole words.
+/// COLUMNS: each number is in the table, and there is room for a bit for each row, in whole words.
 unsafe fn gather_flags(flags: &[u8], numbers: &[u32], to: *mut u8, ahead: &[Ahead]) -> bool {
     // SAFETY: COLUMNS, promised by the caller.
     let of = |number: &u32| unsafe { u64::from(*flags.get_unchecked(*number as usize)) };
@@ -165,10 +167,10 @@ unsafe fn gather_flags(flags: &[u8], numbers: &[u32], to: *mut u8, ahead: &[Ahea
     found & (u64::from(UNKNOWN) * 0x0101_0101_0101_0101) == 0
 }
 
-/// Puts numbers of so many bytes into a column by the numbers of rows, as `gather_flags` does.
+/// Copies numbers of `SIZE` bytes to a column by the keys of rows. Returns false if one is not known; this is not checked if `SURE`.
 ///
 /// # Safety
-/// COLUMNS: each number is one of the table, and there is room for an element for each row.
+/// COLUMNS: each number is in the table, and there is room for an element for each row.
 unsafe fn gather_words<const SIZE: usize, const SURE: bool>(
     words: &[u64],
     numbers: &[u32],
@@ -196,7 +198,7 @@ unsafe fn gather_words<const SIZE: usize, const SURE: bool>(
     !unknown
 }
 
-/// Clears what lies behind the bits of rows in whole words.
+/// Clears the bits after the last row, up to a whole word.
 ///
 /// # Safety
 /// COLUMNS: there is room for the bits in whole words.
@@ -206,13 +208,13 @@ unsafe fn clear_behind(to: *mut u8, rows: usize) {
     unsafe { to.add(written).write_bytes(0, rows.div_ceil(64) * 8 - written) };
 }
 
-/// The numbers of a line of the caches.
+/// The number of 4-byte elements in a cache line.
 pub(super) const LINE: usize = 16;
 
-/// Puts what is in a table into a column, by the places of rows.
+/// Copies elements of a table to a column, by the places of rows.
 ///
 /// # Safety
-/// COLUMNS: each place is one of the table, and there is room for an element for each row.
+/// COLUMNS: each place is in the table, and there is room for an element for each row.
 pub(super) unsafe fn gather(table: &[u64], places: &[u32], ty: MachineType, to: *mut u8) {
     // SAFETY: COLUMNS, promised by the caller.
     let of = |place: &u32| unsafe { *table.get_unchecked(*place as usize) };

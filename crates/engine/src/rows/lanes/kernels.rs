@@ -1,15 +1,15 @@
-//! Kernel segments: an operator without a rule is called row by row, for the rows that ask for it, with its arguments from
-//! columns to the slots of a frame and its result from there to columns.
+//! Kernel segments: an operator without a rule is called row by row, for the rows that need it. Its arguments go from columns to the slots of a
+//! frame, and its result from slots to columns.
 
 use cembra_runtime::{Context, FramePtr, MachineType, STATUS_OK};
 use cembra_tape::{KernelSegment, LaneProgram, Port, Source};
 use smallvec::SmallVec;
 
-/// Calls the kernel for the rows that the segment says. False if a call fails.
+/// Calls the kernel for the rows of the segment's mask. Returns false if a call fails.
 ///
 /// # Safety
-/// COLUMNS: there is an address for each of the program's columns, with the rows. KERNEL-ROW and FRAME-SLOT: the frame is of the
-/// plan that the program was recorded from.
+/// COLUMNS: there is an address for each of the program's columns, with the rows. KERNEL-ROW and FRAME-SLOT: the frame is of the plan that the
+/// program was recorded from.
 pub(super) unsafe fn call_rows(
     segment: &KernelSegment,
     program: &LaneProgram,
@@ -70,7 +70,7 @@ pub(super) unsafe fn call_rows(
                         ty => set_element(store.address, ty, start + at, bits),
                     }
                     if store.is_presence && bits == 0 {
-                        // What is behind it is not looked at.
+                        // The value of a missing result is not read.
                         break;
                     }
                 }
@@ -87,17 +87,17 @@ pub(super) unsafe fn call_rows(
     }
 }
 
-/// Where results go.
+/// A column that results of the kernel are stored in.
 struct Store {
     address: *mut u8,
     ty: MachineType,
     offset: u32,
     is_presence: bool,
-    /// Of flags, those of the rows at hand.
+    /// For flags, the bits of the current 64 rows.
     word: u64,
 }
 
-/// The bits of up to 64 rows, read no further than the byte of the last.
+/// Returns the bits of up to 64 rows from `start` on. It reads no further than the byte of the last row.
 ///
 /// # Safety
 /// COLUMNS: there is a bit for each row.
@@ -113,19 +113,19 @@ pub(super) unsafe fn word(first: *const u8, start: usize, rows: usize) -> u64 {
     }
 }
 
-/// The element of all rows.
+/// Returns the element that all rows share.
 ///
 /// # Safety
-/// COLUMNS: it is there.
+/// COLUMNS: the element exists.
 pub(super) unsafe fn shared(address: *const u8, ty: MachineType) -> u64 {
     // SAFETY: COLUMNS, promised by the caller.
     unsafe { if ty == MachineType::Flag { u64::from(*address) } else { element(address, ty, 0) } }
 }
 
-/// The element of a row.
+/// Returns the element of a row.
 ///
 /// # Safety
-/// COLUMNS: it is there.
+/// COLUMNS: the element exists.
 #[inline]
 pub(super) unsafe fn element(first: *const u8, ty: MachineType, row: usize) -> u64 {
     // SAFETY: COLUMNS, promised by the caller.
@@ -138,10 +138,10 @@ pub(super) unsafe fn element(first: *const u8, ty: MachineType, row: usize) -> u
     }
 }
 
-/// Sets the element of a row, which is no flag.
+/// Sets the element of a row to a number; flags are not supported.
 ///
 /// # Safety
-/// COLUMNS: it is there.
+/// COLUMNS: the element exists.
 #[inline]
 unsafe fn set_element(first: *mut u8, ty: MachineType, row: usize, bits: u64) {
     // SAFETY: COLUMNS, promised by the caller.

@@ -1,5 +1,5 @@
-//! Memos at work: what a program computes of a dictionary's values, when the first row asks for a value, and how the results get to
-//! the rows that have its number. Results are kept for a run, by one thread, in tables with a place for each value that was asked for.
+//! Memos: results that depend on a dictionary's value alone are computed when a row first needs the value, and copied to all rows with its key.
+//! Each thread stores results for the length of a run, in tables with a place for each value that was computed.
 
 use crate::rows::lanes::LaneFunction;
 use crate::rows::lanes::gather::{Ahead, ByNumber, LINE, Mask, gather};
@@ -12,8 +12,8 @@ use cembra_runtime::{
 use cembra_tape::{ColumnId, LaneProgram, MemoSegment, Origin, Port, TapeLoop, ValuePart};
 use smallvec::SmallVec;
 
-/// A chunk of values may take this part of what a row may; one that takes more is computed value by value, so that what one takes
-/// is known.
+/// A chunk of values may take one part in `PART_OF_LIMIT` of a row's limits. A chunk that takes more is computed value by value, so that the use of
+/// each value is known.
 const PART_OF_LIMIT: u64 = 4;
 
 /// The rows of a strip that a memo writes results for: the strip's columns, the dictionary keys, and the start address of each column of the lane
@@ -27,26 +27,26 @@ pub(super) struct MemoStrip<'s> {
     pub(super) rows: usize,
 }
 
-/// A memo of a program with its code.
+/// A memo of a program, with its code.
 #[derive(Debug)]
 pub(super) struct MemoFunction {
     pub(super) input: u32,
     rows: Option<ColumnId>,
     function: LaneFunction,
-    /// How many inputs the model has.
+    /// The number of inputs of the model.
     inputs: usize,
-    /// Bytes of a value.
+    /// The bytes of a value of the dictionary.
     cell: usize,
     results: Vec<Cells>,
-    /// The parts of results that are kept: of which, and the column of rows that they go to.
+    /// The stored parts of results: index of the result, part, type, and the column of the rows that the part is copied to.
     parts: Vec<(usize, ValuePart, MachineType, ColumnId)>,
 }
 
-/// Where a result of a chunk of values is put.
+/// The memory layout of a result for a chunk of values.
 #[derive(Debug)]
 struct Cells {
     form: ColumnForm,
-    /// Bytes of one; bits lie in words behind.
+    /// The bytes per value; 0 for bits. Bits follow the values, in whole words.
     size: usize,
 }
 
@@ -56,55 +56,55 @@ impl Default for Cells {
     }
 }
 
-/// What a memo knows of a dictionary's values.
+/// The results that a thread knows for a dictionary's values.
 #[derive(Debug)]
 pub(in crate::rows) struct Memo {
-    /// By number of a value, and behind them for none: the place of its results. 0 as long as nobody asked for it.
+    /// The place of the results of each key; the last entry is for missing values. 0 while results are not computed.
     places: Vec<u32>,
-    /// The numbers by place, from 1 on.
+    /// The keys by place; places begin with 1.
     pub(in crate::rows) numbers: Vec<u32>,
-    /// The kept parts by place, numbers or bits; in the first place zeros.
+    /// A table for each stored part, of numbers or bits by place. The first place has zeros.
     pub(in crate::rows) tables: Vec<Vec<u64>>,
-    /// The places of values that fail.
+    /// The places of values that fail, ascending.
     failing: Vec<u32>,
-    /// The kept parts by number, and behind them for none. Empty for memos that not all rows ask, those with strings, and large
-    /// dictionaries.
+    /// A table for each stored part by key, and after the last key for missing values. Empty for memos that only some rows need, results with
+    /// strings, and large dictionaries.
     by_number: Vec<ByNumber>,
-    /// How many values are known there, and whether what none gives is.
+    /// The number of values whose results are known, and whether the results of a missing value are known.
     known: (u32, bool),
-    /// The place of each row of a strip.
+    /// The place for each row of a strip.
     of_rows: Vec<u32>,
-    /// Strings of results.
+    /// The strings of results.
     texts: Arena,
-    /// How often all of it was forgotten.
+    /// The number of times that all results were dropped in a run.
     pub(in crate::rows) forgotten: u32,
-    /// The most that one value takes of what a row may.
+    /// The most work on strings that a value took, of a row's limit.
     work: u64,
     bytes: usize,
     scratch: Scratch,
     context: Context,
-    /// Memory of a chunk: values, presence, then the results.
+    /// Memory for a chunk: values, bits of presence, then the results.
     cells: Vec<u64>,
 }
 
-/// Where the string of an output is that depends on a dictionary alone.
+/// The location of an output's string in the tables of a memo, for an output that depends on a dictionary alone.
 #[derive(Debug)]
 pub(super) struct ByValue {
-    /// The memo.
+    /// The index of the memo.
     pub(super) memo: usize,
-    /// Which of its tables has the presence, if it may be missing, and which the address and the length.
+    /// The table with the presence (`None` if the output is never missing), and those with the address and the length.
     presence: Option<usize>,
     pointer: usize,
     length: usize,
 }
 
-/// For each of `outputs` outputs, the place of its string in the tables of a memo. It is `None` unless all parts of the output are
-/// parts of one result of a memo that all rows ask for, and only the output needs them.
+/// Returns for each of `outputs` outputs the location of its string in the tables of a memo. `None` unless all parts of the output are parts of one
+/// result of a memo that all rows need, and no segment reads the string.
 pub(super) fn by_value(program: &LaneProgram, memos: &[MemoFunction], outputs: usize) -> Vec<Option<ByValue>> {
     if memos.is_empty() {
         return (0..outputs).map(|_| None).collect();
     }
-    // By column: whether a segment reads it, and the memo and its table that it comes from.
+    // For each column: whether a segment reads it, and the memo and table that it comes from.
     let mut is_read = vec![false; program.columns.len()];
     for segment in &program.segments {
         segment.for_each_read(|column| is_read[column.index()] = true);
@@ -137,7 +137,7 @@ pub(super) fn by_value(program: &LaneProgram, memos: &[MemoFunction], outputs: u
     (0..outputs).map(of_output).collect()
 }
 
-/// All memos of a thread.
+/// The memos of a thread, in the order of the segments.
 #[derive(Debug)]
 pub(in crate::rows) struct Memos(pub(in crate::rows) Vec<Memo>);
 
@@ -188,7 +188,7 @@ impl MemoFunction {
         }
     }
 
-    /// What it knows before anything is asked.
+    /// Makes an empty memo.
     fn memo(&self, context: &Context) -> Memo {
         let most = self.chunk();
         let results: usize = self.results.iter().map(|cells| cells.words(most)).sum();
@@ -210,7 +210,8 @@ impl MemoFunction {
         }
     }
 
-    /// Tables of the kept parts by number, if all rows ask for them, and they are few and no strings.
+    /// Makes a table by key for each stored part. The result is empty unless all rows need the results, no part is a string, and the tables are
+    /// small enough.
     fn by_number(&self, values: usize) -> Vec<ByNumber> {
         let is_string = |part: &ValuePart| matches!(part, ValuePart::Pointer | ValuePart::Length);
         if self.rows.is_some() || self.parts.iter().any(|(_, part, ..)| is_string(part)) {
@@ -235,7 +236,7 @@ impl Memos {
         Memos(functions.iter().map(|function| function.memo(context)).collect())
     }
 
-    /// Forgets everything: a run begins, perhaps on other dictionaries.
+    /// Begins a run: drops all results, because the dictionaries may be others.
     pub(super) fn begin(&mut self, context: &Context) {
         for memo in &mut self.0 {
             memo.forget();
@@ -244,7 +245,7 @@ impl Memos {
         }
     }
 
-    /// Forgets what has become more than a row may make.
+    /// Drops the results of memos whose strings exceed the limit of a row.
     pub(super) fn bound(&mut self) {
         for memo in &mut self.0 {
             if memo.texts.used() > memo.context.arena().limit() {
@@ -254,14 +255,15 @@ impl Memos {
         }
     }
 
-    /// The results that came to be known since they were asked for: how often all was forgotten, and how many were known then.
+    /// Passes the results that became known since the last call to `f`: key, and string or `None`. `known` stores how far the last call came; it is
+    /// 0 at first.
     pub(super) fn results(&self, of: &ByValue, known: &mut u64, f: &mut dyn FnMut(u32, Option<&[u8]>)) {
         let memo = &self.0[of.memo];
         let first = if *known >> 32 == u64::from(memo.forgotten) { (*known as u32).max(1) } else { 1 };
         for place in first as usize..memo.numbers.len() {
             let is_there = of.presence.is_none_or(|at| memo.tables[at][place] != 0);
             let (address, len) = (memo.tables[of.pointer][place] as usize, memo.tables[of.length][place] as usize);
-            // SAFETY: STRING-VIEW: what is present is a view of the memo's texts.
+            // SAFETY: STRING-VIEW: a present string is a view of the memo's texts.
             let string = (is_there && len > 0)
                 .then(|| unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance(address), len) });
             f(memo.numbers[place], if is_there { Some(string.unwrap_or_default()) } else { None });
@@ -269,7 +271,7 @@ impl Memos {
         *known = u64::from(memo.forgotten) << 32 | memo.numbers.len() as u64;
     }
 
-    /// True if a row, besides what a context has done, may do what the values of all memos take.
+    /// True if the limits leave a row enough room, after the use recorded in `context`, for one value of each memo.
     pub(super) fn fit(&self, context: &Context) -> bool {
         let work = self.0.iter().map(|memo| memo.work).sum();
         context.has_room(work, self.0.iter().map(|memo| memo.bytes).sum())
@@ -277,7 +279,7 @@ impl Memos {
 }
 
 impl Memo {
-    /// Forgets everything, in time that is a part of what it took to find it out.
+    /// Drops all results. The time is proportional to the number of computed values.
     fn forget(&mut self) {
         for number in self.numbers.drain(1..) {
             if let Some(place) = self.places.get_mut(number as usize) {
@@ -291,12 +293,12 @@ impl Memo {
         self.texts.reset();
     }
 
-    /// Finds the results for the rows of a strip that ask, and puts them into their columns. Rows whose value fails are said to have
-    /// failed, counted from `start`. Meanwhile columns are fetched that are read behind it.
+    /// Finds the results for the rows of a strip that need them, and copies them to their columns. `fails` gets each row whose value fails, counted
+    /// from the strip's first. Meanwhile the columns `ahead` are prefetched.
     ///
     /// # Safety
-    /// COLUMNS: the columns and numbers are those of the strip, from the same row on as the addresses; the scratch's memos are
-    /// those of the function. There is an address for each column of the program.
+    /// COLUMNS: columns and numbers are those of the strip, from the same row on as the addresses; the scratch's memos are those of the function.
+    /// There is an address for each column of the program.
     pub(super) unsafe fn play(
         &mut self,
         function: &MemoFunction,
@@ -308,7 +310,7 @@ impl Memo {
         let values = numbers.dictionary.values() as usize + 1;
         if self.places.len() < values {
             self.forget();
-            // Fresh memory is zero, and touched only where it is used.
+            // New memory is zero; pages that are not used are not touched.
             self.places = vec![0; values];
             self.by_number = function.by_number(values);
         }
@@ -317,7 +319,7 @@ impl Memo {
         }
         // SAFETY: COLUMNS, promised by the caller.
         let of_rows = unsafe { std::slice::from_raw_parts(numbers.of_rows, rows) };
-        // What is known of one part is known of all, so that only the first is asked.
+        // If one part of a result is known, all parts are, so only the first is checked.
         let (known, knows_none) = self.known;
         let mut sure = known == numbers.dictionary.values() && (knows_none || numbers.all_present);
         let mut ahead = ahead;
@@ -347,7 +349,7 @@ impl Memo {
         }
         for ((_, _, ty, column), table) in function.parts.iter().zip(&self.tables) {
             let to = addresses[column.index()];
-            // Strings that are taken by value.
+            // Strings that the output takes by key.
             if let Origin::Output { index, part: ValuePart::Pointer | ValuePart::Length } =
                 program.column(*column).origin
                 && columns[function.inputs + index as usize].data.is_null()
@@ -364,13 +366,13 @@ impl Memo {
         }
     }
 
-    /// Finds the places of rows; those that do not ask have the first. False if that of some row is not known.
+    /// Finds the places of rows in `of_rows`; rows that do not need a result get place 0. Returns false if a place is not known.
     ///
     /// # Safety
     /// COLUMNS: there is a place for each number, and a bit for each row.
     unsafe fn look_up(&mut self, of_rows: &[u32], mask: Option<Mask>) -> bool {
         let Some(mask) = mask else {
-            // A place that is not known becomes a number with the highest bit: there are not as many values.
+            // A place of 0 wraps to a number with the highest bit set. Other places are below it, because there are fewer values.
             let (places, mut unknown) = (&self.places[..], 0);
             // SAFETY: COLUMNS, promised by the caller.
             let mut find = |to: &mut u32, number: u32| unsafe {
@@ -398,7 +400,7 @@ impl Memo {
         all
     }
 
-    /// Computes the results of all values that rows ask for and that are not known.
+    /// Computes the results of all values that rows need and that are not known.
     ///
     /// # Safety
     /// COLUMNS, as for `play`.
@@ -454,10 +456,11 @@ impl Memo {
         }
     }
 
-    /// Computes the results of a chunk of values; false if one of them fails, or they take more than a part of what a row may.
+    /// Computes the results of a chunk of values. Returns false if a value fails, or the chunk takes more than one part in `part` of a row's
+    /// limits.
     ///
     /// # Safety
-    /// COLUMNS, as for `play`; there are no more values than a chunk has.
+    /// COLUMNS, as for `play`; the chunk has at most `MemoFunction::chunk` values.
     unsafe fn run(
         &mut self,
         function: &MemoFunction,
@@ -503,10 +506,10 @@ impl Memo {
         is_little
     }
 
-    /// Keeps the results of a chunk of values, which are in the cells.
+    /// Stores the results of a chunk of values, which are in the cells, in the tables.
     ///
     /// # Safety
-    /// COLUMNS: so many values were computed. STRING-VIEW: strings of results are alive.
+    /// COLUMNS: `values` values were computed. STRING-VIEW: strings of results are alive.
     unsafe fn keep(&mut self, function: &MemoFunction, values: usize) {
         let most = function.chunk();
         let first = self.cells.as_mut_ptr().wrapping_add(words(most * function.cell) + most.div_ceil(64));
@@ -515,7 +518,7 @@ impl Memo {
             let cells = &function.results[*result];
             let column = cells.column(first.wrapping_add(before), most);
             for at in 0..values {
-                // SAFETY: COLUMNS and STRING-VIEW, promised by the caller; of what is missing nothing is looked at.
+                // SAFETY: COLUMNS and STRING-VIEW, promised by the caller; missing values are not read.
                 let bits = unsafe {
                     let is_there = || {
                         cells.form.presence == PresenceForm::All || element(column.presence, MachineType::Flag, at) != 0
@@ -540,12 +543,12 @@ impl Memo {
 }
 
 impl Cells {
-    /// Words of a chunk of so many.
+    /// Returns the words of memory for a chunk of `most` values.
     fn words(&self, most: usize) -> usize {
         words(most * self.size) + 2 * most.div_ceil(64)
     }
 
-    /// The column of a chunk of so many at some memory.
+    /// Returns the column of a chunk of `most` values in `memory`.
     fn column(&self, memory: *mut u64, most: usize) -> Column {
         let presence = memory.wrapping_add(words(most * self.size) + most.div_ceil(64)).cast();
         Column { data: memory.cast(), stride: self.size.cast_signed(), presence, presence_stride: 0 }

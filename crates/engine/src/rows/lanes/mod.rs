@@ -1,5 +1,5 @@
-//! Lane programs at work: a strip's inputs become dense columns, segment by segment is played by compiled loops and kernels,
-//! outputs get to where they belong. Which code plays the tapes is not known here: a loop is a `TapeLoop`.
+//! Runs lane programs: a strip's inputs become dense columns, compiled loops and kernels run segment by segment, and outputs are written to their
+//! columns. The code generator of the tapes is not known here: a loop is a `TapeLoop`.
 
 mod bare;
 mod gather;
@@ -20,35 +20,35 @@ use parts::{LanePlace, Stage};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The rows that are played again at once to find those that fail, where no kernel is called twice for that.
+/// The most rows that are run again together to find the rows that fail. Only programs without kernels, memos and strings do this.
 const PROBED: usize = 256;
 
-/// What the addresses in scratch memory are aligned to.
+/// The alignment of addresses in scratch memory, in bytes.
 const ALIGNMENT: usize = 64;
 
-/// The most inputs that are fetched ahead: beyond that there are too many lines at once.
+/// The most inputs that are prefetched; more would take too many cache lines at once.
 const MOST_AHEAD: usize = 4;
 
-/// The addresses of a strip's columns; most models have fewer.
+/// The addresses of a lane program's columns; most programs have at most 32.
 type Addresses = SmallVec<[*mut u8; 32]>;
 
 /// A plan's lane program with its code, for columns of some forms.
 #[derive(Debug)]
 pub struct LaneFunction {
     program: LaneProgram,
-    /// One for each memo, in the order of the segments.
+    /// The memos, in the order of the segments.
     memos: Vec<MemoFunction>,
-    /// By output, where its string is, if it depends on a dictionary alone.
+    /// For each output the location of its string in a memo, if it depends on a dictionary alone.
     results: Vec<Option<ByValue>>,
-    /// The inputs of memos.
+    /// The inputs of memos, ascending.
     numbered: Vec<u32>,
-    /// One for each tape, in the order of the segments.
+    /// The loops of the tapes, in the order of the segments.
     loops: Vec<Arc<dyn TapeLoop>>,
-    /// For each of them whether its outputs are the model's alone, and nobody reads them again.
+    /// For each loop, true if it writes only outputs of the model, directly in their columns, and no later segment reads them.
     is_final: Vec<bool>,
-    /// Where each column of the program is.
+    /// The place of each column of the program.
     places: Vec<LanePlace>,
-    /// The program where it is one tape over numbers in columns.
+    /// The program as a single tape over numbers in columns, if it is one.
     bare: Option<Arc<Bare>>,
     gathered: Vec<Stage>,
     scattered: Vec<Stage>,
@@ -61,16 +61,16 @@ pub struct LaneFunction {
 }
 
 impl LaneFunction {
-    /// The pages of the machine code of its loops.
+    /// Returns the pages of the loops' machine code.
     pub(crate) fn pages(&self) -> impl Iterator<Item = &CodePages> {
         self.loops.iter().filter_map(|played| played.pages())
     }
 
-    /// A program of a plan, recorded for columns of these forms, and the loops of its tapes, in the order of
+    /// Makes a function from a plan's program, recorded for columns of these forms, and the loops of its tapes, in the order of
     /// [`LaneProgram::tapes`].
     ///
     /// # Safety
-    /// PORTS: the program was recorded of this plan for columns of these forms, and each loop was compiled of its tape and these ports.
+    /// PORTS: the program was recorded from this plan for columns of these forms, and each loop was compiled from its tape for these ports.
     #[must_use]
     pub unsafe fn new(
         plan: &Plan,
@@ -126,20 +126,19 @@ impl LaneFunction {
         }
     }
 
-    /// True if no row of a strip did more than a row may, as far as that is known without asking each.
+    /// True if the rows of a strip together stayed within the limits of one row.
     fn is_allowed(&self, scratch: &Scratch, context: &mut Context) -> bool {
         let memos = scratch.kept.as_ref().and_then(|kept| kept.downcast_ref::<Memos>());
         context.end(STATUS_OK) == STATUS_OK && memos.is_none_or(|memos| memos.fit(context))
     }
 
-    /// The program, for listings.
+    /// The lane program, for listings.
     #[must_use]
     pub fn program(&self) -> &LaneProgram {
         &self.program
     }
 
-    /// The inputs to be fetched while results of memos are gathered: else memory has nothing to do meanwhile. None where rows may be
-    /// in the caches.
+    /// Returns the inputs to prefetch while results of memos are gathered, because memory is otherwise idle. Empty if rows may be in the caches.
     fn ahead(&self, addresses: &[*mut u8], past_caches: bool) -> SmallVec<[Ahead; MOST_AHEAD]> {
         if self.memos.is_empty() || !past_caches {
             return SmallVec::new();
@@ -154,7 +153,7 @@ impl LaneFunction {
         ahead.take(MOST_AHEAD).collect()
     }
 
-    /// Plays rows from a multiple of 64 on; false if some row of them fails.
+    /// Runs `rows` rows from `start` on, a multiple of 64. Returns false if one of them fails.
     ///
     /// # Safety
     /// COLUMNS, as for `run`.
@@ -302,9 +301,10 @@ unsafe impl BatchFunction for LaneFunction {
         }
         // SAFETY: COLUMNS, promised by the caller.
         let succeeds = unsafe { self.rows(columns, numbers, 0, rows, scratch, context) };
-        // All rows together have the allowance of one: most need none of it, and else rows are run one by one.
+        // All rows together have the limits of one. Most strips stay within them; otherwise rows are run one by one.
         if succeeds && (!self.has_strings || self.is_allowed(scratch, context)) {
-            // Rows that are run again begin with an empty arena, where the strings of all others are that kernels made.
+            // Rows that are run again begin with an empty arena, which drops the strings that kernels made for other rows. So all rows are run
+            // again.
             let is_made = |segment: &Segment| matches!(segment.body, Body::Kernel(_));
             if self.has_strings && scratch.failed.any() && self.program.segments.iter().any(is_made) {
                 scratch.failed.add_all(0..rows);
@@ -336,7 +336,7 @@ unsafe impl BatchFunction for LaneFunction {
     }
 }
 
-/// Plays a loop, past the caches if that is to be; or else what is at these addresses may be fetched meanwhile. True if a row failed.
+/// Runs a loop. With `past_caches`, its results bypass the caches; otherwise the addresses `ahead` may be prefetched. Returns true if a row failed.
 ///
 /// # Safety
 /// PORTS, as for `TapeLoop::play`.
@@ -358,7 +358,7 @@ unsafe fn play(
     }
 }
 
-/// For each tape of a program whether all numbers that it makes are outputs in their place, which no later segment reads.
+/// Returns for each tape whether it writes only outputs of the model, directly in their columns, that no later segment reads.
 fn is_final(program: &LaneProgram, places: &[LanePlace]) -> Vec<bool> {
     let reads = |segment: &Segment, column: ColumnId| match &segment.body {
         Body::Tape(tape) => tape.inputs.contains(&column),
@@ -377,13 +377,13 @@ fn is_final(program: &LaneProgram, places: &[LanePlace]) -> Vec<bool> {
     program.segments.iter().enumerate().filter_map(is_final).collect()
 }
 
-/// How the numbers of outputs lie in columns of these forms, for the recorder.
+/// Returns the port of each output column of these forms, for the recorder.
 pub fn ports(forms: &[ColumnForm]) -> impl Iterator<Item = Port> + '_ {
     forms.iter().map(|form| if form.data == DataForm::Chains { Port::Chains } else { Port::Rows })
 }
 
-/// What is known of columns of these forms before their rows are, for the recorder: whether all rows share one value, whether
-/// all are present, and whether the column is a dictionary.
+/// Returns three facts for each column of these forms, for the recorder: whether all rows share one value, whether all are present, and whether the
+/// column is a dictionary.
 pub fn facts(forms: &[ColumnForm]) -> impl Iterator<Item = [bool; 3]> + '_ {
     forms.iter().map(|form| [form.is_shared, form.presence == PresenceForm::All, form.is_dictionary])
 }

@@ -1,24 +1,24 @@
-//! Where the columns of a lane program are: in columns of the strip, where those are dense, else in scratch memory, where they
-//! are gathered from before the first segment, or scattered to behind the last.
+//! The places of a lane program's columns. Dense columns of the strip are used in place. Others are gathered into scratch memory before the first
+//! segment, or scattered from it after the last.
 
 use cembra_runtime::{Column, ColumnForm, DataForm, FramePtr, MachineType, PresenceForm};
 use cembra_tape::{ColumnId, LaneColumn, LaneProgram, Origin, Port, ValuePart};
 
-/// The memory of a lane column.
+/// The place of a lane column's values in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum LanePlace {
-    /// In the data of a column of the strip, so many bytes from the start.
+    /// In the data of a column of the strip: the column, and the offset in bytes.
     Data(u32, u32),
-    /// In the presence of one.
+    /// In the presence of a column of the strip.
     Presence(u32),
-    /// Bytes from the start of scratch memory.
+    /// In scratch memory, at this offset in bytes.
     Scratch(u32),
-    /// In the frame.
+    /// In the frame, at this offset in bytes.
     Frame(u32),
 }
 
 impl LanePlace {
-    /// The address of the first element of rows from a multiple of 64 on.
+    /// Returns the address of the element of row `start`, a multiple of 64.
     #[inline]
     pub(super) fn address(
         self,
@@ -36,28 +36,28 @@ impl LanePlace {
         match self {
             LanePlace::Data(at, offset) => columns[at as usize].data.wrapping_add(offset as usize + ahead),
             LanePlace::Presence(at) => columns[at as usize].presence.wrapping_add(ahead),
-            // What is staged is that of the rows at hand.
+            // Staged elements are those of the current rows only.
             LanePlace::Scratch(offset) => memory.wrapping_add(offset as usize),
             LanePlace::Frame(offset) => frame.as_ptr().wrapping_add(offset as usize),
         }
     }
 }
 
-/// A column of the program that is not where its values are to be.
+/// A column of the program that is staged in scratch memory, because its values are not dense in the strip.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stage {
-    /// The column of the strip.
+    /// The index of the strip's column.
     column: u32,
-    /// True for its presence, else its data, so many bytes from the start.
+    /// The staged part of the column: its presence if true, else its data from `offset` bytes on.
     is_presence: bool,
     offset: u32,
     ty: MachineType,
-    /// Where it is in scratch memory.
+    /// The offset in scratch memory, in bytes.
     scratch: u32,
 }
 
 impl Stage {
-    /// The first element, and how far it is to the next.
+    /// Returns the address of the first element, and the stride to the next in bytes.
     fn elements(&self, columns: &[Column], start: usize) -> (*mut u8, isize) {
         let column = &columns[self.column as usize];
         let (first, stride) = if self.is_presence {
@@ -68,7 +68,7 @@ impl Stage {
         (first.wrapping_offset(stride * start.cast_signed()), stride)
     }
 
-    /// Brings the elements of rows together in scratch memory.
+    /// Copies the elements of rows from the column to scratch memory.
     ///
     /// # Safety
     /// COLUMNS: the column has the rows, and scratch memory is that of the program.
@@ -85,7 +85,7 @@ impl Stage {
         }
     }
 
-    /// Puts the elements of rows where they belong.
+    /// Copies the elements of rows from scratch memory to the column.
     ///
     /// # Safety
     /// COLUMNS: the column has the rows, and scratch memory is that of the program.
@@ -106,10 +106,10 @@ impl Stage {
     }
 }
 
-/// Copies numbers that are a stride apart.
+/// Copies `rows` numbers, `stride` bytes apart, to contiguous memory.
 ///
 /// # Safety
-/// COLUMNS: there are so many numbers there, and there is room for them.
+/// COLUMNS: `rows` numbers can be read there, and `to` has room for them.
 unsafe fn gather_numbers<T: Copy>(first: *const u8, stride: isize, rows: usize, to: *mut T) {
     let mut from = first;
     for row in 0..rows {
@@ -119,10 +119,10 @@ unsafe fn gather_numbers<T: Copy>(first: *const u8, stride: isize, rows: usize, 
     }
 }
 
-/// Copies bytes that are a stride apart, as bits: 1 for all but 0.
+/// Converts `rows` bytes, `stride` bytes apart, to bits: 1 for any byte but 0.
 ///
 /// # Safety
-/// COLUMNS: there are so many bytes there, and room for bits in whole words.
+/// COLUMNS: `rows` bytes can be read there, and `to` has room for the bits in whole words.
 unsafe fn gather_bits(first: *const u8, stride: isize, rows: usize, to: *mut u64) {
     let mut from = first;
     for word in 0..rows.div_ceil(64) {
@@ -137,10 +137,10 @@ unsafe fn gather_bits(first: *const u8, stride: isize, rows: usize, to: *mut u64
     }
 }
 
-/// Copies numbers to where they are a stride apart.
+/// Copies `rows` contiguous numbers to places that are `stride` bytes apart.
 ///
 /// # Safety
-/// COLUMNS: there are so many numbers, and there is room for them.
+/// COLUMNS: `from` has `rows` numbers, and there is room for them.
 unsafe fn scatter_numbers<T: Copy>(first: *mut u8, stride: isize, rows: usize, from: *const T) {
     let mut to = first;
     for row in 0..rows {
@@ -150,10 +150,10 @@ unsafe fn scatter_numbers<T: Copy>(first: *mut u8, stride: isize, rows: usize, f
     }
 }
 
-/// Copies bits to bytes that are a stride apart.
+/// Converts `rows` bits to bytes that are `stride` bytes apart.
 ///
 /// # Safety
-/// COLUMNS: there are so many bits, and room for bytes.
+/// COLUMNS: `from` has `rows` bits, and there is room for the bytes.
 unsafe fn scatter_bits(first: *mut u8, stride: isize, rows: usize, from: *const u64) {
     let mut to = first;
     for row in 0..rows {
@@ -163,19 +163,19 @@ unsafe fn scatter_bits(first: *mut u8, stride: isize, rows: usize, from: *const 
     }
 }
 
-/// What of a program's columns is where, and what is staged.
+/// The places of a program's columns, and the columns that are staged.
 #[derive(Debug)]
 pub(super) struct Staging {
     pub(super) places: Vec<LanePlace>,
     pub(super) gathered: Vec<Stage>,
     pub(super) scattered: Vec<Stage>,
     pub(super) bytes_for_64_rows: usize,
-    /// The columns of the program that stages are, first those that are gathered.
+    /// The columns of the program that are staged: first the gathered ones, then the scattered ones.
     staged: Vec<ColumnId>,
 }
 
 impl Staging {
-    /// For inputs and outputs of these forms.
+    /// Finds the places for inputs and outputs of these forms. Offsets in scratch memory are set by `place`.
     pub(super) fn of(program: &LaneProgram, inputs: &[ColumnForm], outputs: &[ColumnForm]) -> Staging {
         let mut staging = Staging {
             places: Vec::with_capacity(program.columns.len()),
@@ -210,7 +210,7 @@ impl Staging {
         staging
     }
 
-    /// Gives everything its place in scratch memory for strips of so many rows; says how many bytes that takes.
+    /// Sets the offsets in scratch memory for strips of `rows` rows. Returns the bytes that it takes.
     pub(super) fn place(&mut self, program: &LaneProgram, rows: usize) -> usize {
         let once = program.scratch_bytes(rows).next_multiple_of(8);
         for (at, column) in program.columns.iter().enumerate() {
@@ -234,7 +234,7 @@ impl Staging {
     }
 }
 
-/// Where a part of a column of the strip is, or how it is staged.
+/// Returns the place of a part of a column of the strip, and its stage if it is not used in place.
 fn of_part(ty: MachineType, form: ColumnForm, column: u32, part: ValuePart) -> (LanePlace, Option<Stage>) {
     let (is_presence, offset, in_place) = match part {
         ValuePart::Presence => (true, 0, form.presence == PresenceForm::Bits),

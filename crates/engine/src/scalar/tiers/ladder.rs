@@ -1,43 +1,43 @@
-//! The rungs of a tiered model: functions that are added while it runs, each better than the one below, and which of them
-//! calls take. Knows nothing of compiling, nor of threads that do it.
+//! The compiled functions of a tiered model, in a ladder: a function is a rung, added while the model runs and better than the rung below. The
+//! ladder also knows which rung calls take. It knows nothing of compiling or of threads.
 //!
-//! A rung that was added stays until the ladder goes. So a call may go on with the function that it found, whatever is added
-//! or chosen meanwhile, and choosing is one atomic store.
+//! A rung stays until the ladder is dropped. So a call may finish with the function that it found, whatever is added or chosen meanwhile, and
+//! choosing is one atomic store.
 
 use super::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::process;
 use std::sync::OnceLock;
 
-/// How many rungs there are, the ground not counted.
+/// The number of rungs, without the ground.
 pub(crate) const RUNGS: usize = 2;
 
-/// How far the climb is.
+/// The progress of compiling the rungs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Progress {
-    /// Nobody was asked to climb.
+    /// No thread was asked to compile.
     Waiting,
-    /// A thread of the process with this number was asked to.
+    /// A thread of the process with this number was asked to compile.
     Queued(u32),
-    /// A thread of the process with this number does.
+    /// A thread of the process with this number compiles.
     Climbing(u32),
-    /// There will be no further rungs.
+    /// No further rungs will be added.
     Finished,
 }
 
-/// Functions of one model. Rungs are numbered from 1; where none is chosen yet, calls are on the ground.
+/// The functions of one model. Rungs are numbered from 1. Until one is chosen, calls are on the ground and run the interpreter.
 #[derive(Debug)]
 pub(crate) struct Ladder<F> {
     rungs: [OnceLock<F>; RUNGS],
     chosen: AtomicUsize,
-    /// Calls on the ground until somebody is asked to climb. It may fall below zero, by as many as there are threads.
+    /// The number of calls on the ground that are left before compiling is asked for. It may fall below zero, at most by the number of threads.
     calls_left: AtomicI64,
     progress: Mutex<Progress>,
     finished: Condvar,
 }
 
 impl<F> Ladder<F> {
-    /// A ladder without rungs, which is climbed after this many calls.
+    /// Makes a ladder without rungs. Compiling is asked for after `calls` calls.
     pub(crate) fn new(calls: u32) -> Self {
         Ladder {
             rungs: [const { OnceLock::new() }; RUNGS],
@@ -48,7 +48,7 @@ impl<F> Ladder<F> {
         }
     }
 
-    /// The function to call, and the number of its rung; none on the ground.
+    /// The function to call, and the number of its rung; `None` on the ground.
     #[inline]
     pub(crate) fn chosen(&self) -> Option<(usize, &F)> {
         // A rung is set before it is chosen: acquiring the choice makes the function visible.
@@ -56,14 +56,14 @@ impl<F> Ladder<F> {
         Some((rung, self.rungs.get(rung.wrapping_sub(1))?.get()?))
     }
 
-    /// Counts a call on the ground; true for the one after which to ask for a climb.
+    /// Counts a call on the ground. Returns true for the one call after which compiling must be requested.
     #[inline]
     pub(crate) fn count_call(&self) -> bool {
         self.calls_left.load(Ordering::Relaxed) > 0 && self.calls_left.fetch_sub(1, Ordering::Relaxed) == 1
     }
 
-    /// Asks for a climb, unless somebody did or it was begun. If `ask` refuses, false is returned, and it is asked again
-    /// after so many calls.
+    /// Requests compiling by `ask`, unless it was requested or has begun. If `ask` refuses, this returns false, and compiling is due again after
+    /// `again` calls.
     pub(crate) fn request(&self, again: u32, ask: impl FnOnce() -> bool) -> bool {
         {
             let mut progress = self.progress();
@@ -83,13 +83,13 @@ impl<F> Ladder<F> {
         is_accepted
     }
 
-    /// True for the one thread that is to climb. It calls `finish` when it did.
+    /// Returns true for the one thread that must compile; it must call `finish` afterwards.
     pub(crate) fn start(&self) -> bool {
         let mut progress = self.progress();
         let process = process::id();
         let is_first = match *progress {
             Progress::Waiting | Progress::Queued(_) => true,
-            // The thread that climbed when this process was forked is not in it.
+            // The thread that compiled does not exist in a process that was forked meanwhile.
             Progress::Climbing(of) => of != process,
             Progress::Finished => false,
         };
@@ -100,32 +100,32 @@ impl<F> Ladder<F> {
         is_first
     }
 
-    /// Adds a rung; calls do not take it before it is chosen.
+    /// Adds the function of a rung. Calls do not take it until it is chosen.
     pub(crate) fn add(&self, rung: usize, function: F) {
         if let Some(place) = self.rungs.get(rung.wrapping_sub(1)) {
-            // Only the one thread that climbs adds rungs, each once.
+            // Only the one thread that compiles adds rungs, each once.
             let _ = place.set(function);
         }
     }
 
-    /// Lets calls take the lowest rung above the chosen one that there is. Returns the number of the chosen one, 0 on the
-    /// ground, and whether it is another than before.
+    /// Lets calls take the lowest existing rung above the chosen one. Returns the number of the rung that is chosen now (0 for the ground), and
+    /// whether it is another one than before.
     pub(crate) fn choose_next(&self) -> (usize, bool) {
         let before = self.chosen.load(Ordering::Acquire);
         let next = (before + 1..=RUNGS).find(|rung| self.rungs[rung - 1].get().is_some());
         let Some(next) = next else { return (before, false) };
-        // Of several threads that choose at once, none takes back what another chose.
+        // If several threads choose at once, none undoes the choice of another.
         let found = self.chosen.fetch_max(next, Ordering::AcqRel);
         (found.max(next), found < next)
     }
 
-    /// Says that there will be no further rungs.
+    /// Records that no further rungs will be added.
     pub(crate) fn finish(&self) {
         *self.progress() = Progress::Finished;
         self.finished.notify_all();
     }
 
-    /// Waits until there will be no further rungs.
+    /// Waits until no further rungs will be added.
     pub(crate) fn wait(&self) {
         let mut progress = self.progress();
         while *progress != Progress::Finished {
@@ -133,7 +133,7 @@ impl<F> Ladder<F> {
         }
     }
 
-    /// Whether there will be no further rungs. True in a process that was forked before they were all there, because no thread of it climbs.
+    /// True if no further rungs will be added. Also true in a process that was forked before, because none of its threads compiles.
     pub(crate) fn is_finished(&self) -> bool {
         match *self.progress() {
             Progress::Waiting => false,
@@ -142,13 +142,13 @@ impl<F> Ladder<F> {
         }
     }
 
-    /// The functions that there are.
+    /// The functions of all rungs so far.
     pub(crate) fn functions(&self) -> impl Iterator<Item = &F> {
         self.rungs.iter().filter_map(OnceLock::get)
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
-        // Nothing that can panic runs while it is locked.
+        // No code that can panic runs while it is locked.
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

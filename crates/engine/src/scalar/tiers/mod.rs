@@ -1,5 +1,5 @@
-//! The tiered backend: the interpreter runs a model at once, threads in the background compile it, and calls take the machine
-//! code as soon as it is there. Every tier gives the same bits.
+//! The tiered backend: the interpreter runs a model at once, threads in the background compile it, and calls take the machine code as soon as it is
+//! there. All tiers give the same bits.
 
 mod ladder;
 mod queue;
@@ -19,11 +19,11 @@ use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
 
-/// The steps up to which a model is optimised straight away. That takes some milliseconds in the background: too little to be
-/// worth compiling twice for.
+/// The most steps of a model that is compiled in the optimised tier straight away. That takes some milliseconds in the background, which is too
+/// little to be worth a quick tier first.
 const SMALL: usize = 500;
 
-/// The tiers that a model of so many steps is compiled in, one after the other. This is the whole rule.
+/// The tiers in which a model with `steps` steps is compiled, one after the other.
 fn route(steps: usize, highest: Tier, every_tier: bool) -> &'static [Tier] {
     match highest {
         Tier::Quick => &[Tier::Quick],
@@ -32,7 +32,7 @@ fn route(steps: usize, highest: Tier, every_tier: bool) -> &'static [Tier] {
     }
 }
 
-/// The rung of a tier's function.
+/// The number of the rung that has a tier's function.
 const fn rung(tier: Tier) -> usize {
     match tier {
         Tier::Quick => 1,
@@ -40,7 +40,7 @@ const fn rung(tier: Tier) -> usize {
     }
 }
 
-/// The tier on a rung; none on the ground, where the interpreter is.
+/// The tier on a rung; `None` for the ground, where the interpreter is.
 const fn tier_on(rung: usize) -> Option<Tier> {
     match rung {
         0 => None,
@@ -49,42 +49,42 @@ const fn tier_on(rung: usize) -> Option<Tier> {
     }
 }
 
-/// How many models may wait to be compiled. Those that find the queue full stay interpreted and ask again later.
+/// The most models that may wait to be compiled. A model that finds the queue full stays interpreted and asks again later.
 const MOST_WAITING: usize = 4096;
 
-/// After how many further calls a model asks again that found the queue full.
+/// The fewest further calls after which a model that found the queue full asks again.
 const AGAIN: u32 = 1000;
 
-/// The threads of the process that compile in the background: half of the processors, between one and four.
+/// The queue and the threads of the process that compile in the background: half as many threads as processors, at least one and at most four.
 static QUEUE: LazyLock<Arc<Queue<dyn TieredModel>>> = LazyLock::new(|| {
     let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
     Arc::new(Queue::new(MOST_WAITING, (processors / 2).clamp(1, 4)))
 });
 
-/// A model whose plan may be tiered, as its tiers see it.
+/// The part of a model that its tiers need.
 pub(crate) trait TieredModel: Send + Sync {
-    /// The tiers, if the backend has any.
+    /// The tiers, if the backend is tiered; else `None`.
     fn tiered(&self) -> Option<&Tiered>;
 
-    /// Who is told what becomes of the model.
+    /// The metrics that events of the model are reported to.
     fn watch(&self) -> &Watch;
 
-    /// Keeps and tells why there is no machine code.
+    /// Stores and reports the reason why there is no machine code.
     fn fall_back(&self, reason: Diagnostic);
 }
 
-/// A plan that is interpreted and being compiled.
+/// A plan that is interpreted and compiled in the background.
 #[derive(Debug)]
 pub(crate) struct Tiered {
     interpreted: Interpreted,
     ladder: Ladder<Compiled>,
     tiering: Tiering,
     highest: Tier,
-    /// What machine code is made of, and within which limits.
+    /// The plan that is compiled.
     plan: Plan,
     binding: Binding,
     limits: Limits,
-    /// Where it is looked for first.
+    /// The cache that is searched before code is compiled.
     code_cache: Option<CodeCache>,
 }
 
@@ -96,7 +96,7 @@ impl Tiered {
         Tiered { interpreted, ladder, tiering, highest, plan, binding, limits, code_cache }
     }
 
-    /// The function that calls take now.
+    /// The function that calls run now.
     #[inline]
     pub(crate) fn function(&self) -> &dyn Function {
         match self.ladder.chosen() {
@@ -105,7 +105,7 @@ impl Tiered {
         }
     }
 
-    /// The function for a call of a model, which is counted.
+    /// Returns the function for a call of a model. Counts the call, which may request compiling.
     #[inline]
     pub(crate) fn function_for_call<'t, M: TieredModel + 'static>(&'t self, model: &Arc<M>) -> &'t dyn Function {
         match self.ladder.chosen() {
@@ -119,29 +119,31 @@ impl Tiered {
         }
     }
 
-    /// The machine code that calls take now.
+    /// The machine code that calls run now; `None` while the interpreter runs.
     pub(crate) fn compiled(&self) -> Option<&Compiled> {
         self.ladder.chosen().map(|(_, compiled)| compiled)
     }
 
+    /// The tier that calls run now; `None` while the interpreter runs.
     pub(crate) fn tier(&self) -> Option<Tier> {
         self.ladder.chosen().and_then(|(rung, _)| tier_on(rung))
     }
 
-    /// Bytes of memory of all tiers that there are, and of what they are made of, besides itself.
+    /// The bytes of memory of all tiers so far and of the plan, besides the struct itself.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.interpreted.memory_bytes()
             + self.plan.memory_bytes()
             + self.ladder.functions().map(Function::memory_bytes).sum::<usize>()
     }
 
-    /// Asks for the model to be compiled if that is due before its first call.
+    /// Requests compiling if it is due before the model's first call.
     pub(crate) fn begin<M: TieredModel + 'static>(&self, model: &Arc<M>) {
         if self.tiering.calls == 0 {
             self.request(model);
         }
     }
 
+    /// Queues the model for compilation. If the queue is full, the model asks again after further calls.
     #[cold]
     fn request<M: TieredModel + 'static>(&self, model: &Arc<M>) {
         let again = AGAIN.max(self.tiering.calls);
@@ -151,23 +153,23 @@ impl Tiered {
         }
     }
 
-    /// Compiles the model in all its tiers, in this thread if no other has begun, and returns when that is done.
+    /// Compiles the model in all its tiers, in this thread if no other has begun, and returns when it is compiled.
     pub(crate) fn finish(&self, model: &dyn TieredModel) {
         self.climb(model);
         self.ladder.wait();
     }
 
-    /// Whether every tier that there will be is compiled.
+    /// True if no further tier will be compiled.
     pub(crate) fn is_finished(&self) -> bool {
         self.ladder.is_finished()
     }
 
-    /// Compiles the model in its tiers, unless that was begun.
+    /// Compiles the model in all its tiers, unless another thread has begun.
     fn climb(&self, model: &dyn TieredModel) {
         if !self.ladder.start() {
             return;
         }
-        // Whoever waits goes on, whatever happens.
+        // Threads that wait must go on, even if compiling panics.
         let finish = Finish(&self.ladder);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let budget = Budget::start(self.limits);
@@ -190,7 +192,7 @@ impl Tiered {
         drop(finish);
     }
 
-    /// Lets calls take the next tier, if it is compiled, and returns the one they take.
+    /// Lets calls take the next tier, if it is compiled. Returns the tier that calls take now; `None` for the interpreter.
     pub(crate) fn choose_next(&self, model: &dyn TieredModel) -> Option<Tier> {
         let (rung, is_new) = self.ladder.choose_next();
         let tier = tier_on(rung);
@@ -201,7 +203,7 @@ impl Tiered {
     }
 }
 
-/// Says that there will be no further tiers, also if compiling panics.
+/// Records on drop that no further tiers will be compiled, also if compiling panics.
 struct Finish<'l>(&'l Ladder<Compiled>);
 
 impl Drop for Finish<'_> {

@@ -1,4 +1,4 @@
-//! Work for threads in the background: a bounded number of threads, and of jobs that wait for one. Knows nothing of models.
+//! A queue of jobs for threads in the background. The numbers of threads and of waiting jobs are bounded. It knows nothing of models.
 
 use super::sync::{Mutex, MutexGuard, PoisonError, thread};
 use std::collections::VecDeque;
@@ -6,14 +6,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
 use std::sync::{Arc, Weak};
 
-/// What a thread of the queue does once.
+/// A task that a thread of the queue runs once.
 pub(crate) trait Job: Send + Sync + 'static {
-    /// Does it.
+    /// Runs the task.
     fn run(&self);
 }
 
-/// Jobs and the threads that do them, in the order in which they came. Threads are started when there is work and end when
-/// there is none: starting one takes a small part of the time of any job that is worth it.
+/// A queue of jobs, and the threads that run them in the order of their arrival. Threads are started when there is work and end when there is none,
+/// because starting a thread is short compared with any job.
 #[derive(Debug)]
 pub(crate) struct Queue<J: ?Sized> {
     state: Mutex<State<J>>,
@@ -21,23 +21,24 @@ pub(crate) struct Queue<J: ?Sized> {
     most_threads: usize,
 }
 
+/// The jobs that wait, and the number of running threads.
 #[derive(Debug)]
 struct State<J: ?Sized> {
-    /// A job that nobody holds any more is skipped.
+    /// The waiting jobs. A job that was dropped meanwhile is skipped.
     waiting: VecDeque<Weak<J>>,
     threads: usize,
-    /// The number of the process that has the threads; 0 before. A process that was forked has none of them.
+    /// The number of the process that has the threads; 0 before there are any. A forked process has none of them.
     process: u32,
 }
 
 impl<J: Job + ?Sized> Queue<J> {
-    /// A queue without threads yet.
+    /// Makes a queue without threads.
     pub(crate) fn new(most_waiting: usize, most_threads: usize) -> Self {
         let state = State { waiting: VecDeque::new(), threads: 0, process: 0 };
         Queue { state: Mutex::new(state), most_waiting, most_threads }
     }
 
-    /// Adds a job. False if too many wait, or the system has no thread for it.
+    /// Adds a job. Returns false if too many jobs wait, or the system has no thread for it.
     pub(crate) fn push(self: &Arc<Self>, job: Weak<J>) -> bool {
         {
             let mut state = self.state();
@@ -65,25 +66,25 @@ impl<J: Job + ?Sized> Queue<J> {
         let mut state = self.state();
         state.threads -= 1;
         if state.threads == 0 {
-            // Nobody would come to it.
+            // No thread would run the job.
             state.waiting.retain(|waiting| !Weak::ptr_eq(waiting, &job));
         }
         state.threads > 0
     }
 
-    /// The life of a thread.
+    /// Runs jobs until there are none: the body of a thread.
     fn work(&self) {
         loop {
             let job = {
                 let mut state = self.state();
                 let Some(job) = state.waiting.pop_front() else {
-                    // Under the lock: who adds a job after this starts a thread.
+                    // This is under the lock, so a job that is added later starts a thread.
                     state.threads -= 1;
                     return;
                 };
                 job
             };
-            // A job tells of its panics itself. What its owner left behind is dropped here and may panic too.
+            // A job reports its own panics. The owner of the job is dropped here and may panic too.
             let _ = catch_unwind(AssertUnwindSafe(move || {
                 if let Some(job) = job.upgrade() {
                     job.run();
@@ -93,7 +94,7 @@ impl<J: Job + ?Sized> Queue<J> {
     }
 
     fn state(&self) -> MutexGuard<'_, State<J>> {
-        // Nothing that can panic runs while it is locked.
+        // No code that can panic runs while it is locked.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

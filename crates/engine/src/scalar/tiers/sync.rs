@@ -1,5 +1,5 @@
-//! What tiers synchronise with: the standard library's. Tests compile the files beside this one against a scheduler's own
-//! in its place, and run their threads in every order that it comes to.
+//! The synchronisation types of the tiers: those of the standard library. Tests compile the neighbouring files against the types of a scheduler
+//! instead, which runs their threads in every order that it reaches.
 
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, atomic};
 pub(crate) use std::thread;

@@ -1,5 +1,5 @@
-//! How an element of a node is made of elements of others: an expression of them, summed or otherwise reduced over some axes if it has
-//! any. Maps, reductions and products by labels are all of this form.
+//! The computation of one element from elements of other nodes: an expression, summed or otherwise reduced over some axes.
+//! Maps, reductions and products by labels all have this form.
 
 use cembra_tensor::plan::{View, ViewedNode, branches, computed_alone, region};
 use cembra_tensor::sums::Order;
@@ -8,38 +8,39 @@ use cembra_value::Error;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// What is made of the elements that are read.
+/// The value computed from the elements that are read at one index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Term {
-    /// The only one.
+    /// The only element, unchanged.
     Same,
-    /// An expression, by its number.
+    /// The result of an expression, by its number.
     Body(usize),
-    /// Their product.
+    /// The product of the elements.
     Product,
-    /// The second one if the first holds, else the third: only that one is read.
+    /// The second element if the first is true, else the third. Only the chosen one is read.
     Choice,
 }
 
-/// How an element of a node is made of others.
+/// The computation of one element of a node from elements of other nodes.
 #[derive(Debug)]
 pub(super) struct Cell {
-    /// The number of axes of the index space in which they are read.
+    /// The number of axes of the index space in which elements are read.
     pub(super) rank: usize,
-    /// The axis of that space that each axis of the node is.
+    /// For each axis of the node, the corresponding axis of the index space in which elements are read.
     pub(super) kept: Axes,
-    /// The axes of the space that are walked over, the last the fastest, and their extents.
+    /// The axes of the index space that are reduced, with their extents; the last varies fastest.
     pub(super) walk: SmallVec<[(Axis, usize); 4]>,
-    /// How often something is read.
+    /// The number of terms that are reduced.
     pub(super) terms: usize,
-    /// What is read at an index of the space.
+    /// The elements that are read at an index of the space.
     pub(super) inputs: Vec<ViewedNode>,
     pub(super) term: Term,
-    /// How terms become one, if an element has several.
+    /// The reduction of the terms; `None` if there is only one term.
     pub(super) fold: Option<(Reduction, Order)>,
 }
 
-/// The cells of the nodes that an output needs, and the expressions in them. Either maps that are read together are one, or each is one.
+/// For the nodes that an output needs, returns how an element of each is computed, and the expressions in these cells. If
+/// `is_fused`, maps that are read together are one expression; otherwise each map is an expression of its own.
 pub(super) fn cells(
     graph: &TensorGraph,
     output: TensorNodeId,
@@ -87,14 +88,14 @@ pub(super) fn cells(
     Ok((cells, bodies.all))
 }
 
-/// What a conditional reads whose condition is one truth value, if its branches have its type.
+/// The inputs of a conditional whose condition is a single truth value, if its branches have its type; else `None`.
 fn choice(graph: &TensorGraph, node: &Node) -> Option<Vec<ViewedNode>> {
     let has_type = branches(graph, node)?.iter().all(|(branch, _)| graph.scalar(*branch) == node.scalar);
     let seen = |operand: &TensorNodeId| Some((*operand, View::of_operand(node, graph.node(*operand))?));
     if has_type { node.operands.iter().map(seen).collect() } else { None }
 }
 
-/// A product by labels: its space has an axis for each label.
+/// Makes the cell of a product by labels, whose space has an axis for each label.
 fn product(graph: &TensorGraph, node: &Node, labels: &Labels) -> Result<Cell, Error> {
     let operands: Vec<&[usize]> = node.operands.iter().map(|operand| graph.extents(*operand)).collect();
     let extents = labels.label_extents(&operands)?;
@@ -106,7 +107,7 @@ fn product(graph: &TensorGraph, node: &Node, labels: &Labels) -> Result<Cell, Er
         rank: extents.len(),
         kept: labels.output.clone(),
         terms: walk.iter().map(|(_, extent)| extent).product(),
-        // Without labels to sum over nothing is summed.
+        // Without labels to sum over, there is no sum.
         fold: labels.is_sum().then_some((Reduction::Sum, Order::Chains)),
         walk,
         inputs: node.operands.iter().zip(&labels.operands).map(seen).collect(),
@@ -114,7 +115,7 @@ fn product(graph: &TensorGraph, node: &Node, labels: &Labels) -> Result<Cell, Er
     })
 }
 
-/// Expressions, each once.
+/// The distinct expressions.
 #[derive(Default)]
 struct Bodies {
     all: Vec<Body>,
@@ -122,7 +123,7 @@ struct Bodies {
 }
 
 impl Bodies {
-    /// What a node is computed of.
+    /// Returns the inputs of a node's expression, and how its value is computed from them.
     fn expression(
         &mut self,
         graph: &TensorGraph,

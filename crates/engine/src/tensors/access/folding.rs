@@ -1,10 +1,12 @@
-//! Numbers that are reduced one by one, by their bits: what `sums.rs` does with many of one type, where only one is known at a time.
+//! Reductions of elements one by one, by their bits. `sums.rs` reduces many elements of a known type; here only one element
+//! is known at a time.
 
 use cembra_runtime::{ChainFold, Scalar};
 use cembra_tensor::sums::{Above, Below, Folded, Order};
 use cembra_tensor::{Reduction, with_reduction};
 
-/// An element as reductions widen it. Integers of 32 bits wrap when they are narrowed again, to the same as if they had all along.
+/// An element in the type that reductions use. Integers of 32 bits wrap when they are narrowed again, with the same result
+/// as if every addition had wrapped.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Wide {
     Float(f64),
@@ -13,6 +15,7 @@ pub(super) enum Wide {
 }
 
 impl Wide {
+    /// Widens an element that is given by its bits.
     pub(super) fn of(scalar: Scalar, bits: u64) -> Wide {
         match scalar {
             Scalar::Boolean => Wide::Truth(bits & 1 != 0),
@@ -23,7 +26,7 @@ impl Wide {
         }
     }
 
-    /// The bits of the element.
+    /// The bits of the element in its own type.
     pub(super) fn narrowed(self, scalar: Scalar) -> u64 {
         match self {
             Wide::Truth(truth) => u64::from(truth),
@@ -34,7 +37,7 @@ impl Wide {
         }
     }
 
-    /// The product; of elements of two types, the first.
+    /// The product of two elements; if their types differ, the first.
     pub(super) fn times(self, other: Wide) -> Wide {
         match (self, other) {
             (Wide::Float(a), Wide::Float(b)) => Wide::Float(a * b),
@@ -43,7 +46,7 @@ impl Wide {
         }
     }
 
-    /// The sum in the element's own type, as scatters add; of truth values, whether one is true.
+    /// The sum in the element's own type, as scatters add; for truth values, whether one is true.
     pub(super) fn plus(self, other: Wide, scalar: Scalar) -> Wide {
         match (self, other) {
             (Wide::Float(a), Wide::Float(b)) if scalar == Scalar::Float32 => {
@@ -57,10 +60,10 @@ impl Wide {
     }
 }
 
-/// How two elements become one.
+/// A function that combines two elements.
 type Combine<W> = fn(W, W) -> W;
 
-/// A reduction that has seen some of its elements.
+/// A reduction in progress.
 pub(super) enum Folding {
     Float(ChainFold<f64, Combine<f64>>),
     Largest(ChainFold<Above<u64>, Combine<Above<u64>>>),
@@ -82,7 +85,7 @@ macro_rules! foldings {
 foldings!(Float of f64, Largest of Above<u64>, Smallest of Below<u64>, Integer of i64, Truth of bool);
 
 impl Folding {
-    /// A reduction of `len` elements, of which it has seen none.
+    /// Begins a reduction of `len` elements.
     pub(super) fn new(scalar: Scalar, reduction: Reduction, order: Order, len: usize) -> Folding {
         macro_rules! of {
             ($ty:ty) => {
@@ -96,7 +99,7 @@ impl Folding {
         }
     }
 
-    /// The next element, of the reduction's type.
+    /// Adds the next element, which must have the reduction's type.
     pub(super) fn add(&mut self, element: Wide) {
         match (self, element) {
             (Folding::Float(fold), Wide::Float(number)) => fold.extend_each(1, |_| Some(number)),
@@ -108,6 +111,7 @@ impl Folding {
         }
     }
 
+    /// Returns the result of the reduction.
     pub(super) fn finish(self) -> Wide {
         match self {
             Folding::Float(fold) => Wide::Float(fold.finish()),

@@ -1,6 +1,6 @@
-//! Access to elements: one element of a node is computed, and nothing but what it is made of. Maps that are read together are one expression,
-//! a reduction or a product has a loop for the element that is asked for, and views are arithmetic on indices. Sums have the order of the
-//! reference, so elements are those of the whole tensor, bit for bit.
+//! Access to single elements: one element of a node is computed, and only the elements that it depends on. Maps that are
+//! read together are one expression, a reduction or a product is a loop for the requested element, and views are arithmetic
+//! on indices. Sums have the order of the reference, so elements equal those of the whole tensor, bit for bit.
 
 mod cell;
 mod folding;
@@ -22,30 +22,32 @@ use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// A node of a graph on certain inputs, of which elements are read. It is prepared once: the graph is rewritten, and expressions of elements
-/// are compiled. Threads may share it. An access uses memory of accesses before, so that it allocates nothing once it has enough.
+/// A reader for single elements of a graph's node, on given inputs. It is prepared once: the graph is rewritten, and
+/// expressions of elements are compiled. Threads may share it. An access reuses memory of earlier ones, so it allocates
+/// nothing once there is enough.
 ///
-/// Operations of users that have an element form take part; others are executed once, when the first of their elements is asked for.
+/// Operations of users are computed per element if they have an element form. Others are executed as a whole, when the
+/// first of their elements is needed.
 ///
-/// What was computed is known until the access ends, so no element of a node is computed twice for one; an access never takes more than the
-/// evaluation of all that the node needs. An element that is not needed may fail without an error.
+/// Within an access, no element of a node is computed twice, so an access never takes longer than evaluating everything
+/// that the node needs. An element that is not needed may fail without an error.
 pub struct Reader<'e> {
     graph: TensorGraph,
     output: TensorNodeId,
     inputs: Vec<Tensor>,
     host: TensorHost<'e>,
     layout: Layout,
-    /// How the nodes that have loops or expressions are computed.
+    /// The computation of each node that has a loop or an expression.
     cells: FxHashMap<TensorNodeId, Cell>,
-    /// What operations of users that make one element read of.
+    /// The input types of users' operations that have an element form.
     customs: FxHashMap<TensorNodeId, Vec<TensorType>>,
-    /// Those that make all elements at once: their values, when one was asked for.
+    /// Users' operations without an element form, which compute all elements at once.
     wholes: Vec<TensorNodeId>,
-    /// At most one for each of these nodes.
+    /// The values of the nodes in `wholes`, once one was needed.
     whole_values: OnceLock<FxHashMap<TensorNodeId, Tensor>>,
-    /// The expressions, to be forked: at most one for each cell.
+    /// The compiled expressions, which each workspace clones.
     singles: Mutex<Vec<SingleElement>>,
-    /// Memory of accesses that have ended: at most as much as of accesses that ran at the same time.
+    /// The memory of finished accesses: at most as many workspaces as accesses ran at the same time.
     free: Mutex<Vec<Workspace>>,
 }
 
@@ -56,10 +58,10 @@ impl fmt::Debug for Reader<'_> {
 }
 
 impl<'e> Reader<'e> {
-    /// Prepares access to a node: expressions of maps that are read together are compiled as one.
+    /// Prepares access to a node. Maps that are read together are compiled as one expression.
     ///
     /// # Errors
-    /// Inputs that do not fit the graph, a graph that becomes too large, or a constant that fails.
+    /// If inputs do not fit the graph, the graph becomes too large, or a constant fails.
     pub fn new(
         graph: &TensorGraph,
         node: TensorNodeId,
@@ -69,7 +71,7 @@ impl<'e> Reader<'e> {
         Reader::of(graph, node, inputs, evaluator.host(), true)
     }
 
-    /// Prepares one access, or few: nothing is compiled but operators, each once for all graphs.
+    /// Prepares few accesses to a node: only single operators are compiled, once each for all graphs.
     ///
     /// # Errors
     /// As for [`Reader::new`].
@@ -124,7 +126,7 @@ impl<'e> Reader<'e> {
         })
     }
 
-    /// The number of indices of each axis.
+    /// The extents of the node's axes.
     #[must_use]
     pub fn extents(&self) -> &[usize] {
         self.layout.extents()
@@ -136,10 +138,11 @@ impl<'e> Reader<'e> {
         self.graph.scalar(self.output)
     }
 
-    /// An element.
+    /// Returns the element at an index.
     ///
     /// # Errors
-    /// The tensor has no such index, the elements are of another type, an element that is needed fails, or more of them than fit the limit of bytes.
+    /// If the tensor has no such index, the elements have another type, a needed element fails, or more elements are needed
+    /// than fit the limit of bytes.
     pub fn get<T: Element>(&self, index: &[usize]) -> Result<T, Error> {
         let found = self.scalar();
         if found != T::SCALAR {
@@ -149,7 +152,7 @@ impl<'e> Reader<'e> {
         self.bits(index).map(T::from_bits)
     }
 
-    /// The element of a number in the order of all, the last axis the fastest.
+    /// Returns the element with this number in row-major order, where the last axis varies fastest.
     ///
     /// # Errors
     /// As for [`Reader::get`].
@@ -161,22 +164,23 @@ impl<'e> Reader<'e> {
         self.get(&run::index(self.extents(), number))
     }
 
-    /// An element, whatever its type.
+    /// Returns the element at an index, of any type.
     ///
     /// # Errors
-    /// The tensor has no such index, an element that is needed fails, or more of them are needed than fit the limit of bytes.
+    /// If the tensor has no such index, a needed element fails, or more elements are needed than fit the limit of bytes.
     pub fn value(&self, index: &[usize]) -> Result<ScalarValue, Error> {
         let bits = self.bits(index)?;
         ScalarValue::from_bits(self.scalar(), bits).ok_or_else(|| no_element(self.scalar()))
     }
 
-    /// The value of an operation that makes all elements at once. All of them are executed together, so that each is once.
+    /// The value of an operation that computes all elements at once. All such operations are executed together, so that
+    /// each runs once.
     fn whole(&self, node: TensorNodeId) -> Result<&Tensor, Error> {
         let values = match self.whole_values.get() {
             Some(values) => values,
             None => {
                 let made = evaluate(&self.graph, &self.wholes, &self.inputs, &self.host)?;
-                // Of two threads the first is right.
+                // If two threads compute the values, those of the first are used.
                 self.whole_values.get_or_init(|| self.wholes.iter().copied().zip(made).collect())
             }
         };

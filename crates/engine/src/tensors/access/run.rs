@@ -1,5 +1,6 @@
-//! One access: elements that wait for others are on a stack of ours, those that were computed are known until the access ends. Indices and
-//! elements of all that wait lie in lists that only ever grow at their ends, so nothing is allocated for each.
+//! The execution of an access. Elements that wait for others are on an explicit stack; computed elements are remembered
+//! until the access ends. The indices and elements of all waiting elements are in lists that only grow at their ends, so
+//! nothing is allocated per element.
 
 use super::Reader;
 use super::cell::{Cell, Term};
@@ -12,29 +13,29 @@ use cembra_value::ScalarValue;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// An index of any node.
+/// An index of a node's element.
 type Index = SmallVec<[usize; MOST_AXES]>;
 
 /// An element that waits for others.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     node: TensorNodeId,
-    /// Its number among the node's elements.
+    /// The element's number among the node's elements.
     position: usize,
-    /// Where its index begins in the list of indices; that of the space that it walks over comes behind it.
+    /// The start of the element's index in the list of indices. The index in the space that is reduced follows it.
     index: usize,
-    /// Where the elements begin that it was given.
+    /// The start of the elements that it was given, in the list of arguments.
     arguments: usize,
-    /// How far it is.
+    /// The progress: its meaning depends on the operation.
     stage: usize,
     is_begun: bool,
 }
 
-/// What becomes of an element that waited.
+/// The outcome of advancing an element that waited.
 enum Step {
-    /// It is there.
+    /// The element is computed; these are its bits.
     Done(u64),
-    /// It wants an element of this node, whose index is at the end of the list.
+    /// The element needs an element of this node, whose index is at the end of the list.
     Ask(TensorNodeId),
 }
 
@@ -60,14 +61,14 @@ impl Workspace {
         }
     }
 
-    /// The element of an index that the output has.
+    /// Computes the element at an index of the output.
     pub(super) fn element(&mut self, on: &Reader<'_>, index: &[usize]) -> Result<u64, Error> {
-        // An access before may have ended with an error.
+        // An earlier access may have ended with an error.
         self.frames.clear();
         self.indices.clear();
         self.arguments.clear();
         self.folds.clear();
-        // One access that knew much is no reason for others to have so large a table.
+        // Drops the large table of an earlier access if later ones need little of it.
         if self.known.capacity() > (64 * self.known.len()).max(1 << 14) {
             self.known = FxHashMap::default();
         }
@@ -93,7 +94,7 @@ impl Workspace {
     }
 
     fn remember(&mut self, on: &Reader<'_>, frame: Frame, bits: u64) -> Result<(), Error> {
-        /// About what a table needs for an entry.
+        /// The approximate bytes of an entry in the table of computed elements.
         const ENTRY: usize = 2 * size_of::<((TensorNodeId, usize), u64)>();
         let most = on.host.most_bytes();
         if self.known.len() as u64 >= most / ENTRY as u64 {
@@ -104,7 +105,8 @@ impl Workspace {
         Ok(())
     }
 
-    /// The element of a node whose index is at the end of the list, from which it is taken; none if it waits for others now.
+    /// Returns the element of a node whose index is at the end of the list, and removes the index; `None` if the element
+    /// must wait for others.
     fn ask(&mut self, on: &Reader<'_>, mut id: TensorNodeId) -> Result<Option<u64>, Error> {
         loop {
             let node = on.graph.node(id);
@@ -154,7 +156,7 @@ impl Workspace {
         }
     }
 
-    /// Goes on with the element that waits, after it was given what it asked for.
+    /// Advances the element that waits, after it was given what it asked for.
     fn advance(&mut self, on: &Reader<'_>, mut frame: Frame, given: Option<u64>) -> Result<Step, Error> {
         let node = on.graph.node(frame.node);
         let step = match &node.operation {
@@ -172,7 +174,7 @@ impl Workspace {
         step
     }
 
-    /// A map, a reduction, or a product.
+    /// Advances a map, a reduction, or a product.
     fn cell(&mut self, cell: &Cell, node: &Node, frame: &mut Frame, given: Option<u64>) -> Result<Step, Error> {
         let space = frame.index + node.extents.len();
         if !frame.is_begun {
@@ -231,7 +233,8 @@ impl Workspace {
         }
     }
 
-    /// First the elements that a user's operation says it reads, then what it makes of them. The list of them lies behind the index.
+    /// Advances a user's operation: first it asks for the elements that the operation reads, then computes the result. The
+    /// list of elements to read follows the index.
     fn custom(
         &mut self,
         on: &Reader<'_>,
@@ -269,7 +272,7 @@ impl Workspace {
         custom.element(form, node.scalar, inputs, &own, &read).map(Step::Done)
     }
 
-    /// First the index that is named, then what it names.
+    /// Advances a gather: asks for the index value, then for the element at that index.
     fn take(
         &mut self,
         on: &Reader<'_>,
@@ -298,7 +301,8 @@ impl Workspace {
         }
     }
 
-    /// Each index in turn, and what belongs to it if it is that of the element.
+    /// Advances a scatter: asks for each index value in turn, and adds the element that belongs to it if it names this
+    /// element's index.
     fn place_take(
         &mut self,
         on: &Reader<'_>,
@@ -314,7 +318,8 @@ impl Workspace {
             self.arguments.push(0);
         }
         loop {
-            // In even stages an index is asked for, after what there was for the one before was added; in odd ones it is there.
+            // In even stages, the previous element is added and the next index is asked for; in odd stages, that index has
+            // arrived.
             let number = frame.stage / 2;
             if frame.stage.is_multiple_of(2) {
                 let sum = &mut self.arguments[frame.arguments];
@@ -344,7 +349,7 @@ impl Workspace {
     }
 }
 
-/// The index that an element names.
+/// The index that an element of `named` stands for.
 fn index_of(on: &Reader<'_>, named: TensorNodeId, bits: u64, extent: usize) -> Result<usize, Error> {
     match Wide::of(on.graph.scalar(named), bits) {
         Wide::Integer(index) => named_index(index, extent),
@@ -352,12 +357,12 @@ fn index_of(on: &Reader<'_>, named: TensorNodeId, bits: u64, extent: usize) -> R
     }
 }
 
-/// The number of an index in the order of all.
+/// The number of an index in row-major order.
 fn position(extents: &[usize], index: &[usize]) -> usize {
     extents.iter().zip(index).fold(0, |position, (extent, index)| position * extent + index)
 }
 
-/// The index of a number in the order of all.
+/// The index of the element with this number in row-major order.
 pub(super) fn index(extents: &[usize], number: usize) -> Index {
     let mut index = Index::from_elem(0, extents.len());
     let mut rest = number;
@@ -367,16 +372,16 @@ pub(super) fn index(extents: &[usize], number: usize) -> Index {
     index
 }
 
-/// The source of an element that need not be computed.
+/// The source of an element of an operation on indices.
 enum ElementSource {
-    /// One of an operand.
+    /// An element of an operand.
     Element(TensorNodeId, Index),
     Zero,
-    /// It is computed after all.
+    /// The element must be computed.
     Computed,
 }
 
-/// What an operation on indices sees at an index.
+/// The source of the element at an index of an operation on indices.
 fn seen(on: &Reader<'_>, node: &Node, own: &[usize]) -> ElementSource {
     let Some(operand) = node.operands.first().copied() else { return ElementSource::Computed };
     let extents = on.graph.extents(operand);

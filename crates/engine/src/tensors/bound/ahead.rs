@@ -1,6 +1,7 @@
-//! What pieces fetch ahead. Parts that are run for some rows at a time wait for memory where they do little with much, while those that compute
-//! long leave it idle: the longest sum among them fetches for the others, for parts behind it what they read of the same rows, for those
-//! before it what they read of the next. A sum by itself fetches what it reads, some way ahead. No bits depend on it.
+//! Prefetching in pieces. Parts that run on some rows at a time wait for memory if they compute little per element, while
+//! parts that compute much leave memory idle. So the most expensive sum among them prefetches for the others: for later
+//! parts, the same rows of their operands; for earlier parts, the next rows. A single sum prefetches its own operands, some
+//! distance ahead. No bits of results depend on this.
 
 use super::memory::{Memory, Operand, ValueOrigin};
 use super::{PartWork, PieceStep};
@@ -8,35 +9,36 @@ use crate::tensors::lines::{Line, Soon};
 use cembra_tensor::{Data, Extents};
 use smallvec::SmallVec;
 
-/// From how many bytes on memory is worth to be fetched: less of it may be near.
+/// The fewest bytes of memory that are worth prefetching; smaller memory may be in a cache.
 const LARGE: usize = 1 << 20;
 
-/// How many bytes further on a sum fetches what it reads itself.
+/// The distance in bytes at which a sum prefetches its own operands.
 const DISTANCE: usize = 1 << 12;
 
-/// The most that is fetched meanwhile: more keeps a processor from what it reads itself.
+/// The most operands that are prefetched in a sum; more would slow down its own reads.
 const MOST: usize = 2;
 
 pub(super) type AllSoon<'m> = SmallVec<[Soon<'m>; 4]>;
 
-/// True for memory that may be far away.
+/// Returns true if memory is too large to be in a near cache.
 fn is_far(data: &Data) -> bool {
     data.len() * Data::element_size(data.scalar()).unwrap_or(0) >= LARGE
 }
 
-/// What a sum fetches.
+/// The memory that a sum prefetches.
 #[derive(Debug)]
 pub(super) enum Fetched {
-    /// What it reads itself.
+    /// The operands of the sum itself.
     Own,
-    /// Nothing: others do it.
+    /// Nothing, because another sum prefetches.
     Nothing,
-    /// Of these operands rows of their own, each with the distance from the rows of the piece, in elements.
+    /// Rows of these operands, each with its distance from the rows of the piece, in elements.
     Rows(Vec<(Operand, isize)>),
 }
 
 impl Fetched {
-    /// What is read soon while lines are summed. `lines` is where the first of all lines lies, and `start` of them come before.
+    /// Returns the prefetch hints for the next lines to sum. `lines` are the first of them; `start` lines were summed
+    /// before.
     pub(super) fn soon<'m>(
         &self,
         memory: &'m Memory<'_>,
@@ -65,7 +67,8 @@ impl Fetched {
     }
 }
 
-/// What lines themselves have further on. One line by itself a processor sees.
+/// Returns the prefetch hints for the lines' own operands. If only one line is in far memory there are none, because the
+/// processor's prefetcher handles it.
 pub(super) fn own_soon<'m>(lines: &[Line<'m>], shifts: &[isize]) -> AllSoon<'m> {
     let far = lines.iter().zip(shifts).filter(|(line, _)| line.step == 1 && is_far(line.data));
     if far.clone().count() < 2 {
@@ -80,14 +83,14 @@ pub(super) fn own_soon<'m>(lines: &[Line<'m>], shifts: &[isize]) -> AllSoon<'m> 
 
 /// An operand that a part reads in rows of adjacent elements, as pieces see it, and the number of elements per row.
 pub(super) struct RowRead {
-    /// Which part it is.
+    /// The index of the part that reads the operand.
     pub(super) part: usize,
     pub(super) operand: Operand,
     pub(super) length: usize,
 }
 
 impl RowRead {
-    /// None for what is made anew for each piece, and for what lies otherwise.
+    /// Describes an operand; `None` if it is made anew for each piece or if its rows are not contiguous.
     pub(super) fn of(part: usize, operand: &Operand, extents: &Extents) -> Option<RowRead> {
         let mut length: usize = 1;
         for (extent, stride) in extents.iter().zip(&operand.strides).skip(1).rev() {
@@ -105,7 +108,7 @@ impl RowRead {
     }
 }
 
-/// Lets the sum that takes longest, by the costs of an element of these parts, fetch what the parts of a piece of `rows` rows read.
+/// Makes the most expensive sum, by the `costs` per element, prefetch what the parts of a piece of `rows` rows read.
 pub(super) fn share_out(parts: &mut [PieceStep], rows: usize, costs: &[(usize, u64)], reads: &[RowRead]) {
     let by_cost = costs.iter().filter_map(|(at, cost)| Some((*at, *cost, parts.get(*at)?.work.length_of_sums()?)));
     let Some((longest, _, length)) = by_cost.max_by_key(|(at, cost, _)| (*cost, std::cmp::Reverse(*at))) else {
@@ -129,7 +132,7 @@ pub(super) fn share_out(parts: &mut [PieceStep], rows: usize, costs: &[(usize, u
 }
 
 impl PartWork {
-    /// How many elements each line has that is summed, if one axis has lines that are.
+    /// The number of elements per summed line; `None` if the part is not a sum of lines along one axis.
     fn length_of_sums(&self) -> Option<usize> {
         match self {
             PartWork::Reduce(reduce) => reduce.length_of_sums(),

@@ -1,5 +1,5 @@
-//! Binds plans: finds for each step where its operands are and how its pieces see them, which slots values have and who reads them last, and
-//! who computes the pieces. What was bound is run elsewhere.
+//! Binding of plans: for each step, finds the operands and their strides in pieces, the slots of values and their last
+//! readers, and the workers. Bound plans are run elsewhere.
 
 use super::ahead::{self, RowRead};
 use super::cut::Cut;
@@ -22,36 +22,37 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The results of a reduction that are made at a time where maps of them follow.
+/// The most results of a reduction that are computed at a time if maps follow it.
 const STRIP: usize = 1 << 15;
 
-/// The elements of a panel of a product that maps follow (`PANEL`), and the fewest rows of such a panel (`LEAST_ROWS`).
+/// The elements per panel of a product that is followed by maps.
 const PANEL: usize = 1 << 17;
+/// The fewest rows per panel of a product that is followed by maps.
 const LEAST_ROWS: usize = 64;
 
-/// An operand, the type of its elements and its layout.
+/// An operand with its element type and its layout.
 type TypedOperand = (Operand, (Scalar, Layout));
 
-/// What is known while a plan is bound.
+/// The state of binding a plan.
 pub(super) struct Binding<'b> {
     pub(super) graph: &'b TensorGraph,
     pub(super) host: &'b TensorHost<'b>,
-    /// Where nodes have their values.
+    /// The place and layout of each node's value.
     values: FxHashMap<TensorNodeId, StridedView>,
     pub(super) slots: Slots,
     held: TensorBytes,
 }
 
 impl BoundPlan {
-    /// A plan, bound to inputs that lie as these do. The graph is the one that was planned.
+    /// Binds a plan to the types, extents and strides of `inputs`. `graph` must be the graph that was planned.
     ///
     /// # Errors
-    /// The inputs do not fit, a value would be larger than it may, or an expression cannot be compiled.
+    /// If the inputs do not fit, a value exceeds the limit of bytes, or an expression cannot be compiled.
     pub fn of(plan: &Plan, graph: &TensorGraph, inputs: &[Tensor], host: &TensorHost<'_>) -> Result<BoundPlan, Error> {
         BoundPlan::of_steps(plan, graph, inputs, None, host)
     }
 
-    /// A plan, bound; the last step to be written over one of the inputs, or a tensor behind them, if one is given.
+    /// Binds a plan. If `over` is given, the last step overwrites that input, or the tensor after the inputs.
     pub(super) fn of_steps(
         plan: &Plan,
         graph: &TensorGraph,
@@ -64,11 +65,11 @@ impl BoundPlan {
         Ok(bound.plan)
     }
 
-    /// A plan, bound as by [`of`](BoundPlan::of), if the verifiers of plans and of bound plans find nothing wrong with it. Debug builds always
-    /// ask them.
+    /// Binds a plan as [`of`](BoundPlan::of) does, and checks it with the verifiers of plans and bound plans. Debug builds
+    /// always check.
     ///
     /// # Errors
-    /// As for `of`; or a flaw that a verifier finds.
+    /// As for `of`, or if a verifier finds a flaw.
     pub(crate) fn verified(
         plan: &Plan,
         graph: &TensorGraph,
@@ -86,7 +87,7 @@ impl BoundPlan {
 }
 
 impl Bound {
-    /// A plan, bound likewise, with what is known of it beside.
+    /// Binds a plan, and returns it with the facts that its verification needs.
     pub(super) fn of(
         plan: &Plan,
         graph: &TensorGraph,
@@ -104,10 +105,10 @@ impl Bound {
         let held = TensorBytes::none(host.most_bytes());
         let mut binding = Binding { graph, host, values, slots: Slots::default(), held };
         let mut steps: Vec<BoundStep> = Vec::with_capacity(plan.steps().len());
-        // The slots that are read for the last time by each step.
+        // For each step, the slots that it reads for the last time.
         let mut released: Vec<SmallVec<[u32; 2]>> = Vec::with_capacity(plan.steps().len());
         let mut step_of: Vec<usize> = Vec::new();
-        // The slots of nodes that have one of their own.
+        // The slots of nodes with a slot of their own.
         let mut own: FxHashMap<TensorNodeId, u32> = FxHashMap::default();
         let mut written = None;
         for (at, step) in plan.steps().iter().enumerate() {
@@ -138,7 +139,7 @@ impl Bound {
                 released[at].push(*slot);
             }
         }
-        // Of slots that are used again only the last use counts.
+        // If a slot is reused, only its last use counts.
         let mut is_known = vec![false; binding.slots.all.len()];
         for (step, at) in steps.iter_mut().zip(&step_of).rev() {
             for slot in &released[*at] {
@@ -160,23 +161,25 @@ impl Bound {
     }
 }
 
+/// The error for a step that cannot run in pieces.
 #[cold]
 pub(super) fn no_pieces() -> Error {
     Error::tensors(TensorErrorKind::Evaluation, "a step that has no pieces")
 }
 
 impl Binding<'_> {
+    /// Returns the place and layout of a node's value.
     pub(super) fn seen(&self, node: TensorNodeId) -> Result<&StridedView, Error> {
         self.values.get(&node).ok_or_else(not_computed)
     }
 
-    /// Where the conditions are under which a step is run.
+    /// The places of a step's conditions, and the value that each must have.
     fn guard(&self, step: &Step) -> Result<BoundGuard, Error> {
         let seen = |condition: &Condition| Ok((self.seen(condition.node)?.clone(), condition.holds));
         step.guard.iter().map(seen).collect()
     }
 
-    /// True for a step that makes nothing but another layout of memory that is there.
+    /// Returns true, and records the view, if a step only makes another layout of existing memory.
     fn sees(&mut self, step: &Step) -> Result<bool, Error> {
         let node = self.graph.node(step.node);
         if !matches!(step.work, Work::Node) {
@@ -203,7 +206,7 @@ impl Binding<'_> {
         Ok(true)
     }
 
-    /// Memory for the value of a node, which is there from now on.
+    /// Takes a slot for the value of a node; returns the slot and its number of elements.
     pub(super) fn made(&mut self, node: TensorNodeId) -> Result<(u32, usize), Error> {
         let made = self.graph.node(node);
         self.held.take(made.scalar, &made.extents)?;
@@ -214,14 +217,14 @@ impl Binding<'_> {
         Ok((slot, len))
     }
 
-    /// A slot whose value no later step reads is room for others.
+    /// Frees a slot whose value no later step reads.
     fn release(&mut self, slot: u32) {
         let Slot { scalar, len, .. } = self.slots.all[slot as usize];
         self.held.give(scalar, &[len]);
         self.slots.release(slot);
     }
 
-    /// A step that makes a value, whose slot is noted.
+    /// Binds a step that makes a value, and records its slot in `own`.
     pub(super) fn step(&mut self, step: &Step, own: &mut FxHashMap<TensorNodeId, u32>) -> Result<BoundStep, Error> {
         let mut work = self.work(step)?;
         let (target, len) = self.made(step.node)?;
@@ -232,7 +235,7 @@ impl Binding<'_> {
         Ok(BoundStep { work, target, len, guard: BoundGuard::default(), shrunk: SmallVec::new() })
     }
 
-    /// Counts what workers have beside the value of their step. Workers that memory has no room for are dropped.
+    /// Counts the memory of workers besides the value of their step. Workers that exceed the limit of memory are dropped.
     pub(super) fn hold(&mut self, workers: &mut Vec<Worker>) -> Result<(), Error> {
         let (mut all, mut count) = (self.held.clone(), 0);
         for worker in &*workers {
@@ -250,6 +253,7 @@ impl Binding<'_> {
         Ok(())
     }
 
+    /// Binds the work of a step, without a slot for its value.
     pub(super) fn work(&self, step: &Step) -> Result<BoundWork, Error> {
         let node = self.graph.node(step.node);
         let one = std::slice::from_ref(step);
@@ -267,7 +271,7 @@ impl Binding<'_> {
             Work::SharedReductions(_) => Err(no_pieces()),
             Work::Reduce { of, then, .. } => {
                 let each = of.extents.iter().product::<usize>() / node.extents.iter().product::<usize>().max(1);
-                // What one thread does at once, several do piece by piece.
+                // Work that one thread does in one go is done in pieces by several.
                 match then {
                     _ if self.is_shared_out(step) => self.pieces(one, rank, (self.host.share() / each.max(1)).max(1)),
                     Some(_) => self.pieces(one, rank, STRIP),
@@ -276,20 +280,21 @@ impl Binding<'_> {
             }
             Work::Map(_) => {
                 let work = self.pieces(one, 0, 1)?;
-                // The host shares out what is large and lies in one line.
+                // The host itself uses several threads for a large map along one line.
                 let is_large = matches!(&work, BoundWork::Pieces(workers, _) if workers.iter().any(Worker::is_large));
                 if is_large || !self.is_shared_out(step) { Ok(work) } else { self.pieces(one, rank, self.host.share()) }
             }
         }
     }
 
-    /// True if a step is worth several threads, and the run has them.
+    /// Returns true if the run has several threads and the step is large enough for them.
     pub(super) fn is_shared_out(&self, step: &Step) -> bool {
         let size = step.space().map_or(0, |(extents, _)| extents.iter().product());
         self.host.threads() > 1 && size >= self.host.share().saturating_mul(2)
     }
 
-    /// Steps that are run for pieces of the `depth` leading axes of what they make, each of at most `most` indices; the last one makes the value.
+    /// Binds steps that run on pieces of the `depth` leading axes of their values, each with at most `most` indices. The
+    /// last step makes the value.
     pub(super) fn pieces(&self, steps: &[Step], depth: usize, most: usize) -> Result<BoundWork, Error> {
         let extents = steps.last().map_or(&[][..], |step| &self.graph.node(step.node).extents);
         let (rows, within) = extents.split_at(depth);
@@ -308,11 +313,11 @@ impl Binding<'_> {
         Ok(BoundWork::Pieces(workers, within.iter().product()))
     }
 
-    /// What steps do for a piece of what they make, with `rows` as the extents of its leading axes.
+    /// Binds steps for a piece of their index space, with `rows` as the extents of its leading axes.
     fn parts(&self, steps: &[Step], rows: &[usize], locals: &mut Slots) -> Result<Vec<PieceStep>, Error> {
         let mut left: FxHashMap<TensorNodeId, StridedView> = FxHashMap::default();
         let reads = |(at, step): (usize, &Step)| step.reads(self.graph).into_iter().map(move |node| (node, at));
-        // The last step that reads what another one leaves.
+        // The last step that reads the value of another one.
         let last_reads: FxHashMap<TensorNodeId, usize> = steps.iter().enumerate().flat_map(reads).collect();
         let mut unread: Vec<(usize, u32)> = Vec::new();
         let mut parts = Vec::with_capacity(steps.len());
@@ -348,7 +353,7 @@ impl Binding<'_> {
                 left.insert(step.node, seen);
             }
             parts.push(PieceStep { work, len: own.iter().product(), left: slot, over: None });
-            // What no later step reads is room for others.
+            // Memory that no later step reads is reused.
             unread.retain(|(last, slot)| {
                 let is_read = *last > at;
                 if !is_read {
@@ -363,7 +368,8 @@ impl Binding<'_> {
         Ok(parts)
     }
 
-    /// Notes what a step, of which this part is the first, reads of pieces of rows that lie together, and if it reduces, what an element costs.
+    /// Records the contiguous rows that the step reads and, if it is a reduction, the cost per element. `part` is the index
+    /// of the step's first part.
     fn reads(
         &self,
         step: &Step,
@@ -386,7 +392,8 @@ impl Binding<'_> {
         Ok(())
     }
 
-    /// A step, without what follows, for a piece of what it makes, with `rows` as the extents of its leading axes.
+    /// Binds a step, without the map that follows it, for a piece of its index space with `rows` as the extents of the
+    /// leading axes.
     pub(super) fn part(
         &self,
         step: &Step,
@@ -410,7 +417,7 @@ impl Binding<'_> {
         }
     }
 
-    /// Maps for a piece, with `rows` as the extents of its leading axes.
+    /// Binds a map for a piece of its index space, with `rows` as the extents of the leading axes.
     pub(super) fn map(
         &self,
         region: &Region,
@@ -423,7 +430,7 @@ impl Binding<'_> {
         MapPiece::of(&region.body, operands, &extents, self.host)
     }
 
-    /// What a region reads, seen from a piece of its index space that begins at indices of these axes.
+    /// Returns the operands of a region, as a piece of its index space sees them that begins at indices of `axes`.
     pub(super) fn operands(
         &self,
         region: &Region,
@@ -445,7 +452,7 @@ impl Binding<'_> {
 
     /// Returns the number of leading axes of a product that are cut into panels, and the number of their indices per panel.
     fn panels(&self, product: TensorNodeId, is_followed: bool) -> Result<(usize, usize), Error> {
-        // Without products of matrices nothing is cut into panels.
+        // Without fast products there are no panels.
         let extents = self.graph.extents(product);
         let (Some(products), false) = (self.host.products(), extents.is_empty()) else { return Ok((0, 1)) };
         if is_followed {
@@ -455,7 +462,7 @@ impl Binding<'_> {
         let (node, labels) = self.contraction(product)?;
         let of: SmallVec<[&[usize]; 2]> = node.operands.iter().map(|operand| self.graph.extents(*operand)).collect();
         let size = labels.label_extents(&of)?.into_iter().fold(1, usize::saturating_mul);
-        // Most products are smaller than this, and are not planned to find that they have no panels.
+        // Most products are smaller than this; they are not planned just to find that they have no panels.
         if size < 2 * ProductPlan::LEAST_LOOPS {
             return Ok((0, 1));
         }
@@ -486,8 +493,8 @@ impl Binding<'_> {
         }
     }
 
-    /// Returns the operands of a product, each with its type and layout, as a panel of `rows` indices of the first axis sees them. `None` stands for
-    /// the whole product.
+    /// Returns the operands of a product, each with its type and layout, for a panel of `rows` indices of the first axis,
+    /// or for the whole product if `None`.
     fn factors(&self, product: TensorNodeId, rows: Option<usize>) -> Result<[TypedOperand; 2], Error> {
         let (node, labels) = self.contraction(product)?;
         let first = labels.output.first().zip(rows);

@@ -1,5 +1,5 @@
-//! Reductions of few results of many elements each, on several threads: blocks of sums are combined by one or another, and what comes of them
-//! is put together in their order, as it is where one thread does all.
+//! Reductions of many elements to few results on several threads. Each thread combines some blocks of elements; the results
+//! of blocks are joined in their order, as on one thread.
 
 use super::map::no_room;
 use super::memory::{Memory, Sources};
@@ -10,12 +10,13 @@ use cembra_tensor::DataMut;
 use cembra_value::Error;
 use std::ops::Range;
 
-/// What some blocks have become. None if elements cannot be added as they are computed.
+/// The partial results of some blocks; `None` if elements cannot be added as they are computed.
 type Blocks = Result<Option<Vec<Block>>, Error>;
 
 impl SharedReductions {
-    /// The most blocks that several threads combine: each leaves a value in memory until all are joined. A tensor in memory has fewer; a view
-    /// may have any number, and is reduced by one thread, which keeps no more than one.
+    /// The most blocks for several threads, because the partial result of each stays in memory until all are joined. A
+    /// tensor in memory has fewer; a view may have any number and is then reduced by one thread, which keeps only one
+    /// partial result.
     pub(super) const MOST_BLOCKS: usize = 1 << 18;
 
     /// The number of blocks that threads may share.
@@ -26,7 +27,7 @@ impl SharedReductions {
         }
     }
 
-    /// Combines the elements of some of the blocks.
+    /// Combines the elements of the blocks `which`.
     fn some_blocks(&mut self, which: Range<usize>, memory: &Memory<'_>) -> Blocks {
         let SharedReductions { members, way: SharedLoop::LongRuns(runs), .. } = self else { return Err(no_room()) };
         let (mut made, mut succeeds) = (Vec::new(), true);
@@ -46,7 +47,7 @@ impl SharedReductions {
         Ok(succeeds.then_some(made))
     }
 
-    /// Puts together what blocks have become, and writes what comes of it over what is in memory.
+    /// Joins the partial results of blocks, and writes the results to `to`.
     fn join(&self, blocks: Vec<Block>, to: &mut [DataMut<'_>]) -> Result<(), Error> {
         let SharedLoop::LongRuns(runs) = &self.way else { return Err(no_room()) };
         let (mut blocks, of_each) = (blocks.into_iter(), runs.blocks());
@@ -62,7 +63,7 @@ impl SharedReductions {
         Ok(())
     }
 
-    /// Combines all elements, and writes the result of each reduction to its memory. Each worker takes as many blocks as the others.
+    /// Combines all elements, and writes the result of each reduction to `to`. All workers take equal numbers of blocks.
     pub(super) fn run_blocks(
         workers: &mut [SharedReductions],
         sources: &Sources<'_>,
@@ -80,13 +81,13 @@ impl SharedReductions {
 }
 
 impl LongRuns {
-    /// How many blocks each of the runs has.
+    /// The number of blocks per run.
     fn blocks(&self) -> usize {
         self.block.map_or(1, |parts| self.parts.count.div_ceil(parts))
     }
 }
 
-/// What all blocks have become. The error is that of the first that fails.
+/// The partial results of all blocks, or the error of the first block that fails.
 fn some_by_each(workers: &mut [SharedReductions], sources: &Sources<'_>) -> Blocks {
     let count = workers[0].blocks();
     let each = count.div_ceil(workers.len());

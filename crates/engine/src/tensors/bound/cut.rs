@@ -1,5 +1,5 @@
-//! Something that is done for each piece of an index space. Pieces are of one shape, but for those at the end of the axis that is cut; what
-//! is to be known of a shape is found out once.
+//! An index space cut into pieces. All pieces have one shape, except those at the end of the axis that is cut; work that
+//! depends on the shape is done once per shape.
 
 use cembra_tensor::plan::some_pieces;
 use cembra_tensor::{Extents, Slice, pieces};
@@ -7,7 +7,7 @@ use cembra_value::Error;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// An index space in pieces, and something for each shape that they have.
+/// An index space in pieces, and a value for each shape of pieces.
 #[derive(Debug)]
 pub(super) struct Cut<T> {
     /// The extents of the index space.
@@ -18,12 +18,12 @@ pub(super) struct Cut<T> {
     last: Option<T>,
     /// The number of pieces.
     pub(super) count: usize,
-    /// How many indices the first has.
+    /// The number of indices in the first piece.
     size: usize,
 }
 
 impl<T> Cut<T> {
-    /// An index space in pieces of at most `most` indices. `bind` makes what belongs to a shape of them.
+    /// Cuts an index space into pieces of at most `most` indices. `bind` makes the value for a shape.
     pub(super) fn of(
         extents: &[usize],
         most: usize,
@@ -31,11 +31,11 @@ impl<T> Cut<T> {
     ) -> Result<Cut<T>, Error> {
         let counts = |slices: SmallVec<[Slice; 6]>| -> Extents { slices.iter().map(|slice| slice.count).collect() };
         let first = pieces(extents, most).next().map_or_else(|| extents.into(), counts);
-        // A view may have any number of pieces, so they are not gone through.
+        // A view may have any number of pieces, so they are not enumerated.
         let count = pieces(extents, most).len();
         let size = first.iter().product();
         let full = bind(&first)?;
-        // What is left of the axis that is cut.
+        // The remainder of the axis that is cut.
         let cut = first.iter().zip(extents).rposition(|(count, extent)| count != extent && *count > 0);
         let left = cut.map_or(0, |axis| extents[axis] % first[axis]);
         let last = match cut.filter(|_| left > 0) {
@@ -49,12 +49,12 @@ impl<T> Cut<T> {
         Ok(Cut { extents: extents.into(), most, full, last, count, size })
     }
 
-    /// Visits the pieces in the order of their indices: what belongs to its shape, where it begins, and the number of indices before it.
+    /// Visits the pieces in order, each with the value for its shape, its first index, and the number of indices before it.
     pub(super) fn run(&mut self, visit: impl FnMut(&mut T, &[usize], usize) -> Result<(), Error>) -> Result<(), Error> {
         self.run_some(0..usize::MAX, visit)
     }
 
-    /// Visits these of the pieces. Indices before are counted from the first of them.
+    /// Visits the pieces `which`. The numbers of indices before a piece count from the first of these pieces.
     #[inline]
     pub(super) fn run_some(
         &mut self,
@@ -94,12 +94,12 @@ impl<T> Cut<T> {
         std::iter::once(&self.full).chain(&self.last)
     }
 
-    /// What belongs to the only piece.
+    /// The value for the only piece; `None` if there are several.
     pub(super) const fn only(&self) -> Option<&T> {
         if self.count == 1 { Some(&self.full) } else { None }
     }
 
-    /// What belongs to the first piece and to the last one, where each begins, and its extents.
+    /// The first piece and the last, each with the value for its shape, its first index, and its extents.
     pub(super) fn shapes(&self) -> impl Iterator<Item = (&T, Extents, Extents)> {
         let last = self.count.saturating_sub(1);
         let ends = [Some(0), (last > 0).then_some(last)];
@@ -112,7 +112,7 @@ impl<T> Cut<T> {
         })
     }
 
-    /// How many indices these of the pieces have.
+    /// The number of indices in the pieces `which`.
     pub(super) fn indices(&self, which: Range<usize>) -> usize {
         let count = |slices: SmallVec<[Slice; 6]>| slices.iter().map(|slice| slice.count).product::<usize>();
         some_pieces(&self.extents, self.most, which).map(count).sum()

@@ -1,12 +1,12 @@
-//! How much memory a bound plan has from one run to the next, for a caller that keeps many of them. Code, and what says how steps are done, is
-//! not counted.
+//! The memory that a bound plan holds between runs, for a caller that keeps many plans. Code and the description of steps
+//! are not counted.
 
 use super::memory::Slot;
 use super::{BoundPlan, BoundWork, PartWork, PieceStep, Worker};
 use cembra_tensor::Data;
 
 impl BoundPlan {
-    /// The bytes of the values that it keeps, and of the memory of those who compute pieces of them.
+    /// The bytes of the values that the plan keeps, and of its workers' memory.
     #[must_use]
     pub(crate) fn held_bytes(&self) -> u64 {
         let values = self.slots.iter().filter_map(Slot::held).map(Data::bytes);
@@ -26,7 +26,7 @@ fn of_worker(worker: &Worker) -> u64 {
         PartWork::Reduce(reduce) => reduce.block.bytes(),
         PartWork::Map(_) | PartWork::Product(_) => 0,
     };
-    // What belongs to whole pieces, and to the last.
+    // The steps for whole pieces, and those for the last piece.
     let blocks = worker.cut.each_shape().flatten().map(block);
     blocks.chain(worker.locals.memory.iter().map(Data::bytes)).sum()
 }

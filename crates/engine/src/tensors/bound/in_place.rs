@@ -1,6 +1,7 @@
-//! The last step of a plan whose value is written over a tensor that the plan may read. Compiled code never writes where it reads: a few pieces
-//! at a time are computed into memory that stays in a cache, and copied from there. Where threads share a map, elements of the tensor are
-//! copied into such memory before, and read there, so that each thread writes to the tensor itself.
+//! The last step of a plan, if its value overwrites a tensor that the plan may read. Compiled code never writes to memory
+//! that it reads, so a few pieces at a time are computed into memory that stays in a cache, and then copied. If threads
+//! share a map, the elements of the tensor are copied into such memory first and read there, and each thread writes to the
+//! tensor itself.
 
 use super::cut::Cut;
 use super::memory::{Slot, Slots, Sources, StridedView, ValueOrigin};
@@ -15,13 +16,13 @@ use cembra_value::Error;
 /// The elements of a map that are computed between copies.
 const BLOCK: usize = 1 << 12;
 
-/// What is written over a tensor.
+/// A step that overwrites a tensor.
 #[derive(Debug)]
 pub(super) struct InPlace {
     workers: Vec<Worker>,
-    /// The number of elements for each index of pieces.
+    /// The number of elements per index of the pieces.
     within: usize,
-    /// Which of the inputs is the target.
+    /// The index of the tensor that is overwritten.
     target: usize,
     scalar: Scalar,
     extents: Extents,
@@ -30,16 +31,17 @@ pub(super) struct InPlace {
 
 #[derive(Debug)]
 enum CopyOrder {
-    /// What the pieces read of the target is copied before. While they are computed, this is in its place.
+    /// The elements of the target that pieces read are copied beforehand. During the run, this tensor is in the target's
+    /// place among the inputs.
     Before(Tensor),
-    /// What the pieces make is copied from here.
+    /// The results of pieces are computed here and copied to the target.
     After(Data),
 }
 
 impl BoundPlan {
-    /// A plan, bound to inputs that lie as these do, so that its only output is written over the memory of one of them; or over that of a
-    /// tensor that the plan does not read and that stands behind them. None if that changed what is read before it is read, if what was
-    /// written could stay after an error, or if another tensor shares the memory.
+    /// Binds a plan to the types, extents and strides of `inputs`, such that its only output overwrites input `target`, or
+    /// a tensor after the inputs that the plan does not read. `None` if elements would be overwritten before they are read,
+    /// if an error could leave the target partly overwritten, or if another tensor shares its memory.
     ///
     /// # Errors
     /// As for [`of`](BoundPlan::of).
@@ -62,18 +64,18 @@ impl BoundPlan {
     }
 }
 
-/// True for a tensor of this type and these extents whose memory no other tensor has, and whose elements lie in the order of their indices.
+/// Returns true if a tensor has this type and these extents, is row-major, and shares its memory with no other tensor.
 fn is_own(tensor: &mut Tensor, scalar: Scalar, extents: &[usize]) -> bool {
     let is_alike = tensor.scalar_type() == scalar && tensor.extents() == extents;
     is_alike && tensor.layout().is_row_major() && tensor.own_data().is_some()
 }
 
 impl BoundPlan {
-    /// Runs the steps on inputs, and the last one over the tensor that the plan is bound to, which is the value then. Nothing is done if it is
-    /// bound to other inputs, or another tensor shares the memory.
+    /// Runs the steps on inputs; the last one overwrites the target, which then is the output. Returns `None`, and does
+    /// nothing, if the plan is bound to other inputs or another tensor shares the memory.
     ///
     /// # Errors
-    /// An index is outside of its axis, an element fails, or the run was cancelled; then the tensor is what it was.
+    /// If an index is outside of its axis, an element fails, or the run was cancelled. Then the target is unchanged.
     pub(crate) fn run_over(
         &mut self,
         inputs: &mut [Tensor],
@@ -100,7 +102,7 @@ impl BoundPlan {
 }
 
 impl Binding<'_> {
-    /// The last step, whose value is written over a tensor.
+    /// Binds the last step, whose value overwrites a tensor.
     pub(super) fn in_place(&mut self, step: &Step, target: usize) -> Result<InPlace, Error> {
         let node = self.graph.node(step.node);
         let none = Data::zeros(node.scalar, 0)?;
@@ -123,7 +125,7 @@ impl Binding<'_> {
         Ok(InPlace { workers, within, target, scalar: node.scalar, extents: node.extents.clone(), way })
     }
 
-    /// Maps for a few elements at a time, which read what is in their place as it was copied before, for each thread.
+    /// Binds a map for each thread, in pieces that read the target's elements from a copy.
     fn map_over(&self, node: &Node, region: &Region, target: Option<TensorNodeId>) -> Result<Vec<Worker>, Error> {
         let worker = || -> Result<Worker, Error> {
             let mut locals = Slots::default();
@@ -147,7 +149,7 @@ impl Binding<'_> {
 }
 
 impl InPlace {
-    /// No element fails in here, and nothing ends it: what was begun is finished.
+    /// Runs the step. No element can fail, and the run cannot be cancelled, so the target is never partly overwritten.
     fn run(
         &mut self,
         inputs: &mut [Tensor],

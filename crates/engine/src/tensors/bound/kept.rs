@@ -1,5 +1,5 @@
-//! Bound plans that keep everything from one run to the next, the outputs included: for who makes many runs, and looks at the outputs of
-//! each before the next one.
+//! Bound plans that keep all their memory between runs, including the outputs: for callers that run a plan many times and
+//! read the outputs before the next run.
 
 use super::memory::ValueOrigin;
 use super::one::OneCall;
@@ -10,24 +10,27 @@ use cembra_tensor::{Elements, Tensor};
 use cembra_value::Error;
 use smallvec::SmallVec;
 
-/// A bound plan, and the outputs of its last run, the memory of which the next run writes to if no other tensor has it.
+/// A bound plan and the outputs of its last run. The next run writes to the memory of an output if no other tensor shares
+/// it.
 #[derive(Debug)]
 pub(crate) struct KeptPlan {
     bound: BoundPlan,
-    /// The same at once, if it is no more than that.
+    /// The plan as a single call, if it maps or sums one line (elements at equal distances) of each input; else `None`.
     one: Option<OneCall>,
     outputs: Vec<Tensor>,
-    /// The slots that the outputs are, if each is one of its own.
+    /// The slots of the outputs, if each output has a slot of its own; else empty.
     slots: SmallVec<[u32; 4]>,
-    /// True if outputs have two memories that take turns: a run then writes no layouts. All of them are small.
+    /// True if each output has two memories that alternate between runs, so that a run writes no layouts. Only for small
+    /// outputs.
     takes_turns: bool,
 }
 
-/// The most bytes of an output that has two memories.
+/// The most bytes of an output with two memories.
 const TWICE: usize = 1 << 10;
 
 impl BoundPlan {
-    /// The same, which keeps its memory; but not what is large, if it would have more then than an evaluation may.
+    /// Makes the plan keep its memory between runs. Large memory is not kept if the total would exceed the limit of an
+    /// evaluation.
     #[must_use]
     pub(crate) fn kept(self) -> KeptPlan {
         let place = |seen: &StridedView| match seen.place {
@@ -49,25 +52,25 @@ impl BoundPlan {
 }
 
 impl KeptPlan {
-    /// The outputs of the last run; none before the first, and after one that failed.
+    /// The outputs of the last run; empty before the first run and after a failed one.
     #[must_use]
     pub(crate) fn outputs(&self) -> &[Tensor] {
         &self.outputs
     }
 
-    /// The outputs of the last run, which leave their memory with the caller: the next run makes new memory.
+    /// Returns the outputs of the last run with their memory; the next run allocates new memory.
     pub(crate) fn take_outputs(&mut self) -> Vec<Tensor> {
         std::mem::take(&mut self.outputs)
     }
 
-    /// About how many bytes it has from run to run: of intermediate values, and of the outputs.
+    /// The approximate bytes that are held between runs: intermediate values and outputs.
     #[must_use]
     pub(crate) fn held_bytes(&self) -> u64 {
         self.bound.held_bytes() + self.outputs.iter().map(|output| output.data().bytes()).sum::<u64>()
     }
 
-    /// Runs it on inputs, if it is no more than one line of them, which nothing ends before it is done. False if it is more, is bound to other
-    /// inputs, or fails: [`run`](KeptPlan::run) says which, or does it.
+    /// Runs the plan if it maps or sums a single line of each input, without checks for cancellation. Returns false if it
+    /// does not, if it is bound to other inputs, or if it fails; then [`run`](KeptPlan::run) must be called.
     #[inline]
     pub(crate) fn run_line(&mut self, inputs: &[Tensor]) -> bool {
         match (&mut self.one, &mut self.outputs[..]) {
@@ -76,7 +79,8 @@ impl KeptPlan {
         }
     }
 
-    /// Runs the steps on inputs. False, and nothing is done, if it is bound to other inputs, or for more bytes than this run may have.
+    /// Runs the steps on inputs. Returns false, and does nothing, if the plan is bound to other inputs, or needs more bytes
+    /// than this run may have.
     ///
     /// # Errors
     /// As for [`BoundPlan::run`].
@@ -96,7 +100,7 @@ impl KeptPlan {
             }
             return Ok(true);
         }
-        // The memory of the outputs is the plan's again. What they share is so when they are dropped.
+        // The plan takes the memory of the outputs back. Shared memory is dropped instead.
         for (tensor, slot) in outputs.drain(..).zip(&*slots) {
             bound.slots[*slot as usize].put(tensor.into_parts().0);
         }

@@ -1,5 +1,5 @@
-//! Maps over a piece of an index space, bound to how their operands lie there: one line, lines beside each other, or blocks for which what
-//! lies otherwise is copied.
+//! Maps over a piece of an index space, bound to the strides of their operands: as one line, as several lines, or as blocks
+//! for which operands with other strides are copied.
 
 use super::cut::Cut;
 use super::memory::{Memory, Operand, ValueOrigin};
@@ -13,23 +13,24 @@ use cembra_tensor::{Body, Data, DataMut, Elements, Extents, Layout, Strides, Ten
 use cembra_value::Error;
 use smallvec::SmallVec;
 
-/// The fewest elements that are worth a call, where operands do not lie so that all are one line.
+/// The fewest elements per call, if the operands are not all one line.
 const LONG_LINE: usize = 256;
 
-/// The elements of a block for which operands are copied where they do not lie in one line.
+/// The elements of a block for which operands are copied if they are not one line.
 const BLOCK: usize = 1 << 12;
 
-/// The same where operands lie across, and the fewest lines that are worth it: what is read of each line of the cache is more than
-/// one element.
+/// The elements of a block if an operand's layout is transposed relative to the loops.
 const BLOCK_ACROSS: usize = 1 << 16;
+/// The fewest lines for which larger blocks are worthwhile: then more than one element of each cache line is used.
 const LINES_ACROSS: usize = 8;
 
-/// From how many elements on the host evaluates a line, with threads and a way past the caches.
+/// The fewest elements of a line that the host evaluates, with threads and non-temporal stores.
 const LARGE: usize = 1 << 18;
 
+/// The lines of a map's operands.
 pub(super) type Lines<'l> = SmallVec<[Line<'l>; 4]>;
 
-/// Maps over a piece.
+/// A map over a piece of an index space, bound to its operands.
 #[derive(Debug)]
 pub(super) struct MapPiece {
     /// The operands that the map reads.
@@ -41,17 +42,17 @@ pub(super) struct MapPiece {
 
 #[derive(Debug)]
 enum MapLoop {
-    /// One line, so far apart.
+    /// A line per operand, with these steps.
     One { steps: Strides, kernel: Box<BodyLines> },
-    /// One line that is large.
+    /// A large line per operand.
     Large { steps: Strides, body: Body },
-    /// Lines beside each other: the axes in front of them, with the strides of each operand, and how many elements a line has.
+    /// Several lines: the outer axes with the strides of each operand, and the number of elements per line.
     Beside { axes: Vec<(usize, Strides)>, inner: usize, steps: Strides, kernel: Box<BodyLines> },
-    /// Blocks.
+    /// Blocks, with copies of operands that are not one line.
     Blocks(Box<Blocks>),
 }
 
-/// Visits the indices of axes: the first position of each operand.
+/// Visits all indices of the axes, with the position of each operand at that index.
 pub(super) fn walk(
     axes: &[(usize, Strides)],
     firsts: &mut [usize],
@@ -77,7 +78,7 @@ pub(super) fn walk(
 }
 
 impl MapPiece {
-    /// Maps over a piece of these extents.
+    /// Binds a map over a piece of these extents.
     pub(super) fn of(
         body: &Body,
         operands: SmallVec<[Operand; 4]>,
@@ -112,18 +113,18 @@ impl MapPiece {
         Ok(MapPiece { operands, count, way })
     }
 
-    /// True if the host evaluates it, on threads.
+    /// Returns true if the host evaluates the map, possibly on several threads.
     pub(super) const fn is_large(&self) -> bool {
         matches!(self.way, MapLoop::Large { .. })
     }
 
-    /// What computes all of it, if that is one line of each of these inputs.
+    /// Returns a kernel for the whole map; `None` unless the map is one line of each of these inputs.
     pub(super) fn one_line(&self, inputs: &[(Scalar, Layout)]) -> Option<Box<BodyLine>> {
         let MapLoop::One { kernel, .. } = &self.way else { return None };
         kernel.one_line(&Operand::lines(&self.operands, inputs)?, self.count)
     }
 
-    /// Computes the piece that begins at these indices, and writes its elements over what is in memory.
+    /// Computes the piece that begins at the index `starts`, and overwrites `to` with its elements.
     pub(super) fn run(&mut self, memory: &Memory<'_>, starts: &[usize], to: &mut DataMut<'_>) -> Result<(), Error> {
         if self.count == 0 {
             return Ok(());
@@ -171,7 +172,8 @@ impl MapPiece {
     }
 }
 
-/// The lines that operands are, from where they begin. They are filled in where they are used, as lines are many.
+/// Appends the lines of operands, for the piece at `starts`. The vector is filled in place, because this is done for many
+/// lines.
 #[inline]
 pub(super) fn fill<'m>(
     lines: &mut Lines<'m>,
@@ -187,44 +189,44 @@ pub(super) fn fill<'m>(
     Ok(())
 }
 
-/// An index space in blocks. Operands that are one line are read where they lie, others are copied for each block.
+/// An index space in blocks. Operands that are one line are read in place, others are copied for each block.
 #[derive(Debug)]
 struct Blocks {
     cut: Cut<Shape>,
-    /// Of the lines that blocks are made of.
+    /// The steps of the lines that blocks consist of.
     steps: Strides,
-    /// Where operands are copied to, and how far apart what is copied is along each axis.
+    /// For each operand that is copied, the memory of the copy, and the strides of the operand.
     copies: SmallVec<[Option<(Data, Strides)>; 4]>,
     kernel: Box<BodyLines>,
 }
 
-/// A shape of blocks.
+/// The shape of a block, and how operands are copied for it.
 #[derive(Debug)]
 struct Shape {
     count: usize,
-    /// The elements of the last axis.
+    /// The number of elements along the last axis.
     inner: usize,
-    /// How each operand that is copied is.
+    /// The copying order of each operand.
     ways: SmallVec<[Copying; 4]>,
 }
 
-/// How an operand is copied for a block.
+/// The order in which an operand is copied for a block.
 #[derive(Debug)]
 enum Copying {
-    /// In lines of the last axis, which begin so far from the first element of the block.
+    /// By lines of the last axis, which begin at these distances from the first element of the block.
     Lines(Vec<isize>),
-    /// Along its axes, that along which it lies the nearest first.
+    /// Along its axes, the one with the nearest elements first.
     Across(Vec<CopiedAxis>),
 }
 
-/// True if elements of an operand lie far apart along the last axis, and near each other along the one before.
+/// Returns true if an operand's elements are far apart along the last axis, and near along the one before.
 fn lies_across(extents: &[usize], strides: &[isize]) -> bool {
     let (&[.., rows, width], &[.., near, far]) = (extents, strides) else { return false };
     let is_nearer = (1..far.unsigned_abs()).contains(&near.unsigned_abs());
     is_nearer && far.unsigned_abs() >= FAR && rows >= LINES_ACROSS && width * LINES_ACROSS <= BLOCK_ACROSS
 }
 
-/// True if one of the first `operands` operands does.
+/// Returns true if the layout of one of the first `operands` operands is transposed relative to the loops.
 fn any_lies_across(axes: &[(usize, Strides)], operands: usize) -> bool {
     let extents: Extents = axes.iter().map(|(extent, _)| *extent).collect();
     (0..operands).any(|at| lies_across(&extents, &axes.iter().map(|(_, strides)| strides[at]).collect::<Strides>()))

@@ -1,4 +1,4 @@
-//! Where a bound plan has its values: the inputs of a run, and memory of its own, which is used again where no later step reads it.
+//! The memory of a bound plan: the inputs of a run, and slots of its own, which are reused once no later step reads them.
 
 use crate::tensors::evaluator::TensorHost;
 use crate::tensors::lines::InputLine;
@@ -11,20 +11,20 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use triomphe::Arc;
 
-/// From how many bytes on a temporary is not kept from one run to the next.
+/// The fewest bytes of a temporary that is not kept between runs.
 const LARGE: usize = 1 << 16;
 
-/// The same of what pieces leave for what follows them: most have less, so that it is there for the next run.
+/// The fewest bytes of a worker's local memory that is not kept between runs. Most have less and are kept.
 const LARGE_LOCAL: u64 = 1 << 20;
 
 /// The place of a value in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum ValueOrigin {
-    /// An input.
+    /// An input of the plan, by index.
     Input(u32),
-    /// Memory of the plan.
+    /// A slot of the plan, by index.
     Slot(u32),
-    /// Memory of who computes pieces of a step.
+    /// Local memory of a worker, which computes pieces of a step; by index.
     Local(u32),
 }
 
@@ -35,55 +35,55 @@ pub(super) struct StridedView {
     pub(super) layout: Layout,
 }
 
-/// What a step reads, seen from a piece of its index space: where the first element is depends on which piece it is.
+/// An operand as a piece of an index space sees it: the position of its first element depends on the piece.
 #[derive(Clone, Debug)]
 pub(super) struct Operand {
     pub(super) place: ValueOrigin,
     offset: usize,
-    /// For each index that says which piece it is.
+    /// The stride for each index that selects the piece.
     shifts: SmallVec<[isize; 4]>,
-    /// For each axis of the piece.
+    /// The stride for each axis of the piece.
     pub(super) strides: Strides,
 }
 
 impl Operand {
-    /// What is seen from all of an index space, as pieces of it see it that begin at indices of these axes.
+    /// The operand for pieces that begin at indices of the axes `pieces`, from a view of the whole index space.
     pub(super) fn of(seen: &StridedView, pieces: &[Axis]) -> Operand {
         let (strides, offset) = (seen.layout.strides(), seen.layout.offset());
         let shifts = pieces.iter().map(|axis| strides[usize::from(*axis)]).collect();
         Operand { place: seen.place, offset, shifts, strides: strides.into() }
     }
 
-    /// What is seen from pieces that begin at indices of one axis, from one of which to the next it is so far.
+    /// The operand for pieces that begin at indices of one axis, `shift` elements apart.
     pub(super) fn along(seen: &StridedView, shift: isize) -> Operand {
         Operand { shifts: SmallVec::from_elem(shift, 1), ..Operand::of(seen, &[]) }
     }
 
-    /// What is made anew for each piece. A piece is known by `pieces` indices.
+    /// The operand for a value that is made anew for each piece. A piece is selected by `pieces` indices.
     pub(super) fn of_piece(seen: &StridedView, pieces: usize) -> Operand {
         Operand { shifts: SmallVec::from_elem(0, pieces), ..Operand::of(seen, &[]) }
     }
 
-    /// The same with the axes in this order, as pieces of those pieces see it, which begin at indices of all of them.
+    /// The operand with its axes in this order, for smaller pieces that begin at an index of each axis.
     pub(super) fn turned(&self, axes: &[usize]) -> Operand {
         let strides: Strides = axes.iter().map(|axis| self.strides[*axis]).collect();
         let shifts = self.shifts.iter().chain(&strides).copied().collect();
         Operand { shifts, strides, ..*self }
     }
 
-    /// The same with the first `axes` axes as they are, and the others as one axis of this stride.
+    /// The operand with the first `axes` axes unchanged, and the others as one axis with the stride `step`.
     pub(super) fn with_line(&self, axes: usize, step: isize) -> Operand {
         let last = |own: &[isize]| own[..axes].iter().copied().chain([step]).collect();
         let strides: Strides = last(&self.strides);
         Operand { shifts: strides.iter().copied().collect(), strides, ..*self }
     }
 
-    /// True if another is the same elements, however they are seen.
+    /// Returns true if another operand has the same place, offset and first stride.
     pub(super) fn lies_as(&self, other: &Operand) -> bool {
         self.place == other.place && self.offset == other.offset && self.strides.first() == other.strides.first()
     }
 
-    /// The position, counted from where the value begins, of an index of the piece that begins at these indices.
+    /// The position of an index of the piece at `starts`, relative to the start of the value.
     pub(super) fn position(&self, starts: &[usize], index: &[usize]) -> isize {
         let along =
             |at: isize, (stride, index): (&isize, &usize)| at.wrapping_add(stride.wrapping_mul(index.cast_signed()));
@@ -91,12 +91,12 @@ impl Operand {
         self.strides.iter().zip(index).fold(first, along)
     }
 
-    /// The position of the first element.
+    /// The position of the first element of the piece at `starts`.
     pub(super) fn first(&self, memory: &Memory<'_>, starts: &[usize]) -> usize {
         self.shifted(memory.sources.base(self.place), starts)
     }
 
-    /// The memory, and the position of the first element there.
+    /// The operand's memory, and the position of the first element of the piece at `starts`.
     #[inline]
     pub(super) fn begin<'d>(
         &self,
@@ -114,7 +114,7 @@ impl Operand {
         Ok((data, self.shifted(offset, starts)))
     }
 
-    /// The line that each of these is of its input; none if one is made, or not all inputs have one.
+    /// Returns each operand as a line of its input; `None` if an operand is not an input, or an input is not read.
     pub(super) fn lines(operands: &[Operand], inputs: &[(Scalar, Layout)]) -> Option<Vec<InputLine>> {
         let line = |operand: &Operand| match operand.place {
             ValueOrigin::Input(at) => Some(InputLine::of(at as usize, operand.offset, &inputs.get(at as usize)?.1)),
@@ -124,7 +124,7 @@ impl Operand {
         (0..inputs.len()).all(|at| lines.iter().any(|line| line.input() == at)).then_some(lines)
     }
 
-    /// The position behind which everything begins, moved to the first element.
+    /// The position of the first element, given the start of the value in its memory.
     #[inline]
     fn shifted(&self, offset: usize, starts: &[usize]) -> usize {
         let shift = |at: usize, (shift, start): (&isize, &usize)| at.wrapping_add_signed(shift * start.cast_signed());
@@ -132,7 +132,7 @@ impl Operand {
     }
 }
 
-/// Memory of a plan.
+/// A slot: memory for one value at a time.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     pub(super) scalar: Scalar,
@@ -140,16 +140,16 @@ pub(super) struct Slot {
     data: Option<Arc<Data>>,
 }
 
-/// The slots of a plan, as they are handed out while it is bound.
+/// The slots of a plan while it is bound.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slots {
     pub(super) all: Vec<Slot>,
-    /// Those whose values no later step reads, by their types and sizes.
+    /// The free slots, whose values no later step reads, by type and size.
     free: FxHashMap<(Scalar, usize), Vec<u32>>,
 }
 
 impl Slots {
-    /// Room for `len` elements: a free slot of this size, or a new one.
+    /// Returns a slot for `len` elements: a free one of this size, or a new one.
     pub(super) fn take(&mut self, scalar: Scalar, len: usize) -> u32 {
         if let Some(slot) = self.free.get_mut(&(scalar, len)).and_then(Vec::pop) {
             return slot;
@@ -158,7 +158,7 @@ impl Slots {
         self.all.len() as u32 - 1
     }
 
-    /// Memory for all, which has no elements yet.
+    /// Makes local memory for all slots, without elements yet.
     pub(super) fn locals(&self) -> Result<Locals, Error> {
         let memory = self.all.iter().map(|slot| Data::zeros(slot.scalar, 0)).collect::<Result<_, Error>>()?;
         Ok(Locals { memory, lens: self.all.iter().map(|slot| slot.len).collect() })
@@ -171,16 +171,16 @@ impl Slots {
     }
 }
 
-/// Memory of who computes pieces of a step, for what these leave for what follows them.
+/// The local memory of a worker, for values that parts of a piece pass to later parts.
 #[derive(Debug)]
 pub(super) struct Locals {
     pub(super) memory: Vec<Data>,
-    /// How many elements each has once there were pieces.
+    /// The number of elements of each memory during a run.
     lens: SmallVec<[usize; 4]>,
 }
 
 impl Locals {
-    /// Each by its type and its size, those that are dropped after a run or those that stay.
+    /// If `is_large`, the types and sizes of the memories that are dropped after a run; else of those that are kept.
     fn of_size(&self, is_large: bool) -> impl Iterator<Item = (Scalar, usize)> {
         let all = self.memory.iter().zip(&self.lens).map(|(data, len)| (data.scalar(), *len));
         all.filter(move |(scalar, len)| {
@@ -189,21 +189,21 @@ impl Locals {
         })
     }
 
-    /// All of them are there.
+    /// Adds all local memory to the bytes counted in `held`.
     ///
     /// # Errors
-    /// That is more than there may be.
+    /// If that exceeds the limit of bytes.
     pub(super) fn hold(&self, held: &mut TensorBytes) -> Result<(), Error> {
         self.hold_small(held)?;
         self.of_size(true).try_for_each(|(scalar, len)| held.take(scalar, &[len]))
     }
 
-    /// The same of those that stay after a run.
+    /// Adds the local memory that is kept after a run to the bytes counted in `held`.
     pub(super) fn hold_small(&self, held: &mut TensorBytes) -> Result<(), Error> {
         self.of_size(false).try_for_each(|(scalar, len)| held.take(scalar, &[len]))
     }
 
-    /// Drops what is large.
+    /// Drops large local memory.
     pub(super) fn shrink(&mut self) {
         for data in self.memory.iter_mut().filter(|data| data.bytes() >= LARGE_LOCAL) {
             *data = data.none();
@@ -212,29 +212,29 @@ impl Locals {
 }
 
 impl Slot {
-    /// The bytes of the value.
+    /// The bytes of the slot's value.
     pub(super) fn bytes(&self) -> usize {
         Data::element_size(self.scalar).unwrap_or(0).saturating_mul(self.len)
     }
 
-    /// What is there.
+    /// The memory in the slot; `None` if there is none.
     pub(super) fn held(&self) -> Option<&Data> {
         self.data.as_deref()
     }
 
-    /// Drops what is there if it is much.
+    /// Drops the memory in the slot if it is large.
     pub(super) fn shrink(&mut self) {
         if self.bytes() >= LARGE {
             self.data = None;
         }
     }
 
-    /// What is there as a tensor, to which it is left.
+    /// Moves the memory out of the slot, into a tensor.
     pub(super) fn leave(&mut self, layout: &Layout) -> Result<Tensor, Error> {
         Tensor::from_shared(self.data.take().ok_or_else(not_computed)?, layout.clone())
     }
 
-    /// Gives the value to a tensor of the same layout, and keeps the memory of that tensor for the next run.
+    /// Moves the value to a tensor of the same layout, and keeps that tensor's memory for the next run.
     #[inline]
     pub(super) fn exchange(&mut self, tensor: &mut Tensor) -> Result<(), Error> {
         let data = self.data.take().ok_or_else(not_computed)?;
@@ -242,7 +242,8 @@ impl Slot {
         Ok(())
     }
 
-    /// The memory, to be written to, for `len` elements, which may be anything yet. It is to be [put](Slot::put) back.
+    /// Takes the memory out of the slot, to be written to. It has `len` elements with unspecified values. It must be
+    /// [put](Slot::put) back.
     pub(super) fn take(&mut self, len: usize) -> Result<Arc<Data>, Error> {
         if let Some(mut data) = self.data.take()
             && let Some(own) = Arc::get_mut(&mut data).filter(|own| own.scalar() == self.scalar)
@@ -255,39 +256,39 @@ impl Slot {
         Ok(Arc::new(Data::zeros(self.scalar, len)?))
     }
 
-    /// What is there from now on.
+    /// Puts memory into the slot.
     pub(super) fn put(&mut self, data: Arc<Data>) {
         self.data = Some(data);
     }
 }
 
-/// What all who compute pieces of a step read. It is passed by reference: its fields copied by twos, just after each was written by itself,
-/// would wait for all stores before.
+/// The memory that all workers of a step read. It is passed by reference: a copy made just after its fields were written
+/// would have to wait for the stores.
 #[derive(Clone, Copy)]
 pub(super) struct Sources<'m> {
     pub(super) inputs: &'m [Tensor],
     pub(super) slots: &'m [Slot],
-    /// The host of the run, which has its terms and says whether it may go on.
+    /// The host of the run, with its terms; it tells whether the run may go on.
     pub(super) host: &'m TensorHost<'m>,
 }
 
-/// The memory of a run, as who computes pieces of a step has it.
+/// The memory of a run, as a worker of a step sees it.
 pub(super) struct Memory<'m> {
     pub(super) sources: &'m Sources<'m>,
-    /// What pieces leave for what follows them.
+    /// The worker's local memory.
     pub(super) locals: &'m mut [Data],
-    /// What products took.
+    /// Counts of the work of products.
     pub(super) counters: &'m mut ProductCounters,
 }
 
 impl Memory<'_> {
-    /// What is in a place.
+    /// The memory of a place.
     #[inline]
     pub(super) fn data(&self, place: ValueOrigin) -> Result<&Data, Error> {
         self.sources.data(self.locals, place)
     }
 
-    /// Writes `len` elements to memory of who computes pieces.
+    /// Writes `len` elements to the worker's local memory `local`.
     pub(super) fn write(
         &mut self,
         local: u32,
@@ -304,7 +305,7 @@ impl Memory<'_> {
 }
 
 impl Sources<'_> {
-    /// What is in a place, which may be one of these of who computes pieces.
+    /// The memory of a place, which may be one of `locals`.
     #[inline]
     pub(super) fn data<'d>(&'d self, locals: &'d [Data], place: ValueOrigin) -> Result<&'d Data, Error> {
         match place {
@@ -337,11 +338,12 @@ impl Sources<'_> {
     }
 }
 
-/// Memory that was taken, to be written to.
+/// Returns mutable access to memory that was taken from a slot.
 pub(super) fn own(data: &mut Arc<Data>) -> Result<&mut Data, Error> {
     Arc::get_mut(data).ok_or_else(not_computed)
 }
 
+/// The error for a value that is read before it is computed.
 #[cold]
 pub(super) fn not_computed() -> Error {
     Error::tensors(TensorErrorKind::Evaluation, "a value that was not computed")

@@ -1,6 +1,6 @@
-//! Plans bound to how their inputs lie: for each step where its operands are and how they are walked over, which expression is compiled for
-//! that, and the memory of what it makes. A bound plan is run again and again on inputs that lie so; a run decides nothing and makes
-//! little but its results.
+//! Plans bound to the types and layouts of their inputs: for each step, the operands and their strides, the kernel compiled
+//! for them, and the memory of the value. A bound plan runs repeatedly on such inputs. A run makes no decisions, and
+//! allocates little besides its outputs.
 
 mod ahead;
 mod binding;
@@ -37,21 +37,21 @@ use shared_reductions::{SharedReductions, Targets};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// A plan, bound to how its inputs lie, with the memory that it needs. One thread runs it.
+/// A plan bound to the types and layouts of its inputs, with the memory that it needs. One thread at a time runs it.
 #[derive(Debug)]
 pub struct BoundPlan {
-    /// The inputs that it is bound to, wherever they begin.
+    /// The types and layouts of the inputs; the offsets may differ.
     inputs: Vec<(Scalar, Layout)>,
     steps: Vec<BoundStep>,
     slots: Vec<Slot>,
     outputs: Vec<StridedView>,
-    /// True if large memory is kept from one run to the next, too.
+    /// True if large memory is also kept between runs.
     keeps: bool,
-    /// True if that may be: all slots together are no more than an evaluation may have.
+    /// True if large memory may be kept, because all slots together stay within the limit of an evaluation.
     may_keep: bool,
-    /// The last step, if it writes over a tensor that is given.
+    /// The last step, if it overwrites a given tensor.
     over: Option<InPlace>,
-    /// The bytes of the values that a run has at a time.
+    /// The most bytes of values that exist at the same time during a run.
     peak: u64,
 }
 
@@ -64,46 +64,46 @@ struct Bound {
     step_of: Vec<usize>,
 }
 
-/// Where truth values are, and which each must be for a step to be run.
+/// The places of truth values, and the value that each must have for a step to run.
 type BoundGuard = Box<[(StridedView, bool)]>;
 
-/// A step, where its value goes, and what no later step reads.
+/// A bound step, the slot of its value, and the slots that no later step reads.
 #[derive(Debug)]
 struct BoundStep {
     work: BoundWork,
     target: u32,
     len: usize,
     guard: BoundGuard,
-    /// Slots that nothing is put into after the last step that reads them.
+    /// The slots that this step reads for the last time and that are not reused.
     shrunk: SmallVec<[u32; 2]>,
 }
 
 #[derive(Debug)]
 enum BoundWork {
-    /// What each worker does for a piece of the leading axes of the value; and how many elements the value has
-    /// for each index of these.
+    /// The workers, each with the work for pieces of the value's leading axes; and the number of elements per index of
+    /// these axes.
     Pieces(Vec<Worker>, usize),
-    /// Reductions in one loop, by one or by as many as share its blocks, and where their values go.
+    /// Reductions that share a loop, with a worker for each thread that shares its blocks; and the slots of their values.
     SharedReductions(Vec<SharedReductions>, Targets),
-    /// A node as the reference evaluates it.
+    /// A node that is evaluated as a whole, by the reference implementation.
     Node(Box<Node>, Vec<StridedView>),
 }
 
-/// Who computes pieces of a step, with memory of its own.
+/// A worker, which computes pieces of a step, with memory of its own.
 #[derive(Debug)]
 struct Worker {
     cut: Cut<Vec<PieceStep>>,
     locals: Locals,
 }
 
-/// A step for one piece, and the memory of its result, if that is not a piece of the step's value.
+/// A part of the work on one piece, and the local memory of its result, unless that is a piece of the step's value.
 #[derive(Debug)]
 struct PieceStep {
     work: PartWork,
-    /// The number of elements that it makes.
+    /// The number of elements of the result.
     len: usize,
     left: Option<u32>,
-    /// Where it reads what is in the place of what it makes.
+    /// The local memory with a copy of the elements that the part overwrites.
     over: Option<u32>,
 }
 
@@ -126,23 +126,23 @@ impl PieceStep {
 }
 
 impl Worker {
-    /// True if the host shares out one of its maps.
+    /// Returns true if the host runs one of the worker's maps on several threads.
     fn is_large(&self) -> bool {
         let is_large = |part: &PieceStep| matches!(&part.work, PartWork::Map(map) if map.is_large());
         self.cut.each_shape().flatten().any(is_large)
     }
 
-    /// What it has beside the value of the step, while it computes pieces, is there.
+    /// Counts the memory that the worker needs besides the value of the step.
     fn hold(&self, held: &mut TensorBytes) -> Result<(), Error> {
         self.locals.hold(held)?;
-        // Pieces come one after the other, and the last is no larger.
+        // Pieces run one after the other, and the last is not larger.
         self.cut.full.iter().try_for_each(|part| match &part.work {
             PartWork::Product(product) => product.hold(held),
             PartWork::Map(_) | PartWork::Reduce(_) => Ok(()),
         })
     }
 
-    /// Computes these of the pieces, each index of which has `within` elements, over what is in memory.
+    /// Computes the pieces `which`, with `within` elements per index, and overwrites `to`.
     #[inline]
     fn run(
         &mut self,
@@ -172,7 +172,7 @@ impl Worker {
 }
 
 impl BoundPlan {
-    /// True if these are inputs that it is bound to.
+    /// Returns true if the plan is bound to inputs with these types and layouts.
     fn fits(&self, inputs: &[Tensor]) -> bool {
         let fits = |(input, (scalar, layout)): (&Tensor, &(Scalar, Layout))| {
             input.scalar_type() == *scalar && input.layout().lies_as(layout)
@@ -180,10 +180,11 @@ impl BoundPlan {
         self.inputs.len() == inputs.len() && inputs.iter().zip(&self.inputs).all(fits)
     }
 
-    /// Runs the steps on inputs, and counts what products took: the outputs. None, and nothing is done, if it is bound to other inputs.
+    /// Runs the steps on inputs, and returns the outputs. Adds the work of products to `counters`. Returns `None`, and does
+    /// nothing, if the plan is bound to other inputs.
     ///
     /// # Errors
-    /// An index is outside of its axis, an element fails, or the run was cancelled.
+    /// If an index is outside of its axis, an element fails, or the run was cancelled.
     pub fn run(
         &mut self,
         inputs: &[Tensor],
@@ -201,13 +202,13 @@ impl BoundPlan {
         Ok(Some(outputs))
     }
 
-    /// The outputs of a run, which share the memory of the plan.
+    /// The outputs of a run, which share the plan's memory.
     fn outputs(&self, inputs: &[Tensor], host: &TensorHost<'_>) -> Result<Vec<Tensor>, Error> {
         let sources = Sources { inputs, slots: &self.slots, host };
         self.outputs.iter().map(|seen| sources.tensor(seen)).collect()
     }
 
-    /// Runs all steps but one that writes over a tensor.
+    /// Runs all steps except one that overwrites a tensor.
     fn run_steps(
         &mut self,
         inputs: &[Tensor],
@@ -231,12 +232,12 @@ impl BoundPlan {
 }
 
 impl BoundStep {
-    /// Those who compute pieces of it.
+    /// The workers of the step.
     fn workers(&mut self) -> &mut [Worker] {
         if let BoundWork::Pieces(workers, _) = &mut self.work { workers } else { &mut [] }
     }
 
-    /// True if all conditions hold under which it is run.
+    /// Returns true if all conditions of the step hold.
     fn is_wanted(&self, sources: &Sources<'_>) -> Result<bool, Error> {
         for (seen, holds) in &self.guard {
             let (data, at) = Operand::of(seen, &[]).begin(sources, &[], &[])?;
@@ -247,7 +248,7 @@ impl BoundStep {
         Ok(true)
     }
 
-    /// Leaves any elements where its values would be: other steps read them, and choose none of them.
+    /// Leaves unspecified elements in the step's slots: other steps read them, but choose none of them.
     #[cold]
     fn skip(&self, slots: &mut [Slot]) -> Result<(), Error> {
         let own = [(self.target, self.len)];
@@ -300,7 +301,7 @@ impl BoundStep {
     }
 }
 
-/// Shares these of the pieces of a step out to workers, as many to each. The error is that of the first piece that fails.
+/// Runs the pieces `which` of a step on several workers, in equal numbers. Returns the error of the first piece that fails.
 fn run_pieces(
     workers: &mut [Worker],
     which: Range<usize>,

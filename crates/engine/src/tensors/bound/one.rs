@@ -1,5 +1,5 @@
-//! Plans that are one line of inputs, mapped or summed at once, with an output of their own: run again and again, they need no step, slot or
-//! list of lines, but a look at how the inputs lie, and a call.
+//! Plans that map or sum one line of each input and have one output. They run without steps, slots or lists of lines: a run
+//! checks the layouts of the inputs and makes one call.
 
 use super::reduce::put_total;
 use super::{BoundPlan, BoundWork, PartWork};
@@ -8,17 +8,17 @@ use crate::tensors::lines::OneTarget;
 use cembra_runtime::Chains;
 use cembra_tensor::{DataMut, Tensor};
 
-/// A plan that is one line.
+/// A plan that is a single call on one line of each input.
 #[derive(Debug)]
 pub(super) struct OneCall {
     line: Box<BodyLine>,
     inputs: usize,
-    /// Zeros between runs; none where elements are written.
+    /// Partial sums, which are zeros between runs; `None` if the plan is a map.
     chains: Option<Box<Chains>>,
 }
 
 impl OneCall {
-    /// None if the plan is something else.
+    /// Makes the call for a plan; `None` if the plan is not of this kind.
     pub(super) fn of(plan: &BoundPlan) -> Option<OneCall> {
         let [step] = &plan.steps[..] else { return None };
         let BoundWork::Pieces(workers, _) = &step.work else { return None };
@@ -35,8 +35,8 @@ impl OneCall {
         Some(OneCall { line, inputs: plan.inputs.len(), chains })
     }
 
-    /// Runs it on inputs, and writes the elements of the output, all of the memory of which is given. False if inputs lie otherwise, or an
-    /// element fails or may: then what is in the memory is anything.
+    /// Runs the call, and writes the output to `to`, which must be all memory of the output. Returns false if inputs have
+    /// other layouts, or an element fails or may fail; then the contents of `to` are unspecified.
     #[inline(never)]
     pub(super) fn run(&mut self, inputs: &[Tensor], mut to: DataMut<'_>) -> bool {
         if inputs.len() != self.inputs {

@@ -8,7 +8,7 @@ use cembra_tensor::{DataMut, Elements, Labels, Node, TensorBytes, reference};
 use cembra_value::Error;
 use std::sync::Arc;
 
-/// One panel of a product by labels.
+/// A panel of a product by labels.
 #[derive(Debug)]
 pub(super) struct ProductPiece {
     /// The plan of the product; `None` if the reference computes it.
@@ -30,7 +30,7 @@ impl ProductPiece {
     /// Counts the memory that the product takes besides its result while it runs.
     ///
     /// # Errors
-    /// The memory exceeds the limit.
+    /// If the memory exceeds the limit.
     pub(super) fn hold(&self, held: &mut TensorBytes) -> Result<(), Error> {
         match &self.planned {
             Some(planned) => planned.temporaries().try_for_each(|(scalar, len)| held.take(scalar, &[len])),

@@ -1,6 +1,6 @@
-//! Reductions over a piece of an index space, bound to how their operands lie there. Floats are summed as they are computed where that can
-//! be done; else what is reduced is computed a block at a time, in memory that stays in the caches. Elements are combined in the order
-//! that the reference has, whatever the blocks.
+//! Reductions over a piece of an index space, bound to the strides of their operands. Floats are summed as they are
+//! computed if possible. Otherwise elements are computed a block at a time, in memory that stays in the caches, and then
+//! combined. The order of combination is that of the reference, whatever the blocks.
 
 use super::ahead::Fetched;
 use super::cut::Cut;
@@ -19,41 +19,42 @@ use cembra_value::Error;
 use cembra_value::with_data;
 use smallvec::SmallVec;
 
-/// The elements that are computed at a time for a reduction.
+/// The elements of a block that are computed before they are combined.
 pub(super) const BLOCK: usize = 1 << 12;
 
-/// The fewest elements of a sum that are worth a call.
+/// The fewest elements of a sum that are worth a call of its own.
 const LONG_SUM: usize = 256;
 
-// Those that are added as they are computed have chains.
+// Sums that are added as they are computed use chains of partial sums.
 const _: () = assert!(!is_in_order(LONG_SUM));
 
-/// The most sums that are begun before the first of them is put together: what they have been added to stays in the nearest cache.
+/// The most sums that are in progress at a time, so that their chains of partial sums stay in the nearest cache.
 const MOST_LINES: usize = 32;
 
-/// A reduction over a piece.
+/// A reduction over a piece of an index space, bound to its operands.
 #[derive(Debug)]
 pub(super) struct ReducePiece {
     reduction: Reduction,
     /// The operands that the reduction reads.
     pub(super) operands: SmallVec<[Operand; 4]>,
-    /// Where elements are that are computed before they are combined.
+    /// The memory for elements that are computed before they are combined.
     pub(super) block: Data,
     way: ReduceLoop,
 }
 
 #[derive(Debug)]
 enum ReduceLoop {
-    /// Of what is in memory.
+    /// A reduction of elements in memory.
     Memory(SmallVec<[Axis; 8]>, Extents),
-    /// Nothing.
+    /// A reduction of no elements.
     Nothing(SmallVec<[Axis; 8]>, Extents),
-    /// Sums of elements that are added as they are computed: the axes in front of each, and how it goes along.
+    /// Sums of elements that are added as they are computed.
     Sums(Box<Sums>),
-    /// Runs, with the number of elements of each; several of them at a time, or each in parts.
+    /// Runs of contiguous elements, with the number of elements of each: several runs per block. `LongRuns` has several
+    /// parts per run.
     Runs(usize, Box<Cut<MapPiece>>),
     LongRuns(usize, Cut<()>, Box<Cut<MapPiece>>),
-    /// Results that lie side by side: pieces of them, of which each has pieces of what is combined.
+    /// Results that are side by side: pieces of results, each with pieces of the elements to combine.
     Beside(Box<Cut<(usize, Cut<MapPiece>)>>),
 }
 
@@ -63,15 +64,15 @@ struct Sums {
     length: usize,
     steps: Strides,
     kernel: Box<BodySums>,
-    /// Those of some lines. Zeros between runs, written behind a sum rather than before one: what was just written in parts is read as a whole
-    /// only later.
+    /// The chains of partial sums for some lines, which are zeros between runs. They are zeroed after a sum and not before
+    /// the next one, so that memory just written in parts is read as a whole only later.
     chains: Box<[Chains]>,
     fetched: Fetched,
-    /// What says which element fails, where one does.
+    /// A form of this reduction that computes elements before it adds them. It runs if an element fails, to report the error.
     otherwise: Otherwise,
 }
 
-/// The same without sums that are added as they are computed.
+/// A reduction that computes elements before it adds them; bound when it is needed first.
 #[derive(Debug)]
 struct Otherwise {
     axes: SmallVec<[Axis; 8]>,
@@ -81,8 +82,8 @@ struct Otherwise {
     bound: Option<Box<ReducePiece>>,
 }
 
-/// The order in which elements are combined, and the axes as blocks have them: those whose elements are next to each other come last, so
-/// elements of a result are, or results are.
+/// Returns the order in which elements are combined, and the order of axes for blocks. Axes with adjacent elements come
+/// last, so that the elements of one result are adjacent, or the results are.
 pub(super) fn turned(axes: &[Axis], rank: usize) -> (Order, SmallVec<[usize; 8]>) {
     let kept = (0..rank).filter(|axis| !axes.contains(&(*axis as Axis)));
     let reduced = axes.iter().map(|axis| usize::from(*axis));
@@ -95,8 +96,8 @@ pub(super) fn turned(axes: &[Axis], rank: usize) -> (Order, SmallVec<[usize; 8]>
 }
 
 impl ReducePiece {
-    /// Binds a reduction of a region over `axes`, for a piece with the extents `whole`. If `at_once`, the elements of sums are added as they are
-    /// computed, where that can be done.
+    /// Binds a reduction of a region over `axes`, for a piece with the extents `whole`. If `at_once`, elements of sums are
+    /// added as they are computed if possible.
     pub(super) fn of(
         reduction: Reduction,
         axes: &[Axis],
@@ -166,7 +167,7 @@ impl ReducePiece {
         made(way, operands)
     }
 
-    /// How many elements each line has that is summed, if it does nothing else, and lines are along one axis.
+    /// The number of elements per summed line; `None` unless all sums are of lines along one axis.
     pub(super) fn length_of_sums(&self) -> Option<usize> {
         match &self.way {
             ReduceLoop::Sums(sums) if sums.axes.len() == 1 && sums.length <= SUM_BLOCK => Some(sums.length),
@@ -174,14 +175,15 @@ impl ReducePiece {
         }
     }
 
-    /// Says what it fetches meanwhile, if it sums.
+    /// Sets the memory to prefetch, if the reduction is a sum.
     pub(super) fn fetch(&mut self, fetched: Fetched) {
         if let ReduceLoop::Sums(sums) = &mut self.way {
             sums.fetched = fetched;
         }
     }
 
-    /// What adds all of it to chains, if that is one line of each of these inputs, summed as it is computed and at once.
+    /// Returns a kernel that adds all elements to chains; `None` unless the reduction is one short line of each of these
+    /// inputs, summed as it is computed.
     pub(super) fn one_line(&self, inputs: &[(Scalar, Layout)]) -> Option<Box<BodyLine>> {
         let ReduceLoop::Sums(sums) = &self.way else { return None };
         if !sums.axes.is_empty() || sums.length > SUM_BLOCK {
@@ -190,7 +192,7 @@ impl ReducePiece {
         sums.kernel.one_line(&Operand::lines(&self.operands, inputs)?, sums.length)
     }
 
-    /// Combines what is in the piece that begins at these indices, and writes what comes of it over what is in memory.
+    /// Reduces the piece that begins at the index `starts`, and overwrites `to` with the results.
     pub(super) fn run(&mut self, memory: &Memory<'_>, starts: &[usize], to: &mut DataMut<'_>) -> Result<(), Error> {
         let ReducePiece { reduction, operands, block, way } = self;
         let go_on = || memory.sources.host.go_on();
@@ -260,11 +262,11 @@ impl ReducePiece {
     }
 }
 
-/// Computes parts in a block, one after the other, and hands each on.
+/// A function that computes parts in a block, one after the other, and passes each to a callback.
 type Parts<'p> = &'p mut dyn FnMut(&mut Data, &mut dyn FnMut(&Data)) -> Result<(), Error>;
 
 impl Sums {
-    /// False if an element fails, or may.
+    /// Runs the sums; returns false if an element fails or may fail.
     fn run(
         &mut self,
         memory: &Memory<'_>,
@@ -276,7 +278,7 @@ impl Sums {
         let mut lines = Lines::new();
         fill(&mut lines, memory, operands, steps, starts)?;
         if axes.is_empty() && *length <= SUM_BLOCK {
-            // One sum: nothing is looped over.
+            // A single sum needs no loop.
             let soon = fetched.soon(memory, starts, &lines, 0, steps);
             let succeeds = kernel.sum_each(&lines, &soon, steps, [*length, 1], chains);
             let total = chains[0].take();
@@ -296,7 +298,7 @@ impl Sums {
         };
         let mut firsts: SmallVec<[usize; 4]> = lines.iter().map(|line| line.first).collect();
         let mut succeeds = true;
-        // Some lines from `start` on, or parts of one; `counts` has the elements of each and their number.
+        // Adds some lines from `start` on, or parts of one; `counts` has the elements per line and the number of lines.
         let mut sum =
             |firsts: &[usize], (start, shifts): (usize, &[isize]), counts: [usize; 2], put: &mut dyn FnMut(f64)| {
                 memory.sources.host.go_on()?;
@@ -330,7 +332,7 @@ impl Sums {
     }
 }
 
-/// Writes a sum to memory of one element. False if that is other memory.
+/// Writes a sum to memory of one element; returns false if `to` is not one float.
 pub(super) fn put_total(total: f64, to: &mut DataMut<'_>) -> bool {
     match to {
         DataMut::Float32([to]) => *to = total as f32,
@@ -349,7 +351,7 @@ fn of<T: Element>(data: DataMut<'_>) -> Result<&mut [T], Error> {
     T::of_part(data).ok_or_else(no_block)
 }
 
-/// Runs of `length` elements, which follow each other.
+/// Reduces consecutive runs of `length` elements each.
 pub(super) fn fold_runs<T: Reduced>(
     elements: &[T],
     reduction: Reduction,
@@ -361,7 +363,7 @@ pub(super) fn fold_runs<T: Reduced>(
     Ok(())
 }
 
-/// One run, in parts.
+/// Reduces one run, given in parts.
 fn fold_parts<T: Reduced>(
     _: &[T],
     reduction: Reduction,
@@ -380,7 +382,7 @@ fn fold_parts<T: Reduced>(
     Ok(())
 }
 
-/// Results that lie side by side, to each of which an element is added after the other.
+/// Reduces rows elementwise to results that are side by side.
 fn fold_beside<T: Reduced>(
     _: &[T],
     reduction: Reduction,

@@ -1,5 +1,6 @@
-//! Reductions that share a loop, bound to how their operands lie: a block of each is computed and combined before the next block is read, so
-//! that what they read comes from memory once. Elements are combined in the order of a reduction alone.
+//! Reductions that share a loop, bound to the strides of their operands. A block of elements is computed and combined for
+//! each reduction before the next block, so that shared operands are read from memory once. The order in which elements are
+//! combined is that of each reduction alone.
 
 use super::ahead::own_soon;
 use super::cut::Cut;
@@ -26,16 +27,16 @@ use std::any::Any;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Likewise where they are one line, of which some are added as they are computed.
+/// The elements of a block if the operands are one line, of which some may be added as they are computed.
 const LINE: usize = 1 << 13;
 
-/// The fewest elements that are worth a loop of several: fewer are in the nearest cache after the first time.
+/// The fewest elements for which a shared loop is worthwhile: fewer stay in the nearest cache after the first reduction.
 const LARGE: usize = 1 << 13;
 
-/// What is reduced, what it is computed of, and what that reads.
+/// A reduction, the body that computes its elements, and the operands of the body.
 type Reduce<'r> = (Reduction, &'r Body, SmallVec<[Operand; 4]>);
 
-/// Slots, and how many elements each has.
+/// Slots, with the number of elements of each.
 pub(super) type Targets = SmallVec<[(u32, usize); 4]>;
 
 /// The folded elements of one block, for each of the reductions.
@@ -49,7 +50,7 @@ pub(super) struct SharedReductions {
     source: Source,
 }
 
-/// What is reduced, to be bound otherwise.
+/// The reductions, from which the loop can be bound again in another way.
 #[derive(Debug)]
 struct Source {
     reduces: Vec<(Reduction, Body, SmallVec<[Operand; 4]>)>,
@@ -57,51 +58,54 @@ struct Source {
     whole: Extents,
 }
 
+/// A reduction of a shared loop.
 #[derive(Debug)]
 pub(super) struct Member {
     reduction: Reduction,
-    /// Where elements are that are computed before they are combined.
+    /// The memory for elements that are computed before they are combined.
     pub(super) block: Data,
 }
 
-/// What is computed of a block, for each of the reductions.
+/// The elements of a block, for each of the reductions.
 pub(super) type Pieces = Vec<Piece>;
 
+/// The form of the shared loop.
 #[derive(Debug)]
 pub(super) enum SharedLoop {
-    /// Runs, with the number of elements of each, several of them at a time.
+    /// Runs of contiguous elements, with the number of elements of each: several runs per block.
     Runs(usize, Cut<Pieces>),
-    /// Runs, each in parts.
+    /// Runs with several parts each.
     LongRuns(LongRuns),
-    /// Results that lie side by side: pieces of them, of which each has pieces of what is combined.
+    /// Results that are side by side: pieces of results, each with pieces of the elements to combine.
     Beside(Cut<(usize, Cut<Pieces>)>),
 }
 
-/// Runs of `length` elements, each in parts.
+/// Runs of `length` elements, with several parts each.
 #[derive(Debug)]
 pub(super) struct LongRuns {
     pub(super) length: usize,
     pub(super) kept: Cut<()>,
     pub(super) parts: Cut<Pieces>,
-    /// Which of the reductions are sums of elements that are added as they are computed.
+    /// For each reduction, whether it is a sum of elements that are added as they are computed.
     pub(super) added: Vec<bool>,
-    /// How many parts are a block of sums, if blocks are of whole parts.
+    /// The number of parts per block of sums; `None` if blocks do not consist of whole parts.
     pub(super) block: Option<usize>,
 }
 
+/// The source of the elements that a reduction combines in a block.
 #[derive(Debug)]
 pub(super) enum Piece {
-    /// Maps.
+    /// Elements that a map computes.
     Computed(Box<MapPiece>),
-    /// Elements that are in memory and lie together, and their number.
+    /// Contiguous elements in memory, and their number.
     Memory(Operand, usize),
-    /// Elements that are in memory and are copied.
+    /// Elements in memory that are copied.
     Copied(Operand, Extents),
-    /// Elements of a line, to be added to chains as they are computed.
+    /// Elements of a line that are added to chains as they are computed.
     Added(Box<Added>),
 }
 
-/// `count` elements of a line, and what computes and adds them.
+/// `count` elements of a line, and the kernel that computes and adds them.
 #[derive(Debug)]
 pub(super) struct Added {
     operands: SmallVec<[Operand; 4]>,
@@ -125,7 +129,8 @@ impl Piece {
         })
     }
 
-    /// Sums of floats, of parts of a line that begin at multiples of the number of chains, if something computes and adds them at once.
+    /// Makes a piece whose floats are added as they are computed, for parts of a line that begin at multiples of the number
+    /// of chains; `None` if no kernel does that.
     fn of_sum(
         (reduction, body, _): &Reduce<'_>,
         operands: &[Operand],
@@ -142,7 +147,8 @@ impl Piece {
             .map(|kernel| Piece::Added(Box::new(Added { operands: operands.into(), steps, kernel, count: *count }))))
     }
 
-    /// Takes the elements of the piece that begins at these indices. False if they cannot be added as they are computed.
+    /// Adds the elements of the piece that begins at `starts` to `fold`. Returns false if they cannot be added as they are
+    /// computed.
     fn fold(
         &mut self,
         memory: &Memory<'_>,
@@ -160,7 +166,7 @@ impl Piece {
         fold.take(data, first, count).map(|()| true)
     }
 
-    /// The elements of the piece that begins at these indices: where they are, from where on, and how many.
+    /// Returns the elements of the piece that begins at `starts`: their memory, the first position, and their number.
     fn run<'p>(
         &mut self,
         memory: &'p Memory<'_>,
@@ -186,20 +192,20 @@ impl Piece {
     }
 }
 
-/// What elements have become so far, whatever their type and how two become one.
+/// A reduction in progress, of any element type and combination.
 pub(super) trait Folding: Any + Send {
-    /// The next elements are `count` from a position on.
+    /// Combines the next `count` elements, from position `first` of `data`.
     fn take(&mut self, data: &Data, first: usize, count: usize) -> Result<(), Error>;
 
-    /// Writes what came of it over what is in memory.
+    /// Overwrites `to` with the result.
     fn finish(self: Box<Self>, to: DataMut<'_>) -> Result<(), Error>;
 
-    /// The elements of a block are next, which are those of another one of the same kind. All before it are whole blocks.
+    /// Appends the reduction of the next block, which must be of the same kind. The elements so far must be whole blocks.
     fn then(&mut self, _: Box<dyn Folding>) -> Result<(), Error> {
         Err(no_room())
     }
 
-    /// The next elements are `count` that are computed of lines. False if that cannot be done.
+    /// Adds the next `count` elements, computed from lines; returns false if that cannot be done.
     fn add(&mut self, _: &mut BodySums, _: &[Line<'_>], _: usize) -> bool {
         false
     }
@@ -232,10 +238,10 @@ impl Folding for Sum {
     }
 }
 
-/// One result.
+/// A reduction to one result.
 struct One<T, W, C>(ChainFold<W, C>, PhantomData<T>);
 
-/// Results that lie side by side, to each of which an element is added after the other.
+/// Reductions to results that are side by side; each row has the next element of every result.
 struct Beside<T, W, C>(Vec<W>, C, PhantomData<T>);
 
 fn own_kind<F: Folding>(block: Box<dyn Folding>) -> Result<Box<F>, Error> {
@@ -283,7 +289,7 @@ impl<T: Reduced, W: Folded<T>, C: Fn(W, W) -> W + Copy + Send + 'static> Folding
 }
 
 impl Member {
-    /// One result of `length` elements.
+    /// Begins a reduction of `length` elements to one result.
     fn one(&self, length: usize) -> Box<dyn Folding> {
         fn one<T: Reduced>(_: &[T], reduction: Reduction, length: usize) -> Box<dyn Folding> {
             with_reduction!(T, reduction, how => {
@@ -293,7 +299,7 @@ impl Member {
         with_data!(&self.block, like => one(like, self.reduction, length))
     }
 
-    /// `width` results side by side.
+    /// Begins reductions to `width` results side by side.
     fn beside(&self, width: usize) -> Box<dyn Folding> {
         fn beside<T: Reduced>(_: &[T], reduction: Reduction, width: usize) -> Box<dyn Folding> {
             with_reduction!(T, reduction, how => {
@@ -305,7 +311,8 @@ impl Member {
 }
 
 impl Binding<'_> {
-    /// Reductions that can share a loop, and the maps of what comes of them; and the slots that only these maps read.
+    /// Binds reductions that can share a loop, and the maps of their results. Also returns the slots that only these maps
+    /// read.
     pub(super) fn together(
         &mut self,
         members: &[Step],
@@ -339,8 +346,9 @@ impl Binding<'_> {
         Ok((steps, between))
     }
 
-    /// One loop, if it is worth it: what is in a cache anyhow is not, nor what several threads do in pieces. One for each thread where results
-    /// are fewer than threads and of blocks that these can share.
+    /// Binds a shared loop; `None` if it is not worthwhile, because the elements fit a cache or several threads compute
+    /// pieces. There is a worker for each thread if there are fewer results than threads, and blocks that threads can
+    /// share.
     fn shared_loop(&self, members: &[Step]) -> Result<Option<Vec<SharedReductions>>, Error> {
         let mut reduces = Vec::with_capacity(members.len());
         let mut common = None;
@@ -364,13 +372,13 @@ impl Binding<'_> {
         for _ in 1..self.host.threads().min(blocks) {
             workers.push(worker()?);
         }
-        // Alone, or for pieces of several results, other ways are better on one thread.
+        // For one reduction, or for pieces of several results, other loops are better on one thread.
         let is_alone = workers.len() == 1 && (members.len() == 1 || (is_shared && results > 1));
         Ok((!is_alone).then_some(workers))
     }
 }
 
-/// Runs a loop, or blocks of it by several, and puts what it makes into slots.
+/// Runs a loop, or its blocks on several workers, and puts the results into slots.
 pub(super) fn run(
     workers: &mut [SharedReductions],
     targets: &Targets,
@@ -401,7 +409,8 @@ pub(super) fn run(
 }
 
 impl SharedReductions {
-    /// Reductions over axes of an index space of these extents, which has indices; some added as they are computed if that is to be.
+    /// Binds reductions over `axes` of an index space with the extents `whole`, none of which may be 0. If `at_once`, sums
+    /// are added as elements are computed if possible.
     pub(super) fn of(
         reduces: &[Reduce<'_>],
         axes: &[Axis],
@@ -466,7 +475,7 @@ impl SharedReductions {
         Ok(SharedReductions { members: reduces.iter().map(member).collect::<Result<_, Error>>()?, way, source })
     }
 
-    /// Combines all elements, and writes the result of each reduction to its memory.
+    /// Combines all elements, and writes the result of each reduction to `to`.
     fn run(&mut self, memory: &Memory<'_>, to: &mut [DataMut<'_>]) -> Result<(), Error> {
         if self.succeeds(memory, to)? {
             return Ok(());
@@ -475,14 +484,15 @@ impl SharedReductions {
         self.succeeds(memory, to).map(|_| ())
     }
 
-    /// The same, where what is added is computed before: that can always be done, and is as good for the next run.
+    /// The reductions bound again such that elements are computed before they are added. That always works, and is kept for
+    /// later runs.
     pub(super) fn otherwise(&self, host: &TensorHost<'_>) -> Result<SharedReductions, Error> {
         let Source { reduces, axes, whole } = &self.source;
         let own: Vec<Reduce<'_>> = reduces.iter().map(|(how, body, of)| (*how, body, of.clone())).collect();
         SharedReductions::of(&own, axes, whole, host, false)
     }
 
-    /// False if elements cannot be added as they are computed.
+    /// Runs the loop; returns false if elements cannot be added as they are computed.
     fn succeeds(&mut self, memory: &Memory<'_>, to: &mut [DataMut<'_>]) -> Result<bool, Error> {
         let SharedReductions { members, way, .. } = self;
         let mut succeeds = true;
@@ -519,7 +529,7 @@ impl SharedReductions {
     }
 }
 
-/// What is computed of a part of a line.
+/// The elements of a part of a line, for each of the reductions.
 fn line_pieces(
     reduces: &[Reduce<'_>],
     operands: &[SmallVec<[Operand; 4]>],
@@ -534,7 +544,7 @@ fn line_pieces(
     reduces.iter().zip(operands).map(piece).collect()
 }
 
-/// What nothing has become yet: one for each of the reductions of runs of `length` elements.
+/// Begins the reductions of runs of `length` elements.
 pub(super) fn folds(members: &[Member], added: &[bool], length: usize) -> Block {
     let fold = |(member, is_added): (&Member, &bool)| -> Box<dyn Folding> {
         if *is_added { Box::new(Sum(ChainFold::new(length, 0.0, Addition))) } else { member.one(length) }
@@ -542,7 +552,7 @@ pub(super) fn folds(members: &[Member], added: &[bool], length: usize) -> Block 
     members.iter().zip(added).map(fold).collect()
 }
 
-/// Takes these of the parts, each of which begins at the indices that are made of its own.
+/// Combines the parts `which`. `starts` maps the first index of a part to that of its pieces.
 pub(super) fn fold_parts(
     members: &mut [Member],
     parts: &mut Cut<Pieces>,
@@ -563,6 +573,7 @@ pub(super) fn fold_parts(
     Ok(succeeds)
 }
 
+/// Writes the results of all reductions, `count` elements from position `first` of each target on.
 pub(super) fn finish(folds: Block, to: &mut [DataMut<'_>], first: usize, count: usize) -> Result<(), Error> {
     for (fold, to) in folds.into_iter().zip(to) {
         fold.finish(to.part(first, count).ok_or_else(no_room)?)?;

@@ -1,6 +1,6 @@
-//! What must hold of every bound plan: a step that reads a slot finds there the value that it wants, values are within their memory, and pieces of a
-//! step read the elements that the graph says. The steps are followed in their order, with what each slot holds; of how slots were handed
-//! out nothing is used.
+//! The verifier of bound plans. A step that reads a slot must find the right value there, values must fit their memory, and
+//! pieces of a step must read the elements that the graph prescribes. The steps are followed in order, tracking the value
+//! in each slot, independently of how slots were assigned.
 
 use super::memory::{Operand, StridedView, ValueOrigin};
 use super::{Bound, BoundPlan, BoundStep, BoundWork, PartWork, PieceStep, Worker};
@@ -9,57 +9,57 @@ use cembra_tensor::{Extents, Operation, Plan, TensorGraph, TensorNodeId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// How a bound plan is wrong: about which node, by its number in the graph.
+/// A flaw of a bound plan, with the number of a node in the graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(super) enum BoundFlaw {
-    /// A step reads memory that has another value by then, or none yet.
+    /// A step reads memory that holds another value, or none yet.
     #[error("%{0} is not where it is read")]
     Overwritten(usize),
-    /// A step writes where it reads.
+    /// A step writes to memory that it reads.
     #[error("%{0} is written over what it is made of")]
     Aliased(usize),
-    /// A value is larger than its memory, or of another type.
+    /// A value is larger than its memory, or has another type.
     #[error("%{0} does not fit its memory")]
     Size(usize),
-    /// A piece of a step reads other elements than the graph says.
+    /// A piece of a step reads other elements than the graph prescribes.
     #[error("a piece of %{0} reads other elements")]
     Operand(usize),
-    /// What is done for a piece is not what the step is.
+    /// The work for a piece does not match the step.
     #[error("the pieces of %{0} are those of another step")]
     Pieces(usize),
-    /// A step is run under other conditions than the plan says.
+    /// A step runs under other conditions than in the plan.
     #[error("%{0} is run under other conditions")]
     Guard(usize),
 }
 
-/// A bound plan, what it was made from, and what the slots hold so far.
+/// The state of verification: a bound plan, its graph, and the contents of slots so far.
 struct Verifier<'v> {
     graph: &'v TensorGraph,
-    /// Where nodes have their values.
+    /// The place and layout of each node's value.
     values: &'v FxHashMap<TensorNodeId, StridedView>,
     bound: &'v BoundPlan,
-    /// The node that a slot was filled for, where a value is a view of it; else the node itself.
+    /// For each node, the node whose memory it is a view of; else the node itself.
     origins: Vec<TensorNodeId>,
-    /// The node whose value each slot has.
+    /// The node whose value each slot holds.
     held: Vec<Option<TensorNodeId>>,
 }
 
-/// Looks for flaws of a bound plan.
+/// Checks a bound plan for flaws.
 ///
 /// # Errors
-/// The first.
+/// The first flaw that is found.
 pub(super) fn verify(plan: &Plan, graph: &TensorGraph, bound: &Bound) -> Result<(), BoundFlaw> {
     let Bound { plan: bound, values, step_of } = bound;
     let origins = origins(graph, values);
     Verifier { graph, values, bound, origins, held: vec![None; bound.slots.len()] }.run(plan, step_of)
 }
 
-/// For each node the one whose memory it is a view of.
+/// For each node, the node whose memory it is a view of.
 fn origins(graph: &TensorGraph, values: &FxHashMap<TensorNodeId, StridedView>) -> Vec<TensorNodeId> {
     let place = |node: TensorNodeId| values.get(&node).map(|seen| seen.place);
     let mut origins: Vec<TensorNodeId> = Vec::with_capacity(graph.len());
     for (id, node) in graph.nodes() {
-        // Said here again: a mistake of the planner in its list is to be found.
+        // The list is repeated here, so that a mistake in the planner's list is found.
         let is_view = matches!(
             node.operation,
             Operation::Axes(_)
@@ -75,7 +75,7 @@ fn origins(graph: &TensorGraph, values: &FxHashMap<TensorNodeId, StridedView>) -
     origins
 }
 
-/// What a part of a piece does: which node it makes, and what it reads.
+/// The expected work of a part: the node that it makes, and the operands that it reads.
 struct Expected<'p> {
     node: TensorNodeId,
     reads: Reads<'p>,
@@ -104,7 +104,7 @@ impl Verifier<'_> {
         plan.outputs().iter().try_for_each(|output| self.read(*output))
     }
 
-    /// The conditions of a step are those of the plan, and are known.
+    /// Checks that the conditions of a step are those of the plan and are computed.
     fn guard(&self, step: &Step, bound: &BoundStep) -> Result<(), BoundFlaw> {
         let wrong = BoundFlaw::Guard(step.node.index());
         if step.guard.len() != bound.guard.len() {
@@ -121,7 +121,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// A value is in its place, and within it.
+    /// Checks that a value is in its place, and fits it.
     fn read(&self, node: TensorNodeId) -> Result<(), BoundFlaw> {
         let wrong = BoundFlaw::Overwritten(node.index());
         let seen = self.values.get(&node).ok_or(wrong)?;
@@ -144,7 +144,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// A node is written to a slot, by what reads these.
+    /// Checks and records that a node is written to a slot, by a step with these `reads`.
     fn write(&mut self, node: TensorNodeId, target: u32, len: usize, reads: &[TensorNodeId]) -> Result<(), BoundFlaw> {
         let (slot, made) = (&self.bound.slots[target as usize], self.graph.node(node));
         if slot.len != len || len != made.extents.iter().product::<usize>() || slot.scalar != made.scalar {
@@ -167,10 +167,10 @@ impl Verifier<'_> {
         let members =
             if let Work::SharedReductions(members) = &step.work { &members[..] } else { std::slice::from_ref(step) };
         let [BoundStep { work: BoundWork::SharedReductions(_, targets), .. }, maps @ ..] = bound else {
-            // A view, or what is written over an input, has no step of its own.
+            // A view, or a step that overwrites an input, has no bound step of its own.
             return members.iter().zip(bound).try_for_each(|(member, bound)| self.own_step(member, bound));
         };
-        // The reductions, and then the maps of what came of some of them.
+        // The reductions, and then the maps of some of their results.
         let mut maps = maps.iter();
         for (member, (target, len)) in members.iter().zip(targets) {
             let Work::Reduce { of, then, .. } = &member.work else { return Err(wrong) };
@@ -212,7 +212,7 @@ impl Verifier<'_> {
         self.write(step.node, bound.target, bound.len, &reads)
     }
 
-    /// What is done for a piece that begins at `starts`, with `rows` as the extents of the leading axes of a step.
+    /// Checks the work for a piece that begins at `starts`, with `rows` as the extents of the leading axes of a step.
     fn piece(
         &self,
         made: TensorNodeId,
@@ -226,7 +226,7 @@ impl Verifier<'_> {
         if parts.len() != expected.len() {
             return Err(other);
         }
-        // What memory of the worker has, and the extents that it has them with.
+        // The node and the extents in each local memory of the worker.
         let mut left: Vec<Option<(TensorNodeId, Extents)>> = vec![None; worker.locals.memory.len()];
         for (number, (part, Expected { node, reads })) in parts.iter().zip(expected).enumerate() {
             let wrong = BoundFlaw::Operand(node.index());
@@ -279,7 +279,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// True if an operand of a piece of a map has the elements that a view sees from there.
+    /// Returns true if an operand of a piece of a map has the elements that a view prescribes.
     fn sees(
         &self,
         operand: &Operand,
@@ -312,7 +312,7 @@ impl Verifier<'_> {
     }
 }
 
-/// The parts of a piece of a step, in their order.
+/// The expected parts of a piece of a step, in order.
 fn expected<'p>(graph: &'p TensorGraph, step: &'p Step) -> SmallVec<[Expected<'p>; 2]> {
     let led = |reads: Reads<'p>, then: &'p Option<Region>| -> SmallVec<[Expected<'p>; 2]> {
         match then {

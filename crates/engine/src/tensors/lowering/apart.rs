@@ -1,4 +1,5 @@
-//! What is known of the values beside tensors while a program that has both is sorted: their types, and which of them tensors take.
+//! Facts about the values that are not tensors, while a program with both is sorted: their types, and which of them tensors
+//! take.
 
 use super::made::LoweredTensor;
 use super::tilings::is_tiled;
@@ -8,32 +9,32 @@ use cembra_expr::{NodeId, Program};
 use cembra_runtime::QType;
 use std::collections::BTreeMap;
 
-/// How far behind the inputs a node is computed.
+/// The dependence of a node on tensors.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Stages {
-    /// True if it is computed from a tensor.
+    /// True if the node is computed from a tensor.
     pub(super) depends: bool,
-    /// True if it is computed from a tensor by operators that tensors do not have. A tensor of it is computed by the last part, which is sorted
-    /// again.
+    /// True if the node is computed from a tensor by operators that tensors do not have. A tensor made from such a node is
+    /// computed by the last part of the program, which is sorted again.
     pub(super) is_later: bool,
 }
 
-/// What is known of values beside tensors while a program is sorted.
+/// The facts about values that are not tensors, while a program is sorted.
 #[derive(Debug)]
 pub(super) struct Apart<'p> {
     program: &'p Program,
     options: &'p CompileOptions,
-    /// How far behind the inputs each node is computed, by position.
+    /// The dependence of each node on tensors, by position.
     stages: Vec<Stages>,
-    /// Which nodes make a tuple with a tensor with axes in it, by position.
+    /// For each node, whether it makes a tuple that contains a tensor with axes, by position.
     pub(super) tuples_with_axes: Vec<bool>,
-    /// The types of nodes that are not; found when the first is asked for.
+    /// The types of nodes that do not depend on tensors; found when the first is needed.
     types: Option<Vec<Option<QType>>>,
-    /// The values that tensors take from the other side, with the types that they have there.
+    /// The values that tensors take from other parts, each with its type there and its tensor.
     pub(super) imports: BTreeMap<NodeId, (QType, LoweredTensor)>,
-    /// The nodes that are arrays of a tensor, with the type of the array.
+    /// The nodes that convert a tensor to an array, with the type of the array.
     pub(super) arrays: BTreeMap<NodeId, QType>,
-    /// A node without a type that a tensor was to take.
+    /// A node without a type that was used as a tensor.
     pub(super) untyped: Option<NodeId>,
     /// True if the program cuts tensors into tiles.
     pub(super) is_tiled: bool,
@@ -47,26 +48,27 @@ impl<'p> Apart<'p> {
         Apart { program, options, stages, tuples_with_axes, types: None, imports, arrays, untyped: None, is_tiled }
     }
 
-    /// True if a node is computed from a tensor.
+    /// Returns true if a node is computed from a tensor.
     pub(super) fn depends(&self, node: NodeId) -> bool {
         self.stages[node.index()].depends
     }
 
-    /// True if a node is computed from a tensor by operators that tensors do not have.
+    /// Returns true if a node is computed from a tensor by operators that tensors do not have.
     pub(super) fn is_later(&self, node: NodeId) -> bool {
         self.stages[node.index()].is_later
     }
 
+    /// Records the dependence of a node on tensors.
     pub(super) fn set_stages(&mut self, node: NodeId, stages: Stages) {
         self.stages[node.index()] = stages;
     }
 
-    /// The type of a node that is computed from no tensor.
+    /// The type of a node that does not depend on tensors; `None` if it has none.
     pub(super) fn type_of(&mut self, node: NodeId) -> Option<QType> {
         let Apart { program, options, types, .. } = self;
         let types = types.get_or_insert_with(|| {
             let given = |name: &str| options.input_types.get(name).cloned();
-            // A tensor is a problem there, and only some problems are kept.
+            // There, an input that is a tensor is an error, and only some errors are kept.
             let mut others = Program::clone(program);
             others.inputs.retain(|input| !matches!(type_of_input(input, options), Some(QType::Tensor(..))));
             cembra_prepare::node_types(&others, &given, &options.prepare)

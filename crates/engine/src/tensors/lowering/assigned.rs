@@ -1,5 +1,5 @@
-//! What lines that assign and methods become in a graph of tensors: `x("i,j") += ..` gives `x` a value of its own type and extents, and
-//! `x("i,j").norm()` is a number made of all elements.
+//! The lowering of assignments and methods to a graph of tensors: `x("i,j") += ..` gives `x` a new value of the same type
+//! and extents, and `x("i,j").norm()` reduces all elements to a number.
 
 use super::lower::Lowering;
 use super::made::NodeForm;
@@ -10,7 +10,7 @@ use cembra_tensor::{Expression, FullReduction, TensorErrorKind, TensorNodeId as 
 use cembra_value::Error;
 use cembra_value::Span;
 
-/// The number of all elements that an operator makes, if it is one that is written as a method.
+/// The reduction of all elements to a number that an operator is, if it is written as a method; else `None`.
 pub(super) fn method(op: OpId) -> Option<FullReduction> {
     Some(match op {
         id::TENSOR_WHOLE_SUM => FullReduction::Sum,
@@ -27,7 +27,7 @@ pub(super) fn method(op: OpId) -> Option<FullReduction> {
 }
 
 impl Lowering<'_> {
-    /// A number made of all elements of a labelled expression, or of a tensor.
+    /// Lowers the reduction of all elements of a labelled expression, or of a tensor, to a number.
     pub(super) fn number_of(&mut self, whole: FullReduction, of: NodeId, span: Span) -> Result<Tensor, Error> {
         if !matches!(self.made[of.index()], NodeForm::Labelled) {
             let node = self.whole(of)?.node;
@@ -39,8 +39,8 @@ impl Lowering<'_> {
         expression.lower(&mut self.graph)
     }
 
-    /// A value as the new one of what a line assigns to, whose axes have these labels: of its type, and of its extents. It is repeated along
-    /// labels that it lacks.
+    /// Lowers an assignment to a tensor whose axes have these labels. The value is cast to the type of the old tensor, must
+    /// have its extents, and is repeated along labels that it lacks.
     pub(super) fn assigned(&mut self, old: NodeId, value: NodeId, labels: &str) -> Result<Tensor, Error> {
         let old = self.whole(old)?.node;
         let scalar = self.graph.scalar(old);
@@ -51,7 +51,7 @@ impl Lowering<'_> {
             let extents = self.graph.extents(old).to_vec();
             let value = expression.lower_beside(&mut self.graph, &extents)?;
             let value = self.graph.cast(value, scalar)?;
-            // Elements are never missing, so this is the value, with the extents and the tiles of the old tensor.
+            // Elements are not missing, so this is the value, with the extents and the tiles of the old tensor.
             return self.graph.map(id::PRESENCE_OR, &[value, old]);
         }
         let value = self.whole(value)?.node;

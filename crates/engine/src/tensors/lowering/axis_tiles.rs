@@ -1,24 +1,24 @@
-//! How an axis is cut into tiles, as far as that is known, and how a part of it is: some of its tiles, or a range of its elements. A part begins at
-//! element 0 again. No boundaries are copied for it.
+//! The tiles of an axis, as far as they are known, and those of a part of it: some of its tiles, or a range of its
+//! elements. The elements of a part are counted from 0. The list of boundaries is shared, not copied.
 
 use cembra_expr::AxisCut;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How an axis is cut.
+/// The tiles of an axis.
 #[derive(Clone, Debug)]
 pub(super) enum AxisTiles {
     /// The axis is one tile.
     One,
-    /// Into tiles of `size` elements; the last may be shorter. `count` is their number, which is known for the axis of a block.
+    /// Tiles of `size` elements; the last may be shorter. `count` is their number, which is known for the axis of a block.
     Blocks { size: u64, count: Option<u64> },
-    /// At boundaries, from one of a list up to another one.
+    /// Tiles between boundaries: those of the list with the indices `first` to `last`.
     Between { boundaries: Arc<[i64]>, first: usize, last: usize },
 }
 
 impl AxisTiles {
-    /// How the text, or a tensor, cuts an axis; one tile if nothing is said.
+    /// The tiles that the text or a tensor gives for an axis; one tile if there is no cut.
     pub(super) fn of(cut: Option<&AxisCut>) -> AxisTiles {
         match cut {
             None => AxisTiles::One,
@@ -30,7 +30,7 @@ impl AxisTiles {
         }
     }
 
-    /// The boundaries, if there is a list of them.
+    /// The boundaries; `None` if there is no list of them.
     fn listed(&self) -> Option<&[i64]> {
         match self {
             AxisTiles::Between { boundaries, first, last } => boundaries.get(*first..=*last),
@@ -38,7 +38,7 @@ impl AxisTiles {
         }
     }
 
-    /// The number of tiles, if it is known without the number of elements.
+    /// The number of tiles; `None` if it depends on the number of elements.
     pub(super) fn known_count(&self) -> Option<u64> {
         match self {
             AxisTiles::One => Some(1),
@@ -56,13 +56,14 @@ impl AxisTiles {
         }
     }
 
-    /// The element count of an axis with boundaries; none for other axes, which may have any.
+    /// The number of elements of an axis with boundaries; `None` for other axes, whose number may vary.
     pub(super) fn listed_extent(&self) -> Option<u64> {
         let [lower, .., upper] = self.listed()? else { return Some(0) };
         Some(upper.abs_diff(*lower))
     }
 
-    /// The elements of some tiles of an axis of `extent` elements. None if the axis lacks one of the tiles.
+    /// The range of elements of the given tiles, for an axis of `extent` elements; `None` if the axis lacks one of the
+    /// tiles.
     pub(super) fn elements(&self, tiles: &Range<u64>, extent: usize) -> Option<Range<usize>> {
         if tiles.start > tiles.end || tiles.end > self.count(extent) {
             return None;
@@ -78,7 +79,7 @@ impl AxisTiles {
         Some(usize::try_from(boundary(tiles.start)?).ok()?..usize::try_from(boundary(tiles.end)?).ok()?)
     }
 
-    /// How some of the tiles are cut. Empty tiles at either end are left out.
+    /// The tiles of a block that consists of the given tiles. Empty tiles at either end are left out.
     pub(super) fn block(&self, tiles: &Range<u64>) -> AxisTiles {
         match self {
             AxisTiles::One => AxisTiles::One,
@@ -90,7 +91,7 @@ impl AxisTiles {
                 let (start, stop) = (place(tiles.start), place(tiles.end));
                 let own = boundaries.get(start..=stop).unwrap_or_default();
                 let (Some(lower), Some(upper)) = (own.first(), own.last()) else { return self.clone() };
-                // Of equal boundaries at the beginning the last one, and at the end the first one.
+                // The last of equal boundaries at the beginning, and the first of equal ones at the end.
                 let begins = own.partition_point(|boundary| boundary <= lower).saturating_sub(1);
                 let ends = own.partition_point(|boundary| boundary < upper).max(begins);
                 AxisTiles::Between { boundaries: boundaries.clone(), first: start + begins, last: start + ends }
@@ -98,7 +99,7 @@ impl AxisTiles {
         }
     }
 
-    /// How a range of elements is cut; none if it begins or ends within a tile, and the tiles are not all of one size.
+    /// The tiles of a range of elements; `None` if it begins or ends within a tile and the tiles do not all have one size.
     pub(super) fn part(&self, elements: &Range<usize>) -> Option<AxisTiles> {
         match self {
             AxisTiles::One => Some(AxisTiles::One),
@@ -118,7 +119,8 @@ impl AxisTiles {
         }
     }
 
-    /// True if an axis of a block that is cut so may be an axis that is cut as a label is, whatever the extents are.
+    /// Returns true if an axis of a block with these tiles can be used with a label that has the cut `label`, for any
+    /// extents.
     pub(super) fn is_alike(&self, label: Option<&AxisCut>) -> bool {
         let is_one = self.known_count().is_some_and(|count| count <= 1);
         match (self, label) {
@@ -145,24 +147,24 @@ impl AxisTiles {
     }
 }
 
-/// True for boundaries from 0 on that are those of tiles of a size, of which the last may be shorter.
+/// Returns true if boundaries begin at 0 and are those of tiles of `size` elements, of which the last may be shorter.
 fn is_of_size(boundaries: &[i64], size: u64) -> bool {
     boundaries.first() == Some(&0) && is_ascending(boundaries) && has_size(boundaries, size)
 }
 
-/// True if no tile between boundaries is empty.
+/// Returns true if no tile between boundaries is empty.
 fn is_ascending(boundaries: &[i64]) -> bool {
     boundaries.array_windows().all(|[before, after]| before < after)
 }
 
-/// True if all tiles between boundaries have a size, but for the last one, which may be shorter.
+/// Returns true if all tiles between boundaries have `size` elements, except the last, which may be shorter.
 fn has_size(boundaries: &[i64], size: u64) -> bool {
     let mut sizes = boundaries.array_windows().map(|[before, after]| after.abs_diff(*before));
     let last = sizes.next_back();
     sizes.all(|own| own == size) && last.is_none_or(|own| own <= size)
 }
 
-/// As `tile i = ..` says it: `8`, `[0, 17, 40]`.
+/// Writes the cut as in `tile i = ..`: `8`, `[0, 17, 40]`.
 impl fmt::Display for AxisTiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

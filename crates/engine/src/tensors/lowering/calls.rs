@@ -1,5 +1,5 @@
-//! Calls of operators on whole tensors, lowered: their literal arguments (axes, extents, positions) are read, and the graph of tensors makes
-//! the nodes. What each operator means is said there, once.
+//! The lowering of operators on whole tensors. Literal arguments (axes, extents, positions) are read here; the graph of
+//! tensors makes the nodes and defines what each operator means.
 
 use super::lower::Lowering;
 use super::tilings::beyond;
@@ -12,14 +12,14 @@ use std::ops::Range;
 
 type Axes = Vec<usize>;
 
-/// The node of a call.
+/// Lowers a call; returns its node.
 pub(super) fn call(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Tensor, Error> {
     let made = made(lowering, op, operands)?;
     let (extents, scalar) = (lowering.graph.extents(made), lowering.graph.scalar(made));
     if lowering.has_extents || extents.iter().all(|extent| *extent == 1) {
         return Ok(made);
     }
-    // As long as nothing is known of extents, all are 1, so that all fit each other.
+    // Before extents are known, all are 1, so that all fit each other.
     let ones = vec![1; extents.len()];
     lowering.graph.leaf("", scalar, &ones)
 }
@@ -103,7 +103,7 @@ fn made(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Te
     }
 }
 
-/// A call that no text has: of a graph that was not read by the parser.
+/// The error for a call that no text can contain, in a graph that was not made by the parser.
 fn uncallable(count: usize) -> Error {
     Error::tensors(TensorErrorKind::OperandCount, format!("an operator on tensors does not take {count} operands"))
 }
@@ -140,7 +140,7 @@ fn sliced(lowering: &mut Lowering<'_>, x: NodeId, [axis, start, stop, step]: [No
     let [start, stop, step] = [integer(lowering, start)?, integer(lowering, stop)?, integer(lowering, step)?];
     let extents = lowering.graph.extents(x);
     let mut slices: Vec<Slice> = extents.iter().map(|extent| Slice::all(*extent)).collect();
-    // As NumPy has it: counted from the end where negative, and cut to what there is.
+    // As in NumPy: negative positions count from the end, and positions beyond the end are clamped.
     let extent = i64::try_from(extents[axis]).unwrap_or(i64::MAX);
     let position = |at: i64| {
         let at = if at < 0 { at.saturating_add(extent) } else { at };
@@ -159,7 +159,7 @@ fn concatenated(lowering: &mut Lowering<'_>, tensors: NodeId, axis: NodeId) -> R
         return Err(error.at(lowering.span(tensors)).hint("write `tensor.concat((x, y))`"));
     };
     let mut nodes = fields.iter().map(|field| Ok(lowering.whole(*field)?.node)).collect::<Result<Vec<_>, Error>>()?;
-    // A tuple has no operands that the rule of a file marks.
+    // The rule of a file about wide numbers marks operands, and a tuple has none.
     let scalars = nodes.iter().map(|node| Some(lowering.graph.scalar(*node)));
     if scalars.reduce(|a, b| lossless_scalar(a?, b?)).flatten() == Some(Scalar::Float64) {
         nodes = nodes.iter().map(|node| lowering.graph.cast(*node, Scalar::Float64)).collect::<Result<_, _>>()?;
@@ -169,7 +169,7 @@ fn concatenated(lowering: &mut Lowering<'_>, tensors: NodeId, axis: NodeId) -> R
     lowering.graph.concat(&nodes, axis)
 }
 
-/// A tensor, and those of its axes that are named; all of them if none are.
+/// Reads a tensor and the axes that are named; all of its axes if none are.
 fn with_axes(lowering: &mut Lowering<'_>, x: NodeId, named: NodeId) -> Result<(Tensor, Axes), Error> {
     let x = lowering.whole(x)?.node;
     let rank = lowering.graph.extents(x).len();
@@ -183,7 +183,7 @@ fn with_axis(lowering: &mut Lowering<'_>, x: NodeId, axis: NodeId) -> Result<(Te
     Ok((x, axis_of(lowering, axis, rank)?))
 }
 
-/// A tensor, and extents for it. One of them may be left open by -1 if there are as many elements as before.
+/// Reads a tensor and new extents for it. If the number of elements stays, one extent may be -1 and is computed.
 fn with_extents(
     lowering: &mut Lowering<'_>,
     x: NodeId,
@@ -212,7 +212,7 @@ fn with_extents(
     if let Some(open) = open.filter(|_| lowering.has_extents) {
         let count: usize = lowering.graph.extents(x).iter().product();
         let others = read.iter().try_fold(1_usize, |all, own| all.checked_mul(*own)).unwrap_or(usize::MAX);
-        // What is no multiple of the others does not reshape, and is told of as such.
+        // If the count is not a multiple of the others, the reshape fails with its own error.
         read[open] = count.checked_div(others).unwrap_or(0);
     }
     if read.len() > cembra_tensor::MOST_AXES {
@@ -226,7 +226,7 @@ fn is_given(lowering: &Lowering<'_>, node: NodeId) -> bool {
     !matches!(lowering.value(node), Some(Value::Unspecified))
 }
 
-/// Axes by their numbers; negative ones count from the end.
+/// Reads axes by their numbers; negative ones count from the end.
 fn axes(lowering: &Lowering<'_>, node: NodeId, rank: usize) -> Result<Axes, Error> {
     let axes = integers(lowering, node)?.into_iter();
     axes.map(|axis| checked_axis(axis, rank).map_err(|error| error.at(lowering.span(node)))).collect()
@@ -244,7 +244,7 @@ fn checked_axis(axis: i64, rank: usize) -> Result<usize, Error> {
         .ok_or_else(|| Error::tensors(TensorErrorKind::Axis, format!("axis {axis} of a tensor of {rank} axes")))
 }
 
-/// The tiles `start` to `stop` of each axis of a tensor, as a slice of its elements.
+/// Lowers the block of tiles `start` to `stop` on each axis of a tensor, as a slice of its elements.
 fn blocked(lowering: &mut Lowering<'_>, [x, start, stop]: [NodeId; 3]) -> Result<Tensor, Error> {
     let of = lowering.whole(x)?.node;
     let rank = lowering.graph.extents(of).len();
@@ -287,7 +287,7 @@ fn blocked(lowering: &mut Lowering<'_>, [x, start, stop]: [NodeId; 3]) -> Result
     }
 }
 
-/// The number of a tile for each axis.
+/// Reads the number of a tile for each axis.
 fn numbers(lowering: &Lowering<'_>, node: NodeId, rank: usize) -> Result<Vec<u64>, Error> {
     let read = integers(lowering, node)?;
     if read.len() != rank {
@@ -304,7 +304,7 @@ fn numbers(lowering: &Lowering<'_>, node: NodeId, rank: usize) -> Result<Vec<u64
     read.into_iter().map(number).collect()
 }
 
-/// Literal integers: one, or a tuple of some.
+/// Reads literal integers: one, or a tuple of several.
 fn integers(lowering: &Lowering<'_>, node: NodeId) -> Result<Vec<i64>, Error> {
     match lowering.fields(node) {
         Some(fields) => fields.iter().map(|field| integer(lowering, *field)).collect(),

@@ -1,6 +1,6 @@
-//! What nodes of a model become in a graph of tensors whose extents are known: literals, operators on elements, which are those of the
-//! registry, and what is labelled, which is handed to the expressions of `cembra_tensor` that know what labels mean. Which operator becomes
-//! what is said in `nodes`.
+//! The lowering of a model's nodes to a graph of tensors whose extents are known: literals, operators on elements (those of
+//! the registry), and labelled expressions, which the expressions of `cembra_tensor` handle. `nodes` decides how each
+//! operator is lowered.
 
 use super::apart::Apart;
 use super::made::{LoweredTensor, NodeForm};
@@ -16,7 +16,7 @@ use cembra_value::Error;
 use cembra_value::{Array, Budget, ScalarValue, Span, Value, common_scalar};
 use rustc_hash::FxHashMap;
 
-/// Operators of the language whose results may be missing, and what they are of elements, of which none is.
+/// Operators of the language whose results may be missing, each with its counterpart for elements, which are not missing.
 const OF_ELEMENTS: [(OpId, OpId); 14] = [
     (id::PLUS, id::ADD),
     (id::EQUAL, id::BOOL_EQUAL),
@@ -34,39 +34,41 @@ const OF_ELEMENTS: [(OpId, OpId); 14] = [
     (id::SHORT_MEDIAN, id::MATH_MEDIAN),
 ];
 
-/// What is lowered, and what was made of it so far.
+/// The state of lowering a program.
 pub(super) struct Lowering<'p> {
     pub(super) program: &'p Program,
     pub(super) registry: &'static Registry,
     pub(super) graph: TensorGraph,
-    /// True if the extents are those of tensors; else all are 1, and only types and numbers of axes mean something.
+    /// True if the extents are those of actual tensors. Otherwise all are 1, and only types and numbers of axes are
+    /// meaningful.
     pub(super) has_extents: bool,
     pub(super) made: Vec<NodeForm>,
-    /// How many parts all labelled expressions had: a definition is a part of each that it is used in, as often as it is.
+    /// The number of parts of all labelled expressions so far. A definition counts as often as it is used.
     labelled: usize,
-    /// True if integers may become f64 where they are divided or meet floats.
+    /// True if the program has markers by which integers become f64 where they are divided or meet floats.
     pub(super) has_wide_numbers: bool,
-    /// The types of the elements of labelled expressions, where integers may become f64.
+    /// The element types of labelled expressions, if integers may become f64.
     pub(super) labelled_types: FxHashMap<NodeId, Scalar>,
-    /// True if a branch is left out that a known condition does not choose. An evaluation in tiles knows the conditions that no tensor decides.
+    /// True if a branch that a known condition does not choose is left out. An evaluation in tiles knows conditions that do
+    /// not depend on tensors.
     pub(super) leaves_out_branches: bool,
-    /// How the axes of tensors are cut, if blocks of them are taken.
+    /// The tiles of tensors' axes, if the program takes blocks of them.
     pub(super) tilings: Tilings,
-    /// What is known of values beside tensors; none once a program was taken apart.
+    /// The facts about values that are not tensors; `None` once the program was taken apart.
     pub(super) apart: Option<Apart<'p>>,
-    /// The derivatives of each number, as far as calls asked for them.
+    /// The reverse passes of differentiation, by the number (a tensor without axes) that is differentiated.
     passes: FxHashMap<Tensor, ReversePass>,
-    /// The nodes that `passes` go over together.
+    /// The total number of nodes that `passes` cover.
     passed: usize,
-    /// The budget of the compilation, if the program is lowered for one.
+    /// The budget of the compilation; `None` if the program is lowered for given extents.
     budget: Option<&'p Budget>,
 }
 
-/// The most nodes that the kept passes go over together, unless there is only one pass. A node takes some two hundred bytes. Beyond it all
-/// passes are dropped, and begun again where they are asked for.
+/// The most nodes that the kept passes cover in total, unless there is only one pass. A node takes about two hundred bytes.
+/// Beyond this limit all passes are dropped, and begun again when they are needed.
 const MOST_PASSED: usize = 1 << 19;
 
-/// The most parts that all labelled expressions of a model may have.
+/// The most parts of all labelled expressions of a model.
 const MOST_LABELLED: usize = 1 << 22;
 
 impl<'p> Lowering<'p> {
@@ -92,17 +94,17 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    /// The same, within the time of a compilation.
+    /// Sets the budget of the compilation.
     pub(super) fn within(self, budget: &'p Budget) -> Self {
         Lowering { budget: Some(budget), ..self }
     }
 
-    /// Fails if the time of the compilation is over, at the visit of the node at this position.
+    /// Fails if the time of the compilation is over; called when the node at this position is visited.
     pub(super) fn check_visit(&self, at: usize) -> Result<(), Error> {
         self.budget.map_or(Ok(()), |budget| budget.check_visit(at).map_err(Error::from))
     }
 
-    /// The derivative of a number by a node. All calls with the same number share one pass.
+    /// Returns the derivative of a number with respect to a node. All calls with the same number share one pass.
     pub(super) fn gradient(&mut self, number: Tensor, by: Tensor) -> Result<Vec<Tensor>, Error> {
         // A pass may take as long as thousands of other nodes.
         self.check_visit(0)?;
@@ -123,7 +125,7 @@ impl<'p> Lowering<'p> {
         made
     }
 
-    /// Says that a leaf of the program is an input, of these extents.
+    /// Makes a leaf of the program an input with these extents.
     pub(super) fn set_input(
         &mut self,
         field: &Field,
@@ -132,14 +134,14 @@ impl<'p> Lowering<'p> {
         extents: &[usize],
     ) -> Result<(), Error> {
         let node = self.graph.leaf(&field.name, scalar, extents)?;
-        // No node may use an input.
+        // The input may be unused, and then has no leaf.
         if let Some(made) = leaf.and_then(|leaf| self.made.get_mut(leaf.index())) {
             *made = NodeForm::Tensor(LoweredTensor { is_mask: is_mask(field), ..LoweredTensor::of(node) });
         }
         Ok(())
     }
 
-    /// Says that a leaf of the program is a number, or a mask as a truth value.
+    /// Makes a leaf of the program a number, or a mask as a truth value.
     pub(super) fn set_number(&mut self, leaf: Option<NodeId>, value: &ScalarValue, is_mask: bool) -> Result<(), Error> {
         let node = self.graph.literal(value)?;
         if let Some(made) = leaf.and_then(|leaf| self.made.get_mut(leaf.index())) {
@@ -148,7 +150,7 @@ impl<'p> Lowering<'p> {
         Ok(())
     }
 
-    /// The tensor of an output, with its place if it is none.
+    /// Returns the tensor of an output. The error of an output that is not a tensor has its place in the text.
     pub(super) fn output_of(&mut self, output: &Output) -> Result<LoweredTensor, Error> {
         self.output(output.node).map_err(|error| error.at(output.span.unwrap_or_default()))
     }
@@ -162,17 +164,17 @@ impl<'p> Lowering<'p> {
         self.whole(node)
     }
 
-    /// Where a node stands; nowhere if there is no text.
+    /// The place of a node in the text; an empty span if there is no text.
     pub(super) fn span(&self, node: NodeId) -> Span {
         self.program.span(node).unwrap_or_default()
     }
 
-    /// A literal, if the node is one.
+    /// The value of a literal; `None` for other nodes.
     pub(super) fn value(&self, node: NodeId) -> Option<&'p Value> {
         if let Node::Literal(value) = self.program.node(node) { Some(value) } else { None }
     }
 
-    /// The fields of a tuple, and its names as a literal if it has some.
+    /// The fields of a tuple, and the literal with its names if it has names; `None` if the node is not a tuple.
     fn parts_of_tuple(&self, node: NodeId) -> Option<(Option<NodeId>, &'p [NodeId])> {
         let NodeForm::Tuple(made) = self.made[node.index()] else { return None };
         let Node::Operator(name, operands) = self.program.node(made) else { return None };
@@ -182,12 +184,12 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    /// The fields of a tuple.
+    /// The fields of a tuple; `None` if the node is not a tuple.
     pub(super) fn fields(&self, node: NodeId) -> Option<&'p [NodeId]> {
         self.parts_of_tuple(node).map(|(_, fields)| fields)
     }
 
-    /// The field of a tuple at a position, or of a name, which is a literal.
+    /// Returns the field of a tuple that `key` names, a literal position or name.
     pub(super) fn field(&mut self, tuple: NodeId, key: NodeId) -> Result<NodeForm, Error> {
         let Some((names, fields)) = self.parts_of_tuple(tuple) else {
             let error =
@@ -229,7 +231,7 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    /// The tensor that a node is.
+    /// Returns a node as a tensor without labels.
     pub(super) fn whole(&mut self, node: NodeId) -> Result<LoweredTensor, Error> {
         match (self.made[node.index()], self.program.node(node)) {
             (NodeForm::Tensor(whole), _) => Ok(whole),
@@ -259,7 +261,7 @@ impl<'p> Lowering<'p> {
             (NodeForm::Nothing, Node::Literal(Value::Array(_, array))) => {
                 let node_of = self.array(array).map_err(|error| error.at(self.span(node)))?;
                 let whole = LoweredTensor::of(node_of);
-                // It may be long, so it is read once however often it is used.
+                // The array may be long, so it is read once however often it is used.
                 self.made[node.index()] = NodeForm::Tensor(whole);
                 Ok(whole)
             }
@@ -276,7 +278,7 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    /// A literal array as a tensor of one axis.
+    /// Adds a literal array as a tensor of one axis.
     fn array(&mut self, array: &Array) -> Result<Tensor, Error> {
         if !self.has_extents {
             let scalar = element_of(array)?;
@@ -285,13 +287,13 @@ impl<'p> Lowering<'p> {
         self.graph.constant_tensor(&tensor_of(array)?)
     }
 
-    /// The literal text of labels.
+    /// Returns the labels of an operator, which must be a literal text.
     pub(super) fn labels(&self, node: NodeId) -> Result<&'p str, Error> {
         let labels = self.text(node);
         labels.ok_or_else(|| Error::tensors(TensorErrorKind::BadLabel, "labels are a literal text, as in `a(\"i,k\")`"))
     }
 
-    /// A tensor as one of a type that is written: cast to it, or declared to be of it.
+    /// Casts a tensor to a written type, or checks that it has the type it is declared to have.
     pub(super) fn typed(&mut self, of: LoweredTensor, qtype: NodeId, is_declared: bool) -> Result<Tensor, Error> {
         let Some(Value::Type(wanted)) = self.value(qtype) else {
             return Err(Error::tensors(TensorErrorKind::ElementType, "this type is no literal"));
@@ -318,7 +320,8 @@ impl<'p> Lowering<'p> {
         Err(Error::tensors(kind, format!("a value of type {found} is {said} of type {wanted}")))
     }
 
-    /// A tensor that a declared type of numbers reaches: cast to it, if it is of numbers that become of it.
+    /// Casts a tensor to the number type of a declaration if its numbers become of that type there; else returns it
+    /// unchanged.
     pub(super) fn reached(&mut self, of: LoweredTensor, qtype: NodeId) -> Result<LoweredTensor, Error> {
         let own = if of.is_weak { Scalar::WeakFloat } else { self.graph.scalar(of.node) };
         let becomes = match self.value(qtype) {
@@ -328,28 +331,28 @@ impl<'p> Lowering<'p> {
         Ok(LoweredTensor::of(self.graph.cast(of.node, becomes)?))
     }
 
-    /// The operands of an operator on elements without those behind that are not given, in the place of which there is nothing.
+    /// The operands of an operator on elements, without unspecified ones at the end.
     pub(super) fn given(&self, operands: &'p [NodeId]) -> &'p [NodeId] {
         let last = operands.iter().rposition(|operand| !matches!(self.value(*operand), Some(Value::Unspecified)));
         &operands[..last.map_or(0, |last| last + 1)]
     }
 
-    /// True if an operand is not given in front of one that is.
+    /// Returns true if an operand is unspecified before one that is given.
     pub(super) fn leaves_out(&self, operands: &'p [NodeId]) -> bool {
         self.given(operands).iter().any(|operand| matches!(self.value(*operand), Some(Value::Unspecified)))
     }
 
-    /// The text, if the node is one that is a literal.
+    /// The text of a literal; `None` for other nodes.
     pub(super) fn text(&self, node: NodeId) -> Option<&'p str> {
         if let Some(Value::Scalar(ScalarValue::Text(text))) = self.value(node) { Some(text) } else { None }
     }
 
-    /// What an operator of the language is of elements, with the texts among its operands.
+    /// The counterpart for elements of an operator of the language, with the texts among its operands.
     pub(super) fn element_operator(&self, op: OpId, operands: &[NodeId]) -> ElementOperator {
         ElementOperator::new(of_elements(op), operands.iter().map(|operand| self.text(*operand)))
     }
 
-    /// An operator on each element.
+    /// Applies an operator to each element.
     pub(super) fn of_elements(
         &mut self,
         op: ElementOperator,
@@ -367,20 +370,21 @@ impl<'p> Lowering<'p> {
         Ok(LoweredTensor { is_weak: is_weak && self.graph.scalar(node) == Scalar::Float64, ..LoweredTensor::of(node) })
     }
 
-    /// A weak value as one of the type that it takes on beside others.
+    /// Casts a weak value to the type that it takes on beside `beside`.
     fn strengthened(&mut self, node: Tensor, beside: &[Tensor]) -> Result<Tensor, Error> {
         let scalar = self.graph.number_type(beside);
         self.graph.cast(node, scalar)
     }
 
-    /// A labelled expression as a tensor whose axes have these labels.
+    /// Lowers a labelled expression to a tensor whose axes have these labels.
     pub(super) fn bound(&mut self, of: NodeId, labels: &str, span: Span) -> Result<Tensor, Error> {
         let mut expression = Expression::new(labels, span)?;
         self.add_parts(&mut expression, of, span)?;
         expression.lower(&mut self.graph)
     }
 
-    /// Adds what a labelled expression is made of to one that is lowered; the part that is all of it. The expression is for something at a span.
+    /// Adds the parts of a labelled expression to `expression`, and returns the part that is all of it. Errors about its
+    /// size are reported at `span`.
     pub(super) fn add_parts(
         &mut self,
         expression: &mut Expression,
@@ -394,7 +398,7 @@ impl<'p> Lowering<'p> {
             let error = Error::tensors(TensorErrorKind::Limit, message).at(span);
             return Err(error.hint("a definition with labels is evaluated anew wherever it is used: make it an `output`, which is a tensor"));
         }
-        // Weak values take on the type of all that is beside them.
+        // Weak values take on the type of all other values in the expression.
         let mut strong: Vec<Tensor> = Vec::new();
         for node in &order {
             if let Some(whole) = self.tensor_of(*node)?.filter(|whole| !whole.is_weak) {
@@ -410,7 +414,7 @@ impl<'p> Lowering<'p> {
                     expression.number((*number).into(), span)?
                 }
                 Node::Operator(name, operands) if matches!(self.made[node.index()], NodeForm::Labelled) => {
-                    // Found when it was made.
+                    // The operator was found when the node was lowered.
                     let op = self.registry.find(self.program.name(name)).unwrap_or(id::TENSOR_AT);
                     if let (id::TENSOR_AT, &[of, labels]) = (op, operands) {
                         let of = self.whole(of)?;
@@ -425,7 +429,7 @@ impl<'p> Lowering<'p> {
                         let of_elements: Vec<NodeId> = of_elements.copied().collect();
                         let mut parts = made.split_off(made.len().saturating_sub(of_elements.len()));
                         if !is_arithmetic(op) {
-                            // Elsewhere whole numbers are what they are, and may have to be literals.
+                            // For other operators, whole numbers stay integers, and may have to be literals.
                             for (part, operand) in parts.iter_mut().zip(of_elements) {
                                 if let Some(Value::Scalar(number @ ScalarValue::Int32(_))) = self.value(operand) {
                                     let number = self.graph.literal(number)?;
@@ -447,7 +451,7 @@ impl<'p> Lowering<'p> {
         made.pop().ok_or_else(|| without_parts(span))
     }
 
-    /// The tensor that stands at a leaf of an expression, labelled or not; none for operators and for numbers.
+    /// The tensor at a leaf of an expression, with or without labels; `None` for operators and number literals.
     fn tensor_of(&mut self, node: NodeId) -> Result<Option<LoweredTensor>, Error> {
         match (self.made[node.index()], self.program.node(node)) {
             (_, Node::Literal(Value::Scalar(ScalarValue::WeakFloat(_) | ScalarValue::Int32(_)))) => Ok(None),
@@ -457,12 +461,13 @@ impl<'p> Lowering<'p> {
         }
     }
 
+    /// Returns true if `name` is the operator that gives labels to a tensor.
     pub(super) fn is_at(&self, name: cembra_expr::NameId) -> bool {
         self.registry.find(self.program.name(name)) == Some(id::TENSOR_AT)
     }
 
-    /// The nodes of a labelled expression, operands before what they are operands of. What stands at several places is there as often,
-    /// because it may be summed over other labels at each.
+    /// The nodes of a labelled expression, operands before their users. A node that is used in several places is listed as
+    /// often, because it may be summed over other labels in each.
     fn parts(&self, of: NodeId) -> Result<Vec<NodeId>, Error> {
         let mut found = Vec::new();
         let mut open = vec![of];
@@ -478,7 +483,7 @@ impl<'p> Lowering<'p> {
                     open.push(*operand);
                     continue;
                 }
-                // Texts belong to the operator.
+                // Texts are part of the operator.
                 open.extend(self.given(operands).iter().filter(|operand| self.text(**operand).is_none()));
             }
         }
@@ -487,12 +492,12 @@ impl<'p> Lowering<'p> {
     }
 }
 
-/// True for an input that is a mask, which tensors have as a truth value.
+/// Returns true if an input is a mask, which tensors treat as a truth value.
 pub(super) fn is_mask(field: &Field) -> bool {
     field.qtype == QType::Optional(Scalar::Unit)
 }
 
-/// The type of the elements of an array that is a tensor of one axis. Weak floats are `f64`, as they are in memory.
+/// The element type of an array as a tensor of one axis. Weak floats are `f64`, as in memory.
 fn element_of(array: &Array) -> Result<Scalar, Error> {
     let scalar = if array.scalar() == Scalar::WeakFloat { Scalar::Float64 } else { array.scalar() };
     if !scalar.is_tensor_element() {
@@ -508,10 +513,10 @@ fn element_of(array: &Array) -> Result<Scalar, Error> {
     Ok(scalar)
 }
 
-/// An array as a tensor of one axis.
+/// Converts an array to a tensor of one axis.
 ///
 /// # Errors
-/// An element is missing, or tensors have no such elements.
+/// If an element is missing, or tensors cannot have such elements.
 pub(crate) fn tensor_of(array: &Array) -> Result<cembra_tensor::Tensor, Error> {
     let of = &[array.len()];
     match element_of(array)? {
@@ -530,13 +535,13 @@ fn without_parts(span: Span) -> Error {
     Error::tensors(TensorErrorKind::Syntax, "an expression without parts").at(span)
 }
 
-/// The error of functions as values, and of what takes them.
+/// The error for functions as values, and for operators that take functions.
 pub(super) fn functional(what: &str) -> Error {
     let message = format!("{what} is of functions or sequences as values, which models with tensors do not have");
     Error::tensors(TensorErrorKind::ElementType, message).hint("call the function by its name, once for each tensor")
 }
 
-/// True if an operator on scalars makes a mask of masks and numbers, as it does in any model.
+/// Returns true if an operator on scalars gives a mask for these operands, as it does in other models.
 pub(super) fn makes_mask(op: OpId, operands: &[LoweredTensor]) -> bool {
     match op {
         id::EQUAL | id::NOT_EQUAL | id::LESS | id::LESS_EQUAL | id::GREATER | id::GREATER_EQUAL => true,
@@ -546,22 +551,22 @@ pub(super) fn makes_mask(op: OpId, operands: &[LoweredTensor]) -> bool {
     }
 }
 
-/// True if an operator on scalars takes masks as truth values.
+/// Returns true if an operator on scalars takes masks as truth values.
 pub(super) fn takes_masks(op: OpId) -> bool {
     matches!(op, id::AND | id::OR | id::NOT | id::WHERE | id::SHORT_WHERE)
 }
 
-/// What an operator of the language is of elements.
+/// The counterpart for elements of an operator of the language; the operator itself if it has none.
 pub(super) fn of_elements(op: OpId) -> OpId {
     OF_ELEMENTS.iter().find(|(own, _)| *own == op).map_or(op, |(_, of_elements)| *of_elements)
 }
 
-/// True for what knows numbers that are beside tensors.
+/// Returns true if an operator is arithmetic, for which labelled expressions convert number literals.
 fn is_arithmetic(op: OpId) -> bool {
     matches!(of_elements(op), id::ADD | id::SUBTRACT | id::MULTIPLY | id::DIVIDE | id::NEG | id::POS)
 }
 
-/// A labelled part made of others.
+/// Combines parts of a labelled expression by an operator.
 fn combined(
     expression: &mut Expression,
     op: ElementOperator,
@@ -591,7 +596,7 @@ fn combined(
     }
 }
 
-/// The type of a value: that of a scalar if it has no axes.
+/// The type of a value: a scalar type if it has no axes, and an optional unit if it is a mask.
 pub(super) fn type_of(graph: &TensorGraph, LoweredTensor { node, is_mask, .. }: LoweredTensor) -> QType {
     if is_mask {
         return QType::Optional(Scalar::Unit);

@@ -1,4 +1,5 @@
-//! The form of a node of a program once it is lowered: a tensor, an expression over labels, a tuple, or a value beside tensors.
+//! The form of a program's node after lowering: a tensor, an expression over labels, a tuple, or a value that is not a
+//! tensor.
 
 use cembra_expr::NodeId;
 use cembra_tensor::TensorNodeId as Tensor;
@@ -8,8 +9,8 @@ use cembra_tensor::TensorNodeId as Tensor;
 pub(super) struct LoweredTensor {
     pub(super) node: Tensor,
     pub(super) is_weak: bool,
-    /// True for a mask: a number without axes that says whether something holds, as comparisons of scalars are. A tensor takes it as a truth
-    /// value.
+    /// True if the tensor is a mask: a truth value without axes that comparisons of scalars give. Operators on tensors take
+    /// it as a truth value.
     pub(super) is_mask: bool,
 }
 
@@ -23,16 +24,16 @@ impl LoweredTensor {
 /// The form of a lowered node.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NodeForm {
-    /// Nothing that is needed, or what only calls look at: a literal.
+    /// Not lowered: not needed, or a literal that only its users read.
     Nothing,
     /// A tensor.
     Tensor(LoweredTensor),
-    /// An expression over labelled tensors, which is lowered where it gets labels of its own.
+    /// An expression over labelled tensors; it is lowered when it is bound to labels.
     Labelled,
-    /// An expression over labelled tensors that lacks labels of what it is bound to. A line that changes a tensor repeats it along them.
+    /// An expression over labelled tensors that lacks labels of its target. An assignment repeats it along those labels.
     Unbound,
     /// The tuple that this node makes.
     Tuple(NodeId),
-    /// A value that is computed beside tensors: a text, an optional value, an array.
+    /// A value that is not computed by tensors: a text, an optional value, an array.
     Apart,
 }

@@ -1,5 +1,5 @@
-//! Programs with tensors among their inputs: which types inputs and outputs have, and the graph of tensors that such a program is. The extents
-//! come with the tensors, so a program is lowered once for its types, with extents of 1, and once for each list of extents.
+//! Programs with tensors among their inputs: the types of inputs and outputs, and the graph of tensors. The extents come
+//! with the tensors, so a program is lowered once with extents of 1 to check its types, and once for each list of extents.
 
 mod apart;
 mod assigned;
@@ -33,25 +33,26 @@ pub(crate) use lower::tensor_of;
 pub(crate) use parts::{Origin, Parts};
 pub(crate) use tilings::{cuts, is_tiled};
 
-/// The most nodes of a graph that a text may become. Short texts become large graphs: by functions that call others twice, and by gradients of
-/// gradients. A plan of so many nodes takes up to a gibibyte while it is made.
+/// The most nodes of a graph that a text may become. Short texts can become large graphs, by functions that call others
+/// twice and by gradients of gradients. A plan of this many nodes takes up to one GiB while it is made.
 pub const MOST_MODEL_NODES: usize = 1 << 18;
 
-/// A program with tensors, whose types and labels are known to fit.
+/// A program with tensors, with checked types and labels.
 #[derive(Clone, Debug)]
 pub struct TensorProgram {
     program: Arc<Program>,
     registry: &'static Registry,
     inputs: Box<[Field]>,
     outputs: Box<[Field]>,
-    /// The defaults of inputs that the caller leaves out.
+    /// The inputs that the caller leaves out, each with its default.
     absent: Box<[(Arc<str>, ScalarValue)]>,
 }
 
-/// The extents of an input before any tensor is given for it.
+/// The extents of inputs before tensors are given.
 const ONES: [usize; cembra_tensor::MOST_AXES] = [1; cembra_tensor::MOST_AXES];
 
-/// The element type and the number of axes of an input. One that may be missing has a default in its place, and is a scalar so.
+/// The element type and the number of axes of an input; `None` if tensors cannot have its type. An optional input with a
+/// default is a scalar.
 pub(crate) fn shape_of(field: &Field) -> Option<(Scalar, usize)> {
     match (&field.qtype, &field.default) {
         (QType::Optional(Scalar::Unit), None) => Some((Scalar::Boolean, 0)),
@@ -63,14 +64,14 @@ pub(crate) fn shape_of(field: &Field) -> Option<(Scalar, usize)> {
     }
 }
 
-/// An input of a program, of this type.
+/// Makes the field for an input of a program, with this type.
 fn field_of(input: &Input, qtype: &QType) -> Field {
     let default = input.default.clone().filter(|_| qtype.is_optional());
     Field { default, labels: input.labels.clone(), ..Field::new(&input.name, qtype) }
 }
 
-/// The type of an input: the declared one, or the one that the options give it. An input with a default that is always given may have the
-/// type of its elements there.
+/// The type of an input: the declared one, or the one from the options. If an input with a default is always given, the
+/// options may give it the type without optionality.
 fn type_of_input<'t>(input: &'t Input, options: &'t CompileOptions) -> Option<&'t QType> {
     let given = options.input_types.get(&*input.name);
     match (&input.qtype, given) {
@@ -79,7 +80,7 @@ fn type_of_input<'t>(input: &'t Input, options: &'t CompileOptions) -> Option<&'
     }
 }
 
-/// An error if the options give an input another type than the declared one, or its default is of another.
+/// Returns an error if the options give an input another type than the declared one, or if its default has another type.
 fn check_declaration(input: &Input, qtype: &QType, options: &CompileOptions) -> Result<(), Diagnostic> {
     input.check_default()?;
     let Some(given) = options.input_types.get(&*input.name).filter(|given| *given != qtype) else { return Ok(()) };
@@ -88,40 +89,40 @@ fn check_declaration(input: &Input, qtype: &QType, options: &CompileOptions) -> 
     Err(problem.label(format!("declared {qtype} here")))
 }
 
-/// The inputs for which a graph for tiles is made, beside their extents: an entry of each field for each input.
+/// The inputs of a graph for tiles, in addition to their extents. Each field has an entry for each input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TileInputs<'t> {
     /// The cuts of the inputs' axes; an axis without a cut is one tile.
     pub(crate) cuts: &'t [Vec<Option<AxisCut>>],
-    /// The numbers that inputs are.
+    /// The values of inputs that are numbers.
     pub(crate) numbers: &'t [Option<ScalarValue>],
 }
 
-/// A program with tensors, sorted.
+/// A sorted program with tensors.
 #[derive(Debug)]
 pub(crate) enum Sorted {
-    /// All of its values are tensors, or numbers.
+    /// A program whose values are all tensors or numbers.
     Tensors(TensorProgram),
-    /// Other values are beside them.
+    /// There are also other values.
     Parts(Parts),
 }
 
 impl TensorProgram {
-    /// True if some input of a program is a tensor, or it makes tensors of arrays.
+    /// Returns true if any input of a program is a tensor, or it converts arrays to tensors.
     #[must_use]
     pub fn is_of(program: &Program, options: &CompileOptions) -> bool {
         TensorProgram::tensor_input(program, options).is_some() || is_of_arrays(program, options.prepare.registry)
     }
 
-    /// The first input that is a tensor.
+    /// The first input that is a tensor; `None` if there is none.
     pub(crate) fn tensor_input<'p>(program: &'p Program, options: &CompileOptions) -> Option<&'p Input> {
         program.inputs.iter().find(|input| matches!(type_of_input(input, options), Some(QType::Tensor(..))))
     }
 
-    /// Checks the types and labels of a program, and takes it apart if it has other values beside tensors.
+    /// Checks the types and labels of a program, and splits it into parts if it also has other values than tensors.
     ///
     /// # Errors
-    /// Types or labels that do not fit, or an input without a type.
+    /// If types or labels do not fit, or an input has no type.
     pub(crate) fn sort(program: Arc<Program>, options: &Started) -> Result<Sorted, Error> {
         let (mut inputs, mut absent) = (Vec::with_capacity(program.inputs.len()), Vec::new());
         let registry = options.prepare.registry;
@@ -153,7 +154,7 @@ impl TensorProgram {
         }
         let lowered = lowering.lower(program.outputs.iter().map(|output| output.node));
         if let (Err(error), Some(node)) = (&lowered, lowering.apart.as_ref().and_then(|apart| apart.untyped)) {
-            // A value that is wrong in itself says more about it.
+            // If the value has an error of its own, that error says more.
             let alone = program_of(&program, vec![Output { name: "".into(), node, span: None }]);
             prepare(&alone, options, &mut |_, _| {})?;
             return Err(error.clone());
@@ -173,17 +174,18 @@ impl TensorProgram {
         Ok(Sorted::Tensors(TensorProgram { program, registry, inputs, outputs, absent }))
     }
 
-    /// Inputs and outputs with their types, in the order of the program. Scalars are tensors without axes.
+    /// The inputs and the outputs with their types, in the order of the program. Scalars are tensors without axes.
     pub(crate) fn fields(&self) -> [Box<[Field]>; 2] {
         [self.inputs.clone(), self.outputs.clone()]
     }
 
-    /// Where an output stands in the text.
+    /// The place of an output in the text.
     pub(crate) fn output_span(&self, at: usize) -> Span {
         self.program.outputs.get(at).and_then(|output| output.span).unwrap_or_default()
     }
 
-    /// The type of each node of a program that may be wrong, by position; none of a node without one, and of an expression over labels.
+    /// Returns the type of each node by position, for a program that may have errors; `None` for a node without a type and
+    /// for an expression over labels.
     pub fn node_types(program: &Program, options: &CompileOptions) -> Vec<Option<QType>> {
         let mut lowering = Lowering::new(&program.graph, options.prepare.registry, MOST_MODEL_NODES, false)
             .within(&options.prepare.budget);
@@ -195,7 +197,7 @@ impl TensorProgram {
             if let Some((field, (scalar, rank))) =
                 field.and_then(|field| Some((shape_of(&field)?, field))).map(|(shape, field)| (field, shape))
             {
-                // A leaf that the graph has no room for has no type, and neither has what is made of it.
+                // If the graph has no room for a leaf, the leaf and its users have no type.
                 let _ = lowering.set_input(&field, leaf, scalar, &ONES[..rank]);
             }
             if let Some(leaf) = leaf {
@@ -206,16 +208,17 @@ impl TensorProgram {
         (0..program.graph.len()).map(|at| lowering.node_type(NodeId::from_index(at))).collect()
     }
 
-    /// True if the text takes blocks of tensors, so that its graph depends on how they are cut.
+    /// Returns true if the text takes blocks of tensors, so that its graph depends on their tiles.
     pub(crate) fn has_blocks(&self) -> bool {
         self.program.graph.find_name(self.registry.get(id::TENSOR_BLOCK).name).is_some()
     }
 
-    /// The program as a graph, whose leaves are the inputs in their order, and the nodes of the outputs. Tensors are cut as the text says, if not
-    /// otherwise. Where there are cuts there is a number in place of some inputs, which the graph has as a constant in place of a leaf.
+    /// Lowers the program to a graph, whose leaves are the inputs in order; also returns the output nodes. Tensors are cut
+    /// as `tiles` says, else as the text says. With `tiles`, some inputs may be numbers, which become constants instead of
+    /// leaves.
     ///
     /// # Errors
-    /// Extents that do not fit the inputs or each other, tiles that an axis does not have, or a graph that becomes too large.
+    /// If extents do not fit the inputs or each other, an axis does not have a tile, or the graph becomes too large.
     pub(crate) fn graph(
         &self,
         extents: &[&[usize]],
@@ -230,7 +233,7 @@ impl TensorProgram {
         if self.has_blocks() {
             lowering.tilings = match tiles {
                 Some(TileInputs { cuts, numbers }) => {
-                    // A number is no leaf of the graph.
+                    // A number is not a leaf of the graph.
                     let leaves = cuts.iter().zip(numbers).filter(|(_, number)| number.is_none());
                     Tilings::of_tensors(leaves.map(|(cuts, _)| &**cuts))
                 }
@@ -267,7 +270,7 @@ impl TensorProgram {
     }
 }
 
-/// The error that an input was given something else than it is.
+/// The error for an input that was given a value of another type or shape.
 #[cold]
 pub(crate) fn misfit(field: &Field, found: &str) -> Error {
     let message = format!("input `{}` is {}, and {found}", Excerpt::quoted(&field.name), field.declaration());

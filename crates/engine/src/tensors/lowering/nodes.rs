@@ -1,5 +1,5 @@
-//! Models with tensors, lowered: the nodes of the graph that a text was read to, in their order, so that nothing here recurses. Each
-//! operator is one on labels, a call on whole tensors, or one on elements.
+//! The lowering of a model's nodes in their order, without recursion. Each operator is an operator on labels, a call on
+//! whole tensors, or an operator on elements.
 
 use super::assigned::method;
 use super::calls;
@@ -13,7 +13,7 @@ use cembra_value::Error;
 use cembra_value::{Value, near_names};
 
 impl Lowering<'_> {
-    /// Lowers what is needed for these nodes.
+    /// Lowers all nodes that these nodes need.
     pub(super) fn lower(&mut self, outputs: impl Iterator<Item = NodeId>) -> Result<(), Error> {
         for (at, _) in self.program.reachable(outputs).into_iter().enumerate().filter(|(_, needed)| *needed) {
             let node = NodeId::from_index(at);
@@ -23,7 +23,7 @@ impl Lowering<'_> {
                 let before = self.graph.len();
                 self.graph.set_span(self.program.span(node));
                 let made = self.sorted(name, operands, node).and_then(|made| {
-                    // What is compiled from texts is looked at once, when the model is checked.
+                    // Texts that operators compile are checked once, when the model is checked.
                     if !self.has_extents {
                         self.graph.check_texts(before)?;
                     }
@@ -35,7 +35,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Lowers all nodes that can be lowered; what is made of others is nothing, too.
+    /// Lowers all nodes that can be lowered; their users are skipped if one cannot.
     pub(super) fn lower_as_far_as_possible(&mut self) {
         for at in 0..self.program.len() {
             let node = NodeId::from_index(at);
@@ -47,7 +47,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// The type of a node that was lowered, or is a literal, which may be a weak float; of a tensor with labels that of the tensor.
+    /// The type of a node that was lowered, or of a literal, which may be a weak float; for a labelled tensor, the type of
+    /// the tensor. `None` otherwise.
     pub(super) fn node_type(&self, node: NodeId) -> Option<QType> {
         match (self.made[node.index()], self.program.node(node)) {
             (NodeForm::Tensor(whole), _) => Some(type_of(&self.graph, whole)),
@@ -60,7 +61,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// An error about types, with what is meant by people who write an operator of other values.
+    /// Adds a hint to an error about types: the operator on tensors that was probably meant.
     fn with_meant(&self, op: OpId, error: Error) -> Error {
         let name = self.registry.get(op).name;
         let word = name.rsplit('.').next().unwrap_or(name);
@@ -92,7 +93,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// The branch that a known condition chooses, in the type of the choice; the choice itself if its extents are others.
+    /// Returns the branch that a known condition chooses, cast to the type of `choice`; `choice` itself if the condition is
+    /// unknown or the extents differ.
     fn known_branch(
         &mut self,
         choice: LoweredTensor,
@@ -108,6 +110,7 @@ impl Lowering<'_> {
         Ok(LoweredTensor { node, ..choice })
     }
 
+    /// Lowers an operator, without deciding whether tensors compute it.
     pub(super) fn operator(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<NodeForm, Error> {
         let Some(op) = self.registry.find(name) else {
             let error = Error::tensors(
@@ -127,7 +130,7 @@ impl Lowering<'_> {
                 Ok(NodeForm::Labelled)
             }
             (id::TENSOR_BIND, &[of, labels]) => match self.bound(of, self.labels(labels)?, self.span(node)) {
-                // A line that assigns may know the extents of these labels.
+                // An assignment may know the extents of these labels.
                 Err(error) if error.tensor_kind() == Some(TensorErrorKind::UnboundTargetLabel) => Ok(NodeForm::Unbound),
                 made => whole(made),
             },
@@ -138,7 +141,7 @@ impl Lowering<'_> {
             (id::TENSOR_OF_ARRAY, &[of]) => self.of_array(of).map(NodeForm::Tensor),
             (id::ARRAY_OF_TENSOR, &[of]) => self.array_of(of, node),
             _ if self.registry.get(op).typing.is_of_tensors() => whole(calls::call(self, op, operands)),
-            // What has room for an edge in the middle is of arrays, too.
+            // An operator with an optional edge among its operands is also one on arrays.
             _ if matches!(self.registry.get(of_elements(op)).typing, Typing::OfArrays) || self.leaves_out(operands) => {
                 let def = self.registry.get(of_elements(op));
                 let error =

@@ -1,5 +1,5 @@
-//! Integers that tensors are made of: which of them become f64 where a text says so. Of a labelled expression the type is found when
-//! it is met, because what stands beside it may be met before either is lowered.
+//! Integers in tensors that become f64 because a text says so. The type of a labelled expression is recorded when it is
+//! visited, because its neighbours may be visited before either is lowered.
 
 use super::lower::{Lowering, of_elements};
 use super::made::{LoweredTensor, NodeForm};
@@ -10,7 +10,7 @@ use cembra_tensor::{Expression, Subexpression, TensorErrorKind};
 use cembra_value::{Error, Span};
 
 impl Lowering<'_> {
-    /// `core._wide(x)` or `core._beside(x, y)` of tensors: the first as one of the type that the registry says.
+    /// Lowers `core._wide(x)` or `core._beside(x, y)`: casts the first operand to the type that the registry gives.
     pub(super) fn wide(&mut self, op: OpId, operands: &[NodeId]) -> Result<NodeForm, Error> {
         let wholes: Vec<LoweredTensor> =
             operands.iter().map(|operand| self.whole(*operand)).collect::<Result<_, _>>()?;
@@ -22,7 +22,8 @@ impl Lowering<'_> {
         Ok(NodeForm::Tensor(if wide == *own { *of } else { LoweredTensor::of(self.graph.cast(of.node, wide)?) }))
     }
 
-    /// The type of the elements that an operator makes of elements of these types; none if it does not take them.
+    /// The element type of an operator's result for operands of these element types; `None` if the operator does not take
+    /// them.
     fn type_made(&self, op: OpId, types: &[Scalar]) -> Option<Scalar> {
         let types: Vec<QType> = types.iter().map(|scalar| QType::Scalar(*scalar)).collect();
         if let (id::WIDE | id::BESIDE, [of, beside @ ..]) = (op, &*types) {
@@ -32,7 +33,7 @@ impl Lowering<'_> {
         self.registry.get(of_elements(op)).resolve(&args).ok()?.signature.ret.scalar()
     }
 
-    /// The type of the elements of an operand; none of what has no elements.
+    /// The element type of an operand; `None` if it has no elements.
     fn element_type(&self, operand: NodeId) -> Option<Scalar> {
         match (self.made[operand.index()], self.program.node(operand)) {
             (NodeForm::Tensor(whole), _) => Some(self.graph.scalar(whole.node)),
@@ -42,14 +43,14 @@ impl Lowering<'_> {
         }
     }
 
-    /// Notes the type of the elements of a labelled expression.
+    /// Records the element type of a labelled expression.
     pub(super) fn note_labelled(&mut self, op: OpId, operands: &[NodeId], node: NodeId) {
         if !self.has_wide_numbers {
             return;
         }
         let found = match (op, operands) {
             (id::TENSOR_AT, &[of, _]) => self.element_type(of),
-            // What does not fit is said when the expression is lowered.
+            // Types that do not fit are reported when the expression is lowered.
             _ => {
                 let types: Option<Vec<Scalar>> = operands.iter().map(|operand| self.element_type(*operand)).collect();
                 types.and_then(|types| self.type_made(op, &types))
@@ -60,12 +61,13 @@ impl Lowering<'_> {
         }
     }
 
-    /// The operand of a labelled `core._wide` or `core._beside` as it is, if the operator is one of these.
+    /// The first operand of `core._wide` or `core._beside`; `None` for other operators.
     pub(super) fn marked<'o>(&self, op: OpId, operands: &'o [NodeId]) -> Option<&'o NodeId> {
         if matches!(op, id::WIDE | id::BESIDE) { operands.first() } else { None }
     }
 
-    /// What such an operator makes of the part that its operand is. Numbers that are written are of the type of what they meet.
+    /// Lowers `core._wide` or `core._beside` in a labelled expression, given the part for its operand. Number literals are
+    /// left as they are, because they take on the type of their neighbours.
     pub(super) fn wide_part(
         &self,
         expression: &mut Expression,

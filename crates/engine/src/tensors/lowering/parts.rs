@@ -1,11 +1,11 @@
-//! A program with tensors and other values as up to three programs: values that tensors take, tensors, and the rest. Each keeps the positions
-//! and places of the nodes, so errors of each are at the right place of the text.
+//! Splitting a program with tensors and other values into up to three programs: values that tensors take, tensors, and the
+//! rest. Nodes keep their positions and places, so errors in each part refer to the right place of the text.
 //!
-//! The rest are values that are made of tensors, as a text of a sum is, and all that is made of those: tensors too. Such a program is taken
-//! apart again.
+//! The rest are values that are made from tensors, such as a text of a sum, and all values made from those, including
+//! tensors. That program is split again.
 //!
-//! Tiles have elements of floats alone. A program that cuts tensors into tiles leaves other numbers to the parts around the tensors, where no tensor
-//! with axes is among their operands.
+//! Tiles only have float elements. A program that cuts tensors into tiles leaves other numbers to the parts around the
+//! tensors, unless an operand is a tensor with axes.
 
 use super::apart::Apart;
 use super::lower::{Lowering, type_of};
@@ -19,7 +19,7 @@ use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Which part a value of the whole program is an output of, and which.
+/// The part that an output of the whole program belongs to, and the index of the output in that part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Origin {
     Before(usize),
@@ -27,31 +27,32 @@ pub(crate) enum Origin {
     After(usize),
 }
 
-/// The programs that one is taken apart into. A value that goes from one to the next is an output of the former and an input of the latter, of
-/// the same name.
+/// The programs that a program is split into. A value that crosses from one part to the next is an output of the former and
+/// an input of the latter, with the same name.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
-    /// Values that are computed from no tensor.
+    /// The values that do not depend on tensors; `None` if there are none.
     pub(crate) before: Option<Arc<Program>>,
     pub(crate) tensors: Option<Arc<Program>>,
-    /// Values that are computed from tensors by operators that those do not have, and from such values.
+    /// The values computed from tensors by operators that tensors do not have, and all values made from them; `None` if
+    /// there are none.
     pub(crate) after: Option<Arc<Program>>,
-    /// Where the outputs come from.
+    /// The origin of each output of the whole program.
     pub(crate) outputs: Vec<Origin>,
 }
 
-/// An input of a part that another part computes.
+/// Makes an input for a value that another part computes.
 fn input(program: &Program, node: NodeId, qtype: QType) -> Input {
     let span = program.graph.span(node);
     Input { qtype: Some(qtype), ..Input::untyped(crossing_name(node), span) }
 }
 
-/// An output of a part that another part takes.
+/// Makes an output for a value that another part takes.
 fn output(program: &Program, node: NodeId) -> Output {
     Output { name: crossing_name(node), node, span: program.graph.span(node) }
 }
 
-/// The program with these outputs, in which other parts compute some nodes.
+/// Makes the part of a program with these outputs. The nodes in `given` become inputs. `None` if there are no outputs.
 fn part(program: &Program, outputs: Vec<Output>, given: &BTreeMap<NodeId, QType>) -> Option<Arc<Program>> {
     if outputs.is_empty() {
         return None;
@@ -64,7 +65,7 @@ fn part(program: &Program, outputs: Vec<Output>, given: &BTreeMap<NodeId, QType>
     Some(Arc::new(program_of(&part, outputs)))
 }
 
-/// A program with these outputs, and the inputs that they need.
+/// Makes a program with these outputs and the inputs that they need.
 pub(super) fn program_of(program: &Program, outputs: Vec<Output>) -> Program {
     let mut alone = Program { outputs, ..program.clone() };
     let mut needed = alone.needed_inputs().into_iter();
@@ -73,7 +74,7 @@ pub(super) fn program_of(program: &Program, outputs: Vec<Output>) -> Program {
 }
 
 impl Lowering<'_> {
-    /// The parts of a program that was sorted; none if all of it are tensors.
+    /// Returns the parts of a sorted program; `None` if all its values are tensors.
     pub(super) fn taken_apart(&self, program: &Program) -> Result<Option<Parts>, Error> {
         let Some(apart) = &self.apart else { return Ok(None) };
         if apart.imports.is_empty() && !program.outputs.iter().any(|output| self.is_apart(output.node)) {
@@ -102,10 +103,10 @@ impl Lowering<'_> {
         }
         let mut exports = self.exports(apart, program, true);
         if exports.is_empty() && tensors.is_empty() {
-            // All tensors are in branches; nothing would be left for the first parts.
+            // All tensors are in branches, so the first parts would be empty.
             exports = self.exports(apart, program, false);
         }
-        // The array of a tensor is made of the tensor, which is the output.
+        // An array of a tensor is made by the last part; the tensor is the output.
         let of = |node: &NodeId| Output { node: self.exported(apart, *node), ..output(program, *node) };
         tensors.extend(exports.keys().map(of));
         let tensors = part(program, tensors, &imports);
@@ -121,7 +122,8 @@ impl Lowering<'_> {
         }))
     }
 
-    /// True for a value that is computed apart, for a tuple of values none of which has axes, and for a literal that no tensor has.
+    /// Returns true if a node is not computed by tensors, is a tuple of values without axes, or is a literal that tensors
+    /// cannot have.
     fn is_apart(&self, node: NodeId) -> bool {
         match self.made[node.index()] {
             NodeForm::Apart => true,
@@ -139,7 +141,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// True for a number that tiles do not have, of a program that cuts tensors into tiles, if it is computed from numbers alone.
+    /// Returns true if the program cuts tensors into tiles and the node is a number that tiles cannot have, computed from
+    /// numbers alone.
     fn is_beside_tiles(&self, node: NodeId) -> bool {
         if !self.apart.as_ref().is_some_and(|apart| apart.is_tiled) || self.has_axes(node) {
             return false;
@@ -160,7 +163,7 @@ impl Lowering<'_> {
         is_of_numbers && !scalar.is_float()
     }
 
-    /// The tensor that a value is made of which goes to the last part.
+    /// The tensor that a value for the last part is made from; the node itself if it is a tensor.
     fn exported(&self, apart: &Apart<'_>, node: NodeId) -> NodeId {
         match (apart.arrays.contains_key(&node), self.program.operands(node)) {
             (true, &[of]) => of,
@@ -170,8 +173,8 @@ impl Lowering<'_> {
 
     /// The values of tensors that outputs of the last part are computed from, with their types.
     ///
-    /// A branch of a condition that the last part decides is computed only if it is chosen: the last part computes it again from its operands where
-    /// it has axes or may fail.
+    /// A branch of a condition that the last part decides is computed only if it is chosen. The last part computes it again
+    /// from its operands if it has axes or may fail.
     fn exports(&self, apart: &Apart<'_>, program: &Program, may_leave_out: bool) -> BTreeMap<NodeId, QType> {
         let mut exports = BTreeMap::new();
         let mut seen = vec![false; program.graph.len()];
@@ -187,7 +190,7 @@ impl Lowering<'_> {
             }
             let (op, operands) = match self.program.node(node) {
                 Node::Operator(name, operands) => (self.registry.find(self.program.name(name)), operands),
-                // An input is one of the last part, too; without axes it is a number there.
+                // An input is also an input of the last part; without axes it is a number there.
                 _ if self.has_axes(node) => continue,
                 _ => (None, &[][..]),
             };
@@ -219,7 +222,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// True if a tensor that may not be needed is worth not computing: it has axes, or may fail.
+    /// Returns true if a tensor in a branch should only be computed when needed, because it has axes or may fail.
     fn is_left_out(&self, node: NodeId, failing: &mut Option<Vec<bool>>) -> bool {
         let failing = failing.get_or_insert_with(|| {
             let mut failing = vec![false; self.program.len()];
@@ -236,9 +239,9 @@ impl Lowering<'_> {
     }
 }
 
-/// True if some output of a program needs a tensor of an array.
+/// Returns true if any output of a program needs a tensor that is made from an array.
 pub(super) fn is_of_arrays(program: &Program, registry: &Registry) -> bool {
-    // Few programs name the operator at all.
+    // Few programs use the operator at all.
     let Some(of_array) = program.graph.find_name(registry.get(id::TENSOR_OF_ARRAY).name) else { return false };
     let needed = program.graph.reachable(program.outputs.iter().map(|output| output.node));
     let mut nodes = (0..needed.len()).filter(|at| needed[*at]).map(NodeId::from_index);

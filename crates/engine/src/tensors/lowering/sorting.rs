@@ -1,7 +1,7 @@
-//! Which nodes of a program with tensors are computed apart from them, and which values tensors take from there.
+//! Sorting: decides which nodes of a program are not computed by tensors, and which of their values tensors take.
 //!
-//! A node is computed by tensors where they have a form for it; else, if no tensor with axes is among its operands, it is computed as in any
-//! model. What a text, an optional value or an array means is decided there, not here.
+//! A node is computed by tensors if they have a form for it. Otherwise, if none of its operands is a tensor with axes, it
+//! is computed as in other models. The meaning of texts, optional values and arrays is decided there, not here.
 
 use super::apart::Stages;
 use super::lower::Lowering;
@@ -14,7 +14,7 @@ use cembra_value::Error;
 use std::collections::BTreeSet;
 
 impl Lowering<'_> {
-    /// Says that a leaf of the program is a value beside tensors, or a tensor.
+    /// Records whether a leaf of the program is a tensor.
     pub(super) fn sort_leaf(&mut self, leaf: NodeId, is_tensor: bool) {
         if let Some(apart) = &mut self.apart {
             apart.set_stages(leaf, Stages { depends: is_tensor, is_later: false });
@@ -24,7 +24,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Lowers an operator, or says that it is computed apart.
+    /// Lowers an operator, or marks it as not computed by tensors.
     pub(super) fn sorted(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<NodeForm, Error> {
         let Some(apart) = &self.apart else { return self.operator(name, operands, node) };
         let depends = operands.iter().any(|operand| apart.depends(*operand));
@@ -36,7 +36,7 @@ impl Lowering<'_> {
         let starts_apart =
             may_be_apart && !depends && operands.iter().any(|operand| is_apart(&self.made[operand.index()]));
         let made = match if starts_apart { Ok(NodeForm::Apart) } else { self.operator(name, operands, node) } {
-            // What is wrong with it is said where it is computed.
+            // Its errors are reported where it is computed.
             Err(_) if may_be_apart || is_later => NodeForm::Apart,
             made => made?,
         };
@@ -45,7 +45,7 @@ impl Lowering<'_> {
             return Err(Error::tensors(TensorErrorKind::ElementType, message).at(self.span(node)));
         }
         if let Some(apart) = &mut self.apart {
-            // A tensor of an array is one of tensors, whatever the array is of.
+            // A tensor made from an array belongs to the tensors, whatever the array is made from.
             let depends = depends || is_of_tensors;
             let stages = match made {
                 NodeForm::Tensor(_) | NodeForm::Nothing => Stages { depends, is_later: false },
@@ -58,7 +58,7 @@ impl Lowering<'_> {
         Ok(made)
     }
 
-    /// True for a tensor with axes, an expression over labels, and a tuple with one of them in it.
+    /// Returns true for a tensor with axes, an expression over labels, and a tuple that contains one of them.
     pub(super) fn has_axes(&self, node: NodeId) -> bool {
         match self.made[node.index()] {
             NodeForm::Tensor(whole) => !self.graph.extents(whole.node).is_empty(),
@@ -68,7 +68,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// A value that is computed apart, as a tensor takes it.
+    /// Returns a value of another part as an input of the tensors.
     pub(super) fn imported(&mut self, node: NodeId) -> Result<LoweredTensor, Error> {
         let qtype = match self.import(node)? {
             Ok(known) => return Ok(known),
@@ -97,7 +97,7 @@ impl Lowering<'_> {
         Err(Error::tensors(TensorErrorKind::ElementType, error).at(self.span(node)).hint(hint))
     }
 
-    /// The elements of an array as a tensor.
+    /// Lowers the conversion of an array to a tensor.
     pub(super) fn of_array(&mut self, node: NodeId) -> Result<LoweredTensor, Error> {
         if !matches!(self.made[node.index()], NodeForm::Apart) {
             let whole = self.whole(node)?;
@@ -115,7 +115,7 @@ impl Lowering<'_> {
         self.imported_array(node, qtype)
     }
 
-    /// True for an array whose elements are written down: a tensor where it meets one.
+    /// Returns true for an array whose elements are all literals; it becomes a tensor where it meets one.
     fn is_written(&self, node: NodeId) -> bool {
         let Node::Operator(name, elements) = self.program.node(node) else { return false };
         self.registry.find(self.program.name(name)) == Some(id::ARRAY_MAKE_DENSE)
@@ -124,7 +124,7 @@ impl Lowering<'_> {
 
     fn imported_array(&mut self, node: NodeId, qtype: QType) -> Result<LoweredTensor, Error> {
         let scalar = match qtype {
-            // An input of the next part, which has a type of its own.
+            // The array becomes an input of the next part, which has a type of its own.
             QType::Array(ArrayKind::Dense, Scalar::WeakFloat) => Scalar::Float64,
             QType::Array(ArrayKind::Dense, scalar) if scalar.is_tensor_element() => scalar,
             _ => {
@@ -136,7 +136,7 @@ impl Lowering<'_> {
         Ok(self.keep_import(node, qtype, LoweredTensor::of(leaf)))
     }
 
-    /// A node that is the array of a tensor.
+    /// Lowers the conversion of a tensor to an array.
     pub(super) fn array_of(&mut self, of: NodeId, node: NodeId) -> Result<NodeForm, Error> {
         let tensor = self.whole(of)?.node;
         if self.graph.extents(tensor).len() != 1 {
@@ -151,7 +151,7 @@ impl Lowering<'_> {
         Ok(NodeForm::Apart)
     }
 
-    /// The tensor that a value is known as; else its type.
+    /// Returns the input that a value was already imported as, else `Err` with its type.
     fn import(&mut self, node: NodeId) -> Result<Result<LoweredTensor, QType>, Error> {
         let span = self.span(node);
         let Some(apart) = &mut self.apart else {
@@ -161,7 +161,7 @@ impl Lowering<'_> {
             return Ok(Ok(*whole));
         }
         if apart.depends(node) {
-            // The last part computes what takes it.
+            // The last part computes the users of this value.
             let message = "this is computed from a tensor by operators that tensors do not have";
             return Err(Error::tensors(TensorErrorKind::ElementType, message).at(span));
         }
@@ -182,7 +182,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// True for a value that is made of a parameter of a function around it.
+    /// Returns true if a value depends on a parameter of an enclosing function.
     fn has_free_parameter(&self, node: NodeId) -> bool {
         let needed = self.program.reachable(std::iter::once(node));
         let needed = || (0..needed.len()).filter(|at| needed[*at]).map(NodeId::from_index);

@@ -1,5 +1,5 @@
-//! Tilings of the values of a graph, which decide the elements that a block of tiles has. They follow from the tilings of the inputs, one operation
-//! after the other. Evaluators of tiled tensors cut the values of operations in the same way.
+//! The tilings of a graph's values, which decide the elements of a block of tiles. They follow from the tilings of the
+//! inputs, operation by operation. Evaluators of tiled tensors cut the values of operations in the same way.
 //!
 //! The labels of a text are checked before extents are known: `a("i,k")` of an input `tiled[f64, "p,k"]` needs `i` and `p` to be cut alike. Labels
 //! and blocks alone decide this, so a text is right or wrong before there are data. The evaluators of tiled tensors check that the extents of data
@@ -16,22 +16,24 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// How the axes of a value are cut; an axis of which that is not known has nothing.
+/// The tiles of a value's axes; `None` for an axis whose tiles are unknown.
 type Axes = Rc<[Option<AxisTiles>]>;
 
-/// How the axes of the nodes of a graph are cut.
+/// The tiles of the axes of a graph's nodes.
 #[derive(Debug, Default)]
 pub(super) struct Tilings {
-    /// Those of the leaves, by their numbers.
+    /// The tiles of the leaves, by their numbers.
     leaves: Vec<Axes>,
-    /// Those of nodes that were asked for, and of what these are made of; none where an operation is not for tiled tensors.
+    /// The tiles of nodes that were looked up, and of their operands; `None` if an operation is not supported for tiled
+    /// tensors.
     known: FxHashMap<Tensor, Option<Axes>>,
-    /// True if tensors that are cut say it, and not a text alone. Their axes may begin at other elements than 0, those of a block do not.
+    /// True if the tiles come from tensors, and not from the text alone. Axes of tensors may begin at other elements than
+    /// 0; axes of a block do not.
     pub(super) is_of_tensors: bool,
 }
 
 impl Tilings {
-    /// How the labels of inputs cut their axes. The axes of inputs without labels are one tile.
+    /// The tilings that the text gives: inputs are cut by their labels, and axes of inputs without labels are one tile.
     pub(super) fn of_text(program: &Program, inputs: &[Field]) -> Tilings {
         let cuts: FxHashMap<&str, &AxisCut> = cuts(program).collect();
         let of_input = |input: &Field| -> Axes {
@@ -39,7 +41,7 @@ impl Tilings {
                 (Some(labels), _) if !labels.is_empty() => {
                     labels.split(',').map(|label| Some(AxisTiles::of(cuts.get(label).copied()))).collect()
                 }
-                // Only an evaluation in tiles knows the tiles of what another part made.
+                // Only an evaluation in tiles knows the tiles of a value from another part.
                 (_, Some((_, rank))) if crossing_node(&input.name).is_some() => vec![None; rank].into(),
                 (_, shape) => vec![Some(AxisTiles::One); shape.map_or(0, |(_, rank)| rank)].into(),
             }
@@ -47,14 +49,14 @@ impl Tilings {
         Tilings { leaves: inputs.iter().map(of_input).collect(), ..Tilings::default() }
     }
 
-    /// How tensors for the inputs are cut.
+    /// The tilings of the tensors that are given for the inputs.
     pub(super) fn of_tensors<'c>(cuts: impl Iterator<Item = &'c [Option<AxisCut>]>) -> Tilings {
         let of_input =
             |cuts: &[Option<AxisCut>]| -> Axes { cuts.iter().map(|cut| Some(AxisTiles::of(cut.as_ref()))).collect() };
         Tilings { leaves: cuts.map(of_input).collect(), known: FxHashMap::default(), is_of_tensors: true }
     }
 
-    /// How the axes of a node are cut.
+    /// The tiles of a node's axes; `None` if an operation is not supported for tiled tensors.
     pub(super) fn of(&mut self, graph: &TensorGraph, id: Tensor) -> Option<Axes> {
         let mut open = vec![id];
         while let Some(at) = open.last().copied() {
@@ -74,7 +76,7 @@ impl Tilings {
         self.known.get(&id).cloned().flatten()
     }
 
-    /// How the axes of a node are cut whose operands are known.
+    /// The tiles of a node's axes, given those of its operands.
     fn of_node(&self, graph: &TensorGraph, node: &Node) -> Option<Axes> {
         let axes = |operand: &Tensor| self.known.get(operand).cloned().flatten();
         let first = node.cut_by().first().and_then(axes);
@@ -106,7 +108,7 @@ impl Tilings {
                 (0..node.extents.len()).map(|at| Some(first.get(place(at)?)?.clone())).collect()
             }
             Operation::Reshape => {
-                // Other axes of one element come or go, which are one tile.
+                // Axes of extent 1 may be added or removed; they are one tile.
                 let (own, first) = (graph.extents(*node.read().first()?), first?);
                 let wide = own.iter().zip(first.iter()).filter(|(extent, _)| **extent != 1);
                 if !wide.clone().map(|(extent, _)| extent).eq(node.extents.iter().filter(|extent| **extent != 1)) {
@@ -128,9 +130,9 @@ impl Tilings {
         }
     }
 
-    /// The axes of what is computed element by element, of operands that are aligned at the last axis.
+    /// The tiles of an elementwise operation, whose operands are aligned at the last axis.
     fn aligned(&self, graph: &TensorGraph, node: &Node) -> Axes {
-        // An axis that all operands are the same along is one tile.
+        // An axis along which all operands are broadcast is one tile.
         let mut made: Vec<Option<AxisTiles>> = vec![Some(AxisTiles::One); node.extents.len()];
         let mut is_met = vec![false; made.len()];
         for operand in node.read() {
@@ -149,7 +151,7 @@ impl Tilings {
     }
 }
 
-/// The error of tiles that an axis does not have.
+/// The error for tiles that an axis does not have.
 #[cold]
 pub(super) fn beyond(axis: usize, tiles: &Range<u64>, count: u64) -> Error {
     let message = format!("a block of tiles {} to {} of axis {axis}, which has {count}", tiles.start, tiles.end);
@@ -163,7 +165,7 @@ pub(super) fn beyond(axis: usize, tiles: &Range<u64>, count: u64) -> Error {
 /// The axes of each node's value; `None` if each axis is one tile, as in an input `tensor[f64, 2]`.
 type AxesByNode<'p> = FxHashMap<NodeId, Option<Rc<[LabelledAxis<'p>]>>>;
 
-/// An axis of a value. It is cut as its label is, unless it is an axis of a block.
+/// An axis of a value. It is cut as its label is, unless it belongs to a block.
 #[derive(Clone, Debug)]
 struct LabelledAxis<'p> {
     label: &'p str,
@@ -171,7 +173,7 @@ struct LabelledAxis<'p> {
     block: Option<AxisTiles>,
 }
 
-/// True if a program says how tensors are cut into tiles.
+/// Returns true if a program cuts tensors into tiles.
 pub(crate) fn is_tiled(program: &Program) -> bool {
     !program.tiles.is_empty() || program.inputs.iter().any(|input| input.labels.is_some())
 }
@@ -246,7 +248,7 @@ pub(super) fn check_labels(program: &Program, registry: &Registry, inputs: &[Fie
                     }
                     Some(Some(made.into()))
                 }
-                // A value that is made element by element has the axes of the operand with the most axes.
+                // The value of an elementwise operator has the axes of the operand with the most axes.
                 (Some(op), operands) if !registry.get(op).typing.is_of_tensors() => {
                     let axes = operands.iter().filter_map(|operand| known.get(operand).cloned());
                     axes.max_by_key(|axes| axes.as_ref().map_or(0, |axes| axes.len()))

@@ -1,31 +1,33 @@
-//! Operands that lie across the loops of a product: elements of a line of theirs are far apart, and what the next lines read lies between.
-//! Some lines at a time are copied, so that each piece of memory is read once. What is computed of lines is not said here.
+//! Operands whose layout is transposed relative to the loops of a product: the elements of a line are far apart, and the
+//! next lines are between them. Several lines at a time are copied, so that each piece of memory is read once. How lines
+//! are multiplied is not decided here.
 
 use super::number::{Memory, Number};
 use super::vectors::{Line, Lines};
 use cembra_tensor::FusedLabels;
 use cembra_tensor::walk::{CopiedAxis, FAR, WalkedAxis, copy_axes};
 
-/// How many lines are copied at a time, and how many elements of each: these stay in a near cache.
+/// The most lines that are copied at a time, such that the copies stay in a near cache.
 pub(super) const LINES: usize = 64;
+/// The most elements of each line that are copied at a time, such that the copies stay in a near cache.
 pub(super) const WIDTH: usize = 1024;
 
-/// How many elements are between copies of lines: elements above each other are not to be in the same places of the cache.
+/// The elements between copies of lines, so that lines do not map to the same cache sets.
 const PADDING: usize = 16;
 
-/// The fewest lines that are worth copies.
+/// The fewest lines, and the fewest elements of a line, that are worth copies.
 const SEVERAL: usize = 8;
 
-/// Loops over lines, and over the elements of each, with copies of operands that lie across.
+/// Loops over lines and their elements, with copies of operands whose layout is transposed relative to them.
 pub(super) struct Across<'d, T> {
     factors: [Memory<'d, T>; 2],
-    /// How far lines are apart, and elements of a line.
+    /// The strides between lines, and between elements of a line.
     strides: [[isize; 3]; 2],
     copies: [Option<Vec<T>>; 2],
 }
 
 impl<'d, T: Number> Across<'d, T> {
-    /// Loops over these lines, if an operand lies across.
+    /// Makes loops over these lines; `None` if no operand's layout is transposed relative to them, or if there are too few.
     pub(super) fn of(factors: [Memory<'d, T>; 2], (lines, apart): &WalkedAxis<3>, line: &FusedLabels) -> Option<Self> {
         let lies_across = |of: usize| {
             let (near, far) = (apart[of].unsigned_abs(), line.strides[of].unsigned_abs());
@@ -37,7 +39,7 @@ impl<'d, T: Number> Across<'d, T> {
         is_worth.then_some(Across { factors, strides: [*apart, line.strides], copies })
     }
 
-    /// The first `lines` of the lines of both operands, `count` elements of each, from these positions on.
+    /// The first `lines` lines of both operands, with `count` elements each, from these positions on.
     pub(super) fn lines(&mut self, at: [usize; 3], lines: usize, count: usize) -> [Lines<'_, T>; 2] {
         let Across { factors, strides: [apart, along], copies } = self;
         let [left, right] = copies;
@@ -49,7 +51,7 @@ impl<'d, T: Number> Across<'d, T> {
     }
 }
 
-/// The first `count` lines, `width` elements of each, copied if `to` has memory for that.
+/// The first `count` lines with `width` elements each, copied to `to` if it is given.
 fn copied<'l, T: Number>(lines: Lines<'l, T>, to: Option<&'l mut Vec<T>>, [count, width]: [usize; 2]) -> Lines<'l, T> {
     let Some(to) = to else { return lines };
     let apart = width + PADDING;

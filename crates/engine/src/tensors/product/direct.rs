@@ -1,5 +1,5 @@
-//! Products of a few elements: where the factors of all terms lie is known beforehand, so that nothing is walked. Sums are added in the order
-//! of the reference, if they are of no more terms than it adds one after the other.
+//! Products of a few elements, with precomputed positions of all factors, so that no loop nest is needed. Sums are added in
+//! the order of the reference if they have no more terms than it adds one after the other.
 
 use super::number::{Memory, Number};
 use cembra_tensor::walk::{WalkedAxis, Watch, try_walk};
@@ -7,7 +7,7 @@ use cembra_tensor::{FusedLabels, Places};
 use cembra_value::Error;
 use smallvec::SmallVec;
 
-/// Computes a product of a few elements for all indices of what is looped over.
+/// Computes a product of a few elements for each index of the outer loops `kept`.
 pub(super) fn direct<T: Number>(
     factors: &[Memory<'_, T>; 2],
     to: &mut [T],
@@ -37,7 +37,7 @@ pub(super) fn direct<T: Number>(
     }
 }
 
-/// Computes the elements, `N` together.
+/// Computes the elements of a product, `N` at a time.
 fn side_by_side<T: Number, const N: usize>(
     [(a, a_first), (b, b_first)]: [Memory<'_, T>; 2],
     to: &mut [T],

@@ -1,6 +1,6 @@
-//! Products of two operands by labels, the fast way: what carries their plans out, in loops or by products of matrices. How a product is planned
-//! is decided in `cembra-tensor`, and so is what it means, by the reference; results are as near to it as the sums of products of matrices are
-//! exact.
+//! Fast products of two operands by labels: the execution of their plans, by loops or by matrix products. `cembra-tensor`
+//! plans products and defines their meaning by a reference. Results are as close to the reference as the sums of the matrix
+//! products are exact.
 
 mod across;
 mod direct;
@@ -23,16 +23,16 @@ use planned::{Form, form_of};
 use smallvec::SmallVec;
 use std::ops::AddAssign;
 
-/// What products by labels took.
+/// Counts of the work of products by labels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ProductCounters {
-    /// Products of matrices.
+    /// The number of matrix products.
     pub gemm_calls: u64,
-    /// Operands and results that were copied into another order.
+    /// The number of operands and results that were copied into another order.
     pub permutes: u64,
-    /// The bytes of what was copied, counted once.
+    /// The bytes that were copied, each counted once.
     pub permute_bytes: u64,
-    /// Memory that was made beside the result.
+    /// The number of temporary arrays besides the result.
     pub temporaries: u64,
 }
 
@@ -45,11 +45,11 @@ impl AddAssign for ProductCounters {
     }
 }
 
-/// The product of two operands by labels, summed over the labels that the result does not have. Its elements are those of the result's
-/// indices in their order.
+/// Computes the product of two operands by labels, summed over the labels that the result does not have. The result's
+/// elements are in row-major order.
 ///
-/// Integers wrap, and are what the reference makes of them. So are products without sums, bit for bit. Sums of floats are added in another
-/// order: in FLOAT64 where no matrices are multiplied, as `matrices` adds them where they are.
+/// Integers wrap and equal the reference, and so do products without sums, bit for bit. Sums of floats are added in another
+/// order: in FLOAT64 in loops, and as `matrices` adds them in matrix products.
 ///
 /// ```
 /// use cembra_engine::{PlainProduct, contract};
@@ -64,7 +64,8 @@ impl AddAssign for ProductCounters {
 /// ```
 ///
 /// # Errors
-/// The labels are not two lists, the operands or the extents do not fit them, or the operands' elements are of two types or no numbers.
+/// If the labels are not two lists, the operands or the extents do not fit them, or the operands' elements have two types
+/// or are not numbers.
 pub fn contract(
     labels: &Labels,
     operands: [&Tensor; 2],
@@ -74,7 +75,7 @@ pub fn contract(
     Form::of(labels, operands.map(form_of))?.contract(operands, extents, matrices)
 }
 
-/// Computes a product of operands, whose first elements are at these positions, over what is in the memory of the result, all of which it is.
+/// Computes a product into `result`, which is overwritten completely. The operands begin at the positions in `factors`.
 fn run_into<T: Number>(
     plan: &ProductPlan,
     factors: &[Memory<'_, T>; 2],
@@ -119,7 +120,7 @@ fn run_into<T: Number>(
     Ok(())
 }
 
-/// Computes a product of operands that are as they are needed; how many products of matrices there were.
+/// Computes a product of prepared operands; returns the number of matrix products.
 fn compute<T: Number>(
     kernel: &Kernel,
     factors: &[Memory<'_, T>; 2],
@@ -141,7 +142,7 @@ fn compute<T: Number>(
     Ok(0)
 }
 
-/// An operand as it is needed, if it is not yet.
+/// Copies or sums an operand as the plan requires; `None` if it is used as it is.
 fn prepare<T: Number>(
     preparation: &Preparation,
     (elements, first): Memory<'_, T>,
@@ -175,7 +176,7 @@ fn prepare<T: Number>(
     }
 }
 
-/// A product of matrices for all indices of what is looped over; how many there were.
+/// Computes a matrix product for each index of the outer loops; returns their number.
 fn multiply<T: Number>(
     [(a, a_first), (b, b_first)]: [Memory<'_, T>; 2],
     to: &mut [T],

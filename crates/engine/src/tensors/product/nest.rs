@@ -1,5 +1,5 @@
-//! Products that are none of matrices: of elements, of vectors, and of matrices and vectors, as loops. Sums are kept in a wider type, in an
-//! order that labels and layouts alone decide.
+//! Products that are not of two matrices, computed as loops: of elements, of vectors, and of a matrix and a vector. Sums
+//! are kept in a wider type, in an order that depends on labels and layouts only.
 
 use super::across::{self, Across};
 use super::number::{Memory, Number};
@@ -10,24 +10,24 @@ use cembra_value::Error;
 use multiversion::multiversion;
 use smallvec::SmallVec;
 
-/// How many elements of the result are summed together.
+/// The most elements of the result that are summed together.
 const CHUNK: usize = ProductPlan::CHUNK;
 
-/// How far the lines of a sum are apart, at the least, where those between them are read with them.
+/// The least distance in elements between lines of a sum for which lines of other sums in between are read along with them.
 const FAR: usize = 512;
 
-/// How many lines of a sum are added before those of the next sum are.
+/// The number of lines of a sum that are added before those of the next sum.
 const IN_TURN: usize = 8;
 
-/// How many elements are computed with between two questions whether to go on, where more could be, about. All copies of factors
-/// but the last are of a multiple of `FACTORS`.
+/// The approximate number of element products between two checks whether to go on.
 const AT_ONCE: usize = 1 << 20;
+/// The number of factors that all copies of factors but the last have a multiple of.
 const FACTORS: usize = 256;
 
-/// The most elements of one sum that are added without such a question.
+/// The most elements of one sum that are added without a check whether to go on.
 const LONG_LINE: usize = 1 << 24;
 
-/// Adds the product of two lines to sums. The code is compiled for each kind of vectors.
+/// Adds the products of two lines' elements to `sums`. The code is compiled for several instruction sets.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 fn add_products<T: Number>(sums: &mut [T::Wide], a: &Line<'_, T>, b: &Line<'_, T>) {
     let count = sums.len();
@@ -54,7 +54,7 @@ fn add_scaled<T: Number>(sums: &mut [T::Wide], line: &[T], factor: T) {
     }
 }
 
-/// Computes a product as loops, into memory in which the first element of the result is the first; sums begin with `zero`.
+/// Computes a product as loops. The result begins at the start of `to`; sums begin with `zero`.
 pub(super) fn nest<T: Number>(
     factors: [Memory<'_, T>; 2],
     to: &mut [T],
@@ -78,7 +78,7 @@ pub(super) fn nest<T: Number>(
             }
         }
         (None, Some(line)) => lines(factors, to, kept, &axes(summed, Some(inner - kept.len())), line, watch),
-        // No label has more than one index.
+        // All labels have extent 1.
         (None, None) => {
             let [(a, a_first), (b, b_first)] = factors;
             to[0] = T::narrow(T::add_product(zero, a[a_first], b[b_first]));
@@ -87,7 +87,8 @@ pub(super) fn nest<T: Number>(
     }
 }
 
-/// The loops around a sum: from the positions `starts` over the axes `outer`, over rows that are computed together, and over a line.
+/// The loops around a sum: from the positions `starts` over the axes `outer`, over rows that are computed together, and
+/// over a line.
 #[derive(Clone, Copy)]
 struct Loops<'l> {
     starts: [usize; 3],
@@ -113,7 +114,8 @@ fn axes(runs: &[FusedLabels], without: Option<usize>) -> Axes3 {
     runs.map(|(_, run)| (run.extent, run.strides)).collect()
 }
 
-/// The inner loop is over elements of the result that lie along lines of one operand, each times a number of the other one.
+/// Computes a product whose inner loop runs over elements of the result along lines of one operand, each line times a
+/// number of the other operand.
 fn scaled_lines<T: Number>(
     factors: [Memory<'_, T>; 2],
     to: &mut [T],
@@ -125,7 +127,7 @@ fn scaled_lines<T: Number>(
 ) -> Result<(), Error> {
     let (starts, terms) = ([factors[0].1, factors[1].1, 0], sum.terms);
     let (rows, others) = outer.split_last().unwrap_or((&ONE_ROW, &[]));
-    // Where the next lines in memory are those of other sums, as many sums are kept as fit the cache.
+    // If the next lines in memory belong to other sums, as many sums are kept as fit the cache.
     let apart = terms.strides[matrix].unsigned_abs();
     let is_within = rows.0 > 1 && rows.1[matrix].unsigned_abs() < apart && apart >= FAR;
     let is_dense = [line.strides[matrix], line.strides[2], terms.strides[vector]] == [1; 3];
@@ -156,12 +158,12 @@ fn scaled_lines<T: Number>(
     }
 }
 
-/// Pieces of `size`, or fewer at the end: where each begins, and its size.
+/// Splits `0..extent` into pieces of `size`, the last one possibly smaller: the start and the size of each.
 fn pieces(extent: usize, size: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..extent).step_by(size).map(move |at| (at, size.min(extent - at)))
 }
 
-/// Sums of lines, a few of each sum and then of the next one.
+/// Adds lines to sums, a few lines of each sum before those of the next.
 fn rows_of_lines<T: Number>(
     factors: [Memory<'_, T>; 2],
     to: &mut [T],
@@ -210,7 +212,7 @@ fn rows_of_lines<T: Number>(
     })
 }
 
-/// The inner loop is over products that are added, and the next one over elements of the result.
+/// Computes a product whose inner loop adds products to one sum, and whose next loop runs over elements of the result.
 fn lines<T: Number>(
     factors: [Memory<'_, T>; 2],
     to: &mut [T],
@@ -260,12 +262,13 @@ fn lines<T: Number>(
     })
 }
 
-/// The positions `count` steps further.
+/// The positions after `count` more steps.
 fn step(at: [usize; 3], count: usize, strides: [isize; 3]) -> [usize; 3] {
     std::array::from_fn(|of| at[of].wrapping_add_signed(count.cast_signed() * strides[of]))
 }
 
-/// The same where an operand lies across, what the next elements of the result read being nearer than what is added.
+/// Computes a product as `lines` does, if an operand's elements for the next rows of the result are nearer in memory than
+/// the elements of one sum.
 fn rows_across<T: Number>(
     mut across: Across<'_, T>,
     to: &mut [T],
@@ -292,7 +295,8 @@ fn rows_across<T: Number>(
     })
 }
 
-/// The same where it is what other lines of the same sum read.
+/// Computes a product as `lines` does, if an operand's elements for other lines of the same sum are nearer in memory than
+/// those of one line.
 fn sums_across<T: Number>(
     mut across: Across<'_, T>,
     to: &mut [T],
@@ -322,7 +326,7 @@ fn sums_across<T: Number>(
     })
 }
 
-/// The inner loop is over elements of the result, which are products or sums of products of elements.
+/// Computes a product whose inner loop runs over elements of the result, which are products or sums of products.
 fn elements<T: Number>(
     factors: [Memory<'_, T>; 2],
     to: &mut [T],
@@ -365,8 +369,9 @@ fn elements<T: Number>(
     })
 }
 
-/// The same where an operand lies across: lines of several rows of the result, or several lines that are added to one, are copied at a time.
-/// One of the two numbers is 1: that of rows, or that of lines.
+/// Computes a product as `elements` does, with copies of an operand whose layout is transposed relative to the loops. Lines
+/// of several rows of the result, or several lines that are added to one, are copied at a time; the number of rows or the
+/// number of lines must be 1.
 fn elements_across<T: Number>(
     mut across: Across<'_, T>,
     to: &mut [T],
@@ -406,7 +411,7 @@ fn elements_across<T: Number>(
     })
 }
 
-/// Writes elements of the result, which are so far apart.
+/// Writes sums to elements of the result that are `step` apart.
 fn write<T: Number>(sums: &[T::Wide], to: &mut [T], first: usize, step: isize) {
     if step == 1 {
         to[first..][..sums.len()].iter_mut().zip(sums).for_each(|(to, sum)| *to = T::narrow(*sum));

@@ -1,30 +1,30 @@
-//! Elements that are multiplied and added: their arithmetic, what their sums are kept in, and who multiplies matrices of them.
+//! Element types of products: their arithmetic, the type of their sums, and their matrix products.
 
 use cembra_tensor::{Element, MatrixProduct, Multiplication, multiply_plainly};
 
 /// An operand: its memory, and the position of its first element.
 pub(super) type Memory<'d, T> = (&'d [T], usize);
 
-/// An element that products are made of. Integers wrap.
+/// An element type of products. Integers wrap.
 pub(super) trait Number: Element {
-    /// What sums of products are kept in outside of matrices.
+    /// The type of sums outside of matrix products.
     type Wide: Copy + Default;
 
-    /// What added to anything leaves it as it is: -0.
+    /// The value that changes no sum when added: -0 for floats.
     const NOTHING: Self::Wide;
 
-    /// A sum and the product of two elements.
+    /// Adds the product of two elements to a sum.
     fn add_product(sum: Self::Wide, a: Self, b: Self) -> Self::Wide;
 
-    /// A sum and one element.
+    /// Adds an element to a sum.
     fn add(sum: Self::Wide, element: Self) -> Self::Wide;
 
     fn add_sums(a: Self::Wide, b: Self::Wide) -> Self::Wide;
 
-    /// The nearest element.
+    /// Rounds a sum to the nearest element.
     fn narrow(sum: Self::Wide) -> Self;
 
-    /// Computes a product of matrices of such elements.
+    /// Computes a matrix product of such elements with `matrices`.
     fn multiply(matrices: &dyn MatrixProduct, product: Multiplication<'_, Self>);
 }
 

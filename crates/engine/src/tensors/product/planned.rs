@@ -1,5 +1,5 @@
-//! Products that were planned once, for operands of these types and layouts, and what keeps those that it has met. How they are computed
-//! is said by their plans, not here.
+//! Products planned once for operands of given types and layouts, and the cache of such plans. The plans decide how
+//! products are computed.
 
 use super::number::Number;
 use super::{ProductCounters, run_into};
@@ -13,14 +13,14 @@ use cembra_value::Error;
 use cembra_value::tensor::no_element;
 use std::sync::Arc;
 
-/// What a product is planned for of an operand: the type of its elements, and its layout.
+/// The form of an operand that a product is planned for: the element type and the layout.
 pub(crate) type OperandForm<'o> = (Scalar, &'o Layout);
 
 pub(super) fn form_of(operand: &Tensor) -> OperandForm<'_> {
     (operand.scalar_type(), operand.layout())
 }
 
-/// What is multiplied: labels, and operands of some type, extents and strides.
+/// The key of a planned product: labels, and the element type and the layouts of the operands.
 #[derive(Clone, Debug)]
 struct Factors {
     labels: Labels,
@@ -29,7 +29,7 @@ struct Factors {
 }
 
 impl Factors {
-    /// True if these operands are as those. They may begin elsewhere in their memory.
+    /// Returns true if these operands have the same type, extents and strides. Their offsets in memory may differ.
     fn fit(&self, operands: [OperandForm<'_>; 2]) -> bool {
         let is_like =
             |(known, (scalar, layout)): (&Layout, OperandForm<'_>)| known.lies_as(layout) && self.scalar == scalar;
@@ -37,11 +37,12 @@ impl Factors {
     }
 }
 
-/// A product by labels of operands of some type, extents and strides: all that is known of it but the elements, and where the first are.
+/// A planned product by labels, for operands of a given type, extents and strides. Only the elements and their offset are
+/// missing.
 #[derive(Debug)]
 pub(super) struct Form {
     factors: Factors,
-    /// Those of the result.
+    /// The extents of the result.
     extents: Extents,
     /// The number of elements of the result.
     len: usize,
@@ -63,7 +64,7 @@ impl Form {
         Ok(Form { factors: Factors { labels: labels.clone(), layouts, scalar: left }, extents, len, plan })
     }
 
-    /// The product as memory of its own.
+    /// Computes the product into new memory.
     pub(super) fn contract(
         &self,
         operands: [&Tensor; 2],
@@ -79,7 +80,7 @@ impl Form {
         Ok((made, counters))
     }
 
-    /// The product of operands like those that it was planned for, over what is in memory from a position on.
+    /// Computes the product of operands of the planned form into `to`, from position `first` on.
     fn run_into(
         &self,
         operands: [&Tensor; 2],
@@ -94,7 +95,7 @@ impl Form {
         Ok(counters)
     }
 
-    /// The same of memory of operands, and the positions where they begin, unless it is to end before.
+    /// Computes the product of the operands that begin at these positions of memory, unless `go_on` ends it.
     fn run_at(
         &self,
         factors: &[(&Data, usize); 2],
@@ -132,7 +133,7 @@ impl Form {
     }
 }
 
-/// `len` elements of memory from a position on.
+/// Returns `len` elements of memory from position `first` on.
 fn part(to: &mut Data, first: usize, len: usize) -> Result<DataMut<'_>, Error> {
     let memory = to.len();
     let others = to.all_mut().split_at(first).and_then(|[_, others]| others.split_at(len));
@@ -147,7 +148,7 @@ fn no_element_of_products(scalar: Scalar) -> Error {
     no_element(scalar).hint("elements of products are i32, i64, f32 or f64")
 }
 
-/// A product that was planned, to be run as often as one likes, and by several threads at once. Nothing is looked up for a run.
+/// A planned product, which can run any number of times, and on several threads at once. A run looks nothing up.
 #[derive(Debug)]
 pub struct PlannedProduct {
     form: Form,
@@ -155,7 +156,7 @@ pub struct PlannedProduct {
 }
 
 impl PlannedProduct {
-    /// True if these operands have the type, the extents and the strides that it was planned for. They may begin elsewhere in their memory.
+    /// Returns true if the operands have the planned type, extents and strides. Their offsets in memory may differ.
     #[must_use]
     pub fn fits(&self, operands: [&Tensor; 2]) -> bool {
         self.form.factors.fit(operands.map(form_of))
@@ -167,11 +168,11 @@ impl PlannedProduct {
         &self.form.extents
     }
 
-    /// The product of operands like those that it was planned for. Its elements are written one after the other over what is in memory,
-    /// from a position on. Where that is refused, the memory is as it was.
+    /// Computes the product of operands of the planned form. The result's elements overwrite `to` contiguously from
+    /// position `first` on. If the call is refused, `to` is unchanged.
     ///
     /// # Errors
-    /// The operands are other ones than those that it was planned for, or the memory has other elements or too few.
+    /// If the operands do not have the planned form, or the memory has other elements or too few.
     pub fn run_into(&self, operands: [&Tensor; 2], to: &mut Data, first: usize) -> Result<ProductCounters, Error> {
         if !self.fits(operands) {
             return Err(Error::tensors(
@@ -182,7 +183,8 @@ impl PlannedProduct {
         self.form.run_into(operands, to, first, self.matrices)
     }
 
-    /// How many indices of the first axis make a panel, a product of its own, if the product has several.
+    /// The number of indices of the first axis per panel, which is a product of its own; `None` if the product has only one
+    /// panel.
     pub(crate) fn panel(&self) -> Option<usize> {
         let Form { factors: Factors { labels, .. }, extents, plan, .. } = &self.form;
         let (first, extent) = (labels.output.first()?, extents.first()?);
@@ -190,7 +192,7 @@ impl PlannedProduct {
         plan.panel(*extent, has)
     }
 
-    /// The same of the memory of such operands, and the positions where they begin, unless it is to end before.
+    /// Computes the product of operands that begin at these positions of memory, unless `go_on` ends it.
     pub(crate) fn run_at(
         &self,
         factors: &[(&Data, usize); 2],
@@ -201,15 +203,15 @@ impl PlannedProduct {
         self.form.run_at(factors, to, self.matrices, go_on, counters)
     }
 
-    /// What is made beside the result while it runs, each by its type and its size.
+    /// The temporary arrays of a run, each by its element type and length.
     pub(crate) fn temporaries(&self) -> impl Iterator<Item = (Scalar, usize)> {
         self.form.plan.temporaries(self.form.len).map(|len| (self.form.factors.scalar, len))
     }
 
-    /// An error if the result, and what is copied for it, would take more bytes than they may.
+    /// Returns an error if the result and the temporary arrays together take more than `most` bytes.
     ///
     /// # Errors
-    /// They would.
+    /// If they take more.
     pub fn check_bytes(&self, most: u64) -> Result<(), Error> {
         let mut held = TensorBytes::none(most);
         held.take(self.form.factors.scalar, &self.form.extents)?;
@@ -217,10 +219,10 @@ impl PlannedProduct {
     }
 }
 
-/// The most products whose plans are kept.
+/// The most planned products in the cache.
 const MOST_KNOWN: usize = 1024;
 
-/// What computes products of two operands, and keeps the plans of those that it has met. Shared between threads.
+/// Computes products of two operands, and caches their plans. It can be shared between threads.
 #[derive(Debug)]
 pub struct Products {
     matrices: &'static dyn MatrixProduct,
@@ -228,13 +230,13 @@ pub struct Products {
 }
 
 impl Products {
-    /// Products by way of these products of matrices.
+    /// Makes an empty cache of products that uses `matrices` for matrix products.
     #[must_use]
     pub fn new(matrices: &'static dyn MatrixProduct) -> Products {
         Products { matrices, known: Cache::new(MOST_KNOWN) }
     }
 
-    /// The product of two operands by labels, as [`contract`](crate::contract) gives it.
+    /// Computes the product of two operands by labels, as [`contract`](crate::contract) does.
     ///
     /// # Errors
     /// As for [`contract`](crate::contract).
@@ -247,7 +249,8 @@ impl Products {
         self.planned(labels, operands)?.form.contract(operands, extents, self.matrices)
     }
 
-    /// The product by these labels of operands of these types, extents and strides, planned: for who runs it more than once.
+    /// Returns the planned product for these labels and for operands of these types, extents and strides, to be run several
+    /// times.
     ///
     /// ```
     /// use cembra_engine::{PlainProduct, Products};
@@ -264,12 +267,12 @@ impl Products {
     /// ```
     ///
     /// # Errors
-    /// The labels are not two lists, the operands do not fit them, or their elements are of two types or no numbers.
+    /// If the labels are not two lists, the operands do not fit them, or their elements have two types or are not numbers.
     pub fn planned(&self, labels: &Labels, operands: [&Tensor; 2]) -> Result<Arc<PlannedProduct>, Error> {
         self.planned_for(labels, operands.map(form_of))
     }
 
-    /// The same, of operands whose elements are not there yet.
+    /// Returns the planned product for operands of these forms, whose elements need not exist yet.
     pub(crate) fn planned_for(
         &self,
         labels: &Labels,
@@ -283,7 +286,7 @@ impl Products {
         let make = || {
             let form = Form::of(labels, operands);
             let value = form.map(|form| Arc::new(PlannedProduct { form, matrices: self.matrices }));
-            // An error is one of a call, and takes no memory here.
+            // Errors are not cached.
             NewValue { stays: value.is_ok(), value }
         };
         let is_it = |known: &Factors| known.labels == *labels && known.fit(operands);

@@ -1,55 +1,57 @@
-//! Products of a matrix and a vector, whatever labels these are of: lines of memory that are added, each times a number, or of each of which the
-//! products with the vector are added. Lines are read one after the other, or a few at a time; sums stay in registers or the nearest cache.
-//! The order of additions is decided by the number of elements alone, and is the same for all vectors of instructions.
+//! Products of a matrix and a vector, with any labels. Either lines of memory are added, each times a number, or each line
+//! is multiplied with the vector and summed. Lines are read one after the other, or a few at a time; sums stay in registers
+//! or the nearest cache. The order of additions depends only on the number of elements, and is the same for all instruction
+//! sets.
 
 use super::number::Number;
 use cembra_runtime::{LINE, prefetch};
 use cembra_tensor::ProductPlan;
 use multiversion::multiversion;
 
-/// How many sums are kept side by side at the least.
+/// The fewest sums that are kept side by side, a register of them.
 const LANES: usize = *ProductPlan::IN_REGISTERS.start();
 
-/// How many elements of each line are added in one go, to sums in registers.
+/// The number of elements of each line that are added at a time, to sums in registers.
 const TILE: usize = *ProductPlan::IN_REGISTERS.end();
 
-/// How many registers of sums are used at the most.
+/// The most registers of sums.
 const REGISTERS: usize = TILE / LANES;
 
-// Lines that fill no whole number of registers are cut otherwise than plans say.
+// Otherwise lines would be split in another way than plans assume.
 const _: () = assert!(TILE == REGISTERS * LANES);
 
-/// How many lines are read side by side: more than one, as memory gives more from several places; not too many for the processor to follow.
+/// The number of lines read side by side: more than one, because memory delivers more from several places; few enough for
+/// the processor to track.
 const TOGETHER: usize = 8;
 
-/// From how many elements on a line has more sums side by side.
+/// The fewest elements of a line for which more sums are kept side by side.
 const LONG: usize = 1024;
 
-/// From how many elements on lines of which products are added are read one at a time.
+/// The fewest elements of a line for which dot products read one line at a time.
 const FILLING: usize = 128;
 
-/// From how many bytes on memory is not in a cache near enough that nothing need be fetched ahead.
+/// The fewest bytes of memory for which prefetching is worthwhile, because it does not fit a near cache.
 const FETCHED: usize = 1 << 18;
 
-/// How many bytes ahead that is done.
+/// The distance of prefetching, in bytes.
 const AHEAD: usize = 4096;
 
-/// How many elements that lie apart are copied at a time.
+/// The number of strided elements that are copied at a time.
 const PIECE: usize = 256;
 
-/// The position that is `count` steps behind another one.
+/// The position after `count` steps from `first`.
 fn position(first: usize, count: usize, step: isize) -> usize {
     first.wrapping_add_signed(count.cast_signed().wrapping_mul(step))
 }
 
-/// Elements at even distances.
+/// Elements at equal distances.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'d, T> {
-    /// The memory.
+    /// The memory that contains the elements.
     pub(super) elements: &'d [T],
-    /// The position of the first one.
+    /// The position of the first element.
     pub(super) first: usize,
-    /// From one to the next.
+    /// The distance from one element to the next, in elements.
     pub(super) stride: isize,
 }
 
@@ -62,17 +64,17 @@ impl<'d, T: Copy> Line<'d, T> {
         Line { first: self.position(at), ..self }
     }
 
-    /// The element `at` places behind the first one.
+    /// The element at index `at` of the line.
     pub(super) fn get(&self, at: usize) -> T {
         self.elements[self.position(at)]
     }
 
-    /// The first `count` of them, if they lie together.
+    /// The first `count` elements as a slice; `None` if they are not contiguous.
     pub(super) fn dense(&self, count: usize) -> Option<&'d [T]> {
         (self.stride == 1).then(|| &self.elements[self.first..][..count])
     }
 
-    /// As many as `to` has place for: as they are if they lie together, or copied.
+    /// The first elements, as many as `to` has: borrowed if they are contiguous, else copied to `to`.
     #[inline(always)]
     fn dense_or_copied<'c>(&self, to: &'c mut [T]) -> &'c [T]
     where
@@ -85,7 +87,7 @@ impl<'d, T: Copy> Line<'d, T> {
         to
     }
 
-    /// Copies as many as `to` has place for.
+    /// Copies the first elements to `to`, as many as it has.
     #[inline(always)]
     fn copy(&self, to: &mut [T]) {
         match (self.stride, to.len()) {
@@ -106,17 +108,17 @@ impl<'d, T: Copy> Line<'d, T> {
     }
 }
 
-/// Lines at even distances, each of elements at even distances.
+/// Lines at equal distances, each with elements at equal distances.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lines<'d, T> {
     /// The first line.
     pub(super) line: Line<'d, T>,
-    /// From one line to the next.
+    /// The distance from one line to the next, in elements.
     pub(super) step: isize,
 }
 
 impl<'d, T: Copy> Lines<'d, T> {
-    /// The line `at` places behind the first one.
+    /// The line at index `at`.
     pub(super) fn line(&self, at: usize) -> Line<'d, T> {
         Line { first: position(self.line.first, at, self.step), ..self.line }
     }
@@ -126,7 +128,7 @@ impl<'d, T: Copy> Lines<'d, T> {
     }
 }
 
-/// Adds `count` lines to sums, one after the other, each times its factor.
+/// Adds `count` lines to `sums`, one after the other, each multiplied with its factor.
 pub(super) fn add_lines<T: Number>(sums: &mut [T::Wide], lines: Lines<'_, T>, factors: Line<'_, T>, count: usize) {
     if let Some(factors) = factors.dense(count) {
         add(sums, lines, factors);
@@ -157,16 +159,17 @@ fn add<T: Number>(sums: &mut [T::Wide], lines: Lines<'_, T>, factors: &[T]) {
     }
 }
 
-/// Memory, where the first line begins in it, and how far lines are apart.
+/// Memory, the position of the first line in it, and the distance between lines.
 type Dense<'d, T> = (&'d [T], usize, isize);
 
-/// Several lines are read at a time, and the sums once for all of them. What of each line is next is fetched meanwhile.
+/// Adds contiguous lines times their factors to `sums`. Several lines are read at a time, and the sums once for all of
+/// them. The next part of each line is prefetched meanwhile.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 fn add_wide<T: Number>(sums: &mut [T::Wide], (elements, first, step): Dense<'_, T>, factors: &[T]) {
     let is_long = sums.len() >= TOGETHER * TILE;
     let (tiles, rest) = sums.as_chunks_mut::<TILE>();
     let tiled = tiles.len() * TILE;
-    // What is next is the next part of these lines, or the same of the next ones.
+    // The next memory is the next part of these lines or, for short ones, the same part of the next lines.
     let later = if is_long { TILE.cast_signed() } else { step * TOGETHER.cast_signed() };
     let later = Some(later).filter(|_| size_of_val(elements) >= FETCHED);
     for (group, factors) in factors.chunks(TOGETHER).enumerate() {
@@ -201,25 +204,25 @@ fn add_wide<T: Number>(sums: &mut [T::Wide], (elements, first, step): Dense<'_, 
     }
 }
 
-/// Short lines, of which some are added, and others after them: a result after the other.
+/// Blocks of short lines: the lines of each block are added to one result.
 pub(super) struct Blocks<'d, T> {
     /// The first line.
     pub(super) line: Line<'d, T>,
-    /// From one line to the next of its sum.
+    /// The distance from one line to the next of the same block, in elements.
     pub(super) step: isize,
-    /// How many elements a line has: as many as [`ProductPlan::IN_REGISTERS`] has.
+    /// The number of elements of a line, within [`ProductPlan::IN_REGISTERS`].
     pub(super) width: usize,
-    /// The factors of the first block: they lie together.
+    /// The factors of the first block, which must be contiguous.
     pub(super) factors: Line<'d, T>,
-    /// How many lines are added.
+    /// The number of lines per block.
     pub(super) count: usize,
     /// The number of blocks.
     pub(super) blocks: usize,
-    /// From a block to the next one: in the lines, in the factors and in the results.
+    /// The distances from a block to the next one: in the lines, in the factors and in the results.
     pub(super) steps: [isize; 3],
 }
 
-/// The sums of lines whose elements lie together, each times its factor, in memory in which those of a block lie together too.
+/// Computes the sums of blocks: contiguous lines, each times its factor. The sums of a block are contiguous in `to`.
 pub(super) fn sum_blocks<T: Number>(to: &mut [T], first: usize, blocks: &Blocks<'_, T>) {
     match blocks.width.div_ceil(LANES) {
         1 => in_registers::<T, 1>(to, first, blocks),
@@ -233,7 +236,8 @@ pub(super) fn sum_blocks<T: Number>(to: &mut [T], first: usize, blocks: &Blocks<
     }
 }
 
-/// Where the elements of a line are no multiple of those of a register, the last two registers have some in common.
+/// Computes the sums of blocks in `N` registers. If the width is not a multiple of a register, the last two registers
+/// overlap.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 fn in_registers<T: Number, const N: usize>(to: &mut [T], first: usize, blocks: &Blocks<'_, T>) {
     let Blocks { line, step, width, factors, count, blocks, steps } = *blocks;
@@ -261,7 +265,7 @@ fn in_registers<T: Number, const N: usize>(to: &mut [T], first: usize, blocks: &
     }
 }
 
-/// Adds to each sum the products of two lines of `count` elements, the first ones to the first.
+/// Adds to each sum the products of two lines of `count` elements: lines 0 to sum 0, and so on.
 pub(super) fn add_dots<T: Number>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], count: usize) {
     if a.line.stride == 1 && b.line.stride == 1 {
         add_dots_dense(sums, [a, b], count);
@@ -270,7 +274,7 @@ pub(super) fn add_dots<T: Number>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2
     add_dots_copied(sums, [a, b], count);
 }
 
-/// The same of lines whose elements do not lie together, of which pieces are copied.
+/// Adds products of lines as [`add_dots`] does, for lines that are not contiguous and are copied piece by piece.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 fn add_dots_copied<T: Number>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], count: usize) {
     let (mut a_copied, mut b_copied) = ([T::default(); LONG], [T::default(); LONG]);
@@ -297,8 +301,8 @@ fn add_dots_dense<T: Number>(sums: &mut [T::Wide], lines: [Lines<'_, T>; 2], cou
     }
 }
 
-/// Short lines of two halves of the sums are read in turn: memory gives more from two places than from one, and what is fetched for lines that are
-/// no whole vectors costs more than it gives.
+/// Adds products of short lines as [`add_dots`] does, alternating between the first and the second half of the sums: memory
+/// delivers more from two places than from one. For lines that are not whole vectors, prefetching costs more than it gains.
 #[inline(always)]
 fn add_in_halves<T: Number>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], count: usize) {
     let half = sums.len() / 2;
@@ -321,7 +325,7 @@ fn add_in_halves<T: Number>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], cou
     }
 }
 
-/// What some lines later are is fetched meanwhile.
+/// Adds products of lines as [`add_dots`] does, one line at a time, and prefetches lines that come later.
 #[inline(always)]
 fn add_one_by_one<T: Number, const N: usize>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], count: usize) {
     let ahead = |lines: &Lines<'_, T>| {
@@ -338,7 +342,7 @@ fn add_one_by_one<T: Number, const N: usize>(sums: &mut [T::Wide], [a, b]: [Line
     }
 }
 
-/// Asks for as many elements, so far behind these.
+/// Prefetches as many elements as `line` has, at a distance of `behind` elements.
 #[inline(always)]
 fn fetch<T>(line: &[T], behind: isize) {
     for start in (0..line.len()).step_by(LINE / size_of::<T>()) {
@@ -346,14 +350,15 @@ fn fetch<T>(line: &[T], behind: isize) {
     }
 }
 
-/// The sum of the products of two lines, in `N` registers of sums. The more registers, the less an addition waits for the one before; and the
-/// more are to be added in the end.
+/// The sum of the products of two lines, in `N` registers of sums. With more registers, an addition waits less for the
+/// previous one, but more registers are added at the end.
 #[inline(always)]
 fn in_lanes<T: Number, const N: usize>(a: &[T], b: &[T]) -> T::Wide {
     added_to([[T::Wide::default(); LANES]; N], a, b)
 }
 
-/// The same; meanwhile what is so far behind them is fetched, a part of each at a time.
+/// The sum of the products of two lines, as [`in_lanes`] computes it. Meanwhile, the elements at the distances `later` are
+/// prefetched, a part of each at a time.
 #[inline(always)]
 fn in_tiles<T: Number, const N: usize>(a: &[T], b: &[T], later: [Option<isize>; 2]) -> T::Wide {
     let mut registers = [[T::Wide::default(); LANES]; N];
@@ -374,7 +379,7 @@ fn in_tiles<T: Number, const N: usize>(a: &[T], b: &[T], later: [Option<isize>; 
     added_to(registers, a, b)
 }
 
-/// What registers of sums are together, once the products of two lines were added, the first ones to the first.
+/// Adds the products of two lines to registers of sums, and returns the sum of all.
 #[inline(always)]
 fn added_to<T: Number, const N: usize>(mut registers: [[T::Wide; LANES]; N], a: &[T], b: &[T]) -> T::Wide {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());

@@ -15,7 +15,7 @@ struct Case {
     inputs: Vec<Tensor>,
 }
 
-/// Sums, largest and products one after the other, so that memory is used again.
+/// Sums, maxima and products one after the other, so that memory is reused.
 fn chain() -> Result<Case, Error> {
     let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[30, 30])?;
@@ -43,7 +43,7 @@ fn check(case: &Case, breaks: impl FnOnce(&mut Bound)) -> Result<Result<(), Boun
 #[test]
 fn slots_have_what_is_read() -> Result<(), Error> {
     let case = chain()?;
-    // Each step's value in the memory of the first one of its size: too soon for some.
+    // Each value is put into the memory of the first one of its size, too early for some.
     let reused = check(&case, |bound| {
         let sizes: Vec<usize> = bound.plan.slots.iter().map(|slot| slot.len).collect();
         let first =
@@ -91,7 +91,7 @@ fn pieces_read_the_elements_of_their_step() -> Result<(), Error> {
     let plan = Plan::of(&g, &[sum]);
     let inputs = vec![Tensor::new(&[40, 30], vec![1.0; 1200])?, Tensor::new(&[30], vec![1.0; 30])?];
     let case = Case { graph: g, plan, inputs };
-    // The plan was bound to a matrix that lies the other way.
+    // The plan was bound to a transposed matrix.
     let turned = check(&case, |bound| {
         let layout = Layout::within(&[40, 30], [1, 40].as_slice().into(), 0);
         bound.values.insert(x, StridedView { place: ValueOrigin::Input(0), layout });
