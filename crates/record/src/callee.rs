@@ -1,16 +1,16 @@
-//! What steps call: an operator without a rule is a call, of its function on registers where the types fit one, else of
-//! its kernel. Calls are numbered in the order of the plan's steps.
+//! The callees of steps. A step whose operator has no lowering rule is a call: of a function on registers where the types
+//! allow one, else of the operator's kernel. Calls are numbered in the order of the plan's steps.
 
 use cembra_ops::{Lower, MemoryAccess, RegisterFn};
 use cembra_plan::{Action, Plan, StepId, ValueId};
 use cembra_runtime::{Kernel, Scalar};
 
-/// What a step without a rule calls.
+/// The function or kernel that a step without a lowering rule calls.
 #[derive(Clone, Copy, Debug)]
 pub enum Callee {
-    /// Its kernel, on slots of the frame.
+    /// The operator's kernel, which works on slots of the frame.
     Kernel(Kernel),
-    /// Its function on registers.
+    /// The operator's function on registers.
     Registers(RegisterFn),
 }
 
@@ -25,7 +25,7 @@ impl Callee {
     }
 }
 
-/// What a step calls, if its operator has no rule.
+/// Returns the callee of a step; `None` if its operator has a lowering rule, or if it is not an operator.
 pub(crate) fn callee(plan: &Plan, step: StepId) -> Option<Callee> {
     let Action::Operator { op, overload, lifted } = plan.step(step).action else { return None };
     let overload = &plan.registry().get(op).overloads()[usize::from(overload)];
@@ -33,7 +33,7 @@ pub(crate) fn callee(plan: &Plan, step: StepId) -> Option<Callee> {
     matches!(overload.lower, Lower::Kernel).then_some(callee)
 }
 
-/// The access of a step to an element of a column; `None` if the step is another one.
+/// The access to an element of a column that a step makes; `None` for any other step.
 pub(crate) fn access(plan: &Plan, step: StepId) -> Option<MemoryAccess> {
     let Action::Operator { op, overload, .. } = plan.step(step).action else { return None };
     match plan.registry().get(op).overloads()[usize::from(overload)].lower {
@@ -42,12 +42,13 @@ pub(crate) fn access(plan: &Plan, step: StepId) -> Option<MemoryAccess> {
     }
 }
 
-/// The steps that call something, with what they call, in the order their calls are numbered.
+/// Returns the steps that are calls with their callees, in the order in which calls are numbered.
 pub fn callees(plan: &Plan) -> impl Iterator<Item = (StepId, Callee)> {
     (0..plan.step_count()).map(StepId::from_index).filter_map(|id| Some((id, callee(plan, id)?)))
 }
 
-/// True if a step may compare strings in instructions: one that is given two and has a rule.
+/// Returns true if any step may compare strings in instructions: an operator with a rule and two strings among its
+/// arguments.
 pub(crate) fn compares_strings(plan: &Plan) -> bool {
     let is_string = |value: &ValueId| plan.value(*value).qtype.scalar().is_some_and(Scalar::is_string);
     (0..plan.step_count()).map(StepId::from_index).any(|id| {

@@ -1,8 +1,9 @@
-//! From a plan to tapes: which steps form a straight line and are recorded on one tape, where a large plan is cut into
-//! several functions, what a step without a rule calls, and where values live between lines.
+//! Turns a plan into tapes: finds the straight lines of steps, each recorded on one tape; cuts a large plan into several
+//! functions; finds the kernel or function that a step without a rule calls; and decides where values are stored between
+//! lines.
 //!
-//! No code generator is known here: an input of a tape is a part of a value, by whatever name its player has for it. What a
-//! player adds are the blocks between the lines, and memory.
+//! This crate does not depend on a code generator: the inputs of a tape are the parts of values, named as the player names
+//! them (a player runs tapes). The player adds the blocks between the lines, and memory.
 
 mod callee;
 mod lanes;

@@ -1,5 +1,6 @@
-//! A straight line of steps, recorded on one tape with its inputs and its results. Inputs are parts of values that come from
-//! outside of the line, by the player's names for them; results are the values that something outside of the line needs.
+//! A straight line of steps, recorded on one tape with its inputs and results. The inputs are parts of values from outside
+//! of the line, by the names of the player (the backend that runs the tape). The results are the values that are needed
+//! outside of the line.
 
 use crate::{Datum, MachineValue, Outline, Presence, ScopedValueMap};
 use cembra_ops::record;
@@ -9,12 +10,12 @@ use cembra_tape::{self as tape, Cell, Mask, Output, Tape, Val};
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 
-/// The values outside of a line, as its player holds them.
+/// The values outside of a line of steps, as the player (the backend that runs the tape) stores them.
 pub trait Values<P> {
-    /// A value that the player holds in parts already.
+    /// The value in parts; `None` if the player does not hold it in parts yet.
     fn held(&self, value: ValueId) -> Option<&MachineValue<P>>;
 
-    /// A value in parts, brought in if it is not yet held.
+    /// Returns the value in parts, loading it if the player does not hold it yet.
     fn bring(&mut self, value: ValueId) -> MachineValue<P>;
 }
 
@@ -25,46 +26,47 @@ pub(crate) enum TapeValue {
     Tuple(Vec<TapeValue>),
 }
 
-/// A straight line on a tape, in memory that the next one uses again: many lines are a few steps long.
+/// A straight line of steps on a tape. One `Line` is reused for many lines, most of which have few steps.
 #[derive(Debug)]
 pub struct Line<P> {
     tape: Tape,
-    /// The player's names for the inputs of the tape, in order.
+    /// The inputs of the tape in order, by the names of the player (the backend that runs the tape).
     inputs: Vec<P>,
-    /// The values so far.
+    /// The values recorded so far.
     values: ScopedValueMap<TapeValue>,
-    /// The results.
+    /// The values that are needed outside of the line.
     results: Vec<ValueId>,
 }
 
 impl<P> Default for Line<P> {
-    /// An empty line of no plan.
+    /// An empty line; [`Line::reset`] prepares it for a plan.
     fn default() -> Self {
         Line { tape: Tape::new(), inputs: Vec::new(), values: ScopedValueMap::default(), results: Vec::new() }
     }
 }
 
 impl<P: Copy> Line<P> {
-    /// Empties the line, for steps of this plan. Mathematical functions are recorded as instructions if they are to be
-    /// `inlined`, else as calls.
+    /// Prepares the line for steps of `plan`. Mathematical functions are recorded as instructions if `inlined`, else as
+    /// calls.
     pub fn reset(&mut self, plan: &Plan, inlined: bool) {
         self.values.reset(plan);
         self.tape.set_inlining(inlined);
     }
 
-    /// The tape, finished.
+    /// The finished tape.
     #[must_use]
     pub fn tape(&self) -> &Tape {
         &self.tape
     }
 
-    /// The player's names for the inputs of the tape, in order.
+    /// The inputs of the tape in order, by the names of the player (the backend that runs the tape).
     #[must_use]
     pub fn inputs(&self) -> &[P] {
         &self.inputs
     }
 
-    /// The values that something outside of the line needs, in the player's parts: `part` says what an instruction became.
+    /// The values that are needed outside of the line, in parts as the player (the backend that runs the tape) stores them.
+    /// `part` maps the position of an instruction to the player's part for its result.
     pub fn results(&self, part: impl Fn(usize) -> Option<P>) -> impl Iterator<Item = (ValueId, MachineValue<P>)> {
         self.results.iter().filter_map(move |value| Some((*value, self.values.get(*value)?.export(&part))))
     }
@@ -90,7 +92,7 @@ impl<P: Copy> Line<P> {
                 Action::MakeTuple => {
                     TapeValue::Tuple(plan.args(step).iter().map(|arg| self.import(outline, *arg, outside)).collect())
                 }
-                // A part of what is in memory is loaded where it is used, without the rest.
+                // A part of a value in memory is loaded where it is used, without the other parts.
                 Action::Field(_) | Action::Has if !self.is_known(outline, plan.args(step)[0], outside) => continue,
                 Action::Field(index) => self.field(outline, plan.args(step)[0], index as usize, outside),
                 Action::Has => {
@@ -117,13 +119,13 @@ impl<P: Copy> Line<P> {
         }
     }
 
-    /// True for a value that is not only in memory.
+    /// Returns true if a value is available without a load: it is on the tape, held by the player, or a literal.
     fn is_known(&self, outline: &Outline<'_>, value: ValueId, outside: &impl Values<P>) -> bool {
         let made = self.values.get(value).is_some() || outside.held(value).is_some();
         made || outline.locations.literal(value).is_some()
     }
 
-    /// A field of a tuple; the others stay where they are.
+    /// Returns a field of a tuple on the tape. If the player holds the tuple, its other fields don't become inputs.
     fn field(
         &mut self,
         outline: &Outline<'_>,
@@ -143,7 +145,7 @@ impl<P: Copy> Line<P> {
         }
     }
 
-    /// A value on the tape of the line: made there, a literal, or an input of the tape.
+    /// Returns a value on the tape of the line: recorded there, a constant, or an input of the tape.
     fn import(&mut self, outline: &Outline<'_>, value: ValueId, outside: &mut impl Values<P>) -> TapeValue {
         if let Some(known) = self.values.get(value) {
             return known.clone();
@@ -155,7 +157,7 @@ impl<P: Copy> Line<P> {
             None => {
                 let brought = outside.bring(value);
                 let mut entered = self.enter(&brought, &plan.value(value).qtype);
-                // Where a literal text is, its template knows; how long it is, the tape.
+                // The address of a literal text is known to the plan's template; its length is a constant of the tape.
                 if let TapeValue::Scalar(Cell { datum: tape::Datum::Text { len, .. }, .. }) = &mut entered
                     && let Some(bytes) = literal.and_then(string_bytes)
                 {
@@ -168,7 +170,7 @@ impl<P: Copy> Line<P> {
         imported
     }
 
-    /// A literal as constants of the tape; none for texts and tuples.
+    /// A literal as constants of the tape; `None` for strings and tuples.
     fn constant(&mut self, literal: &Value) -> Option<Cell> {
         match literal {
             Value::Missing(scalar) => Some(Cell::missing(*scalar, &mut self.tape)),
@@ -218,7 +220,7 @@ impl<P: Copy> Line<P> {
     }
 }
 
-/// The length of a literal string.
+/// The length of a literal string in bytes; `None` for other literals.
 fn string_bytes(literal: &Value) -> Option<usize> {
     match literal.as_scalar()? {
         ScalarValue::Text(text) => Some(text.len()),
@@ -228,7 +230,7 @@ fn string_bytes(literal: &Value) -> Option<usize> {
 }
 
 impl TapeValue {
-    /// States the instructions that the value is made of as outputs of the tape.
+    /// Declares the instructions that make up the value as outputs of the tape.
     fn state(&self, tape: &mut Tape) {
         match self {
             TapeValue::Tuple(fields) => fields.iter().for_each(|field| field.state(tape)),
@@ -251,7 +253,7 @@ impl TapeValue {
         }
     }
 
-    /// The value in the player's parts, after the tape was played.
+    /// Returns the value in the player's parts, once the tape was played.
     fn export<P: Copy>(&self, part: &impl Fn(usize) -> Option<P>) -> MachineValue<P> {
         match self {
             TapeValue::Tuple(fields) => {

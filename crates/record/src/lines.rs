@@ -1,12 +1,12 @@
-//! Straight lines: runs of steps that are recorded on one tape. A line ends where a block or a piece does, and at a step
-//! that is no part of any: a conditional, a loop, a call. That is decided here, and nowhere else.
+//! Straight lines: runs of steps that are recorded on one tape. A line ends at the end of a block or piece, and before a
+//! step that stands alone: a conditional, a loop, a call or an access to a column. Only this file decides that.
 
 use crate::callee::{access, callee};
 use crate::pieces::Pieces;
 use cembra_ops::MemoryAccess;
 use cembra_plan::{Action, BlockId, Plan, StepId};
 
-/// What a block is made of.
+/// A segment of a block: a straight line of steps, or one step that stands alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Segment<'p> {
     /// Steps that are recorded on one tape.
@@ -22,7 +22,7 @@ pub enum Segment<'p> {
 }
 
 impl<'p> Segment<'p> {
-    /// The first segment of these steps of a block.
+    /// The first segment of `steps`, which are consecutive steps of one block; `None` if there are none.
     #[must_use]
     pub fn first(plan: &Plan, steps: &'p [StepId]) -> Option<Segment<'p>> {
         let alone = |id: &StepId| standing_alone(plan, *id);
@@ -32,7 +32,7 @@ impl<'p> Segment<'p> {
         })
     }
 
-    /// How many steps it has.
+    /// The number of steps in the segment.
     #[must_use]
     pub fn step_count(self) -> usize {
         match self {
@@ -42,7 +42,7 @@ impl<'p> Segment<'p> {
     }
 }
 
-/// What a step is that is no part of a straight line.
+/// The segment of a step that stands alone; `None` if the step belongs to a straight line.
 fn standing_alone<'p>(plan: &Plan, step: StepId) -> Option<Segment<'p>> {
     match plan.step(step).action {
         Action::Where { .. } => Some(Segment::Where(step)),
@@ -54,7 +54,7 @@ fn standing_alone<'p>(plan: &Plan, step: StepId) -> Option<Segment<'p>> {
     }
 }
 
-/// True for a step that is no part of a straight line.
+/// Returns true if a step belongs to no straight line.
 pub(crate) fn stands_alone(plan: &Plan, step: StepId) -> bool {
     standing_alone(plan, step).is_some()
 }
@@ -88,7 +88,7 @@ impl Lines {
         self.of_step[step.index()]
     }
 
-    /// How many lines there are: one more than the greatest number.
+    /// The number of lines, one more than the greatest line number.
     pub(crate) fn count(&self) -> u32 {
         self.count
     }

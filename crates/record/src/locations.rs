@@ -1,20 +1,20 @@
-//! Where values live: in registers of the piece that makes them, or in their slots of the frame, where other pieces find
-//! them. The plan gives every value a slot that is its own from when it is made to when it is last read, so a slot may be
-//! filled and read anywhere between.
+//! The places of values: registers of the piece (function) that makes a value, or the value's slot of the frame, where
+//! other pieces read it. In the plan, a slot belongs to one value from its making to its last read, so a slot may be
+//! written and read at any time in between.
 //!
-//! Slots also stop the code generator from repeating work. Where it optimises it moves what has no effect into the blocks that
-//! need it, once for each of them: a long sum that a thousand branches use becomes a thousand sums. What is used in many places is put
-//! into its slot where it is made and loaded from there.
+//! Slots also stop the code generator from repeating work. An optimising code generator moves operations without effects
+//! into the blocks that need them, once per block: a long sum that a thousand branches use becomes a thousand sums. A value
+//! that is used in many places is written to its slot where it is made, and loaded from there.
 
 use crate::lines::{Lines, stands_alone};
 use crate::pieces::{Pieces, inner_blocks};
 use cembra_plan::{Action, Binding, BlockId, Plan, StepId, ValueId, ValueLocation};
 use smallvec::SmallVec;
 
-/// The most places a value is computed in, if it has no slot.
+/// The most places in which a value without a slot is computed.
 const MOST_PLACES: usize = 8;
 
-/// What a value is read from.
+/// The source of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Source {
     /// Made by a step.
@@ -23,19 +23,20 @@ enum Source {
     Literal(u32),
 }
 
-/// Where a plan's values live.
+/// The places of a plan's values.
 #[derive(Debug)]
 pub struct ValueLocations {
     sources: Vec<Source>,
-    /// What a view is a view of, itself no view; other values are their own.
+    /// For each view (a part of another value), the value that contains it and is not itself a view; for other values, the
+    /// value itself.
     roots: Vec<ValueId>,
-    /// Values that are put into their slots when they are made.
+    /// For each value, whether it is written to its slot when it is made.
     stored: Vec<bool>,
-    /// Values that are read from their slots only.
+    /// For each value, whether it is only read from its slot.
     in_slot_only: Vec<bool>,
-    /// For each input, whether the caller puts it into its slot.
+    /// For each input, whether the caller writes it to its slot.
     in_frame: Vec<bool>,
-    /// How many steps the code generator makes beyond those of the plan, at most.
+    /// The most steps that the code generator may add by repeating steps of the plan.
     copies: usize,
 }
 
@@ -67,27 +68,27 @@ impl ValueLocations {
         locations
     }
 
-    /// How many steps the code generator makes beyond those of the plan, at most, once they are counted.
+    /// The most steps that the code generator may add by repeating steps of the plan; 0 until they are counted.
     pub fn copies(&self) -> usize {
         self.copies
     }
 
-    /// What a view is a view of; any other value itself.
+    /// The value that contains a view (a field or a presence); for other values, the value itself.
     fn root(&self, value: ValueId) -> ValueId {
         self.roots[value.index()]
     }
 
-    /// True for a value that is put into its slot when it is made.
+    /// Returns true if a value is written to its slot when it is made.
     pub fn is_stored(&self, value: ValueId) -> bool {
         self.stored[value.index()]
     }
 
-    /// True for a value that is not kept in registers beyond the line that makes it.
+    /// Returns true if a value does not stay in registers beyond the line that makes it.
     pub fn is_in_slot_only(&self, value: ValueId) -> bool {
         self.in_slot_only[self.root(value).index()]
     }
 
-    /// The position of a literal among the plan's.
+    /// The index of a literal among the plan's literals; `None` if the value is not a literal.
     pub fn literal(&self, value: ValueId) -> Option<usize> {
         match self.sources[value.index()] {
             Source::Literal(at) => Some(at as usize),
@@ -95,7 +96,7 @@ impl ValueLocations {
         }
     }
 
-    /// True if a value lies in its slot once it is made.
+    /// Returns true if a value is in its slot once it is made.
     pub fn lies_in_slot(&self, value: ValueId) -> bool {
         let root = self.root(value);
         match self.sources[root.index()] {
@@ -105,7 +106,7 @@ impl ValueLocations {
         }
     }
 
-    /// Where a value is read from that is not in registers, and whether nobody writes there during the call.
+    /// The location from which a value outside of registers is read, and true if nothing writes there during the call.
     pub fn place(&self, plan: &Plan, binding: &Binding, value: ValueId) -> (ValueLocation, bool) {
         let root = self.root(value);
         match self.sources[root.index()] {
@@ -119,7 +120,8 @@ impl ValueLocations {
         }
     }
 
-    /// Finds the values that a piece reads without having made them, or what they are views of.
+    /// Marks the values that are read by another piece (function) than the one that makes them, directly or through a view:
+    /// they are stored in slots.
     fn store_what_crosses(&mut self, plan: &Plan, pieces: &Pieces) {
         let mut made_in: Vec<Option<u32>> = vec![None; plan.value_count()];
         for id in steps(plan) {
@@ -142,7 +144,7 @@ impl ValueLocations {
             for arg in plan.args(step) {
                 read(*arg, piece);
             }
-            // The results of branches and rounds are read by the piece that goes on from there.
+            // The results of branches and rounds are read by the piece that continues after them.
             for inner in inner_blocks(&step.action).into_iter().flatten() {
                 if let Some(result) = plan.block(inner).result {
                     read(result, piece);
@@ -154,11 +156,13 @@ impl ValueLocations {
         }
     }
 
-    /// Counts what the code generator would repeat. If that is to be `prevented`, values used in many places get a slot.
+    /// Counts the steps that the code generator would repeat. If that is to be `prevented`, values that are used in many
+    /// places are stored in slots.
     pub(crate) fn count_copies(&mut self, plan: &Plan, lines: &Lines, prevented: bool) {
         let count = lines.count();
         let mut places: Vec<Places> = vec![Places::default(); plan.value_count()];
-        // What joins and outputs need is needed in places of their own: at the ends of branches, and of the function.
+        // Joins and outputs need their values in places of their own: at the ends of branches, and at the end of the
+        // function.
         for block in 0..plan.block_count() {
             if let Some(result) = plan.block(BlockId::from_index(block)).result {
                 places[result.index()].add(count + block as u32);
@@ -167,7 +171,7 @@ impl ValueLocations {
         for output in plan.outputs() {
             places[output.value.index()].add(u32::MAX);
         }
-        // Users come after what they use.
+        // The users of a value come after it, so steps are visited in reverse.
         for id in (0..plan.step_count()).rev().map(StepId::from_index) {
             let step = plan.step(id);
             let home = lines.of_step(id);
@@ -189,12 +193,12 @@ impl ValueLocations {
     }
 }
 
-/// Where a value is computed.
+/// The set of places in which a value is computed.
 #[derive(Clone, Default)]
 struct Places {
-    /// The places, while they are few.
+    /// The places, recorded until there are more than `MOST_PLACES`.
     known: SmallVec<[u32; MOST_PLACES]>,
-    /// How many there are at most, once they are many.
+    /// An upper bound of the number of places once `known` is full; else 0.
     many: u32,
 }
 
@@ -227,12 +231,13 @@ fn steps(plan: &Plan) -> impl Iterator<Item = StepId> {
     (0..plan.step_count()).map(StepId::from_index)
 }
 
-/// True for a step whose result is a part of its argument.
+/// Returns true if the result of a step is a part of its argument.
 pub(crate) fn is_view(action: &Action) -> bool {
     matches!(action, Action::Has | Action::Field(_))
 }
 
-/// True for a step that happens where it stands: a conditional, a call, or an operator that can fail.
+/// Returns true if a step cannot be moved or repeated: a conditional, a loop, a call, an access to a column, or an operator
+/// that can fail.
 fn is_fixed(plan: &Plan, step: StepId) -> bool {
     match plan.step(step).action {
         Action::Operator { op, overload, .. } => plan.registry().effects(op, overload).may_stop(),

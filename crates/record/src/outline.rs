@@ -1,5 +1,5 @@
-//! What is decided about a plan before any of it is recorded: the functions it becomes, its lines, its calls, and where its
-//! values live.
+//! The outline of a plan, decided before any of it is recorded: the functions that it becomes, its straight lines, its
+//! calls, and where its values are stored.
 
 use crate::callee::{Callee, callees, compares_strings};
 use crate::lines::Lines;
@@ -9,33 +9,33 @@ use cembra_plan::{Binding, Plan, StepId, ValueId};
 use cembra_value::{Budget, Diagnostic, Limit};
 use rustc_hash::FxHashMap;
 
-/// A plan and what was decided about it.
+/// A plan with the decisions on how it is recorded.
 #[derive(Debug)]
 pub struct Outline<'a> {
     /// The plan.
     pub plan: &'a Plan,
-    /// Where its inputs and outputs are.
+    /// The places of the plan's inputs and outputs.
     pub binding: &'a Binding,
-    /// The functions it becomes.
+    /// The functions that the plan becomes.
     pub pieces: Pieces,
-    /// Where its values live.
+    /// The places of the plan's values: registers or slots.
     pub locations: ValueLocations,
-    /// Which values are used outside of the line that makes them.
+    /// For each value, whether it is used outside of the line that makes it.
     escapes: Vec<bool>,
-    /// What steps call, and the number of each call.
+    /// The callee of each step that is a call, and the number of the call.
     calls: FxHashMap<StepId, (Callee, u32)>,
-    /// True if there are loops.
+    /// True if the plan has loops.
     pub has_loops: bool,
-    /// True if there may be comparisons of strings in instructions.
+    /// True if instructions of the plan may compare strings.
     pub compares_strings: bool,
 }
 
 impl<'a> Outline<'a> {
-    /// Decides how a plan is played: as one function, or in pieces if it is large. The player may be one that `repeats` what
-    /// is used in several places.
+    /// Decides whether a plan becomes one function or, if it is large, several. `repeats` is true for a player that may
+    /// recompute a value in each place that uses it; such copies count towards the limit.
     ///
     /// # Errors
-    /// A limit is exceeded.
+    /// If a limit is exceeded, or the time of the budget is over.
     pub fn of(plan: &'a Plan, binding: &'a Binding, repeats: bool, budget: &Budget) -> Result<Self, Diagnostic> {
         let limits = budget.limits();
         let most = limits.native_steps;
@@ -49,7 +49,8 @@ impl<'a> Outline<'a> {
         if widest(plan, limits.native_fields) > limits.native_fields {
             return Err(limits.exceeded(Limit::NativeFields));
         }
-        // Half of what one function may be: time grows a little faster than size, and what is cut is long anyway.
+        // Half of the limit for one function: compile time grows a little faster than size, and a plan that is cut takes
+        // long anyway.
         Ok(Self::with(plan, binding, Pieces::cut(plan, binding, (most / 2).max(1), budget)?, repeats))
     }
 
@@ -65,14 +66,14 @@ impl<'a> Outline<'a> {
         Outline { plan, binding, pieces, locations, escapes, calls, has_loops, compares_strings }
     }
 
-    /// What a step calls, and the number of the call.
+    /// Returns the callee of a step and the number of the call; `None` if the step is not a call.
     #[must_use]
     pub fn callee(&self, step: StepId) -> Option<(Callee, u32)> {
         self.calls.get(&step).copied()
     }
 
-    /// True for a value that something outside of the line that makes it needs: a use, or its slot. Values are put into their
-    /// slots also if only their parts are used elsewhere.
+    /// Returns true if a value is needed outside of the line that makes it: it is used there, or is stored in its slot. A
+    /// value is also stored if only parts of it are used elsewhere.
     pub(crate) fn leaves_line(&self, value: ValueId) -> bool {
         self.escapes[value.index()] || self.locations.is_stored(value)
     }

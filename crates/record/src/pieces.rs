@@ -1,7 +1,7 @@
-//! Cutting a plan: how its steps are shared out among functions, so that compiling takes time linear in the plan whatever
-//! its size. A piece runs a stretch of a block's steps with the small blocks inside of them; a large branch or round is
-//! pieces of its own, which the piece around it calls; pieces that only call others run stretches one after the other.
-//! Nothing is decided here about values: see `locations.rs`.
+//! Cutting a plan into pieces, the functions that share its steps, so that compile time is linear in the size of the plan.
+//! A piece runs a range of a block's steps with the small blocks inside of them. A large branch or loop round becomes
+//! pieces of its own, which the enclosing piece calls. Pieces that only call others run ranges one after the other. Where
+//! values are stored is not decided here: see `locations.rs`.
 
 use cembra_plan::{Action, Binding, BlockId, Plan, StepId, ValueId};
 use cembra_runtime::{Extent, QType};
@@ -9,25 +9,26 @@ use cembra_value::{Budget, Diagnostic};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// How many pieces one piece calls in a row; for more there are pieces between.
+/// The most pieces (functions of a plan) that one piece calls directly; for more, intermediate pieces are added.
 const MOST_CALLS: usize = 512;
 
-/// How many instructions of an operator's rule weigh as much as a step does at least.
+/// The number of instructions in an operator's rule that add 1 to the weight of a step, which is at least 1.
 const INSTRUCTIONS_OF_A_STEP: usize = 8;
 
-/// The weight of the largest plans with mathematical functions written out. In larger ones that would take minutes.
+/// The largest weight of a plan whose mathematical functions are written out as instructions. In heavier plans, compiling
+/// them would take minutes.
 const MOST_INLINED: usize = 200_000;
 
-/// What one function does: steps, then calls, then outputs.
+/// The content of one function: steps, then calls, then outputs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// The block that the steps are of.
+    /// The block of the steps.
     pub block: BlockId,
-    /// Which of the block's steps.
+    /// The range of the block's steps that the piece runs.
     pub steps: Range<usize>,
-    /// The pieces that it calls after its steps.
+    /// The indices of the pieces that this piece calls after its steps.
     pub calls: Vec<usize>,
-    /// The outputs that it puts into their places at last.
+    /// The range of the plan's outputs that the piece writes to their places at its end.
     pub outputs: Range<usize>,
 }
 
@@ -35,29 +36,29 @@ impl Piece {
     const NOTHING: Piece = Piece { block: BlockId::TOP, steps: 0..0, calls: Vec::new(), outputs: 0..0 };
 }
 
-/// The functions of a plan. The first is the entry; each comes after those that call it.
+/// The functions of a plan. The first is the entry; each comes after the pieces that call it.
 #[derive(Debug)]
 pub struct Pieces {
     list: Vec<Piece>,
-    /// The piece that each step is in; empty if there is one piece.
+    /// The index of the piece (function) that runs each step; empty if there is only one.
     of_step: Vec<u32>,
-    /// The piece that runs a block which is not part of the piece around it.
+    /// The index of the piece (function) that runs a block, for blocks too large for the enclosing piece.
     of_block: FxHashMap<BlockId, usize>,
     inlines: bool,
 }
 
 impl Pieces {
-    /// A plan that is one function.
+    /// Makes one piece (function) of the whole plan.
     pub(crate) fn whole(plan: &Plan) -> Pieces {
         let steps = 0..plan.block(BlockId::TOP).steps.len();
         let all = Piece { steps, outputs: 0..plan.outputs().len(), ..Piece::NOTHING };
         Pieces { list: vec![all], of_step: Vec::new(), of_block: FxHashMap::default(), inlines: true }
     }
 
-    /// A plan in pieces of about `most` steps.
+    /// Cuts a plan into pieces (functions) that weigh about `most` steps each.
     ///
     /// # Errors
-    /// The time is over.
+    /// If the time of the budget is over.
     pub(crate) fn cut(plan: &Plan, binding: &Binding, most: usize, budget: &Budget) -> Result<Pieces, Diagnostic> {
         let weights = Weights::of(plan, most, budget)?;
         let mut pieces = Pieces {
@@ -68,7 +69,7 @@ impl Pieces {
         };
         let mut parts = weights.stretches(plan, BlockId::TOP, most);
         parts.extend(outputs(plan, binding, most));
-        // The entry does no steps itself, even if there is one part only: it is where an evaluation begins.
+        // The entry runs no steps itself, even if there is only one part, because evaluations begin there.
         let mut todo = Vec::new();
         pieces.call_all(0, parts, &mut todo);
         while let Some((number, mut parts)) = todo.pop() {
@@ -87,28 +88,28 @@ impl Pieces {
         Ok(pieces)
     }
 
-    /// All pieces in order.
+    /// The pieces, the entry first.
     pub fn list(&self) -> &[Piece] {
         &self.list
     }
 
-    /// True if the plan is small enough for mathematical functions to be written out.
+    /// Returns true if the plan is small enough for mathematical functions to be written out as instructions.
     pub fn inlines(&self) -> bool {
         self.inlines
     }
 
-    /// True if the plan is one function.
+    /// Returns true if the plan is one function.
     pub fn is_whole(&self) -> bool {
-        // Not by its steps: a plan that is cut may have none, and outputs alone.
+        // This does not ask for steps: a plan that is cut may have outputs alone.
         self.list.len() == 1
     }
 
-    /// The piece that a step is in.
+    /// The index of the piece (function) that runs a step.
     pub fn of_step(&self, step: StepId) -> u32 {
         self.of_step.get(step.index()).copied().unwrap_or(0)
     }
 
-    /// The piece that runs a block, if it is not part of the piece around it.
+    /// The index of the piece (function) that runs a block; `None` if the block is part of the enclosing piece.
     pub fn of_block(&self, block: BlockId) -> Option<usize> {
         self.of_block.get(&block).copied()
     }
@@ -118,7 +119,7 @@ impl Pieces {
         self.list.len() - 1
     }
 
-    /// Makes a piece call the parts, or pieces that will call them.
+    /// Makes the piece (function) `number` call the parts or, if there are too many, pieces that call them.
     fn call_all(&mut self, number: usize, mut parts: Vec<Piece>, todo: &mut Vec<(usize, Vec<Piece>)>) {
         let mut each = 1;
         while parts.len().div_ceil(each) > MOST_CALLS {
@@ -132,7 +133,7 @@ impl Pieces {
         }
     }
 
-    /// Gives the steps of a part to a piece; returns the blocks inside that are too large for it.
+    /// Assigns the steps of a part to the piece (function) `number`; returns the blocks inside that are too large for it.
     fn occupy(&mut self, plan: &Plan, number: usize, part: &Piece, weights: &Weights) -> Vec<BlockId> {
         let mut large = Vec::new();
         let mut open = vec![(part.block, part.steps.clone())];
@@ -152,7 +153,7 @@ impl Pieces {
     }
 }
 
-/// The blocks inside of a step.
+/// The blocks inside of a step: two for a conditional, one for a loop, else none.
 pub fn inner_blocks(action: &Action) -> [Option<BlockId>; 2] {
     match *action {
         Action::Where { on, off } => [Some(on), Some(off)],
@@ -161,7 +162,7 @@ pub fn inner_blocks(action: &Action) -> [Option<BlockId>; 2] {
     }
 }
 
-/// How much there is to compile, in steps and fields of tuples; counted up to a little more than `most`.
+/// The amount to compile, in steps and tuple fields; counting stops a little after `most`.
 pub(crate) fn size(plan: &Plan, most: usize) -> usize {
     let inputs = plan.inputs().iter().map(|input| input.value);
     let outputs = plan.outputs().iter().map(|output| output.value);
@@ -176,15 +177,16 @@ pub(crate) fn size(plan: &Plan, most: usize) -> usize {
     size
 }
 
-/// How often a field counts of what conditionals and loops result in: it is in registers together with all others where blocks
-/// meet, and the allocator of registers takes time quadratic in these.
+/// The weight of a field in the result of a conditional or a loop. All such fields are in registers together where blocks
+/// meet, and register allocation takes time quadratic in their number.
 const COUNTED_AT_JOINS: usize = 10;
 
-/// The most fields that a step makes or an output has: what cannot be cut. Counted up to a little more than `most`.
+/// The most tuple fields in the result of a step or in an output, which cannot be cut. Counting stops a little after
+/// `most`.
 pub(crate) fn widest(plan: &Plan, most: usize) -> usize {
     let outputs = plan.outputs().iter().map(|output| output.value);
     let steps = (0..plan.step_count()).map(StepId::from_index);
-    // A field of a tuple in memory is taken without the tuple; it is counted where it is used.
+    // A field is taken from a tuple in memory without loading the tuple; it is counted where it is used.
     let made = steps.map(|id| plan.step(id)).filter(|step| !matches!(step.action, Action::Field(_)));
     let joins = |action: &Action| matches!(action, Action::Where { .. } | Action::Loop { .. });
     let made = made.map(|step| (step.out, if joins(&step.action) { COUNTED_AT_JOINS } else { 1 }));
@@ -192,11 +194,11 @@ pub(crate) fn widest(plan: &Plan, most: usize) -> usize {
     values.map(|(value, each)| fields(plan, value, most).saturating_mul(each)).max().unwrap_or(0)
 }
 
-/// What is to be put into the places of the outputs, in parts.
+/// The parts that write outputs to their places, each with a range of outputs.
 fn outputs(plan: &Plan, binding: &Binding, most: usize) -> Vec<Piece> {
     let weigh = |at: usize| {
         let value = plan.outputs()[at].value;
-        // In its own slot it is put when it is made.
+        // An output whose place is its own slot is written when it is made.
         let own = binding.outputs[at] == plan.place(value);
         if own { 0 } else { fields(plan, value, usize::MAX) + 1 }
     };
@@ -204,7 +206,7 @@ fn outputs(plan: &Plan, binding: &Binding, most: usize) -> Vec<Piece> {
     ranges.into_iter().map(|outputs| Piece { outputs, ..Piece::NOTHING }).collect()
 }
 
-/// The fields of a value, counted up to a little more than `most`.
+/// The number of tuple fields in a value; counting stops a little after `most`.
 fn fields(plan: &Plan, value: ValueId, most: usize) -> usize {
     match &plan.value(value).qtype {
         qtype @ QType::Tuple(_) => qtype.extent(Extent { fields: most, nesting: usize::MAX }).fields,
@@ -212,7 +214,7 @@ fn fields(plan: &Plan, value: ValueId, most: usize) -> usize {
     }
 }
 
-/// Ranges that weigh up to `most` each, unless one alone weighs more.
+/// Splits the weights into consecutive ranges, each of at most `most` in sum unless it holds one weight only.
 fn ranges(weights: impl Iterator<Item = usize>, most: usize) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     let (mut start, mut end, mut sum) = (0, 0, 0_usize);
@@ -230,13 +232,13 @@ fn ranges(weights: impl Iterator<Item = usize>, most: usize) -> Vec<Range<usize>
     ranges
 }
 
-/// How much code steps and blocks are.
+/// The weights of steps and blocks, a measure of their code.
 struct Weights {
-    /// Of each step with the blocks inside of it that are not large.
+    /// The weight of each step with the blocks inside of it that are not large.
     steps: Vec<u32>,
     blocks: Vec<usize>,
     large: usize,
-    /// Of all steps.
+    /// The weight of all steps.
     total: usize,
 }
 
@@ -248,7 +250,7 @@ impl Weights {
             large: most / 2,
             total: 0,
         };
-        // Blocks after the blocks that they are in.
+        // Each block after the one that contains it.
         let mut order = vec![BlockId::TOP];
         let mut at = 0;
         while let Some(block) = order.get(at) {
@@ -276,12 +278,12 @@ impl Weights {
         Ok(weights)
     }
 
-    /// True for a block that is no part of the piece around it.
+    /// Returns true if a block is too large to be part of the enclosing piece (function).
     fn is_large(&self, block: BlockId) -> bool {
         self.blocks[block.index()] > self.large
     }
 
-    /// A block's steps in parts.
+    /// Splits a block's steps into parts that weigh at most `most` each, or have a single step.
     fn stretches(&self, plan: &Plan, block: BlockId, most: usize) -> Vec<Piece> {
         let weights = plan.block(block).steps.iter().map(|id| self.steps[id.index()] as usize);
         ranges(weights, most).into_iter().map(|steps| Piece { block, steps, ..Piece::NOTHING }).collect()

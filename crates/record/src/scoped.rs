@@ -1,25 +1,25 @@
-//! A map from a plan's values to what is known of them, in scopes: what was noted last is forgotten first. Values are
-//! numbered, so the map is an array; what is in it is listed too, so that forgetting takes no longer than noting did.
+//! A map from a plan's values to notes about them, in scopes: the latest notes are removed first. Values are numbered, so
+//! the map is an array. A list of the noted values makes removing notes as fast as making them.
 
 use cembra_plan::{Plan, ValueId};
 
-/// What is known of some values of a plan.
+/// A scoped map from a plan's values to notes of type `T`.
 #[derive(Clone, Debug)]
 pub struct ScopedValueMap<T> {
     notes: Vec<Option<T>>,
-    /// The values that there are notes of, in the order these were made.
+    /// The values that have notes, in the order in which the notes were made.
     known: Vec<ValueId>,
 }
 
 impl<T> Default for ScopedValueMap<T> {
-    /// Of no values.
+    /// An empty map without room for values; see [`ScopedValueMap::reset`].
     fn default() -> Self {
         ScopedValueMap { notes: Vec::new(), known: Vec::new() }
     }
 }
 
 impl<T> ScopedValueMap<T> {
-    /// Forgets everything, and makes room for the values of this plan.
+    /// Removes all notes, and makes room for the values of `plan`.
     pub fn reset(&mut self, plan: &Plan) {
         self.truncate(0);
         if self.notes.len() < plan.value_count() {
@@ -27,31 +27,31 @@ impl<T> ScopedValueMap<T> {
         }
     }
 
-    /// How many values there is room for.
+    /// The number of values that there is room for.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.notes.len()
     }
 
-    /// What is known of a value.
+    /// The note on a value; `None` if there is none.
     #[must_use]
     pub fn get(&self, value: ValueId) -> Option<&T> {
         self.notes.get(value.index())?.as_ref()
     }
 
-    /// Notes what a value is, for as long as the scope lasts.
+    /// Sets the note on a value, until [`ScopedValueMap::truncate`] removes it.
     pub fn set(&mut self, value: ValueId, note: T) {
         self.notes[value.index()] = Some(note);
         self.known.push(value);
     }
 
-    /// How many notes were made.
+    /// The number of notes that were made and not removed.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.known.len()
     }
 
-    /// Forgets all notes but the first so many.
+    /// Removes all notes except the first `length`.
     pub fn truncate(&mut self, length: usize) {
         for value in self.known.drain(length..) {
             self.notes[value.index()] = None;

@@ -1,12 +1,12 @@
-//! Values of a plan as a player holds them: a presence and a datum, spread over as many parts as the type needs. What a part
-//! is called is the player's business: a register, a column, a position.
+//! Values of a plan as a player (a backend that runs tapes) stores them: a presence and a datum, in as many parts as the
+//! type needs. A part has the type `P`, which the player chooses: a register, a column or a position.
 
 use cembra_runtime::{InFrame, MachineType, QType, Scalar};
 
-/// Whether a value is there.
+/// The presence of an optional value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Presence<P> {
-    /// Known to be there.
+    /// Known to be present.
     Present,
     /// Known to be missing.
     Missing,
@@ -14,10 +14,10 @@ pub enum Presence<P> {
     Flag(P),
 }
 
-/// What a value is.
+/// The value without its presence, in parts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Datum<P> {
-    /// No part is needed: a unit, or the value of what is missing.
+    /// No part is needed: a unit, or a missing value.
     Nothing,
     /// A mask.
     Flag(P),
@@ -29,24 +29,24 @@ pub enum Datum<P> {
     Tuple(Vec<MachineValue<P>>),
 }
 
-/// A value of the plan in parts.
+/// A value of a plan in the parts of a player, a backend that runs tapes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MachineValue<P> {
-    /// Whether it is there.
+    /// Whether the value is present.
     pub presence: Presence<P>,
-    /// What it is.
+    /// The value itself, without its presence.
     pub datum: Datum<P>,
 }
 
 impl<P> MachineValue<P> {
-    /// A value that is there.
+    /// A present value.
     pub const fn present(datum: Datum<P>) -> Self {
         MachineValue { presence: Presence::Present, datum }
     }
 }
 
-/// The machine types of a value's parts where nothing is known of it, `Flag` for masks: its presence if it is optional, then
-/// its datum, those of a tuple field by field.
+/// Appends the machine types of a value's parts to `out`, if nothing more than its type is known: `Flag` for its presence
+/// if it is optional, then those of its datum. A tuple's fields follow one another.
 pub fn part_types(qtype: &QType, out: &mut Vec<MachineType>) {
     // Tuples nest only as deep as the text that spelled their type.
     match qtype.in_frame() {
@@ -60,7 +60,7 @@ pub fn part_types(qtype: &QType, out: &mut Vec<MachineType>) {
     }
 }
 
-/// The machine types of a datum's parts.
+/// Appends the machine types of a datum's parts to `out`: two for a string, none for a unit, one for any other scalar.
 pub fn datum_types(scalar: Scalar, out: &mut Vec<MachineType>) {
     match scalar.machine_type() {
         Some(ty) => out.push(ty),
@@ -69,7 +69,7 @@ pub fn datum_types(scalar: Scalar, out: &mut Vec<MachineType>) {
     }
 }
 
-/// The value that these parts are, in the order of [`part_types`].
+/// Assembles a value from its parts, which come in the order of [`part_types`].
 pub fn gather<P>(qtype: &QType, parts: &mut impl Iterator<Item = P>) -> MachineValue<P> {
     match qtype.in_frame() {
         InFrame::Scalar(scalar) => MachineValue::present(gather_datum(scalar, parts)),

@@ -1,19 +1,19 @@
-//! What rows may differ in: of every step and value of a plan, whether all rows share it, whether it depends on one dictionary
-//! alone, or on more.
+//! The classes of a plan's steps: whether the result of a step is the same for all rows, depends on one dictionary input
+//! alone, or may differ from row to row.
 
 use crate::lanes::InputFact;
 use cembra_plan::{Action, BlockId, Plan, StepId, ValueId};
 use cembra_runtime::QType;
 use smallvec::SmallVec;
 
-/// What a value depends on.
+/// The inputs that a value depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Class {
-    /// On what all rows share.
+    /// Depends only on values that all rows share.
     Shared,
-    /// On this input, whose column is a dictionary, and on what all rows share.
+    /// Depends only on this input, whose column is a dictionary, and on values that all rows share.
     Of(u32),
-    /// On anything.
+    /// May depend on any input.
     Rows,
 }
 
@@ -27,7 +27,7 @@ impl Class {
     }
 }
 
-/// The classes of a plan's steps. Empty if no input is shared, and none a dictionary: then they are of no use.
+/// The class of each step. Empty if no input is shared or a dictionary, because classes are of no use then.
 #[derive(Debug, Default)]
 pub(super) struct Classes {
     of_steps: Vec<Class>,
@@ -42,6 +42,7 @@ impl Classes {
         classes
     }
 
+    /// The class of a step, which tells the inputs that its result depends on.
     pub(super) fn step(&self, step: StepId) -> Class {
         self.of_steps.get(step.index()).copied().unwrap_or(Class::Rows)
     }
@@ -60,7 +61,7 @@ impl Classes {
             Steps(BlockId, usize),
             Join(StepId),
         }
-        // What the steps of each conditional that is open depend on together, those inside of it included.
+        // For each open conditional, the class of all steps inside of it together.
         let mut open: Vec<Class> = vec![Class::Shared];
         let mut stack = vec![Todo::Steps(BlockId::TOP, 0)];
         while let Some(todo) = stack.pop() {
@@ -84,7 +85,7 @@ impl Classes {
             };
             let step = plan.step(id);
             let class = plan.args(step).iter().fold(inside, |class, arg| class.and(of_values[arg.index()]));
-            // What is remembered of a value is a scalar or an optional.
+            // A memo stores scalars and optionals only.
             let is_tuple = !matches!(plan.value(step.out).qtype, QType::Scalar(_) | QType::Optional(_));
             let class = if is_tuple && class != Class::Shared { Class::Rows } else { class };
             if let Some(around) = open.last_mut() {
@@ -96,7 +97,7 @@ impl Classes {
     }
 }
 
-/// Finds all values that a step reads, those of the steps inside of it included.
+/// Replaces `reads` by all values that a step reads, including those that steps of its inner blocks read.
 pub(super) fn find_reads(plan: &Plan, id: StepId, reads: &mut Vec<ValueId>) {
     reads.clear();
     let mut inside: SmallVec<[BlockId; 8]> = SmallVec::new();

@@ -1,19 +1,20 @@
-//! Segments while they are recorded. The last is a tape that is recorded on; those before it are done but for their outputs:
-//! when something behind a tape needs what it made, that becomes an output of it, a column, and an input of the later one.
+//! The segments of a lane program while they are recorded. The last one is the open tape; the earlier ones are complete
+//! except for their outputs. When a later segment needs a result of an earlier tape, that result becomes an output of the
+//! earlier tape, a column, and an input of the later one.
 
 use cembra_runtime::MachineType;
 use cembra_tape::{ColumnId, KernelSegment, LaneColumn, Mask, MemoSegment, Origin, Output, Port, Tape, Val};
 use rustc_hash::FxHashMap;
 
-/// With so many instructions a tape is long enough, and ends where it can. A player makes one function of a tape, and allocating the
-/// registers of a function takes more than twice as long for twice as many values. What crosses a cut goes through a column.
+/// The number of instructions after which a tape ends as soon as it can. A player makes one function of each tape, and
+/// register allocation takes more than twice as long for twice as many values. Values that cross a cut go through a column.
 const LONGEST: usize = 2048;
 
-/// The most outputs of the model that a tape is given: the address of each is alive in the whole loop, and takes a register or a place
-/// on the stack.
+/// The most outputs of the model on one tape, because the address of each is alive in the whole loop and takes a register
+/// or a place on the stack.
 const MOST_OUTPUTS: usize = 512;
 
-/// A tape and its columns.
+/// A tape in recording, and the columns of its inputs and outputs.
 #[derive(Debug, Default)]
 pub(super) struct TapeDraft {
     pub(super) tape: Tape,
@@ -21,7 +22,7 @@ pub(super) struct TapeDraft {
     pub(super) outputs: Vec<(Output, ColumnId)>,
 }
 
-/// A segment.
+/// A segment of a lane program while it is recorded.
 #[derive(Debug)]
 pub(super) enum Draft {
     Tape(Box<TapeDraft>),
@@ -29,31 +30,31 @@ pub(super) enum Draft {
     Memo(Box<MemoSegment>),
 }
 
-/// Something on a tape, by the number of the draft that the tape is of.
+/// A value on a tape, with the number of the draft (a segment in recording) that contains the tape.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct On<T> {
     pub(super) draft: u32,
     pub(super) it: T,
 }
 
-/// The segments of a plan.
+/// The segments of a plan in recording.
 #[derive(Debug, Default)]
 pub(super) struct Drafts {
-    /// Those that are done, and whether each is done once for all rows.
+    /// The completed segments, each with whether it runs once for all rows.
     pub(super) done: Vec<(Draft, bool)>,
-    /// The tape that is recorded on.
+    /// The tape that is being recorded.
     pub(super) open: TapeDraft,
     pub(super) columns: Vec<LaneColumn>,
-    /// The columns that instructions are outputs to, by draft and position.
+    /// The column that an instruction is an output to, by draft and position.
     given: FxHashMap<(u32, u32), ColumnId>,
-    /// What columns of earlier segments are on the open tape.
+    /// The inputs of the open tape that read columns of earlier segments.
     entered: FxHashMap<ColumnId, Output>,
-    /// True while what all rows share is recorded.
+    /// True while the steps are recorded whose results all rows share.
     pub(super) once: bool,
 }
 
 impl Drafts {
-    /// The number of the open tape.
+    /// The number of the open tape among the segments.
     pub(super) fn current(&self) -> u32 {
         self.done.len() as u32
     }
@@ -63,12 +64,12 @@ impl Drafts {
         &mut self.open.tape
     }
 
-    /// Something on the open tape.
+    /// Pairs `it` with the number of the open tape.
     pub(super) fn on<T>(&self, it: T) -> On<T> {
         On { draft: self.current(), it }
     }
 
-    /// Ends the open tape, and opens another. Nothing is done if nothing was recorded yet.
+    /// Ends the open tape and opens another. Does nothing if the open tape is empty.
     pub(super) fn cut(&mut self) {
         if self.open.tape.instrs().is_empty() {
             return;
@@ -78,17 +79,17 @@ impl Drafts {
         self.entered.clear();
     }
 
-    /// True if the open tape is as long as one should be.
+    /// Returns true if the open tape has reached the limit of instructions or outputs.
     pub(super) fn is_long(&self) -> bool {
         self.open.tape.instrs().len() >= LONGEST || self.is_full(self.current())
     }
 
-    /// True if the tape of a draft has as many outputs as one should have.
+    /// Returns true if the tape of a draft has reached the limit of outputs.
     pub(super) fn is_full(&self, draft: u32) -> bool {
         self.draft(draft).outputs.len() >= MOST_OUTPUTS
     }
 
-    /// Adds a kernel or a memo behind the open tape.
+    /// Ends the open tape and appends a kernel or a memo.
     pub(super) fn call(&mut self, draft: Draft) {
         self.cut();
         self.done.push((draft, self.once));
@@ -99,7 +100,7 @@ impl Drafts {
         ColumnId::from_index(self.columns.len() - 1)
     }
 
-    /// A column for what the segments of this phase make.
+    /// Adds a column for an intermediate value: one element if `once`, else an element per row.
     pub(super) fn intermediate(&mut self, ty: MachineType, once: bool) -> ColumnId {
         if once {
             self.column(ty, Port::Shared, Origin::Once { offset: 0 })
@@ -117,7 +118,7 @@ impl Drafts {
         }
     }
 
-    /// A column of an earlier segment on the open tape.
+    /// Returns a column of an earlier segment as an input of the open tape.
     pub(super) fn enter(&mut self, column: ColumnId) -> Output {
         if let Some(known) = self.entered.get(&column) {
             return *known;
@@ -127,16 +128,16 @@ impl Drafts {
         entered
     }
 
-    /// What a tape is of.
+    /// The draft of a tape, by its number.
     fn draft(&self, number: u32) -> &TapeDraft {
         match self.done.get(number as usize) {
             Some((Draft::Tape(tape), _)) => tape,
-            // Nothing is on what is no tape.
+            // Values refer only to drafts that are tapes.
             Some((Draft::Kernel(_) | Draft::Memo(_), _)) | None => &self.open,
         }
     }
 
-    /// The column that an instruction is an input from or an output to, if it is one.
+    /// The column that an instruction is an input from or an output to; `None` if there is no such column yet.
     pub(super) fn known_column(&self, on: On<Output>) -> Option<ColumnId> {
         let draft = self.draft(on.draft);
         let position = draft.tape.input_at(on.it.index());
@@ -148,7 +149,7 @@ impl Drafts {
         self.draft(val.draft).tape.ty(val.it)
     }
 
-    /// States an output of a tape.
+    /// Declares an output of a tape.
     pub(super) fn output(&mut self, on: On<Output>, column: ColumnId) {
         let draft = match self.done.get_mut(on.draft as usize) {
             Some((Draft::Tape(tape), _)) => tape,
@@ -157,7 +158,8 @@ impl Drafts {
         draft.outputs.push((on.it, column));
     }
 
-    /// The column of something on a tape, that it is an input from or becomes an output to.
+    /// Returns the column that a value on a tape is read from or written to, declaring a new output if there is no such
+    /// column.
     pub(super) fn column_of(&mut self, on: On<Output>) -> ColumnId {
         if let Some(known) = self.known_column(on) {
             return known;
@@ -173,7 +175,7 @@ impl Drafts {
         column
     }
 
-    /// A mask of any tape on the open one.
+    /// Returns a mask of any tape as a mask on the open tape.
     pub(super) fn mask(&mut self, mask: On<Mask>) -> Mask {
         if mask.draft == self.current() {
             return mask.it;
@@ -189,7 +191,7 @@ impl Drafts {
         }
     }
 
-    /// A number of any tape on the open one.
+    /// Returns a number of any tape as a number on the open tape.
     pub(super) fn number(&mut self, val: On<Val>) -> Val {
         if val.draft == self.current() {
             return val.it;

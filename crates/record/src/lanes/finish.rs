@@ -1,11 +1,11 @@
-//! The end of recording: from the last segment to the first, what nothing behind a segment needs is left out of it. Then
-//! columns are numbered anew, in the order in which segments name them.
+//! The end of recording. From the last segment to the first, instructions and outputs that no later segment needs are
+//! removed. Then columns are numbered anew, in the order in which segments name them.
 
 use crate::lanes::drafts::{Draft, Drafts};
 use cembra_plan::StepId;
 use cembra_tape::{Body, CanPlay, ColumnId, LaneColumn, LaneProgram, Origin, Segment, Source, TapeSegment};
 
-/// The program. The steps that the player cannot play are added to those that are lacking.
+/// Returns the finished program. Appends the steps whose instructions the player cannot play to `lacking`.
 pub(super) fn finish(drafts: Drafts, can_play: CanPlay, lacking: &mut Vec<StepId>) -> LaneProgram {
     let Drafts { done, open, columns, once, .. } = drafts;
     let mut needed: Vec<bool> = columns.iter().map(|column| matches!(column.origin, Origin::Output { .. })).collect();
@@ -31,7 +31,7 @@ pub(super) fn finish(drafts: Drafts, can_play: CanPlay, lacking: &mut Vec<StepId
                 Body::Tape(TapeSegment { tape: draft.tape, inputs: draft.inputs, outputs })
             }
             Draft::Kernel(mut kernel) => {
-                // Where the presence is, the rest is looked at by it.
+                // The presence is always stored, because it decides how the other parts are read.
                 kernel.stores.retain(|store| store.is_presence || needed[store.column.index()]);
                 Body::Kernel(*kernel)
             }
@@ -51,7 +51,7 @@ pub(super) fn finish(drafts: Drafts, can_play: CanPlay, lacking: &mut Vec<StepId
     LaneProgram::new(columns, segments)
 }
 
-/// Numbers the columns that segments name in the order in which they do; gives these columns.
+/// Numbers the columns in the order in which segments first name them, and returns those that are named.
 fn renumber(segments: &mut [Segment], columns: &[LaneColumn]) -> Vec<LaneColumn> {
     let mut numbers: Vec<Option<ColumnId>> = vec![None; columns.len()];
     let mut kept: Vec<LaneColumn> = Vec::with_capacity(columns.len());

@@ -1,29 +1,30 @@
-//! Where branches meet: the result is selected from those of both. What a stretch made counts only under the mask of the
-//! stretch, so the selection is by that mask; elsewhere by the condition.
+//! The join of two branches: for each row, the result of the branch that it takes is selected. If a branch is a stretch,
+//! which may be skipped, its results are valid only under its mask, so the selection uses that mask; otherwise it uses the
+//! condition.
 
 use crate::line::TapeValue;
 use cembra_runtime::MachineType;
 use cembra_tape::{Cell, Datum, Mask, Presence, Tape, Val};
 
-/// How two branches meet.
+/// The masks that decide how the results of two branches are joined.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Join {
-    /// The condition, without that of the branches around.
+    /// The condition of this conditional alone, without the conditions of enclosing branches.
     pub(super) condition: Mask,
     /// The rows that take the first branch.
     pub(super) on: Mask,
-    /// The rows that take the second.
+    /// The rows that take the second branch.
     pub(super) off: Mask,
-    /// True if the first branch is a stretch.
+    /// True if the first branch is a stretch, which a player may jump over.
     pub(super) skips_on: bool,
-    /// True if the second branch is a stretch.
+    /// True if the second branch is a stretch, which a player may jump over.
     pub(super) skips_off: bool,
-    /// True if all rows get here, so that those which do not take the first branch take the second.
+    /// True if all rows reach the conditional, so that a row that does not take the first branch takes the second.
     pub(super) is_outermost: bool,
 }
 
 impl Join {
-    /// The result.
+    /// The joined result of the two branches.
     pub(super) fn value(self, tape: &mut Tape, on: &TapeValue, off: &TapeValue) -> TapeValue {
         match (on, off) {
             (TapeValue::Scalar(on), TapeValue::Scalar(off)) => TapeValue::Scalar(self.cell(tape, *on, *off)),
@@ -47,7 +48,7 @@ impl Join {
                 Presence::from_mask(mask, tape)
             }
         };
-        // Nobody looks at what is missing.
+        // The datum of a missing value is not read.
         let datum = match (on.presence, off.presence) {
             (Presence::Missing, _) if !self.skips_off => off.datum,
             (_, Presence::Missing) if !self.skips_on => on.datum,
@@ -68,7 +69,7 @@ impl Join {
             (false, false) => tape.select(self.condition, on, off),
             (true, false) => tape.select(self.on, on, off),
             (false, true) => tape.select(self.off, off, on),
-            // One of the masks is the other's opposite, and the selection is by that one.
+            // One of the masks is the opposite of the other, and the selection uses that one.
             (true, true) if self.is_outermost && tape.is_not(self.on, self.off) => tape.select(self.on, on, off),
             (true, true) if self.is_outermost => tape.select(self.off, off, on),
             (true, true) => {
@@ -89,7 +90,7 @@ impl Join {
     }
 }
 
-/// A datum of the same type that belongs to no stretch.
+/// A zero datum of the same type as `like`, outside of any stretch.
 fn zero(tape: &mut Tape, like: Datum) -> Datum {
     match like {
         Datum::Unit => Datum::Unit,

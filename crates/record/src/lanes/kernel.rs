@@ -1,5 +1,5 @@
-//! Steps without a rule: the kernel of the operator, called for the rows that get to the step and have all arguments that it
-//! requires. It works on the slots of the plan's frame, where literals lie already.
+//! Steps without a rule. Such a step becomes a call of its operator's kernel, for the rows that reach the step and have all
+//! required arguments. The kernel works on slots of the plan's frame, which already contains the literals.
 
 use crate::lanes::drafts::{Draft, On};
 use crate::lanes::recorder::{Recorder, cell, parts};
@@ -38,7 +38,7 @@ impl Recorder<'_> {
             Presence::When(mask) => Some(self.drafts.on(Output::Mask(mask))),
         };
         let rows = rows.map(|rows| self.drafts.column_of(rows));
-        // The kernel on bare types: what it requires is there.
+        // A required argument is present, so the kernel takes the bare type.
         let bare = |value: ValueId, is_bare: bool| {
             let value = plan.value(value);
             let inside =
@@ -56,7 +56,7 @@ impl Recorder<'_> {
         let mut call = KernelChain::default();
         call.push(overload.kernel, plan.data(id).as_ptr(), id.index() as u32, slots);
         call.end();
-        // What is missing because an argument is, the tape knows; what else is, the kernel says.
+        // Whether a required argument is missing is known on the tape; the kernel tells whether its own result is missing.
         let presence = (!overload.ret.optional).then(|| self.drafts.on(present));
         let mut stores = Vec::new();
         let columns = self.results(overload, out, &mut stores);
@@ -77,7 +77,8 @@ impl Recorder<'_> {
         self.note(step.out, TapeValue::Scalar(result));
     }
 
-    /// Says what of an argument is put into its slot: not what a kernel on bare types requires to be there.
+    /// Appends the loads that put an argument into its slot. If `is_bare`, its presence is not loaded, because the kernel
+    /// requires the argument.
     fn load(&mut self, value: ValueId, arg: Cell, is_bare: bool, loads: &mut Vec<Load>) {
         let PlanValue { qtype, slot, .. } = self.plan.value(value);
         let inside = qtype.optional_value_offset();
@@ -109,7 +110,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// What a kernel is given of what is on the open tape.
+    /// The source from which a kernel's argument is loaded: a constant, or a column.
     fn source(&mut self, made: Output) -> Source {
         let tape = self.drafts.tape();
         let known = match made {
@@ -122,7 +123,8 @@ impl Recorder<'_> {
         }
     }
 
-    /// New columns for the result of a kernel that writes it to this slot: of its presence, if the kernel says it, and of its datum.
+    /// Adds columns for the result of a kernel that writes to `slot`: one for its presence if the result is optional, and
+    /// those of its datum.
     fn results(
         &mut self,
         overload: &Overload,
@@ -148,5 +150,5 @@ impl Recorder<'_> {
     }
 }
 
-/// Where the length of a view of a string is: behind the address.
+/// The offset of the length in a string view, after the 8 bytes of the address.
 const LENGTH: u32 = 8;

@@ -1,5 +1,5 @@
-//! A memo: what a block computes of a dictionary's values becomes a program of its own, and a segment that hands its results to
-//! the rows that ask.
+//! Recording a memo: the part of a block that depends on one dictionary becomes a program of its own. It runs once per
+//! value of the dictionary, in a segment that copies its results to the rows that need them.
 
 use crate::lanes::InputFact;
 use crate::lanes::drafts::Draft;
@@ -12,11 +12,11 @@ use cembra_runtime::{MachineType, Scalar};
 use cembra_tape::{CanPlay, MemoSegment, MemoStore, Output, ValuePart};
 
 impl Recorder<'_> {
-    /// Records a memo for the rows that get to where the walk is. Steps that the player cannot play are added to those that are
-    /// lacking.
+    /// Records a memo for the rows that reach the current place. Appends the steps that the player cannot play to
+    /// `lacking`.
     pub(super) fn memo(&mut self, memo: &Memo, can_play: CanPlay, lacking: &mut Vec<StepId>) {
         let plan = self.plan;
-        // A value is a row of a strip of its own.
+        // Inside of the memo, a value of the dictionary is a row.
         let facts: Vec<InputFact> = self.facts.iter().map(|fact| InputFact { is_dictionary: false, ..*fact }).collect();
         let none = Memos::default();
         let mut inside = Recorder::of(plan, &facts, self.classes, &none, self.unplayable);

@@ -1,23 +1,23 @@
-//! Which steps are done once for each value of a dictionary, and not for each row: those that depend on one dictionary alone. A
-//! memo is all of a block that depends on the same dictionary, and computes what others need of it.
+//! Finds the steps that depend on one dictionary alone, which run once per value of the dictionary and not once per row. A
+//! memo holds all such steps of a block for one dictionary, and computes the results that other steps need.
 
 use crate::lanes::classes::{Class, Classes, find_reads};
 use cembra_plan::{Action, BlockId, Plan, StepId, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The most memos of a program: each is recorded with a walk of its own. A plan with more has none.
+/// The most memos in a program, because recording each takes a walk through the plan. A plan that needs more gets none.
 const MOST_MEMOS: usize = 64;
 
-/// What a block computes of a dictionary's values.
+/// The part of a block that depends on one dictionary alone.
 #[derive(Debug)]
 pub(super) struct Memo {
-    /// The block, whose rows ask for it.
+    /// The block whose rows need the results.
     pub(super) block: BlockId,
-    /// The dictionary.
+    /// The index of the input that is a dictionary.
     pub(super) input: u32,
-    /// What is needed of it.
+    /// The results that other steps need.
     pub(super) results: Vec<ValueId>,
-    /// The steps that this takes, those of blocks around it included, in order.
+    /// The steps that compute the results, in order, including those of enclosing blocks.
     pub(super) steps: Vec<StepId>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Memo {
 #[derive(Debug, Default)]
 pub(super) struct Memos {
     pub(super) list: Vec<Memo>,
-    /// The steps that are done for values, outermost ones only.
+    /// The steps that run once per dictionary value, outermost ones only.
     steps: FxHashSet<StepId>,
 }
 
@@ -66,7 +66,7 @@ impl Memos {
             if results.is_empty() {
                 continue;
             }
-            // From the last step to the first, from the block outwards.
+            // Steps are visited from the last to the first, blocks from the inside out.
             let mut wanted: FxHashSet<ValueId> = results.iter().copied().collect();
             let (mut steps, mut reads) = (Vec::new(), Vec::new());
             let mut at = Some(block);
@@ -87,7 +87,7 @@ impl Memos {
         memos
     }
 
-    /// True for a step that is done for values.
+    /// Returns true if a step runs once per dictionary value.
     pub(super) fn has(&self, step: StepId) -> bool {
         self.steps.contains(&step)
     }

@@ -1,15 +1,15 @@
-//! Lane programs of plans: what a plan is for many rows at once. Conditionals become selections, both branches being recorded
-//! under masks of the rows that take them; steps without a rule become kernels between tapes; what crosses from one
-//! segment to another becomes columns.
+//! Lane programs: a plan recorded for many rows at once. Both branches of a conditional are recorded, under masks of the
+//! rows that take them, and their results are selected from. A step without a rule becomes a kernel between tapes. Values
+//! that cross from one segment to another become columns.
 //!
-//! * `classes` says what all rows share, and what depends on one dictionary alone; `memos` what is done once for each value of
-//!   such a dictionary.
-//! * `weights` says what blocks cost, and which are cut.
+//! * `classes` finds the values that all rows share, and those that depend on one dictionary alone; `memos` finds the steps
+//!   that run once for each value of such a dictionary.
+//! * `weights` estimates the costs of blocks, and finds the blocks that a kernel cuts.
 //! * `drafts` are the segments while they are recorded, and the columns between them.
 //! * `join` selects between the results of branches.
 //! * `recorder` walks through the blocks, `kernel` records the steps without a rule, `memo` a memo.
-//! * `outputs` states where results go.
-//! * `finish` finds what is needed, from the last segment to the first.
+//! * `outputs` declares the program's outputs.
+//! * `finish` removes unneeded work, from the last segment to the first.
 
 mod classes;
 mod drafts;
@@ -31,33 +31,34 @@ use recorder::Recorder;
 use rustc_hash::FxHashSet;
 use std::fmt;
 
-/// The most steps of a plan that is recorded for many rows: of a longer one the tapes are too long to be played well.
+/// The most steps of a plan that is recorded for many rows; beyond that, tapes are too long to be played well.
 const MOST_STEPS: usize = 20_000;
 
-/// What is known of the column of an input before its rows are.
+/// The facts about an input's column that are known before its rows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct InputFact {
     /// True if all rows share one value.
     pub is_shared: bool,
-    /// True if the input is present in all rows. That of a plain type always is.
+    /// True if the input is present in all rows. An input of a non-optional type always is.
     pub all_present: bool,
-    /// True if rows have numbers of values, so that what depends on nothing else can be computed once for each value.
+    /// True if the column is a dictionary: rows hold indices of values, so steps that depend on this input alone can run
+    /// once per value.
     pub is_dictionary: bool,
 }
 
-/// Why a plan has no lane program: it is evaluated row by row.
+/// The reason why a plan has no lane program and is evaluated row by row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum NotLanes {
     /// The step is a loop.
     Loop(StepId),
-    /// The step may give another result for equal arguments, so that it is evaluated in the order of rows, and once.
+    /// The step may give different results for equal arguments, so it must be evaluated exactly once per row, in row order.
     Impure(StepId),
-    /// An input or an output is a tuple, or of a type that rows are not made of, or sums.
+    /// An input or an output is not a scalar or an optional, or sums are wanted of an output that is not a float.
     Type(ValueId),
     /// The plan has too many steps.
     Long,
-    /// The player cannot play what was made of the step, and it is no operator that could be called.
+    /// The player cannot play an instruction of the step, and the step has no kernel that could be called instead.
     Unplayable(StepId),
 }
 
@@ -75,14 +76,14 @@ impl fmt::Display for NotLanes {
 
 impl std::error::Error for NotLanes {}
 
-/// Records a plan for many rows. There is a fact for each of the plan's inputs; what is not said of an input is not known. There
-/// is a port for the number of each output; where nothing is said, it has an element for each row.
-/// The program is for a player that can play all instructions that `can_play` says so of; the others' steps become calls of
-/// their kernels. Kernels run on frames made from the plan's template and use what the plan's operators are compiled to:
-/// whoever runs the program keeps both, the [template](Plan::template) and the [states](Plan::states).
+/// Records a plan for many rows. `facts` has an entry for each of the plan's inputs; nothing is assumed about an input
+/// without one. `outputs` has a port for each output; an output without one has an element per row. Steps with an
+/// instruction for which `can_play` returns false become calls of their kernels. Kernels run on frames made from the plan's
+/// template and use the compiled state of the plan's operators, so whoever runs the program must keep both alive, the
+/// [template](Plan::template) and the [states](Plan::states).
 ///
 /// # Errors
-/// The plan is one that is evaluated row by row, or has another output than floats where sums are wanted.
+/// If the plan must be evaluated row by row, or if sums are wanted of an output that is not a float.
 pub fn record_lanes(
     plan: &Plan,
     facts: &[InputFact],
@@ -90,7 +91,7 @@ pub fn record_lanes(
     can_play: CanPlay,
 ) -> Result<LaneProgram, NotLanes> {
     check(plan, outputs)?;
-    // The steps whose rules cannot be played: known once they were recorded.
+    // The steps whose rules the player cannot play; known only after recording.
     let mut unplayable: FxHashSet<StepId> = FxHashSet::default();
     let classes = Classes::of(plan, facts);
     let memos = Memos::of(plan, &classes);
@@ -111,7 +112,7 @@ pub fn record_lanes(
     }
 }
 
-/// Whether a plan has a lane program.
+/// Returns an error if a plan cannot have a lane program.
 fn check(plan: &Plan, outputs: &[Port]) -> Result<(), NotLanes> {
     if plan.step_count() > MOST_STEPS {
         return Err(NotLanes::Long);

@@ -1,4 +1,4 @@
-//! The outputs of a program: columns of their own, which are written where results are made.
+//! The outputs of a program: columns of their own, written where the results are made.
 
 use crate::lanes::drafts::On;
 use crate::lanes::recorder::{Note, Recorder};
@@ -8,7 +8,7 @@ use cembra_runtime::{MachineType, Scalar};
 use cembra_tape::{Cell, Datum, Origin, Output, Port, Presence, Un, Val, ValuePart};
 
 impl Recorder<'_> {
-    /// States what the outputs of the program are, and how their numbers lie.
+    /// Declares the outputs of the program. `ports` says how the elements of each output are laid out.
     pub(super) fn outputs(&mut self, values: impl Iterator<Item = ValueId>, ports: &[Port]) {
         let plan = self.plan;
         let ports = ports.iter().copied().chain(std::iter::repeat(Port::Rows));
@@ -48,7 +48,7 @@ impl Recorder<'_> {
                 self.drafts.output(on, column);
                 continue;
             }
-            // What is missing in all rows is zero, wherever its datum is.
+            // A value that is missing in all rows gets a zero datum.
             let (draft, datum) = match cell.presence {
                 Presence::Missing => {
                     let scalar = qtype.scalar().unwrap_or(Scalar::Unit);
@@ -69,7 +69,8 @@ impl Recorder<'_> {
         }
     }
 
-    /// What a float adds to a sum, on the open tape: 0 where it is missing, which changes no sum but -0, and that no sum is.
+    /// The number that a float adds to a sum, on the open tape. It is 0 where the float is missing: adding 0 changes no sum
+    /// but -0, and a sum that begins with 0 is not -0.
     fn added(&mut self, value: ValueId) -> Val {
         let TapeValue::Scalar(Cell { presence, datum: Datum::Num(number) }) = self.value(value) else {
             return self.drafts.tape().konst(MachineType::F64, 0);
@@ -85,8 +86,8 @@ impl Recorder<'_> {
         }
     }
 
-    /// States a part of an output of the program. What is in a column already is in that of the output from the start; what comes in
-    /// from outside, or is an output already, is copied by a tape.
+    /// Declares a part of an output of the program. An intermediate column becomes the output's column; a value that comes
+    /// from outside or is an output already is copied by a tape.
     fn output(&mut self, index: u32, part: ValuePart, on: On<Output>) {
         let origin = Origin::Output { index, part };
         if let Some(known) = self.drafts.known_column(on)

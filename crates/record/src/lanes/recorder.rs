@@ -1,5 +1,5 @@
-//! The walk through a plan's blocks: every step is recorded where it stands, those of both branches of a conditional one after
-//! the other, under the mask of the rows that take them.
+//! The walk through a plan's blocks. Steps are recorded in order; both branches of a conditional are recorded one after the
+//! other, under the masks of the rows that take them.
 
 use crate::lanes::InputFact;
 use crate::lanes::classes::{Class, Classes};
@@ -16,14 +16,14 @@ use cembra_value::{ScalarValue, Value};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-/// What is known of a value of the plan.
+/// The state of a plan's value during recording.
 #[derive(Clone, Debug)]
 pub(super) enum Note {
-    /// Nothing yet: its step comes later.
+    /// Not made yet, because its step comes later.
     Nothing,
     Input(u32),
     Literal(u32),
-    /// On a tape.
+    /// Made on a tape.
     Made(On<TapeValue>),
 }
 
@@ -34,22 +34,22 @@ struct Branching {
     condition: On<Mask>,
     on: On<Mask>,
     off: On<Mask>,
-    /// The mask around it; none if all rows get here.
+    /// The mask of the enclosing branch; `None` if all rows reach the conditional.
     outer: Option<On<Mask>>,
     skips_on: bool,
     skips_off: bool,
-    /// What the stretch around it costs.
+    /// The cost of the stretch (a skippable part of the tape) that encloses the conditional, in units of `Tape::cost`.
     around: u32,
 }
 
-/// What is left to do.
+/// An entry of the stack of work.
 enum Todo {
     Steps(BlockId, usize),
-    /// The first branch is done.
+    /// The first branch is done; the second follows.
     Else(Branching),
-    /// Both are.
+    /// Both branches are done; their results are joined.
     Join(Branching),
-    /// The only branch that any row takes is done.
+    /// The condition is known, and the only branch that is taken is done.
     Only(StepId, BlockId),
 }
 
@@ -63,13 +63,14 @@ pub(super) struct Recorder<'p> {
     weights: Weights,
     pub(super) drafts: Drafts,
     pub(super) notes: Vec<Note>,
-    /// By value, whether it is a literal.
+    /// For each value, whether it is a literal.
     literals: Vec<bool>,
-    /// The rows that get to where the walk is; none if all do.
+    /// The mask of the rows that reach the current step; `None` if all do.
     pub(super) path: Option<On<Mask>>,
-    /// What the innermost stretch costs.
+    /// The cost of the innermost open stretch (a skippable part of the tape), in units of `Tape::cost`.
     around: u32,
-    /// How many conditionals with stretches the walk is in: each is on one tape, with the selection of its result.
+    /// The number of open conditionals with stretches (skippable parts of a tape). Each must stay on one tape with the
+    /// selection of its result, so the tape is not cut inside.
     whole: u32,
 }
 
@@ -96,8 +97,8 @@ impl<'p> Recorder<'p> {
         Recorder { plan, facts, classes, memos, unplayable, weights, drafts, notes, literals, path, around, whole }
     }
 
-    /// Records all of it: first what all rows share, then what is done for values, then the rest, then the outputs. Gives the
-    /// steps of memos that the player cannot play.
+    /// Records the whole plan: steps whose results all rows share, then memos, then the other steps, then the outputs.
+    /// Returns the steps of memos that the player cannot play.
     pub(super) fn record(&mut self, outputs: &[Port], can_play: CanPlay) -> Vec<StepId> {
         let order = self.weights.order(self.plan, self.memos, self.unplayable);
         let mut lacking = Vec::new();
@@ -106,13 +107,13 @@ impl<'p> Recorder<'p> {
         lacking
     }
 
-    /// Records what a memo does with values.
+    /// Records the steps and results of a memo.
     pub(super) fn record_memo(&mut self, memo: &Memo, can_play: CanPlay) {
         self.steps(&memo.steps, can_play, &mut Vec::new());
         self.outputs(memo.results.iter().copied(), &[]);
     }
 
-    /// Records steps of the top block, or of blocks that nothing is asked for: first what all rows share.
+    /// Records steps of the top block or of a memo: first those whose results all rows share, then the others.
     fn steps(&mut self, steps: &[StepId], can_play: CanPlay, lacking: &mut Vec<StepId>) {
         let mut stack = Vec::new();
         let is_shared = |classes: &Classes, id: &StepId| classes.step(*id) == Class::Shared;
@@ -136,7 +137,7 @@ impl<'p> Recorder<'p> {
         }
     }
 
-    /// Records a step of the top block and all that is inside of it.
+    /// Records a step of the top block and all steps inside of it.
     fn run(&mut self, id: StepId, stack: &mut Vec<Todo>, can_play: CanPlay, lacking: &mut Vec<StepId>) {
         self.step(id, stack);
         while let Some(todo) = stack.pop() {
@@ -196,7 +197,7 @@ impl<'p> Recorder<'p> {
                 let overload = &def.overloads()[usize::from(overload)];
                 let tape = self.drafts.tape();
                 let Cell { presence, datum } = record(tape, def.presence, overload, &args);
-                // A rule may give a mask that is a constant: what is known decides about branches and kernels.
+                // A rule may return a constant mask. Then the presence is known, and branches and kernels can use that.
                 let presence = match presence {
                     Presence::When(mask) => Presence::from_mask(mask, tape),
                     known => known,
@@ -239,7 +240,7 @@ impl<'p> Recorder<'p> {
             None => (condition, opposite),
         };
         let around = self.around;
-        // A stretch and the selection from what it made are on one tape.
+        // A stretch and the selection of its results must be on one tape.
         let is_whole = !self.weights.is_cut(off);
         let skips_on = is_whole && !self.weights.is_cut(on) && self.weights.is_worth_skipping(on, around);
         let skips_off = is_whole && self.weights.is_worth_skipping(off, around);
@@ -259,7 +260,7 @@ impl<'p> Recorder<'p> {
         branching
     }
 
-    /// Enters a branch, as a stretch if it is to be.
+    /// Enters a branch; if `skips`, the branch becomes a stretch, which can be skipped.
     fn enter(&mut self, path: On<Mask>, skips: bool, block: BlockId, around: u32) {
         self.set_path(Some(path));
         self.around = around;
@@ -270,7 +271,8 @@ impl<'p> Recorder<'p> {
         }
     }
 
-    /// Goes on with another tape if the open one is long, unless the walk is in a conditional that is on one.
+    /// Opens another tape if the open one is long, unless the walk is inside of a conditional whose branches can be
+    /// skipped.
     pub(super) fn cut_long(&mut self) {
         if self.drafts.is_long() && self.whole == 0 {
             self.drafts.cut();
@@ -278,7 +280,7 @@ impl<'p> Recorder<'p> {
         }
     }
 
-    /// Says which rows get to what is recorded next.
+    /// Sets the mask of the rows that reach the following steps.
     pub(super) fn set_path(&mut self, path: Option<On<Mask>>) {
         self.path = path;
         let active = path.map(|path| self.drafts.mask(path));
@@ -304,22 +306,22 @@ impl<'p> Recorder<'p> {
         self.note(step.out, value);
     }
 
-    /// Notes what a value is on the open tape.
+    /// Records that `value` is `is` on the open tape.
     pub(super) fn note(&mut self, value: ValueId, is: TapeValue) {
         self.notes[value.index()] = Note::Made(self.drafts.on(is));
     }
 
-    /// True for a literal, whose slot holds it from the start.
+    /// Returns true if a value is a literal, whose slot holds it from the start.
     pub(super) fn is_literal(&self, value: ValueId) -> bool {
         self.literals[value.index()]
     }
 
-    /// The arguments of a step on the open tape.
+    /// Returns the arguments of a step as cells (presence and datum) on the open tape.
     pub(super) fn cells(&mut self, step: &Step) -> SmallVec<[Cell; 4]> {
         self.plan.args(step).iter().map(|arg| self.cell(*arg)).collect()
     }
 
-    /// A scalar or optional on the open tape.
+    /// Returns a scalar or optional as a cell (presence and datum) on the open tape.
     fn cell(&mut self, value: ValueId) -> Cell {
         if let Note::Made(On { draft, it: TapeValue::Scalar(cell) }) = &self.notes[value.index()]
             && *draft == self.drafts.current()
@@ -333,7 +335,7 @@ impl<'p> Recorder<'p> {
         }
     }
 
-    /// A value on the open tape.
+    /// Returns a value on the open tape.
     pub(super) fn value(&mut self, value: ValueId) -> TapeValue {
         let plan = self.plan;
         let found = match &self.notes[value.index()] {
@@ -354,7 +356,7 @@ impl<'p> Recorder<'p> {
         found
     }
 
-    /// What is on an earlier tape on the open one.
+    /// Brings a value of an earlier tape to the open tape.
     fn cross(&mut self, value: &TapeValue, draft: u32) -> TapeValue {
         match value {
             // Tuples nest only as deep as the text that spelled their type.
@@ -379,7 +381,7 @@ impl<'p> Recorder<'p> {
         }
     }
 
-    /// An input of the plan on the open tape.
+    /// Adds an input of the plan to the open tape.
     fn input(&mut self, index: u32, qtype: &QType) -> Cell {
         let fact = self.facts.get(index as usize).copied().unwrap_or_default();
         let port = if fact.is_shared { Port::Shared } else { Port::Rows };
@@ -395,7 +397,7 @@ impl<'p> Recorder<'p> {
         cell(presence, datum)
     }
 
-    /// A literal whose slot is there: constants of the tape, but for where strings are, which the frame knows.
+    /// Adds a literal to the open tape as constants. The address of a string is read from its slot of the frame.
     fn literal(&mut self, literal: &Value, slot: u32) -> TapeValue {
         let drafts = &mut self.drafts;
         let cell = match literal {
@@ -418,7 +420,7 @@ impl<'p> Recorder<'p> {
                     }
                 }
             },
-            // Nothing that rows are made of.
+            // Rows do not contain these types.
             Value::Shape(_)
             | Value::Array(..)
             | Value::ArrayShape(..)
@@ -433,7 +435,8 @@ impl<'p> Recorder<'p> {
     }
 }
 
-/// The datum of a scalar, of parts that are made one by one.
+/// Calls `part` for each part of a scalar's datum, and returns the results: two for a string, none for a unit, one for any
+/// other type.
 pub(super) fn parts<P>(scalar: Scalar, mut part: impl FnMut(ValuePart, MachineType) -> P) -> [Option<P>; 2] {
     match scalar.machine_type() {
         Some(MachineType::Flag) => [Some(part(ValuePart::Flag, MachineType::Flag)), None],
@@ -445,7 +448,7 @@ pub(super) fn parts<P>(scalar: Scalar, mut part: impl FnMut(ValuePart, MachineTy
     }
 }
 
-/// The cell that these parts are.
+/// Assembles a cell (presence and datum) from its parts; without a presence part it is present.
 pub(super) fn cell(presence: Option<Output>, datum: [Option<Output>; 2]) -> Cell {
     let presence = match presence {
         Some(Output::Mask(mask)) => Presence::When(mask),
@@ -460,7 +463,7 @@ pub(super) fn cell(presence: Option<Output>, datum: [Option<Output>; 2]) -> Cell
     Cell { presence, datum }
 }
 
-/// The length of a string.
+/// The length of a string in bytes; `None` for other scalars.
 fn string_bytes(scalar: &ScalarValue) -> Option<usize> {
     match scalar {
         ScalarValue::Text(text) => Some(text.len()),

@@ -1,4 +1,4 @@
-//! What is known of a plan's blocks before any is recorded: what a branch costs, and whether a kernel or a memo cuts it.
+//! Estimates made of a plan's blocks before recording: the cost of each branch, and whether a kernel or a memo cuts it.
 
 use crate::lanes::classes::find_reads;
 use crate::lanes::memos::Memos;
@@ -7,19 +7,20 @@ use cembra_plan::{Action, BlockId, Plan, StepId, ValueId};
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
 
-/// A branch that costs less than this is evaluated for all rows: to ask whether a row of a vector needs it costs a few
-/// cycles, and twenty where the processor guesses wrong. In the units of `Tape::cost`; an exponential is about that much.
+/// The least cost of a branch that becomes a stretch, which can be skipped. Cheaper branches are evaluated for all rows:
+/// testing whether a row of a vector needs the branch costs a few cycles, and twenty after a wrong branch prediction. In
+/// units of `Tape::cost`; an exponential costs about this much.
 const COSTLY: u32 = 40;
 
-/// What is known of a plan's blocks.
+/// The costs of a plan's blocks, and whether each contains a kernel or a memo, which ends the tape.
 #[derive(Debug, Default)]
 pub(super) struct Weights {
-    /// By block. Empty if there is but one.
+    /// The cost of each block. Empty if there is only one block.
     costs: Vec<u32>,
     cuts: Vec<bool>,
 }
 
-/// True for a step that is recorded as a call of its kernel.
+/// Returns true if a step is recorded as a call of its kernel.
 pub(super) fn is_kernel(plan: &Plan, step: StepId, unplayable: &FxHashSet<StepId>) -> bool {
     match plan.step(step).action {
         Action::Operator { op, overload, .. } => {
@@ -39,25 +40,27 @@ impl Weights {
         weights
     }
 
-    /// What a block costs, those inside of it included.
+    /// The cost of a block, including the blocks inside of it.
     pub(super) fn cost(&self, block: BlockId) -> u32 {
         self.costs.get(block.index()).copied().unwrap_or_default()
     }
 
-    /// True if a step of a block, or of one inside of it, is a kernel.
+    /// Returns true if a block, or one inside of it, contains a kernel or a memo, which ends the tape.
     pub(super) fn is_cut(&self, block: BlockId) -> bool {
         self.cuts.get(block.index()).copied().unwrap_or_default()
     }
 
-    /// True if a branch is worth a stretch of its own in one that costs so much: what is little less than the stretch around it
-    /// is skipped with that, so that a nest of a hundred conditionals has a few stretches and not a hundred.
+    /// Returns true if a branch should become a stretch, which can be skipped, inside of a stretch that costs `around`. A
+    /// branch that costs more than 3/4 of `around` is skipped together with the enclosing stretch, so that a hundred nested
+    /// conditionals have a few stretches and not a hundred.
     pub(super) fn is_worth_skipping(&self, block: BlockId, around: u32) -> bool {
         let cost = self.cost(block);
         cost >= COSTLY && cost <= around / 4 * 3
     }
 
-    /// The steps of the top block in the order in which they are recorded. Kernels that do not need each other come together,
-    /// so that there are few cuts; what no kernel needs comes behind the last one, so that little crosses them.
+    /// The steps of the top block in the order in which they are recorded. Kernels that do not need each other are next to
+    /// each other, so that there are few cuts. Steps that no kernel needs come after the last kernel, so that few values
+    /// cross the cuts.
     pub(super) fn order<'p>(&self, plan: &'p Plan, memos: &Memos, unplayable: &FxHashSet<StepId>) -> Cow<'p, [StepId]> {
         let steps = &plan.block(BlockId::TOP).steps;
         let cuts = |id: StepId| match plan.step(id).action {
@@ -69,7 +72,7 @@ impl Weights {
         if !steps.iter().any(|id| cuts(*id)) {
             return Cow::Borrowed(steps);
         }
-        // How many cuts a value is behind, each needing the one before.
+        // The number of cuts before a value, each of which needs the previous one.
         let mut depths: Vec<u32> = vec![0; plan.value_count()];
         let mut reads: Vec<ValueId> = Vec::new();
         let mut most = 0;
@@ -79,7 +82,7 @@ impl Weights {
             depths[plan.step(*id).out.index()] = depth;
             most = most.max(depth);
         }
-        // The number of cuts before which a step is recorded: those that cut, as early as they can, others as late.
+        // The number of cuts before a step: steps that cut are recorded as early as possible, others as late as possible.
         let mut latest: Vec<u32> = vec![most; plan.value_count()];
         let mut keyed: Vec<(u32, bool, StepId)> = Vec::with_capacity(steps.len());
         for id in steps.iter().rev() {
@@ -98,7 +101,7 @@ impl Weights {
     fn weigh(&mut self, plan: &Plan, memos: &Memos, unplayable: &FxHashSet<StepId>) {
         self.costs.resize(plan.block_count(), 0);
         self.cuts.resize(plan.block_count(), false);
-        // Blocks, each behind the one that it is in.
+        // Blocks, each after the block that contains it.
         let mut order: Vec<(BlockId, BlockId)> = vec![(BlockId::TOP, BlockId::TOP)];
         let mut at = 0;
         while let Some((block, _)) = order.get(at).copied() {
