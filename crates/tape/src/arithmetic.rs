@@ -1,17 +1,18 @@
-//! Mathematical functions on a tape: the algorithms of the runtime, recorded as instructions. That is all a backend needs
-//! to inline them; a tape may be told to call them instead, which gives the same bits and less code.
+//! Mathematical functions on a tape: the runtime's algorithms, recorded as instructions so that a backend inlines them. A
+//! tape can also call the functions instead, which gives the same bits and less code.
 
 use crate::{Bin, Cmp, Mask, Shift, Tape, Un, Val};
 use cembra_runtime::math::{self, Arithmetic, Narrowing};
 use cembra_runtime::{MachineType, RuntimeFn};
 
 impl Tape {
-    /// Says whether mathematical functions are recorded as instructions, as they are at first, or as calls.
+    /// Sets whether mathematical functions are recorded as instructions, the default, or as calls.
     pub fn set_inlining(&mut self, inlining: bool) {
         self.calling = !inlining;
     }
 
-    /// A function of the runtime: its instructions, if it is a mathematical one, or a call.
+    /// Records a function of the runtime: as instructions if it is a mathematical function and inlining is on, else as a
+    /// call.
     pub fn function(&mut self, function: RuntimeFn, args: &[Val]) -> Val {
         let inlined = if self.calling { None } else { math::record(self, function, args) };
         match inlined {

@@ -1,29 +1,29 @@
-//! The evaluator of tapes on bits: the plainest player there is. It needs no code generator and no fused instruction, so it can
-//! check every lowering rule against `eval`, under an interpreter of the compiler's if need be.
+//! The evaluator of tapes on bits, the simplest player of tapes. It needs no code generator and no fused instructions, so
+//! it can check every lowering rule against `eval`, even under Miri.
 
 use crate::{Bin, Cmp, Instr, Mask, Shift, Tape, Un, Val};
 use cembra_runtime::{Fault, MachineType, math};
 
-/// What a tape computed: the bits of every instruction's result, or the first fault and its site.
+/// The outcome of a tape: the bits of every instruction's result, or the first fault and its site.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outcome {
-    /// All results, by position; masks are 0 or 1, numbers are zero-extended bits.
+    /// The results by position; masks are 0 or 1, numbers are zero-extended bits.
     Done(Vec<u64>),
-    /// The fault that stopped it and the step it belongs to.
+    /// The fault that stopped the tape, and the step of the plan that it belongs to.
     Stopped(Fault, u32),
 }
 
 impl Tape {
-    /// Runs the tape on the bits of its inputs, in the order the inputs were made. What a stretch would make whose mask does
-    /// not hold is poison: it must not change any output.
+    /// Runs the tape on the bits of its inputs, in the order in which the inputs were made. Results of a stretch (a
+    /// skippable part) whose mask does not hold are poison, which must not change any output.
     ///
     /// # Safety
-    /// STRING-VIEW: what the tape takes for views of texts, among its inputs and constants, are such views.
+    /// STRING-VIEW: the inputs and constants that the tape uses as views of strings must be such views.
     #[must_use]
     pub unsafe fn run_on_bits(&self, inputs: &[u64]) -> Outcome {
         let mut results: Vec<u64> = Vec::with_capacity(self.instrs.len());
         let mut inputs = inputs.iter().copied();
-        // How many stretches are open that are jumped over, one inside the other.
+        // The number of nested open stretches that are skipped.
         let mut skipped = 0_usize;
         for (at, instr) in self.instrs.iter().enumerate() {
             let holds = |mask: &Mask| results[mask.index()] != 0;
@@ -90,7 +90,7 @@ impl Tape {
     }
 }
 
-/// What nobody may look at.
+/// The bits of a result that must not be used.
 fn poison(ty: MachineType) -> u64 {
     match ty {
         MachineType::I32 | MachineType::F32 => 0x5A5A_5A5A,
@@ -99,7 +99,7 @@ fn poison(ty: MachineType) -> u64 {
     }
 }
 
-/// `a * 2^power`, rounded once; poison where that is not specified.
+/// `a * 2^power`, rounded once; `None` if [`Bin::Scale`] leaves the result unspecified.
 fn scaled(ty: MachineType, a: f64, power: f64) -> Option<f64> {
     if a.is_nan() && power.is_nan() {
         return Some(a);
@@ -109,7 +109,7 @@ fn scaled(ty: MachineType, a: f64, power: f64) -> Option<f64> {
     fits.then(|| libm::scalbn(a, power as i32))
 }
 
-/// A positive, finite float as a mantissa from 3/4 to below 3/2 and a power of two; none of any other.
+/// Splits a positive, finite float into a mantissa from 3/4 to below 3/2 and a power of two; `None` for any other number.
 fn split(a: f64) -> Option<(f64, f64)> {
     if !(a > 0.0 && a.is_finite()) {
         return None;

@@ -1,10 +1,10 @@
-//! Cells: what a lowering rule sees of a value, a presence and a datum on the tape. A rule cannot tell how presence is
-//! stored, what a mask is, or how many lanes there are.
+//! Cells: the values that lowering rules work with, each a presence and a datum on the tape. A rule cannot tell how
+//! presence is stored, how a mask is represented, or how many lanes there are.
 
 use crate::{Mask, Tape, Val};
 use cembra_runtime::{MachineType, Scalar};
 
-/// Whether a value is there.
+/// Whether a value is present.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Presence {
     /// Known to be present.
@@ -18,7 +18,7 @@ pub enum Presence {
 /// The value part of a cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Datum {
-    /// A unit: nothing to hold.
+    /// A unit, which has no bits.
     Unit,
     /// A boolean.
     Flag(Mask),
@@ -33,12 +33,12 @@ pub enum Datum {
     },
 }
 
-/// A value on the tape.
+/// A value on the tape, as lowering rules take and return it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cell {
-    /// Whether it is there.
+    /// Whether the value is present.
     pub presence: Presence,
-    /// What it is; meaningless where it is missing.
+    /// The value itself; meaningless where it is missing.
     pub datum: Datum,
 }
 
@@ -67,9 +67,9 @@ impl Cell {
         Cell { presence: Presence::When(mask), datum: Datum::Unit }
     }
 
-    /// The number, for rules whose overloads promise one.
+    /// Returns the number, for rules whose overloads guarantee one.
     ///
-    /// A cell of another kind gives the tape's zero of no use; overloads are matched before rules run, so it never happens.
+    /// For any other cell it returns a useless zero. That does not happen, because overloads are matched before rules run.
     #[must_use]
     pub fn val(self, tape: &mut Tape) -> Val {
         match self.datum {
@@ -78,7 +78,7 @@ impl Cell {
         }
     }
 
-    /// The boolean, for rules whose overloads promise one.
+    /// Returns the boolean, for rules whose overloads guarantee one.
     #[must_use]
     pub fn bool(self, tape: &mut Tape) -> Mask {
         match self.datum {
@@ -87,7 +87,7 @@ impl Cell {
         }
     }
 
-    /// Where the value is present, as a mask.
+    /// The mask that holds where the value is present.
     #[must_use]
     pub fn has(self, tape: &mut Tape) -> Mask {
         match self.presence {
@@ -119,7 +119,8 @@ impl Datum {
         }
     }
 
-    /// What can be looked at safely whether it is there or not: the view of a missing string is garbage, so it gets the length 0.
+    /// Returns a datum that is safe to read whether or not the value is present: a missing string, whose view is garbage,
+    /// gets the length 0.
     #[must_use]
     pub fn viewable(self, present: Mask, tape: &mut Tape) -> Datum {
         match self {
@@ -131,7 +132,7 @@ impl Datum {
         }
     }
 
-    /// This datum where the mask holds, the other elsewhere. Both are of one type.
+    /// Returns this datum where the mask holds, `other` elsewhere. Both must have one type.
     #[must_use]
     pub fn select(self, mask: Mask, other: Datum, tape: &mut Tape) -> Datum {
         match (self, other) {
@@ -146,7 +147,7 @@ impl Datum {
 }
 
 impl Presence {
-    /// Present where both are.
+    /// Combines two presences: present where both are.
     #[must_use]
     pub fn and(self, other: Presence, tape: &mut Tape) -> Presence {
         match (self, other) {
@@ -156,7 +157,7 @@ impl Presence {
         }
     }
 
-    /// Present where the mask holds; known where the mask is.
+    /// A presence from a mask: present where the mask holds, and known if the mask is a constant.
     #[must_use]
     pub fn from_mask(mask: Mask, tape: &Tape) -> Presence {
         match tape.known(mask) {

@@ -1,11 +1,11 @@
-//! What a tape costs to run: about the cycles that it keeps a processor's busiest unit from other work. Not how long its
-//! result takes, which other work hides.
+//! The cost of running a tape: approximately the cycles for which it occupies the busiest unit of a processor. The latency
+//! of results is not counted, because other work hides it.
 
 use crate::{Bin, Instr, Tape, Un};
 use cembra_runtime::MachineType;
 
 impl Tape {
-    /// The cost of all instructions; none if one of them calls a function or may stop the evaluation.
+    /// The cost of all instructions in cycles; `None` if one of them calls a function or may stop the evaluation.
     #[must_use]
     pub fn cost(&self) -> Option<u32> {
         self.instrs.iter().map(|instr| self.cost_of(instr)).sum()
@@ -20,10 +20,10 @@ impl Tape {
                 MachineType::F32 | MachineType::F64 => 4,
                 _ => 10,
             },
-            // Three logical operations, or a way through integer registers.
+            // Three logical operations, or moves through integer registers.
             Instr::Select { .. } | Instr::Un(Un::Convert(_) | Un::Floor | Un::Ceil | Un::Trunc, _) => 2,
             Instr::Bin(Bin::FMin | Bin::FMax | Bin::Copysign, ..) => 2,
-            // As their expansions.
+            // The costs of their expansions.
             Instr::Bin(Bin::Scale, ..) => 8,
             Instr::Un(Un::Mantissa | Un::Exponent, _) => 10,
             Instr::Un(..) | Instr::Bin(..) | Instr::Shift(..) | Instr::Fma(..) | Instr::Cmp(..) => 1,

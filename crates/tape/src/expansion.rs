@@ -1,5 +1,5 @@
-//! Expansions: scaling and splitting of floats in plain instructions, for players of processors that have none of their
-//! own. There is one of each for all of them, so that they give the same bits.
+//! Expansions: tapes that compute the scaling and splitting of floats with simpler instructions, for processors without
+//! such instructions. All players use the same expansion, so they give the same bits.
 
 use crate::{Bin, Cmp, Output, Shift, Tape, Un, Val};
 use cembra_runtime::MachineType;
@@ -9,23 +9,23 @@ use std::sync::LazyLock;
 struct Float {
     ty: MachineType,
     bits: MachineType,
-    /// How many bits its mantissa has.
+    /// The number of stored mantissa bits.
     mantissa: u8,
-    /// What its exponent is off by.
+    /// The bias of the exponent.
     bias: u32,
 }
 
 const F32: Float = Float { ty: MachineType::F32, bits: MachineType::I32, mantissa: 23, bias: 127 };
 const F64: Float = Float { ty: MachineType::F64, bits: MachineType::I64, mantissa: 52, bias: 1023 };
 
-/// `Bin::Scale` of a type as a tape of two inputs and one output.
+/// Returns [`Bin::Scale`](crate::Bin::Scale) for `ty` as a tape of two inputs and one output.
 #[must_use]
 pub fn scaling(ty: MachineType) -> &'static Tape {
     static TAPES: LazyLock<[Tape; 2]> = LazyLock::new(|| [F32, F64].map(|float| scale(&float)));
     &TAPES[usize::from(ty == MachineType::F64)]
 }
 
-/// `Un::Mantissa` and `Un::Exponent` of a type as a tape of one input and two outputs.
+/// Returns `Un::Mantissa` and `Un::Exponent` for `ty` as a tape of one input and two outputs.
 #[must_use]
 pub fn splitting(ty: MachineType) -> &'static Tape {
     static TAPES: LazyLock<[Tape; 2]> = LazyLock::new(|| [F32, F64].map(|float| split(&float)));
@@ -38,19 +38,19 @@ impl Float {
         tape.konst(self.ty, bits)
     }
 
-    /// The number whose mantissa counts in ones.
+    /// The power of two at which the lowest mantissa bit is worth 1.
     fn unit(&self) -> f64 {
         (1_u64 << self.mantissa) as f64
     }
 }
 
-/// The power is shared out to two factors, either of which is an ordinary number: its halves, with the bias, are moved to where
-/// exponents are. The product with the first is rounded only where the one with the second is zero whatever the first was
-/// rounded to.
+/// Records the scaling of a float by a power of two, with two factors that are normal numbers. Each half of the power is
+/// added to the bias and shifted to the exponent bits. The product with the first factor is rounded only if the product
+/// with the second is zero anyway.
 fn scale(float: &Float) -> Tape {
     let mut tape = Tape::new();
     let (a, power) = (tape.input(float.ty), tape.input(float.ty));
-    // Added to a small whole number it leaves that, and twice the bias, in the low bits of the sum.
+    // Adding this offset to a small whole number leaves the number plus twice the bias in the low bits of the sum.
     let offset = float.number(&mut tape, 1.5 * float.unit() + f64::from(2 * float.bias));
     let biased = tape.bin(Bin::Add, power, offset);
     let biased = tape.un(Un::Bitcast(float.bits), biased);
@@ -67,8 +67,9 @@ fn scale(float: &Float) -> Tape {
     tape
 }
 
-/// Half of a mantissa's lowest exponent step above 3/4 carries into the exponent at 3/2 of a power of two: so the bits of the
-/// number and that half, shifted, are its exponent with the bias. A number without an exponent of its own is scaled first.
+/// Records the splitting of a float into mantissa and exponent. Adding 1 at the mantissa's highest bit carries into the
+/// exponent where the number is at least 3/2 of a power of two, so the sum, shifted, is the exponent with its bias. A
+/// subnormal number is scaled up first.
 fn split(float: &Float) -> Tape {
     let mut tape = Tape::new();
     let digits = u32::from(float.mantissa);
@@ -89,7 +90,7 @@ fn split(float: &Float) -> Tape {
     let above = tape.bin(Bin::Sub, bits, shifted);
     let mantissa = tape.bin(Bin::Add, above, one);
     let mantissa = tape.un(Un::Bitcast(float.ty), mantissa);
-    // In the low bits of the unit the exponent is a number.
+    // Placed in the low bits of `unit`, the exponent becomes a float.
     let unit = float.number(&mut tape, float.unit());
     let unit = tape.un(Un::Bitcast(float.bits), unit);
     let counted = tape.bin(Bin::Or, exponent, unit);
@@ -115,7 +116,7 @@ mod tests {
         tape.outputs().iter().map(|output| results[output.index()]).collect()
     }
 
-    /// What a tape of one instruction gives: the evaluator's own.
+    /// The results of the instruction itself, by the evaluator on bits.
     fn instruction(ty: MachineType, inputs: &[u64]) -> Vec<u64> {
         let mut tape = Tape::new();
         let x = tape.input(ty);
@@ -150,7 +151,7 @@ mod tests {
                 assert_eq!(run(scaling(MachineType::F32), &inputs), instruction(MachineType::F32, &inputs), "{p} {k}");
             }
         }
-        // NaN by NaN, with any bits.
+        // NaN scaled by NaN, with any bits.
         for nan in [0x7FC0_0000, 0xFFC0_0000, 0x7FFF_FFFF, 0xFFFF_FFFF] {
             for tape in [run(scaling(MachineType::F32), &[nan; 2]), instruction(MachineType::F32, &[nan; 2])] {
                 assert!(f32::from_bits(tape[0] as u32).is_nan(), "{nan:x}");

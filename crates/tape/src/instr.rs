@@ -1,4 +1,4 @@
-//! What there is on a tape: numbers and masks, named by the positions of the instructions that make them, and the instructions.
+//! The contents of a tape: instructions, and the numbers and masks that they make, named by the instructions' positions.
 
 use cembra_runtime::{FaultKind, MachineType, RuntimeFn};
 use smallvec::SmallVec;
@@ -12,7 +12,7 @@ pub struct Val(pub(crate) u32);
 pub struct Mask(pub(crate) u32);
 
 impl Val {
-    /// The position of the instruction that made it.
+    /// The position on the tape of the instruction that makes this value.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -20,7 +20,7 @@ impl Val {
 }
 
 impl Mask {
-    /// The position of the instruction that made it.
+    /// The position on the tape of the instruction that makes this value.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -36,21 +36,21 @@ pub enum Un {
     Abs,
     /// Correctly rounded square root.
     Sqrt,
-    /// Largest whole number not above.
+    /// Largest whole number that is not above the operand.
     Floor,
-    /// Smallest whole number not below.
+    /// Smallest whole number that is not below the operand.
     Ceil,
-    /// Whole part.
+    /// Whole part, rounded towards zero.
     Trunc,
-    /// To another number type: sign-extended, truncated, or rounded to nearest even. A float that does not fit an
-    /// integer gives something unspecified: the rule masks it.
+    /// Conversion to another number type: sign-extended, truncated, or rounded to nearest even. A float that does not fit
+    /// an integer type gives an unspecified result, which the rule must mask.
     Convert(MachineType),
-    /// The same bits as another type of the same width.
+    /// Reinterpretation of the bits as another type of the same width.
     Bitcast(MachineType),
-    /// The mantissa of a positive, finite float: it times two to a whole power, from 3/4 to below 3/2. Of other numbers
-    /// something unspecified: the rule masks it.
+    /// Mantissa of a positive, finite float, from 3/4 to below 3/2. The float is the mantissa times two to the power
+    /// [`Un::Exponent`]. For other numbers the result is unspecified, and the rule must mask it.
     Mantissa,
-    /// The power that goes with the mantissa, a whole number as a float of the same type.
+    /// The power of two for [`Un::Mantissa`], a whole number as a float of the same type.
     Exponent,
 }
 
@@ -63,7 +63,7 @@ pub enum Bin {
     Sub,
     /// Product; wraps for integers.
     Mul,
-    /// Quotient. Integers truncate; the rule keeps the divisor from 0 and from -1.
+    /// Quotient; truncated for integers. The rule must ensure that an integer divisor is neither 0 nor -1.
     Div,
     /// Bitwise and, integers only.
     And,
@@ -75,22 +75,23 @@ pub enum Bin {
     FMin,
     /// `a > b ? a : b`: the second operand on NaN and ties.
     FMax,
-    /// The magnitude of the first with the sign of the second, floats only.
+    /// The magnitude of the first operand with the sign of the second, floats only.
     Copysign,
-    /// The first times two to the power of the second, rounded once; floats only. The second is a whole number, up to
-    /// [`Bin::most_scale`] or its opposite; the first is zero, an infinity, NaN, or at least two to the power of
-    /// [`Bin::least_scaled`] in magnitude. NaN if both are NaN. Of other numbers something unspecified.
+    /// The first operand times two to the power of the second, rounded once; floats only. The second must be a whole number
+    /// of at most [`Bin::most_scale`] in magnitude. The first must be zero, infinite, NaN, or at least two to the power
+    /// [`Bin::least_scaled`] in magnitude. NaN if both are NaN. For other operands the result is unspecified.
     Scale,
 }
 
 impl Bin {
-    /// The largest power that numbers of a type can be scaled by.
+    /// The largest magnitude of the power in [`Bin::Scale`], for numbers of the type.
     #[must_use]
     pub const fn most_scale(ty: MachineType) -> f64 {
         if matches!(ty, MachineType::F32) { 252.0 } else { 2044.0 }
     }
 
-    /// The binary exponent of the smallest numbers that are scaled: of smaller ones a product of factors could be rounded twice.
+    /// The binary exponent of the smallest numbers that [`Bin::Scale`] can scale: for smaller ones, a product of two
+    /// factors could be rounded twice.
     #[must_use]
     pub const fn least_scaled(ty: MachineType) -> i32 {
         if matches!(ty, MachineType::F32) { -100 } else { -960 }
@@ -102,7 +103,7 @@ impl Bin {
 pub enum Shift {
     /// To the left.
     Left,
-    /// To the right, zeros in.
+    /// To the right; zeros are shifted in.
     Right,
 }
 
@@ -123,20 +124,20 @@ pub enum Cmp {
     Ge,
 }
 
-/// One instruction; its result is named by its position.
+/// An instruction of a tape. Its position names its result.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Instr {
-    /// A number from outside.
+    /// An input number.
     Input(MachineType),
-    /// A mask from outside.
+    /// An input mask.
     InputMask,
-    /// A constant.
+    /// A constant of a type, as zero-extended bits.
     Const(MachineType, u64),
     /// A constant mask.
     MaskConst(bool),
-    /// One operand.
+    /// An operation on one number.
     Un(Un, Val),
-    /// Two operands.
+    /// An operation on two numbers of one type.
     Bin(Bin, Val, Val),
     /// A shift by a constant.
     Shift(Shift, Val, u8),
@@ -144,55 +145,57 @@ pub enum Instr {
     Fma(Val, Val, Val),
     /// A comparison.
     Cmp(Cmp, Val, Val),
-    /// The first where the mask holds, else the second.
+    /// Selects `on` where the mask holds, else `off`.
     Select {
         /// The condition.
         mask: Mask,
-        /// Where it holds.
+        /// The result where the mask holds.
         on: Val,
-        /// Where it does not.
+        /// The result where the mask does not hold.
         off: Val,
-        /// True if the mask is expected to be constant in practice (a special case), not data.
+        /// True if the mask is expected to be the same for nearly all rows, because it marks a special case.
         rare: bool,
     },
-    /// Both.
+    /// Holds where both masks hold.
     MaskAnd(Mask, Mask),
-    /// Either.
+    /// Holds where at least one mask holds.
     MaskOr(Mask, Mask),
-    /// One of them but not both.
+    /// Holds where exactly one mask holds.
     MaskXor(Mask, Mask),
-    /// The other.
+    /// Holds where the mask does not hold.
     MaskNot(Mask),
     /// Stops the evaluation where the mask holds.
     FaultIf {
-        /// Where to stop.
+        /// The mask of the lanes that stop.
         mask: Mask,
-        /// Why.
+        /// The kind of the fault.
         kind: FaultKind,
-        /// What to report.
+        /// The operands to report.
         operands: [Option<Val>; 2],
         /// The step of the plan to blame.
         site: u32,
     },
     /// A call of a runtime function that returns a number.
     Call(RuntimeFn, SmallVec<[Val; 4]>),
-    /// A call where the mask holds, which is rare for a mathematical function; elsewhere a number that is there already.
+    /// A call of a runtime function where the mask holds, which is rare for a mathematical function. Elsewhere the result
+    /// is `otherwise`.
     RareCall {
-        /// Where to call.
+        /// The mask of the lanes that call the function.
         mask: Mask,
-        /// What.
+        /// The function.
         function: RuntimeFn,
-        /// On what.
+        /// The arguments.
         args: SmallVec<[Val; 4]>,
         /// The result where the mask does not hold.
         otherwise: Val,
     },
-    /// Begins a stretch that matters only where the mask holds: a player may jump over it where it holds in none of its
-    /// lanes, or ignore it. What the stretch makes is used behind it under that mask only: see [`Tape::check_stretches`].
+    /// Begins a stretch, whose results matter only where the mask holds. A player may jump over a stretch if its mask holds
+    /// in no lane, or may always run it. After the stretch, its results must be used under that mask only: see
+    /// [`Tape::check_stretches`].
     ///
     /// [`Tape::check_stretches`]: crate::Tape::check_stretches
     Begin(Mask),
-    /// Ends the stretch that was begun last.
+    /// Ends the innermost open stretch, a range of instructions that a player may jump over.
     End,
 }
 
@@ -206,7 +209,7 @@ pub enum Output {
 }
 
 impl Output {
-    /// The position of the instruction that made it.
+    /// The position on the tape of the instruction that makes this value.
     #[must_use]
     pub const fn index(self) -> usize {
         match self {
@@ -217,7 +220,8 @@ impl Output {
 }
 
 impl Instr {
-    /// True for what belongs to no stretch wherever it stands: inputs and constants.
+    /// Returns true for inputs and constants, which belong to no stretch (a skippable range of instructions) wherever they
+    /// are.
     #[must_use]
     pub const fn is_shared(&self) -> bool {
         matches!(self, Instr::Input(_) | Instr::InputMask | Instr::Const(..) | Instr::MaskConst(_))
@@ -249,7 +253,7 @@ impl Instr {
         }
     }
 
-    /// Gives operands new positions.
+    /// Replaces the positions of all operands by `moved`.
     pub(crate) fn move_operands(&mut self, moved: impl Fn(u32) -> u32) {
         let val = |val: &mut Val| val.0 = moved(val.0);
         let truth = |mask: &mut Mask| mask.0 = moved(mask.0);
@@ -280,7 +284,7 @@ impl Instr {
 }
 
 impl Output {
-    /// The same result at a new position.
+    /// Returns the output with its position replaced by `moved`.
     pub(crate) fn moved(self, moved: impl Fn(u32) -> u32) -> Output {
         match self {
             Output::Number(val) => Output::Number(Val(moved(val.0))),

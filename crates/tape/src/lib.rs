@@ -1,7 +1,7 @@
 //! The tape: a small typed straight-line program that lowering rules record and that players play.
 //!
-//! A tape is complete in itself: it states its inputs, its outputs, and which of its instructions they need. It has no loads,
-//! stores, blocks or loops: those belong to the player. No operator is known here, and no code generator.
+//! A tape is self-contained: it declares its inputs, its outputs, and which of its instructions they need. It has no loads,
+//! stores, blocks or loops, which belong to the player. This crate knows no operators and depends on no code generator.
 
 mod arithmetic;
 mod bits;

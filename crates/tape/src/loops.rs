@@ -1,26 +1,26 @@
-//! Loops: what a player makes of a tape for many rows. Every input and output of the tape is a port, an array that a loop
-//! reads or writes in place; where the arrays come from, and what to do with rows that fail, is not known here.
+//! Loops: tapes compiled to run on many rows. Each input and output of the tape is a port, an array that the loop reads or
+//! writes in place. Where the arrays come from, and how rows that fail are handled, is up to the caller.
 
 use crate::{Output, Tape};
 use cembra_runtime::{CodePages, Context, LoopEntry, MachineType};
 use std::fmt::Debug;
 
-/// How an input or an output of a loop lies in memory.
+/// The memory layout of a loop's input or output.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Port {
-    /// An element for each row: numbers next to each other, at any address; masks as bits, that of the first row the lowest
-    /// of the first byte.
+    /// An element per row: numbers contiguously, at any address; masks as bits, the first row's in the lowest bit of the
+    /// first byte.
     Rows,
-    /// One element for all rows of an input: a number, or the byte of a mask, 0 or 1.
+    /// An element for all rows, inputs only: a number, or the byte of a mask, 0 or 1.
     Shared,
-    /// Sums of the `F64` that rows give to an output: as many as there are [`CHAINS`](cembra_runtime::CHAINS), at any address.
-    /// Every row adds its number to the sum whose position is the row's modulo so many, rows in their order.
+    /// Sums of an `F64` output over rows: [`CHAINS`](cembra_runtime::CHAINS) sums, at any address. Row `r` adds its number
+    /// to the sum at position `r` modulo `CHAINS`; rows are added in order.
     Chains,
 }
 
 impl Port {
-    /// True if these can be the ports of a tape's inputs and outputs: there is one for each input, and for each output that
-    /// any is said of, and sums are of `F64`.
+    /// Returns true if a tape can have these ports: one per input, at most one per output, with sums only for `F64`
+    /// outputs. An output without a port has [`Port::Rows`].
     #[must_use]
     pub fn fit(inputs: &[Port], outputs: &[Port], tape: &Tape) -> bool {
         let can_be = |(port, output): (&Port, &Output)| match (port, output) {
@@ -37,27 +37,28 @@ impl Port {
     }
 }
 
-/// A tape that plays on many rows. An output of which nothing is said has an element for each row.
+/// A tape compiled to a loop over many rows. An output without a port has an element per row.
 ///
 /// # Safety
-/// PORTS: `play` reads and writes nothing but what its contract names.
+/// PORTS: `play` must read and write only the memory that its contract names.
 pub unsafe trait TapeLoop: Debug + Send + Sync {
-    /// Plays the tape on so many rows, and says whether a `FaultIf` of it holds in any of them: then it may have stopped
-    /// anywhere, and what is in the outputs is unspecified.
+    /// Plays the tape on `rows` rows, and returns true if a `FaultIf` holds in any of them. Then the loop may have stopped
+    /// anywhere, and the contents of the outputs are unspecified.
     ///
-    /// Bits of inputs are read no further than the byte of the last row. Bits of outputs are written in whole words of 64,
-    /// those behind the last row as zeros.
+    /// Mask inputs are read up to the byte of the last row. Mask outputs are written in whole words of 64 bits, with zeros
+    /// after the last row.
     ///
     /// # Safety
-    /// PORTS: there is a pointer for each input of the tape, in the order in which inputs were made, to as much as its port
-    /// says, and behind them one for each output, in the order in which they were stated, to memory for the rows (for masks,
-    /// in whole words), or to the sums that its port says. No output overlaps another; one overlaps an input only if both are the
-    /// same array of the same type, all rows' elements. Numbers that the tape takes for views of strings are views as in
-    /// STRING-VIEW.
+    /// PORTS: `ports` must have a pointer for each input of the tape, in the order in which inputs were made, to the
+    /// elements that its port describes. After them comes a pointer for each output, in the order in which they were
+    /// declared: to memory for the rows (whole words for masks), or to the sums of its port. No output may overlap another.
+    /// An output may overlap an input only if both are the same array of one type with an element per row. Numbers that the
+    /// tape uses as views of strings must be views as in STRING-VIEW.
     unsafe fn play(&self, ports: &[*mut u8], rows: usize, context: &mut Context) -> bool;
 
-    /// The same, where nobody finds the outputs in the caches anyway: a player that can, writes numbers past these. Others see
-    /// them once the thread has called [`drain_past_caches`](cembra_runtime::drain_past_caches).
+    /// Plays the tape as [`TapeLoop::play`] does, for outputs that are too large to stay in the caches. A player that
+    /// supports it writes numbers with non-temporal stores; other threads see them once this thread has called
+    /// [`drain_past_caches`](cembra_runtime::drain_past_caches).
     ///
     /// # Safety
     /// PORTS, as for `play`.
@@ -66,8 +67,9 @@ pub unsafe trait TapeLoop: Debug + Send + Sync {
         unsafe { self.play(ports, rows, context) }
     }
 
-    /// The same, and fetches meanwhile what is at these addresses: for each row as much as the numbers have that it reads, a player that
-    /// can, as many addresses as it can. There may be anything there, or nothing.
+    /// Plays the tape as [`TapeLoop::play`] does, and prefetches memory from the addresses in `ahead` if the player
+    /// supports it: for each row, as many bytes from each address as the row's numbers have. A player may use only some of
+    /// the addresses. They need not be valid.
     ///
     /// # Safety
     /// PORTS, as for `play`.
@@ -77,9 +79,9 @@ pub unsafe trait TapeLoop: Debug + Send + Sync {
         unsafe { self.play(ports, rows, context) }
     }
 
-    /// Plays so many rows of each of so many lines, as `play_fetching` does: what is at a port is as many bytes further on from line to line as
-    /// the port's shift says, and so are the addresses of what is fetched. None, and nothing is done, if the player has no way to go from line
-    /// to line that takes less than a call for each.
+    /// Plays `counts[0]` rows of each of `counts[1]` lines, as [`TapeLoop::play_fetching`] does. From line to line, each
+    /// port advances by its number of bytes in `shifts`, and each address in `ahead` by the number of bytes next to it.
+    /// Returns `None`, and does nothing, if the player cannot do this faster than by a call per line.
     ///
     /// # Safety
     /// PORTS, as for `play`, for each line.
@@ -94,20 +96,22 @@ pub unsafe trait TapeLoop: Debug + Send + Sync {
         None
     }
 
-    /// The code that does what `play` does, where it does nothing else for so many rows. It lives as long as this.
+    /// The machine code that is equivalent to `play` for `rows` rows; `None` if there is none, or if `play` does more than
+    /// run the code. It lives as long as `self`.
     fn entry(&self, rows: usize) -> Option<LoopEntry> {
         _ = rows;
         None
     }
 
-    /// The pages of the machine code that `play` runs, if it runs machine code: what profiles list.
+    /// The pages of the machine code that `play` runs, for profilers; `None` if there is none.
     fn pages(&self) -> Option<&CodePages> {
         None
     }
 
-    /// Bytes of machine code.
+    /// The size of the machine code in bytes.
     fn code_bytes(&self) -> usize;
 }
 
-/// What a player says of a tape before anything is compiled: whether it can play the instruction at a position.
+/// A function that tells, before compilation, whether a player (a backend that runs tapes) supports the instruction at a
+/// position of a tape.
 pub type CanPlay = fn(tape: &Tape, at: usize) -> bool;

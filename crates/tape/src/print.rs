@@ -4,7 +4,7 @@ use crate::{Instr, Tape};
 use std::fmt;
 
 impl fmt::Display for Tape {
-    /// One instruction a line: `v3 = Mul v1 v2`.
+    /// Writes one instruction per line, as in `v3 = Mul v1 v2`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, instr) in self.instrs.iter().enumerate() {
             write!(f, "v{at} = ")?;

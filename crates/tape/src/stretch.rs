@@ -1,20 +1,22 @@
-//! The verifier of stretches: whether a tape gives the same with a stretch jumped over where nobody needs it as with the
-//! stretch run for nothing. What a stretch makes may be used behind it only where the stretch's mask decides whether it counts.
+//! The verifier of stretches, the ranges of a tape's instructions that may be jumped over if a mask holds in no lane. It
+//! checks that a tape gives the same results whether such a stretch is jumped over or run. A result of a stretch may be
+//! used after it only under the mask of the stretch.
 
 use crate::{Instr, Mask, Tape};
 use std::fmt;
 
-/// Why a stretch cannot be jumped over.
+/// The reason why a stretch of a tape, from `Begin` to `End`, cannot be jumped over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum StretchFault {
-    /// The marker at this position has no other.
+    /// The begin or end marker at this position has no counterpart.
     Unpaired(usize),
-    /// The instruction at this position uses what a stretch made where its mask need not hold.
+    /// The instruction at this position uses a result of a stretch in lanes where the stretch's mask need not hold.
     Used(usize),
     /// The output with this number is made in a stretch.
     Output(usize),
-    /// The instruction at this position of a stretch stops evaluations where the stretch's mask need not hold.
+    /// The instruction at this position of a stretch may stop the evaluation in lanes where the stretch's mask need not
+    /// hold.
     Stops(usize),
 }
 
@@ -32,15 +34,15 @@ impl fmt::Display for StretchFault {
 impl std::error::Error for StretchFault {}
 
 impl Tape {
-    /// Checks that the stretches may be jumped over, and may be run: a result is used outside of its stretch only as an
-    /// operand of a selection or a conjunction under the stretch's mask, and faults are restricted to it. Inputs and
-    /// constants belong to no stretch.
+    /// Checks that each stretch, from `Begin` to `End`, may be either jumped over or run. A result may be used outside of
+    /// its stretch only as an operand of a selection or a conjunction under the stretch's mask. Faults inside of the
+    /// stretch must be restricted to that mask. Inputs and constants belong to no stretch.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first fault that is found.
     pub fn check_stretches(&self) -> Result<(), StretchFault> {
         let instrs = self.instrs();
-        // For each instruction the innermost stretch it is in, by the position of its marker.
+        // For each instruction, the marker of the innermost stretch that contains it.
         let mut stretch_of: Vec<Option<usize>> = Vec::with_capacity(instrs.len());
         let mut open: Vec<usize> = Vec::new();
         for (at, instr) in instrs.iter().enumerate() {
@@ -55,7 +57,7 @@ impl Tape {
             return Err(StretchFault::Unpaired(*at));
         }
         for (at, instr) in instrs.iter().enumerate() {
-            // The stretches around the instruction, innermost first.
+            // The stretches that contain the instruction, innermost first.
             let around: Vec<usize> = std::iter::successors(stretch_of[at], |marker| stretch_of[*marker]).collect();
             if let Instr::FaultIf { mask, .. } = instr
                 && !around.iter().all(|marker| self.holds_within(*mask, *marker))
@@ -80,7 +82,8 @@ impl Tape {
         }
     }
 
-    /// True if a mask holds only where the mask of a stretch does: it is that mask, or a conjunction with it.
+    /// Returns true if a mask is that of a stretch or a conjunction with it, so that it holds only where the stretch's mask
+    /// does.
     fn holds_within(&self, mask: Mask, marker: usize) -> bool {
         let Instr::Begin(wanted) = self.instrs()[marker] else { return false };
         let mut open = vec![mask];
@@ -95,7 +98,7 @@ impl Tape {
         false
     }
 
-    /// True if an operand matters to an instruction only where the mask of a stretch holds.
+    /// Returns true if an operand affects an instruction's result only where the mask of a stretch holds.
     fn counts_within(&self, instr: &Instr, operand: usize, marker: usize) -> bool {
         match instr {
             Instr::Select { mask, on, off, .. } => {

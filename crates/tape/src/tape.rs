@@ -1,12 +1,12 @@
-//! The tape itself: what rules record with, and what a player finds. It keeps what the rule said (operand order, negations)
-//! and folds only masks that are known; choosing instructions is the player's work.
+//! The tape itself, which rules record and players read. It preserves operand order and negations as the rule recorded
+//! them, and folds only known masks. Choosing machine instructions is the player's work.
 
 use crate::{Bin, Cmp, Instr, Mask, Output, Shift, Un, Val};
 use cembra_runtime::{FaultKind, MachineType, RuntimeFn};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// A straight-line program being recorded.
+/// A straight-line program that is being recorded, or finished.
 #[derive(Clone, Debug, Default)]
 pub struct Tape {
     pub(crate) instrs: Vec<Instr>,
@@ -17,10 +17,10 @@ pub struct Tape {
     mask_constants: [Option<Mask>; 2],
     active: Option<Mask>,
     site: u32,
-    /// The positions of what comes from outside, in order.
+    /// The positions of the inputs, in order.
     inputs: Vec<u32>,
     outputs: Vec<Output>,
-    /// Which instructions the outputs and the faults need, once the tape is finished.
+    /// For each instruction, whether outputs or faults need it; set when the tape is finished.
     live: Vec<bool>,
     pub(crate) calling: bool,
 }
@@ -32,7 +32,7 @@ impl Tape {
         Tape::default()
     }
 
-    /// Empties the tape, keeping its memory and what it was told of inlining.
+    /// Removes all instructions, but keeps the memory and the setting of `set_inlining`.
     pub fn clear(&mut self) {
         self.instrs.clear();
         self.types.clear();
@@ -46,7 +46,7 @@ impl Tape {
         self.live.clear();
     }
 
-    /// Bytes of memory the tape holds, besides itself.
+    /// The bytes of memory that the tape owns, without the struct itself.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         size_of_val(&self.instrs[..]) + size_of_val(&self.types[..]) + size_of_val(&self.sites[..]) + self.live.len()
@@ -58,29 +58,29 @@ impl Tape {
         &self.instrs
     }
 
-    /// What comes from outside: the position of each input and its type, `Flag` for masks, in the order they were made.
+    /// The position and the type of each input, `Flag` for masks, in the order in which inputs were made.
     pub fn inputs(&self) -> impl ExactSizeIterator<Item = (usize, MachineType)> + '_ {
         self.inputs.iter().map(|at| (*at as usize, self.types[*at as usize]))
     }
 
-    /// Which input, in the order they were made, comes in at a position.
+    /// The number of the input at a position, counted in the order in which inputs were made; `None` if no input is there.
     #[must_use]
     pub fn input_at(&self, position: usize) -> Option<usize> {
         self.inputs.binary_search(&(position as u32)).ok()
     }
 
-    /// True if a mask was made as the opposite of the other.
+    /// Returns true if `a` was recorded as the opposite of `b`.
     #[must_use]
     pub fn is_not(&self, a: Mask, b: Mask) -> bool {
         matches!(self.instrs[a.index()], Instr::MaskNot(inner) if inner == b)
     }
 
-    /// States a result.
+    /// Declares an output.
     pub fn output(&mut self, output: Output) {
         self.outputs.push(output);
     }
 
-    /// The results, in the order they were stated.
+    /// The outputs, in the order in which they were declared.
     #[must_use]
     pub fn outputs(&self) -> &[Output] {
         &self.outputs
@@ -92,17 +92,18 @@ impl Tape {
         self.sites.get(at).copied().unwrap_or_default()
     }
 
-    /// Says which step of the plan the following instructions belong to.
+    /// Sets the step of the plan that the following instructions are recorded for.
     pub fn set_site(&mut self, site: u32) {
         self.site = site;
     }
 
-    /// Restricts faults to where the mask holds (all arguments present); returns what was in force before.
+    /// Restricts the following faults to a mask, such as the one that holds where all arguments are present. Returns the
+    /// previous mask.
     pub fn set_active(&mut self, active: Option<Mask>) -> Option<Mask> {
         std::mem::replace(&mut self.active, active)
     }
 
-    /// The mask in force for faults.
+    /// The mask that faults are restricted to; `None` if they are not restricted.
     #[must_use]
     pub fn active(&self) -> Option<Mask> {
         self.active
@@ -122,21 +123,21 @@ impl Tape {
         self.instrs.len() as u32 - 1
     }
 
-    /// A number from outside.
+    /// Records an input number.
     pub fn input(&mut self, ty: MachineType) -> Val {
         let at = self.push(Instr::Input(ty));
         self.inputs.push(at);
         Val(at)
     }
 
-    /// A mask from outside.
+    /// Records an input mask.
     pub fn input_mask(&mut self) -> Mask {
         let at = self.push(Instr::InputMask);
         self.inputs.push(at);
         Mask(at)
     }
 
-    /// A constant from its bits, zero-extended.
+    /// Returns a constant with these zero-extended bits. Equal constants are one instruction.
     pub fn konst(&mut self, ty: MachineType, bits: u64) -> Val {
         if let Some(&known) = self.constants.get(&(ty, bits)) {
             return known;
@@ -146,7 +147,7 @@ impl Tape {
         val
     }
 
-    /// A constant of the type of `like`: a float or an integer from a small whole number or an exact fraction.
+    /// Returns a constant of the type of `like`. The value must be a small whole number or an exact fraction.
     pub fn konst_like(&mut self, like: Val, value: f64) -> Val {
         let ty = self.ty(like);
         let bits = match ty {
@@ -159,7 +160,7 @@ impl Tape {
         self.konst(ty, bits)
     }
 
-    /// A constant mask.
+    /// Returns a constant mask. Equal constants are one instruction.
     pub fn mconst(&mut self, value: bool) -> Mask {
         if let Some(known) = self.mask_constants[usize::from(value)] {
             return known;
@@ -169,7 +170,7 @@ impl Tape {
         mask
     }
 
-    /// The value of a mask that is a constant.
+    /// The value of a constant mask; `None` for other masks.
     #[must_use]
     pub fn known(&self, mask: Mask) -> Option<bool> {
         match self.instrs[mask.index()] {
@@ -178,7 +179,7 @@ impl Tape {
         }
     }
 
-    /// The bits of a number that is a constant.
+    /// The bits of a constant number; `None` for other numbers.
     #[must_use]
     pub fn known_bits(&self, val: Val) -> Option<u64> {
         match self.instrs[val.index()] {
@@ -193,52 +194,53 @@ impl Tape {
         self.types[val.index()]
     }
 
-    /// An operation on one number.
+    /// Records an operation on one number.
     pub fn un(&mut self, op: Un, a: Val) -> Val {
         Val(self.push(Instr::Un(op, a)))
     }
 
-    /// An operation on two numbers of one type.
+    /// Records an operation on two numbers of one type.
     pub fn bin(&mut self, op: Bin, a: Val, b: Val) -> Val {
         Val(self.push(Instr::Bin(op, a, b)))
     }
 
-    /// `a * 2^power`, rounded once: see [`Bin::Scale`].
+    /// Records `a * 2^power`, rounded once: see [`Bin::Scale`].
     pub fn scale(&mut self, a: Val, power: Val) -> Val {
         self.bin(Bin::Scale, a, power)
     }
 
-    /// A positive, finite float as a mantissa and a power of two: see [`Un::Mantissa`] and [`Un::Exponent`].
+    /// Splits a positive, finite float into a mantissa and a power of two: see [`Un::Mantissa`] and [`Un::Exponent`].
     pub fn split(&mut self, a: Val) -> (Val, Val) {
         (self.un(Un::Mantissa, a), self.un(Un::Exponent, a))
     }
 
-    /// Begins a stretch that matters only where the mask holds.
+    /// Begins a stretch: a range of instructions whose results matter only where the mask holds, and which a player may
+    /// jump over elsewhere.
     pub fn begin(&mut self, mask: Mask) {
         self.push(Instr::Begin(mask));
     }
 
-    /// Ends the stretch that was begun last.
+    /// Ends the innermost open stretch, a range of instructions that a player may jump over.
     pub fn end(&mut self) {
         self.push(Instr::End);
     }
 
-    /// A shift by a constant below the width.
+    /// Records a shift by a constant, which must be below the width of the type.
     pub fn shift(&mut self, op: Shift, a: Val, amount: u8) -> Val {
         Val(self.push(Instr::Shift(op, a, amount)))
     }
 
-    /// `a * b + c` rounded once.
+    /// Records `a * b + c`, rounded once.
     pub fn fma(&mut self, a: Val, b: Val, c: Val) -> Val {
         Val(self.push(Instr::Fma(a, b, c)))
     }
 
-    /// A comparison.
+    /// Records a comparison of two numbers of one type.
     pub fn cmp(&mut self, op: Cmp, a: Val, b: Val) -> Mask {
         Mask(self.push(Instr::Cmp(op, a, b)))
     }
 
-    /// Where a float is NaN; known for constants.
+    /// Returns the mask that holds where a float is NaN; it is constant for a constant.
     pub fn is_nan(&mut self, a: Val) -> Mask {
         match self.known_bits(a) {
             Some(bits) => {
@@ -253,12 +255,12 @@ impl Tape {
         }
     }
 
-    /// `on` where the mask holds, else `off`; for masks that depend on the data.
+    /// Selects `on` where the mask holds, else `off`; for masks that depend on the data.
     pub fn select(&mut self, mask: Mask, on: Val, off: Val) -> Val {
         self.select_with(mask, on, off, false)
     }
 
-    /// `on` where the mask holds, else `off`; for special cases that hardly ever (or always) hold.
+    /// Selects `on` where the mask holds, else `off`; for special cases, whose mask nearly always or nearly never holds.
     pub fn select_rare(&mut self, mask: Mask, on: Val, off: Val) -> Val {
         self.select_with(mask, on, off, true)
     }
@@ -272,7 +274,7 @@ impl Tape {
         }
     }
 
-    /// Both masks.
+    /// Returns the conjunction of two masks.
     pub fn mand(&mut self, a: Mask, b: Mask) -> Mask {
         match (self.known(a), self.known(b)) {
             (Some(true), _) => b,
@@ -283,7 +285,7 @@ impl Tape {
         }
     }
 
-    /// Either mask.
+    /// Returns the disjunction of two masks.
     pub fn mor(&mut self, a: Mask, b: Mask) -> Mask {
         match (self.known(a), self.known(b)) {
             (Some(false), _) => b,
@@ -294,7 +296,7 @@ impl Tape {
         }
     }
 
-    /// One of the masks but not both.
+    /// Returns the mask that holds where exactly one of two masks holds.
     pub fn mxor(&mut self, a: Mask, b: Mask) -> Mask {
         match (self.known(a), self.known(b)) {
             (Some(false), _) => b,
@@ -305,7 +307,7 @@ impl Tape {
         }
     }
 
-    /// The opposite mask.
+    /// Returns the opposite of a mask.
     pub fn mnot(&mut self, a: Mask) -> Mask {
         match (&self.instrs[a.index()], self.known(a)) {
             (_, Some(value)) => self.mconst(!value),
@@ -314,7 +316,7 @@ impl Tape {
         }
     }
 
-    /// `on` where the mask holds, else `off`.
+    /// Selects the mask `on` where `mask` holds, else `off`.
     pub fn mselect(&mut self, mask: Mask, on: Mask, off: Mask) -> Mask {
         match (self.known(on), self.known(off)) {
             _ if on == off => on,
@@ -329,7 +331,7 @@ impl Tape {
         }
     }
 
-    /// Stops the evaluation where the mask holds and the arguments are present.
+    /// Records that the evaluation stops where the mask holds, restricted to the mask of [`Tape::set_active`].
     pub fn fault_if(&mut self, mask: Mask, kind: FaultKind, operands: [Option<Val>; 2]) {
         let mask = match self.active {
             Some(active) => self.mand(active, mask),
@@ -341,13 +343,13 @@ impl Tape {
         }
     }
 
-    /// Calls a runtime function.
+    /// Records a call of a runtime function.
     pub fn call(&mut self, function: RuntimeFn, args: &[Val]) -> Val {
         Val(self.push(Instr::Call(function, SmallVec::from_slice(args))))
     }
 
-    /// Calls a runtime function where the mask holds; elsewhere `otherwise` is the result. A mathematical function is called so
-    /// where its argument is rare.
+    /// Records a call of a runtime function where the mask holds; elsewhere the result is `otherwise`. Mathematical
+    /// functions are called so for rare arguments.
     pub fn call_where(&mut self, mask: Mask, function: RuntimeFn, args: &[Val], otherwise: Val) -> Val {
         match self.known(mask) {
             Some(true) => self.call(function, args),
@@ -356,15 +358,15 @@ impl Tape {
         }
     }
 
-    /// Says that all is recorded and all results are stated: finds which instructions they need, and the faults. A stretch is
-    /// needed as far as something in it is.
+    /// Finishes the tape, once all instructions and outputs are recorded: finds the instructions that outputs and faults
+    /// need. The markers of a stretch are needed if anything inside of it is.
     pub fn finish(&mut self) {
         self.live.clear();
         self.live.resize(self.instrs.len(), false);
         for output in &self.outputs {
             self.live[output.index()] = true;
         }
-        // For each stretch that is open from behind, its end and whether anything in it is needed.
+        // For each open stretch, from the end backwards: the position of its end, and whether anything in it is needed.
         let mut open: Vec<(usize, bool)> = Vec::new();
         for at in (0..self.instrs.len()).rev() {
             let instr = &self.instrs[at];
@@ -387,20 +389,20 @@ impl Tape {
         }
     }
 
-    /// Which instructions are needed, by position. The tape is finished.
+    /// For each instruction, whether it is needed. The tape must be finished.
     #[must_use]
     pub fn live(&self) -> &[bool] {
         debug_assert_eq!(self.live.len(), self.instrs.len(), "the tape is not finished");
         &self.live
     }
 
-    /// Drops the instructions that are not needed, inputs among them. The tape is finished, and nothing is recorded on it
-    /// any more.
+    /// Removes the instructions that are not needed, including inputs. The tape must be finished, and nothing may be
+    /// recorded on it afterwards.
     pub fn sweep(&mut self) {
         if self.live().iter().all(|live| *live) {
             return;
         }
-        // Where each instruction goes, if it stays.
+        // The new position of each instruction that stays.
         let mut moved: Vec<u32> = vec![0; self.instrs.len()];
         let mut kept = 0;
         for at in 0..self.instrs.len() {

@@ -1,6 +1,6 @@
-//! The plainest player of lane programs: row by row on bits, tapes by their evaluator and kernels as they are. It uses
-//! memory as a driver does, columns in scratch at their offsets and masks in words, so that a program whose columns overlap
-//! gives wrong bits here too.
+//! The simplest player of lane programs. It runs row by row on bits: tapes with their evaluator on bits, kernels by calls.
+//! Columns are in scratch memory at their offsets, as in a real driver, so a program whose columns overlap gives wrong bits
+//! here too.
 
 use crate::lanes::program::{
     Body, ColumnId, KernelSegment, LaneColumn, LaneProgram, MemoSegment, Origin, Source, TapeSegment, ValuePart,
@@ -8,21 +8,21 @@ use crate::lanes::program::{
 use crate::{Outcome, Port};
 use cembra_runtime::{CHAINS, Context, FramePtr, MachineType, STATUS_OK, chain_of};
 
-/// The bits of the columns of a strip: what is in inputs, and in outputs once a program was run.
+/// The bits of a strip's columns: inputs, and outputs once the program was run.
 #[derive(Clone, Debug)]
 pub struct BitColumns {
     rows: usize,
     scratch: Vec<u8>,
-    /// By column, the elements of those that do not lie in scratch or in the frame.
+    /// The elements of each column that is neither in scratch memory nor in the frame.
     elements: Vec<Vec<u64>>,
 }
 
-/// What is in memory that nobody wrote.
+/// The byte that unwritten memory is filled with.
 const NOISE: u8 = 0xA5;
 
 impl BitColumns {
-    /// The bits of a part of an output: of a column that [`LaneProgram::outputs`] gave. Of chains there are sums, which began
-    /// with 0, and no rows.
+    /// The bits of one row of an output column, as given by [`LaneProgram::outputs`]. A column of sums has one sum in place
+    /// of each row.
     #[must_use]
     pub fn bits(&self, column: ColumnId, row: usize) -> u64 {
         self.elements[column.index()].get(row).copied().unwrap_or_default()
@@ -30,12 +30,13 @@ impl BitColumns {
 }
 
 impl LaneProgram {
-    /// Runs the program on rows whose inputs `input` gives, zero-extended, by input, part and row; a row number is given
-    /// for what all rows share too. None if a row fails: then nothing is known of any.
+    /// Runs the program on `rows` rows. `input` returns the zero-extended bits of an input by input, part and row; it is
+    /// also called with a row for shared inputs. Returns `None` if a row fails.
     ///
     /// # Safety
-    /// CALL: the frame is one of the plan that the program was recorded from, made from its template. OPERATOR-DATA: what its
-    /// operators are compiled to is alive. STRING-VIEW: pointers and lengths of strings that are there are views.
+    /// CALL: the frame must be made from the template of the plan that the program was recorded from. OPERATOR-DATA: the
+    /// compiled state of the plan's operators must be alive. STRING-VIEW: pointers and lengths of present strings must be
+    /// views.
     #[must_use]
     pub unsafe fn run_on_bits(
         &self,
@@ -71,7 +72,7 @@ impl LaneProgram {
 }
 
 impl BitColumns {
-    /// Plays a tape for a row; false if it stopped.
+    /// Plays a tape for a row; returns false if it stopped.
     ///
     /// # Safety
     /// CALL, OPERATOR-DATA and STRING-VIEW, as for [`LaneProgram::run_on_bits`].
@@ -79,7 +80,7 @@ impl BitColumns {
         // SAFETY: CALL, promised by the caller.
         let inputs: Vec<u64> =
             segment.inputs.iter().map(|column| unsafe { self.read(program, *column, row, frame) }).collect();
-        // SAFETY: STRING-VIEW, promised by the caller; views that cross segments are those.
+        // SAFETY: STRING-VIEW, promised by the caller, also for views that cross segments.
         let Outcome::Done(results) = (unsafe { segment.tape.run_on_bits(&inputs) }) else { return false };
         for (column, output) in segment.outputs.iter().zip(segment.tape.outputs()) {
             self.write(program, *column, row, results[output.index()]);
@@ -87,7 +88,7 @@ impl BitColumns {
         true
     }
 
-    /// Calls a kernel for a row that it is to be called for; false if it failed.
+    /// Calls a kernel for a row, if the segment's mask holds for it; returns false if the kernel failed.
     ///
     /// # Safety
     /// CALL, OPERATOR-DATA and STRING-VIEW, as for [`LaneProgram::run_on_bits`].
@@ -129,7 +130,8 @@ impl BitColumns {
         true
     }
 
-    /// Plays a memo for a row that asks for it, as if no other had its value; false if it failed.
+    /// Plays a memo for a row, if the segment's mask holds for it, without sharing results between rows. Returns false if
+    /// it failed.
     ///
     /// # Safety
     /// CALL, OPERATOR-DATA and STRING-VIEW, as for [`LaneProgram::run_on_bits`].
@@ -154,14 +156,14 @@ impl BitColumns {
         made.is_some() || !is_asked
     }
 
-    /// The element of a row.
+    /// Reads the element of a row.
     ///
     /// # Safety
     /// CALL: the frame is of the plan's layout.
     unsafe fn read(&self, program: &LaneProgram, id: ColumnId, row: usize, frame: FramePtr) -> u64 {
         let column = program.column(id);
         match (column.origin, program.scratch_offset(id, self.rows)) {
-            // SAFETY: FRAME-SLOT, promised by the caller: a view lies there.
+            // SAFETY: FRAME-SLOT, promised by the caller: a view is at the offset.
             (Origin::Frame { offset }, _) => unsafe { frame.read_bits(column.ty, offset) },
             (Origin::Once { .. }, _) => self.elements[id.index()][0],
             (_, None) => self.elements[id.index()][row],

@@ -1,6 +1,7 @@
-//! Lane programs: what a model is for many rows at once. A program is a list of segments over a strip of rows; each plays one
-//! tape on arrays, calls one kernel row by row, or plays a program once for each value of a dictionary. What crosses from one segment to another lies in columns, one for each
-//! part of a value. No operator is known here, and no code generator.
+//! Lane programs: models for many rows at once. A program is a list of segments that run on a strip of rows. A segment
+//! plays a tape on arrays, calls a kernel row by row, or plays a program once for each value of a dictionary. Values that
+//! cross from one segment to another are in columns, one for each part of a value. This module knows no operators and no
+//! code generator.
 
 mod bits;
 mod print;

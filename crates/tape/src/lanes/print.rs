@@ -1,5 +1,5 @@
-//! The printer of lane programs, for `explain` and for failing tests: the columns, then segment by segment what is done on
-//! which of them.
+//! The printer of lane programs, for `explain` and for failing tests: the columns, then each segment with the columns that
+//! it uses.
 
 use crate::Port;
 use crate::lanes::program::{Body, ColumnId, Cut, LaneColumn, LaneProgram, Origin, Source, ValuePart};
@@ -25,7 +25,7 @@ impl fmt::Display for ValuePart {
 }
 
 impl fmt::Display for LaneColumn {
-    /// `input 0 number F64`.
+    /// Writes the column's origin and type, as in `input 0 number F64`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.origin {
             Origin::Input { index, part } => write!(f, "input {index} {part}")?,

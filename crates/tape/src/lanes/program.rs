@@ -1,32 +1,32 @@
-//! The program itself: its columns and its segments, as the recorder states them and a driver walks through them. Where
-//! intermediate columns lie in scratch memory is found in `scratch.rs`.
+//! The program itself: columns and segments, as the recorder makes them and a driver runs them. The places of intermediate
+//! columns in scratch memory are chosen in `scratch.rs`.
 
 use crate::{Port, Tape};
 use cembra_runtime::{KernelChain, LONG_STRIP_ROWS, MachineType, STRIP_ROWS};
 
-/// A column of a program, by its position.
+/// The index of a column in its program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ColumnId(u32);
 
 impl ColumnId {
-    /// The column at a position.
+    /// The id of the column at an index.
     #[must_use]
     pub const fn from_index(index: usize) -> Self {
         ColumnId(index as u32)
     }
 
-    /// The position.
+    /// The index of the column.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A part of a value. Each part of an input, an output or an intermediate value is a column of its own, so that tapes see
-/// nothing but dense arrays.
+/// A part of a value. Each part of an input, an output or an intermediate value is a column of its own, so tapes work on
+/// dense arrays only.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ValuePart {
-    /// Whether an optional is there, a mask.
+    /// The presence of an optional, a mask.
     Presence,
     /// The number.
     Number,
@@ -39,57 +39,57 @@ pub enum ValuePart {
 }
 
 impl ValuePart {
-    /// The number of parts that there are.
+    /// The number of variants.
     const COUNT: usize = ValuePart::Length as usize + 1;
 }
 
-/// Where the elements of a column are.
+/// The place of a column's elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Origin {
     /// A part of an input of the model.
     Input {
-        /// Which input.
+        /// The index of the input.
         index: u32,
-        /// Which part of it.
+        /// The part of the value.
         part: ValuePart,
     },
-    /// A part of an output of the model. Segments behind the one that writes it may read it too.
+    /// A part of an output of the model. Segments after the one that writes it may read it.
     Output {
-        /// Which output.
+        /// The index of the output.
         index: u32,
-        /// Which part of it.
+        /// The part of the value.
         part: ValuePart,
     },
-    /// One number that a frame made from the plan's template has at an offset: where a literal string is.
+    /// A number at an offset of frames made from the plan's template: the address of a literal string.
     Frame {
         /// The offset in bytes.
         offset: u32,
     },
-    /// An intermediate value of the rows: so many bytes from the start of the scratch memory for each 64 rows of capacity.
+    /// An intermediate value of the rows, in scratch memory.
     Scratch {
-        /// The bytes for 64 rows.
+        /// Offset in bytes for a capacity of 64 rows; it is multiplied by the capacity divided by 64.
         offset: u32,
     },
-    /// A value that all rows share and that a segment makes once for each call, in 8 bytes.
+    /// A value that all rows share and that a segment computes once per call, in 8 bytes.
     Once {
         /// Bytes from the start of the memory of shared values.
         offset: u32,
     },
 }
 
-/// A column.
+/// A column of a lane program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LaneColumn {
-    /// The type of its elements, `Flag` for a mask: a bit for each row, or a byte where all rows share it.
+    /// The type of the column's elements; `Flag` for a mask, which has a bit per row, or a byte if all rows share it.
     pub ty: MachineType,
-    /// Whether there is an element for each row. There are sums only in outputs: nothing reads them.
+    /// The layout of the elements. Only outputs can be sums, which no segment reads.
     pub port: Port,
-    /// Where the elements are.
+    /// The place of the elements.
     pub origin: Origin,
 }
 
 impl LaneColumn {
-    /// The bytes of its elements for 64 rows.
+    /// The bytes of the column's elements for 64 rows.
     #[must_use]
     pub const fn bytes_for_64_rows(&self) -> u32 {
         bytes_for_64_rows(self.ty)
@@ -105,143 +105,147 @@ pub(crate) const fn bytes_for_64_rows(ty: MachineType) -> u32 {
     }
 }
 
-/// A model on the rows of a strip.
+/// A lane program: a model for the rows of a strip.
 #[derive(Clone, Debug)]
 pub struct LaneProgram {
     /// The columns.
     pub columns: Vec<LaneColumn>,
-    /// What is done, in order. Those that are done once for each call come first.
+    /// The segments in order. Those that run once per call come first.
     pub segments: Vec<Segment>,
     pub(crate) scratch: u32,
     pub(crate) once: u32,
 }
 
-/// What is done at once for all rows.
+/// A part of a lane program that is done for all rows before the next.
 #[derive(Clone, Debug)]
 pub struct Segment {
-    /// True if it works on what all rows share: it is done once for each call, as for one row. Its inputs are shared, its
-    /// outputs are [`Origin::Once`].
+    /// True if the segment runs once per call, as for one row. Its inputs are shared by all rows, and its outputs are
+    /// [`Origin::Once`].
     pub once: bool,
-    /// What is done.
+    /// The work of the segment.
     pub body: Body,
 }
 
-/// What a segment does.
+/// The work of a segment.
 #[derive(Clone, Debug)]
 pub enum Body {
     /// Plays a tape.
     Tape(TapeSegment),
     /// Calls a kernel.
     Kernel(KernelSegment),
-    /// Plays a program once for each value that rows have in common.
+    /// Plays a program once for each value of a dictionary.
     Memo(Box<MemoSegment>),
 }
 
-/// A tape and its columns.
+/// A segment that plays a tape.
 #[derive(Clone, Debug)]
 pub struct TapeSegment {
-    /// The tape, finished, all of it live. It has stretches that [`Tape::check_stretches`] accepts.
+    /// The tape, which is finished and swept. Its stretches pass [`Tape::check_stretches`].
     pub tape: Tape,
-    /// The column of each input, in the order of the tape's.
+    /// The column of each of the tape's inputs.
     pub inputs: Vec<ColumnId>,
-    /// The column of each output, in the order of the tape's.
+    /// The column of each of the tape's outputs.
     pub outputs: Vec<ColumnId>,
 }
 
-/// A kernel that is called row by row, on a frame made from the plan's template. For the rows that it is not called for, zeros are
-/// stored: a number 0, false, missing, an empty string.
+/// A segment that calls a kernel row by row, on a frame made from the plan's template. For rows without a call, zeros are
+/// stored: the number 0, false, missing, or an empty string.
 #[derive(Clone, Debug)]
 pub struct KernelSegment {
-    /// What listings call it.
+    /// The kernel's name in listings.
     pub label: &'static str,
-    /// The step of the plan that its faults name.
+    /// The step of the plan that the kernel's faults name.
     pub site: u32,
-    /// Why it is no part of a tape.
+    /// The reason why the step is not part of a tape.
     pub why: Cut,
-    /// The call, at position 0, and the end of its row. Whoever runs it keeps its data alive (OPERATOR-DATA): the plan's states.
+    /// The call, at position 0, and the end of its row. Whoever runs the call must keep the plan's states alive, which it
+    /// uses (OPERATOR-DATA).
     pub call: KernelChain,
-    /// The mask of the rows to call it for; all rows if there is none.
+    /// The mask of the rows to call the kernel for; `None` for all rows.
     pub rows: Option<ColumnId>,
-    /// What is put into the frame before a call. Nothing else writes there while the segment is at work, so what is shared
-    /// or constant can be put there before the first row.
+    /// The arguments, which are written to the frame before a call. Nothing else writes there while the segment runs, so
+    /// shared and constant arguments can be written once, before the first row.
     pub loads: Vec<Load>,
-    /// What is taken out of the frame behind a call. Behind a presence that is 0 the rest may be anything, and zeros are stored.
+    /// The results, which are read from the frame after a call. If the presence is 0, the other parts are not read, and
+    /// zeros are stored.
     pub stores: Vec<Store>,
 }
 
-/// Why a step is a segment of its own.
+/// The reason why a step is a segment of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cut {
-    /// Its operator has no rule.
+    /// The step's operator has no rule.
     NoRule,
-    /// Its rule has an instruction that the player cannot play.
+    /// The operator's rule has an instruction that the player cannot play.
     Unplayable,
 }
 
-/// A part of an argument of a kernel.
+/// A part of a kernel's argument, to be written to the frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Load {
-    /// What it is.
+    /// The source of the bits.
     pub from: Source,
-    /// Its type; a `Flag` is a byte, 0 or 1.
+    /// The type of the part; a `Flag` is a byte, 0 or 1.
     pub ty: MachineType,
-    /// Where it goes in the frame.
+    /// The offset in the frame that the part is written to.
     pub offset: u32,
 }
 
-/// What a kernel is given.
+/// The source of a part of a kernel's argument.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
     /// The row's element of a column.
     Column(ColumnId),
-    /// The same bits for all rows.
+    /// Constant bits, equal for all rows.
     Constant(u64),
 }
 
-/// A part of the result of a kernel.
+/// A part of a kernel's result, to be read from the frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Store {
-    /// Where it is in the frame; a `Flag` is a byte, and any but 0 is true.
+    /// The offset of the part in the frame. A `Flag` is a byte; any byte but 0 is true.
     pub offset: u32,
-    /// The column that it goes to.
+    /// The column that the part is stored in.
     pub column: ColumnId,
-    /// True for the presence of the result: it says whether the other parts can be looked at.
+    /// True if the part is the presence of the result, which tells whether the other parts are valid.
     pub is_presence: bool,
 }
 
-/// What depends on one input alone, and on what all rows share. The input's column is a dictionary: rows have numbers of values,
-/// and the results of a value are those of all rows that have its number. So the program is played once for a value, when the
-/// first row asks for it. For the rows that do not ask, zeros are stored, as by kernels.
+/// A segment with the steps that depend on one dictionary input alone, and on values that all rows share. The rows of a
+/// dictionary hold indices of values, and rows with equal indices have equal results. So the program is played once per
+/// value, when the first row needs it. For rows that do not need it, zeros are stored, as by kernels.
 #[derive(Clone, Debug)]
 pub struct MemoSegment {
-    /// The input.
+    /// The index of the input that is a dictionary.
     pub input: u32,
-    /// The mask of the rows that ask; all rows if there is none.
+    /// The mask of the rows that need results; `None` for all rows.
     pub rows: Option<ColumnId>,
-    /// What is done with values, one for each row of a strip of its own. It has the inputs of the program around it, and reads this
-    /// one and shared ones; its outputs are the results. There are no memos in it.
+    /// The program for a strip whose rows are values of the dictionary. It has the inputs of the enclosing program, and
+    /// reads this input and shared ones. Its outputs are the results. It contains no memos.
     pub program: LaneProgram,
-    /// Which parts of results go to which columns.
+    /// The results to copy, and the columns that they are copied to.
     pub stores: Vec<MemoStore>,
 }
 
-/// A part of a result of a memo.
+/// A part of a memo's result, to be copied to a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemoStore {
-    /// The column of the memo's program, a part of an output.
+    /// The column in the memo's program, a part of an output.
     pub result: ColumnId,
-    /// The column that it goes to.
+    /// The column that the part is stored in.
     pub column: ColumnId,
 }
 
-/// The memory that the columns of a strip are meant to take together, so that they stay in the first-level cache.
+/// The bytes that the columns of a strip should take together at most, so that they stay in the first-level cache.
 const STRIP_BYTES: usize = 24 << 10;
 
-/// The bytes of 64 rows, and the rows of a strip, where nothing but a few masks is kept.
+/// The most bytes of scratch memory per 64 rows for which a program without kernels has strips of `MASKS_STRIP` rows: a few
+/// masks.
 const FEW_MASKS: usize = 64;
+/// The rows of a strip if scratch memory holds only a few masks.
 const MASKS_STRIP: usize = 1 << 12;
 
-/// The columns of the outputs of a program, for callers that look at very many.
+/// The columns of a program's outputs by output and part, for callers that look up many.
 #[derive(Clone, Debug, Default)]
 pub struct OutputColumns(Vec<[Option<ColumnId>; ValuePart::COUNT]>);
 
@@ -254,20 +258,21 @@ impl OutputColumns {
 }
 
 impl LaneProgram {
-    /// A column.
+    /// Returns a column by its id.
     #[must_use]
     pub fn column(&self, id: ColumnId) -> &LaneColumn {
         &self.columns[id.index()]
     }
 
-    /// The bytes of scratch memory that strips of so many rows take, counted in whole words of 64 rows. It is aligned to 64 bytes.
+    /// The bytes of scratch memory for a strip of `rows` rows, in whole words of 64 rows. The memory must be aligned to 64
+    /// bytes.
     #[must_use]
     pub fn scratch_bytes(&self, rows: usize) -> usize {
         self.scratch as usize * rows.div_ceil(64)
     }
 
-    /// Where a column begins in scratch memory for strips of so many rows, whatever the number of a strip's own; none if it is
-    /// no intermediate value. Numbers are aligned to 64 bytes, masks to 8.
+    /// The offset of a column in scratch memory for a capacity of `rows` rows, even if a strip has fewer; `None` if the
+    /// column is not in scratch memory. Numbers are aligned to 64 bytes, masks to 8.
     #[must_use]
     pub fn scratch_offset(&self, id: ColumnId, rows: usize) -> Option<usize> {
         match self.column(id).origin {
@@ -276,18 +281,19 @@ impl LaneProgram {
         }
     }
 
-    /// The bytes of what all rows share and is made once for each call.
+    /// The bytes of the values that all rows share and that segments compute once per call.
     #[must_use]
     pub fn once_bytes(&self) -> usize {
         self.once as usize
     }
 
-    /// The rows that a strip is best of, where a driver adds so many bytes for 64 rows: a multiple of 64, so that what
-    /// a strip needs stays in the first-level cache; many, where it needs nothing, or little more than nothing.
+    /// The best number of rows for a strip if a driver needs `more_bytes` bytes per 64 rows in addition. It is a multiple
+    /// of 64, such that the strip's memory stays in the first-level cache; it is large if the program needs little or no
+    /// memory.
     #[must_use]
     pub fn strip_rows(&self, more_bytes: usize) -> usize {
         let bytes = self.scratch as usize + more_bytes;
-        // Kernels are called for each row: there is nothing to win.
+        // Kernels are called row by row, so a longer strip gains nothing.
         let has_kernels = || self.segments.iter().any(|segment| matches!(segment.body, Body::Kernel(_)));
         match bytes {
             0 => LONG_STRIP_ROWS,
@@ -296,7 +302,8 @@ impl LaneProgram {
         }
     }
 
-    /// All tapes, each with the program that its columns are of: in the order of the segments, those of a memo in its place.
+    /// Returns the tapes, each with the program that its columns belong to, in the order of the segments. The tapes of a
+    /// memo are in its place.
     #[must_use]
     pub fn tapes(&self) -> Vec<(&LaneProgram, &TapeSegment)> {
         let mut tapes = Vec::with_capacity(self.segments.len());
@@ -311,7 +318,8 @@ impl LaneProgram {
         tapes
     }
 
-    /// The columns of all outputs by output and part, found in one pass over the columns; the first, if several claim to be a part.
+    /// Finds the columns of all outputs in one pass over the columns. If several columns claim to be one part, the first is
+    /// taken.
     #[must_use]
     pub fn outputs(&self) -> OutputColumns {
         let mut outputs = OutputColumns::default();
@@ -325,7 +333,7 @@ impl LaneProgram {
         outputs
     }
 
-    /// Bytes of memory the program holds, besides itself.
+    /// The bytes of memory that the program owns, without the struct itself.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let segment = |segment: &Segment| match &segment.body {
@@ -345,12 +353,12 @@ impl LaneProgram {
 }
 
 impl TapeSegment {
-    /// The ports of the tape's inputs, and those of its outputs, in a program.
+    /// The ports of the tape's inputs, and those of its outputs, for the columns of `program`.
     #[must_use]
     pub fn ports(&self, program: &LaneProgram) -> [Vec<Port>; 2] {
         let output = |column: &ColumnId| match program.column(*column).port {
             Port::Chains => Port::Chains,
-            // What rows share is made as if of one row.
+            // A shared output is computed as if for one row.
             Port::Rows | Port::Shared => Port::Rows,
         };
         let inputs = self.inputs.iter().map(|column| program.column(*column).port).collect();
@@ -359,7 +367,7 @@ impl TapeSegment {
 }
 
 impl Segment {
-    /// Calls `f` with each column that it reads, an argument in several places as often.
+    /// Calls `f` with each column that the segment reads, repeatedly for a column that is read in several places.
     pub fn for_each_read(&self, mut f: impl FnMut(ColumnId)) {
         match &self.body {
             Body::Tape(tape) => tape.inputs.iter().copied().for_each(f),
@@ -375,7 +383,7 @@ impl Segment {
         }
     }
 
-    /// Calls `f` with each column that it writes.
+    /// Calls `f` with each column that the segment writes.
     pub fn for_each_write(&self, f: impl FnMut(ColumnId)) {
         match &self.body {
             Body::Tape(tape) => tape.outputs.iter().copied().for_each(f),

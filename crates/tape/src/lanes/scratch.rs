@@ -1,6 +1,6 @@
-//! Where intermediate columns lie: each has a place from the segment that writes it to the last that reads it, and places are
-//! given again. There are places of three sizes, for numbers of 64 and 32 bits and for masks, each size next to its like; so
-//! all are aligned, and nothing is lost between them.
+//! The layout of scratch memory. An intermediate column has a place from the segment that writes it to the last that reads
+//! it; then the place is reused. Places have three sizes, for numbers of 64 and 32 bits and for masks. Places of one size
+//! are contiguous, so all are aligned without gaps.
 
 use crate::lanes::program::{LaneColumn, LaneProgram, Origin, Segment, bytes_for_64_rows};
 use cembra_runtime::MachineType;
@@ -30,7 +30,7 @@ fn size_class(ty: MachineType) -> usize {
 }
 
 impl LaneProgram {
-    /// A program of these columns and segments. Columns of scratch and of what is shared are given their offsets here.
+    /// Makes a program of these columns and segments, and sets the offsets of scratch and shared columns.
     #[must_use]
     pub fn new(columns: Vec<LaneColumn>, segments: Vec<Segment>) -> LaneProgram {
         let mut program = LaneProgram { columns, segments, scratch: 0, once: 0 };
@@ -47,7 +47,7 @@ fn lay_out(program: &mut LaneProgram) {
         segment.for_each_write(|column| last_read[column.index()] = last_read[column.index()].max(at));
     }
     let mut places: [Places; 3] = Default::default();
-    // For each segment the columns whose last reader it is.
+    // For each segment, the columns whose last reader it is.
     let mut dying: Vec<Vec<usize>> = vec![Vec::new(); segments.len()];
     let mut once = 0;
     for (at, segment) in segments.iter().enumerate() {
@@ -65,7 +65,8 @@ fn lay_out(program: &mut LaneProgram) {
                 _ => {}
             }
         });
-        // What a segment reads keeps its place until it is done: outputs of a tape lie on no input.
+        // A column that a segment reads keeps its place until the segment is done, so outputs of a tape do not overlap its
+        // inputs.
         for column in &dying[at] {
             if let Origin::Scratch { offset } = columns[*column].origin {
                 places[size_class(columns[*column].ty)].free.push(offset);

@@ -1,34 +1,36 @@
-//! The verifier of lane programs: plays the segments in the abstract, remembering which column each piece of scratch memory
-//! holds. It knows nothing of how places were found.
+//! The verifier of lane programs. It runs the segments symbolically and tracks which column each word of scratch memory
+//! holds, independently of how places were chosen.
 
 use crate::lanes::program::{Body, ColumnId, LaneColumn, LaneProgram, MemoSegment, Origin, Segment, Source};
 use crate::{Output, Port, StretchFault, Tape};
 use cembra_runtime::MachineType;
 use std::fmt;
 
-/// Why a lane program is none.
+/// The reason why a lane program is invalid. The number in a variant is the index of the segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum LaneFault {
     /// The segment reads a column that is not written yet, or was overwritten.
     Unwritten(usize, ColumnId),
-    /// The segment writes a column that is written already, or that is not to be written.
+    /// The segment writes a column that is already written or is read-only.
     Written(usize, ColumnId),
-    /// The segment writes where something lies that it reads, or outside of the scratch memory, or unaligned.
+    /// The segment writes a column whose place is not aligned, is outside of the scratch memory, or overlaps a column that
+    /// the segment reads.
     Misplaced(usize, ColumnId),
-    /// The segment's tape has other inputs or outputs than it has columns, or the types of this column and of what it is for differ.
-    /// Sums are of a tape's numbers.
+    /// The number of the segment's columns differs from that of its tape's inputs or outputs, or the type of this column
+    /// does not fit its use. A column of sums must be an `F64` output of a tape.
     Mistyped(usize, Option<ColumnId>),
-    /// The segment's tape is not finished, or holds instructions that nothing needs.
+    /// The segment's tape is not finished, or has instructions that are not needed.
     Unswept(usize),
-    /// The segment is done once and works on rows, or stands behind one that does; or it is not done once and makes what
-    /// all rows share.
+    /// The segment runs once but reads or writes columns of rows, or comes after one that runs on rows; or it runs on rows
+    /// but writes shared columns.
     Shared(usize),
     /// A stretch of the segment's tape cannot be jumped over.
     Stretch(usize, StretchFault),
-    /// The segment's memo is done once, holds another, reads what differs from row to row besides its input, or stores what is no result.
+    /// The segment's memo runs once per call, contains another memo, reads a column of rows that is not its input's, or
+    /// stores a column that is not an output.
     Memo(usize),
-    /// Nothing writes the column of an output, or two columns are one part of an output.
+    /// No segment writes the column of this output, or two columns are the same part of an output.
     Output(ColumnId),
 }
 
@@ -51,20 +53,20 @@ impl fmt::Display for LaneFault {
 
 impl std::error::Error for LaneFault {}
 
-/// The memory of the abstract run.
+/// The state of the symbolic run.
 struct Memory<'p> {
     program: &'p LaneProgram,
-    /// For each word of scratch for 64 rows, the column it holds.
+    /// For each 8-byte word of scratch memory for 64 rows, the column that it holds.
     holders: Vec<Option<ColumnId>>,
     written: Vec<bool>,
 }
 
 impl LaneProgram {
-    /// Checks that every column is written before it is read and kept until then, that outputs are written once, that the
-    /// segments and their columns fit, and that stretches may be jumped over.
+    /// Checks that every column is written before it is read and stays intact until then, that outputs are written once,
+    /// that the columns of segments have the right types, and that stretches may be jumped over.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first fault that is found.
     pub fn verify(&self) -> Result<(), LaneFault> {
         let words = (self.scratch / 8) as usize;
         let mut memory = Memory { program: self, holders: vec![None; words], written: vec![false; self.columns.len()] };
@@ -94,7 +96,7 @@ impl LaneProgram {
 }
 
 impl Memory<'_> {
-    /// The words of scratch that a column takes; none outside of it, or unaligned.
+    /// The words of scratch memory that a column occupies; `None` if they are out of bounds or not aligned.
     fn words(&self, column: ColumnId) -> Option<std::ops::Range<usize>> {
         let column = self.program.column(column);
         let Origin::Scratch { offset } = column.origin else { return Some(0..0) };
@@ -120,7 +122,7 @@ impl Memory<'_> {
         for column in &read {
             let is_there = match self.program.column(*column).origin {
                 Origin::Input { .. } | Origin::Frame { .. } => true,
-                // Of what was added up nothing is left of a row.
+                // A column of sums has no elements of rows.
                 Origin::Output { .. } | Origin::Once { .. } => {
                     self.written[column.index()] && self.program.column(*column).port != Port::Chains
                 }
@@ -152,7 +154,7 @@ impl Memory<'_> {
     }
 }
 
-/// Checks that a segment has the columns that its tape or kernel takes.
+/// Checks that the columns of a segment have the types that its tape, kernel or memo requires.
 fn check_types(program: &LaneProgram, at: usize, segment: &Segment) -> Result<(), LaneFault> {
     let check = |column: ColumnId, ty: MachineType| match program.columns.get(column.index()) {
         Some(found) if found.ty == ty => Ok(()),
@@ -208,7 +210,7 @@ fn check_types(program: &LaneProgram, at: usize, segment: &Segment) -> Result<()
     Ok(())
 }
 
-/// Checks that the results of a memo depend on its input and on what all rows share, and on nothing else.
+/// Checks that the results of a memo depend only on its input and on values that all rows share.
 fn check_memo(memo: &MemoSegment, at: usize, once: bool) -> Result<(), LaneFault> {
     let reads_right = |column: &LaneColumn| match column.origin {
         Origin::Input { index, .. } => index == memo.input || column.port == Port::Shared,
