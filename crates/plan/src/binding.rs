@@ -1,9 +1,10 @@
-//! Bindings: where a backend finds the inputs of a plan and puts its outputs, and the contract both backends keep.
+//! Bindings: the places that a backend reads a plan's inputs from and writes its outputs to, and the contract that both
+//! backends keep.
 
 use crate::{Plan, ValueId};
 use cembra_runtime::{Context, FramePtr};
 
-/// A piece of memory that a call is given.
+/// A memory area that a call is given.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Base {
     /// The frame.
@@ -14,26 +15,26 @@ pub enum Base {
     Output,
 }
 
-/// Where a value lies during a call.
+/// The place of a value during a call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ValueLocation {
-    /// In which memory.
+    /// The memory area that contains the value.
     pub base: Base,
-    /// Bytes from its start.
+    /// The offset in bytes from the start of the memory area.
     pub offset: u32,
 }
 
 /// The places of a plan's inputs and outputs, in the plan's order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Binding {
-    /// One for each input.
+    /// The place of each input.
     pub inputs: Vec<ValueLocation>,
-    /// One for each output.
+    /// The place of each output.
     pub outputs: Vec<ValueLocation>,
 }
 
 impl Plan {
-    /// A value's own slot as a place.
+    /// The place of a value's own slot, in the frame.
     #[must_use]
     pub fn place(&self, value: ValueId) -> ValueLocation {
         ValueLocation { base: Base::Frame, offset: self.value(value).slot }
@@ -56,11 +57,11 @@ pub trait Function: Send + Sync + std::fmt::Debug {
     /// were.
     ///
     /// # Safety
-    /// CALL: `frame` holds a frame of the plan's layout that started as its template; `input` and `output` hold values of
-    /// the bound types at the bound offsets (or are not used by the binding); every text input is alive; and
-    /// nobody else uses that memory during the call.
+    /// CALL: `frame` must be a frame of the plan's layout that started as its template. `input` and `output` must hold
+    /// values of the bound types at the bound offsets, unless the binding does not use them. Every text input must be
+    /// alive. Nothing else may use that memory during the call.
     unsafe fn call(&self, input: FramePtr, output: FramePtr, frame: FramePtr, context: &mut Context) -> i32;
 
-    /// Bytes of memory the function holds, besides itself.
+    /// The bytes of memory that the function owns, without the struct itself.
     fn memory_bytes(&self) -> usize;
 }

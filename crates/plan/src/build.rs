@@ -8,10 +8,11 @@ use cembra_runtime::{FrameLayout, QType};
 use cembra_value::{Budget, Value};
 use rustc_hash::FxHashMap;
 
-/// Lays out a prepared model.
+/// Makes the plan of a prepared model.
 ///
 /// # Errors
-/// A limit is exceeded, or a literal or a rewrite of the user is not what an operator needs.
+/// If a limit is exceeded, if the model has arrays, if an operator cannot be compiled from its literal, or if a rewrite of
+/// the user made a model that cannot run.
 pub fn build(placed: &Placed, budget: &Budget) -> Result<Plan, PlanError> {
     budget.check_time()?;
     let Placed { model, regions } = placed;
@@ -68,28 +69,28 @@ struct Builder<'p> {
     registry: &'p Registry,
     plan: Plan,
     values: Vec<Option<ValueId>>,
-    /// The block of each region, once it was asked for.
+    /// The block of each region; `None` until it is needed.
     blocks: Vec<Option<BlockId>>,
-    /// The result and the state of each loop met so far.
+    /// The result and the state of each loop found so far.
     loops: FxHashMap<LoopId, [ValueId; 2]>,
 }
 
 impl<'p> Builder<'p> {
     fn new_value(&mut self, node: Id) -> ValueId {
         let id = ValueId::from_index(self.plan.values.len());
-        // A type that is cloned on the stack and then copied stalls the processor: it was written in parts.
+        // The type is cloned in place: cloning it on the stack, in parts, and then copying it would stall the processor.
         self.plan.values.push(PlanValue { qtype: QType::Nothing, slot: 0, owner: None });
         self.plan.values[id.index()].qtype = self.model.graph.qtype(node).clone();
         self.values[node.index()] = Some(id);
         id
     }
 
-    /// The value of a node that was added.
+    /// The value of a node that was already added.
     fn value(&self, node: Id) -> ValueId {
         self.values[node.index()].unwrap_or(ValueId::from_index(0))
     }
 
-    /// Inputs come first, in the order of the program's leaves, if some output needs them.
+    /// Adds the inputs that outputs need, in the order of the program's leaves, before everything else.
     fn add_inputs(&mut self) {
         let graph = &self.model.graph;
         let needed = self.model.needed();
@@ -108,7 +109,7 @@ impl<'p> Builder<'p> {
         }
     }
 
-    /// Adds what a node needs and then the node, without recursion.
+    /// Adds the operands of a node and then the node, without recursion.
     fn add(&mut self, root: Id) -> Result<(), PlanError> {
         let mut stack: Vec<(Id, u32)> = vec![(root, 0)];
         while let Some((node, next)) = stack.last_mut() {
@@ -146,7 +147,7 @@ impl<'p> Builder<'p> {
             Kind::CompileTime(_) => return Err(PlanError::Unsound("a function is left over from typing".to_owned())),
             Kind::Literal(_) => {
                 let value = graph.value(node).cloned().unwrap_or(Value::Nothing);
-                // Its slot is as large as the type of the node.
+                // The slot is as large as the type of the node.
                 if !value.is_of(graph.qtype(node)) {
                     return Err(PlanError::Unsound("a literal is of another type than its node".to_owned()));
                 }
@@ -188,7 +189,7 @@ impl<'p> Builder<'p> {
         let args = match action {
             // The branches of a conditional and the round of a loop are results of their blocks.
             Action::Where { .. } | Action::Loop { .. } => &all[..1],
-            // What an operator is compiled from is no argument of the step.
+            // The literal that an operator is compiled from is not an argument of the step.
             _ if state.is_some() => &all[1..],
             _ => self.operands(node),
         };
@@ -219,7 +220,7 @@ impl<'p> Builder<'p> {
         Ok(())
     }
 
-    /// The result of a loop and the state in it, which lies there.
+    /// The result of a loop, and the state inside of it, which is a view of the result.
     fn loop_values(&mut self, id: LoopId, state: &QType) -> [ValueId; 2] {
         let values = &mut self.plan.values;
         *self.loops.entry(id).or_insert_with(|| {
@@ -242,14 +243,14 @@ impl<'p> Builder<'p> {
         }
     }
 
-    /// What an operator is compiled to, if it is one that is compiled with the model.
+    /// The compiled state of an operator; `None` if the operator is not one that is compiled with the model.
     fn state(&self, node: Id, action: &Action) -> Result<Option<CompiledLiteral>, PlanError> {
         let Action::Operator { op, overload, .. } = *action else { return Ok(None) };
         let def = self.registry.get(op);
         let Some(compile) = def.overloads()[usize::from(overload)].compile else { return Ok(None) };
         let graph = &self.model.graph;
         let literal = graph.operands(node).first().and_then(|operand| graph.value(*operand));
-        // Typing asks for a plain literal; a rewrite of the user may have put something else in its place.
+        // Typing requires a plain literal; a rewrite of the user may have replaced it.
         let Some(literal) = literal.filter(|literal| compile.takes(literal)) else {
             return Err(PlanError::Unsound(format!("{} has no literal to be compiled from", def.name)));
         };
@@ -257,7 +258,7 @@ impl<'p> Builder<'p> {
         compile.compile(literal).map(Some).map_err(failed)
     }
 
-    /// The block of a region, made when it is first asked for.
+    /// Returns the block of a region, adding it if there is none.
     fn block(&mut self, region: RegionId) -> BlockId {
         let blocks = &mut self.plan.blocks;
         *self.blocks[region.index()].get_or_insert_with(|| {
@@ -266,7 +267,7 @@ impl<'p> Builder<'p> {
         })
     }
 
-    /// The error of an operator that only a rewrite of the user can have left without what computes it.
+    /// The error for an operator without a kernel, which only a rewrite of the user can cause.
     fn unsound(&self, op: OpId) -> PlanError {
         PlanError::Unsound(format!("{} has no kernel", self.registry.get(op).name))
     }

@@ -1,12 +1,13 @@
-//! What a plan's machine code depends on, as input of a hash. Every part of a plan is taken in or left out by name here,
-//! so that a new one cannot be forgotten.
+//! The hash of everything in a plan that its machine code depends on. Every part of a plan is named here, whether it is
+//! hashed or not, so that a new part cannot be forgotten.
 
 use crate::{Action, Block, Input, Output, Plan, PlanValue, Step};
 use cembra_ops::{Lower, OpDef, OpId, Overload, Registry, time_zones};
 use std::hash::{Hash, Hasher};
 
 impl Plan {
-    /// True if an operator of the user becomes instructions: what it means is known to this process only.
+    /// Returns true if a rule of a user's operator becomes instructions. The meaning of such a rule is known to this
+    /// process only.
     #[must_use]
     pub fn has_rules_of_users(&self) -> bool {
         let foreign = |step: &Step| match step.action {
@@ -19,9 +20,9 @@ impl Plan {
         self.steps.iter().any(foreign)
     }
 
-    /// Hashes everything that machine code made of the plan depends on, but for the operators' own code: equal input means
-    /// equal machine code, from the same cembra and without rules of users. Names of inputs and outputs and what calls are
-    /// given as data do not matter.
+    /// Hashes everything that the plan's machine code depends on, except the operators' own code. Equal input means equal
+    /// machine code, within one version of cembra and without rules of users. Names of inputs and outputs and the data
+    /// given to calls do not matter.
     pub fn hash_code(&self, state: &mut impl Hasher) {
         let Plan {
             registry: _,
@@ -37,7 +38,7 @@ impl Plan {
             template: _,
             reused_slots: _,
         } = self;
-        // Literals may have been made of times in zones.
+        // Literals may have been made of local times, so they depend on the time zone data.
         time_zones().hash(state);
         state.write_usize(values.len());
         for PlanValue { qtype, slot, owner } in values {
@@ -79,7 +80,7 @@ impl Plan {
         }
     }
 
-    /// An operator's numbers hold for one registry only: it is its name that tells what it is.
+    /// Hashes an operator by its name, because the numbers of operators differ between registries.
     fn hash_operator(&self, op: OpId, overload: u16, state: &mut impl Hasher) {
         let def = self.registry.get(op);
         (def.name, overload, is_standard(def)).hash(state);
@@ -93,7 +94,7 @@ impl Plan {
     }
 }
 
-/// True for an operator of the library.
+/// Returns true if an operator is one of the library's.
 fn is_standard(def: &'static OpDef) -> bool {
     let standard = Registry::standard();
     def.is_of_plans || standard.find(def.name).is_some_and(|known| std::ptr::eq(standard.get(known), def))

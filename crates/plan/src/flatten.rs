@@ -1,58 +1,58 @@
-//! The plan as a flat program with jumps: what the interpreter binds and what the listing prints.
+//! The plan as a flat program with jumps, which the interpreter binds and the listing prints.
 
 use crate::slots::lies_in_join;
 use crate::{Action, BlockId, Plan, StepId, ValueId};
 
-/// An instruction of the flat program. Jumps name the instruction to go on with.
+/// An instruction of the flat program. A jump's target is the index of an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Linear {
-    /// Runs an operator or gathers a tuple.
+    /// Runs an operator, or gathers a tuple.
     Step(StepId),
     /// Copies a value to the slot of another of the same type.
     Copy {
-        /// The value.
+        /// The value to copy.
         from: ValueId,
-        /// Whose slot to copy it to.
+        /// The value whose slot is written.
         to: ValueId,
     },
-    /// Goes elsewhere if the mask is missing.
+    /// Jumps if the mask is missing.
     JumpIfNot {
         /// The mask.
         condition: ValueId,
-        /// Where to.
+        /// The instruction to jump to.
         target: u32,
     },
-    /// Begins another round of a loop if the mask in its result is present and it may go on.
+    /// Begins another round of a loop, if the mask in its result is present and the limit of rounds is not reached.
     Repeat {
         /// The loop.
         step: StepId,
         /// The first instruction of a round.
         target: u32,
     },
-    /// Goes elsewhere.
+    /// Jumps unconditionally.
     Jump {
-        /// Where to.
+        /// The instruction to jump to.
         target: u32,
     },
 }
 
 impl Plan {
-    /// The flat program. Views take no instruction.
+    /// Returns the flat program. Views take no instruction.
     #[must_use]
     pub fn flatten(&self) -> Vec<Linear> {
         enum Todo {
             Steps(BlockId, usize),
-            /// The first branch of a conditional is done: jump over the second, which starts here.
+            /// The first branch of a conditional is done. A jump over the second follows, then the second.
             Else {
                 step: StepId,
                 test: usize,
             },
-            /// The second branch is done: the jump over it ends here.
+            /// The second branch is done, and the jump over it ends here.
             Join {
                 step: StepId,
                 jump: usize,
             },
-            /// A round is done; rounds start here.
+            /// A round of a loop is done; `start` is its first instruction.
             Again {
                 step: StepId,
                 start: u32,

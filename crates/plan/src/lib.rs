@@ -19,7 +19,7 @@ pub use error::PlanError;
 pub use flatten::Linear;
 pub use template::Template;
 pub use verify::verify;
-// What executors keep alive, and never look into.
+// Executors keep this alive without reading it.
 pub use cembra_ops::CompiledLiteral;
 
 use cembra_expr::NodeId;
@@ -30,7 +30,8 @@ use rustc_hash::FxHashMap;
 use std::num::NonZero;
 use std::sync::Arc;
 
-/// Positions. They are kept one larger, so that an optional one, of which plans and their making hold many, takes no more.
+/// Declares types of indices, stored plus one in a non-zero integer, so that an `Option` of one takes no extra memory.
+/// Plans and their builder have many of them.
 macro_rules! index_types {
     ($($(#[$doc:meta])* $name:ident;)*) => { $(
         $(#[$doc])*
@@ -38,13 +39,13 @@ macro_rules! index_types {
         pub struct $name(NonZero<u32>);
 
         impl $name {
-            /// The position.
+            /// The index.
             #[must_use]
             pub const fn index(self) -> usize {
                 (self.0.get() - 1) as usize
             }
 
-            /// The one at this position.
+            /// The id with this index.
             #[must_use]
             pub const fn from_index(index: usize) -> Self {
                 $name(NonZero::<u32>::MIN.saturating_add(index as u32))
@@ -69,69 +70,69 @@ index_types! {
 }
 
 impl BlockId {
-    /// The block that always runs.
+    /// The top block, which always runs.
     pub const TOP: BlockId = BlockId::from_index(0);
 }
 
-/// A value: its type and where it lies.
+/// A value of a plan: its type and its slot.
 #[derive(Clone, Debug)]
 pub struct PlanValue {
     /// The type.
     pub qtype: QType,
-    /// The offset of its slot.
+    /// The offset of the value's slot in the frame, in bytes.
     pub slot: u32,
-    /// For a view, the value whose slot this lies in.
+    /// For a view, the value whose slot contains this one; else `None`.
     pub owner: Option<ValueId>,
 }
 
-/// What a step does.
+/// The operation of a step.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// Runs a kernel.
+    /// Computes an operator.
     Operator {
         /// The operator.
         op: OpId,
-        /// Which of its overloads.
+        /// The index of the operator's overload.
         overload: u16,
         /// True if a strict overload runs on optionals.
         lifted: bool,
     },
     /// Gathers the arguments into a tuple.
     MakeTuple,
-    /// A field of a tuple: the result is a view of the argument's slot.
+    /// Takes a field of a tuple, by index. The result is a view of the argument's slot.
     Field(u32),
-    /// The presence of an optional: the result is a view of the argument's presence byte.
+    /// Takes the presence of an optional. The result is a view of the argument's presence byte.
     Has,
-    /// Runs one of two blocks, as the argument is present or not; the result is that block's result.
+    /// Runs one of two blocks, depending on whether the argument is present. The result is that block's result.
     Where {
         /// The block for a present condition.
         on: BlockId,
-        /// The block for a missing one.
+        /// The block for a missing condition.
         off: BlockId,
     },
-    /// Runs a block again and again. The result is a tuple of the state after a round and of the mask that says whether to
-    /// go on; the argument is the first state.
+    /// Runs a block repeatedly. The argument is the first state. The result is a tuple: the state after a round, and the
+    /// mask that is present if there is another round.
     Loop {
-        /// The block of a round; its result is such a tuple.
+        /// The block of a round, whose result is such a tuple.
         round: BlockId,
         /// The state in a round: a view of the first field of this step's result.
         state: ValueId,
-        /// True if its rounds are among those of which there is a limit.
+        /// True if the rounds count towards the limit of rounds.
         is_counted: bool,
     },
 }
 
-/// A step.
+/// A step of a plan: an operation on values.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// What it does.
+    /// The operation.
     pub action: Action,
-    /// Where its arguments start in the plan's list.
+    /// The start of the step's arguments in the plan's list of arguments.
     args_start: u32,
     args_len: u32,
-    /// Its result.
+    /// The value that the step makes.
     pub out: ValueId,
-    /// The expression node it came from.
+    /// The expression node that the step comes from.
     pub origin: NodeId,
 }
 
@@ -140,7 +141,7 @@ pub struct Step {
 pub struct Block {
     /// The steps in order.
     pub steps: Vec<StepId>,
-    /// The value the block is for, read at its end; none for the top block, whose values are the outputs.
+    /// The value of the block, read at its end; `None` for the top block, whose values are the outputs.
     pub result: Option<ValueId>,
 }
 
@@ -151,7 +152,7 @@ pub struct Input {
     pub name: Arc<str>,
     /// The number of the leaf in the model that was planned.
     pub leaf: u32,
-    /// Its value.
+    /// The corresponding value of the plan.
     pub value: ValueId,
 }
 
@@ -160,11 +161,11 @@ pub struct Input {
 pub struct Output {
     /// The output's name.
     pub name: Arc<str>,
-    /// Its value.
+    /// The corresponding value of the plan.
     pub value: ValueId,
 }
 
-/// A model laid out for evaluation.
+/// A model laid out for evaluation: values with slots, and blocks of steps.
 #[derive(Clone, Debug)]
 pub struct Plan {
     registry: &'static Registry,
@@ -175,7 +176,7 @@ pub struct Plan {
     inputs: Vec<Input>,
     literals: Vec<(ValueId, Value)>,
     outputs: Vec<Output>,
-    /// What operators are compiled to.
+    /// The compiled states of operators that are compiled from a literal.
     states: FxHashMap<StepId, CompiledLiteral>,
     layout: FrameLayout,
     template: Template,
@@ -183,49 +184,49 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The operators of the plan's steps.
+    /// The registry with the operators of the plan's steps.
     #[must_use]
     pub fn registry(&self) -> &'static Registry {
         self.registry
     }
 
-    /// A value.
+    /// Returns a value by its id.
     #[must_use]
     pub fn value(&self, id: ValueId) -> &PlanValue {
         &self.values[id.index()]
     }
 
-    /// How many values there are.
+    /// The number of values.
     #[must_use]
     pub fn value_count(&self) -> usize {
         self.values.len()
     }
 
-    /// A step.
+    /// Returns a step by its id.
     #[must_use]
     pub fn step(&self, id: StepId) -> &Step {
         &self.steps[id.index()]
     }
 
-    /// How many steps there are, those inside branches included.
+    /// The number of steps, including those inside of branches and loops.
     #[must_use]
     pub fn step_count(&self) -> usize {
         self.steps.len()
     }
 
-    /// A step's arguments.
+    /// The arguments of a step.
     #[must_use]
     pub fn args(&self, step: &Step) -> &[ValueId] {
         &self.args[step.args_start as usize..(step.args_start + step.args_len) as usize]
     }
 
-    /// A block.
+    /// Returns a block by its id.
     #[must_use]
     pub fn block(&self, id: BlockId) -> &Block {
         &self.blocks[id.index()]
     }
 
-    /// How many blocks there are.
+    /// The number of blocks.
     #[must_use]
     pub fn block_count(&self) -> usize {
         self.blocks.len()
@@ -237,7 +238,7 @@ impl Plan {
         &self.inputs
     }
 
-    /// The literals, each with the value it initialises.
+    /// The literals: each value of the plan that is a literal, and its content.
     #[must_use]
     pub fn literals(&self) -> &[(ValueId, Value)] {
         &self.literals
@@ -249,7 +250,8 @@ impl Plan {
         &self.outputs
     }
 
-    /// What the kernel of a step is given besides slots: what its operator is compiled to, or closes over.
+    /// The data that a step's kernel is given besides slots: the operator's compiled state, or the data that it closes
+    /// over.
     #[must_use]
     pub fn data(&self, step: StepId) -> KernelData {
         match (self.states.get(&step), &self.step(step).action) {
@@ -261,50 +263,50 @@ impl Plan {
         }
     }
 
-    /// What operators are compiled to: whoever keeps the data of steps keeps these too.
+    /// The compiled states of operators. Whoever keeps the data of steps must keep these alive too.
     #[must_use]
     pub fn states(&self) -> Vec<CompiledLiteral> {
         self.states.values().cloned().collect()
     }
 
-    /// The layout of frames.
+    /// The layout of the plan's frames.
     #[must_use]
     pub fn layout(&self) -> &FrameLayout {
         &self.layout
     }
 
-    /// What a fresh frame holds.
+    /// The template, the content of a fresh frame.
     #[must_use]
     pub fn template(&self) -> &Template {
         &self.template
     }
 
-    /// How often a slot was given to another value after its first.
+    /// The number of times that a slot was reused for another value.
     #[must_use]
     pub fn reused_slots(&self) -> usize {
         self.reused_slots
     }
 
-    /// Where the mask lies that says whether a loop with this result goes on.
+    /// The slot of the mask that tells whether a loop with the result `out` goes on.
     #[must_use]
     pub fn again_slot(&self, out: ValueId) -> u32 {
         let out = self.value(out);
         out.slot + out.qtype.field_offset(1).unwrap_or(0)
     }
 
-    /// True if some value is a string: else an evaluation makes none and does no work on any.
+    /// Returns true if any value is a string. Otherwise an evaluation makes no strings and reads none.
     #[must_use]
     pub fn has_strings(&self) -> bool {
         self.values.iter().any(|value| value.qtype.scalar().is_some_and(Scalar::is_string))
     }
 
-    /// True if some step is a loop.
+    /// Returns true if any step is a loop.
     #[must_use]
     pub fn has_loops(&self) -> bool {
         self.steps.iter().any(|step| matches!(step.action, Action::Loop { .. }))
     }
 
-    /// Gives back the memory that was taken to build the plan and is not needed to keep it.
+    /// Frees memory that was needed only to build the plan.
     pub fn shrink_to_fit(&mut self) {
         self.values.shrink_to_fit();
         self.steps.shrink_to_fit();
@@ -316,7 +318,8 @@ impl Plan {
         self.outputs.shrink_to_fit();
     }
 
-    /// Bytes of memory the plan holds, besides itself; names, its literals' texts and what operators are compiled to apart.
+    /// The bytes of memory that the plan owns, without the struct itself, names, texts of literals, and compiled states of
+    /// operators.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         fn held<T>(list: &Vec<T>) -> usize {

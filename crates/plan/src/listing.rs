@@ -1,11 +1,11 @@
-//! The listing: the plan in the documented form, literals first, then the flat program with its jumps.
+//! The listing: a plan as text in the documented format, literals first, then the flat program with its jumps.
 
 use crate::{Action, Linear, Plan, ValueId};
 use cembra_runtime::{QType, TypedSlot};
 use std::fmt;
 
 impl Plan {
-    /// The slot of a value.
+    /// The slot of a value, with its type.
     #[must_use]
     pub fn slot(&self, value: ValueId) -> TypedSlot {
         let value = self.value(value);

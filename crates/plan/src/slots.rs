@@ -1,6 +1,6 @@
-//! Slot assignment: every value gets a place in the frame, and places are given again once nothing reads them. Inputs,
-//! literals and outputs keep their slots; a view lies inside its owner's slot and prolongs its life; the value a branch
-//! is for is computed straight into the slot of its conditional, so a conditional costs no copy.
+//! Slot assignment: every value gets a slot in the frame, and slots are reused once nothing reads them. Inputs, literals
+//! and outputs keep their slots. A view is inside of its owner's slot and prolongs the owner's life. The result of a branch
+//! is computed directly into the slot of its conditional, so a conditional needs no copy.
 
 use crate::fields::FieldOffsets;
 use crate::{Action, BlockId, Plan, PlanError, StepId, ValueId};
@@ -16,8 +16,8 @@ enum Visit {
     Join(StepId, BlockId),
 }
 
-/// The order in which steps run, without recursion: a conditional, its branches, then its join; a loop, its round once,
-/// then its join.
+/// The order in which steps run, found without recursion: a conditional, its branches, then its join; a loop, its round
+/// once, then its join.
 fn walk(plan: &Plan) -> Vec<Visit> {
     let mut order = Vec::with_capacity(plan.steps.len());
     enum Todo {
@@ -50,6 +50,7 @@ fn walk(plan: &Plan) -> Vec<Visit> {
     order
 }
 
+/// Assigns a slot to every value of a plan.
 pub(crate) fn assign(plan: &mut Plan, budget: &Budget) -> Result<(), PlanError> {
     let order = walk(plan);
     let last_uses = last_uses(plan, &order);
@@ -63,7 +64,8 @@ pub(crate) fn assign(plan: &mut Plan, budget: &Budget) -> Result<(), PlanError> 
     for at in 0..slots.plan.literals.len() {
         slots.append(slots.plan.literals[at].0)?;
     }
-    // What dies at each position, in order, as a list: the first, and behind each value the next.
+    // The values that die at each position, as linked lists: the first value of each position, and the next value after
+    // each value.
     let mut dying: Vec<Option<ValueId>> = vec![None; order.len()];
     let mut next: Vec<Option<ValueId>> = vec![None; last_uses.len()];
     for (at, last) in last_uses.iter().enumerate().rev() {
@@ -85,9 +87,9 @@ pub(crate) fn assign(plan: &mut Plan, budget: &Budget) -> Result<(), PlanError> 
     Ok(())
 }
 
-/// For each value that may give up its slot, the position in the walk after which nothing reads it. A use inside a
-/// branch or a round counts as a use at the join of the outermost conditional or loop that does not contain the value's
-/// own definition: what a round reads, the next one reads too.
+/// For each value that may give up its slot, the position in the walk after which nothing reads it. A use inside of a
+/// branch or a round counts as a use at the join of the outermost conditional or loop that does not contain the value's own
+/// definition, because the next round reads what this one reads.
 fn last_uses(plan: &Plan, order: &[Visit]) -> Vec<Option<u32>> {
     let mut defined_in: Vec<Option<BlockId>> = vec![None; plan.values.len()];
     // For each block, the spans of its conditionals and loops in the walk, in order.
@@ -146,7 +148,8 @@ fn last_uses(plan: &Plan, order: &[Visit]) -> Vec<Option<u32>> {
                 }
                 if let Action::Where { on, off } = plan.step(*id).action {
                     for branch in [on, off] {
-                        // A branch's own value lies in the conditional's slot and dies with it; another is read here.
+                        // A value that the branch makes is in the conditional's slot and dies with it; any other value is read
+                        // here.
                         if let Some(result) = plan.block(branch).result.filter(|r| !lies_in_join(plan, branch, *r)) {
                             note(result, position, *block);
                         }
@@ -155,7 +158,7 @@ fn last_uses(plan: &Plan, order: &[Visit]) -> Vec<Option<u32>> {
             }
         }
     }
-    // Values of branches that lie in the slot of their conditional never give it up themselves.
+    // Results of branches in the slot of their conditional do not give it up themselves.
     for visit in order {
         if let Visit::Join(id, _) = visit
             && let Action::Where { on, off } = plan.step(*id).action
@@ -173,24 +176,24 @@ fn last_uses(plan: &Plan, order: &[Visit]) -> Vec<Option<u32>> {
     last
 }
 
-/// True if the result of a branch is made by the last step of the branch itself, so that it can lie in the slot of the
-/// conditional. Views cannot: they lie in their owner.
+/// Returns true if the result of a branch is made by the last step of the branch, so that it can be in the slot of the
+/// conditional. A view cannot, because it is in its owner's slot.
 pub(crate) fn lies_in_join(plan: &Plan, branch: BlockId, result: ValueId) -> bool {
     let made = plan.block(branch).steps.last().is_some_and(|step| plan.step(*step).out == result);
     made && plan.value(result).owner.is_none()
 }
 
-/// Places that nothing needs any more.
+/// The free slots, by type.
 #[derive(Default)]
 struct Free {
     scalars: [Vec<u32>; Scalar::ALL.len()],
     optionals: [Vec<u32>; Scalar::ALL.len()],
-    /// Seeded: models choose the types.
+    /// Hashed with a random seed, because models choose the types.
     others: HashMap<QType, Vec<u32>, RandomState>,
 }
 
 impl Free {
-    /// The places for values of a type.
+    /// The free slots for values of a type.
     fn of(&mut self, qtype: &QType) -> &mut Vec<u32> {
         match qtype {
             QType::Scalar(scalar) => &mut self.scalars[*scalar as usize],
@@ -228,8 +231,8 @@ impl Slots<'_> {
         self.assigned[value.index()] = true;
     }
 
-    /// Gives the result of a step its slot; a conditional hands its own on to the values of its branches, a loop to its
-    /// state.
+    /// Assigns a slot to the result of a step. A conditional passes its slot on to the results of its branches, a loop to
+    /// its state.
     fn place(&mut self, step: StepId) -> Result<(), PlanError> {
         let step = self.plan.step(step);
         let (out, action) = (step.out, step.action.clone());

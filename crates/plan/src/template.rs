@@ -1,20 +1,20 @@
-//! Templates: what a fresh frame holds. They stand alone, so that executors need not keep the plan that one was made for.
+//! Templates: the contents of fresh frames. A template is independent of its plan, so executors need not keep the plan.
 
 use crate::Plan;
 use cembra_runtime::{Frame, QType, Scalar};
 use cembra_value::Value;
 
-/// A fresh frame, literals in their slots and zeros elsewhere, with the texts that are viewed there.
+/// The content of a fresh frame: literals in their slots, zeros elsewhere, and the texts that the literals are views of.
 #[derive(Clone, Debug, Default)]
 pub struct Template {
-    /// Not its bytes: views of texts are pointers, which a number cannot stand for.
+    /// The content as a frame and not as bytes, because bytes would lose the provenance of pointers to texts.
     frame: Frame,
     size: usize,
     texts: Box<[Value]>,
 }
 
 impl Template {
-    /// The template of a plan whose slots are assigned.
+    /// Makes the template of a plan whose slots are assigned.
     pub(crate) fn of(plan: &Plan) -> Template {
         let size = plan.layout.size() as usize;
         let mut frame = Frame::zeroed(size);
@@ -23,31 +23,31 @@ impl Template {
             unsafe { value.write_to(frame.ptr(), plan.value(*id).slot) };
         }
         let viewed = |(id, _): &&_| holds_texts(&plan.value(*id).qtype);
-        // A clone of a value shares its texts: what is viewed is kept, whatever becomes of the plan.
+        // A clone of a value shares its texts, so they stay alive without the plan.
         let texts = plan.literals.iter().filter(viewed).map(|(_, value)| value.clone()).collect();
         Template { frame, size, texts }
     }
 
-    /// A fresh frame. Its views of texts are good as long as this template, or a clone, lives.
+    /// Makes a fresh frame. Its views of texts are valid as long as this template, or a clone of it, lives.
     #[must_use]
     pub fn frame(&self) -> Frame {
         self.frame.clone()
     }
 
-    /// The bytes of a frame.
+    /// The size of a frame in bytes.
     #[must_use]
     pub fn frame_bytes(&self) -> usize {
         self.size
     }
 
-    /// Bytes of memory the template holds, besides itself; texts apart.
+    /// The bytes of memory that the template owns, without the struct itself and texts.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.frame.size() + size_of_val(&*self.texts)
     }
 }
 
-/// True if values of a type are, or hold, views of memory elsewhere.
+/// Returns true if values of a type are or contain views of strings.
 fn holds_texts(qtype: &QType) -> bool {
     // Types nest only as deep as the text that spelled them.
     match qtype {

@@ -1,11 +1,11 @@
-//! The verifier: an independent check of a plan. It knows nothing of liveness or free lists; it runs the plan in the
-//! abstract, once through every block, remembering which value each piece of the frame holds, and finds every read that
-//! would not see the value it means on some path, every slot that is unaligned or outside of the frame, and every write
-//! over a literal or an input. A finished output that is overwritten is found when outputs are read at the end. Then it looks
-//! at the types of each step (`types`).
+//! The verifier: an independent check of a plan, without liveness analysis or free lists. It runs the plan symbolically,
+//! once through every block, and tracks which value each piece of the frame holds. It finds every read that would see
+//! another value on some path, every slot that is unaligned or outside of the frame, and every write over a literal or an
+//! input. If a finished output is overwritten, the read of the outputs at the end finds it. Then it checks the types of
+//! each step (`types`).
 //!
-//! Nothing is undone when a branch is left: a write says when its block was entered, and that tells whether a later reader
-//! is on its path. So the time is nearly linear, however deep conditionals nest.
+//! Nothing is undone when a branch is left. A write records when its block was entered, which tells whether a later reader
+//! is on the same path. So the time is nearly linear, however deep conditionals nest.
 
 use crate::fields::FieldOffsets;
 use crate::{Action, BlockId, Plan, StepId, ValueId};
@@ -17,35 +17,36 @@ mod tests;
 
 /// A value written to a piece of memory.
 struct Write {
-    /// When the block that writes was entered.
+    /// The number of blocks entered before the writing block.
     entered: u32,
     value: ValueId,
 }
 
-/// A block that is being run.
+/// A block that is being run symbolically.
 struct Open {
-    /// When it was entered: the number of blocks entered before.
+    /// The number of blocks entered before this one, which tells when it was entered.
     entered: u32,
-    /// For the second branch of a conditional, when the first was entered.
+    /// For the second branch of a conditional, the number of blocks entered before the first branch; else `None`.
     first_branch: Option<u32>,
 }
 
-/// The memory of the abstract run. The frame is cut where any slot begins or ends, so that every slot is whole pieces.
+/// The memory of the symbolic run. The frame is cut wherever a slot begins or ends, so that every slot consists of whole
+/// pieces.
 struct Memory<'p> {
     plan: &'p Plan,
     bounds: Vec<u32>,
-    /// For each piece the writes that readers may yet see, oldest first.
+    /// For each piece, the writes that later reads may see, oldest first.
     writes: Vec<Vec<Write>>,
     /// For each piece, whether it belongs to an input or a literal.
     fixed: Vec<bool>,
-    /// The blocks around the current step, outermost first.
+    /// The blocks that contain the current step, outermost first.
     open: Vec<Open>,
     entered: u32,
-    /// What was read in the rounds of the loops around the current step.
+    /// The values read in the rounds of the enclosing loops.
     reads: Vec<ValueId>,
-    /// For each of these loops, how many reads and writes there were before.
+    /// For each enclosing loop, the numbers of reads and of writes before it.
     loops: Vec<(usize, u64)>,
-    /// For each value, how many writes there were when it was written last.
+    /// For each value, the number of writes up to its last one.
     written: Vec<u64>,
     writes_so_far: u64,
 }
@@ -88,14 +89,14 @@ impl<'p> Memory<'p> {
         at(slot.start)..at(slot.end)
     }
 
-    /// The value a piece holds on every path to the current step; none if paths differ or nothing was written.
+    /// The value that a piece holds on every path to the current step; `None` if paths differ or nothing was written.
     fn holds(&self, piece: usize) -> Option<ValueId> {
         for write in self.writes[piece].iter().rev() {
             let Err(inside) = self.open.binary_search_by_key(&write.entered, |block| block.entered) else {
                 return Some(write.value);
             };
-            // The block is left. If it lies in the first branch of a conditional whose second branch is being run, no path
-            // leads from there to here; else some path does.
+            // The writing block was left. If it is in the first branch of a conditional whose second branch is being run, no
+            // path leads from there to here; otherwise some path does.
             let other_path = self.open.get(inside).and_then(|block| block.first_branch);
             if other_path.is_none_or(|first| first > write.entered) {
                 return None;
@@ -111,8 +112,9 @@ impl<'p> Memory<'p> {
         self.check(value)
     }
 
-    /// Checks that a value lies in its slot: each piece of it holds the value, or the value that it is a view of. A view is
-    /// checked by itself, because a tuple may have as many views as fields, and checking all of it for each would be quadratic.
+    /// Checks that a value is in its slot: each piece of the slot must hold the value, or the value that it is a view of.
+    /// Only the view's own pieces are checked: a tuple may have as many views as fields, so checking the whole tuple for
+    /// each would be quadratic.
     fn check(&self, value: ValueId) -> Result<(), String> {
         let held = owner(self.plan, value);
         for piece in self.pieces(value) {
@@ -131,7 +133,8 @@ impl<'p> Memory<'p> {
         self.written[value.index()] = self.writes_so_far;
         for piece in self.pieces(value) {
             let writes = &mut self.writes[piece];
-            // Whoever comes here later on comes through this block: what it and its branches wrote is gone.
+            // Later steps pass through this block, so earlier writes of the block and its branches are overwritten for all of
+            // them.
             while writes.last().is_some_and(|write| write.entered >= now) {
                 writes.pop();
             }
@@ -154,13 +157,14 @@ impl<'p> Memory<'p> {
         Ok(())
     }
 
-    /// A round of a loop begins. It is no block of its own here: there always is a first round.
+    /// Begins a round of a loop. A round is not tracked as a block, because there always is a first round.
     fn begin_round(&mut self) {
         self.loops.push((self.reads.len(), self.writes_so_far));
     }
 
-    /// A round ends: what it read from outside of the loop must still be there for the next one. What it wrote itself, the
-    /// next round writes before reading it, as this one did; so it is with the loop's result, which is written now.
+    /// Ends a round. Values from outside of the loop that it read must still be in their slots for the next round. Values
+    /// that it wrote itself need no check, because the next round writes them before reading them; the same holds for the
+    /// loop's result, which is written now.
     fn end_round(&mut self, out: ValueId) -> Result<(), String> {
         let (from, before) = self.loops.pop().unwrap_or((0, 0));
         self.reads[from..].sort_unstable();
@@ -178,7 +182,7 @@ impl<'p> Memory<'p> {
         Ok(())
     }
 
-    /// A branch must leave its result readable; it is then copied to, or already lies in, the conditional's slot.
+    /// Checks that a branch leaves its result readable. It is then copied to the conditional's slot, or is already there.
     fn finish_branch(&mut self, branch: BlockId) -> Result<(), String> {
         self.plan.block(branch).result.map_or(Ok(()), |result| self.read(result))
     }
@@ -197,7 +201,7 @@ fn owner(plan: &Plan, mut value: ValueId) -> ValueId {
     value
 }
 
-/// A view lies in the slot of what it is a view of, at the place of the field.
+/// Checks that a view is in its owner's slot, at the offset `inside`.
 fn check_view(plan: &Plan, args: &[ValueId], view: ValueId, inside: Option<u32>) -> Result<(), String> {
     let of = args.first().copied();
     let place = of.and_then(|of| Some(plan.value(of).slot + inside?));
@@ -207,16 +211,16 @@ fn check_view(plan: &Plan, args: &[ValueId], view: ValueId, inside: Option<u32>)
     Err(format!("{} is not where the value is that it is a part of", plan.slot(view)))
 }
 
-/// Checks a plan.
+/// Checks a plan: slots, reads, writes and types.
 ///
 /// # Errors
-/// What is wrong with it, in a sentence for whoever debugs the planner.
+/// A sentence on the first fault, for whoever debugs the planner.
 pub fn verify(plan: &Plan) -> Result<(), String> {
     slots(plan)?;
     types::check(plan)
 }
 
-/// Checks that every read sees the value it means.
+/// Checks that every slot is valid and that every read sees the value that it means.
 fn slots(plan: &Plan) -> Result<(), String> {
     for at in 0..plan.value_count() {
         let id = ValueId::from_index(at);
@@ -244,7 +248,7 @@ fn slots(plan: &Plan) -> Result<(), String> {
                 let Some(&id) = plan.block(block).steps.get(at) else { continue };
                 stack.push(Todo::Steps(block, at + 1));
                 let step = plan.step(id);
-                // What a view is of is not read for it: the view is.
+                // A view does not read its owner; the view itself is read below.
                 let is_view = matches!(step.action, Action::Has | Action::Field(_));
                 for arg in plan.args(step).iter().filter(|_| !is_view) {
                     memory.read(*arg)?;

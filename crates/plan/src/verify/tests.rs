@@ -1,5 +1,5 @@
-//! The verifier against damaged plans: damage of every kind by hand, and damage at random, judged by an oracle that runs
-//! every path of the plan on a frame of marked bytes.
+//! Tests of the verifier with damaged plans: damage of every kind by hand, and random damage, compared with an oracle that
+//! runs every path of the plan on a frame of marked bytes.
 
 use super::{slots, types, verify};
 use crate::{Action, BlockId, Plan, StepId, ValueId, build};
@@ -22,7 +22,7 @@ fn plan(text: &str) -> Plan {
     plan_of(&parse(text, Registry::standard(), &Limits::default()).expect("a model"))
 }
 
-/// The value that the n-th step with this operator makes.
+/// The result of the n-th step with this operator.
 fn made(plan: &Plan, operator: &str, n: usize) -> ValueId {
     step(plan, operator, n).1
 }
@@ -90,7 +90,7 @@ fn partly_overlapping_slots_are_found() {
     let mut plan = plan("input x: i32, y: i64\nlet a = x * x\nlet b = y * y\noutput z = b + a");
     let (narrow, wide) = (made(&plan, "math.multiply", 0), made(&plan, "math.multiply", 1));
     let slots = [plan.value(narrow).slot, plan.value(wide).slot];
-    // The later of the two destroys half of the earlier.
+    // The later value overwrites half of the earlier one.
     let first =
         (0..plan.step_count()).map(|at| plan.step(StepId::from_index(at)).out).find(|v| [narrow, wide].contains(v));
     match first == Some(narrow) {
@@ -149,7 +149,7 @@ fn a_step_in_the_wrong_block_is_found() {
         plan.blocks[branch.index()].steps.insert(0, id);
         refused(&plan, "its slot holds None");
     }
-    // In both branches it is there on every path, but nobody may rely on that behind them.
+    // The value is written in both branches, so it is there on every path; still, steps after them must not rely on it.
     let mut plan = sound;
     plan.blocks[0].steps.retain(|step| *step != id);
     plan.blocks[on.index()].steps.insert(0, id);
@@ -318,12 +318,12 @@ impl Path<'_> {
         Some(())
     }
 
-    /// A value that is about to be copied is whole and of the type of its copy.
+    /// Reads a value that is copied, which must be intact and of the type of its copy.
     fn copy(&self, from: ValueId, to: ValueId) -> Option<()> {
         (self.plan.value(from).qtype == self.plan.value(to).qtype).then(|| self.see(from))?
     }
 
-    /// Reading a value: all of it is there, as its owner was written.
+    /// Reads a value, all bytes of which must be as its owner wrote them.
     fn see(&self, value: ValueId) -> Option<()> {
         let mut owner = value;
         while let Some(of) = self.plan.value(owner).owner {
@@ -429,7 +429,7 @@ fn random_damage_is_found_exactly_where_some_path_goes_wrong() {
         for _ in 0..20 {
             let mut plan = sound.clone();
             damage(&mut plan, &mut random);
-            // The oracle looks at bytes: of types only those of copies are its matter.
+            // The oracle tracks bytes; the only types that matter to it are those of copies.
             let verdict = slots(&plan);
             let copied = plan.steps.iter().all(|step| types::copies(&plan, step));
             assert_eq!(verdict.is_ok() && copied, every_path_is_right(&plan), "round {round}: {verdict:?}\n{plan}");
@@ -443,20 +443,21 @@ fn random_damage_is_found_exactly_where_some_path_goes_wrong() {
 fn steps_on_values_of_other_types_are_found() {
     let wrong = "made of other types";
     let mistyped = |plan: &Plan| assert!(verify(plan).is_err_and(|error| error.contains(wrong)), "{plan}");
-    // A view of the second field that means the first, which lies where the second would if both were of one type.
+    // A view of the second field with the index of the first, at the offset that the second would have if both had one
+    // type.
     let mut fields = plan("input t: (i64, f64)\noutput y = t.1 + 1.0f64");
     let (step, view) = step(&fields, "field", 0);
     fields.steps[step.index()].action = Action::Field(0);
     fields.values[view.index()].slot -= 8;
     assert_eq!(slots(&fields), Ok(()));
     mistyped(&fields);
-    // A number taken for another of the same size.
+    // A number is used as another type of the same size.
     let mut numbers = plan("input a: f64, b: i64\noutput y = a + a\noutput z = b");
     let (input, args) = (numbers.inputs()[1].value, numbers.step(StepId::from_index(0)).args_start as usize);
     numbers.args[args] = input;
     assert_eq!(slots(&numbers), Ok(()));
     mistyped(&numbers);
-    // A tuple of more than it says.
+    // A tuple with more arguments than its type has fields.
     let mut tuple = plan("input a: f64\noutput t = (a, a)");
     let made = made(&tuple, "tuple", 0);
     tuple.values[made.index()].qtype = QType::tuple([QType::FLOAT64, QType::INT64]);

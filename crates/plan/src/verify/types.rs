@@ -1,5 +1,5 @@
-//! The types of a plan: kernels and machine code take what they are given to be of their types. Every step is looked at by
-//! itself: what an operator takes and results in, what a view is a view of, what is copied where.
+//! The type check of a plan, because kernels and machine code rely on the types of their arguments. Every step is checked
+//! by itself: the arguments and result of an operator, the owner of a view, the source and target of a copy.
 
 use crate::{Action, Plan, Step, StepId, ValueId};
 use cembra_runtime::{QType, Scalar};
@@ -7,7 +7,7 @@ use cembra_runtime::{QType, Scalar};
 /// Checks the types of all literals and steps.
 ///
 /// # Errors
-/// What is wrong, in a sentence for whoever debugs the planner.
+/// A sentence on the first fault, for whoever debugs the planner.
 pub(super) fn check(plan: &Plan) -> Result<(), String> {
     for (id, value) in plan.literals() {
         if !value.is_of(&plan.value(*id).qtype) {
@@ -27,7 +27,7 @@ fn check_step(plan: &Plan, step: &Step) -> Result<(), String> {
     let right = match step.action {
         Action::Operator { op, overload, lifted } => {
             let overload = &plan.registry().get(op).overloads()[usize::from(overload)];
-            // What an operator is compiled from is no argument of its step.
+            // The literal that an operator is compiled from is not an argument of the step.
             let first = usize::from(overload.compile.is_some());
             args.len() + first == overload.args.len()
                 && overload.is_made(lifted, out)
@@ -57,7 +57,7 @@ fn check_step(plan: &Plan, step: &Step) -> Result<(), String> {
     if right { Ok(()) } else { Err(format!("{} is made of other types than its step takes", plan.slot(step.out))) }
 }
 
-/// What branches and rounds result in is copied whole: it is of the type of what it is copied to.
+/// Returns true if the results of branches and rounds have the types of the values that they are copied to.
 pub(super) fn copies(plan: &Plan, step: &Step) -> bool {
     let alike =
         |from: Option<ValueId>, to: ValueId| from.is_some_and(|from| plan.value(from).qtype == plan.value(to).qtype);
