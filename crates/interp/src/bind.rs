@@ -1,17 +1,17 @@
-//! Binding a plan: its flat program becomes rows of calls and the instructions between them. The values that lie in the
-//! caller's structs are copied to their slots by the first calls, and from them by the last.
+//! Binding a plan: its flat program becomes rows of calls, and instructions between the rows. Values in the caller's
+//! structs are copied to their slots by the first calls, and outputs back to the structs by the last.
 
 use crate::{Instruction, Interpreted, copies};
 use cembra_plan::{Action, Base, Binding, Linear, Plan, StepId, ValueId, ValueLocation};
 use cembra_runtime::{KernelChain, QType};
 
-/// How many instructions and calls lie between two looks at the evaluation's token.
+/// The least number of instructions and calls between two checks of the evaluation's token for cancellation.
 const POLL_EVERY: usize = 256;
 
-/// The longest row. Kernels that a compiler did not end with a jump have those behind them on their stack.
+/// The most calls in a row. Kernels whose last call the compiler did not turn into a jump leave a stack frame each.
 const LONGEST_ROW: usize = 16;
 
-/// Binds a plan.
+/// Binds a plan to the places of its inputs and outputs.
 #[must_use]
 pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
     let mut binder = Binder { plan, instructions: Vec::new(), calls: KernelChain::default(), made: 0, open: 0 };
@@ -23,7 +23,8 @@ pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
             is_target[*target as usize] = true;
         }
     }
-    // Instructions of the flat program need not be one to one: tuples take one call a field, calls in a row are one.
+    // Instructions do not correspond one to one to those of the flat program: a tuple takes a call per field, and
+    // consecutive calls form one row.
     let mut starts = Vec::with_capacity(flat.len() + 1);
     let mut polled = 0;
     for (linear, is_target) in flat.into_iter().zip(&is_target) {
@@ -50,7 +51,8 @@ pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
         }
     }
     starts.push(binder.here(is_target.last() == Some(&true)));
-    // After the last step, and with no look at the token among them: a call that fails leaves the caller's outputs alone.
+    // Outputs are stored after the last step, without a check of the token in between, so a failed call leaves the caller's
+    // outputs as they were.
     binder.stores(binding);
     binder.end_row();
     let Binder { mut instructions, mut calls, .. } = binder;
@@ -62,7 +64,7 @@ pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
             *target = starts[*target as usize];
         }
     }
-    // Many models that are small live at once.
+    // Many small models may be alive at once.
     instructions.shrink_to_fit();
     calls.shrink_to_fit();
     Interpreted { calls, instructions, states: plan.states() }
@@ -73,9 +75,9 @@ struct Binder<'p> {
     plan: &'p Plan,
     instructions: Vec<Instruction>,
     calls: KernelChain,
-    /// How many calls were made.
+    /// The number of calls so far.
     made: usize,
-    /// How many of them are in the row that is not ended yet.
+    /// The number of calls in the row that is not ended yet.
     open: usize,
 }
 
@@ -85,7 +87,7 @@ impl Binder<'_> {
         self.instructions.push(instruction);
     }
 
-    /// The instruction to come; something may jump there.
+    /// The index of the next instruction. If it is a jump target, the open row is ended.
     fn here(&mut self, is_target: bool) -> u32 {
         if is_target {
             self.end_row();
@@ -93,7 +95,7 @@ impl Binder<'_> {
         self.instructions.len() as u32
     }
 
-    /// Makes the next call begin a row. The first row is there even if it is empty.
+    /// Ends the open row, so that the next call begins another. The first row exists even if it is empty.
     fn end_row(&mut self) {
         if self.open > 0 || self.calls.position() == 0 {
             self.calls.end();
@@ -101,7 +103,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Makes room for a call.
+    /// Returns the chain to push a call to, beginning a new row if the open one is full.
     fn call(&mut self) -> &mut KernelChain {
         if self.open == LONGEST_ROW {
             self.end_row();
@@ -130,7 +132,7 @@ impl Binder<'_> {
                     self.copy(plan.value(*arg).slot, out.slot + inside, &plan.value(*arg).qtype);
                 }
             }
-            // Views, conditionals and loops are not steps of the flat program.
+            // The flat program has no steps for views, conditionals and loops.
             Action::Has | Action::Field(_) | Action::Where { .. } | Action::Loop { .. } => {}
         }
     }
@@ -146,7 +148,7 @@ impl Binder<'_> {
         self.call().push(copies(source, target, size), std::ptr::null(), 0, [from, to, size]);
     }
 
-    /// Copies the inputs that lie elsewhere to their slots; neighbours on both sides go at once.
+    /// Copies the inputs outside of the frame to their slots. Inputs that are adjacent on both sides are copied together.
     fn loads(&mut self, binding: &Binding) {
         let values = self.plan.inputs().iter().map(|input| input.value);
         let mut loads: Vec<(ValueLocation, u32, u32)> = Vec::new();
@@ -168,8 +170,8 @@ impl Binder<'_> {
         }
     }
 
-    /// Copies the outputs that lie elsewhere from their slots, in the parts in which kernels wrote them: the processor passes
-    /// a store on to a load only if that one store holds all of it; else the load waits until the stores are done.
+    /// Copies the outputs from their slots to their places outside of the frame, in the parts in which kernels wrote them:
+    /// a processor forwards a store to a load only if that store contains all of it, else the load waits for the stores.
     fn stores(&mut self, binding: &Binding) {
         let values = self.plan.outputs().iter().map(|output| output.value);
         for (place, slot, qtype) in elsewhere(self.plan, values.zip(&binding.outputs)) {
@@ -183,7 +185,7 @@ impl Binder<'_> {
     }
 }
 
-/// The values that do not lie in their slots: where they lie instead, the slot, and the type.
+/// The values whose place is not their slot, each with its place, its slot and its type.
 fn elsewhere<'p>(
     plan: &'p Plan,
     values: impl Iterator<Item = (ValueId, &'p ValueLocation)>,

@@ -1,5 +1,5 @@
-//! The interpreter backend: a plan as rows of calls, of the operators' kernels and of copies, and instructions that say
-//! which row comes next. It is the fallback where native code cannot be had, and the oracle native code is tested against.
+//! The interpreter backend. It runs a plan as rows of calls, of operators' kernels and of copies, with instructions that
+//! decide which row comes next. It is used where native code is not available, and native code is tested against it.
 
 mod bind;
 
@@ -8,37 +8,38 @@ pub use bind::bind;
 use cembra_plan::{Base, CompiledLiteral, Function};
 use cembra_runtime::{Call, Context, Fault, FaultKind, FramePtr, Kernel, KernelChain, STATUS_OK, Slot};
 
-/// What to do between rows.
+/// An instruction between rows of calls.
 #[derive(Clone, Copy, Debug)]
 enum Instruction {
-    /// Runs the row that begins there. There is nothing to decide between its calls: they go on with each other.
+    /// Runs the row that begins at `position`, whose calls run one after the other without decisions.
     Row { position: u32 },
-    /// Goes to an instruction if the byte is 0.
+    /// Jumps to instruction `target` if the byte at offset `byte` of the frame is 0.
     JumpIfNot { byte: u32, target: u32 },
-    /// Goes to an instruction if the byte is not 0 and the loop may go on.
+    /// Jumps to instruction `target` if the byte at offset `byte` of the frame is not 0. Fails if the evaluation is
+    /// cancelled or the limit of rounds is reached.
     Repeat { byte: u32, target: u32, is_counted: bool, site: u32 },
-    /// Goes to an instruction.
+    /// Jumps to instruction `target`.
     Jump { target: u32 },
-    /// Ends a cancelled evaluation. An instruction of its own, so that short plans pay nothing for it.
+    /// Fails if the evaluation is cancelled. It is an instruction of its own, so that short plans do not pay for it.
     Poll,
 }
 
 /// A plan bound for interpretation.
 #[derive(Debug)]
 pub struct Interpreted {
-    /// The calls. The first row is at the start: small models are little else, so it is no instruction.
+    /// The calls. The first row is at the start and has no instruction, because small models consist of little else.
     calls: KernelChain,
-    /// What comes after the first row.
+    /// The instructions after the first row.
     instructions: Vec<Instruction>,
-    /// What calls point to.
+    /// The compiled states of operators that calls point to.
     states: Vec<CompiledLiteral>,
 }
 
 impl Interpreted {
-    /// Runs the instructions.
+    /// Runs the instructions after the first row; returns the status.
     ///
     /// # Safety
-    /// CALL, and the first row was run.
+    /// CALL, and the first row must have been run.
     unsafe fn go_on(&self, frame: FramePtr, context: &mut Context) -> i32 {
         let mut at = 0;
         let mut rounds = context.iterations();
@@ -87,9 +88,9 @@ impl Interpreted {
 impl Function for Interpreted {
     // SAFETY: CALL, as the trait says.
     unsafe fn call(&self, input: FramePtr, output: FramePtr, frame: FramePtr, context: &mut Context) -> i32 {
-        // SAFETY: CALL, promised by the caller, for the structs. KERNEL-ROW: the first row begins at the start. CALL, promised by the caller, gives a frame of the plan's
-        // layout and the structs that are bound; slots have the types of the overloads (FRAME-SLOT), and the plan was
-        // verified to write each before it is read.
+        // SAFETY: CALL, promised by the caller, for the structs. KERNEL-ROW: the first row begins at the start. CALL,
+        // promised by the caller, gives a frame of the plan's layout and the structs that are bound; slots have the types
+        // of the overloads (FRAME-SLOT), and the plan was verified to write each before it is read.
         unsafe {
             context.set_structs(input, output);
             let status = self.calls.call(0).run(context, frame);
@@ -103,8 +104,8 @@ impl Function for Interpreted {
     }
 }
 
-/// The kernel that copies this many bytes from one memory to another; one of them is the frame. Its slots are the places in
-/// both, then the size.
+/// Returns the kernel that copies `size` bytes from one memory to another, one of which must be the frame. Its slots are
+/// the offset in each memory, then the size.
 fn copies(from: Base, to: Base, size: u32) -> Kernel {
     match (from, to) {
         (Base::Frame, Base::Frame) => sized::<FRAME, FRAME>(size),
@@ -119,7 +120,7 @@ const FRAME: u8 = Base::Frame as u8;
 const INPUT: u8 = Base::Input as u8;
 const OUTPUT: u8 = Base::Output as u8;
 
-/// A size that is known is a move instead of a call.
+/// Returns a kernel for a constant size if there is one, because then the copy is a move instead of a call.
 fn sized<const FROM: u8, const TO: u8>(size: u32) -> Kernel {
     match size {
         1 => copy::<FROM, TO, 1>,
