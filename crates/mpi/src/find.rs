@@ -1,4 +1,5 @@
-//! Finds the library of MPI: the one whose path is given, the one that the process has initialised, or one of the launcher's family.
+//! Finds the MPI library: the one whose path is given, else the one that the process has initialised, else one of the
+//! launcher's family.
 
 use crate::abi::Handle;
 use crate::library::{Interface, Library};
@@ -20,23 +21,23 @@ mod names {
     pub(super) const MPICH: [&str; 2] = ["libmpich.12.dylib", "libmpi.12.dylib"];
 }
 
-/// The names of libraries of a family, in the order in which they are tried.
+/// The file names of a family's libraries, in the order in which they are tried.
 const fn names_of(family: Family) -> &'static [&'static str] {
     match family {
-        // Open MPI 6 is to have the standard interface too.
+        // Open MPI 6 is planned to have the standard interface too.
         Family::OpenMpi => &[names::OPEN_MPI, names::STANDARD],
         Family::Mpich => &[names::STANDARD, names::MPICH[0], names::MPICH[1]],
     }
 }
 
-/// The library that the process has loaded and initialised by itself.
+/// The MPI library that the process has loaded and initialised by itself; `None` if there is none.
 fn running() -> Option<Interface> {
     let names = [names::STANDARD, names::OPEN_MPI, names::MPICH[0], names::MPICH[1]];
     let known = std::iter::once_with(Interface::of_process).chain(names.into_iter().map(Interface::loaded_already));
     known.flatten().find(Interface::is_running)
 }
 
-/// The first library of a family that is there.
+/// Opens the first library of a family that can be loaded.
 fn of_family(family: Family) -> Result<Interface, Error> {
     let mut reasons = Vec::new();
     for name in names_of(family) {
@@ -49,7 +50,7 @@ fn of_family(family: Family) -> Result<Interface, Error> {
     Err(no_link(message).hint("set `CEMBRA_MPI` to the path of the launcher's library"))
 }
 
-/// The way to the ranks that a launcher started; none if none did, and no library was named.
+/// Opens a link to the ranks that a launcher started; `None` if there is neither a launcher nor a path.
 pub(crate) fn open(launch: Option<&Launch>, path: Option<&OsStr>) -> Result<Option<Arc<dyn Link>>, Error> {
     let found = match (path, launch) {
         (Some(path), _) => Interface::open(path)?,
@@ -78,10 +79,10 @@ pub(crate) fn open(launch: Option<&Launch>, path: Option<&OsStr>) -> Result<Opti
     .map(Some)
 }
 
-/// The way to the ranks of a communicator.
+/// Opens a link to the ranks of a communicator.
 ///
 /// # Safety
-/// MPI-HANDLE: the number is the handle of an intracommunicator of the library that is found.
+/// MPI-HANDLE: the number must be the handle of an intracommunicator of the library that is found.
 pub(crate) unsafe fn of_communicator(communicator: usize, path: Option<&OsStr>) -> Result<Arc<dyn Link>, Error> {
     let found = match path {
         Some(path) => Interface::open(path)?,

@@ -1,8 +1,8 @@
-//! Ranks as processes: a [`Link`] through MPI. The library of MPI is found and loaded when the program runs, so building
-//! needs none, and one program runs with each of Open MPI, MPICH and libraries with the standard interface of MPI 5.
+//! Ranks as processes: a [`Link`] through MPI. The MPI library is found and loaded when the program runs. So building needs
+//! none, and one program runs with each of Open MPI, MPICH and libraries with the standard interface of MPI 5.
 //!
-//! MPI carries bytes and nothing else: no number is added by it, and no call waits. The thread that made the link talks; a call on another one is an
-//! error. Messages above 1 GiB are cut.
+//! MPI only carries bytes: it adds no numbers, and no call waits. Only the thread that made the link may use it; a call on
+//! another thread is an error. Messages above 1 GiB are split.
 //!
 //! ```no_run
 //! use cembra_tiles::link::Ranks;
@@ -27,14 +27,16 @@ mod talk;
 use cembra_tiles::link::{Error, Launch, Link};
 use std::sync::Arc;
 
-/// The way to the other ranks of the program that started this process; none if no launcher of MPI did.
+/// Returns a link to the other ranks of the program that started this process; `None` if there is neither an MPI launcher
+/// nor `CEMBRA_MPI`.
 ///
-/// The library is the one that `CEMBRA_MPI` has the path of; else one that this process has loaded and initialised; else one of the launcher's
-/// family. It is initialised unless it is already, and then finalised when the link and all its requests are dropped.
+/// The library is the one at the path `CEMBRA_MPI`, else one that this process has loaded and initialised, else one of the
+/// launcher's family. It is initialised here unless it already is; then it is finalised when the link and all its requests
+/// are dropped.
 ///
 /// # Errors
-/// There is no such library, it cannot be loaded or initialised, or it knows other ranks than the launcher: then it is that of another MPI.
-/// Some libraries end the process themselves where a launcher of another family started it.
+/// If there is no such library, if it cannot be loaded or initialised, or if its ranks differ from the launcher's, because
+/// it belongs to another MPI. Some libraries end the process themselves if a launcher of another family started it.
 pub fn from_environment() -> Result<Option<Arc<dyn Link>>, Error> {
     let launch = Launch::of(|name| std::env::var(name).ok())?;
     let path = std::env::var_os("CEMBRA_MPI").filter(|path| !path.is_empty());
@@ -49,15 +51,17 @@ pub fn from_environment() -> Result<Option<Arc<dyn Link>>, Error> {
     }
 }
 
-/// The way to the ranks of a communicator of the caller's program: a duplicate of it, so that messages do not mix. The number is the value of its
-/// handle, of type `MPI_Comm`: an integer with MPICH, an address with others. The library is the one that `CEMBRA_MPI` has the path of, else the one
-/// that this process has loaded and initialised. All ranks of the communicator call this.
+/// Returns a link to the ranks of a communicator of the caller's program. It uses a duplicate of the communicator, so
+/// messages do not mix. `communicator` is the value of its `MPI_Comm` handle: an integer with MPICH, an address with
+/// others. The library is the one at the path `CEMBRA_MPI`, else the one that this process has loaded and initialised. All
+/// ranks of the communicator must call this.
 ///
 /// # Errors
-/// There is no such library, or it is not initialised for calls on this thread.
+/// If there is no such library, or it is not initialised for calls on this thread.
 ///
 /// # Safety
-/// MPI-HANDLE: the number is the handle of an intracommunicator of that library, which lives until this returns.
+/// MPI-HANDLE: `communicator` must be the handle of an intracommunicator of that library, and be valid until this function
+/// returns.
 #[cfg(unix)]
 pub unsafe fn from_communicator(communicator: usize) -> Result<Arc<dyn Link>, Error> {
     let path = std::env::var_os("CEMBRA_MPI").filter(|path| !path.is_empty());

@@ -1,5 +1,5 @@
-//! A library of MPI that is loaded: its functions, by the types that the standard gives them, and what its errors say. It stays loaded as long as the
-//! process, as MPI demands.
+//! A loaded MPI library: its functions, with the types that the standard gives them, and its error texts. It stays loaded
+//! as long as the process, as MPI requires.
 
 use crate::abi::{Address, Constants, Handle, MPICH, open_mpi, standard};
 use cembra_tiles::link::{Error, no_link};
@@ -7,16 +7,16 @@ use libloading::os::unix::{Library as Loaded, RTLD_GLOBAL, RTLD_NOW, Symbol};
 use std::ffi::{OsStr, c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
 
-/// The room for a request of any interface: an integer of 32 bits or an address.
+/// Memory for a request handle of any interface: an integer of 32 bits or an address.
 pub(crate) type RequestRoom = u64;
 
-/// More than any library writes of a text.
+/// The bytes of memory for an error text, more than any library writes.
 const TEXT_BYTES: usize = 1 << 14;
 
-/// Declares the functions, with the names of the standard.
+/// Declares the functions by their names in the standard.
 macro_rules! functions {
     ($($name:ident = $symbol:literal: fn($($argument:ty),*);)*) => {
-        /// The functions. All return a code, 0 if all went well. MPI-LIBRARY says what they are called with.
+        /// The functions of a library. All return a code, 0 for success. MPI-LIBRARY says how they must be called.
         struct Functions<H> { $($name: unsafe extern "C" fn($($argument),*) -> c_int,)* }
 
         impl<H: Handle> Functions<H> {
@@ -49,10 +49,10 @@ functions! {
     finalize = "MPI_Finalize": fn();
 }
 
-/// A symbol of a library.
+/// Looks up a symbol of a library.
 ///
 /// # Safety
-/// MPI-LIBRARY: the symbol is of this type.
+/// MPI-LIBRARY: the symbol must have the type `T`.
 unsafe fn symbol<T: Copy>(library: &Loaded, name: &str) -> Result<T, Error> {
     // SAFETY: MPI-LIBRARY: the caller promises it. The library is never unloaded, so the symbol outlives this.
     let found: Symbol<T> = unsafe { library.get(name.as_bytes()) }
@@ -60,7 +60,7 @@ unsafe fn symbol<T: Copy>(library: &Loaded, name: &str) -> Result<T, Error> {
     Ok(*found)
 }
 
-/// A peer, a tag and the communicator that messages to or from the peer belong to.
+/// A stream of messages: a peer, a tag, and the communicator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream<H> {
     pub(crate) peer: c_int,
@@ -68,29 +68,29 @@ pub(crate) struct Stream<H> {
     pub(crate) communicator: H,
 }
 
-/// A library whose interface is known.
+/// A library whose binary interface is known.
 pub(crate) struct Library<H> {
     functions: Functions<H>,
     pub(crate) constants: Constants<H>,
     pub(crate) name: String,
 }
 
-/// A library of either kind of handles.
+/// A library whose handles are either addresses or integers.
 pub(crate) enum Interface {
     Addresses(Library<Address>),
     Numbers(Library<c_int>),
 }
 
 impl Interface {
-    /// Loads a library. It is never unloaded.
+    /// Loads a library and never unloads it.
     pub(crate) fn open(path: &OsStr) -> Result<Interface, Error> {
         let name = path.to_string_lossy().into_owned();
-        // SAFETY: MPI-LIBRARY: what runs when a library of MPI is loaded is what every program with MPI runs.
+        // SAFETY: MPI-LIBRARY: loading an MPI library runs the same initialisers as in every program with MPI.
         let loaded = unsafe { Loaded::open(Some(path), RTLD_NOW | RTLD_GLOBAL) };
         Interface::of(loaded.map_err(|error| no_link(format!("{name} cannot be loaded: {error}")))?, name)
     }
 
-    /// The library that the process has loaded by itself, if it is one that other parts of it see.
+    /// The MPI library whose symbols are visible in the whole process; `None` if there is none.
     pub(crate) fn of_process() -> Option<Interface> {
         let this = Loaded::this();
         // SAFETY: MPI-LIBRARY: the symbol is only looked for.
@@ -98,16 +98,16 @@ impl Interface {
         is_there.then(|| Interface::of(this, "the MPI of this process".to_owned()).ok()).flatten()
     }
 
-    /// A library by its name, if the process has loaded it already.
+    /// Opens a library by name if the process has already loaded it; else `None`.
     pub(crate) fn loaded_already(name: &str) -> Option<Interface> {
-        /// Of `dlfcn.h`: nothing is loaded.
+        /// From `dlfcn.h`: do not load anything.
         const RTLD_NOLOAD: c_int = if cfg!(target_os = "linux") { 4 } else { 0x10 };
         // SAFETY: MPI-LIBRARY: nothing is loaded, so nothing runs.
         let loaded = unsafe { Loaded::open(Some(name), RTLD_NOW | RTLD_NOLOAD) }.ok()?;
         Interface::of(loaded, name.to_owned()).ok()
     }
 
-    /// Finds out the interface of a library.
+    /// Determines the binary interface of a library.
     fn of(loaded: Loaded, name: String) -> Result<Interface, Error> {
         let loaded = ManuallyDrop::new(loaded);
         // SAFETY: MPI-LIBRARY: variables of Open MPI, whose addresses are its handles; nothing is read there.
@@ -116,7 +116,7 @@ impl Interface {
             let constants = open_mpi(world, variable("ompi_mpi_byte")?, variable("ompi_mpi_errors_return")?);
             return Ok(Interface::Addresses(Library { functions: Functions::of(&loaded)?, constants, name }));
         }
-        // MPI-LIBRARY: the function takes two places for integers.
+        // MPI-LIBRARY: the function takes two pointers to integers.
         type Version = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
         let mut version = [-1, -1];
         // SAFETY: MPI-LIBRARY: the function of this name, which may be called at any time.
@@ -125,7 +125,7 @@ impl Interface {
             // SAFETY: MPI-LIBRARY: two integers that it writes.
             unsafe { standard(major, minor) };
         }
-        // A library with an interface of its own says -1.
+        // A library whose interface is not the standard one says -1.
         if version[0] >= 1 {
             return Ok(Interface::Addresses(Library {
                 functions: Functions::of(&loaded)?,
@@ -146,7 +146,7 @@ impl Interface {
 }
 
 impl<H: Handle> Library<H> {
-    /// An error if a function says so.
+    /// Returns an error unless `code` is 0.
     fn check(&self, code: c_int, what: &str) -> Result<(), Error> {
         if code == 0 {
             return Ok(());
@@ -160,7 +160,7 @@ impl<H: Handle> Library<H> {
         Err(no_link(format!("{what} of {} failed with code {code}: {text}", self.name)))
     }
 
-    /// A number that a function writes.
+    /// Calls a function that writes a number, and returns the number.
     fn number(&self, what: &str, call: impl FnOnce(*mut c_int) -> c_int) -> Result<c_int, Error> {
         let mut number = 0;
         self.check(call(&raw mut number), what)?;
@@ -202,7 +202,7 @@ impl<H: Handle> Library<H> {
         Ok(())
     }
 
-    /// An error if this thread may not call an MPI that the caller initialised.
+    /// Returns an error if this thread may not call an MPI that was initialised elsewhere.
     pub(crate) fn check_thread(&self) -> Result<(), Error> {
         let functions = &self.functions;
         // SAFETY: MPI-LIBRARY: MPI is running.
@@ -215,10 +215,11 @@ impl<H: Handle> Library<H> {
         Ok(())
     }
 
-    /// A communicator for messages of our own, whose errors are returned, and its rank and size.
+    /// Duplicates a communicator and makes the duplicate return errors. Returns the duplicate with its rank and size.
     ///
     /// # Safety
-    /// MPI-HANDLE: the handle is that of an intracommunicator. MPI is running, and may be called by this thread.
+    /// MPI-HANDLE: the handle must be that of an intracommunicator. MPI must be running, and this thread must be allowed to
+    /// call it.
     pub(crate) unsafe fn duplicate(&self, of: H) -> Result<(H, usize, usize), Error> {
         let functions = &self.functions;
         let mut own = of;
@@ -237,11 +238,12 @@ impl<H: Handle> Library<H> {
         Ok((own, rank, size))
     }
 
-    /// Begins to send bytes, or to receive them.
+    /// Begins to send bytes if `is_sent`, else to receive them.
     ///
     /// # Safety
-    /// MPI-MESSAGE: the bytes and the room for the request stay in place until a test says that the request is over. Until then, bytes to send stay
-    /// unchanged, and nothing else uses bytes to receive. MPI-HANDLE: the communicator is one of this library, and this thread may call it.
+    /// MPI-MESSAGE: the bytes and the request must stay in place until a test reports that the request is over. Until then,
+    /// bytes to send must stay unchanged, and nothing else may use bytes to receive. MPI-HANDLE: the communicator must be
+    /// one of this library, and this thread must be allowed to call it.
     pub(crate) unsafe fn begin(
         &self,
         is_sent: bool,
@@ -262,10 +264,11 @@ impl<H: Handle> Library<H> {
         self.check(code, what)
     }
 
-    /// Whether a request is over.
+    /// Returns whether a request is over.
     ///
     /// # Safety
-    /// MPI-MESSAGE: the request was begun, and no test said that it is over. MPI-HANDLE: this thread may call the library.
+    /// MPI-MESSAGE: the request must have been begun, and no test may have reported that it is over. MPI-HANDLE: this
+    /// thread must be allowed to call the library.
     pub(crate) unsafe fn test(&self, request: *mut RequestRoom) -> Result<bool, Error> {
         let no_status = std::ptr::without_provenance_mut(self.constants.no_status);
         // SAFETY: MPI-MESSAGE, MPI-HANDLE: the caller promises it.
@@ -273,21 +276,23 @@ impl<H: Handle> Library<H> {
         Ok(flag != 0)
     }
 
-    /// Ends all processes.
+    /// Ends all processes of the program.
     ///
     /// # Safety
-    /// MPI-HANDLE: the communicator is one of this library.
+    /// MPI-HANDLE: the communicator must be one of this library.
     pub(crate) unsafe fn abort(&self, communicator: H, code: c_int) {
         // SAFETY: MPI-HANDLE: the caller promises it.
         unsafe { (self.functions.abort)(communicator, code) };
     }
 
-    /// Gives a communicator back, and finalises MPI if it is ours.
+    /// Frees a communicator, and finalises MPI if `is_ours`.
     ///
     /// # Safety
-    /// MPI-HANDLE: the communicator is a duplicate that nothing uses any more, and this thread may call the library.
+    /// MPI-HANDLE: the communicator must be a duplicate that nothing uses any more, and this thread must be allowed to call
+    /// the library.
     pub(crate) unsafe fn close(&self, mut communicator: H, is_ours: bool) {
-        // SAFETY: MPI-HANDLE: the caller promises it. Codes would say nothing here that could be used.
+        // SAFETY: MPI-HANDLE: the caller promises it. Error codes are ignored, because nothing could be done about them
+        // here.
         unsafe {
             (self.functions.comm_free)(&raw mut communicator);
             if is_ours {

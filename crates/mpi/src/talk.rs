@@ -1,5 +1,6 @@
-//! The link: messages through MPI. A message is its header, of 32 bytes, and its contents in pieces of at most 1 GiB, all with one tag, which MPI keeps
-//! in order. What MPI reads and writes belongs to the message until its request is over; a request that is dropped before leaks it.
+//! The link: messages through MPI. A message is its header of 32 bytes, then its contents in pieces of at most 1 GiB. All
+//! have one tag, and MPI keeps them in order. Memory that MPI reads or writes belongs to the message until its request is
+//! over; a request that is dropped before that leaks the memory.
 
 use crate::abi::Handle;
 use crate::library::{Library, RequestRoom, Stream};
@@ -12,10 +13,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
 
-/// The most bytes that MPI is given at once: it counts them in 32 bits.
+/// The most bytes per MPI call, because MPI counts them in 32 bits.
 const PIECE_BYTES: usize = 1 << 30;
 
-/// The way to the ranks of a communicator.
+/// A link to the ranks of a communicator.
 pub(crate) struct MpiLink<H: Handle>(Arc<Inner<H>>);
 
 struct Inner<H: Handle> {
@@ -23,17 +24,18 @@ struct Inner<H: Handle> {
     communicator: H,
     rank: usize,
     size: usize,
-    /// The thread that talks.
+    /// The only thread that may use the link.
     thread: ThreadId,
-    /// True if MPI is finalised with this link.
+    /// True if MPI is finalised when this link is dropped.
     is_ours: bool,
 }
 
 impl<H: Handle> MpiLink<H> {
-    /// A link to the ranks of a duplicate of a communicator.
+    /// Makes a link to the ranks of a communicator, through a duplicate of it.
     ///
     /// # Safety
-    /// MPI-HANDLE: the handle is that of an intracommunicator. MPI is running, and may be called by this thread.
+    /// MPI-HANDLE: the handle must be that of an intracommunicator. MPI must be running, and this thread must be allowed to
+    /// call it.
     pub(crate) unsafe fn new(library: Library<H>, of: H, is_ours: bool) -> Result<MpiLink<H>, Error> {
         // SAFETY: MPI-HANDLE: the caller promises it.
         let (communicator, rank, size) = unsafe { library.duplicate(of)? };
@@ -41,14 +43,14 @@ impl<H: Handle> MpiLink<H> {
         Ok(MpiLink(Arc::new(Inner { library, communicator, rank, size, thread, is_ours })))
     }
 
-    /// What the library is called.
+    /// The name of the library.
     pub(crate) fn library(&self) -> &str {
         &self.0.library.name
     }
 }
 
 impl<H: Handle> Inner<H> {
-    /// An error on any thread but the one that talks.
+    /// Returns an error on any thread but the one that made the link.
     fn check(&self) -> Result<(), Error> {
         if thread::current().id() == self.thread {
             return Ok(());
@@ -65,9 +67,10 @@ impl<H: Handle> fmt::Debug for MpiLink<H> {
 
 impl<H: Handle> Drop for Inner<H> {
     fn drop(&mut self) {
-        // A rank that panics leaves it to the launcher to end the others: finalising would wait for them.
+        // A rank that panics does not finalise MPI, which would wait for the others; the launcher ends them.
         if self.check().is_ok() && !thread::panicking() && self.library.is_running() {
-            // SAFETY: MPI-HANDLE: the duplicate is this link's, and no request of it is left, as each holds the link. What was dropped before it was over owns its memory.
+            // SAFETY: MPI-HANDLE: the duplicate is this link's, and no request of it is left, because each request holds the
+            // link. A message that was dropped before it was over owns its memory.
             unsafe { self.library.close(self.communicator, self.is_ours) };
         }
     }
@@ -86,7 +89,7 @@ impl<H: Handle> Link for MpiLink<H> {
         check_stream(self, to, tag)?;
         let awaited = Awaited { peer: to, is_sent: true, id: payload.header().id() };
         let (header, length) = (payload.header().to_bytes(), payload.header().length());
-        // Poison has the pieces of what it takes the place of, which are empty.
+        // A poison message has as many pieces as the message that it replaces, all empty.
         let is_poison = payload.header().content() == Content::Poison;
         let (from, present) = payload.place();
         let pieces = pieces(length, if is_poison { 0 } else { present });
@@ -116,7 +119,8 @@ impl<H: Handle> Link for MpiLink<H> {
     }
 }
 
-/// The pieces of contents: where each begins, and how many bytes are sent of it. They are as many as the length takes, whatever is present.
+/// The pieces of a message's contents: the offset of each, and the number of bytes to send. The number of pieces depends on
+/// `length` only; pieces beyond `present` bytes are empty.
 fn pieces(length: u64, present: usize) -> Vec<(usize, c_int)> {
     let count = length.div_ceil(PIECE_BYTES as u64) as usize;
     let piece = |at: usize| {
@@ -126,36 +130,38 @@ fn pieces(length: u64, present: usize) -> Vec<(usize, c_int)> {
     (0..count).map(piece).collect()
 }
 
-/// What MPI reads and writes for one message.
+/// The memory that MPI reads and writes for one message.
 struct Flight {
     header: [u8; HEADER_BYTES],
     contents: Contents,
-    /// One for the header and one for each piece, as far as they have begun. There is room for all from the beginning on.
+    /// The requests for the header and for each piece that has begun. The capacity is enough for all of them from the
+    /// start.
     requests: Vec<RequestRoom>,
-    /// How many of them are over.
+    /// The number of requests that are over.
     over: usize,
 }
 
 enum Contents {
-    /// It is kept for its memory.
+    /// The payload, which owns the memory that MPI reads.
     Sent(#[expect(dead_code, reason = "MPI reads its memory")] Payload),
     Received(Memory),
 }
 
-/// A message under way.
+/// A message that is being sent or received.
 struct Message<H: Handle> {
     link: Arc<Inner<H>>,
-    /// The header of what is received.
+    /// The expected header of a message to receive; `None` for a message to send.
     expected: Option<Header>,
-    /// Out of a box, null once the message is over. There is no reference to all of it while MPI uses it.
+    /// A pointer from a `Box`, null once the message is over. There is no reference to the whole flight while MPI uses it.
     flight: *mut Flight,
 }
 
-// SAFETY: MPI-MESSAGE: only the thread that talks looks at what is in flight; on any other the pointer is dropped, and what it points to leaks.
+// SAFETY: MPI-MESSAGE: only the link's thread accesses the flight; on any other thread the pointer is dropped, and its
+// memory leaks.
 unsafe impl<H: Handle> Send for Message<H> {}
 
 impl<H: Handle> Message<H> {
-    /// A message that is begun next, on the thread that talks.
+    /// Makes a message, to be begun next on the link's thread.
     fn new(
         link: &Arc<Inner<H>>,
         expected: Option<Header>,
@@ -180,9 +186,9 @@ impl<H: Handle> Message<H> {
         let peer = c_int::try_from(peer).unwrap_or(c_int::MAX);
         let stream = Stream { peer, tag: c_int::from(tag), communicator: *communicator };
         let flight = self.flight;
-        // SAFETY: MPI-MESSAGE: header, contents and requests are in memory of the flight, which is freed only once all requests are over. The list of
-        // requests has room for all, so it never moves. No reference to what MPI was given is made before that. MPI-HANDLE: the thread was
-        // checked when the message was made.
+        // SAFETY: MPI-MESSAGE: header, contents and requests are in memory of the flight, which is freed only once all
+        // requests are over. The list of requests has room for all, so it never moves. No reference to memory that MPI uses
+        // is made before that. MPI-HANDLE: the thread was checked when the message was made.
         unsafe {
             let header = (&raw mut (*flight).header).cast::<u8>();
             let pieces = pieces.iter().map(|(begin, bytes)| (contents.wrapping_add(*begin), *bytes));
@@ -205,8 +211,8 @@ impl<H: Handle> Transfer for Message<H> {
     fn test(&mut self) -> Result<Option<Done>, Error> {
         self.link.check()?;
         let flight = self.flight;
-        // SAFETY: MPI-MESSAGE: the flight lives, as the message is not over; of it only requests are looked at while one of them is under way.
-        // MPI-HANDLE: the thread was checked.
+        // SAFETY: MPI-MESSAGE: the flight is alive, as the message is not over; only its requests are accessed while one of
+        // them is not over. MPI-HANDLE: the thread was checked.
         let flight = unsafe {
             let (requests, over) = (&mut (*flight).requests, &mut (*flight).over);
             while *over < requests.len() {
@@ -214,7 +220,7 @@ impl<H: Handle> Transfer for Message<H> {
                     return Ok(None);
                 }
                 *over += 1;
-                // A wrong header is found before the contents come, which may never do so.
+                // The header is checked before the contents arrive, because after a wrong header they may not arrive at all.
                 if *over == 1
                     && let Some(expected) = &self.expected
                 {
@@ -243,7 +249,7 @@ mod tests {
         assert_eq!(of(1), [(0, 1)]);
         assert_eq!(of(GIB), [(0, 1 << 30)]);
         assert_eq!(of(2 * GIB + 5), [(0, 1 << 30), (GIB, 1 << 30), (2 * GIB, 5)]);
-        // Poison in their place.
+        // Empty pieces of a poison message.
         assert_eq!(pieces(2 * GIB as u64 + 5, 0), [(0, 0); 3]);
     }
 }
