@@ -1,5 +1,5 @@
-//! What stands in `#[cembra(..)]`: which words are known where, and what each says. Anything else is an error at its place
-//! with the words that are known there.
+//! The attribute `#[cembra(..)]`: the words that each kind of item takes, and their values. Any other word is an error at
+//! its place, which lists the words that are known there.
 
 use crate::case::Case;
 use proc_macro2::{Span, TokenStream, TokenTree};
@@ -20,7 +20,7 @@ pub(crate) enum Word {
 }
 
 impl Word {
-    /// How it is written, the usual spelling first.
+    /// The spellings of the word, the usual one first.
     const fn spellings(self) -> &'static [&'static str] {
         match self {
             Word::Skip => &["skip"],
@@ -31,7 +31,7 @@ impl Word {
         }
     }
 
-    /// How it is used.
+    /// The usage of the word, for error messages.
     const fn usage(self) -> &'static str {
         match self {
             Word::Skip => "`skip`",
@@ -43,7 +43,7 @@ impl Word {
     }
 }
 
-/// What the attributes of one item say.
+/// The parsed attributes of an item.
 #[derive(Default)]
 pub(crate) struct Said {
     pub(crate) skip: Option<Span>,
@@ -54,7 +54,7 @@ pub(crate) struct Said {
     pub(crate) repr: Option<LitStr>,
 }
 
-/// Where attributes stand, as errors call it, with the words that are known there and what is said of one that is known
+/// A kind of item that has attributes: its name in errors, the words that it takes, and errors for words that are valid
 /// elsewhere.
 pub(crate) struct AttributeSite {
     pub(crate) what: &'static str,
@@ -97,7 +97,7 @@ impl Said {
     }
 }
 
-/// The message about a word that nobody knows there.
+/// The message about an unknown word.
 fn unknown(place: &AttributeSite) -> String {
     let what = place.what;
     match place.known {
@@ -113,7 +113,7 @@ fn text(meta: &ParseNestedMeta<'_>) -> Result<LitStr, syn::Error> {
     meta.value()?.parse()
 }
 
-/// All up to the next comma: a comma in an expression stands in brackets.
+/// Parses all tokens up to the next comma; commas inside of an expression are in brackets.
 fn expression(input: ParseStream<'_>) -> Result<TokenStream, syn::Error> {
     let mut tokens = TokenStream::new();
     while !input.is_empty() && !input.peek(Token![,]) {
@@ -122,15 +122,15 @@ fn expression(input: ParseStream<'_>) -> Result<TokenStream, syn::Error> {
     if tokens.is_empty() { Err(input.error("expected an expression")) } else { Ok(tokens) }
 }
 
-/// Refuses structs whose fields may lie anywhere: models read and write fields where they are. What another macro packs
-/// after this one is found by its layout, with a less readable message.
+/// Returns an error for a packed struct, because models read and write fields in place and need them aligned. If another
+/// macro packs the struct after this one, a check of its layout finds that, with a less readable message.
 pub(crate) fn refuse_packed(attributes: &[Attribute]) -> Result<(), syn::Error> {
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("repr")) {
         attribute.parse_nested_meta(|meta| {
             if meta.path.is_ident("packed") {
                 return Err(meta.error("fields of a packed struct are not aligned: models cannot read or write them"));
             }
-            // What is in brackets behind `align` and its like is of no interest.
+            // The brackets after `align` and others are skipped.
             if meta.input.peek(syn::token::Paren) {
                 let content;
                 syn::parenthesized!(content in meta.input);

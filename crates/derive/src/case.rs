@@ -1,9 +1,9 @@
-//! The cases that `rename_all` puts names into. They are those of serde, and give what serde gives: fields are taken to be in
-//! snake case and variants in Pascal case, letter by letter and without any rule about digits.
+//! The cases for `rename_all`. They give the same names as in serde: fields are assumed to be in snake case and variants in
+//! Pascal case, and words are split at underscores or capital letters, without rules about digits.
 
 use syn::LitStr;
 
-/// How the words of a name are written and joined.
+/// A case: how the words of a name are written and joined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Case {
     Lower,
@@ -28,6 +28,7 @@ const CASES: [(&str, Case); 8] = [
 ];
 
 impl Case {
+    /// Parses the name of a case, such as `camelCase`.
     pub(crate) fn parse(name: &LitStr) -> Result<Case, syn::Error> {
         let written = name.value();
         CASES.iter().find(|(known, _)| *known == written).map(|(_, case)| *case).ok_or_else(|| {
@@ -82,7 +83,7 @@ fn first_letter(word: &str, change: impl Fn(&char) -> char) -> String {
 mod tests {
     use super::*;
 
-    /// What serde's own documentation and tests give.
+    /// The results in serde's own documentation and tests.
     #[test]
     fn names_are_those_of_serde() {
         let fields = ["outcome", "very_tasty", "a", "z42"];

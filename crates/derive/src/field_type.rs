@@ -1,5 +1,5 @@
-//! `#[derive(FieldType)]`: types of one's own for fields. A struct of one field is read and written where it is, if it lies in
-//! memory as that field does; an enum without fields is converted, to a text or a number and back.
+//! `#[derive(FieldType)]`: user-defined types for fields. A struct of one field is read and written in place, if it has the
+//! same memory layout as its field. An enum without fields is converted to a text or a number and back.
 
 use crate::attributes::{AttributeSite, Said, Word, refuse_packed};
 use proc_macro2::TokenStream;
@@ -18,12 +18,12 @@ const NUMBER: AttributeSite = AttributeSite {
     refused: &[(Word::Rename, "variants are numbers here: what each is says its discriminant, as in `Gold = 3`")],
 };
 
-/// The types that numbers of variants may have.
+/// The types that `repr` can give to the numbers of variants.
 const NUMBERS: [&str; 3] = ["i32", "i64", "u64"];
 
-/// What an impl consists of.
+/// The parts of the generated impl.
 struct ImplParts {
-    /// The type that models have.
+    /// The type of the field in models.
     model: TokenStream,
     in_place: TokenStream,
     expected: String,
@@ -31,7 +31,7 @@ struct ImplParts {
     view: TokenStream,
     /// The body of `of`.
     of: TokenStream,
-    /// What is checked when the impl is compiled.
+    /// Assertions that are checked when the impl is compiled.
     checks: TokenStream,
 }
 
@@ -46,7 +46,8 @@ pub(crate) fn expand(item: &DeriveInput) -> Result<TokenStream, syn::Error> {
     let (impl_generics, type_generics, where_clause) = item.generics.split_for_impl();
     Ok(quote! {
         #checks
-        // SAFETY: FIELD-TABLE: it lies in memory as the model's type does where that is said, by what the compiler knows of both.
+        // SAFETY: FIELD-TABLE: where `IN_PLACE` is true, the type has the memory layout of the model's type, as the
+        // compiler computes it.
         unsafe impl #impl_generics ::cembra::FieldType for #ident #type_generics #where_clause {
             type Model = #model;
             const IN_PLACE: bool = #in_place;
@@ -66,7 +67,7 @@ pub(crate) fn expand(item: &DeriveInput) -> Result<TokenStream, syn::Error> {
     })
 }
 
-/// A struct of one field.
+/// Makes the impl for a struct of one field.
 fn newtype(item: &DeriveInput, data: &DataStruct) -> Result<ImplParts, syn::Error> {
     refuse_packed(&item.attrs)?;
     Said::read(&item.attrs, &NEWTYPE)?;
@@ -95,7 +96,7 @@ fn newtype(item: &DeriveInput, data: &DataStruct) -> Result<ImplParts, syn::Erro
     })
 }
 
-/// An enum without fields.
+/// Makes the impl for an enum without fields.
 fn codes(item: &DeriveInput, data: &DataEnum) -> Result<ImplParts, syn::Error> {
     let said = Said::read(&item.attrs, &ENUM)?;
     if data.variants.is_empty() {
@@ -179,7 +180,7 @@ fn numbers(name: &Ident, data: &DataEnum, repr: &LitStr) -> Result<ImplParts, sy
     })
 }
 
-/// The things one after the other, the last behind an `or`.
+/// Joins the things by commas, the last one by `or`.
 fn list(things: impl Iterator<Item = String>) -> String {
     let mut things: Vec<String> = things.collect();
     let last = things.pop().unwrap_or_default();

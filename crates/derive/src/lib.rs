@@ -1,6 +1,6 @@
-//! The derives of `cembra`: tables of the fields of structs, and types of one's own for such fields. Offsets are taken from the
-//! compiler, so a struct keeps whatever layout it has and nothing is copied. What the macros are given is read in `attributes`,
-//! names are put into other cases in `case`; what comes out is written in `structs` and `field_type`.
+//! The derive macros of `cembra`: tables of a struct's fields, and user-defined types for such fields. Offsets come from
+//! the compiler, so a struct keeps its layout and nothing is copied. `attributes` reads the macros' attributes, `case`
+//! changes the case of names, `structs` and `field_type` write the generated code.
 
 mod attributes;
 mod case;
@@ -11,54 +11,57 @@ use proc_macro::TokenStream;
 use structs::Side;
 use syn::{DeriveInput, parse_macro_input};
 
-/// The table of a struct that a model reads. A field is bound by its name.
+/// Implements `Input`, the table of a struct's fields that a model reads. A field is bound to the model's input of the same
+/// name.
 ///
 /// | on the struct | |
 /// |---|---|
-/// | `#[cembra(rename_all = "camelCase")]` | names of fields in another case, of those that serde has |
+/// | `#[cembra(rename_all = "camelCase")]` | the case of field names, one of serde's cases |
 ///
 /// | on a field | |
 /// |---|---|
-/// | `#[cembra(rename = "..")]` | another name, such as text writes in quotes too; `name` means the same |
-/// | `#[cembra(skip)]` | no input, whatever type the field has |
+/// | `#[cembra(rename = "..")]` | the name in models, such as program text writes in quotes; `name` is a synonym |
+/// | `#[cembra(skip)]` | the field is not an input, so it may have any type |
 ///
-/// A field whose type no input can have is refused when a model asks for it; so types of other crates may stand beside. There
-/// is no `default`: a field is always there, and what a model reads where its input is missing is said in the model.
+/// A field of a type that inputs cannot have is refused only if a model uses it, so fields of foreign types are allowed.
+/// There is no `default`, because a field always has a value; the model states what it reads where an optional input is
+/// missing.
 #[proc_macro_derive(Input, attributes(cembra))]
 pub fn derive_input(item: TokenStream) -> TokenStream {
     written(structs::expand(&parse_macro_input!(item as DeriveInput), Side::Input))
 }
 
-/// The table of a struct that a model writes. Each field is an output of the model, by name.
+/// Implements `Output`, the table of a struct's fields that a model writes. A field receives the model's output of the same
+/// name.
 ///
 /// | on the struct | |
 /// |---|---|
-/// | `#[cembra(rename_all = "camelCase")]` | names of fields in another case, of those that serde has |
+/// | `#[cembra(rename_all = "camelCase")]` | the case of field names, one of serde's cases |
 ///
 /// | on a field | |
 /// |---|---|
-/// | `#[cembra(rename = "..")]` | another name, such as text writes in quotes too; `name` means the same |
-/// | `#[cembra(skip)]` | no output: `Default::default()` in a new struct; in one that is written over, what it was |
-/// | `#[cembra(default)]` | `Default::default()` where the model has no such output or it is missing; `Option` and `Optional` take what is missing themselves |
-/// | `#[cembra(default = expression)]` | likewise, of this value |
+/// | `#[cembra(rename = "..")]` | the name in models, such as program text writes in quotes; `name` is a synonym |
+/// | `#[cembra(skip)]` | the field is not an output: it is `Default::default()` in a new struct, and unchanged in a struct that is overwritten |
+/// | `#[cembra(default)]` | `Default::default()` if the model has no such output, or it is missing and the field cannot store that |
+/// | `#[cembra(default = expression)]` | the field is the value of `expression` in the same cases |
 #[proc_macro_derive(Output, attributes(cembra))]
 pub fn derive_output(item: TokenStream) -> TokenStream {
     written(structs::expand(&parse_macro_input!(item as DeriveInput), Side::Output))
 }
 
-/// A type of one's own for fields of inputs and outputs: a struct of one field of a type that models have, which stands for
-/// that field; or an enum without fields, which is a text or a number to models.
+/// Implements `FieldType` for a user-defined type of fields in inputs and outputs: a struct of one field, which is treated
+/// as that field; or an enum without fields, which is a text or a number in models.
 ///
 /// | on the enum | |
 /// |---|---|
-/// | `#[cembra(rename_all = "snake_case")]` | the texts of variants are their names in another case, of those that serde has |
-/// | `#[cembra(repr = "i32")]` | variants are the numbers of their discriminants, of the type `i32`, `i64` or `u64` |
+/// | `#[cembra(rename_all = "snake_case")]` | variants are texts: their names in this case, one of serde's cases |
+/// | `#[cembra(repr = "i32")]` | variants are numbers: their discriminants, of the type `i32`, `i64` or `u64` |
 ///
 /// | on a variant | |
 /// |---|---|
-/// | `#[cembra(rename = "..")]` | another text |
+/// | `#[cembra(rename = "..")]` | the text of the variant |
 ///
-/// An output that is none of these texts or numbers is an error of the evaluation with the code `values`.
+/// If an output is none of these texts or numbers, the evaluation fails with the code `values`.
 #[proc_macro_derive(FieldType, attributes(cembra))]
 pub fn derive_field_type(item: TokenStream) -> TokenStream {
     written(field_type::expand(&parse_macro_input!(item as DeriveInput)))

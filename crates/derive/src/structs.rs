@@ -1,5 +1,5 @@
-//! `#[derive(Input)]` and `#[derive(Output)]`: a struct's table of field names, types and offsets. Fields must be aligned: a
-//! packed struct is refused.
+//! `#[derive(Input)]` and `#[derive(Output)]`: the table of a struct's fields, with their names, types and offsets. Fields
+//! must be aligned, so a packed struct is refused.
 
 use crate::attributes::{AttributeSite, Said, Word, refuse_packed};
 use proc_macro2::{TokenStream, TokenTree};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Field, Fields, GenericParam, Generics, Ident, Type, TypeParamBound, WherePredicate};
 
-/// Which of the two.
+/// The trait that is derived: `Input` or `Output`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     Input,
@@ -29,7 +29,7 @@ const INPUT_FIELD: AttributeSite = AttributeSite {
 const OUTPUT_FIELD: AttributeSite =
     AttributeSite { what: "a field of an output", known: &[Word::Skip, Word::Rename, Word::Default], refused: &[] };
 
-/// A field, with what is said of it.
+/// A field of the struct, its name in models, and its attributes.
 struct BoundField<'f> {
     ident: &'f Ident,
     ty: &'f Type,
@@ -74,7 +74,7 @@ pub(crate) fn expand(item: &DeriveInput, side: Side) -> Result<TokenStream, syn:
             #rows
             fn fields() -> ::std::vec::Vec<#row> {
                 const { #(::core::assert!(#aligned, "a field of a struct that models use is not aligned");)* }
-                // What another macro makes of the struct must keep the types.
+                // If another macro changes the struct, it must keep the types.
                 let _ = |row: &Self| { let _ = row; #(#typed)* };
                 ::std::vec![#(#entries),*]
             }
@@ -83,7 +83,7 @@ pub(crate) fn expand(item: &DeriveInput, side: Side) -> Result<TokenStream, syn:
     })
 }
 
-/// The type of the rows that an executor of the struct takes.
+/// The declaration of `At`, the type of the rows that an executor for the struct takes.
 fn rows(item: &DeriveInput) -> TokenStream {
     if item.generics.lifetimes().next().is_none() || has_bounds_of_lifetimes(&item.generics) {
         return quote!(
@@ -102,7 +102,7 @@ fn rows(item: &DeriveInput) -> TokenStream {
     quote!(type At<'cembra_row> = #ident<#(#arguments),*> where Self: 'cembra_row;)
 }
 
-/// True if a bound by a trait names a lifetime of the struct: another lifetime may not satisfy it.
+/// Returns true if a trait bound names a lifetime of the struct, because another lifetime may not satisfy that bound.
 fn has_bounds_of_lifetimes(generics: &Generics) -> bool {
     let names_lifetime =
         |stream| mentions(stream, |ident| generics.lifetimes().any(|one| one.lifetime.ident == *ident));
@@ -119,7 +119,7 @@ fn has_bounds_of_lifetimes(generics: &Generics) -> bool {
         })
 }
 
-/// What makes the struct the field of another.
+/// The impl of `Part`, by which the struct can be a field of another one.
 fn part(item: &DeriveInput, side: Side) -> TokenStream {
     let ident = &item.ident;
     let (impl_generics, type_generics, where_clause) = item.generics.split_for_impl();
@@ -127,7 +127,7 @@ fn part(item: &DeriveInput, side: Side) -> TokenStream {
         Side::Input => (quote!(::cembra::Input), quote!(::cembra::derived::InputField)),
         Side::Output => (quote!(::cembra::Output), quote!(::cembra::derived::OutputField)),
     };
-    // The table and its type are made once, unless types that are parameters have a say in them.
+    // The table and its type are made once, unless they depend on type or const parameters.
     let has_types = item.generics.type_params().next().is_some() || item.generics.const_params().next().is_some();
     let (table, whole) = match has_types {
         true => {
@@ -195,7 +195,7 @@ fn part(item: &DeriveInput, side: Side) -> TokenStream {
     }
 }
 
-/// Reads what is said of a field.
+/// Reads the attributes of a field; `None` for a field without a name.
 fn known<'f>(field: &'f Field, side: Side, whole: &Said) -> Result<Option<BoundField<'f>>, syn::Error> {
     let Some(ident) = &field.ident else { return Ok(None) };
     let said = Said::read(&field.attrs, if side == Side::Input { &INPUT_FIELD } else { &OUTPUT_FIELD })?;
@@ -225,12 +225,12 @@ fn entry(field: &BoundField<'_>, item: &DeriveInput, side: Side) -> TokenStream 
     let BoundField { ident, ty, name, said } = field;
     let offset = quote!(::core::mem::offset_of!(Self, #ident));
     match (side, &said.default) {
-        // Whether a parameter can be an input is said by its bound, and nothing that is known here.
+        // Whether a type parameter can be an input depends on its bounds, which the macro does not know.
         (Side::Input, _) if mentions_parameter(ty, item) => {
             quote!(::cembra::derived::InputField::of::<#ty>(#name, #offset))
         }
         (Side::Input, _) => quote!({
-            // Of the two functions of this name the compiler takes the one that the type has, where it is an input.
+            // There are two functions of this name. The compiler chooses the one of the type if the type is an input.
             use ::cembra::derived::OtherField as _;
             ::cembra::derived::FieldProbe::<#ty>::input_field(#name, #offset)
         }),
@@ -241,12 +241,12 @@ fn entry(field: &BoundField<'_>, item: &DeriveInput, side: Side) -> TokenStream 
     }
 }
 
-/// True if a type parameter of the struct is a part of the type.
+/// Returns true if the type mentions a type parameter of the struct.
 fn mentions_parameter(ty: &Type, item: &DeriveInput) -> bool {
     mentions(ty.to_token_stream(), |ident| item.generics.type_params().any(|parameter| parameter.ident == *ident))
 }
 
-/// True if an identifier for which `is_meant` holds is anywhere in the tokens; that of a lifetime is without its quote.
+/// Returns true if `is_meant` holds for any identifier in the tokens. The identifier of a lifetime is without its quote.
 fn mentions(stream: TokenStream, is_meant: impl Fn(&Ident) -> bool) -> bool {
     // A type is as deep as it is written, so the groups of its tokens are walked with a stack.
     let mut streams = vec![stream];
@@ -262,7 +262,7 @@ fn mentions(stream: TokenStream, is_meant: impl Fn(&Ident) -> bool) -> bool {
     false
 }
 
-/// What moves the struct from where a call put its fields.
+/// The function `take`, which moves the struct out of the memory that a call wrote its fields to.
 fn take(fields: &[BoundField<'_>]) -> TokenStream {
     let taken = fields.iter().map(|BoundField { ident, ty, said, .. }| match said.skip {
         Some(_) => quote!(#ident: ::core::default::Default::default()),
