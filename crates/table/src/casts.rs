@@ -1,6 +1,6 @@
-//! Columns of Arrow types as columns of the types that models have: the numbers, days, moments and strings of `conversion`. A value that
-//! the wanted type does not have is missing in the result; `conversion` says of which row. Nothing is copied where the type is wanted
-//! already, or where only the layout of strings differs.
+//! Conversion of Arrow columns to the types of models: numbers, dates, timestamps and strings. A value that the target type does not have
+//! is missing in the result; `conversion` reports its row. Nothing is copied if the type is right already, or if only the layout of strings
+//! differs.
 
 use crate::chunks::too_large;
 use crate::error::DataError;
@@ -27,15 +27,15 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Converts an array to the type `scalar`. An element that the type does not have is missing in the result. Whole numbers become dates and timestamps
-/// by `spelling`.
+/// Converts an array to the type `scalar`. An element that the type cannot hold is missing in the result. Whole numbers become dates and
+/// timestamps as `spelling` says.
 ///
 /// # Errors
-/// The type never becomes that one.
+/// If the array's type cannot be converted to `scalar` at all.
 pub(crate) fn converted(array: &ArrayRef, scalar: Scalar, spelling: &Spelling) -> Result<ArrayRef, ArrowError> {
     let wanted = types::of_scalar(scalar);
     if let DataType::Dictionary(..) = array.data_type() {
-        // Strings become views first, so that rows with equal strings share the bytes. Dictionaries nest as types do: a few levels.
+        // Strings become views first, so that rows with equal strings share the bytes. Dictionaries nest only a few levels, as types do.
         let dictionary = array.as_any_dictionary();
         let values = converted(dictionary.values(), scalar, spelling)?;
         return arrow_select::take::take(values.as_ref(), dictionary.keys(), None);
@@ -44,7 +44,7 @@ pub(crate) fn converted(array: &ArrayRef, scalar: Scalar, spelling: &Spelling) -
     let found = values.data_type().clone();
     let made = match (scalar, &found) {
         (Scalar::Unit, DataType::Boolean) => {
-            // A truth value that is false says that there is none.
+            // False stands for a missing unit.
             let absent = BooleanArray::new(!values.as_boolean().values(), None);
             return arrow_select::nullif::nullif(&values, &absent);
         }
@@ -116,7 +116,7 @@ pub(crate) fn converted(array: &ArrayRef, scalar: Scalar, spelling: &Spelling) -
     made.ok_or_else(|| ArrowError::CastError(format!("no {wanted} is made of {found}")))
 }
 
-/// Multiplies counts by a number; a product beyond 64 bits is missing.
+/// Multiplies each count by `by`; a product that overflows 64 bits is missing.
 fn times<T, N>(values: &ArrayRef, by: i64) -> PrimitiveArray<N>
 where
     T: ArrowPrimitiveType<Native = i64>,
@@ -137,7 +137,7 @@ fn counted<N: ArrowPrimitiveType>(
     Some(Arc::new(made))
 }
 
-/// The type `of` with views instead of strings, also in lists, maps and structs.
+/// The type `of` with view types in place of string types, also in lists, maps and structs.
 pub(crate) fn with_views(of: &DataType) -> DataType {
     with_leaves(of, &mut |leaf| match leaf {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
@@ -146,8 +146,8 @@ pub(crate) fn with_views(of: &DataType) -> DataType {
     })
 }
 
-/// The type `of` with each leaf of its lists, maps and structs replaced by the result of `leaf`, which is called in their order. Types nest only as
-/// deep as a file may, so this recursion is bounded.
+/// The type `of` with each leaf of its lists, maps and structs replaced by the result of `leaf`, called in the order of the leaves. The
+/// recursion is bounded, because readers limit how deep types nest.
 pub(crate) fn with_leaves(of: &DataType, leaf: &mut dyn FnMut(&DataType) -> DataType) -> DataType {
     let mut inside =
         |field: &FieldRef| Arc::new(Field::clone(field).with_data_type(with_leaves(field.data_type(), leaf)));
@@ -161,11 +161,11 @@ pub(crate) fn with_leaves(of: &DataType, leaf: &mut dyn FnMut(&DataType) -> Data
     }
 }
 
-/// An array whose strings are views, with them copied into the string types that the file has: as many bytes as are left. Other arrays are
-/// returned unchanged.
+/// Copies the string views of an array to `wanted`, the file's own string types, and subtracts the copied bytes from `left`. An array that
+/// has the type already is returned unchanged.
 ///
 /// # Errors
-/// The strings have more bytes than are left, or than the type can say.
+/// If the strings have more than `left` bytes, or more than the type can address.
 pub(crate) fn without_views(array: &ArrayRef, wanted: &DataType, left: &mut u64) -> Result<ArrayRef, DataError> {
     if array.data_type() == wanted {
         return Ok(array.clone());
@@ -182,8 +182,8 @@ fn too_many_bytes(bytes: u64) -> DataError {
     too_large(format!("the strings of these rows have {bytes} bytes")).hint("read fewer rows at once")
 }
 
-/// How many bytes the strings of an array have that are views, each as often as it is there. Like [`with_views`], this recursion and the
-/// next are bounded by how deep types nest.
+/// The bytes of all string views in an array, counted once per element. Like [`with_views`], the recursion is bounded by how deep types
+/// nest.
 pub(crate) fn viewed(array: &dyn Array) -> u64 {
     match array.data_type() {
         DataType::Utf8View => array.as_string_view().lengths().map(u64::from).sum(),
@@ -197,6 +197,8 @@ pub(crate) fn viewed(array: &dyn Array) -> u64 {
     }
 }
 
+/// Converts string views in an array to the string types of `wanted`, also in nested types. The recursion is bounded by how deep types
+/// nest.
 fn copied(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef, ArrowError> {
     let nulls = || array.nulls().cloned();
     Ok(match (array.data_type(), wanted) {
@@ -239,7 +241,7 @@ fn copied(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef, ArrowError> {
     })
 }
 
-/// Strings that have so many bytes together, in memory for no more than those.
+/// Builds an array of strings that have `bytes` bytes together, and reserves no more than these.
 fn strings<T: ByteArrayType, S: AsRef<T::Native>>(
     values: impl ExactSizeIterator<Item = Option<S>>,
     bytes: u64,
@@ -251,7 +253,8 @@ fn strings<T: ByteArrayType, S: AsRef<T::Native>>(
     Ok(Arc::new(made.finish()))
 }
 
-/// The lists of a column with points of 64 bits; their elements are as they were, and no others. `None` if they are no lists.
+/// The lists of a column as large lists (with 64-bit offsets), whose values array has only their own elements. `None` if the column has no
+/// lists.
 pub(crate) fn large_lists(array: &ArrayRef) -> Option<LargeListArray> {
     let lists = with_long_points(array)?;
     let (first, last) = (*lists.value_offsets().first()?, *lists.value_offsets().last()?);
@@ -259,17 +262,17 @@ pub(crate) fn large_lists(array: &ArrayRef) -> Option<LargeListArray> {
     if from == 0 && to == lists.values().len() {
         return Some(lists);
     }
-    // Some rows of many: the elements of the others are not looked at.
+    // A slice of many rows: the elements of the other rows are left out.
     let (of, ends, values, there) = lists.into_parts();
     let ends = OffsetBuffer::new(ends.iter().map(|end| end - first).collect());
     LargeListArray::try_new(of, ends, values.slice(from, to - from), there).ok()
 }
 
-/// The lists with an empty one in place of each that is missing.
+/// Replaces each missing list by an empty one.
 pub(crate) fn with_empty_lists(lists: LargeListArray) -> Option<LargeListArray> {
     let Some(there) = lists.nulls().filter(|there| there.null_count() > 0).cloned() else { return Some(lists) };
     let (of, ends, values, _) = lists.into_parts();
-    // A missing list may have elements all the same.
+    // A missing list may still have elements.
     let (mut kept, mut made) = (Vec::new(), vec![0_i64]);
     for (row, ends) in ends.windows(2).enumerate() {
         if there.is_valid(row) {
@@ -296,7 +299,7 @@ fn with_long_points(array: &ArrayRef) -> Option<LargeListArray> {
             made(of, lists.value_offsets().iter().map(|end| i64::from(*end)).collect(), lists.values().clone())
         }
         DataType::Map(..) => {
-            // Its entries are pairs, whatever keys and values are called.
+            // The entries of a map are pairs, whatever keys and values are called.
             let maps = array.as_map_opt()?;
             let (_, columns, nulls) = maps.entries().clone().into_parts();
             let fields = columns
@@ -316,9 +319,9 @@ fn with_long_points(array: &ArrayRef) -> Option<LargeListArray> {
     }
 }
 
-/// The integer that a float is.
+/// The integer equal to a float; `None` if there is none.
 fn exact(float: f64) -> Option<i64> {
-    // Bounds that are floats; 2^63 is the first that is no such integer.
+    // The bounds are exact as floats; 2^63 is the first float that does not fit.
     let is_within = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&float);
     (is_within && float.trunc() == float).then_some(float as i64)
 }
@@ -328,7 +331,8 @@ fn exact_unsigned(float: f64) -> Option<u64> {
     (is_within && float.trunc() == float).then_some(float as u64)
 }
 
-/// Numbers as integers; a float becomes one if that changes no value.
+/// Converts numbers to integers. A number that the integer type cannot hold exactly is missing; a float must pass `of_float`. `None` if the
+/// array has no numbers.
 fn integers<N>(values: &ArrayRef, of_float: impl Fn(f64) -> Option<N::Native>) -> Option<ArrayRef>
 where
     N: ArrowPrimitiveType,
@@ -350,7 +354,7 @@ where
     ))
 }
 
-/// Converts numbers to floats, each rounded once.
+/// Converts numbers to floats, each rounded once. `None` if the array has no numbers.
 fn floats<N: ArrowPrimitiveType<Native: FromStr>>(
     values: &ArrayRef,
     of_i64: impl Fn(i64) -> N::Native,
@@ -383,7 +387,7 @@ fn floats<N: ArrowPrimitiveType<Native: FromStr>>(
     })
 }
 
-/// Decimals as the floats nearest to them: their digits are read as any number is, which rounds once.
+/// Converts decimals to the nearest floats. Their digits are parsed like any number, so they are rounded once.
 fn decimals<T: DecimalType, N: ArrowPrimitiveType<Native: FromStr>>(values: &ArrayRef) -> ArrayRef
 where
     T::Native: Display,

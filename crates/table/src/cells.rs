@@ -1,5 +1,5 @@
-//! Values of models in Arrow arrays: one read out of an array, and arrays built of values one by one. An array is of the form
-//! that `types` tells of the values' type.
+//! Values of models in Arrow arrays: access to single values of an array, and builders for arrays. The arrays have the Arrow types that
+//! `types` defines.
 
 use super::types;
 use arrow_array::builder::{
@@ -23,39 +23,39 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The values of an array.
+/// Access to the values of an array, by type.
 pub enum Cells<'a> {
-    /// Those of a scalar or optional type.
+    /// Values of a scalar or optional type.
     Scalars {
-        /// The values.
+        /// The scalars.
         scalars: Scalars<'a>,
         /// True if the type is optional.
         optional: bool,
     },
-    /// Those of a tuple type.
+    /// Values of a tuple type, by field.
     Tuple(Fields<Cells<'a>>),
-    /// Those of an array type.
+    /// Values of an array type.
     Arrays(Lists<'a>, ArrayKind),
-    /// Optional structs of this type.
+    /// Optional structs of this type, with their array and their values.
     Optional(QType, &'a StructArray, Box<Cells<'a>>),
-    /// Lists of this type, and dictionaries.
+    /// Lists or dictionaries of this type, with their array and their elements.
     Structs(QType, &'a LargeListArray, Box<Cells<'a>>),
 }
 
-/// The arrays of an array of lists, some of which may be missing.
+/// The lists of a column of an array type, some of which may be missing.
 pub struct Lists<'a> {
     list: &'a LargeListArray,
     elements: Scalars<'a>,
 }
 
 impl<'a> Lists<'a> {
-    /// The arrays of an array; none if it is not of the form of the type.
+    /// Access to the lists of an array; `None` if the array does not have the Arrow type for `scalar`.
     pub fn of(array: &'a dyn Array, scalar: Scalar) -> Option<Lists<'a>> {
         let list = array.as_list_opt::<i64>()?;
         Some(Lists { list, elements: Scalars::of(list.values().as_ref(), scalar)? })
     }
 
-    /// The elements of a row; none if the array is missing.
+    /// The elements of the list in `row`; `None` if the list is missing.
     pub fn at(&self, row: usize) -> Option<impl ExactSizeIterator<Item = ValueRef<'a>> + '_> {
         let ends = self.list.offsets();
         let at = |row: usize| usize::try_from(ends[row]).unwrap_or(0);
@@ -63,14 +63,15 @@ impl<'a> Lists<'a> {
     }
 }
 
-/// The scalars of an array, some of which may be missing.
+/// Access to the scalars of an array, some of which may be missing.
 pub struct Scalars<'a> {
-    /// Their type.
+    /// The type of the scalars.
     pub scalar: Scalar,
     array: &'a dyn Array,
     lane: Lane<'a>,
 }
 
+/// The typed values of a scalar array.
 enum Lane<'a> {
     Flag(&'a BooleanArray),
     Int32(&'a [i32]),
@@ -83,7 +84,7 @@ enum Lane<'a> {
 }
 
 impl<'a> Cells<'a> {
-    /// The values of an array; none if it is not of the form of the type.
+    /// Access to the values of an array; `None` if the array does not have the Arrow type for `qtype`.
     pub fn of(array: &'a dyn Array, qtype: &QType) -> Option<Cells<'a>> {
         // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
         match qtype {
@@ -108,7 +109,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// The value of a row.
+    /// The value in `row`.
     pub fn value(&self, row: usize) -> Value {
         match self {
             Cells::Tuple(fields) => Value::Tuple(fields.map(|field| field.value(row))),
@@ -140,7 +141,8 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// The arrays of the list of these rows: of each scalar, zero where the whole is missing.
+    /// Appends one array per scalar of the type, with its values in `rows`. A required scalar is zero where the struct around it is
+    /// missing.
     fn add_arrays(&self, rows: Range<usize>, there: Option<&NullBuffer>, arrays: &mut Vec<cembra_value::Array>) {
         match self {
             Cells::Tuple(fields) => fields.iter().for_each(|field| field.add_arrays(rows.clone(), there, arrays)),
@@ -167,14 +169,14 @@ impl<'a> Cells<'a> {
                 }
                 arrays.push(made.finish());
             }
-            // Lists have none in them.
+            // Elements of lists have no lists in them.
             Cells::Arrays(..) | Cells::Structs(..) => {}
         }
     }
 }
 
 impl<'a> Scalars<'a> {
-    /// The scalars of an array; none if it is not of the form of the type.
+    /// Access to the scalars of an array; `None` if the array does not have the Arrow type for `scalar`.
     pub fn of(array: &'a dyn Array, scalar: Scalar) -> Option<Scalars<'a>> {
         if *array.data_type() != types::of_scalar(scalar) {
             return None;
@@ -195,7 +197,7 @@ impl<'a> Scalars<'a> {
         Some(Scalars { scalar, array, lane })
     }
 
-    /// The scalar of a row, its text borrowed; or that it is missing.
+    /// The scalar in `row`, its text borrowed, or `ValueRef::Missing`.
     #[inline]
     pub fn at(&self, row: usize) -> ValueRef<'a> {
         if self.array.is_null(row) {
@@ -217,29 +219,29 @@ impl<'a> Scalars<'a> {
     }
 }
 
-/// Builds the array of a scalar type.
+/// A builder for the array of a scalar type.
 pub enum ScalarBuilder {
-    /// Units and truth values.
+    /// Units and booleans.
     Flag(BooleanBuilder),
-    /// Numbers.
+    /// Integers of 32 bits.
     Int32(Int32Builder),
-    /// Days.
+    /// Dates.
     Date(Date32Builder),
-    /// Numbers.
+    /// Signed integers of 64 bits.
     Int64(Int64Builder),
-    /// Moments.
+    /// Timestamps.
     Timestamp(TimestampMicrosecondBuilder),
-    /// Lengths of time.
+    /// Durations.
     Duration(DurationMicrosecondBuilder),
-    /// Numbers.
+    /// Unsigned integers of 64 bits.
     UInt64(UInt64Builder),
-    /// Numbers.
+    /// Floats of 32 bits.
     Float32(Float32Builder),
-    /// Numbers.
+    /// Floats of 64 bits, weak floats included.
     Float64(Float64Builder),
-    /// Texts.
+    /// UTF-8 texts.
     Text(StringViewBuilder),
-    /// Bytes.
+    /// Byte strings.
     Bytes(BinaryViewBuilder),
 }
 
@@ -260,7 +262,7 @@ pub fn array_of_column(column: ValueColumn, qtype: &QType, rows: usize) -> Array
             made.unwrap_or_else(|| new_null_array(&types::of_scalar(scalar), len))
         }
         (ValueColumn::Optional { there, of }, _) => {
-            // Where it is missing there is nothing of its fields.
+            // Where a struct is missing, so are its fields.
             let inner = qtype.as_optional_struct().map(types::all_optional).unwrap_or_else(|| qtype.clone());
             with_nulls(&array_of_column(*of, &inner, rows), nulls(there.array()))
         }
@@ -286,7 +288,7 @@ pub fn array_of_column(column: ValueColumn, qtype: &QType, rows: usize) -> Array
     }
 }
 
-/// An array of one value; none if it is no data.
+/// An array with one value; `None` if the value cannot be stored as data.
 pub fn array_of(value: &Value) -> Option<ArrayRef> {
     let qtype = value.qtype();
     let mut column = ValueColumn::new(&qtype)?;
@@ -294,13 +296,13 @@ pub fn array_of(value: &Value) -> Option<ArrayRef> {
     Some(array_of_column(column, &qtype, 1))
 }
 
-/// The array of a tuple type whose fields are these; with `tolerant` all of them may be missing.
+/// Makes a struct array for a tuple type from the arrays of its fields. With `tolerant`, every field may be missing.
 pub fn tuple(qtype: &QType, arrays: Vec<ArrayRef>, rows: usize, tolerant: bool) -> ArrayRef {
     let QType::Tuple(types) = qtype else { return Arc::new(StructArray::new_empty_fields(rows, None)) };
     if arrays.is_empty() {
         return Arc::new(StructArray::new_empty_fields(rows, None));
     }
-    // A value may be missing before that is found to be wrong.
+    // An invalid value may be missing in its array before it is reported.
     let fields = arrays.iter().enumerate().map(|(at, array)| {
         let nullable = tolerant || types::may_be_missing(&types[at]) || array.null_count() > 0;
         arrow_schema::Field::new(&*types.label(at), array.data_type().clone(), nullable)
@@ -308,13 +310,13 @@ pub fn tuple(qtype: &QType, arrays: Vec<ArrayRef>, rows: usize, tolerant: bool) 
     Arc::new(StructArray::new(fields.collect(), arrays, None))
 }
 
-/// Masks, which are true where they hold and false elsewhere, as they are in results: true or null. None for an array that is not of booleans.
+/// Converts masks from booleans to the form of results: true becomes true, false becomes null. `None` if the array is not of booleans.
 pub fn masks_as_nulls(masks: &ArrayRef) -> Option<ArrayRef> {
     let absent = BooleanArray::new(!masks.as_boolean_opt()?.values(), None);
     arrow_select::nullif::nullif(masks, &absent).ok()
 }
 
-/// The structs, null where these bits say so.
+/// Replaces the validity of a struct array by `nulls`; an array of another type stays.
 pub fn with_nulls(structs: &ArrayRef, nulls: Option<NullBuffer>) -> ArrayRef {
     let Some(found) = structs.as_struct_opt() else { return structs.clone() };
     let (fields, columns, _) = found.clone().into_parts();
@@ -327,7 +329,7 @@ pub fn with_nulls(structs: &ArrayRef, nulls: Option<NullBuffer>) -> ArrayRef {
     }
 }
 
-/// Runs code on the builder of a column, whatever its values.
+/// Runs an expression on the builder of a column, whatever its type.
 macro_rules! with_builder {
     ($column:expr, $builder:ident => $result:expr) => {
         match $column {
@@ -347,7 +349,7 @@ macro_rules! with_builder {
 }
 
 impl ScalarBuilder {
-    /// A builder of values of this type.
+    /// A builder for values of type `scalar`, with capacity for `rows` rows.
     pub fn new(scalar: Scalar, rows: usize) -> ScalarBuilder {
         match scalar {
             Scalar::Unit | Scalar::Boolean => ScalarBuilder::Flag(BooleanBuilder::with_capacity(rows)),
@@ -367,7 +369,7 @@ impl ScalarBuilder {
         }
     }
 
-    /// Adds a scalar of the type, or a missing one.
+    /// Appends a scalar of the builder's type; `None` appends a missing one.
     pub fn push(&mut self, value: Option<&ScalarValue>) {
         let Some(value) = value else {
             self.push_missing();
@@ -388,12 +390,12 @@ impl ScalarBuilder {
             (ScalarBuilder::Duration(builder), value) => builder.append_value(value.bits().cast_signed()),
             (ScalarBuilder::Int32(builder), value) => builder.append_value((value.bits() as u32).cast_signed()),
             (ScalarBuilder::Date(builder), value) => builder.append_value((value.bits() as u32).cast_signed()),
-            // Of another type: whoever builds has promised that there is none.
+            // A value of another type: callers promise that there is none.
             (other, _) => other.push_missing(),
         }
     }
 
-    /// Adds a missing value.
+    /// Appends a missing value.
     pub fn push_missing(&mut self) {
         with_builder!(self, builder => builder.append_null());
     }
@@ -404,7 +406,7 @@ impl ScalarBuilder {
         with_builder!(self, builder => builder.len())
     }
 
-    /// The array.
+    /// Returns the array, and empties the builder.
     pub fn finish(&mut self) -> ArrayRef {
         with_builder!(self, builder => Arc::new(builder.finish()))
     }

@@ -1,6 +1,5 @@
-//! The bytes of a Parquet file on their way to Parquet's library: lengths are looked at before it believes them. Of the footer that is
-//! the length, how deep columns nest, and how many elements lists have; of each page how many bytes it is to become, and how many values
-//! it says to have.
+//! Checks on the bytes of a Parquet file before Parquet's library trusts them. Of the footer, the length, the depth of columns and the
+//! length of lists are checked; of each page, the decompressed size and the number of values that its header declares.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -14,62 +13,62 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The bytes behind a footer: its length, and the mark.
+/// The bytes after a footer: its length, and the magic number.
 const TAIL_BYTES: u64 = 8;
 
-/// Metadata take at most this share of what a file may take: what is made of them takes that much more memory.
+/// The metadata may take at most one part in `METADATA_SHARE` of the memory limit, because decoding multiplies their size.
 pub(crate) const METADATA_SHARE: u64 = 64;
 
-/// The most columns inside of each other, the groups of Parquet's lists and maps included.
+/// The most nested columns, the groups of Parquet's lists and maps included.
 const SCHEMA_DEPTH: usize = 128;
 
-/// Rows that are read at once take at most this share of what a file may take.
+/// The rows that are read at once may take at most one part in `ROWS_SHARE` of the memory limit.
 const ROWS_SHARE: u64 = 8;
 
-/// The bytes of memory that a value takes at least, with its levels.
+/// The least bytes of memory for a value, with its levels.
 const VALUE_BYTES: u64 = 16;
 
-/// No codec makes more bytes of one: zstd repeats a byte up to 131,072 times in a block of four.
+/// The most bytes that a codec makes of one. The extreme is zstd, which repeats a byte up to 131,072 times in a block of four.
 pub(crate) const MOST_RATIO: u64 = 1 << 15;
 
-/// A codec may make so many bytes of any.
+/// The decompressed bytes that are accepted for a page beyond [`MOST_RATIO`] times its compressed ones.
 const ANY_BYTES: u64 = 1 << 17;
 
-/// A file whose footer was looked at.
+/// A Parquet file whose footer was checked.
 pub(crate) struct Chunks {
     file: File,
     state: Arc<Mutex<State>>,
     most_bytes: u64,
 }
 
-/// What is known of the columns that are read.
+/// The state of the columns that are read.
 #[derive(Default)]
 struct State {
-    /// In the order in which they lie in the file.
+    /// The column chunks, in the order of the file.
     chunks: Vec<Chunk>,
-    /// For each column of the file the bytes of its dictionary, of its page, and of what is made of that.
+    /// For each column of the file, the bytes in memory: of its dictionary, of its page, and of the values decoded from the page.
     held: Vec<[u64; 3]>,
-    /// The bytes of the values of lists, and of the pages of strings, that were begun for the rows that are read now, and what was made of
-    /// pages that end among them.
+    /// The bytes held for the rows that are read now: values of lists, pages of strings, and values decoded from pages that end among these
+    /// rows.
     rows: u64,
-    /// Why no more is read: the bytes that pages have together.
+    /// The bytes of all pages together, if they exceeded the limit and reading stopped.
     too_large: Option<u64>,
 }
 
-/// The values of a column in a group of rows.
+/// A column chunk: the values of a column in a row group.
 struct Chunk {
     start: u64,
     end: u64,
     column: usize,
-    /// Where the data of the page lie whose header was read last, if there are any.
+    /// The offset of the data of the page whose header was read last; `None` if the page has no data.
     data: Option<u64>,
-    /// The bytes of a value in a column of lists; none in others, of which only so many rows are read at once.
+    /// The bytes per value in a column of lists; `None` for other columns, where the number of rows bounds the values.
     list_value: Option<u64>,
-    /// True for strings: the rows that are read hold on to the pages.
+    /// True if the values are strings: then the rows that are read keep the pages in memory.
     is_strings: bool,
 }
 
-/// What the header of a page says.
+/// The fields of a page header.
 #[derive(Default)]
 struct Page {
     is_dictionary: bool,
@@ -79,10 +78,10 @@ struct Page {
 }
 
 impl Chunks {
-    /// Looks at the footer of a file.
+    /// Checks the footer of a file.
     ///
     /// # Errors
-    /// It is none, or the columns that it names nest too deep.
+    /// If there is no valid footer, or its columns nest too deep.
     pub(crate) fn open(mut file: File, most_bytes: u64) -> Result<Chunks, DataError> {
         let size = file.metadata().map_err(DataError::unread)?.len();
         let footer = |file: &mut File| -> io::Result<Option<(u64, u64)>> {
@@ -113,10 +112,10 @@ impl Chunks {
         }
     }
 
-    /// Takes note of where columns lie, and says how many rows may be read at once.
+    /// Records the positions of the columns, and returns the number of rows that may be read at once.
     ///
     /// # Errors
-    /// Columns lie upon each other, or have values that are larger than everything may be.
+    /// If columns overlap in the file, or a row is larger than the memory limit.
     pub(crate) fn expect(
         &self,
         metadata: &ParquetMetaData,
@@ -153,7 +152,7 @@ impl Chunks {
         if row > self.most_bytes {
             return Err(too_large(format!("a row has {row} bytes, more than {}", self.most_bytes)));
         }
-        // The rows under way are several times as many, and become columns of other types.
+        // Several times as many rows are in progress at once, and they become columns of other types.
         let rows = (self.most_bytes / ROWS_SHARE).checked_div(row).unwrap_or(u64::MAX).max(1);
         let rows = usize::try_from(rows).unwrap_or(usize::MAX).min(batch_rows);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -163,10 +162,10 @@ impl Chunks {
 }
 
 impl Chunks {
-    /// Counts what is made of the page of a column beside its bytes: strings that share their beginnings.
+    /// Records the bytes decoded from a page of a column in addition to the page itself: strings with shared prefixes.
     ///
     /// # Errors
-    /// Pages have more than they may together.
+    /// If all pages together exceed the limit.
     pub(crate) fn make(&self, column: usize, bytes: u64) -> Result<(), String> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(held) = state.held.get_mut(column) {
@@ -176,19 +175,19 @@ impl Chunks {
     }
 }
 
-/// Says when the next rows are read, and why they are not.
+/// Tells the checks when the next rows begin, and why reading stopped.
 pub(crate) struct Rows {
     state: Arc<Mutex<State>>,
     most_bytes: u64,
 }
 
 impl Rows {
-    /// The values of lists and the strings that are read from now on are those of other rows.
+    /// Begins the next rows: list values and strings that are read from now on count for these.
     pub(crate) fn begin(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).rows = 0;
     }
 
-    /// The error if rows are not read because they are too large.
+    /// The error that the rows are too large; `None` if reading did not stop for that.
     pub(crate) fn refusal(&self) -> Option<DataError> {
         let held = self.state.lock().unwrap_or_else(PoisonError::into_inner).too_large?;
         Some(too_large(format!("the pages of the next rows have {held} bytes, more than {}", self.most_bytes)))
@@ -199,19 +198,19 @@ fn wrong(what: &str) -> DataError {
     DataError::unreadable(format!("not Parquet: {what}"))
 }
 
-/// More than may be read at once.
+/// The error that more than the memory limit would be read at once.
 pub(crate) fn too_large(message: String) -> DataError {
     DataError::new(DataCode::Limit, message).hint("raise the limit: `--set-limit array_bytes=..`")
 }
 
 impl State {
-    /// Looks at the header of a page. `None` if there is no column, or what is there are the data of a page.
+    /// The chunk in which a page header begins at `start`. `None` if no chunk has this offset, or the data of a page begin there.
     fn chunk(&mut self, start: u64) -> Option<&mut Chunk> {
         let at = self.chunks.partition_point(|chunk| chunk.start <= start).checked_sub(1)?;
         self.chunks.get_mut(at).filter(|chunk| start < chunk.end && chunk.data != Some(start))
     }
 
-    /// Counts what a page is to become.
+    /// Counts the memory that a page will need, and checks the sizes in its header.
     fn page(&mut self, start: u64, header: u64, page: &Page, most: u64) -> Result<(), String> {
         let (Ok(size), Ok(compressed), Ok(values)) =
             (u64::try_from(page.size), u64::try_from(page.compressed), u64::try_from(page.values))
@@ -226,17 +225,17 @@ impl State {
         if size > compressed.saturating_mul(MOST_RATIO).saturating_add(ANY_BYTES) {
             return Err(format!("a page of {compressed} bytes says to become {size}"));
         }
-        // Where there are no data, what lies at that place is the next header.
+        // If a page has no data, the next header begins at that offset.
         chunk.data = (compressed > 0).then_some(data);
         let (column, list_value, is_strings) = (chunk.column, chunk.list_value, chunk.is_strings);
         let is_first = start == chunk.start;
         if let Some(held) = self.held.get_mut(column) {
-            // The rows that are read now hold on to what was made of the page before.
+            // The current rows keep the values decoded from the previous page in memory.
             self.rows = self.rows.saturating_add(std::mem::take(&mut held[2]));
             if is_first {
                 *held = [0; 3];
             }
-            // Beside a dictionary there are the values that were made of it.
+            // The values made from a dictionary take memory in addition to it.
             if page.is_dictionary { *held = [size.saturating_mul(2), 0, 0] } else { held[1] = size }
         }
         if !page.is_dictionary {
@@ -247,7 +246,7 @@ impl State {
         self.compare(most)
     }
 
-    /// Compares what the pages have together with what they may.
+    /// Checks the memory for all pages against `most` bytes.
     fn compare(&mut self, most: u64) -> Result<(), String> {
         let held = self.held.iter().flatten().fold(self.rows, |sum, bytes| sum.saturating_add(*bytes));
         if held > most {
@@ -276,7 +275,7 @@ impl ChunkReader for Chunks {
             ([1], ThriftEvent::Number(kind)) => page.is_dictionary = kind == 2,
             ([2], ThriftEvent::Number(size)) => page.size = size,
             ([3], ThriftEvent::Number(size)) => page.compressed = size,
-            // The values of a page of data of the first and of the second version.
+            // The number of values in a data page of version 1 or 2.
             ([5 | 8, 1], ThriftEvent::Number(values)) => page.values = values,
             _ => {}
         });
@@ -291,12 +290,12 @@ impl ChunkReader for Chunks {
     }
 }
 
-/// How deep the columns of a footer nest. They are listed one after the other, each with how many of the next ones are inside.
+/// The nesting of the columns in a footer. Columns are listed in sequence, each with the number of its children.
 #[derive(Default)]
 struct Depth {
-    /// How many columns are still to come in each group that is open.
+    /// For each open group, the number of its columns still to come.
     open: Vec<u64>,
-    /// What the column says that is being read.
+    /// The number of children of the column that is being read.
     children: i64,
     columns: u64,
     wrong: Option<&'static str>,
@@ -329,7 +328,7 @@ impl Depth {
             self.open.pop();
         }
         if self.open.len() > SCHEMA_DEPTH {
-            // Nothing more is kept of it.
+            // The nesting is not tracked any further.
             self.open.truncate(1);
             self.wrong = self.wrong.or(Some("its columns nest more than 128 deep"));
         }

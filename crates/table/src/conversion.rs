@@ -1,6 +1,6 @@
-//! Columns of files that know their types, as the columns wanted: which of them they are, and their values in the types of
-//! the leaves. A number may become a wider one, or a float; an integer may become a narrower one, and a float an integer, if
-//! that changes no value. What is carried through stays as it is.
+//! Conversion of the columns of typed files to the requested columns: which columns are used, and their values in the types of the inputs.
+//! A number may become a wider one, or a float. An integer may become a narrower one, and a float an integer, if that changes no value.
+//! Columns that are copied to the results stay as they are.
 
 use super::casts::{converted, large_lists, viewed, with_empty_lists, without_views};
 use super::cells;
@@ -19,48 +19,50 @@ use cembra_value::ValueColumn;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The most elements of lists, in a batch, that take no memory in a file: they do where they are values.
+/// The most list elements of Arrow's null type in a batch. They take no memory in the file, but do as values.
 const MOST_NOTHINGS: usize = 1 << 24;
 
-/// The columns wanted, and what is wrong with rows.
+/// The requested columns, and the error of each row that failed.
 type Columns = (Vec<ArrayRef>, BTreeMap<usize, DataError>);
 
-/// Where a leaf comes from: columns of the batches that are read.
+/// The columns of the read batches that an input is made from.
 #[derive(Clone, Debug)]
 enum Pick {
     Column(usize),
     Tuple(QType, Vec<Pick>),
 }
 
-/// How the columns of a file become those wanted.
+/// The conversion of the columns of a file to the requested ones.
 #[derive(Debug)]
 pub(crate) struct Conversion {
     leaves: Vec<(Column, Pick)>,
     kept: Vec<usize>,
     schema: SchemaRef,
     tolerant: bool,
-    /// The most bytes of strings in the columns that are carried through, of the rows of a batch.
+    /// The most bytes of strings in a batch, for the columns that are copied to the results.
     most_bytes: u64,
     /// The spelling of dates and timestamps in columns of whole numbers.
     spelling: Spelling,
 }
 
-/// What a file's columns are to be read as.
+/// The result of matching a request with the columns of a file.
 pub(crate) struct Planned {
-    /// The columns of the file that are needed, in its order.
+    /// The indices of the columns that are needed, in the order of the file.
     pub(crate) projection: Vec<usize>,
-    /// The leaves.
+    /// The inputs, with their types.
     pub(crate) leaves: Vec<Column>,
-    /// The columns carried through.
+    /// The columns copied to the results.
     pub(crate) kept: Vec<Named>,
-    /// The types of dates and timestamps that leaves read from columns of whole numbers.
+    /// The types of dates and timestamps that inputs read from columns of whole numbers.
     pub(crate) counted: Vec<Scalar>,
-    /// What becomes of the columns that are needed.
+    /// The conversion of the columns that are needed.
     pub(crate) conversion: Arc<Conversion>,
 }
 
+/// Checks that a column that is only copied to the results keeps the type of the file.
+///
 /// # Errors
-/// The request gives the column `field`, which is only carried through, another type than it has in the file.
+/// If the request gives the column `field` another type than it has in the file.
 fn check_given(field: &Field, request: &Request) -> Result<(), DataError> {
     let name = field.name();
     let is_input = request.leaves.iter().any(|leaf| leaf.name == *name);
@@ -74,17 +76,17 @@ fn check_given(field: &Field, request: &Request) -> Result<(), DataError> {
     Err(error.hint(format!("leave `{name}` out of `--types`: a column that no input reads keeps the type of the file")))
 }
 
-/// True for a map whose entries are not pairs, as a broken file may have one: the library panics on its values.
+/// Returns true for a map whose entries are not pairs, as in a broken file: the library panics on its values.
 fn is_broken_map(of: &DataType) -> bool {
     let is_pair = |of: &DataType| matches!(of, DataType::Struct(fields) if fields.len() == 2);
     matches!(of, DataType::Map(entries, _) if !is_pair(entries.data_type()))
 }
 
 impl Conversion {
-    /// Finds what is wanted among the columns of a file.
+    /// Finds the requested columns among the columns of a file.
     ///
     /// # Errors
-    /// A column is not there, or of a type that never becomes the one declared.
+    /// If a column is absent, or its type cannot be converted to the declared one.
     pub(crate) fn plan(
         file: &Schema,
         request: &Request,
@@ -165,8 +167,8 @@ impl Conversion {
         let named = kept.iter().map(|at| {
             let field = file.field(*at);
             let qtype = types::to_qtype(field.data_type(), field.is_nullable());
-            // A column that is carried through as values of a model is written with the model's types. A column with views, dates, timestamps or
-            // durations is carried through as a foreign one, so that it keeps its layout and units.
+            // A column that is copied to the results as values of a model is written with the model's types. A column with views, dates,
+            // timestamps or durations is copied to the results as a foreign one, so that it keeps its layout and units.
             let exactly = |qtype: &QType| {
                 types::of_qtype(qtype).as_ref() == Some(field.data_type())
                     && !foreign::has_views(field.data_type())
@@ -192,15 +194,15 @@ impl Conversion {
         })
     }
 
-    /// The columns of every batch.
+    /// The schema of every batch.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// The columns wanted of rows that were read, the first of which has this number.
+    /// Converts rows that were read to the requested columns; `first` is the number of the first row.
     ///
     /// # Errors
-    /// The strings of the columns that are carried through have more bytes than they may.
+    /// If the strings of the columns that are copied to the results have more bytes than allowed.
     pub(crate) fn apply(&self, rows: &RecordBatch, first: u64) -> Result<Decoded, DataError> {
         let places = Places::consecutive(first);
         let (columns, mut wrong) = self.columns(rows, first)?;
@@ -213,7 +215,7 @@ impl Conversion {
         Ok(Decoded::new(&self.schema, columns, count, places, Vec::new(), error))
     }
 
-    /// The bytes of strings that are copied for the columns that are carried through.
+    /// The bytes of string views that become contiguous strings, in the columns that are copied to the results.
     pub(crate) fn copied_bytes(&self, rows: &RecordBatch) -> u64 {
         let kept = self.kept.iter().zip(self.schema.fields().iter().skip(self.leaves.len()));
         let copied = kept.filter_map(|(at, field)| {
@@ -223,11 +225,11 @@ impl Conversion {
         copied.fold(0, u64::saturating_add)
     }
 
-    /// The number of rows, from the first on, for which there is room: each takes memory for every field of its values, whether the file has something
-    /// there or not.
+    /// The number of rows, from the first on, that fit into `room`. Each row takes memory for every field of its values, even for values
+    /// that are missing in the file.
     ///
     /// # Errors
-    /// A row becomes more bytes than it may.
+    /// If a single row exceeds the memory limit.
     pub(crate) fn rows_within(&self, rows: &RecordBatch, room: Room) -> Result<usize, DataError> {
         let fixed = self.leaves.iter().map(|(column, _)| ValueColumn::row_bytes(&column.qtype));
         let fixed = fixed.fold(0, u64::saturating_add);
@@ -251,7 +253,7 @@ impl Conversion {
         Ok(rows.num_rows())
     }
 
-    /// The columns wanted, and the rows that have no values for them.
+    /// The requested columns, and the errors of the rows without values for them.
     fn columns(&self, rows: &RecordBatch, first: u64) -> Result<Columns, DataError> {
         let mut reading = Reading {
             first: Some(first),
@@ -275,6 +277,7 @@ impl Conversion {
     }
 }
 
+/// Finds the columns of a file for an input or a field at `path`. Adds the path to `absent` if there is none.
 fn pick(
     path: &str,
     qtype: &QType,
@@ -292,7 +295,7 @@ fn pick(
             }
             let message = format!("expected {qtype}, found a column of {}", field.data_type());
             let error = DataError::new(DataCode::ColumnType, message).in_column(path);
-            // The hint is the same for every number, so that of 0 is taken.
+            // The hint is the same for every number, so it is made for 0.
             let of_count = qtype.scalar().filter(|scalar| scalar.is_quoted() && field.data_type().is_integer());
             Err(of_count.and_then(|scalar| spelling.said(scalar, "0")).into_iter().fold(error, DataError::hint))
         }
@@ -316,22 +319,22 @@ fn pick(
     }
 }
 
-/// The lists of a column, each element of which takes memory.
+/// The lists of a column, whose elements take memory.
 struct Lists<'r> {
     ends: Ends<'r>,
     element_bytes: u64,
 }
 
-/// The end of each row's list.
+/// The ends of the rows' lists.
 enum Ends<'r> {
     Small(&'r [i32]),
     Large(&'r [i64]),
-    /// All have as many elements.
+    /// Every list has this number of elements.
     Fixed(u64),
 }
 
 impl Lists<'_> {
-    /// The bytes of the elements of a row.
+    /// The bytes for the list elements of `row`.
     fn bytes(&self, row: usize) -> u64 {
         let between = |ends: (Option<i64>, Option<i64>)| match ends {
             (Some(start), Some(end)) => u64::try_from(end.saturating_sub(start)).unwrap_or(0),
@@ -348,7 +351,7 @@ impl Lists<'_> {
         count.saturating_mul(self.element_bytes)
     }
 
-    /// Adds the lists of an array, which are to become values of this type; those of structs are lists of their fields.
+    /// Appends the lists in an array that is converted to `qtype`; of structs, the lists in their fields.
     fn add<'r>(array: &'r dyn Array, qtype: &QType, lists: &mut Vec<Lists<'r>>) {
         let element_bytes = match qtype {
             QType::Array(_, scalar) => ValueColumn::row_bytes(&QType::Scalar(*scalar)),
@@ -377,7 +380,7 @@ impl Lists<'_> {
 }
 
 impl Pick {
-    /// Adds the lists of the columns that a leaf comes from.
+    /// Appends the lists in the columns that an input is made from.
     fn lists<'r>(&self, rows: &'r RecordBatch, qtype: &QType, lists: &mut Vec<Lists<'r>>) {
         match self {
             Pick::Column(at) => {
@@ -408,21 +411,21 @@ impl Pick {
     }
 }
 
-/// Rows that are being read.
+/// A conversion of rows in progress, with their errors.
 struct Reading<'s> {
-    /// The number of the first row in the data. `None` for elements of a list: messages name their index in the list.
+    /// The number of the first row in the data. `None` for elements of a list, whose messages give their index in the list.
     first: Option<u64>,
     tolerant: bool,
-    /// True for a column of lists in which a missing one is empty.
+    /// True for a column of lists in which a missing list becomes an empty one.
     is_empty_by_default: bool,
-    /// What is wrong with rows.
+    /// The error of each row that failed, by index.
     wrong: BTreeMap<usize, DataError>,
     /// The spelling of dates and timestamps in columns of whole numbers.
     spelling: &'s Spelling,
 }
 
 impl Reading<'_> {
-    /// Says what is wrong with a row, unless something is already.
+    /// Records an error for `row`, unless the row has one already.
     fn refuse(&mut self, row: usize, error: DataError) {
         let error = match self.first {
             Some(first) => error.in_row(first + row as u64),
@@ -431,6 +434,7 @@ impl Reading<'_> {
         self.wrong.entry(row).or_insert(error);
     }
 
+    /// The values of an input in the type `qtype`, from its columns in `rows`.
     fn values(&mut self, pick: &Pick, rows: &RecordBatch, qtype: &QType, place: ColumnPlace<'_>) -> ArrayRef {
         match (pick, qtype) {
             (Pick::Tuple(..), QType::Tuple(_)) if let Some(of) = qtype.as_optional_struct() => {
@@ -453,7 +457,7 @@ impl Reading<'_> {
         }
     }
 
-    /// The values of a column in a type that they may become; rows that have no such value go into `wrong`.
+    /// Converts a column to `qtype`, which its type must allow. The errors of rows without such a value go into `wrong`.
     fn convert(&mut self, array: &ArrayRef, qtype: &QType, place: ColumnPlace<'_>) -> ArrayRef {
         let rows = array.len();
         if let Some(of) = qtype.as_optional_struct() {
@@ -473,7 +477,7 @@ impl Reading<'_> {
                 let path = format!("{}.{label}", place.path);
                 let place = ColumnPlace { path: &path, ..place };
                 match found.column_by_name(&label) {
-                    // Where the whole tuple is missing, so are its fields.
+                    // If the whole tuple is missing, so are its fields.
                     Some(part) => self.convert(&under(part, found), qtype, place),
                     None => missing(qtype, rows),
                 }
@@ -496,7 +500,7 @@ impl Reading<'_> {
         let suspicious =
             converted.null_count() > array.logical_null_count() || !qtype.is_optional() && converted.null_count() > 0;
         if suspicious {
-            // A unit is missing where a truth value is false.
+            // A unit is missing where the boolean is false.
             let there = if *scalar == Scalar::Unit { converted.logical_nulls() } else { array.logical_nulls() };
             for row in (0..rows).filter(|row| converted.is_null(*row)) {
                 let was_there = there.as_ref().is_none_or(|nulls| nulls.is_valid(row));
@@ -516,7 +520,7 @@ impl Reading<'_> {
         converted
     }
 
-    /// Optional structs, each of which has the fields that it must have.
+    /// Records an error for each present struct that lacks a required field, and returns the structs.
     fn checked(&mut self, of: &QType, structs: ArrayRef, place: ColumnPlace<'_>) -> ArrayRef {
         let mut lacking = Vec::new();
         structs::lacking(of, &structs, place.path, &mut lacking);
@@ -526,13 +530,13 @@ impl Reading<'_> {
         structs
     }
 
-    /// The lists of a column as large lists, in which those that are missing are empty if that is their default.
+    /// The lists of a column as large lists. Missing lists become empty if that is the column's default.
     fn large_lists(&self, array: &ArrayRef) -> Option<LargeListArray> {
         let lists = large_lists(array)?;
         if self.is_empty_by_default { with_empty_lists(lists) } else { Some(lists) }
     }
 
-    /// The lists of structs of a column as large lists.
+    /// Converts a column of lists of structs to large lists.
     fn lists_of_structs(
         &mut self,
         array: &ArrayRef,
@@ -560,7 +564,7 @@ impl Reading<'_> {
             self.refuse(row, missing_list(qtype, place));
         }
         for (element, error) in inner.wrong {
-            // The last list that begins before the element or with it: those before it may be empty.
+            // The last list that begins at or before the element. Lists before it may be empty.
             let row = ends.partition_point(|end| usize::try_from(*end).is_ok_and(|end| end <= element)) - 1;
             self.refuse(row, error.in_element(place.path, element - at(row)));
         }
@@ -571,7 +575,7 @@ impl Reading<'_> {
         }
     }
 
-    /// The lists of a column as large lists, whose elements are of a type that they may become.
+    /// Converts a column of lists to large lists with elements of type `scalar`.
     fn lists(&mut self, array: &ArrayRef, scalar: Scalar, qtype: &QType, place: ColumnPlace<'_>) -> ArrayRef {
         let rows = array.len();
         let nothing = || missing(qtype, rows);
@@ -595,7 +599,7 @@ impl Reading<'_> {
         };
         let loses = elements.null_count() > lists.values().logical_null_count();
         if loses || lists.null_count() > 0 {
-            // A unit is missing where a truth value is false.
+            // A unit is missing where the boolean is false.
             let there = if scalar == Scalar::Unit { elements.logical_nulls() } else { lists.values().logical_nulls() };
             let was_there = |at: usize| there.as_ref().is_none_or(|nulls| nulls.is_valid(at));
             for row in 0..rows {
@@ -622,18 +626,18 @@ impl Reading<'_> {
     }
 }
 
-/// The error of a list that is missing.
+/// The error that a list is missing.
 fn missing_list(qtype: &QType, place: ColumnPlace<'_>) -> DataError {
     let message = format!("expected {qtype}, found a missing value");
     DataError::new(DataCode::MissingValue, message).in_column(place.path).hint(empty_list_hint(place.path))
 }
 
-/// True for days, moments and lengths of time.
+/// Returns true for dates, timestamps and durations.
 const fn is_moment(of: &DataType) -> bool {
     matches!(of, DataType::Date32 | DataType::Timestamp(..) | DataType::Duration(_))
 }
 
-/// True if values of an Arrow type may become values of a type of models.
+/// Returns true if values of an Arrow type can be converted to a type of models.
 fn becomes(found: &DataType, qtype: &QType, spelling: &Spelling) -> bool {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
     match (qtype, found) {
@@ -684,12 +688,12 @@ fn becomes(found: &DataType, qtype: &QType, spelling: &Spelling) -> bool {
     }
 }
 
-/// Makes a column of a type whose values are missing in all rows.
+/// Makes a column of type `qtype` in which all rows are missing.
 fn missing(qtype: &QType, rows: usize) -> ArrayRef {
     arrow_array::new_null_array(&types::of_qtype(qtype).unwrap_or(DataType::Null), rows)
 }
 
-/// A field of a struct that is missing where the struct is.
+/// A field of a struct array, null where the struct is null.
 fn under(part: &ArrayRef, whole: &arrow_array::StructArray) -> ArrayRef {
     match whole.nulls() {
         None => part.clone(),

@@ -1,30 +1,30 @@
-//! The lengths of strings that Parquet writes as differences (`DELTA_BINARY_PACKED`), walked over before Parquet's library makes memory for as
-//! many as they say to be. Only their count, their sum and where they end are found.
+//! String lengths that Parquet encodes as differences (`DELTA_BINARY_PACKED`), checked before Parquet's library reserves memory for the
+//! declared number. Only their count, their sum and the end of the encoding are found.
 
 #![deny(clippy::arithmetic_side_effects)]
 
 /// The widest difference of two lengths, in bits.
 const MOST_BITS: u8 = 32;
 
-/// What lengths come to.
+/// The totals of an encoded sequence of lengths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Lengths {
-    /// How many there are.
+    /// The number of lengths.
     pub(crate) count: u64,
-    /// All of them together.
+    /// The sum of the lengths, in bytes.
     pub(crate) sum: u64,
-    /// How many bytes they take.
+    /// The size of the encoding, in bytes.
     pub(crate) bytes: usize,
 }
 
-/// Bytes, of which some are read.
+/// A cursor over bytes.
 struct Bytes<'a> {
     all: &'a [u8],
     at: usize,
 }
 
 impl Bytes<'_> {
-    /// A number in groups of seven bits, the lowest first.
+    /// Reads a number stored in groups of seven bits, the lowest first.
     fn unsigned(&mut self) -> Option<u64> {
         let mut number = 0_u64;
         for shift in (0..64).step_by(7) {
@@ -38,14 +38,14 @@ impl Bytes<'_> {
         None
     }
 
-    /// A number whose sign is its lowest bit.
+    /// Reads a zigzag number: its sign is its lowest bit.
     fn signed(&mut self) -> Option<i64> {
         let number = self.unsigned()?;
         let magnitude = (number >> 1).cast_signed();
         Some(if number & 1 == 0 { magnitude } else { !magnitude })
     }
 
-    /// The next bytes.
+    /// Takes the next `count` bytes; `None` if there are fewer.
     fn take(&mut self, count: usize) -> Option<&[u8]> {
         let end = self.at.checked_add(count)?;
         let taken = self.all.get(self.at..end)?;
@@ -54,7 +54,7 @@ impl Bytes<'_> {
     }
 }
 
-/// Walks over lengths, of which there are at most so many; none if they are no lengths, or more.
+/// Walks over the lengths encoded in `data`; `None` if the encoding is invalid, or has more than `most` lengths.
 pub(crate) fn lengths(data: &[u8], most: u64) -> Option<Lengths> {
     let mut bytes = Bytes { all: data, at: 0 };
     let (block, parts) = (bytes.unsigned()?, bytes.unsigned()?);
@@ -79,14 +79,14 @@ pub(crate) fn lengths(data: &[u8], most: u64) -> Option<Lengths> {
         let least = i32::try_from(bytes.signed()?).ok()?;
         let widths = bytes.take(usize::try_from(parts).ok()?)?.to_vec();
         for width in widths {
-            // What stands for no lengths has no bytes, whatever width it says.
+            // A miniblock without lengths has no bytes, whatever width it declares.
             if left == 0 {
                 break;
             }
             if width > MOST_BITS {
                 return None;
             }
-            // Parts have a multiple of 32 lengths, so that their bits are whole bytes.
+            // Miniblocks have a multiple of 32 lengths, so their bits are whole bytes.
             let size = usize::try_from(of_part.checked_mul(u64::from(width))? / 8).ok()?;
             let packed = bytes.take(size)?;
             for place in 0..of_part.min(left) {
@@ -99,14 +99,14 @@ pub(crate) fn lengths(data: &[u8], most: u64) -> Option<Lengths> {
     Some(Lengths { count, sum, bytes: bytes.at })
 }
 
-/// So many bits from a place on, the lowest first.
+/// The `width` bits from bit `from` on, the lowest first.
 fn bits(packed: &[u8], from: u64, width: u8) -> Option<u32> {
     if width == 0 {
         return Some(0);
     }
     let (first, shift) = (usize::try_from(from / 8).ok()?, from % 8);
     let mut word = [0; 8];
-    // At most 39 bits, which lie in five bytes.
+    // At most 39 bits, which fit into five bytes.
     word.iter_mut().zip(packed.get(first..)?).for_each(|(to, byte)| *to = *byte);
     let mask = u32::MAX.checked_shr(u32::from(MOST_BITS.saturating_sub(width)))?;
     Some((u64::from_le_bytes(word).checked_shr(u32::try_from(shift).ok()?)? as u32) & mask)
@@ -116,9 +116,9 @@ fn bits(packed: &[u8], from: u64, width: u8) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// Blocks of 128 in four parts of 32, lengths from `first` on with the same difference of one byte.
+    /// Encodes blocks of 128 lengths in four parts of 32. The lengths begin with `first`; each difference is one byte.
     fn packed(count: u8, first: u8, least: u8, difference: u8) -> Vec<u8> {
-        // 128 is two bytes; numbers with a sign are twice as large.
+        // 128 takes two bytes; signed numbers are doubled.
         let mut bytes = vec![0x80, 1, 4, count, first << 1];
         let mut left = usize::from(count).saturating_sub(1);
         while left > 0 {
@@ -152,7 +152,7 @@ mod tests {
             lengths(&[&head, 7_u32.to_le_bytes().as_slice(), &second.to_le_bytes(), &[0; 120]].concat(), 3)
         };
         assert_eq!(wide(-1), Some(Lengths { count: 3, sum: 13, bytes: 138 }));
-        // Less than nothing.
+        // The length becomes negative.
         assert_eq!(wide(-8), None);
     }
 
@@ -160,12 +160,12 @@ mod tests {
     fn what_are_no_lengths_are_none() {
         let bytes = packed(100, 5, 0, 0);
         assert!(lengths(&bytes, 100).is_some());
-        // More than there may be, less than nothing, cut short, wider than a length.
+        // Too many lengths, a negative length, a cut, a width beyond 32 bits.
         assert_eq!(lengths(&bytes, 99), None);
         assert_eq!(lengths(&[0x80, 1, 4, 1, 1], 9), None);
         assert_eq!(lengths(&bytes[..bytes.len() - 1], 100), None);
         assert_eq!(lengths(&[0x80, 1, 4, 2, 0, 0, 33, 0, 0, 0], 9), None);
-        // Blocks that are none.
+        // Invalid block sizes.
         for block in [[0, 4], [1, 4], [0x80, 0]] {
             assert_eq!(lengths(&[&block, [3, 0].as_slice(), &[0; 20]].concat(), 9), None);
         }

@@ -1,11 +1,11 @@
-//! What can be wrong with data, as a value: a code, a message, the file, line and column, and what to try. How it looks
-//! on a terminal is the business of `diagnose`.
+//! Errors about data, as values: a code, a message, the file, line and column, and hints about what to try. `diagnose` renders them for a
+//! terminal.
 
 use cembra_runtime::{QType, visible};
 use std::fmt;
 use std::io;
 
-/// The hint where data would have to be an edge.
+/// The hint for data where an edge would be needed.
 pub const MAKE_EDGE: &str = "edges are neither read nor written; within a model `edge.from_sizes(sizes)`, \
                                     `edge.from_split_points(points)` and `edge.from_mapping(groups, count)` make them of arrays";
 
@@ -25,32 +25,33 @@ macro_rules! codes {
 }
 
 codes! {
-    /// A file that cannot be opened or written.
+    /// A file cannot be opened or written.
     Io = "io";
-    /// Bytes that are not of the file's format.
+    /// The bytes are not of the file's format.
     Unreadable = "unreadable";
-    /// A column that the model needs and the data lacks.
+    /// The data lack a column that the model needs.
     AbsentColumn = "absent-column";
-    /// Two columns of one name.
+    /// Two columns have the same name.
     DuplicateColumn = "duplicate-column";
-    /// A value that is not of its column's type.
+    /// A value is not of its column's type.
     ColumnType = "column-type";
-    /// An array that the model needs and the data lack.
+    /// The data lack an array that the model needs.
     AbsentArray = "absent-array";
-    /// An array that is not of its input's type.
+    /// An array is not of its input's type.
     ArrayType = "array-type";
-    /// Data that take more memory than they may.
+    /// The data need more memory than the limit allows.
     Limit = "limit";
-    /// An evaluation that takes longer than it may.
+    /// An evaluation takes longer than the limit allows.
     TimeLimit = "time-limit";
-    /// A missing value where the type allows none.
+    /// A value is missing where the type allows none.
     MissingValue = "missing-field";
 }
 
-/// One problem with the data.
+/// An error about data.
 #[derive(Debug)]
 pub struct DataError(Box<Inner>);
 
+/// The content of an error, boxed so that a `Result` with it stays small.
 #[derive(Debug)]
 struct Inner {
     code: DataCode,
@@ -63,7 +64,7 @@ struct Inner {
 }
 
 impl DataError {
-    /// A problem with no place yet.
+    /// Makes an error that does not name a file, line or column yet.
     pub fn new(code: DataCode, message: impl Into<String>) -> Self {
         DataError(Box::new(Inner {
             code,
@@ -76,30 +77,30 @@ impl DataError {
         }))
     }
 
-    /// Bytes that are not of the form that they should be of.
+    /// The error that bytes are not of the expected format.
     pub fn unreadable(message: impl Into<String>) -> Self {
         DataError::new(DataCode::Unreadable, message)
     }
 
-    /// Text with the byte 0, which each text of UTF-16 has; `what` names its place.
+    /// The error that a text has the byte 0, as nearly every text of UTF-16 has. `what` names the place of the text.
     pub(crate) fn zero_byte(what: &str) -> Self {
         let message = format!("{what} has the byte 0x00: this is UTF-16 without a mark, or no text");
         DataError::unreadable(message).hint("save the file as UTF-8")
     }
 
-    /// Data that the operating system cannot read on.
+    /// The error that the operating system cannot read on.
     pub fn unread(cause: io::Error) -> Self {
         DataError::io("cannot read", cause)
     }
 
-    /// A failure of the operating system, under a sentence that says what was tried.
+    /// The error that a call of the operating system failed; `message` says what was tried.
     pub fn io(message: impl Into<String>, cause: io::Error) -> Self {
         let mut error = DataError::new(DataCode::Io, message);
         error.0.cause = Some(cause);
         error
     }
 
-    /// A type that no data has: that of a shape, or one that only preparation knows.
+    /// The error that no data has the type `qtype`: an edge, a shape, or a type that exists at compile time only.
     pub fn no_data(qtype: &QType) -> Self {
         let error = DataError::new(DataCode::ColumnType, format!("no data has the type {qtype}"));
         match qtype {
@@ -108,19 +109,19 @@ impl DataError {
         }
     }
 
-    /// Says in which file.
+    /// Adds the name of the file.
     pub fn in_file(mut self, file: &str) -> Self {
         self.0.file = Some(file.to_owned());
         self
     }
 
-    /// Says on which line, counted from 1.
+    /// Adds the line, counted from 1.
     pub fn on_line(mut self, line: u64) -> Self {
         self.0.line = Some(line);
         self
     }
 
-    /// The same error of an element of the list in this column; where it is inside of the element is said already.
+    /// Sets the column to element `at` of the list `list`, followed by the path inside the element if the error had one.
     #[must_use]
     pub fn in_element(mut self, list: &str, at: usize) -> Self {
         let inside = self.0.column.as_deref().and_then(|column| column.strip_prefix(list)).unwrap_or_default();
@@ -128,25 +129,25 @@ impl DataError {
         self
     }
 
-    /// Says in which row, counted from 1, where there are no lines.
+    /// Adds the number of the row, counted from 1, to the message. For data without lines.
     pub fn in_row(mut self, row: u64) -> Self {
         self.0.message = format!("in row {row}, {}", self.0.message);
         self
     }
 
-    /// Says in which array of an archive.
+    /// Adds the name of the array in an archive to the message.
     pub fn in_array(mut self, array: &str) -> Self {
         self.0.message = format!("array `{array}`: {}", self.0.message);
         self
     }
 
-    /// Says in which column.
+    /// Adds the name of the column.
     pub fn in_column(mut self, column: &str) -> Self {
         self.0.column = Some(column.to_owned());
         self
     }
 
-    /// Says what to try.
+    /// Adds a hint about what to try.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hints.push(visible(&hint.into()).into_owned());
         self
@@ -157,7 +158,7 @@ impl DataError {
         self.0.code
     }
 
-    /// What is wrong, in one line, with the operating system's reason if there is one.
+    /// The message in one line, with the operating system's reason if there is one.
     pub fn message(&self) -> String {
         match &self.0.cause {
             Some(cause) => visible(&format!("{}: {cause}", self.0.message)).into_owned(),
@@ -165,27 +166,27 @@ impl DataError {
         }
     }
 
-    /// The file, by the name it was opened under.
+    /// The name under which the file was opened, if the error names one.
     pub fn file(&self) -> Option<&str> {
         self.0.file.as_deref()
     }
 
-    /// The line of the file, counted from 1; for a record of several lines, its first.
+    /// The line of the file, counted from 1; for a record of several lines, its first line. `None` if no line is known.
     pub fn line(&self) -> Option<u64> {
         self.0.line
     }
 
-    /// The name of the column, or the path of the field (`p.0`).
+    /// The name of the column, or the path of the field (`p.0`); `None` if the error is not about a column.
     pub fn column(&self) -> Option<&str> {
         self.0.column.as_deref()
     }
 
-    /// What to try.
+    /// The hints about what to try.
     pub fn hints(&self) -> &[String] {
         &self.0.hints
     }
 
-    /// True if whoever read our output has gone away (`cembra eval .. | head`), which is no failure of ours.
+    /// Returns true if the reader of our output has closed it (`cembra eval .. | head`), which is not a failure of ours.
     pub fn is_broken_pipe(&self) -> bool {
         self.0.cause.as_ref().is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
     }

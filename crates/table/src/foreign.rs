@@ -1,5 +1,5 @@
-//! Values of Arrow types as text and as JSON: of every type, those that models do not have included. Text is what a field of CSV has,
-//! so lists, structs and maps are JSON there too. A moment of a column with a zone is shown in UTC with `Z`; the zone stays with the type.
+//! Values of Arrow types as text and as JSON, including types that models do not have. A text is a field of CSV, so lists, structs and maps
+//! are JSON there too. A timestamp of a column with a zone is shown in UTC with `Z`; the type keeps the zone.
 //!
 //! | Arrow | text | JSON |
 //! |---|---|---|
@@ -29,12 +29,12 @@ use cembra_runtime::Date;
 use cembra_value::ValueRef;
 use std::fmt::Display;
 
-/// The most levels of types inside of each other that are shown: each is a call inside of another.
+/// The deepest nesting of types that is shown: each level is a recursive call.
 const NESTING: usize = 64;
 
-/// True if values of a type can be shown: it does not nest too deep.
+/// Returns true if values of the type can be shown, because it does not nest too deep.
 pub(crate) fn is_shown(of: &DataType) -> bool {
-    // Each level adds its children, so no level is visited by a call inside of another.
+    // Each level adds its children, so no recursion is needed.
     let mut level = vec![of];
     for _ in 0..NESTING {
         level = level.into_iter().flat_map(children).collect();
@@ -45,7 +45,7 @@ pub(crate) fn is_shown(of: &DataType) -> bool {
     false
 }
 
-/// True if a type that can be shown is one of these, or has one inside.
+/// Returns true if `is_one` holds for a type or for a type nested in it. The type must be one that can be shown.
 pub(crate) fn has(of: &DataType, is_one: impl Fn(&DataType) -> bool) -> bool {
     let mut level = vec![of];
     for _ in 0..NESTING {
@@ -57,11 +57,12 @@ pub(crate) fn has(of: &DataType, is_one: impl Fn(&DataType) -> bool) -> bool {
     false
 }
 
-/// True if a type that can be shown is one of views, or has one inside.
+/// Returns true if a type is a view type or has one nested in it. The type must be one that can be shown.
 pub(crate) fn has_views(of: &DataType) -> bool {
     has(of, |of| matches!(of, DataType::Utf8View | DataType::BinaryView))
 }
 
+/// The types directly inside a type.
 fn children(of: &DataType) -> Vec<&DataType> {
     match of {
         DataType::List(field)
@@ -78,32 +79,33 @@ fn children(of: &DataType) -> Vec<&DataType> {
     }
 }
 
-/// Adds the value of a row as text; false if it is missing, and then nothing is added.
+/// Appends the value in `row` as text. Returns false, and appends nothing, if the value is missing.
 pub(crate) fn write_text(out: &mut Vec<u8>, array: &dyn Array, row: usize) -> bool {
     write(out, array, row, Form::Text)
 }
 
-/// Adds the value of a row as JSON, `null` if it is missing.
+/// Appends the value in `row` as JSON; `null` if the value is missing.
 pub(crate) fn write_json(out: &mut Vec<u8>, array: &dyn Array, row: usize) {
     if !write(out, array, row, Form::Json) {
         out.extend_from_slice(b"null");
     }
 }
 
-/// The text of a row for a message; nothing for one that is missing.
+/// The value in `row` as text, for a message; empty if the value is missing.
 pub(crate) fn text(array: &dyn Array, row: usize) -> String {
     let mut out = Vec::new();
     write_text(&mut out, array, row);
     String::from_utf8_lossy(&out).into_owned()
 }
 
+/// The output format of values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Text,
     Json,
 }
 
-/// Calls itself for what is inside of a type, as often as the type nests (`is_shown`).
+/// Appends the value in `row`; returns false if it is missing. Recurses into nested types; `is_shown` limits the depth.
 fn write(out: &mut Vec<u8>, array: &dyn Array, row: usize, form: Form) -> bool {
     if row >= array.len() || array.is_null(row) {
         return false;
@@ -215,7 +217,7 @@ where
     out.extend_from_slice(decimal_text(array.as_primitive::<T>(), row).as_bytes());
 }
 
-/// All digits of a decimal, also those that are more than its precision says.
+/// The digits of a decimal, even if there are more than its declared precision.
 pub(crate) fn decimal_text<T: DecimalType>(decimals: &PrimitiveArray<T>, row: usize) -> String
 where
     T::Native: Display,
@@ -241,7 +243,7 @@ fn scalar_of(out: &mut Vec<u8>, value: &ValueRef<'_>, form: Form) {
     }
 }
 
-/// A text of ASCII without anything to escape.
+/// Appends ASCII text that needs no escapes, in quotes for JSON.
 fn quoted(out: &mut Vec<u8>, text: &str, form: Form) {
     let quote: &[u8] = if form == Form::Json { b"\"" } else { b"" };
     out.extend_from_slice(quote);
@@ -249,7 +251,7 @@ fn quoted(out: &mut Vec<u8>, text: &str, form: Form) {
     out.extend_from_slice(quote);
 }
 
-/// The number of a value of a dictionary.
+/// The index in a dictionary's values for `row`; `None` if the keys are not valid indices.
 pub(crate) fn key(keys: &dyn Array, row: usize) -> Option<usize> {
     downcast_integer_array!(keys => keys.value(row).to_usize(), _ => None)
 }
@@ -284,7 +286,7 @@ fn map(out: &mut Vec<u8>, entries: &arrow_array::StructArray) {
     }
 }
 
-/// A day, counted from 1970-01-01. The calendar repeats every 400 years.
+/// Formats a date, given in days since 1970-01-01. The calendar repeats every 400 years.
 fn day(days: i64) -> String {
     const CYCLE: i64 = 146_097;
     let within = i32::try_from(days.rem_euclid(CYCLE)).unwrap_or(0);
@@ -296,20 +298,20 @@ fn day(days: i64) -> String {
     }
 }
 
-/// A date of milliseconds, which need not be a whole day.
+/// Formats a date given in milliseconds, as a timestamp if it is not a whole day.
 fn date_of_milliseconds(count: i64) -> String {
     const DAY: i64 = 86_400_000;
     if count.rem_euclid(DAY) == 0 { day(count.div_euclid(DAY)) } else { moment(count, 1_000) }
 }
 
-/// A moment, counted from the beginning of 1970 in so many parts of a second.
+/// Formats a timestamp, given in units of `1 / per_second` seconds since 1970.
 fn moment(count: i64, per_second: i64) -> String {
     // At most 86,400,000,000,000.
     let per_day = 86_400 * per_second;
     format!("{}T{}", day(count.div_euclid(per_day)), time(count.rem_euclid(per_day), per_second))
 }
 
-/// A time of a day. A count that is none is shown as a span.
+/// Formats a time of day, given in units of `1 / per_second` seconds. A count outside of a day is shown as a duration.
 fn time(count: i64, per_second: i64) -> String {
     let (seconds, part) = (count.div_euclid(per_second), count.rem_euclid(per_second));
     if !(0..=86_400).contains(&seconds) {
@@ -319,7 +321,7 @@ fn time(count: i64, per_second: i64) -> String {
     format!("{hours:02}:{minutes:02}:{seconds:02}{}", fraction(part, per_second))
 }
 
-/// A part of a second, with as many digits as there are; nothing where there is none.
+/// Formats a fraction of a second without trailing zeros; empty if it is zero.
 fn fraction(part: i64, per_second: i64) -> String {
     match part * (1_000_000_000 / per_second) {
         0 => String::new(),
@@ -327,7 +329,7 @@ fn fraction(part: i64, per_second: i64) -> String {
     }
 }
 
-/// A span of months, days and parts of a second, as ISO 8601 writes it. Each has a sign of its own.
+/// Formats an interval of months, days and units of `1 / per_second` seconds in ISO 8601. Each part has its own sign.
 fn span(months: i64, days: i64, count: i128, per_second: i64) -> String {
     let mut shown = String::from("P");
     let mut part = |value: i64, unit: char| {

@@ -1,8 +1,8 @@
-//! Calls of the libraries that read files of others. They are written for files that are what they say, and panic on some that are not:
-//! a panic becomes an error here, and in no other place. Nothing is caught of what ends a process: that must be kept from happening by
-//! looking at lengths and depths before (`messages`, `chunks`).
+//! Calls of the libraries that read foreign file formats. Such a library may panic on a broken file; only this module turns the panic into
+//! an error. What ends a process, such as running out of memory or stack, cannot be caught here: `messages` and `chunks` prevent it by
+//! checking lengths and depths before.
 //!
-//! The hook that prints panics belongs to the program. One that asks [`is_guarded`] can be quiet about those that become errors.
+//! The hook that prints panics belongs to the program. It can ask [`is_guarded`] to stay quiet about panics that become errors.
 
 use crate::error::DataError;
 use std::any::Any;
@@ -10,22 +10,22 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 thread_local! {
-    /// True while this thread is inside of a guarded call.
+    /// True while this thread is inside a guarded call.
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// True while this thread is inside of a call whose panics become errors.
+/// Returns true while this thread is inside a call whose panics become errors.
 #[must_use]
 pub fn is_guarded() -> bool {
     GUARDED.try_with(Cell::get).unwrap_or(false)
 }
 
-/// Calls what may panic on bytes that are not of the format. Nothing that the call had hold of may be used after an error.
+/// Calls a function that may panic on bytes that are not of `format`. After an error, nothing that the call could change may be used.
 ///
 /// # Errors
-/// That of the call; or it panicked.
+/// The error of the call, or an error that it panicked.
 pub(crate) fn guarded<R>(format: &str, call: impl FnOnce() -> Result<R, DataError>) -> Result<R, DataError> {
-    /// Puts the flag back, also behind a panic.
+    /// Restores the flag, also after a panic.
     struct Reset(bool);
     impl Drop for Reset {
         fn drop(&mut self) {
@@ -41,7 +41,7 @@ pub(crate) fn guarded<R>(format: &str, call: impl FnOnce() -> Result<R, DataErro
 fn message(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    // Some messages show what they did not expect on lines of their own.
+    // Some messages show the unexpected value on further lines.
     text.and_then(|text| text.lines().next()).unwrap_or("its reader gave up")
 }
 

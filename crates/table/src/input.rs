@@ -1,5 +1,5 @@
-//! Where bytes come from, and the name that messages give it. Compressed data (gzip, zstd) are known by their first bytes and
-//! read as what they hold; text may begin with a byte order mark, and may be UTF-16 if it does.
+//! The input of bytes, with its name for messages. Compressed data (gzip, zstd) are recognised by their first bytes and decompressed. Text
+//! may begin with a byte order mark, and may be UTF-16 if it does.
 
 use super::Format;
 use super::chunks::too_large;
@@ -10,16 +10,16 @@ use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
 
-/// The bytes that are read at once where a reader is buffered.
+/// The buffer size of readers, in bytes.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// How many bytes of data without a telling name are read at once to find its format.
+/// The bytes that are read at once to find the format of data whose name does not tell it.
 const GUESS_BYTES: usize = 4096;
 
-/// How many bytes of white space are in front of data without a telling name at the most, for more than that to be looked at.
+/// The most bytes of leading white space that are skipped to find the format of data. After more, the format is CSV.
 const SPACE_BYTES: usize = 1 << 20;
 
-/// The first bytes of forms that can be told by them.
+/// The first bytes of the formats that are recognised by them.
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const PARQUET: &[u8] = b"PAR1";
@@ -30,38 +30,38 @@ const UTF8: &[u8] = &[0xef, 0xbb, 0xbf];
 const UTF16_LITTLE: &[u8] = &[0xff, 0xfe];
 const UTF16_BIG: &[u8] = &[0xfe, 0xff];
 
-/// Bytes that may be read on another thread.
+/// A reader that may be moved to another thread.
 pub type Bytes = Box<dyn Read + Send>;
 
-/// Where bytes come from.
+/// An input of bytes, with a name for messages.
 pub struct Input {
     name: String,
     reader: Bytes,
     size: Option<u64>,
-    /// True if all of the bytes are there, so that waiting for more holds nothing up.
+    /// True if all bytes are available, so that reading on never waits.
     file: bool,
-    /// The file itself, for what is read from anywhere in it.
+    /// The file itself, for formats that are read at any position.
     stored: Option<File>,
 }
 
-/// Bytes of text, in UTF-8 if they are text at all.
+/// An input of text. The bytes are in UTF-8 if the input is valid text.
 pub struct Text {
     /// The bytes, without a byte order mark.
     pub reader: Bytes,
-    /// True if all of the bytes are there, so that waiting for more holds nothing up.
+    /// True if all bytes are available, so that reading on never waits.
     pub file: bool,
 }
 
 impl Input {
-    /// Any reader, under a name for messages.
+    /// Makes an input of any reader, with a name for messages.
     pub fn new(name: impl Into<String>, reader: impl Read + Send + 'static) -> Self {
         Input { name: name.into(), reader: Box::new(reader), size: None, file: false, stored: None }
     }
 
-    /// A file.
+    /// Opens a file.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// If the file cannot be opened.
     pub fn file(path: &Path) -> Result<Self, DataError> {
         let name = path.display().to_string();
         let file = File::open(path).map_err(|cause| DataError::io("cannot open", cause).in_file(&name))?;
@@ -75,25 +75,26 @@ impl Input {
         Input::new("<stdin>", io::stdin())
     }
 
-    /// The name.
+    /// The name for messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The bytes there are, if that is known.
+    /// The number of bytes, if it is known.
     pub fn size(&self) -> Option<u64> {
         self.size
     }
 
-    /// The same bytes through another reader, which may count them.
+    /// Returns this input with its reader wrapped by `wrap`, for example to count the bytes.
     pub fn through<R: Read + Send + 'static>(self, wrap: impl FnOnce(Bytes) -> R) -> Self {
         Input { reader: Box::new(wrap(self.reader)), ..self }
     }
 
-    /// The format by the looks of the data: that of its first bytes, or JSON if it begins an array or object, else CSV.
+    /// Guesses the format: that of the first bytes, JSON if the data begin with an array or object, else CSV. The input still begins with
+    /// the bytes looked at.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// If the input cannot be read.
     pub fn guess(self) -> Result<(Self, Format), DataError> {
         let name = self.name.clone();
         self.try_guess().map_err(|cause| DataError::unread(cause).in_file(&name))
@@ -116,7 +117,7 @@ impl Input {
                 Some(_) => break Format::Csv,
                 None => looked_at = start.len(),
             }
-            // Only as much as is there: waiting for more would hold up the first rows of a slow pipe.
+            // Reads only what is available: waiting for more would delay the first rows of a slow pipe.
             if looked_at >= SPACE_BYTES || read_some(&mut reader, &mut start, GUESS_BYTES)? == 0 {
                 break Format::Csv;
             }
@@ -125,7 +126,7 @@ impl Input {
         Ok((Input { reader, file, name: input.name, size: input.size, stored: input.stored }, format))
     }
 
-    /// The first bytes, which stay unread; fewer if there are not as many.
+    /// Returns the first `most` bytes without consuming them; fewer if the input ends before.
     fn peek(&mut self, most: usize) -> io::Result<Vec<u8>> {
         let mut start = Vec::new();
         while start.len() < most && read_some(&mut self.reader, &mut start, most)? > 0 {}
@@ -134,16 +135,16 @@ impl Input {
         Ok(start)
     }
 
-    /// What compressed data hold; other data as they are.
+    /// Decompresses the input if it is compressed; other data stay as they are.
     fn decompressed(mut self) -> io::Result<Input> {
         let start = self.peek(1)?;
-        // Of other data no more is waited for than one byte.
+        // For other data, only one byte is waited for.
         let long = match start.first() {
             Some(first) if [GZIP[0], ZSTD[0]].contains(first) => self.peek(ZSTD.len())?,
             _ => start,
         };
         Ok(if long.starts_with(GZIP) {
-            // The file itself has the compressed bytes, not those that are read from here on.
+            // The file itself has the compressed bytes, not the decompressed ones.
             let input = Input { stored: None, ..self };
             input.through(|reader| MultiGzDecoder::new(BufReader::with_capacity(BUFFER_BYTES, reader)))
         } else if long.starts_with(ZSTD) {
@@ -155,10 +156,10 @@ impl Input {
         })
     }
 
-    /// The bytes of a text.
+    /// Returns the decompressed bytes as text, without a byte order mark and converted from UTF-16.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// If the input cannot be read.
     pub fn into_text(mut self) -> Result<Text, DataError> {
         self.try_into_text().map_err(DataError::unread)
     }
@@ -188,10 +189,10 @@ impl Input {
         Ok(Text { reader, file: input.file })
     }
 
-    /// The bytes of data that are no text.
+    /// Returns the decompressed bytes of data that are not text.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// If the input cannot be read.
     pub fn into_bytes(self) -> Result<Bytes, DataError> {
         Ok(self.decompressed().map_err(DataError::unread)?.reader)
     }
@@ -206,11 +207,11 @@ impl Input {
         Ok((input, start))
     }
 
-    /// The bytes as a file that can be read from anywhere: the file itself, or a copy of what comes through a pipe or is
-    /// compressed, which has at most so many bytes.
+    /// Returns a file that can be read at any position: the input's own file, or a temporary copy if the input is a pipe or compressed. A
+    /// copy has at most `most_bytes` bytes.
     ///
     /// # Errors
-    /// They cannot be read, there is no place for the copy, or it would have more bytes.
+    /// If the input cannot be read, if there is no place for the copy, or if the copy would be larger.
     pub fn into_file(self, most_bytes: u64) -> Result<File, DataError> {
         self.try_into_file(most_bytes).map_err(DataError::unread)?.ok_or_else(|| {
             let message = format!("what is compressed or comes through a pipe has more than {most_bytes} bytes");
@@ -218,7 +219,7 @@ impl Input {
         })
     }
 
-    /// None if a copy would have more bytes.
+    /// Returns `None` if the copy would have more than `most_bytes` bytes.
     fn try_into_file(mut self, most_bytes: u64) -> io::Result<Option<File>> {
         let start = self.peek(ZSTD.len())?;
         let compressed = start.starts_with(GZIP) || start.starts_with(ZSTD);
@@ -232,7 +233,7 @@ impl Input {
     }
 }
 
-/// Reads what is there, at most so many bytes; 0 at the end.
+/// Appends the available bytes to `bytes`, at most `most`, and returns their number; 0 at the end.
 pub fn read_some(reader: &mut impl Read, bytes: &mut Vec<u8>, most: usize) -> io::Result<usize> {
     let before = bytes.len();
     bytes.resize(before + most, 0);
@@ -246,11 +247,11 @@ pub fn read_some(reader: &mut impl Read, bytes: &mut Vec<u8>, most: usize) -> io
     read
 }
 
-/// The UTF-8 of UTF-16.
+/// A reader that converts UTF-16 to UTF-8.
 struct Utf16 {
     reader: Bytes,
     unit: fn([u8; 2]) -> u16,
-    /// Bytes that are no whole unit, or the first unit of a pair.
+    /// Bytes that are not converted yet: an incomplete unit, or the first unit of a surrogate pair.
     rest: Vec<u8>,
     ready: VecDeque<u8>,
 }
@@ -271,7 +272,7 @@ impl Utf16 {
                     let mut bytes = [0; 4];
                     self.ready.extend(character.encode_utf8(&mut bytes).as_bytes());
                 }
-                // The second half of the pair may be among the bytes to come.
+                // The second half of a surrogate pair may be among the next bytes.
                 Err(_) if !at_end && used + 2 >= self.rest.len() - self.rest.len() % 2 => break,
                 Err(_) => return Err(invalid()),
             }

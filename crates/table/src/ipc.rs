@@ -1,6 +1,6 @@
-//! Reads Arrow's own form, as a stream: a file of it is a stream between a mark and a table of contents, which is not needed
-//! to read from the beginning to the end. A file that has its schema only in the table of contents, as Polars writes it, is read by that table. Only
-//! the columns that are needed are decoded.
+//! Reader for Arrow IPC, as a stream. A file is a stream between a magic number and a footer, which is not needed to read from the
+//! beginning to the end. A file that has its schema only in the footer, as Polars writes it, is read by the footer. Only the needed columns
+//! are decoded.
 
 use super::chunks::METADATA_SHARE;
 use super::conversion::{Conversion, Planned};
@@ -21,22 +21,22 @@ use std::fs::File;
 use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom};
 use std::sync::Arc;
 
-/// What a file begins with, and a stream does not.
+/// The magic number at the beginning of a file, padded. A stream does not have it.
 const MARK: &[u8] = b"ARROW1\0\0";
 
-/// Messages are aligned to so many times the length of that, which is eight bytes.
+/// The largest alignment of messages, in multiples of eight bytes, the length of the magic number.
 const ALIGNED_WORDS: usize = 8;
 
 /// The read buffer in bytes.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// The bytes after the table of contents of a file: its length, and a mark.
+/// The bytes after the footer of a file: its length, and the magic number.
 const TAIL_BYTES: usize = 10;
 
-/// The messages of a stream, or of a file.
+/// The messages of a stream or file.
 type Stream = Messages<BufReader<Bytes>>;
 
-/// A stream whose schema is read.
+/// Arrow data whose schema has been read.
 pub(crate) struct ArrowData {
     stream: Stream,
     schema: SchemaRef,
@@ -50,13 +50,13 @@ impl ArrowData {
     /// Reads the schema.
     ///
     /// # Errors
-    /// The data are not Arrow's.
+    /// If the data are not Arrow IPC.
     pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<Self, DataError> {
         let (input, start) = input.with_start(MARK.len() * (1 + ALIGNED_WORDS))?;
         let (stream, (schema, unread)) = match start.strip_prefix(MARK) {
             None => ArrowData::in_front(input.into_bytes()?, options)?,
             Some(behind) => {
-                // After the mark there may be zeros, up to the alignment of messages.
+                // After the magic number there may be zeros, up to the alignment of messages.
                 let empty = behind.chunks(MARK.len()).take_while(|word| word.iter().all(|byte| *byte == 0)).count();
                 if empty >= ALIGNED_WORDS {
                     return Err(DataError::unreadable("not Arrow: there is no schema"));
@@ -91,7 +91,7 @@ impl ArrowData {
         Ok((stream, schema))
     }
 
-    /// Opens a file by its table of contents, which has the schema and the places of messages.
+    /// Opens a file by its footer, which has the schema and the positions of messages.
     fn in_footer(mut file: File, options: &ReadOptions) -> Result<(Stream, (Schema, Unread)), DataError> {
         let footer = footer(&mut file, options.most_bytes)?;
         let (schema, messages) = guarded("Arrow", || {
@@ -116,7 +116,7 @@ impl ArrowData {
         Ok((Messages::new(BufReader::with_capacity(BUFFER_BYTES, bytes), options.most_bytes), schema))
     }
 
-    /// True if there is a column of this name.
+    /// Returns true if there is a column `name`.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.schema.index_of(name).is_ok()
     }
@@ -126,10 +126,10 @@ impl ArrowData {
         self.schema.fields().iter().map(|field| field.name().as_str()).collect()
     }
 
-    /// Finds what is wanted among the columns.
+    /// Finds the requested columns.
     ///
     /// # Errors
-    /// A column is not there, or of another type.
+    /// If a column is absent, or has another type.
     pub(crate) fn bind(self, request: &Request) -> Result<Table, DataError> {
         self.unread.check(request)?;
         let Planned { projection, leaves, kept, counted, conversion } =
@@ -153,7 +153,7 @@ impl ArrowData {
     }
 }
 
-/// Reads the table of contents of a file, which may begin at any byte, into memory that is aligned.
+/// Reads the footer of a file into memory that is aligned, because the footer may begin at any byte.
 fn footer(file: &mut File, most_bytes: u64) -> Result<Vec<u8>, DataError> {
     let cut = || DataError::unreadable("not Arrow: the file ends in the middle");
     let size = file.metadata().map_err(DataError::unread)?.len();
@@ -205,32 +205,33 @@ fn broken(error: ArrowError) -> DataError {
     DataError::unreadable(format!("not Arrow: {error}"))
 }
 
-/// The values of dictionaries so far.
+/// The values of the dictionaries read so far, by id.
 #[derive(Default)]
 struct Dictionaries {
     values: HashMap<i64, ArrayRef>,
-    /// The bytes of each.
+    /// The bytes of each dictionary, by id.
     bytes: HashMap<i64, u64>,
 }
 
+/// A source of the rows of Arrow data.
 struct ArrowSource {
     stream: Stream,
-    /// The columns of the stream.
+    /// The schema of the stream.
     stored: SchemaRef,
     dictionaries: Dictionaries,
     batch_rows: usize,
     projection: Vec<usize>,
     conversion: Arc<Conversion>,
-    /// What is left of the batch read last.
+    /// The undelivered rows of the batch read last.
     at_hand: Option<RecordBatch>,
-    /// The message that it lies in.
+    /// The memory block of the message that holds these rows.
     held: HeldBlock,
-    /// How many were passed on.
+    /// The number of rows delivered so far.
     rows: u64,
 }
 
 impl ArrowSource {
-    /// The columns that are needed of the next rows; none behind the last.
+    /// Reads the needed columns of the next batch; `None` after the last.
     fn read(&mut self) -> Result<Option<RecordBatch>, DataError> {
         let most = self.stream.most_bytes();
         while let Some(metadata) = self.stream.metadata()? {
@@ -246,7 +247,7 @@ impl ArrowSource {
             }
             let Some(dictionary) = message.header_as_dictionary_batch() else {
                 let found = message.header_type();
-                // A message that says nothing.
+                // An empty message.
                 if found == MessageHeader::NONE {
                     continue;
                 }

@@ -1,10 +1,9 @@
-//! Reads rows from JSON objects. Missing is `null` or an absent key. Floats may also be the strings `"NaN"`,
-//! `"Infinity"` and `"-Infinity"`; an integer is digits without fraction or exponent; a tuple is an array, a named
-//! one an object, an array of a declared type an array; a present unit is `true`; bytes are a string in base64. Keys that nobody asks for are not looked at.
+//! Reader for rows as JSON objects. A missing value is `null` or an absent key. A float may also be `"NaN"`, `"Infinity"` or `"-Infinity"`.
+//! An integer has no fraction or exponent. A tuple is an array, a named tuple an object, and an array of a declared type an array. A
+//! present unit is `true`; bytes are a string in base64. Unrequested keys are not looked at.
 //!
-//! The type of an undeclared leaf is the common type of the literals in the first rows: `7` is i64, `7.0` and `7e0` are f64; it is
-//! optional if it is missing in one of those rows. An array is a list of its elements' common type, of any length; a tuple only if
-//! its elements have none.
+//! The type of an undeclared input is the common type of the literals in the first rows: `7` is i64, `7.0` and `7e0` are f64. The type is
+//! optional if one of those rows has no value. An array is a list of any length if its elements have a common type, else a tuple.
 
 mod misfit;
 mod seen;
@@ -36,91 +35,91 @@ use written::Carried;
 /// The read buffer in bytes.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// The type of a column whose values are carried through as they are written.
+/// The type of a column whose values are copied to the results as they are written.
 const TEXTS: QType = QType::Optional(Scalar::Text);
 
-/// About how many bytes of objects are read at once at most.
+/// About the most bytes of objects that are cut off at once.
 const MOST_BYTES: usize = 1 << 23;
 
-/// JSON of which nothing needs to have been read.
+/// JSON data, of which nothing needs to have been read yet.
 pub(crate) struct JsonData {
     objects: Objects<BufReader<Bytes>>,
-    /// The rows that were read to find keys and types, also those that cannot be read.
+    /// The rows that were read ahead to find keys and types, including rows that cannot be read.
     ahead: VecDeque<FirstRow>,
     looked_ahead: bool,
-    /// True if rows may wait for others.
+    /// True if the data are a file, so that reading on never waits for a pipe.
     file: bool,
     batch_rows: usize,
-    /// The most bytes that a row becomes.
+    /// The most bytes of a decoded row.
     most_bytes: u64,
     tolerant: bool,
     spelling: Spelling,
 }
 
-/// A row that was read to find keys and types.
+/// A row that was read ahead to find keys and types, or its error.
 type FirstRow = Result<Object, Broken>;
 
-/// An object that cannot be read.
+/// The error of an object that cannot be read.
 #[derive(Debug)]
 struct Broken {
     line: u64,
     error: DataError,
 }
 
-/// The rows of JSON, cut into pieces.
+/// A source of the rows of JSON, in pieces.
 struct JsonSource {
     data: JsonData,
     form: Arc<RowForm>,
 }
 
-/// What becomes of an object.
+/// The plan for decoding an object into columns.
 struct RowForm {
-    /// What is read. The first of them have names that differ; a name that is there again, with another type, comes behind them.
+    /// The columns that are read. The first `distinct` have different names; then come columns that repeat a name with another type.
     columns: Vec<Column>,
-    /// How many have names that differ.
+    /// The number of columns with different names.
     distinct: usize,
-    /// Which of them each column of the table is.
+    /// For each column of the table, its index in `columns`.
     shown: Vec<usize>,
     schema: SchemaRef,
     tolerant: bool,
-    /// The most bytes that a row becomes.
+    /// The most bytes of a decoded row.
     most_bytes: u64,
     spelling: Spelling,
-    /// The number of columns that are leaves, which come first; the others are carried through.
+    /// The number of columns that are inputs, which come first; the others are copied to the results.
     leaves: usize,
-    /// The keys with a column; `None` if rows may have other keys too.
+    /// The keys with a column; `None` if rows may have further keys.
     keys: Option<HashSet<String>>,
-    /// The names of the columns with a number below 0 in the first rows.
+    /// The names of the columns with a negative number in the first rows.
     below_zero: HashSet<String>,
-    /// The members that are carried through as they are written; `None` if the results cannot have them.
+    /// The members that are copied to the results as they are written; `None` if the results are not JSON.
     carried: Option<Carried>,
-    /// The indices of leaves with a declared type that are carried through too, so that undeclared fields must not be lost.
+    /// The indices of inputs with a declared type that are copied to the results too, so that undeclared fields must not be lost.
     strict: HashSet<usize>,
-    /// The columns that are carried through as they are written where an object lacks a field.
+    /// The indices of columns whose values are copied to the results as they are written in rows that lack a field of the type.
     full: HashSet<usize>,
-    /// True if rows are read value by value, because dates or timestamps have another spelling than the usual one.
+    /// True if rows must be decoded value by value, because dates or timestamps have an unusual spelling.
     is_spelled: bool,
 }
 
-/// Objects that were cut off.
+/// JSON objects that are cut off but not decoded yet.
 struct JsonPiece {
-    /// The first of them, which were read to find types.
+    /// The first objects, which were read ahead to find types.
     ahead: VecDeque<FirstRow>,
-    /// The bytes of the others.
+    /// The bytes of the other objects.
     bytes: Vec<u8>,
     cuts: Vec<Cut>,
-    /// The number of other fields that are in columns already.
+    /// The number of `cuts` that are decoded already.
     read: usize,
-    /// Why there are no more.
+    /// The error after the last object; `None` if there is none.
     error: Option<DataError>,
     form: Arc<RowForm>,
 }
 
 impl JsonData {
-    /// Objects of a text. Nothing is read yet.
+    /// Opens JSON data without reading them.
     ///
     /// # Errors
-    /// None so far; what is no JSON is found when it is read.
+    /// No errors so far: invalid JSON is found when it is read.
     pub(crate) fn open(text: Text, options: &ReadOptions) -> Result<Self, DataError> {
         let ReadOptions { batch_rows, most_bytes, tolerant, .. } = *options;
         let objects = Objects::new(BufReader::with_capacity(BUFFER_BYTES, text.reader), tolerant);
@@ -130,6 +129,7 @@ impl JsonData {
         Ok(JsonData { objects, ahead, looked_ahead: false, file, batch_rows, most_bytes, tolerant, spelling })
     }
 
+    /// Reads the first rows ahead, if this is not done yet.
     fn look_ahead(&mut self) -> Result<(), DataError> {
         if self.looked_ahead {
             return Ok(());
@@ -150,7 +150,7 @@ impl JsonData {
         Ok(())
     }
 
-    /// The keys of the first rows in order of appearance.
+    /// The keys of the first rows, in order of appearance.
     pub(crate) fn keys(&mut self) -> Result<Vec<String>, DataError> {
         self.look_ahead()?;
         let mut seen = HashSet::new();
@@ -158,20 +158,20 @@ impl JsonData {
         Ok(all.filter(|key| seen.insert(*key)).map(str::to_owned).collect())
     }
 
-    /// Finds the types of the leaves wanted that have none, and the columns that are carried through.
+    /// Finds the types of the requested inputs that have none, and the columns that are copied to the results.
     ///
     /// # Errors
-    /// There is no such key, or the first rows are no rows.
+    /// If a key is absent, or the first rows cannot be read.
     pub(crate) fn bind(mut self, request: &Request) -> Result<Table, DataError> {
         let names = match &request.keep {
             Keep::None => Vec::new(),
             Keep::These(names) => names.clone(),
             Keep::All => self.keys()?,
         };
-        // A request for a later file names the columns of the first one, even if all are carried through.
+        // A request for a later file names the columns of the first one, even if all are copied to the results.
         let is_all = request.keep == Keep::All || request.found.as_ref().is_some_and(ColumnTypes::is_all);
         let all = is_all.then(|| names.clone());
-        // A column with a given type must hold all its values, so none of them is carried through as it is written.
+        // A column with a given type must hold all its values, so none of them is copied to the results as it is written.
         let is_given = names.iter().any(|name| request.kept_types.contains_key(name));
         let as_written = request.as_written.as_ref().filter(|_| !is_given);
         crate::count_columns(request.leaves.len() + names.len(), crate::COLUMN_BYTES, self.most_bytes)?;
@@ -240,14 +240,14 @@ impl JsonData {
         let (columns, distinct, shown) = read_once(columns);
         let is_lenient = |(at, of): (&usize, &Column)| (of.inferred && !columns[*at].inferred).then_some(*at);
         let strict = shown.iter().zip(&all_columns).skip(request.leaves.len()).filter_map(is_lenient).collect();
-        // The columns of values are of use for objects that have all fields.
+        // The columns of values are needed only for objects that have all fields.
         let full = shown[request.leaves.len()..].iter().filter(|_| carried.is_some()).copied().collect();
         let JsonData { tolerant, most_bytes, .. } = self;
         let spelling = self.spelling.clone();
         let is_spelled = spelling.has_moments() && columns.iter().any(|column| has_moments(&column.qtype));
         let leaf_names: HashSet<&str> = request.leaves.iter().map(|leaf| &*leaf.name).collect();
         let fields = all_columns.iter().zip(&shown).map(|(column, at)| {
-            // A value that is carried through as it is written is missing in its column.
+            // A value that is copied to the results as it is written is missing in its own column.
             let may_lack = tolerant || carried.is_some() && *at >= leaf_names.len();
             types::stored_field(&column.name, &column.qtype, may_lack)
         });
@@ -257,7 +257,7 @@ impl JsonData {
             fields.push(types::stored_field("", &TEXTS, false)?);
         }
         let schema = types::schema(fields);
-        // The numbers of an earlier file are not known here, and may be below 0.
+        // The numbers of an earlier file are not known here, and may be negative.
         let has_negative = |name: &str| request.found.is_some() || self.has_negative(name);
         let below_zero = columns.iter().filter(|column| column.inferred && has_negative(&column.name));
         let form = Arc::new(RowForm {
@@ -280,7 +280,7 @@ impl JsonData {
         Ok(Table::of_lines(leaves, kept, found_types, schema, Box::new(source)))
     }
 
-    /// True if one of the first rows has a number below 0 under the key `name`.
+    /// Returns true if one of the first rows has a negative number under the key `name`.
     fn has_negative(&self, name: &str) -> bool {
         self.found(name).any(|(value, _)| value.kind() == JsonKind::Number && value.as_str().starts_with('-'))
     }
@@ -290,7 +290,7 @@ impl JsonData {
         self.ahead.iter().flatten().filter_map(move |object| Some((object.row.get(name)?, object.line)))
     }
 
-    /// Checks that an `i64` holds all whole numbers of the first rows under the key `name`; the error proposes a type that holds them.
+    /// Checks that an `i64` holds all whole numbers of the first rows under the key `name`. The error proposes a type that does.
     fn check_numbers(&self, name: &str, is_kept: bool) -> Result<(), DataError> {
         let found = || self.found(name);
         let Some((large, line)) = found().find(|(value, _)| is_large(*value)) else { return Ok(()) };
@@ -301,8 +301,8 @@ impl JsonData {
         Err(misfit_of(name, is_kept, &QType::INT64, large, Some(&better)).on_line(line))
     }
 
-    /// The type of an undeclared leaf, and the line of the row that decided it; `None` if there are rows, but none with such a key. If `is_kept`, the
-    /// type is that of a column that is only carried through, and optional.
+    /// The type of an undeclared input, and the line of the row that decided it; `None` if there are rows, but none with such a key. With
+    /// `is_kept`, the type is for a column that is only copied to the results, and is optional.
     fn infer(&self, name: &str, is_kept: bool) -> Result<Option<(QType, Option<u64>)>, DataError> {
         self.check_numbers(name, is_kept)?;
         let place = ColumnPlace { leaf: name, path: name, inferred: true };
@@ -318,7 +318,7 @@ impl JsonData {
             let joined = seen
                 .join(&here)
                 .ok_or_else(|| place.mismatch(&seen.qtype(), &quoted(&value.to_string()), None).on_line(object.line))?;
-            // A type is made only if the row adds something to it: making the type of a struct takes longer than comparing.
+            // The type is rebuilt only if the row changes it, because building the type of a struct takes longer than comparing.
             if joined != seen && joined.kind != Kind::Nothing {
                 decided.add(type_of(&joined), object.line);
             }
@@ -349,7 +349,7 @@ impl JsonData {
     }
 }
 
-/// True if a part of the type is a struct that may be missing and holds a list, which no input can be.
+/// Returns true if the type contains an optional struct with a list in it, which no input can be.
 fn has_optional_list(qtype: &QType) -> bool {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
     match qtype.as_optional_struct() {
@@ -358,7 +358,7 @@ fn has_optional_list(qtype: &QType) -> bool {
     }
 }
 
-/// True if a part of the type is a date, a timestamp or a duration.
+/// Returns true if the type contains a date, a timestamp or a duration.
 fn has_moments(qtype: &QType) -> bool {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
     match qtype {
@@ -369,11 +369,11 @@ fn has_moments(qtype: &QType) -> bool {
 }
 
 impl RowForm {
-    /// Reads the values of an object into `row`, also those beside a value that cannot be read. `members` gets the members that are carried through
-    /// as they are written, if their columns do not hold them.
+    /// Decodes the values of an object into `row`, also those after a value that cannot be read. `members` gets the members that are copied
+    /// to the results as they are written, if the columns cannot hold them.
     ///
     /// # Errors
-    /// A value cannot be read; the error is that of the first one.
+    /// If a value cannot be read; the error is that of the first one.
     fn values(&self, object: &Object, row: &mut Vec<Value>, members: &mut Option<String>) -> Result<(), DataError> {
         row.clear();
         let mut wrong = Ok(());
@@ -421,7 +421,7 @@ impl RowForm {
                     Err(misfit_of(&column.name, is_kept, qtype, value, Some(&QType::of(scalar, qtype.is_optional()))))
                 }
                 (Some(value), qtype) if column.inferred && loses(qtype, value) => {
-                    // The same type again would lose the digits again.
+                    // A hint with the same type would not help.
                     let better = better(qtype, value, place).filter(|better| better != qtype);
                     let error = misfit_of(&column.name, is_kept, qtype, value, better.as_ref());
                     Err(if better.is_none() { error.hint(BEYOND) } else { error })
@@ -447,11 +447,12 @@ impl RowForm {
     }
 }
 
-/// What is read for columns of these names and types: a leaf that is carried through too, where it may be missing, is read as the leaf.
+/// Merges requested columns that can be read once: an input that is also copied to the results is read as the input. Returns the columns to
+/// read, the number of different names, and for each requested column its index.
 fn read_once(columns: Vec<Column>) -> (Vec<Column>, usize, Vec<usize>) {
     let (mut first, mut again) = (Vec::with_capacity(columns.len()), Vec::new());
     let mut by_name: HashMap<String, usize> = HashMap::with_capacity(columns.len());
-    // Where each column is: among the first, or among those whose name is there again.
+    // The index of each column, in `first` or, as an error, in `again`.
     let mut shown: Vec<Result<usize, usize>> = Vec::with_capacity(columns.len());
     for column in columns {
         let next = first.len();
@@ -474,9 +475,9 @@ fn read_once(columns: Vec<Column>) -> (Vec<Column>, usize, Vec<usize>) {
     (first, distinct, shown.into_iter().map(|at| at.unwrap_or_else(|again| distinct + again)).collect())
 }
 
-/// An object that is to be read into columns.
+/// An object that is not decoded yet.
 enum Unread<'b> {
-    /// One that was read before, to find types.
+    /// A row that was read ahead to find types.
     First(FirstRow),
     Cut(Cut, &'b [u8]),
 }
@@ -497,7 +498,7 @@ impl Unread<'_> {
         }
     }
 
-    /// The row that was read ahead; `None` for other objects.
+    /// The row that was read ahead; `None` for an object of the piece's bytes.
     fn into_first(self) -> Option<FirstRow> {
         if let Unread::First(row) = self { Some(row) } else { None }
     }
@@ -521,7 +522,7 @@ impl Source for JsonSource {
                 ahead.push_back(row);
                 continue;
             }
-            // What is there is passed on before a pipe is waited for.
+            // Rows that are available are passed on before a pipe is waited for.
             if ahead.len() + cuts.len() > 0 && !data.file && data.objects.would_wait() {
                 break;
             }
@@ -542,7 +543,7 @@ impl Source for JsonSource {
 }
 
 impl JsonPiece {
-    /// The objects that are not read yet, as long as there are some: those read ahead, then the others.
+    /// The next object that is not decoded; `None` after the last. Those read ahead come first.
     fn next(&mut self) -> Option<Unread<'_>> {
         if let Some(row) = self.ahead.pop_front() {
             return Some(Unread::First(row));
@@ -553,7 +554,7 @@ impl JsonPiece {
         Some(Unread::Cut(cut, &self.bytes[start..cut.end]))
     }
 
-    /// Puts back the object that was taken last.
+    /// Returns the object that was taken last to the piece.
     fn put_back(&mut self, first: Option<FirstRow>) {
         match first {
             Some(row) => self.ahead.push_front(row),
@@ -625,7 +626,7 @@ impl Piece for JsonPiece {
                 match read {
                     // The row stays, with the values that can be read.
                     Err(wrong) if form.tolerant => failures.push((at, wrong)),
-                    // It comes before whatever is wrong behind the objects.
+                    // This error comes before any error after the objects.
                     Err(wrong) => {
                         error = Some(wrong);
                         break;

@@ -1,9 +1,9 @@
-//! Values as JSON. How rows of a table are written is decided by the sink, and how other libraries' types are by `foreign`.
+//! Values as JSON text. The sinks decide how rows of a table are written; `foreign` writes types of other libraries.
 
 use crate::scalar;
 use cembra_value::{Value, ValueRef};
 
-/// Appends all items in brackets, each by `write`, with commas between them.
+/// Appends all items in brackets, with commas between them; `write` appends one item.
 #[inline]
 pub(crate) fn write_all<T>(
     out: &mut Vec<u8>,
@@ -21,7 +21,8 @@ pub(crate) fn write_all<T>(
     out.push(*close);
 }
 
-/// Adds a value that is no tensor: an array as a list, a tuple as a list or an object; `null` for what is missing, and for what is no data.
+/// Appends a value that is not a tensor: an array as a list, a tuple as a list or an object. A missing value, or one that cannot be stored
+/// as data, is `null`.
 pub fn write_value(out: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Array(_, array) => {
@@ -55,7 +56,7 @@ pub fn write_value(out: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// Adds a value, `null` for a missing one.
+/// Appends a scalar; `null` if it is missing.
 pub fn write_scalar(out: &mut Vec<u8>, value: &ValueRef<'_>) {
     match value {
         ValueRef::Missing => out.extend_from_slice(b"null"),
@@ -63,7 +64,7 @@ pub fn write_scalar(out: &mut Vec<u8>, value: &ValueRef<'_>) {
         ValueRef::Float32(v) => write_float(out, f64::from(*v), value),
         ValueRef::Float64(v) => write_float(out, *v, value),
         _ => {
-            // Texts of what JSON has no form for: none of them needs an escape.
+            // Types without a JSON form are texts. None of them needs an escape.
             let quote: &[u8] = match value.scalar() {
                 Some(scalar) if scalar.is_string() || scalar.is_quoted() => b"\"",
                 _ => b"",
@@ -89,8 +90,8 @@ fn write_float(out: &mut Vec<u8>, float: f64, value: &ValueRef<'_>) {
     }
 }
 
-/// Adds a text with its quotes and escapes.
+/// Appends a text with quotes and escapes.
 pub fn write_text(out: &mut Vec<u8>, text: &str) {
-    // Memory is written to, and a text always has a form.
+    // Writing to memory cannot fail.
     let _never_fails = serde_json::to_writer(out, text);
 }

@@ -1,7 +1,8 @@
-//! Tables for cembra: rows in batches of columns, from files to files, and NumPy's arrays. A batch is an Arrow `RecordBatch`, with
-//! the lines or numbers of its rows. A model is not run here: this crate knows the names and types of its inputs and outputs only.
+//! Tables for cembra: readers and writers of data files, which hold rows in batches of columns, and of NumPy's arrays. A batch is an Arrow
+//! `RecordBatch` with the line or number of each row. Models are not run here: this crate knows only the names and types of their inputs
+//! and outputs.
 //!
-//! Reading starts with [`Dataset::open`]; [`Dataset::bind`] with the columns wanted gives a [`Table`], whose [`Source`] gives
+//! Reading starts with [`Dataset::open`]. [`Dataset::bind`] selects the requested columns and returns a [`Table`], whose [`Source`] yields
 //! [`Piece`]s that any thread may decode. Writing goes through a [`sink::Sink`]. Every problem with data is a [`error::DataError`].
 
 mod casts;
@@ -54,33 +55,34 @@ pub use several::{ColumnTypes, Following};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// How many rows are computed at once, if nobody says otherwise.
+/// The default number of rows that are computed at once.
 pub const BATCH_ROWS: usize = 1 << 16;
 
-/// How many bytes of a file may be in memory at once, if nobody says otherwise.
+/// The default for the most bytes of a file that may be in memory at once.
 pub const MOST_BYTES: u64 = 4 << 30;
 
-/// A form of data.
+/// A format of data files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
     /// Comma-separated values under a header.
     Csv,
-    /// The same, separated by tabs.
+    /// Tab-separated values under a header.
     Tsv,
-    /// An array of objects; when read, also one object after the other.
+    /// JSON: an array of objects. Objects one after the other are read too.
     Json,
-    /// One object on each line.
+    /// JSON Lines: one object on each line.
     JsonLines,
-    /// Columns in row groups.
+    /// Parquet: columns in row groups.
     Parquet,
-    /// Arrow's own form: written as a file, read as a file or a stream.
+    /// Arrow IPC: written as a file, read as a file or a stream.
     Arrow,
-    /// A table for people; written only.
+    /// A table for people to read; written only.
     Table,
 }
 
 impl Format {
-    /// The format that the ending of a file's name stands for; that of a compression is no ending of a format.
+    /// The format for the extension of a path, in any case; `None` if no format has the extension. An extension of a compression (`.gz`,
+    /// `.zst`, `.zstd`) is skipped.
     pub fn of_path(path: &Path) -> Option<Format> {
         let ending = |path: &Path| Some(path.extension()?.to_str()?.to_ascii_lowercase());
         let last = ending(path)?;
@@ -90,7 +92,7 @@ impl Format {
         }
     }
 
-    /// The format for the ending of a file name, which must be in lower case; `None` if there is none.
+    /// The format for the extension of a file name, which must be in lower case; `None` if no format has it.
     pub fn of_ending(ending: &str) -> Option<Format> {
         Some(match ending {
             "csv" => Format::Csv,
@@ -116,107 +118,109 @@ impl Format {
     }
 }
 
-/// How to read a file.
+/// Options for reading a file.
 #[derive(Clone, Debug)]
 pub struct ReadOptions {
-    /// Its format.
+    /// The format of the file.
     pub format: Format,
-    /// For CSV: what stands for missing, beside an empty field.
+    /// For CSV: the texts that stand for a missing value, besides an empty field.
     pub nulls: Vec<String>,
-    /// For CSV: what separates fields; else what the header has most of.
+    /// For CSV: the separator of fields; `None` for the candidate that the header has most of.
     pub delimiter: Option<u8>,
-    /// The spelling of values; its decimal comma is for CSV only.
+    /// The spelling of values. A decimal comma in it applies to CSV only.
     pub spelling: Spelling,
-    /// About how many rows are read at once.
+    /// About the number of rows that are read at once.
     pub batch_rows: usize,
-    /// The most bytes that is made at once of what is compressed or says how long it is: a message of Arrow, the pages that
-    /// rows of Parquet lie in.
+    /// The most bytes that are made at once from compressed data, or from data that declare their own length: a message of Arrow, the pages
+    /// of Parquet that hold the rows.
     pub most_bytes: u64,
-    /// True if rows that are no rows are passed over, and told of.
+    /// True if rows that cannot be read are skipped and reported.
     pub tolerant: bool,
 }
 
-/// Which columns of the data are carried through.
+/// The columns of the data that are copied to the results.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub enum Keep {
-    /// None.
+    /// No columns.
     #[default]
     None,
-    /// These, in this order.
+    /// The columns with these names, in this order.
     These(Vec<String>),
-    /// All, in the order of the data.
+    /// Every column, in the order of the data.
     All,
 }
 
-/// What is wanted of the data.
+/// The columns that are requested from the data.
 #[derive(Clone, Default, Debug)]
 pub struct Request {
-    /// The leaves of the model.
+    /// The inputs of the model that are read from the data.
     pub leaves: Vec<RequestedLeaf>,
-    /// The columns that are carried through.
+    /// The columns that are copied to the results.
     pub keep: Keep,
-    /// Types of some of them, in data that have none of their own.
+    /// The types of columns that are copied to the results, by name, for data whose columns have no types of their own.
     pub kept_types: BTreeMap<String, QType>,
-    /// True if a CSV's fields are carried through as they are written, not as values of a type found for them.
+    /// True if the fields of a CSV are copied to the results as they are written, not as values of an inferred type.
     pub verbatim: bool,
-    /// The names of the outputs if columns of JSON are carried through as they are written, for results that are JSON too; `None` if the columns are
-    /// carried through as values.
+    /// The names of the outputs if columns of JSON are copied to the results as they are written, because the results are JSON too; `None`
+    /// if the columns are copied to the results as values.
     pub as_written: Option<Vec<String>>,
-    /// The column types of the first file, in a request for a later one; else `None`.
+    /// The column types found in the first file, for a request to a later file; `None` for the first file.
     pub found: Option<ColumnTypes>,
 }
 
-/// How the values of a column are to be understood.
+/// The form of a column's values.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Form {
-    /// As values of a type of models, which lie in an array of the type's Arrow form.
+    /// Values of a type of models, in an array of that type's Arrow form.
     Values(QType),
-    /// As text in the file's own spelling, missing values included.
+    /// Text in the file's own spelling, missing values included.
     Verbatim,
-    /// As values of a type that models do not have.
+    /// Values of an Arrow type that models do not have.
     Foreign(DataType),
-    /// As members of a JSON object, which replace the columns before this one; missing in rows where those columns have the values.
+    /// Members of a JSON object, as they are written. They replace the columns before this one, and are missing in rows where those columns
+    /// have the values.
     AsWritten,
 }
 
-/// A column of results or of the data.
+/// A column of the results or of the data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Named {
-    /// Its name.
+    /// The name of the column.
     pub name: String,
-    /// Its values.
+    /// The form of the column's values.
     pub form: Form,
 }
 
-/// Rows, and where they stood.
+/// Rows with their places in the data.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// First the leaves wanted, then the columns carried through.
+    /// The columns: first the requested inputs, then the columns copied to the results.
     pub rows: RecordBatch,
-    /// Where each row stood.
+    /// The place of each row in the data: its line or number.
     pub places: Places,
 }
 
 impl Batch {
-    /// Some of the rows.
+    /// The `count` rows from row `from` on.
     pub fn slice(&self, from: usize, count: usize) -> Batch {
         Batch { rows: self.rows.slice(from, count), places: self.places.from(from) }
     }
 }
 
-/// What was read of a piece of the data: rows, and what is wrong with the row after them.
+/// The result of decoding a piece: rows, and the error that ended them, if any.
 #[derive(Debug)]
 pub struct Decoded {
-    /// The rows.
+    /// The decoded rows.
     pub batch: Batch,
-    /// Rows that are no rows, where they are to be passed over, in their order. What is missing in them is missing.
+    /// The rows that cannot be read, by index and in order, if such rows are skipped. Their values are missing where they could not be
+    /// read.
     pub failures: Vec<(usize, DataError)>,
-    /// Why there are no more rows.
+    /// The reason why there are no more rows; `None` if there is no error.
     pub error: Option<DataError>,
 }
 
 impl Decoded {
-    /// So many rows of these columns.
+    /// Makes `rows` rows of `columns`. Columns that do not fit `schema` give an empty batch with an error.
     pub fn new(
         schema: &SchemaRef,
         columns: Vec<ArrayRef>,
@@ -235,36 +239,36 @@ impl Decoded {
     }
 }
 
-/// A batch of so many rows.
+/// Makes a batch of `rows` rows.
 ///
 /// # Errors
-/// The columns are not those of the schema.
+/// If the columns do not fit the schema.
 pub fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, DataError> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(schema.clone(), columns, &options)
         .map_err(|error| DataError::new(DataCode::Unreadable, error.to_string()))
 }
 
-/// A block of memory that a piece of a file holds. Several pieces hold the same block if the file says how long its parts are.
+/// A block of memory that a piece of a file holds. Several pieces hold the same block if the file declares the length of its parts.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct HeldBlock {
-    /// The number of the block. Those of neighbouring pieces differ unless they are the same.
+    /// The number of the block. Neighbouring pieces have the same number only if they hold the same block.
     pub block: u64,
-    /// Its bytes, with those that reading the piece makes of them.
+    /// The size of the block in bytes, with the memory that reading the piece needs.
     pub bytes: u64,
 }
 
-/// The part of a piece that is read at once.
+/// A limit on the rows that are decoded from a piece at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Room {
-    /// The most bytes that rows become, missing values included.
+    /// The most bytes of the decoded rows, missing values included.
     pub bytes: u64,
-    /// True if the first row is read also where it becomes more, up to what rows of the data may.
+    /// True if the first row is read even if it is larger than `bytes`. The limit for a single row of the data still applies.
     pub takes_any_row: bool,
 }
 
 impl Room {
-    /// Room for all rows.
+    /// No limit: room for all rows.
     pub const ALL: Room = Room { bytes: u64::MAX, takes_any_row: true };
 
     /// True if there is room for `row` and the rows before it, which become `bytes` bytes together.
@@ -273,17 +277,17 @@ impl Room {
     }
 }
 
-/// A piece of the data that was cut off, so that it can be read at the same time as the next.
+/// A part of the data that is cut off but not decoded yet, so that it can be decoded at the same time as the next.
 pub trait Piece: Send {
-    /// Reads all of it.
+    /// Decodes all rows of the piece.
     fn decode(self: Box<Self>) -> Decoded {
         self.decode_within(Room::ALL).0
     }
 
-    /// Reads rows from the first on, as many as there is room for, and gives the rest back.
+    /// Decodes rows from the first on, as many as there is room for. Returns them, and the rest of the piece; `None` if nothing is left.
     fn decode_within(self: Box<Self>, room: Room) -> (Decoded, Option<Box<dyn Piece>>);
 
-    /// What it holds on to; nothing of data that are cut off in bounded pieces.
+    /// The block of memory that the piece holds; zero bytes if the data are cut into pieces of bounded size.
     fn held(&self) -> HeldBlock {
         HeldBlock::default()
     }
@@ -295,39 +299,39 @@ impl Piece for Decoded {
     }
 }
 
-/// Pieces of data, one after the other.
+/// The pieces of a data file, in order.
 pub trait Source: Send {
-    /// The next piece; none after the last.
+    /// Returns the next piece; `None` after the last.
     ///
     /// # Errors
-    /// The data cannot be read. Nothing can be read after that.
+    /// If the data cannot be read. Nothing can be read after an error.
     fn next(&mut self) -> Result<Option<Box<dyn Piece>>, DataError>;
 
-    /// True if the next piece lies in memory that the last one holds on to.
+    /// True if the next piece lies in memory that the previous piece already holds.
     fn is_at_hand(&self) -> bool {
         false
     }
 }
 
-/// Data whose columns are found and typed.
+/// A data file whose columns are found and typed.
 pub struct Table {
     /// The file's name, for messages.
     pub name: String,
-    /// The leaves, in the order wanted: the first columns of every batch.
+    /// The inputs, in the order of the request: the first columns of every batch.
     pub leaves: Vec<Column>,
-    /// The columns carried through, which follow them.
+    /// The columns copied to the results, which follow the inputs in every batch.
     pub kept: Vec<Named>,
-    /// The types of leaves and of columns carried through that were taken from the data.
+    /// The types of inputs and of columns copied to the results that were taken from the data.
     pub inferred: Vec<Inferred>,
-    /// The types of dates and timestamps that leaves read from columns of whole numbers; `None` for data whose columns have no types.
+    /// The types of dates and timestamps that inputs read from columns of whole numbers; `None` for data whose columns have no types.
     pub counted: Option<Vec<Scalar>>,
-    /// The columns of every batch, as they are stored.
+    /// The schema of every batch.
     pub schema: SchemaRef,
-    /// True if a row's place is its number, not its line.
+    /// True if the place of a row is its number; false if it is its line.
     pub numbered: bool,
-    /// How many rows there are, if the file says so.
+    /// The number of rows, if the file states it.
     pub total: Option<u64>,
-    /// The rows.
+    /// The source of the rows.
     pub source: Box<dyn Source>,
 }
 
@@ -345,34 +349,33 @@ impl Table {
     }
 }
 
-/// Data that is open: its columns are known, the types of what is wanted are not yet.
+/// An open data file. Its columns are known, but not yet the types of the requested ones.
 pub struct Dataset {
     name: String,
     format: Format,
     form: Opened,
     most_bytes: u64,
-    /// The files after this one; `later_names` has the names of all their columns, sorted.
+    /// The files after the first one; `later_names` has the names of all their columns, sorted.
     later: Vec<Later>,
     later_names: Vec<String>,
 }
 
-/// About the bytes that a column takes besides its values: its name in several places, what is filled with its values, and the array
-/// that these become.
+/// About the bytes of memory for a column besides its values: its name in several places, its builder, and its array.
 const COLUMN_BYTES: u64 = 2_048;
 
-/// About the bytes that the name of a column takes while columns are looked for, besides its text.
+/// About the bytes of memory for the name of a column while columns are looked up, besides its text.
 const NAME_BYTES: u64 = 256;
 
-/// The count of columns that are free.
+/// The number of columns that are not counted against the memory limit.
 const FEW_COLUMNS: usize = 1_000;
 
-/// The most failed rows among the rows that are read at once: an error takes more memory than most rows.
+/// The most failed rows among the rows that are read at once. They are limited because an error takes more memory than most rows.
 pub(crate) const MOST_FAILURES: usize = 4_096;
 
-/// Counts columns before there is memory for them, of which each takes `each` bytes besides its values.
+/// Checks, before memory is reserved, that `columns` columns of `each` bytes besides their values fit into `most_bytes`.
 ///
 /// # Errors
-/// They take more than there may be in memory at once.
+/// If they do not fit.
 pub(crate) fn count_columns(columns: usize, each: u64, most_bytes: u64) -> Result<(), DataError> {
     let bytes = (columns.saturating_sub(FEW_COLUMNS) as u64).saturating_mul(each);
     if bytes <= most_bytes {
@@ -381,6 +384,7 @@ pub(crate) fn count_columns(columns: usize, each: u64, most_bytes: u64) -> Resul
     Err(chunks::too_large(format!("{columns} columns take {bytes} bytes besides their values, more than {most_bytes}")))
 }
 
+/// The open file, by format.
 enum Opened {
     Csv(csv::CsvData),
     Json(json::JsonData),
@@ -389,10 +393,10 @@ enum Opened {
 }
 
 impl Dataset {
-    /// Opens data: reads a CSV's header, or a schema.
+    /// Opens a data file: reads the header of a CSV, or the schema of a format that has one.
     ///
     /// # Errors
-    /// It cannot be read, or its header is no header.
+    /// If the data cannot be read, or a header is not valid.
     pub fn open(input: Input, options: &ReadOptions) -> Result<Dataset, DataError> {
         let name = input.name().to_owned();
         let form = open(input, options).map_err(|error| error.in_file(&name))?;
@@ -403,7 +407,7 @@ impl Dataset {
     /// Appends the rows of more files.
     ///
     /// # Errors
-    /// A file cannot be opened, or is of another form than the first one.
+    /// If a file cannot be opened, or has another format than the first one.
     pub fn followed_by(mut self, files: Vec<Following>) -> Result<Dataset, DataError> {
         let mut names = Vec::new();
         for file in files {
@@ -421,7 +425,7 @@ impl Dataset {
         self.format
     }
 
-    /// The keys in the first rows of JSON; `None` for other data.
+    /// The keys in the first rows of JSON; `None` for other formats.
     pub(crate) fn keys(&mut self) -> Result<Option<Vec<String>>, DataError> {
         match &mut self.form {
             Opened::Json(data) => data.keys().map(Some),
@@ -429,7 +433,8 @@ impl Dataset {
         }
     }
 
-    /// False if no file has a column `name`. True for all JSON: only reading shows its keys, and a key that no object has is missing.
+    /// Returns false if no file has a column `name`. Always true for JSON, whose keys are known only after reading; a key that no object
+    /// has is missing.
     pub fn has(&self, name: &str) -> bool {
         self.later_names.binary_search_by(|other| other.as_str().cmp(name)).is_ok() || self.first_has(name)
     }
@@ -443,12 +448,12 @@ impl Dataset {
         }
     }
 
-    /// True if the data are CSV that would have a column `name` with another delimiter.
+    /// Returns true if the data are CSV that would have a column `name` with another delimiter.
     pub fn has_otherwise(&self, name: &str) -> bool {
         matches!(&self.form, Opened::Csv(data) if data.other_delimiter(name).is_some())
     }
 
-    /// The names of the columns; of JSON only reading it tells.
+    /// The names of the columns; empty for JSON, whose keys are known only after reading.
     pub fn names(&self) -> Vec<&str> {
         match &self.form {
             Opened::Csv(data) => data.names(),
@@ -458,12 +463,12 @@ impl Dataset {
         }
     }
 
-    /// Finds what is wanted, and the types of the leaves that have none; other columns are not looked at. With a type for
-    /// every leaf nothing is read ahead.
+    /// Finds the requested columns, and the types of inputs that have none. Other columns are not looked at. If every input has a type,
+    /// nothing is read ahead.
     ///
     /// # Errors
-    /// A column is not there or of another type, or the first rows, read to find a type, are no rows; or there are more columns than may
-    /// be in memory at once.
+    /// If a column is absent or has another type, if the first rows (read to find a type) cannot be read as rows, or if there are more
+    /// columns than may be in memory at once.
     pub fn bind(mut self, request: &Request) -> Result<Table, DataError> {
         let later = std::mem::take(&mut self.later);
         let table = self.bind_alone(request)?;

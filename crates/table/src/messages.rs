@@ -1,6 +1,6 @@
-//! The messages of a stream of Arrow, each as metadata and the bytes behind them. Nothing of them is believed before it was looked at:
-//! lengths are read as far as there are bytes, buffers lie within the bytes of their message, and what they say to become is compared
-//! with what a file may take. Schemas are looked at too, those in Parquet's metadata included.
+//! The messages of an Arrow stream: metadata followed by a body. Everything is checked before it is used. Bytes are read only as far as
+//! they exist, buffers must lie within their message, and the decompressed sizes must stay within the memory limit. Schemas are checked
+//! too, including those in Parquet's metadata.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -10,47 +10,47 @@ use arrow_buffer::Buffer;
 use arrow_ipc::{CompressionType, Endianness, RecordBatch, Schema};
 use std::io::{self, Read};
 
-/// What the length of a message's metadata is behind, except in files of before 2020.
+/// The marker in front of the length of a message's metadata. Files from before 2020 do not have it.
 pub(crate) const CONTINUES: [u8; 4] = [0xff; 4];
 
-/// The bytes in front of each compressed buffer: how many it becomes.
+/// The bytes in front of each compressed buffer, which hold its decompressed size.
 const PREFIX_BYTES: usize = 8;
 
-/// What stands there in front of bytes that are as they were.
+/// The decompressed size that marks a buffer that is not compressed.
 const AS_IT_WAS: i64 = -1;
 
-/// The most fields inside of each other.
+/// The deepest nesting of fields.
 const SCHEMA_DEPTH: usize = 64;
 
-/// How often the same bytes may be named as the name of a field.
+/// The most times that the same bytes may be referenced as the name of a field.
 const SHARED: usize = 16;
 
-/// Reads messages.
+/// A reader of Arrow messages.
 pub(crate) struct Messages<R> {
     reader: R,
     most_bytes: u64,
 }
 
 impl<R: Read> Messages<R> {
-    /// The messages of a stream, each of which may become so many bytes.
+    /// Makes a reader of messages, each of at most `most_bytes` bytes when it is decompressed.
     pub(crate) fn new(reader: R, most_bytes: u64) -> Self {
         Messages { reader, most_bytes }
     }
 
-    /// The most bytes that a message may become.
+    /// The most bytes of a decompressed message.
     pub(crate) const fn most_bytes(&self) -> u64 {
         self.most_bytes
     }
 
-    /// The metadata of the next message; none behind the last.
+    /// Reads the metadata of the next message; `None` after the last.
     ///
     /// # Errors
-    /// They end in the middle, or are more than metadata may be.
+    /// If the data end within the metadata, or the metadata exceed their limit.
     pub(crate) fn metadata(&mut self) -> Result<Option<Vec<u8>>, DataError> {
         let mut word = [0; 4];
         match self.reader.read_exact(&mut word) {
             Ok(()) => {}
-            // A stream may end without saying so.
+            // A stream may end without an end marker.
             Err(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             Err(cause) => return Err(DataError::unread(cause)),
         }
@@ -63,7 +63,7 @@ impl<R: Read> Messages<R> {
             return Ok(None);
         }
         if len > self.most_bytes / METADATA_SHARE {
-            // Without the mark, four bytes of anything are a length.
+            // Without the marker, any four bytes look like a length.
             if !is_marked {
                 return Err(wrong("a message should begin here"));
             }
@@ -74,10 +74,10 @@ impl<R: Read> Messages<R> {
         self.bytes(len).map(Some)
     }
 
-    /// The bytes of a message.
+    /// Reads the body of a message, which has `len` bytes.
     ///
     /// # Errors
-    /// There are not so many, or more than there may be.
+    /// If there are fewer bytes, or `len` exceeds the limit.
     pub(crate) fn body(&mut self, len: i64) -> Result<Buffer, DataError> {
         let len = u64::try_from(len).map_err(|_| wrong("the length of a message is negative"))?;
         if len > self.most_bytes {
@@ -86,7 +86,7 @@ impl<R: Read> Messages<R> {
         self.bytes(len).map(Buffer::from_vec)
     }
 
-    /// So many bytes. Memory is taken for those that are there.
+    /// Reads `len` bytes. Memory is reserved only for bytes that exist.
     fn bytes(&mut self, len: u64) -> Result<Vec<u8>, DataError> {
         let mut bytes = Vec::new();
         let read = self.reader.by_ref().take(len).read_to_end(&mut bytes).map_err(DataError::unread)?;
@@ -98,10 +98,10 @@ fn wrong(what: &str) -> DataError {
     DataError::unreadable(format!("not Arrow: {what}"))
 }
 
-/// Looks at the fields of a schema in metadata of so many bytes.
+/// Checks the fields of a schema, in metadata of `metadata` bytes.
 ///
 /// # Errors
-/// It is that of another machine, nests too deep, or has more fields than there are bytes for.
+/// If the schema is big-endian, nests too deep, or has more fields than the bytes can hold.
 pub(crate) fn check_schema(schema: Schema<'_>, metadata: usize) -> Result<(), DataError> {
     if schema.endianness() != Endianness::Little {
         return Err(wrong("its numbers have their highest byte first"));
@@ -119,7 +119,7 @@ pub(crate) fn check_schema(schema: Schema<'_>, metadata: usize) -> Result<(), Da
     for _ in 0..=SCHEMA_DEPTH {
         let mut next = Vec::new();
         for field in level {
-            // A table of four bytes at least, and four that point to it.
+            // A table of at least four bytes, and four bytes that point to it.
             take(8)?;
             take(field.name().map_or(0, str::len))?;
             for pair in field.custom_metadata().into_iter().flatten() {
@@ -140,10 +140,10 @@ pub(crate) fn check_schema(schema: Schema<'_>, metadata: usize) -> Result<(), Da
     Err(wrong("its fields nest more than 64 deep"))
 }
 
-/// Looks at the lengths in the metadata of columns, whose bytes these are. The bytes that they become come back.
+/// Checks the lengths in the metadata of a batch, whose columns are in the bytes `body`. Returns the decompressed size in bytes.
 ///
 /// # Errors
-/// A buffer lies outside of the bytes; lengths are those of no column; or they become more bytes than they may.
+/// If a buffer lies outside of the body, if the length of a column is invalid, or if the decompressed size exceeds `most` bytes.
 pub(crate) fn check_batch(batch: RecordBatch<'_>, body: &[u8], most: u64) -> Result<u64, DataError> {
     let codec = batch.compression().map(|compression| compression.codec());
     let mut total = 0_u64;
@@ -162,7 +162,7 @@ pub(crate) fn check_batch(batch: RecordBatch<'_>, body: &[u8], most: u64) -> Res
     }
     let length = |length: i64| u64::try_from(length).map_err(|_| wrong("the length of a column is negative"));
     let rows = length(batch.length())?;
-    // What has memory has at least a bit for each element; nothing else has more elements than there are rows.
+    // A column with memory has at least a bit per element. Other columns have at most one element per row.
     let elements = rows.max(total.saturating_mul(8));
     if rows > most.saturating_mul(8) {
         return Err(too_large(format!("a message has {rows} rows")));
@@ -175,7 +175,7 @@ pub(crate) fn check_batch(batch: RecordBatch<'_>, body: &[u8], most: u64) -> Res
     Ok(total)
 }
 
-/// How many bytes a compressed buffer becomes: as many as it says, or as many as the codec makes of it whatever it says.
+/// The size in bytes of a decompressed buffer: the declared one, or for LZ4 the most that its frame can become.
 fn becomes(codec: CompressionType, buffer: &[u8]) -> Result<u64, DataError> {
     let (prefix, data) = buffer.split_first_chunk::<PREFIX_BYTES>().ok_or_else(|| wrong("a buffer is cut short"))?;
     let says = i64::from_le_bytes(*prefix);
@@ -193,9 +193,9 @@ fn becomes(codec: CompressionType, buffer: &[u8]) -> Result<u64, DataError> {
     Ok(if codec == CompressionType::LZ4_FRAME { most } else { says })
 }
 
-/// The most bytes that a frame of LZ4 becomes: its library reads on to its end, whatever it was to become.
+/// The most bytes that a frame of LZ4 can become: the library decompresses it to the end, whatever size is declared.
 fn unpacked(frame: &[u8]) -> Option<u64> {
-    /// A byte says of so many how long a run goes on.
+    /// A byte of a run length adds at most this many bytes.
     const RUN: u64 = 255;
     const PLAIN: u32 = 1 << 31;
     let (head, rest) = frame.split_first_chunk::<6>()?;
@@ -203,10 +203,10 @@ fn unpacked(frame: &[u8]) -> Option<u64> {
     let block = 1_u64.checked_shl(u32::from((sizes >> 4) & 7).checked_mul(2)?.checked_add(8)?)?;
     let has = |flag: u8, bytes: usize| if flags & flag == 0 { 0 } else { bytes };
     let checksum = has(0x10, 4);
-    // The length of what was packed, the number of a dictionary, and the header's own checksum.
+    // The size of the content, the id of a dictionary, and the checksum of the header.
     let mut rest = rest.get(has(0x08, 8).checked_add(has(0x01, 4))?.checked_add(1)?..)?;
     let mut total = 0_u64;
-    // What is cut short becomes no more than what is there.
+    // A truncated frame becomes no more than its existing blocks.
     while let Some((size, behind)) = rest.split_first_chunk::<4>() {
         let size = u32::from_le_bytes(*size);
         if size == 0 {

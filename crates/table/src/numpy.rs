@@ -1,6 +1,5 @@
-//! Files of NumPy: one array as `.npy`, named arrays as `.npz`, which is a zip archive of the former. Little and big ends, C and Fortran
-//! order; elements are those that tensors have. A header is a dictionary of Python with three known keys, and nothing else of Python is
-//! read.
+//! NumPy's files: one array as `.npy`, named arrays as `.npz`, a zip archive of `.npy` files. Both byte orders and both C and Fortran order
+//! are read; elements have the types of tensors. A header is a Python dictionary with three known keys; no other Python is parsed.
 
 use super::error::DataError;
 use super::guard::guarded;
@@ -11,44 +10,44 @@ use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-/// What every `.npy` file begins with.
+/// The first bytes of every `.npy` file.
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// What every zip archive begins with, and one without files.
+/// The first bytes of a zip archive, and of one without files.
 const ARCHIVES: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
 
-/// What the data in front of a file's data ends at, so that it can be mapped.
+/// The alignment in bytes of the elements in a file, so that they can be memory-mapped.
 const ALIGNMENT: usize = 64;
 
-/// The file ending of an array, in archives too.
+/// The file extension of an array, also in archives.
 const NPY: &str = ".npy";
 
-/// The most bytes of a header: NumPy itself reads no longer one without being asked to.
+/// The most bytes of a header: NumPy reads a longer one only on request.
 const MOST_HEADER: usize = u16::MAX as usize;
 
 /// The bytes of elements that are read at once.
 const PIECE_BYTES: usize = 1 << 16;
 
-/// True for the first bytes of a file of one array.
+/// Returns true if `first`, the first bytes of a file, are those of a `.npy` file.
 pub fn is_npy(first: &[u8]) -> bool {
     first.starts_with(MAGIC)
 }
 
-/// True for the first bytes of an archive.
+/// Returns true if `first`, the first bytes of a file, are those of a zip archive.
 pub fn is_npz(first: &[u8]) -> bool {
     ARCHIVES.iter().any(|archive| first.starts_with(archive))
 }
 
-/// What the header of a file says.
+/// The fields of a `.npy` header.
 #[derive(PartialEq, Eq, Debug)]
 struct Header {
-    /// The type as NumPy writes it: `<f8`.
+    /// The element type in NumPy's notation, such as `<f8`.
     descr: String,
     fortran_order: bool,
     shape: Vec<usize>,
 }
 
-/// What is left to read of a header.
+/// The unparsed rest of a header.
 struct Scan<'t>(&'t str);
 
 impl<'t> Scan<'t> {
@@ -57,7 +56,7 @@ impl<'t> Scan<'t> {
         Some(())
     }
 
-    /// A text in quotes; none of those that we know has a quote in it.
+    /// Parses a text in quotes. The texts of a header contain no quotes.
     fn text(&mut self) -> Option<&'t str> {
         let rest = self.0.trim_start();
         let quote = rest.chars().next().filter(|first| matches!(first, '\'' | '"'))?;
@@ -66,7 +65,7 @@ impl<'t> Scan<'t> {
         Some(text)
     }
 
-    /// A tuple of extents.
+    /// Parses a tuple of extents.
     fn shape(&mut self) -> Option<Vec<usize>> {
         self.take("(")?;
         let mut shape = Vec::new();
@@ -74,7 +73,7 @@ impl<'t> Scan<'t> {
             let rest = self.0.trim_start();
             let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
             shape.push(rest[..digits].parse().ok()?);
-            // Python 2 wrote long integers so.
+            // Python 2 wrote long integers with this suffix.
             self.0 = rest[digits..].strip_prefix('L').unwrap_or(&rest[digits..]);
             if self.take(",").is_none() {
                 self.take(")")?;
@@ -84,6 +83,7 @@ impl<'t> Scan<'t> {
         Some(shape)
     }
 
+    /// Parses the dictionary of a header; `None` if it is not one, or has other keys.
     fn header(&mut self) -> Option<Header> {
         self.take("{")?;
         let (mut descr, mut fortran_order, mut shape) = (None, None, None);
@@ -107,7 +107,7 @@ impl<'t> Scan<'t> {
     }
 }
 
-/// So many bytes; fewer where they end before.
+/// Fills `bytes` from the reader, and returns the number of bytes read; it is smaller only at the end of the data.
 fn fill(reader: &mut impl Read, bytes: &mut [u8]) -> Result<usize, DataError> {
     let mut filled = 0;
     while filled < bytes.len() {
@@ -121,7 +121,7 @@ fn fill(reader: &mut impl Read, bytes: &mut [u8]) -> Result<usize, DataError> {
     Ok(filled)
 }
 
-/// The header of a file, and how many bytes it has with what is in front of it.
+/// Reads the header of a `.npy` file, and returns it with the number of bytes up to the elements.
 fn header(reader: &mut impl Read) -> Result<(Header, u64), DataError> {
     let unreadable = || DataError::unreadable("this is no `.npy` file");
     let mut exactly = |bytes: &mut [u8]| {
@@ -154,42 +154,43 @@ fn header(reader: &mut impl Read) -> Result<(Header, u64), DataError> {
     Ok((header, (start.len() + width + len) as u64))
 }
 
-/// The array of a `.npy` file.
+/// Reads the array of a `.npy` file.
 ///
 /// # Errors
-/// The bytes are of another form, have other elements than tensors have, or are more or fewer than the header says.
+/// If the bytes are not a `.npy` file, if its elements are not those of tensors, or if their number does not match the header.
 pub fn read_npy(bytes: &[u8]) -> Result<Tensor, DataError> {
     read_array(&mut { bytes }, Some(bytes.len() as u64), u64::MAX, u64::MAX).map(|(tensor, _)| tensor)
 }
 
-/// The array of a `.npy` file of so many bytes, read piece by piece: it is in memory once.
+/// Reads the array of a `.npy` file of `bytes` bytes piece by piece, so that it is in memory only once.
 ///
 /// # Errors
-/// As for [`read_npy`]; or the array is more than so many bytes.
+/// As for [`read_npy`]; or if the array has more than `most_bytes` bytes.
 pub fn read_npy_file(file: &mut impl Read, bytes: u64, most_bytes: u64) -> Result<Tensor, DataError> {
-    // A header beside.
+    // The header is not counted.
     let left = most_bytes.saturating_add(MOST_HEADER as u64);
     read_array(file, Some(bytes), left, most_bytes).map(|(tensor, _)| tensor)
 }
 
-/// What the header of a file says of an array that tensors can be.
+/// The description of an array in a `.npy` file, whose type tensors can have.
 pub(crate) struct Described {
     descr: String,
     /// The number of elements of each axis.
     pub(crate) shape: Vec<usize>,
-    /// Whether the first axis is the fastest.
+    /// True if the first axis is the fastest.
     pub(crate) fortran_order: bool,
+    /// The type of the elements.
     pub(crate) scalar: Scalar,
-    /// Whether the highest byte of an element is the first.
+    /// True if elements are big-endian.
     pub(crate) is_big: bool,
-    /// The bytes in front of the elements.
+    /// The number of bytes in front of the elements.
     pub(crate) before: u64,
     len: usize,
     bytes: u64,
 }
 
 impl Described {
-    /// The error that a file has this many bytes, which are not those of the array in its header.
+    /// The error that the size of a file, `bytes`, does not match the array in its header.
     fn misfit(&self, bytes: u64) -> DataError {
         misfit(&self.shape, &self.descr, bytes)
     }
@@ -199,13 +200,13 @@ fn misfit(shape: &[usize], descr: &str, bytes: u64) -> DataError {
     DataError::unreadable(format!("{bytes} bytes for an array of {shape:?} of `{descr}`"))
 }
 
-/// Reads a header. `known` says how many bytes the file has, if that is known.
+/// Reads a header. `known` is the size of the file in bytes, if it is known.
 ///
 /// # Errors
-/// The bytes are of another form, the array has other elements than tensors have, or the file has more or fewer bytes than the header says.
+/// If the bytes are not a `.npy` file, if the elements are not those of tensors, or if `known` does not match the header.
 pub(crate) fn describe(reader: &mut impl Read, known: Option<u64>) -> Result<Described, DataError> {
     let (Header { descr, fortran_order, shape }, before) = header(reader)?;
-    // Before the shape is shown: a header has room for thirty thousand axes.
+    // This is checked before the shape is shown: a header has room for thirty thousand axes.
     if shape.len() > MOST_AXES {
         let message = format!("an array of {} axes: tensors have up to {MOST_AXES}", shape.len());
         return Err(DataError::unreadable(message));
@@ -237,8 +238,9 @@ pub(crate) fn describe(reader: &mut impl Read, known: Option<u64>) -> Result<Des
     }
 }
 
-/// An array, and how many bytes its file has. `known` says how many there are, if that is known. More than `left` of the `most` that all
-/// arrays may have are not read. What the header says is compared with that before there is memory for it, and it takes memory once.
+/// Reads an array, and returns it with the size of its file in bytes. `known` is that size, if it is known. The array must fit into `left`
+/// bytes, the rest of the `most` bytes for all arrays. The size in the header is checked before memory is reserved, and the array is in
+/// memory only once.
 fn read_array(reader: &mut impl Read, known: Option<u64>, left: u64, most: u64) -> Result<(Tensor, u64), DataError> {
     let described = describe(reader, known)?;
     let Described { ref descr, ref shape, fortran_order, scalar, is_big, before, len, bytes } = described;
@@ -272,24 +274,25 @@ fn too_many(most: u64) -> DataError {
     DataError::unreadable(message).hint("raise the limit: `--set-limit array_bytes=..`")
 }
 
+/// Makes a tensor of elements in C or Fortran order.
 fn tensor(data: Data, shape: &[usize], fortran_order: bool) -> Result<Tensor, cembra::Error> {
     if !fortran_order {
         return Tensor::from_parts(data, Layout::row_major(shape)?);
     }
-    // The first axis is the fastest: the opposite order of axes, seen the other way round.
+    // In Fortran order the first axis is the fastest: this is the row-major layout of the reversed axes, transposed.
     let reversed: Vec<usize> = shape.iter().rev().copied().collect();
     let axes: Vec<usize> = (0..shape.len()).rev().collect();
     Tensor::from_parts(data, Layout::row_major(&reversed)?)?.transposed(&axes)
 }
 
-/// Why an array has no elements.
+/// The reason why elements cannot be read.
 enum Short {
-    /// They end behind so many bytes.
+    /// The data end after this number of bytes.
     At(u64),
     Error(DataError),
 }
 
-/// So many elements, if there is memory for them beside the file: it may be as large as all there is.
+/// Reads `len` elements, if there is memory for them: an array may be as large as the memory.
 fn numbers<const N: usize, T>(
     reader: &mut impl Read,
     len: usize,
@@ -322,16 +325,16 @@ fn numbers<const N: usize, T>(
     Ok(made)
 }
 
-/// Writes an array as a `.npy` file, the last axis the fastest.
+/// Writes an array as a `.npy` file in C order, with the last axis the fastest.
 ///
 /// # Errors
-/// What is written to fails.
+/// If `out` cannot be written.
 pub fn write_npy(out: &mut impl Write, tensor: &Tensor) -> io::Result<()> {
     write_header(out, tensor.scalar_type(), tensor.extents())?;
     write_elements(out, tensor)
 }
 
-/// Writes what is in front of the elements, the last axis the fastest.
+/// Writes the part of a file before the elements, for C order.
 pub(crate) fn write_header(out: &mut impl Write, scalar: Scalar, extents: &[usize]) -> io::Result<()> {
     let descr = match scalar {
         Scalar::Boolean => "|b1",
@@ -343,14 +346,14 @@ pub(crate) fn write_header(out: &mut impl Write, scalar: Scalar, extents: &[usiz
     };
     let mut shape = String::new();
     extents.iter().for_each(|extent| shape.push_str(&format!("{extent}, ")));
-    // A tuple of one has a comma behind it.
+    // A tuple with one element ends with a comma.
     let shape = if extents.len() == 1 { shape.trim_end() } else { shape.trim_end_matches(", ") };
     let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape}), }}");
     let before = MAGIC.len() + 4;
     let len = (before + header.len() + 1).next_multiple_of(ALIGNMENT) - before;
     header.push_str(&" ".repeat(len - 1 - header.len()));
     header.push('\n');
-    // There are at most 16 extents: a header is short.
+    // A header is short, because there are at most 16 extents.
     let len = u16::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     out.write_all(MAGIC)?;
     out.write_all(&[1, 0])?;
@@ -358,7 +361,7 @@ pub(crate) fn write_header(out: &mut impl Write, scalar: Scalar, extents: &[usiz
     out.write_all(header.as_bytes())
 }
 
-/// Writes elements, the last axis the fastest.
+/// Writes the elements in C order.
 pub(crate) fn write_elements(out: &mut impl Write, tensor: &Tensor) -> io::Result<()> {
     let tensor = tensor.row_major();
     let (first, len) = (tensor.layout().offset(), tensor.layout().len());
@@ -383,10 +386,10 @@ fn write_all<const N: usize, T: Copy>(out: &mut impl Write, elements: &[T], byte
     Ok(())
 }
 
-/// The arrays of an archive that are wanted, with their names.
+/// Reads the wanted arrays of an archive, with their names.
 ///
 /// # Errors
-/// It is no archive, an array cannot be read, or they are more than so many bytes.
+/// If the data are not an archive, an array cannot be read, or the arrays have more than `most_bytes` bytes together.
 pub fn read_npz(
     archive: impl Read + Seek,
     is_wanted: impl Fn(&str) -> bool,
@@ -408,7 +411,7 @@ fn read_arrays(
         let Some(name) = name.strip_suffix(NPY).filter(|name| is_wanted(name)).map(str::to_owned) else {
             continue;
         };
-        // What the archive says of sizes is not trusted: the header of the array says how much memory it takes.
+        // The sizes in the archive are not trusted: the header of the array gives its size.
         let (tensor, taken) = read_array(&mut file, None, left, most_bytes).map_err(|error| error.in_array(&name))?;
         left = left.saturating_sub(taken);
         read.push((name, tensor));
@@ -423,11 +426,11 @@ fn unzipped(error: ZipError, message: &str) -> DataError {
     }
 }
 
-/// Writes arrays as an archive, uncompressed as NumPy's `savez` does. In front of each array is its length, which is known behind it: so what is
-/// written to goes back.
+/// Writes arrays as an archive, uncompressed like NumPy's `savez`. The length of an array is stored before it but known only after it, so
+/// `out` must be able to seek.
 ///
 /// # Errors
-/// What is written to fails.
+/// If `out` cannot be written.
 pub fn write_npz<'t>(
     out: &mut (impl Write + Seek),
     tensors: impl Iterator<Item = (&'t str, &'t Tensor)>,
@@ -446,7 +449,7 @@ mod tests {
     use super::*;
     use std::io::Cursor;
 
-    /// A file with this header, and these bytes behind it.
+    /// A file with the header `header` and the elements `data`.
     fn file(header: &str, data: &[u8]) -> Vec<u8> {
         let mut bytes = [MAGIC, &[1, 0], &(header.len() as u16).to_le_bytes(), header.as_bytes()].concat();
         bytes.extend_from_slice(data);
@@ -542,7 +545,7 @@ mod tests {
         assert!(error.starts_with("array `a`: the arrays are more than 100 bytes"), "{error}");
         bytes.truncate(bytes.len() / 2);
         assert!(read_npz(Cursor::new(&bytes), |_| true, 1 << 20).is_err());
-        // The same bytes twice are the same file.
+        // The same arrays give the same bytes.
         let twice = [0, 1].map(|_| {
             let mut bytes = Cursor::new(Vec::new());
             write_npz(&mut bytes, [("a", &Tensor::scalar(1))].into_iter()).map(|()| bytes).expect("written")

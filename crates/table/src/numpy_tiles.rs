@@ -1,4 +1,4 @@
-//! Tiled tensors from and to NumPy's `.npy` files that are larger than memory: read a tile at a time, written a row of tiles at a time.
+//! Tiled tensors in NumPy's `.npy` files that are larger than memory: read one tile at a time, written one row of tiles at a time.
 
 use crate::error::DataError;
 use crate::numpy::{describe, write_elements, write_header};
@@ -9,16 +9,16 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
 
-/// The array of a `.npy` file in these tiles, each of which is read when it is needed. All tiles that have elements are present, of norms that
-/// nothing is known of, until [`Tiled::truncate`] reads them.
+/// Opens the array of a `.npy` file as tiles, each of which is read when it is needed. All tiles that have elements are present. Their
+/// norms are unknown until [`Tiled::truncate`] reads them.
 ///
 /// # Errors
-/// The file cannot be read, is no array of floats of the tiling's extents, or has more or fewer bytes than its header says.
+/// If the file cannot be read, is not an array of floats with the tiling's extents, or has more or fewer bytes than its header says.
 pub fn tiled_npy(path: &Path, tiling: &Tiling) -> Result<Tiled, DataError> {
     let name = path.display().to_string();
     let read = || {
         let about = fs::metadata(path).map_err(DataError::unread)?;
-        // To open a pipe could take for ever.
+        // Opening a pipe could block forever.
         if !about.is_file() {
             return Err(DataError::unreadable("it is no file"));
         }
@@ -38,10 +38,11 @@ pub fn tiled_npy(path: &Path, tiling: &Tiling) -> Result<Tiled, DataError> {
     read().map_err(|error| error.in_file(&name))
 }
 
-/// Writes a tiled tensor as a `.npy` file, absent tiles as zeros. The tiles of one coordinate of the first axis are in memory together.
+/// Writes a tiled tensor as a `.npy` file, with zeros for absent tiles. The tiles with the same index along the first axis are in memory
+/// together.
 ///
 /// # Errors
-/// What is written to fails, a lazy tile cannot be made, or there is no memory for a row of tiles.
+/// If `out` cannot be written, a lazy tile cannot be computed, or there is no memory for a row of tiles.
 pub fn write_tiled_npy(out: &mut impl Write, tensor: &Tiled) -> io::Result<()> {
     let tiling = tensor.tiling();
     write_header(out, tensor.scalar_type(), &tiling.extents())?;
@@ -75,7 +76,7 @@ mod tests {
         (first..first + len).map(|at| tensor.data().bits(at)).collect()
     }
 
-    /// An array with each element another one, a NaN and a negative zero, and its bytes with this end and in this order of axes.
+    /// An array whose elements all differ, with a NaN and a negative zero, and its bytes in the given byte order and order of axes.
     fn file<const N: usize, T: Element>(
         number: fn(f64) -> T,
         bytes: fn(T) -> [u8; N],
@@ -117,7 +118,7 @@ mod tests {
                     let ((number, one), (same, other)) = (one.expect("a tile"), other.expect("a tile"));
                     assert_eq!((number, bits(one.tensor())), (same, bits(other.tensor())));
                 }
-                // Written again it is the array, the last axis the fastest, as it is written whole.
+                // Written again in C order, it equals the array that is written as a whole.
                 let (mut rows, mut once) = (Vec::new(), Vec::new());
                 write_tiled_npy(&mut rows, &tiled).expect("written");
                 write_npy(&mut once, &whole).expect("written");

@@ -1,8 +1,7 @@
-//! JSON objects one at a time, each with the line it starts on: from one array of objects, or from objects one after the
-//! other (JSON lines). Only the frame of an object is looked at here, to cut it out of the stream; `cembra` reads it, which may
-//! be later and on another thread.
+//! JSON objects one at a time, each with the line it starts on, from an array of objects or from a sequence of objects (JSON lines). This
+//! module only finds where objects end, to cut them out of the stream; `cembra` parses them, perhaps later and on another thread.
 //!
-//! If rows that cannot be read are passed over, a line of JSON lines that does not begin a whole object is such a row.
+//! If rows that cannot be read are skipped, a line of JSON lines that does not begin a whole object is such a row.
 
 use super::error::{DataCode, DataError};
 use super::schema::{RECORD_BYTES, RECORD_VALUES};
@@ -10,40 +9,40 @@ use cembra::JsonRow;
 use memchr::memchr;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
-/// An object as text, and the line it starts on, counted from 1.
+/// A parsed object, and the line it starts on, counted from 1.
 #[derive(Debug)]
 pub(crate) struct Object {
-    /// Its keys, in order, each there once.
+    /// The object's members, in order, with distinct keys.
     pub(crate) row: JsonRow,
-    /// Its first line.
+    /// The first line of the object.
     pub(crate) line: u64,
 }
 
 impl Object {
-    /// The bytes of its text.
+    /// The number of bytes of the object's text.
     pub(crate) fn size(&self) -> usize {
         self.row.text().as_str().len()
     }
 }
 
-/// Where an object is in the bytes that it was cut off into.
+/// The position of an object in the bytes of a piece.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
-    /// Where it ends. It begins where the one before it ends.
+    /// The end of the object in bytes. It begins at the end of the object before it.
     pub(crate) end: usize,
-    /// Its first line, counted from 1.
+    /// The first line of the object, counted from 1.
     pub(crate) line: u64,
-    /// At least as many as there are values in it.
+    /// An upper bound for the number of values in the object.
     pub(crate) values: usize,
     /// True if the bytes are a line that does not begin a whole object.
     pub(crate) is_broken: bool,
 }
 
 impl Cut {
-    /// The object with these bytes.
+    /// Parses the bytes of the object.
     ///
     /// # Errors
-    /// They are no JSON.
+    /// If the bytes are not JSON.
     pub(crate) fn parse(self, bytes: &[u8]) -> Result<Object, DataError> {
         let Cut { line, is_broken, .. } = self;
         let text = str::from_utf8(bytes).map_err(|error| {
@@ -55,11 +54,11 @@ impl Cut {
             DataError::new(DataCode::Unreadable, "not JSON: invalid unicode code point").on_line(line)
         })?;
         match JsonRow::parse(text) {
-            // The line is JSON, so it was cut because the object has more values than a row may have.
+            // The line is valid JSON, so it was cut because the object has more values than a row may have.
             Ok(_) if is_broken => Err(DataError::unreadable("an object is too large for a row").on_line(line)),
             Ok(row) => Ok(Object { row, line }),
             Err(_) if bytes.contains(&0) => Err(DataError::zero_byte("an object").on_line(line)),
-            // The place is counted from the start of the file.
+            // The line in the message is counted from the start of the file.
             Err(error) => {
                 let before = error.line().unwrap_or(1).saturating_sub(1) as u64;
                 Err(DataError::new(DataCode::Unreadable, error.message()).on_line(line + before))
@@ -68,7 +67,7 @@ impl Cut {
     }
 }
 
-/// What may come next.
+/// The input that may come next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     /// An array, or the first of several objects.
@@ -79,11 +78,11 @@ enum State {
     ArrayStart,
     /// A comma, or the end of the array.
     ArrayRest,
-    /// Nothing.
+    /// Only the end of the data.
     End,
 }
 
-/// The bytes at which a scan stops.
+/// The set of bytes at which a scan stops.
 struct Stops([bool; 256]);
 
 impl Stops {
@@ -101,10 +100,10 @@ impl Stops {
     }
 }
 
-/// How deep objects and arrays may nest: what is found of their types takes the stack.
+/// The deepest nesting of objects and arrays. It is limited because finding their types uses the stack.
 const DEEPEST: u32 = 127;
 
-/// A reader that takes bytes back, to read them again.
+/// A reader to which bytes can be put back, to be read again.
 struct Rereader<R> {
     again: Cursor<Vec<u8>>,
     input: R,
@@ -132,17 +131,17 @@ impl<R: BufRead> Rereader<R> {
         }
     }
 
-    /// Puts back `bytes`, which must be the last ones that were read.
+    /// Puts back `bytes`, which must be the last bytes that were read.
     fn put_back(&mut self, mut bytes: Vec<u8>) {
         bytes.extend_from_slice(self.again());
         self.again = Cursor::new(bytes);
     }
 }
 
-/// Reads objects one after the other.
+/// Cuts JSON objects out of a stream.
 pub(crate) struct Objects<R> {
     input: Rereader<R>,
-    /// True if a line that does not begin a whole object is cut off as an object that cannot be read.
+    /// True if a line that does not begin a whole object is returned as an object that cannot be read.
     tolerant: bool,
     state: State,
     /// The line of the next byte.
@@ -150,14 +149,14 @@ pub(crate) struct Objects<R> {
 }
 
 impl<R: Read> Objects<BufReader<R>> {
-    /// True if nothing of the next object was read yet.
+    /// Returns true if no byte of the next object is available yet, so that reading it may wait.
     pub(crate) fn would_wait(&self) -> bool {
         self.input.again().iter().chain(self.input.input.buffer()).all(u8::is_ascii_whitespace)
     }
 }
 
 impl<R: BufRead> Objects<R> {
-    /// Reads objects from `input`. If `tolerant`, a line that does not begin a whole object is cut off, too.
+    /// Makes a reader of the objects of `input`. With `tolerant`, a line that does not begin a whole object is cut off too.
     pub(crate) fn new(input: R, tolerant: bool) -> Self {
         let input = Rereader { again: Cursor::default(), input };
         Objects { input, tolerant, state: State::Start, line: 1 }
@@ -166,7 +165,7 @@ impl<R: BufRead> Objects<R> {
     /// Appends the bytes of the next object to `bytes`; `None` at the end. The text between the braces is not checked.
     ///
     /// # Errors
-    /// The input cannot be read, or is not JSON of the form told above.
+    /// If the input cannot be read, or is neither an array of objects nor a sequence of objects.
     pub(crate) fn cut(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Cut>, DataError> {
         let next = self.next_byte()?;
         if self.state == State::Start {
@@ -190,6 +189,7 @@ impl<R: BufRead> Objects<R> {
         }
     }
 
+    /// Appends the bytes of the next object of an array to `bytes`; `None` after the array.
     fn cut_in_array(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Cut>, DataError> {
         let unclosed = |line| DataError::new(DataCode::Unreadable, "the array is never closed").on_line(line);
         let mut next = self.next_byte()?.ok_or_else(|| unclosed(self.line))?;
@@ -209,7 +209,7 @@ impl<R: BufRead> Objects<R> {
         self.cut_next(next, bytes).map(Some)
     }
 
-    /// Skips white space; the byte after it, still unread.
+    /// Skips white space, and returns the byte after it without consuming it.
     #[inline]
     fn next_byte(&mut self) -> Result<Option<u8>, DataError> {
         loop {
@@ -232,6 +232,7 @@ impl<R: BufRead> Objects<R> {
         DataError::new(DataCode::Unreadable, format!("expected {expected}, found {found}")).on_line(self.line)
     }
 
+    /// Appends the bytes of the object that begins with `first` to `bytes`.
     fn cut_next(&mut self, first: u8, bytes: &mut Vec<u8>) -> Result<Cut, DataError> {
         let (start, line) = (bytes.len(), self.line);
         let values = if first == b'{' {
@@ -250,12 +251,12 @@ impl<R: BufRead> Objects<R> {
         }
     }
 
-    /// Appends the rest of the line `line`, on which a broken object begins. The object's bytes so far begin at `start` in `bytes`; those after the
-    /// line are put back. A byte is scanned at most [`DEEPEST`] times more, because an object that is never closed contains those after it. So the
-    /// work is bounded.
+    /// Appends the rest of the line `line`, on which a broken object begins. The object's bytes so far begin at `start` in `bytes`; bytes
+    /// after the line are put back. A byte is scanned at most [`DEEPEST`] more times, because an object that is never closed contains those
+    /// after it. So the work is bounded.
     ///
     /// # Errors
-    /// The input cannot be read; or the line is longer than a row may be, which is reported by `error`.
+    /// If the input cannot be read; or `error`, if the line is longer than a row may be.
     fn cut_line(&mut self, start: usize, line: u64, bytes: &mut Vec<u8>, error: DataError) -> Result<Cut, DataError> {
         match memchr(b'\n', &bytes[start..]) {
             Some(end) => self.input.put_back(bytes.split_off(start + end + 1)),
@@ -277,13 +278,13 @@ impl<R: BufRead> Objects<R> {
         Ok(Cut { end: bytes.len(), line, values: 1, is_broken: true })
     }
 
-    /// Reads from an opening brace to the brace that closes it, and counts the values.
+    /// Appends the bytes from an opening brace to its closing brace, and returns the number of values.
     fn cut_object(&mut self, bytes: &mut Vec<u8>) -> Result<usize, DataError> {
         let (first, first_line) = (bytes.len(), self.line);
         let mut values = 0;
         let unreadable = |message: &str, line| Err(DataError::new(DataCode::Unreadable, message).on_line(line));
         let (mut depth, mut in_text, mut escaped) = (0_u32, false, false);
-        // A bit for each open bracket, set for those of objects.
+        // A bit for each open bracket, set for objects.
         let mut are_objects = 0_u128;
         loop {
             let input = self.input.fill_buf().map_err(|cause| DataError::io("cannot read", cause))?;
@@ -292,7 +293,7 @@ impl<R: BufRead> Objects<R> {
             }
             let (mut at, mut done) = (0, false);
             while at < input.len() && !done {
-                // Bytes of strings, and of what is neither a string nor a bracket, are passed over together.
+                // Bytes inside strings, and bytes that are neither quotes nor brackets, are skipped together.
                 let stops = if in_text { Stops::IN_TEXT } else { Stops::OUTSIDE };
                 if !escaped {
                     at += input[at..].iter().position(|byte| stops.0[usize::from(*byte)]).unwrap_or(input.len() - at);
@@ -309,7 +310,7 @@ impl<R: BufRead> Objects<R> {
                     b'{' | b'[' if depth == DEEPEST => {
                         return unreadable("not JSON: recursion limit exceeded", self.line);
                     }
-                    // The line of a row that was cut off goes on with the next row.
+                    // A line that was cut off continues with the next row.
                     b'{' if self.tolerant && depth > 0 => {
                         let before = input[..at - 1].iter().rev().chain(bytes[first..].iter().rev());
                         let before = before.copied().find(|byte| !byte.is_ascii_whitespace());
@@ -321,7 +322,7 @@ impl<R: BufRead> Objects<R> {
                         depth += 1;
                         values += 1;
                     }
-                    // A value is the first of its brackets or comes behind a comma.
+                    // A value is the first in its brackets or follows a comma.
                     b',' => values += 1,
                     b'{' | b'[' => {
                         are_objects = are_objects & !(1 << depth) | u128::from(*byte == b'{') << depth;

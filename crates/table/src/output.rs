@@ -1,6 +1,6 @@
-//! The place of results: standard output, standard error, or a file that is whole or not there. Where the system can, a file has no name until it is whole,
-//! so that nothing is left of it however the process ends. Elsewhere it is written under another name beside its place, and is removed if a
-//! signal ends the process. It takes its place by renaming, so that whatever goes wrong, what was there before stays.
+//! Output of results: to standard output, standard error, or a file that appears only when it is complete. Where the system can, a file has
+//! no name until it is complete, so that nothing remains of it however the process ends. Elsewhere it is written under another name in the
+//! same folder, and is removed if a signal ends the process. It is renamed at the end, so a failure leaves the previous file unchanged.
 
 use super::error::DataError;
 use crate::unfinished::Unfinished;
@@ -8,38 +8,38 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Somewhere to write results to. Dropped without [`Output::commit`], a file is not there.
+/// An output for results. A file that is dropped without [`Output::commit`] never appears.
 pub enum Output {
-    /// Standard output.
+    /// Standard output of the process.
     Stdout(io::Stdout),
-    /// Standard error.
+    /// Standard error of the process.
     Stderr(io::Stderr),
-    /// A regular file, not yet in its place.
+    /// A regular file that is not at its path yet.
     File {
-        /// The file, not yet in its place.
+        /// The file while it is written.
         unfinished: Unfinished,
-        /// Its place.
+        /// The path that the file gets.
         place: PathBuf,
     },
-    /// A pipe or a device, which a file must not replace.
+    /// A pipe or a device, which is written in place, because a file must not replace it.
     Special(File),
 }
 
 impl Output {
-    /// Standard output.
+    /// An output to standard output.
     pub fn stdout() -> Self {
         Output::Stdout(io::stdout())
     }
 
-    /// Standard error, for rows that failed.
+    /// An output to standard error, for rows that failed.
     pub fn stderr() -> Self {
         Output::Stderr(io::stderr())
     }
 
-    /// The file at `path`. A symbolic link keeps pointing where it does: its target is written.
+    /// Begins the file at `path`. If the path is a symbolic link, its target is written and the link stays.
     ///
     /// # Errors
-    /// Nothing can be written there.
+    /// If nothing can be written there.
     pub fn create(path: &Path) -> Result<Self, DataError> {
         Output::try_create(path)
             .map_err(|cause| DataError::io("cannot write here", cause).in_file(&path.display().to_string()))
@@ -55,7 +55,7 @@ impl Output {
         }
         let place = if before.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
         let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        // Asked first: other messages would name a file that the user does not know.
+        // Checked first, because later messages would name a temporary file that the user does not know.
         fs::metadata(folder)?;
         let unfinished = Unfinished::create(folder)?;
         if let Some(there) = before {
@@ -64,7 +64,7 @@ impl Output {
         Ok(Output::File { unfinished, place })
     }
 
-    /// The file, where it is one that can be written in any order.
+    /// The file, if it is one that can be written at any position; else `None`.
     pub fn file(&mut self) -> Option<&mut File> {
         match self {
             Output::File { unfinished, .. } => Some(unfinished.file_mut()),
@@ -81,10 +81,10 @@ impl Output {
         }
     }
 
-    /// Puts the file into its place; everything must have been written.
+    /// Moves the file to its path. Everything must have been written.
     ///
     /// # Errors
-    /// The last bytes cannot be written, or the file cannot be renamed.
+    /// If the last bytes cannot be written, or the file cannot be renamed.
     pub fn commit(mut self) -> Result<(), DataError> {
         let flushed = self.flush();
         flushed.map_err(|cause| DataError::io("cannot write the results", cause))?;

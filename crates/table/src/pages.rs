@@ -1,6 +1,6 @@
-//! The pages of Parquet between being unpacked and being understood. Of each it is looked at how many values it says to have, before the
-//! library makes memory for them: those of a dictionary, and the strings that are written as differences. Lengths of what is packed are
-//! looked at before (`chunks`). The days of INT96 timestamps are checked too: those that do not fit into microseconds would wrap around.
+//! Checks on the pages of Parquet between decompression and decoding. The declared number of values in dictionaries and in delta-encoded
+//! strings is checked before the library reserves memory for them. Compressed lengths are checked before (`chunks`). The days of INT96
+//! timestamps are checked too, because days that do not fit into microseconds would wrap around.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -15,7 +15,7 @@ use ::parquet::file::serialized_reader::SerializedPageReader;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The bytes that the library takes for each string that is written as a difference: its two lengths.
+/// The bytes that the library reserves for each delta-encoded string: its two lengths.
 const LENGTHS_BYTES: u64 = 8;
 
 /// The bytes of an INT96 timestamp: nanoseconds of the day, then the Julian day number.
@@ -28,14 +28,14 @@ const INT96_EPOCH: i64 = 2_440_588;
 /// The most days before or after 1970 for which the microseconds fit into 64 bits, with any nanoseconds of the day.
 const MOST_DAYS: u64 = 106_000_000;
 
-/// All groups of rows of a file.
+/// The row groups of a file, whose pages are checked.
 pub(crate) struct Groups {
     chunks: Arc<Chunks>,
     metadata: Arc<ParquetMetaData>,
 }
 
 impl Groups {
-    /// The groups of a file.
+    /// Makes the row groups of a file, with checked pages.
     pub(crate) fn new(chunks: Chunks, metadata: Arc<ParquetMetaData>) -> Groups {
         Groups { chunks: Arc::new(chunks), metadata }
     }
@@ -62,7 +62,7 @@ impl RowGroups for Groups {
     }
 }
 
-/// A column, group by group.
+/// The chunks of a column in all row groups.
 struct Columns {
     chunks: Arc<Chunks>,
     metadata: Arc<ParquetMetaData>,
@@ -96,21 +96,21 @@ impl Iterator for Columns {
 
 impl PageIterator for Columns {}
 
-/// The pages of a column in a group.
+/// The pages of a column in one row group.
 struct Pages {
     pages: SerializedPageReader<Chunks>,
     chunks: Arc<Chunks>,
     column: usize,
-    /// The bytes that each value of a dictionary takes at least.
+    /// The least bytes of a value in a dictionary.
     width: u64,
     /// True if the values are INT96 timestamps.
     is_int96: bool,
-    /// The highest levels of repetition and of definition.
+    /// The maximum repetition and definition levels.
     levels: [i16; 2],
 }
 
 impl Pages {
-    /// Looks at how many values a page says to have.
+    /// Checks the number of values that a page declares.
     fn look(&self, page: &Page) -> Result<(), String> {
         let (values, size) = (u64::from(page.num_values()), page.buffer().len() as u64);
         if page.is_dictionary_page() {
@@ -130,7 +130,7 @@ impl Pages {
         let wrong = || format!("a page of {size} bytes and {values} values has other lengths");
         let data = self.values(page).ok_or_else(wrong)?;
         let first = deltas::lengths(data, values).ok_or_else(wrong)?;
-        // Of strings that share their beginnings the first lengths are those of what they share.
+        // If strings share prefixes, the first lengths are those of the prefixes.
         let mut made = first.count.saturating_mul(LENGTHS_BYTES);
         if is_shared {
             let data = data.get(first.bytes..).ok_or_else(wrong)?;
@@ -153,7 +153,7 @@ impl Pages {
         Ok(())
     }
 
-    /// The values of a page of data, behind its levels; none if there are no levels.
+    /// The values of a data page, after its levels; `None` if the levels are invalid or the page is not a data page.
     fn values<'p>(&self, page: &'p Page) -> Option<&'p [u8]> {
         match page {
             Page::DataPageV2 { buf, def_levels_byte_len, rep_levels_byte_len, .. } => {
@@ -171,7 +171,7 @@ impl Pages {
                             let (len, behind) = rest.split_first_chunk::<4>()?;
                             behind.get(usize::try_from(u32::from_le_bytes(*len)).ok()?..)?
                         }
-                        // The bits of each level, as it was done first.
+                        // Levels with a fixed number of bits, as early writers encoded them.
                         _ => {
                             let bits = u64::from(*num_values).checked_mul(u64::from(most.ilog2().checked_add(1)?))?;
                             rest.get(usize::try_from(bits.div_ceil(8)).ok()?..)?

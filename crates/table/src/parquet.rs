@@ -1,4 +1,4 @@
-//! Reads Parquet: of the columns only those that are needed, of the rows as many at once as a batch has.
+//! Reader for Parquet. It decodes only the needed columns, and as many rows at once as a batch has.
 
 use super::chunks::{Chunks, Rows};
 use super::conversion::{Conversion, Planned};
@@ -25,7 +25,7 @@ use std::cell::LazyCell;
 use std::fs::File;
 use std::sync::Arc;
 
-/// A file whose schema is read.
+/// A Parquet file whose schema has been read.
 pub(crate) struct ParquetData {
     chunks: Chunks,
     metadata: ArrowReaderMetadata,
@@ -40,7 +40,7 @@ impl ParquetData {
     /// Reads the schema.
     ///
     /// # Errors
-    /// The file is no Parquet file.
+    /// If the file is not a Parquet file.
     pub(crate) fn open(file: File, options: &ReadOptions) -> Result<Self, DataError> {
         let chunks = Chunks::open(file, options.most_bytes)?;
         let (metadata, unread) = guarded("Parquet", || {
@@ -55,7 +55,7 @@ impl ParquetData {
         Ok(ParquetData { chunks, metadata, unread, batch_rows, most_bytes, tolerant, spelling })
     }
 
-    /// True if there is a column of this name.
+    /// Returns true if there is a column `name`.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.metadata.schema().index_of(name).is_ok()
     }
@@ -65,10 +65,10 @@ impl ParquetData {
         self.metadata.schema().fields().iter().map(|field| field.name().as_str()).collect()
     }
 
-    /// Finds what is wanted among the columns.
+    /// Finds the requested columns.
     ///
     /// # Errors
-    /// A column is not there, or of another type.
+    /// If a column is absent, or has another type.
     pub(crate) fn bind(self, request: &Request) -> Result<Table, DataError> {
         let ParquetData { chunks, metadata, unread, batch_rows, most_bytes, tolerant, spelling } = self;
         unread.check(request)?;
@@ -85,7 +85,7 @@ impl ParquetData {
             let fields = Some(metadata.schema().fields());
             let levels = parquet_to_arrow_field_levels(metadata.parquet_schema(), mask, fields).map_err(broken)?;
             let groups = Groups::new(chunks, parquet);
-            // No more than there are: memory is made for as many.
+            // No more rows than the file has, because memory is reserved for them.
             let batch_rows = batch_rows.min(groups.num_rows());
             let reader = ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, batch_rows, None);
             Ok((reader.map_err(broken)?, rows))
@@ -97,15 +97,15 @@ impl ParquetData {
     }
 }
 
-/// The same metadata with strings as views: a string of a dictionary is in memory once then, however many rows have it.
+/// Returns the metadata with views in place of strings, so that a string of a dictionary is in memory once, however many rows have it.
 fn with_views(metadata: ArrowReaderMetadata) -> ArrowReaderMetadata {
     // If the library refuses views, the columns are read as they are.
     read_as(&metadata, casts::with_views).unwrap_or(metadata)
 }
 
-/// The metadata with types that can be read. INT96 timestamps, which Spark and Impala write, become microseconds: the library itself would read
-/// nanoseconds, which wrap around outside of the years 1677 to 2262. Dictionaries of other values than strings and bytes become these values: the
-/// library fails on dictionaries of booleans, decimals and bytes of a fixed size.
+/// Returns the metadata with types that can be read. INT96 timestamps, which Spark and Impala write, become microseconds, because the
+/// library's nanoseconds wrap around outside of the years 1677 to 2262. Dictionaries of other values than strings and bytes become plain
+/// columns, because the library fails on dictionaries of booleans, decimals and bytes of a fixed size.
 fn with_readable_types(metadata: ArrowReaderMetadata) -> Result<ArrowReaderMetadata, DataError> {
     let columns = metadata.parquet_schema().columns();
     let is_plain = |of: &DataType| {
@@ -126,7 +126,7 @@ fn with_readable_types(metadata: ArrowReaderMetadata) -> Result<ArrowReaderMetad
     read_as(&metadata, |of| casts::with_leaves(of, &mut leaf)).map_err(broken)
 }
 
-/// The metadata with the type of each column replaced by the result of `of`.
+/// Returns the metadata with the type of each column replaced by the result of `of`.
 fn read_as(
     metadata: &ArrowReaderMetadata,
     of: impl FnMut(&DataType) -> DataType,
@@ -143,7 +143,7 @@ fn read_as(
 /// Checks the codecs of the columns that are read.
 ///
 /// # Errors
-/// The pages of a column have a codec that is not supported.
+/// If a column's pages have a codec that is not supported.
 fn check_codecs(metadata: &ParquetMetaData, is_read: impl Fn(usize) -> bool) -> Result<(), DataError> {
     for group in metadata.row_groups() {
         for (_, column) in group.columns().iter().enumerate().filter(|(at, _)| is_read(*at)) {
@@ -164,11 +164,11 @@ fn check_codecs(metadata: &ParquetMetaData, is_read: impl Fn(usize) -> bool) -> 
     Ok(())
 }
 
-/// Looks for intervals in the columns that are read. Parquet's have months, days and milliseconds, and the library reads the months alone or
-/// the rest: which of them there are is said only by a schema of Arrow's beside Parquet's.
+/// Checks that columns of intervals can be read. Parquet's intervals have months, days and milliseconds; the library reads either the
+/// months or the rest, and only an embedded Arrow schema says which of them are used.
 ///
 /// # Errors
-/// Intervals without such a schema.
+/// If there is a column of intervals without such a schema.
 fn check_intervals(metadata: &ParquetMetaData, is_read: impl Fn(usize) -> bool) -> Result<(), DataError> {
     let file = metadata.file_metadata();
     if file.key_value_metadata().is_some_and(|pairs| pairs.iter().any(|pair| pair.key == ARROW_SCHEMA_META_KEY)) {
@@ -189,10 +189,11 @@ fn broken(error: ParquetError) -> DataError {
     DataError::unreadable(format!("not Parquet: {error}"))
 }
 
-/// The metadata with a schema of Arrow's that can be read, which writers put beside Parquet's own, and the columns that cannot be read.
+/// Checks the Arrow schema that writers embed in the metadata, and replaces it if some of its columns cannot be read. Returns the metadata
+/// with the replacement, and the columns that cannot be read.
 ///
 /// # Errors
-/// The schema of Arrow's nests too deep, or has more fields than bytes.
+/// If the Arrow schema nests too deep, or has more fields than bytes.
 fn with_arrow_schema(metadata: ParquetMetaData) -> Result<(ParquetMetaData, Unread), DataError> {
     let file = metadata.file_metadata();
     let pairs = || file.key_value_metadata().into_iter().flatten();
@@ -200,7 +201,7 @@ fn with_arrow_schema(metadata: ParquetMetaData) -> Result<(ParquetMetaData, Unre
     let own = LazyCell::new(|| parquet_to_arrow_schema(file.schema_descr(), None).ok());
     let mut found = None;
     for value in values {
-        // What is no such schema the library refuses.
+        // The library refuses what is not a schema.
         let Ok(bytes) = BASE64_STANDARD.decode(value) else { continue };
         let message = match bytes.as_slice() {
             [0xff, 0xff, 0xff, 0xff, _, _, _, _, message @ ..] => message,
@@ -209,7 +210,7 @@ fn with_arrow_schema(metadata: ParquetMetaData) -> Result<(ParquetMetaData, Unre
         let Ok(message) = arrow_ipc::root_as_message(message) else { continue };
         let Some(schema) = message.header_as_schema() else { continue };
         check_schema(schema, bytes.len())?;
-        // The library reads the last one.
+        // The library uses the last schema.
         found = Some(schema_of(schema, |at, _| Some(own.as_ref()?.fields().get(at)?.data_type().clone()))?);
     }
     let Some((schema, unread)) = found.filter(|(_, unread)| !unread.is_empty()) else {
@@ -228,12 +229,13 @@ fn with_arrow_schema(metadata: ParquetMetaData) -> Result<(ParquetMetaData, Unre
     Ok((ParquetMetaData::new(file, metadata.row_groups().to_vec()), unread))
 }
 
+/// A source of the rows of a Parquet file.
 struct ParquetSource {
     reader: ParquetRecordBatchReader,
-    /// Is told when the next rows are read.
+    /// The memory checks, which count for each call of `next` separately.
     begin: Rows,
     conversion: Arc<Conversion>,
-    /// How many were read.
+    /// The number of rows read so far.
     rows: u64,
 }
 
@@ -254,17 +256,17 @@ impl Source for ParquetSource {
     }
 }
 
-/// Rows of a file in the form of Arrow, before they are converted.
+/// Rows of a file as Arrow arrays, before they are converted.
 pub(crate) struct ArrowPiece {
-    /// The rows.
+    /// The rows as arrays of the file's types.
     pub(crate) rows: RecordBatch,
-    /// The number of the first.
+    /// The number of the first row.
     pub(crate) first: u64,
-    /// The format that they were read from.
+    /// The format of the file.
     pub(crate) format: &'static str,
-    /// What becomes of them.
+    /// The conversion to the requested columns.
     pub(crate) conversion: Arc<Conversion>,
-    /// The memory that they lie in.
+    /// The memory block that holds the rows.
     pub(crate) held: HeldBlock,
 }
 

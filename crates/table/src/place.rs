@@ -1,34 +1,34 @@
-//! Where the rows of a batch stood: the line of a text file, or the number of the row. Almost all rows stand on the line
-//! after that of the row before, so only the others are kept.
+//! The places of the rows of a batch: the line in a text file, or the number of the row. Almost every row is on the line after the row
+//! before it, so only the others are stored.
 
 use std::sync::Arc;
 
-/// The place of each row.
+/// The place of each row in its file: a line or a number.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Places {
-    /// Rows whose place is not one more than that of the row before, with their places; in the order of rows. The first row,
-    /// if there is one, is among them.
+    /// The rows whose place is not one more than the place of the row before, each with its place, in the order of rows. The first row is
+    /// among them.
     jumps: Vec<(usize, u64)>,
-    /// The row of the batch that the first row here is.
+    /// The index of the first of these rows among the rows that `jumps` counts.
     start: usize,
     /// The name of the file; `None` if there is only one.
     file: Option<Arc<str>>,
 }
 
 impl Places {
-    /// Rows one after the other, the first of them at `first`.
+    /// Places of rows one after the other, the first of them at `first`.
     pub fn consecutive(first: u64) -> Self {
         Places { jumps: vec![(0, first)], start: 0, file: None }
     }
 
-    /// Says that `row`, which comes after those said before, stands at `place`.
+    /// Records that `row` is at `place`. Rows must be recorded in order.
     pub fn set(&mut self, row: usize, place: u64) {
         if self.jumps.is_empty() || self.at(row) != place {
             self.jumps.push((row, place));
         }
     }
 
-    /// The place of a row.
+    /// The place of `row`; 0 if no place is recorded.
     pub fn at(&self, row: usize) -> u64 {
         let row = row + self.start;
         let after = self.jumps.partition_point(|(at, _)| *at <= row);
@@ -38,12 +38,12 @@ impl Places {
         }
     }
 
-    /// The places of the rows from this one on.
+    /// The places of the rows from `row` on.
     pub fn from(&self, row: usize) -> Places {
         Places { jumps: self.jumps.clone(), start: self.start + row, file: self.file.clone() }
     }
 
-    /// These places, in the file `file`.
+    /// Returns these places with the name of the file.
     #[must_use]
     pub fn in_file(self, file: Arc<str>) -> Places {
         Places { file: Some(file), ..self }

@@ -1,17 +1,17 @@
-//! Scalars as plain text, the way CSV holds them: how one is read and how one is written. Presence is not known here.
+//! Scalars as plain text, as in CSV: reading and writing. Missing values are not handled here.
 //!
-//! A number is an optional sign, digits with at most one point among them, and an optional exponent (`7`, `+1`, `.5`,
-//! `1e5`), or exactly `nan`, `inf` or `-inf`. Nothing is trimmed: ` 1` is a text. Integers are digits with an optional
-//! sign, and perhaps a fraction of nothing but zeros (`1.0`: how columns with missing values often are written). Booleans
-//! are `true` and `false`, also in capitals or with one; so are masks, which have [words of their own](mask_holds) besides. Values are rounded once, to the width of their own type; beyond its range a float is infinite. Bytes are in
-//! base64, of the standard alphabet and padded: they need not be text, and what they are must survive.
+//! A number is an optional sign, digits with at most one point among them, and an optional exponent (`7`, `+1`, `.5`, `1e5`), or exactly
+//! `nan`, `inf` or `-inf`. Nothing is trimmed: ` 1` is a text. Integers are digits with an optional sign, and perhaps a fraction of only
+//! zeros (`1.0`, as columns with missing values are often written). Booleans are `true` and `false`, also in capitals or capitalised. Masks
+//! are booleans or [words of their own](mask_holds). Values are rounded once, to the width of their own type; a float beyond its range is
+//! infinite. Bytes are in padded base64 with the standard alphabet, because they need not be text.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use cembra_runtime::Scalar;
 use cembra_value::{MASK_HOLDS, ScalarValue, ValueRef, mask_holds};
 
-/// True if the text is a number.
+/// Returns true if the text is a number.
 pub fn is_number(text: &str) -> bool {
     matches!(text, "nan" | "inf" | "-inf")
         // The standard parser also knows `infinity` and `NaN` in any case: the letters are excluded here.
@@ -19,7 +19,7 @@ pub fn is_number(text: &str) -> bool {
             && text.parse::<f64>().is_ok())
 }
 
-/// The truth value that the text is.
+/// Reads a boolean; `None` if the text is not one.
 pub(crate) fn boolean(text: &str) -> Option<bool> {
     match text {
         "true" | "True" | "TRUE" => Some(true),
@@ -28,17 +28,17 @@ pub(crate) fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether the mask holds that the text is.
+/// Reads a mask as true or false; `None` if the text is not one.
 fn mask(text: &str) -> Option<bool> {
     boolean(text).or_else(|| mask_holds(text))
 }
 
-/// True if the text is a mask that does not hold, which is a missing unit.
+/// Returns true if the text is a mask that does not hold, which is a missing unit.
 pub fn is_missing_mask(text: &[u8]) -> bool {
     str::from_utf8(text).is_ok_and(|text| mask(text) == Some(false))
 }
 
-/// The digits of an integer without a fraction of zeros.
+/// The text of an integer without a fraction of zeros; other texts are unchanged.
 fn integer(text: &str) -> &str {
     match text.split_once('.') {
         Some((digits, fraction)) if fraction.bytes().all(|byte| byte == b'0') && digits.ends_with(is_digit) => digits,
@@ -51,15 +51,15 @@ pub(crate) fn whole(text: &str) -> Option<i64> {
     integer(text).parse().ok()
 }
 
-/// True for a whole number of any size, with a sign or without one.
+/// Returns true for a whole number of any size, with or without a sign.
 pub(crate) fn is_count(text: &str) -> bool {
     let digits = integer(text);
     let digits = digits.strip_prefix(['+', '-']).unwrap_or(digits);
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// True for a number that would not be written with the same digits again: one with a plus or a zero in front, such as the codes `+417` and `01234`,
-/// or one beyond an f64, such as `1e400`, which would become infinite.
+/// Returns true for a number that would not be written with the same digits again: a code with a leading plus or zero, such as `+417` and
+/// `01234`, or a number beyond an f64, such as `1e400`, which would become infinite.
 pub(crate) fn loses_digits(number: &str) -> bool {
     let unsigned = number.strip_prefix('-').unwrap_or(number);
     let is_code = unsigned.starts_with('+') || unsigned.starts_with('0') && unsigned[1..].starts_with(is_digit);
@@ -68,19 +68,19 @@ pub(crate) fn loses_digits(number: &str) -> bool {
     is_code || is_large && number.replace(',', ".").parse::<f64>().is_ok_and(f64::is_infinite)
 }
 
-/// True for a whole number that an f64 would not hold, or not with all of its digits.
+/// Returns true for a whole number that an f64 cannot hold exactly.
 pub(crate) fn is_wide(number: &str) -> bool {
     let unsigned = number.strip_prefix('-').unwrap_or(number);
-    // An f64 holds all shorter ones.
+    // An f64 holds all shorter numbers.
     unsigned.len() > 15 && unsigned.bytes().all(|byte| byte.is_ascii_digit()) && !is_exact(number)
 }
 
-/// True if the digits of a whole number are an `i64` that is an `f64`, too.
+/// Returns true if a whole number fits into an `i64` and an `f64` holds it exactly.
 pub(crate) fn is_exact(digits: &str) -> bool {
     digits.parse::<i64>().is_ok_and(|whole| (whole as f64) as i128 == i128::from(whole))
 }
 
-/// True if a number could have been among the first rows of a column whose type `scalar` was taken from them: later rows are read as strictly.
+/// Returns true if the type `scalar` could have been inferred for a number: later rows are read as strictly as the first ones.
 pub(crate) fn is_as_inferred(scalar: Scalar, number: &str) -> bool {
     match scalar {
         Scalar::Int64 => !loses_digits(number) && number != "-0",
@@ -93,7 +93,7 @@ fn is_digit(character: char) -> bool {
     character.is_ascii_digit()
 }
 
-/// The value of type `scalar` that this text is; `None` if it is none.
+/// Reads a text as a value of type `scalar`; `None` if it is not one.
 pub fn parse(scalar: Scalar, text: &str) -> Option<ScalarValue> {
     match scalar {
         Scalar::Unit => mask(text)?.then_some(ScalarValue::Unit),
@@ -101,16 +101,16 @@ pub fn parse(scalar: Scalar, text: &str) -> Option<ScalarValue> {
         Scalar::Int32 | Scalar::Int64 | Scalar::UInt64 => ScalarValue::spelled(scalar, integer(text)),
         Scalar::Text => Some(ScalarValue::Text(text.into())),
         Scalar::Bytes => BASE64.decode(text).ok().map(|bytes| ScalarValue::Bytes(bytes.into())),
-        // The standard parser takes more than our numbers.
+        // The standard parser accepts more than our numbers.
         _ if scalar.is_float() && !is_number(text) => None,
         _ => ScalarValue::spelled_in_data(scalar, text),
     }
 }
 
-/// How a mask is written, for a hint.
+/// The hint that explains how a mask is written.
 pub const MASK: &str = "a mask is `true`, or missing";
 
-/// How a value of the type is written, for a hint; empty where everybody knows.
+/// The hint that explains how a value of type `scalar` is written; `None` if no hint is needed.
 pub fn spelling(scalar: Scalar, found: &str) -> Option<&'static str> {
     match scalar {
         Scalar::Unit => Some(MASK),
@@ -123,21 +123,21 @@ pub fn spelling(scalar: Scalar, found: &str) -> Option<&'static str> {
         Scalar::Timestamp => Some(
             "timestamps are written as `2026-11-20T10:15:00Z`, and as `+12345-01-01T00:00:00Z` outside of the years 0001 to 9999",
         ),
-        // Whatever the standard parser takes beyond our numbers is some spelling of infinity or NaN.
+        // What the standard parser accepts beyond our numbers is a spelling of infinity or NaN.
         _ if scalar.is_float() => found.parse::<f64>().is_ok().then_some("write `nan`, `inf` or `-inf`"),
         _ => None,
     }
 }
 
-/// The value as text; `parse` gives the same bits back, but for the payload of a NaN.
+/// Formats the value as text. [`parse`] gives the same bits back, except for the payload of a NaN.
 pub fn print(value: &ScalarValue) -> String {
     let mut text = Vec::new();
     write(&mut text, &ValueRef::from(value));
-    // What is written is the text itself or ASCII.
+    // The text is the value's own or ASCII.
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Adds a scalar as text; nothing for a missing one.
+/// Appends a scalar as text; nothing if it is missing.
 pub fn write(out: &mut Vec<u8>, value: &ValueRef<'_>) {
     match value {
         ValueRef::Unit => out.extend_from_slice(MASK_HOLDS.as_bytes()),
@@ -155,7 +155,7 @@ pub fn write(out: &mut Vec<u8>, value: &ValueRef<'_>) {
         ValueRef::Bytes(bytes) => out.extend_from_slice(BASE64.encode(bytes).as_bytes()),
         other => {
             let mut text = String::new();
-            // A string takes whatever is written.
+            // Writing to a string cannot fail.
             let _always = other.write_spelled(&mut text);
             out.extend_from_slice(text.as_bytes());
         }
@@ -172,11 +172,11 @@ fn write_special(out: &mut Vec<u8>, value: f64) {
     });
 }
 
-/// Adds a float of which the shortest digits that read back as the same float are known: with an exponent outside of
-/// 1e-6 .. 1e21, where the plain form would be mostly zeros, and without a fraction of nothing.
+/// Appends a finite float, given its `shortest` digits that read back as the same float. An exponent is used outside of 1e-6 .. 1e21, where
+/// plain digits would be mostly zeros. A fraction of only zeros is left out.
 fn write_finite(out: &mut Vec<u8>, value: f64, shortest: &str) {
     let plainly = value == 0.0 || (1e-6..1e21).contains(&value.abs());
-    // An exponent is a sign and three digits at most.
+    // An exponent is a sign and at most three digits.
     let exponent = shortest.bytes().rev().take(5).position(|byte| byte == b'e');
     let (digits, exponent) = match exponent.map(|behind| shortest.split_at(shortest.len() - behind - 1)) {
         None if plainly => {
@@ -193,7 +193,7 @@ fn write_finite(out: &mut Vec<u8>, value: f64, shortest: &str) {
     let zeros = all.iter().take_while(|digit| **digit == b'0').count();
     let end = all.iter().rposition(|digit| *digit != b'0').map_or(zeros, |last| last + 1);
     let all = &all[zeros..end];
-    // The number is 0.DIGITS times ten to this.
+    // The number is 0.DIGITS times ten to the power `point`.
     let point = exponent + whole.len() as i32 - zeros as i32;
     if plainly {
         write_plain(out, all, point);
@@ -208,7 +208,7 @@ fn write_finite(out: &mut Vec<u8>, value: f64, shortest: &str) {
     out.extend_from_slice(itoa::Buffer::new().format(point - 1).as_bytes());
 }
 
-/// Adds the number 0.DIGITS times ten to the `point` without an exponent.
+/// Appends the number 0.DIGITS times ten to the power `point`, without an exponent.
 fn write_plain(out: &mut Vec<u8>, digits: &[u8], point: i32) {
     match usize::try_from(point) {
         Ok(point) if point >= digits.len() => {
@@ -290,7 +290,7 @@ mod tests {
             assert_eq!(print(&ScalarValue::Bytes(bytes.into())), text);
             assert_eq!(parse(Scalar::Bytes, text), Some(ScalarValue::Bytes(bytes.into())));
         }
-        // Another alphabet, no padding, bits that say nothing, what is no base64 at all.
+        // Another alphabet, no padding, unused bits that are not zero, text that is not base64.
         for text in ["__4=", "//4", "//5=", "bGlnaHQ=\n", "light!", "é"] {
             assert_eq!(parse(Scalar::Bytes, text), None, "{text}");
         }
@@ -372,7 +372,7 @@ mod tests {
         let edges = [1e-6, 1e-5, 9.999e-7, 1e15, 1e16, 1e17, 1e20, 1e21, 9.99e20, 123e18, 5e-324, f64::MAX, 0.0, -0.0];
         let scaled = |random: &mut fastrand::Rng| (random.f64() - 0.5) * 10_f64.powi(random.i32(-30..30));
         let random = (0..200_000).flat_map(|_| [f64::from_bits(random.u64(..)), scaled(&mut random)]);
-        // Of two that are as near, either is right: 3733516.25 is .2 and .3.
+        // If two results are equally near, either is right: 3733516.25 is .2 or .3.
         let alike = |found: &str, expected: &str| {
             let digits = |text: &str| text.bytes().filter(u8::is_ascii_digit).count();
             let exponent = |text: &str| text.split_once('e').map(|(_, exponent)| exponent.to_owned());

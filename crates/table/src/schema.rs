@@ -1,5 +1,5 @@
-//! What a model wants from the data, what the data turned out to hold, and the wording of every complaint about a
-//! column, so that CSV and JSON say the same things.
+//! The columns that a model requests, the columns and types found in the data, and the wording of all messages about columns, so that CSV
+//! and JSON report the same.
 
 use super::error::{DataCode, DataError};
 pub use cembra_expr::print_type as spelled;
@@ -8,19 +8,19 @@ use cembra_runtime::{QType, Scalar, visible};
 use cembra_value::{Value, near_names};
 use std::borrow::Cow;
 
-/// The longest record in bytes. What is longer is a quote that is never closed, not a row.
+/// The most bytes of a record. A longer one is a quote that is never closed, not a row.
 pub const RECORD_BYTES: usize = 64 << 20;
 
 /// The most fields of a record, or values of a row: each takes far more memory than the byte or two that it may be written in.
 pub const RECORD_VALUES: usize = 1 << 20;
 
-/// How many rows are looked at to find the types of undeclared leaves.
+/// The most rows that are read ahead to find the types of undeclared inputs.
 const INFERENCE_ROWS: usize = 1_000;
-/// How many bytes they may have together, and how many values; the row that has more is the last.
+/// The most bytes, and the most values, of the rows that are read ahead. The row that exceeds a limit is the last.
 const INFERENCE_BYTES: usize = 16 << 20;
 const INFERENCE_VALUES: usize = RECORD_VALUES;
 
-/// What is left to be read ahead.
+/// The rows, bytes and values that may still be read ahead to find types.
 pub(crate) struct Ahead {
     rows: usize,
     bytes: usize,
@@ -28,16 +28,17 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
+    /// The limits before the first row.
     pub(crate) const fn new() -> Self {
         Ahead { rows: INFERENCE_ROWS, bytes: INFERENCE_BYTES, values: INFERENCE_VALUES }
     }
 
-    /// True if one more row is to be read.
+    /// Returns true if one more row is to be read.
     pub(crate) const fn goes_on(&self) -> bool {
         self.rows > 0 && self.bytes > 0 && self.values > 0
     }
 
-    /// Counts a row.
+    /// Counts a row of `bytes` bytes and `values` values.
     pub(crate) fn take(&mut self, bytes: usize, values: usize) {
         self.rows -= 1;
         self.bytes = self.bytes.saturating_sub(bytes);
@@ -45,54 +46,54 @@ impl Ahead {
     }
 }
 
-/// A text found in the data is quoted in a message up to this many characters.
+/// The most characters of a text from the data that a message quotes.
 const QUOTED_CHARS: usize = 40;
 
-/// How many names a message lists before it says how many more there are.
+/// The most names that a message lists; it gives only the number of the others.
 const LISTED_NAMES: usize = 12;
 
-/// A leaf of the model, to be read from the column or key of the same name.
+/// An input of the model, to be read from the column or key of the same name.
 #[derive(Clone, Debug)]
 pub struct RequestedLeaf {
-    /// The name of the leaf.
+    /// The name of the input.
     pub name: String,
-    /// Its type, if it is declared; else the data decides.
+    /// The declared type of the input; `None` if the data decide.
     pub qtype: Option<QType>,
-    /// True for a list that is empty where the data have none.
+    /// True for a list input whose default is empty, for rows where the data have no list.
     pub is_empty_by_default: bool,
 }
 
-/// A leaf and where its type comes from.
+/// An input and the source of its type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Column {
-    /// The name of the leaf.
+    /// The name of the input.
     pub name: String,
-    /// The type of every value read for it.
+    /// The type of the values that are read for the input.
     pub qtype: QType,
     /// True if the type was taken from the data.
     pub inferred: bool,
-    /// True for a list that is empty where the data have none.
+    /// True for a list input whose default is empty, for rows where the data have no list.
     pub is_empty_by_default: bool,
-    /// The hint that gives the column another type, and the line of the text that calls for it; `None` without such a text.
+    /// The hint to declare another type for the column, and the line of the text that suggests it; `None` if no text does.
     pub advice: Option<(String, u64)>,
 }
 
 /// A type that was taken from the data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Inferred {
-    /// The name of the leaf, or of the column that is carried through.
+    /// The name of the input, or of the column that is copied to the results.
     pub name: String,
-    /// The type.
+    /// The inferred type.
     pub qtype: QType,
     /// The line of the row that decided the type: the first after which it stayed the same. `None` if the type is that of the file's
     /// column, or none of the first rows has a value.
     pub line: Option<u64>,
-    /// True if the column is carried through.
+    /// True if the column is copied to the results.
     pub kept: bool,
 }
 
 impl Inferred {
-    /// The types of the leaves that take the type of their column in the file.
+    /// The types of the inputs that take the type of their column in the file.
     pub(crate) fn of_columns(leaves: &[Column]) -> Vec<Inferred> {
         let inferred = leaves.iter().filter(|leaf| leaf.inferred);
         inferred
@@ -101,7 +102,7 @@ impl Inferred {
     }
 }
 
-/// The common type of the rows so far, and the line of the row from which on it is this one.
+/// The common type of the rows so far, and the line of the row since which it has not changed.
 #[derive(Clone, Debug)]
 pub(crate) struct Decided<T> {
     found: Option<(T, u64)>,
@@ -126,14 +127,14 @@ impl<T: PartialEq> Decided<T> {
     }
 }
 
-/// A value's place among the columns, for messages: a whole leaf, or a field of a tuple.
+/// A value's place among the columns, for messages: a whole input, or a field of a tuple.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnPlace<'a> {
-    /// The leaf's name.
+    /// The input's name.
     pub leaf: &'a str,
-    /// The column's name, or the field's path (`p.0`, `p.x`); the leaf's name for a whole leaf.
+    /// The column's name, or the field's path (`p.0`, `p.x`); the input's name for a whole input.
     pub path: &'a str,
-    /// True if the leaf's type was taken from the data.
+    /// True if the input's type was taken from the data.
     pub inferred: bool,
 }
 
@@ -155,12 +156,12 @@ impl ColumnPlace<'_> {
         }
     }
 
-    /// A missing value where `scalar` is not optional.
+    /// The error that a value is missing where `scalar` is not optional.
     pub fn missing(self, scalar: Scalar) -> DataError {
         missing_value(scalar).in_column(self.path).hint(self.declare(&QType::Optional(scalar)))
     }
 
-    /// No such key in an object whose keys are `keys`, where `expected` is not optional.
+    /// The error that an object with the keys `keys` lacks this key, where `expected` is not optional.
     pub fn absent<'k>(self, expected: &QType, keys: impl Iterator<Item = &'k str> + Clone) -> DataError {
         let error = absent_columns(&[self.leaf.to_owned()], keys);
         match expected {
@@ -169,14 +170,14 @@ impl ColumnPlace<'_> {
         }
     }
 
-    /// `found` where a value of type `expected` should be; `better` is a type that would hold it.
+    /// The error that `found` is in place of a value of type `expected`; `better` is a type that would hold it.
     pub fn mismatch(self, expected: &QType, found: &str, better: Option<&QType>) -> DataError {
         let error = DataError::new(DataCode::ColumnType, format!("expected {expected}, found {found}"));
         self.advised(error.in_column(self.path), better)
     }
 
-    /// The error with a hint to declare `better`, the type of this place that would hold the value; for a type that was taken from the data
-    /// also without one.
+    /// Adds a hint to `error` to declare `better`, the type of this place that would hold the value. If the type was inferred and
+    /// `better` is `None`, the hint says that no type fits.
     pub(crate) fn advised(self, error: DataError, better: Option<&QType>) -> DataError {
         match better {
             Some(better) => error.hint(self.declare(better)),
@@ -186,12 +187,12 @@ impl ColumnPlace<'_> {
     }
 }
 
-/// The name of an input as its declaration has it: in quotes, if it needs them.
+/// The name of an input as it is written in a declaration: in quotes if it needs them.
 pub fn declared_name(name: &str) -> Cow<'_, str> {
     if is_plain_name(name) { name.into() } else { print_value(&Value::from(name)).into() }
 }
 
-/// The hint for a list that is missing, at the path of its column: an input may have a default, a field of a struct has none.
+/// The hint for a missing list in the column `path`. Only an input may have a default, a field of a struct cannot.
 pub(crate) fn empty_list_hint(path: &str) -> &'static str {
     match path.contains('.') {
         true => "write `[]`: a list is always there, and may be empty",
@@ -204,7 +205,7 @@ pub(crate) fn missing_value(scalar: Scalar) -> DataError {
     DataError::new(DataCode::MissingValue, format!("expected {}, found a missing value", QType::Scalar(scalar)))
 }
 
-/// The hint that `--types` gives a type to a column that is carried through.
+/// The hint that `--types` gives a type to a column that is copied to the results.
 pub(crate) fn carried_as(column: &str, qtype: &QType) -> String {
     let is_plain = |character: char| character.is_alphanumeric() || "_-.?".contains(character);
     // A name that has a comma or an equals sign is quoted as in CSV.
@@ -221,7 +222,7 @@ pub(crate) fn carried_as(column: &str, qtype: &QType) -> String {
     format!("`--types {types}` gives the column this type")
 }
 
-/// A text from the data, cut and with its control characters escaped, in backquotes.
+/// A text from the data for a message: in backquotes, shortened, with its control characters escaped.
 pub fn quoted(text: &str) -> String {
     let mut shown: String = text.chars().take(QUOTED_CHARS).collect();
     if shown.len() < text.len() {
@@ -235,7 +236,7 @@ pub fn absent_columns<'a>(absent: &[String], present: impl Iterator<Item = &'a s
     let kind = if absent.len() == 1 { "no column" } else { "no columns" };
     let mut error =
         DataError::new(DataCode::AbsentColumn, format!("{kind} {}", listed(absent.iter().map(String::as_str))));
-    // More than that are not told apart, and each has to be measured against all that is there.
+    // Suggestions are limited, because each name is compared with all columns.
     let mut unsuggested = absent.len() > LISTED_NAMES;
     for name in absent.iter().take(LISTED_NAMES) {
         match nearest(name, present.clone()) {
@@ -253,7 +254,7 @@ pub fn absent_columns<'a>(absent: &[String], present: impl Iterator<Item = &'a s
     error
 }
 
-/// The names in backquotes, at most a dozen of them.
+/// The first dozen names in backquotes, and the number of the others.
 pub fn listed<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
     let shown: Vec<_> = names.clone().take(LISTED_NAMES).map(quoted).collect();
     let more = names.skip(LISTED_NAMES).count();
@@ -261,7 +262,7 @@ pub fn listed<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
     if more == 0 { shown } else { format!("{shown} and {more} more") }
 }
 
-/// The name most like `name`, if one is like it at all: at most a third of its letters apart.
+/// The name most similar to `name`, if at most a third of the letters differ; else `None`.
 pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // The empty name is similar to each name of one letter, but is never meant.
     let named = names.filter(|name| !name.is_empty());

@@ -1,5 +1,5 @@
-//! Several files of rows as one table, in the order given. All are of one form, and have the requested columns of the first file, with its types.
-//! Each file is checked before there are results. It is opened again when its rows are read, so that there may be many files.
+//! Several files of rows as one table, in the order given. All have the same format, and the requested columns with the types of the first
+//! file. Every file is checked before there are results. Files are opened again when their rows are read, so that there may be many.
 
 use crate::error::{DataCode, DataError};
 use crate::schema::quoted;
@@ -17,33 +17,33 @@ pub struct Following {
     pub reopens: bool,
 }
 
-/// A file after the first one, and its open data, if it cannot be opened again.
+/// A file after the first one. `dataset` is its open data if it cannot be opened again.
 pub(crate) struct Later {
     following: Following,
     dataset: Option<Dataset>,
 }
 
-/// The types of the columns of the first file.
+/// The column types of the first file.
 #[derive(Clone, Debug)]
 pub struct ColumnTypes {
     leaves: Vec<QType>,
     kept: BTreeMap<String, QType>,
-    /// True if all columns are carried through, so that a later file must not have others.
+    /// True if all columns are copied to the results, so that a later file must not have others.
     is_all: bool,
 }
 
 impl ColumnTypes {
-    /// The type of the leaf with the index `at`.
+    /// The type of input `at`.
     pub(crate) fn leaf(&self, at: usize) -> Option<&QType> {
         self.leaves.get(at)
     }
 
-    /// The type of the column `name` that is carried through; `None` if it has none.
+    /// The type of the column `name` that is copied to the results; `None` if there is no such column, or it has no type of models.
     pub(crate) fn kept(&self, name: &str) -> Option<&QType> {
         self.kept.get(name)
     }
 
-    /// True if all columns of the first file are carried through.
+    /// Returns true if all columns of the first file are copied to the results.
     pub(crate) fn is_all(&self) -> bool {
         self.is_all
     }
@@ -59,10 +59,10 @@ impl ColumnTypes {
 }
 
 impl Later {
-    /// Opens a file and checks its form, which must be that of `first`. Adds the names of its columns to `names`.
+    /// Opens a file and checks its format, which must be that of `first`. Appends the names of its columns to `names`.
     ///
     /// # Errors
-    /// The file cannot be opened, or is of another form.
+    /// If the file cannot be opened, or has another format.
     pub(crate) fn look(following: Following, first: &Dataset, names: &mut Vec<String>) -> Result<Later, DataError> {
         let dataset = (following.open)(!following.reopens)?;
         if std::mem::discriminant(&dataset.form) != std::mem::discriminant(&first.form) {
@@ -77,18 +77,18 @@ impl Later {
     }
 }
 
-/// The properties of the first file that later files must have.
+/// The properties of the first file that later files must match.
 struct Plan {
     request: Request,
     /// The name of the first file.
     name: String,
-    /// The columns that are carried through.
+    /// The columns that are copied to the results.
     kept: Vec<Named>,
     schema: SchemaRef,
 }
 
 impl Plan {
-    /// Finds the columns of a file, and the index in it of each column of the first file; `None` if the indices are the same.
+    /// Binds a file, and returns for each column of the first file its index in this one; `None` if the indices are the same.
     fn bind(&self, mut dataset: Dataset) -> Result<(Table, Option<Vec<usize>>), DataError> {
         let name = dataset.name.clone();
         self.try_bind(&mut dataset)
@@ -100,7 +100,7 @@ impl Plan {
             .map_err(|error| if error.file().is_some() { error } else { error.in_file(&name) })
     }
 
-    /// The request for a file. An object of JSON may lack a key, so the columns of the first file are requested by name.
+    /// The request for a later file. JSON objects may lack a key, so the columns of the first file are requested by name.
     fn try_bind(&self, dataset: &mut Dataset) -> Result<Request, DataError> {
         let mut request = self.request.clone();
         if let (Keep::All, Some(keys)) = (&request.keep, dataset.keys()?) {
@@ -120,6 +120,7 @@ impl Plan {
         error.hint("`--keep` with the names of columns that are in all files")
     }
 
+    /// The index in `table` of each column of the first file; `None` if the indices are the same.
     fn columns(&self, table: &Table) -> Result<Option<Vec<usize>>, DataError> {
         // Columns with the same name are matched in their order.
         let mut places: BTreeMap<&str, VecDeque<usize>> = BTreeMap::new();
@@ -158,7 +159,7 @@ impl Plan {
 /// Appends the rows of later files to a table.
 ///
 /// # Errors
-/// A later file lacks a column, or has one of another type.
+/// If a later file lacks a column, or has one of another type.
 pub(crate) fn after(first: Table, later: Vec<Later>, request: &Request) -> Result<Table, DataError> {
     let request = Request { found: Some(ColumnTypes::of(&first, request)), ..request.clone() };
     let plan = Plan { request, name: first.name.clone(), kept: first.kept.clone(), schema: first.schema.clone() };
@@ -183,7 +184,7 @@ struct Open {
     columns: Option<Vec<usize>>,
 }
 
-/// The rows of all files, one file after the other.
+/// A source of the rows of all files, one file after the other.
 struct Files {
     plan: Plan,
     open: Open,
@@ -199,7 +200,7 @@ impl Source for Files {
             let Open { name, source, columns } = &mut self.open;
             if let Some(piece) = source.next().map_err(|error| named(error, name))? {
                 let HeldBlock { block, bytes } = piece.held();
-                // Each file numbers its blocks from the same number on, so the index of the file makes them differ.
+                // Each file numbers its blocks from the same number on. The index of the file makes the numbers differ.
                 let held = HeldBlock { block: block.wrapping_mul(self.files).wrapping_add(self.index), bytes };
                 return Ok(Some(Box::new(OfFile { piece, name: name.clone(), columns: columns.clone(), held })));
             }

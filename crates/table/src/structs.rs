@@ -1,5 +1,6 @@
-//! Optional structs in Arrow arrays: an array of structs some of which are null. The fields of a null struct are null. A struct that is present has
-//! a value in each field whose type is not optional. CSV has columns for the fields alone: a struct is present where any of its fields is.
+//! Optional structs in Arrow arrays: arrays of structs, some of which are null. The fields of a null struct are null. A struct that is
+//! present has a value in each field whose type is not optional. CSV has columns only for the fields, so there a struct is present if any
+//! of its fields is.
 
 use crate::cells;
 use arrow_array::cast::AsArray;
@@ -7,17 +8,17 @@ use arrow_array::{Array, ArrayRef, make_array};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use cembra_runtime::{QType, Scalar};
 
-/// A field that lacks a value.
+/// A field without a value, in a struct that must have one there.
 pub(crate) struct Lacking {
     /// The row of the struct.
     pub(crate) row: usize,
-    /// The way to the field.
+    /// The path to the field, as in `p.x`.
     pub(crate) path: String,
-    /// The type of its values.
+    /// The type of the field's values.
     pub(crate) scalar: Scalar,
 }
 
-/// Structs of these fields, one being there where any of its fields is.
+/// Makes structs of the arrays of their fields. A struct is present if any of its fields is.
 pub(crate) fn of_fields(loose: &QType, arrays: Vec<ArrayRef>, rows: usize) -> ArrayRef {
     let any = any_there(&arrays, rows);
     cells::with_nulls(&cells::tuple(loose, arrays, rows, false), Some(NullBuffer::new(any)))
@@ -32,7 +33,7 @@ fn any_there(arrays: &[ArrayRef], rows: usize) -> BooleanBuffer {
     arrays.iter().map(of).reduce(|a, b| &a | &b).unwrap_or_else(|| BooleanBuffer::new_set(rows))
 }
 
-/// The fields that lack a value in structs that are there, of which this is the type.
+/// Appends to `found` each field that lacks a required value in a present struct of type `of`.
 pub(crate) fn lacking(of: &QType, structs: &ArrayRef, path: &str, found: &mut Vec<Lacking>) {
     let (Some(fields), Some(structs)) = (of.as_tuple(), structs.as_struct_opt()) else { return };
     let is_there = |row: usize| structs.nulls().is_none_or(|nulls| nulls.is_valid(row));
@@ -52,7 +53,8 @@ pub(crate) fn lacking(of: &QType, structs: &ArrayRef, path: &str, found: &mut Ve
     }
 }
 
-/// The values of a type, something being there wherever the type says so: of rows that are refused anyway, whatever lies there.
+/// Returns the array without nulls wherever the type `of` requires a value. The values there are arbitrary, so it is only for rows that are
+/// refused anyway.
 pub(crate) fn filled(of: &QType, array: &ArrayRef) -> ArrayRef {
     match of {
         QType::Scalar(_) if array.null_count() > 0 => match array.to_data().into_builder().nulls(None).build() {

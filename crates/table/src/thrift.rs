@@ -1,6 +1,6 @@
-//! The compact protocol of Thrift, in which Parquet writes what it says of itself. It is walked over before Parquet's library reads it: to
-//! see that it ends, that no list has more elements than there are bytes, that it nests only so deep, and for the few numbers whose
-//! meaning must be known before they are believed. No value is made of it.
+//! A walk over Thrift's compact protocol, in which Parquet stores its metadata. It runs before Parquet's library reads them. It checks that
+//! the encoding ends, that no list has more elements than there are bytes, and that the nesting is limited. It also reports the few numbers
+//! that must be checked before they are trusted. No values are built.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -14,21 +14,21 @@ const DEPTH: usize = 24;
 pub(crate) enum ThriftEvent {
     /// An integer of any width.
     Number(i64),
-    /// A structure ends.
+    /// The end of a structure.
     End,
 }
 
-/// One level of what is open.
+/// An open structure, list or map.
 enum Level {
     /// A structure, with the number of its last field.
     Struct(i16),
-    /// A list or set: the type and the count of what is still to come.
+    /// A list or set: the type of its elements, and how many are still to come.
     List(u8, u64),
     /// A map: the types of keys and values, and how many of both together are still to come.
     Map(u8, u8, u64),
 }
 
-/// Types, as fields and elements are marked with.
+/// The type codes of fields and elements.
 const STOP: u8 = 0;
 const TRUE: u8 = 1;
 const FALSE: u8 = 2;
@@ -43,23 +43,23 @@ const MAP: u8 = 11;
 const STRUCT: u8 = 12;
 const UUID: u8 = 13;
 
-/// Bytes, of which there are only so many.
+/// A reader that stops after `left` bytes.
 struct Bytes<R> {
     reader: R,
     left: u64,
 }
 
-/// Walks over a structure that takes at most so many bytes. `see` is told of each integer and of the end of each structure, with the numbers of the
-/// fields that lead to it; those of an element are those of its list. The count of bytes comes back.
+/// Walks over a structure of at most `most` bytes, and returns the number of bytes it takes. `see` gets each integer and the end of each
+/// structure, with the numbers of the fields on the path to it. An element has the path of its list.
 ///
 /// # Errors
-/// The bytes are no such structure, or they cannot be read.
+/// If the bytes are not such a structure, or cannot be read.
 pub(crate) fn walk(reader: impl Read, most: u64, mut see: impl FnMut(&[i16], ThriftEvent)) -> io::Result<u64> {
     let mut bytes = Bytes { reader, left: most };
     let mut levels = vec![Level::Struct(0)];
     let mut path: Vec<i16> = Vec::new();
     while let Some(level) = levels.last_mut() {
-        // What comes next: its type, and whether it is a field of a structure.
+        // The next value: its type, and whether it is a field of a structure.
         let (kind, is_field) = match level {
             Level::Struct(last) => {
                 let mark = bytes.byte()?;
@@ -94,7 +94,7 @@ pub(crate) fn walk(reader: impl Read, most: u64, mut see: impl FnMut(&[i16], Thr
             }
         };
         let opened = match kind {
-            // A field that is true or false has its value in its type.
+            // A boolean field has its value in its type.
             TRUE | FALSE if is_field => None,
             TRUE | FALSE | BYTE => {
                 bytes.skip(1)?;
@@ -144,7 +144,7 @@ pub(crate) fn walk(reader: impl Read, most: u64, mut see: impl FnMut(&[i16], Thr
     Ok(most.saturating_sub(bytes.left))
 }
 
-/// What was open is closed: if it was a field, its number is no part of the path any longer.
+/// Removes the number of a closed field from the path.
 fn leave(levels: &[Level], path: &mut Vec<i16>) {
     if matches!(levels.last(), Some(Level::Struct(_))) {
         path.pop();
@@ -169,7 +169,7 @@ impl<R: Read> Bytes<R> {
         if skipped == count { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 
-    /// A number in groups of seven bits, the lowest first.
+    /// Reads a number stored in groups of seven bits, the lowest first.
     fn unsigned(&mut self) -> io::Result<u64> {
         let mut number = 0_u64;
         for shift in (0..64).step_by(7) {
@@ -182,14 +182,14 @@ impl<R: Read> Bytes<R> {
         Err(wrong("a number"))
     }
 
-    /// A number whose sign is its lowest bit.
+    /// Reads a zigzag number: its sign is its lowest bit.
     fn signed(&mut self) -> io::Result<i64> {
         let number = self.unsigned()?;
         let magnitude = (number >> 1).cast_signed();
         Ok(if number & 1 == 0 { magnitude } else { !magnitude })
     }
 
-    /// A count of what takes a byte at least.
+    /// Checks a count of elements, each of which takes at least one byte.
     fn room_for(&self, count: u64) -> io::Result<u64> {
         if count <= self.left { Ok(count) } else { Err(wrong("the length of a list")) }
     }
@@ -199,7 +199,7 @@ impl<R: Read> Bytes<R> {
 mod tests {
     use super::*;
 
-    /// What is met, with the way to it.
+    /// The events of a walk, each with its path.
     type Met = Vec<(Vec<i16>, ThriftEvent)>;
 
     fn seen(bytes: &[u8]) -> Result<(u64, Met), String> {

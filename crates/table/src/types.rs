@@ -1,6 +1,5 @@
-//! The Arrow form of a type of models, and the type of models that an Arrow type stands for. A unit is a truth value that is
-//! never false, a tuple a struct, an array a list (a large one: those of many rows lie in one). Texts and bytes are views while they
-//! are in memory; files have them one behind the other (`sink`).
+//! Conversion between the types of models and Arrow types. A unit is a boolean that is never false, a tuple is a struct, and an array is a
+//! large list, because the lists of many rows share one array. Texts and bytes are views in memory, but contiguous in files (`sink`).
 
 use crate::error::DataError;
 use arrow_schema::{DataType, Field, Fields};
@@ -9,13 +8,13 @@ use cembra_runtime::{Names, QType, Scalar};
 use cembra_value::Dict;
 use std::sync::Arc;
 
-/// The Arrow type whose arrays hold a scalar's values.
+/// The Arrow type for the values of a scalar type.
 pub fn of_scalar(scalar: Scalar) -> DataType {
     // Every scalar has one.
     cembra_arrow::data_type_with(&QType::Scalar(scalar), Strings::Views).unwrap_or(DataType::Null)
 }
 
-/// The Arrow type whose arrays hold values of a type of data. What is no data has none.
+/// The Arrow type for the values of `qtype`; `None` if the type cannot be stored as data.
 pub fn of_qtype(qtype: &QType) -> Option<DataType> {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
     match qtype {
@@ -32,40 +31,40 @@ pub fn of_qtype(qtype: &QType) -> Option<DataType> {
     }
 }
 
-/// The elements of an array, each of which may be missing.
+/// The field for the elements of an array; an element may be missing.
 pub fn element(scalar: Scalar) -> Field {
     Field::new_list_field(of_scalar(scalar), true)
 }
 
-/// The elements of a list of structs; none of another type.
+/// The field for the elements of a list of structs; `None` if `list` is not such a type.
 pub fn element_of(list: &QType) -> Option<Field> {
     let element = list.element()?;
     Some(Field::new_list_field(of_qtype(element)?, may_be_missing(element)))
 }
 
-/// A column of values of a type of data.
+/// The field for a column of type `qtype`; `None` if the type cannot be stored as data.
 pub fn field(name: &str, qtype: &QType) -> Option<Field> {
     Some(Field::new(name, of_qtype(qtype)?, may_be_missing(qtype)))
 }
 
-/// True if values of the type may be missing in data. Arrays never are, but there is no other type for those of a row that
-/// failed.
+/// Returns true if a column of the type is nullable. Arrays are too, although a value is never missing: their column has nulls for rows
+/// that failed.
 pub fn may_be_missing(qtype: &QType) -> bool {
     let is_list = matches!(qtype, QType::Array(..)) || qtype.element().is_some();
     qtype.is_optional() || is_list || qtype.as_optional_struct().is_some()
 }
 
-/// A column of values that are read; with `tolerant`, of a row that is passed over nothing need be there.
+/// The field for a column that is read. With `tolerant`, any part may be missing, because rows that fail are skipped.
 ///
 /// # Errors
-/// No data are of the type.
+/// If the type cannot be stored as data.
 pub fn stored_field(name: &str, qtype: &QType, tolerant: bool) -> Result<Field, DataError> {
     let field = if tolerant { field(name, &all_optional(qtype)) } else { field(name, qtype) };
     let field = field.ok_or_else(|| DataError::no_data(qtype).in_column(name))?;
     Ok(if tolerant { field.with_nullable(true) } else { field })
 }
 
-/// The type of which any part may be missing.
+/// Returns `qtype` with every scalar in it made optional.
 pub fn all_optional(qtype: &QType) -> QType {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
     match qtype {
@@ -75,21 +74,21 @@ pub fn all_optional(qtype: &QType) -> QType {
     }
 }
 
-/// The type of models whose values an Arrow array of this type has; none if models have no such values.
+/// The type of models for the values of an Arrow type; `None` if models have no such values.
 pub fn to_qtype(data_type: &DataType, nullable: bool) -> Option<QType> {
     let scalar = match data_type {
-        // What is converted when it is read.
+        // Converted when it is read.
         DataType::Float16 => Scalar::Float32,
         DataType::FixedSizeBinary(_) => Scalar::Bytes,
         DataType::Null => Scalar::Float64,
-        // Readers of files let types nest only so deep.
+        // Readers of files limit how deep types nest.
         DataType::Struct(fields) => {
             let tuple = to_tuple(fields)?;
             return Some(if nullable && tuple.is_data() { tuple.optional_struct() } else { tuple });
         }
         DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _) => {
             let element = to_qtype(of.data_type(), of.is_nullable())?;
-            // Lists of lists there are none.
+            // Lists of lists do not exist.
             return if of.is_nullable() { element.optional_struct() } else { element }.list_of();
         }
         DataType::Map(of, _) => {
@@ -115,7 +114,7 @@ fn to_tuple(fields: &Fields) -> Option<QType> {
     cembra_runtime::Fields::named(names, types).map(QType::Tuple)
 }
 
-/// A schema of columns.
+/// Makes a schema of fields.
 pub fn schema(fields: impl IntoIterator<Item = Field>) -> Arc<arrow_schema::Schema> {
     Arc::new(arrow_schema::Schema::new(fields.into_iter().collect::<Vec<_>>()))
 }

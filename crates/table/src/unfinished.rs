@@ -1,18 +1,19 @@
-//! A file that is not whole yet, in the folder of its place. Linux makes it without a name (`O_TMPFILE`); where the system or the file system
-//! cannot, it has a name of its own, and is removed when a signal ends the process.
+//! A file under construction, in the folder of its final path. Linux makes it without a name (`O_TMPFILE`). Where the system or the file
+//! system cannot, it has a temporary name, and is removed when a signal ends the process.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 use tempfile::NamedTempFile;
 
-/// The beginning of the names of files that are not in their places.
+/// The prefix of temporary file names.
 const PREFIX: &str = ".cembra-";
 
-/// A file that is written, and takes its place once it is whole. Dropped before, it is gone.
+/// A file under construction, which moves to its path once it is complete. If it is dropped before, it is removed.
 #[derive(Debug)]
 pub struct Unfinished(Kind);
 
+/// The two kinds of files under construction.
 #[derive(Debug)]
 enum Kind {
     #[cfg(target_os = "linux")]
@@ -21,10 +22,10 @@ enum Kind {
 }
 
 impl Unfinished {
-    /// A file in this folder, with the mode that a new file gets, which the user's mask restricts.
+    /// Makes a file in `folder`, with the default mode of a new file, restricted by the user's mask.
     ///
     /// # Errors
-    /// Nothing can be written there.
+    /// If nothing can be written there.
     pub fn create(folder: &Path) -> io::Result<Unfinished> {
         #[cfg(target_os = "linux")]
         if let Some(file) = nameless(folder) {
@@ -33,10 +34,10 @@ impl Unfinished {
         Unfinished::named(folder)
     }
 
-    /// The same with a name of its own, as on file systems that have no files without a name.
+    /// Makes a file with a temporary name in `folder`, as on file systems that do not support files without a name.
     ///
     /// # Errors
-    /// Nothing can be written there.
+    /// If nothing can be written there.
     pub fn named(folder: &Path) -> io::Result<Unfinished> {
         let mut builder = tempfile::Builder::new();
         #[cfg(unix)]
@@ -50,7 +51,7 @@ impl Unfinished {
         Ok(Unfinished(Kind::Named(file)))
     }
 
-    /// The file.
+    /// The open file.
     pub fn file(&self) -> &File {
         match &self.0 {
             #[cfg(target_os = "linux")]
@@ -59,7 +60,7 @@ impl Unfinished {
         }
     }
 
-    /// The file.
+    /// The open file, for writing.
     pub fn file_mut(&mut self) -> &mut File {
         match &mut self.0 {
             #[cfg(target_os = "linux")]
@@ -68,10 +69,10 @@ impl Unfinished {
         }
     }
 
-    /// Puts the file into its place, where another may be.
+    /// Moves the file to the path `place`, and replaces a file there.
     ///
     /// # Errors
-    /// The system refuses.
+    /// If the system refuses.
     pub fn finish(self, place: &Path) -> io::Result<()> {
         match self.0 {
             #[cfg(target_os = "linux")]
@@ -81,7 +82,7 @@ impl Unfinished {
     }
 }
 
-/// Files that are removed when a signal ends the process.
+/// Removal of temporary files when a signal ends the process.
 #[cfg(unix)]
 mod ended {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -90,17 +91,20 @@ mod ended {
     use std::path::{Path, PathBuf};
     use std::sync::{Mutex, Once, PoisonError};
 
-    /// At most as many as are written at the same time: others are dropped when one is added.
+    /// The temporary files. Files that no longer exist are dropped when one is added, so there are at most as many as are written at the
+    /// same time.
     static FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-    /// A bit for each signal that the process ignores, as `nohup` has it do: it goes on ignoring these. 0 where the system does not say it.
+    /// A bit for each signal that the process ignores, for example under `nohup`: it goes on ignoring these. 0 where the system does not
+    /// tell.
     fn ignored() -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let bits = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
         bits.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0)
     }
 
-    /// Removes a file when a signal ends the process, if it has its name still: no other process gives a file such a name by chance.
+    /// Registers a file to be removed when a signal ends the process, if it still has its temporary name. No other process uses such a name
+    /// by chance.
     pub(super) fn remove(file: &Path) {
         static WATCHED: Once = Once::new();
         let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -110,7 +114,7 @@ mod ended {
         WATCHED.call_once(|| {
             let ignored = ignored();
             let watched = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
-            // Where no handler can be had, a file is left.
+            // If no handler can be installed, the file stays.
             let Ok(mut signals) = Signals::new(watched) else { return };
             std::thread::spawn(move || {
                 for signal in signals.forever() {
@@ -125,7 +129,7 @@ mod ended {
     }
 }
 
-/// A file without a name in this folder; `None` if there are none, and if there is no way to give it a name later.
+/// Makes a file without a name in `folder`; `None` if the file system does not support it, or if the file could not get a name later.
 #[cfg(target_os = "linux")]
 fn nameless(folder: &Path) -> Option<File> {
     use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -136,14 +140,14 @@ fn nameless(folder: &Path) -> Option<File> {
     std::fs::metadata(path_of(&file)).is_ok().then_some(file)
 }
 
-/// The link of the system to an open file.
+/// The path of the system's link to an open file.
 #[cfg(target_os = "linux")]
 fn path_of(file: &File) -> std::path::PathBuf {
     use std::os::fd::AsRawFd;
     format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
-/// Gives a file without a name its place: at once where nothing is there. A link replaces nothing, so what is there is replaced by renaming.
+/// Gives a file without a name the path `place`. A link does not replace a file, so an existing file is replaced by a rename.
 #[cfg(target_os = "linux")]
 fn linked(file: &File, place: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD, linkat};

@@ -1,5 +1,5 @@
-//! Columns of Arrow's types that the library does not have, as the integers of 128 bits of Polars. Such a column is an error where it is used or
-//! carried through; the others of its file are read.
+//! Columns with Arrow types that the library does not support, such as Polars' integers of 128 bits. Using such a column or copying it to
+//! the results is an error; the other columns of the file are read.
 
 use super::guard::guarded;
 use super::{Keep, Request};
@@ -13,15 +13,15 @@ use std::collections::BTreeMap;
 pub(crate) struct Unread(BTreeMap<String, String>);
 
 impl Unread {
-    /// True if all columns can be read.
+    /// Returns true if all columns can be read.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Checks that no column that cannot be read is wanted.
+    /// Checks that the request needs only columns that can be read.
     ///
     /// # Errors
-    /// Such a column, or a field of a tuple, is an input or is carried through.
+    /// If a column that cannot be read, or a field of its tuple, is an input or is copied to the results.
     pub(crate) fn check(&self, request: &Request) -> Result<(), DataError> {
         let used = request.leaves.iter().find_map(|leaf| self.of_leaf(&leaf.name));
         let kept = match &request.keep {
@@ -38,7 +38,8 @@ impl Unread {
         }
     }
 
-    /// The column that cannot be read of an input: its own, or one of a field of its tuple.
+    /// The unreadable column of the input `leaf`, with its type: the input's own column, or one of a field of its tuple. `None` if all can
+    /// be read.
     fn of_leaf(&self, leaf: &str) -> Option<(&String, &String)> {
         let fields = format!("{leaf}.");
         let first_field = || self.0.range(fields.clone()..).next().filter(|(column, _)| column.starts_with(&fields));
@@ -46,10 +47,11 @@ impl Unread {
     }
 }
 
-/// The schema, and its columns that cannot be read. In the schema these have the types that `stand_in` gives by index and field.
+/// Converts a schema, and finds its columns that cannot be read. In the schema these columns have the types that `stand_in` gives by index
+/// and field.
 ///
 /// # Errors
-/// A column cannot be read, and has no type to stand in; or the schema is broken otherwise.
+/// If `stand_in` has no type for a column that cannot be read, or the schema is broken otherwise.
 pub(crate) fn schema_of(
     schema: arrow_ipc::Schema<'_>,
     stand_in: impl Fn(usize, arrow_ipc::Field<'_>) -> Option<DataType>,
@@ -72,21 +74,22 @@ pub(crate) fn schema_of(
     if unread.is_empty() { Err(broken) } else { Ok((Schema::new(fields), Unread(unread))) }
 }
 
-/// The type in a stream of Arrow whose values take the same memory as those of a field that cannot be read.
+/// The type for an Arrow stream whose values take as much memory as those of a field that cannot be read; `None` if the field is not an
+/// integer of whole bytes.
 pub(crate) fn of_same_bytes(field: arrow_ipc::Field<'_>) -> Option<DataType> {
     let bits = field.type_as_int().filter(|_| field.dictionary().is_none())?.bitWidth();
     (bits > 0 && bits % 8 == 0).then_some(DataType::FixedSizeBinary(bits / 8))
 }
 
-/// The error that a column is of a type that cannot be read.
+/// The error that a column has a type that cannot be read.
 fn refusal(column: &str, of: &str) -> DataError {
     DataError::new(DataCode::ColumnType, format!("its type {of} cannot be read")).in_column(column)
 }
 
-/// The name of the type that cannot be read, of the field or of the field inside that has it.
+/// The name of the unreadable type: of the field, or of the nested field that has it.
 fn type_name(field: arrow_ipc::Field<'_>) -> String {
     let mut inner = field;
-    // Fields nest only so deep (`check_schema`).
+    // Fields nest only to a limit (`check_schema`).
     while let Some(child) =
         inner.children().into_iter().flatten().find(|child| guarded("Arrow", || Ok(Field::from(*child))).is_err())
     {

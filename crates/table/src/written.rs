@@ -1,6 +1,6 @@
-//! How many bytes rows have as text, before they are written: in memory values share what they are made of (a dictionary, the buffer of
-//! views, the elements of list views, the names of fields), and each is written out, also in files of Parquet and Arrow. Rows are written so many
-//! at once that their text is bounded.
+//! The size of rows as text, estimated before they are written. In memory values may share data (a dictionary, the buffer of views, the
+//! elements of list views, the names of fields), but each value is written out in full, also in Parquet and Arrow files. Rows are therefore
+//! written in groups whose text is bounded.
 
 use crate::chunks::too_large;
 use crate::error::DataError;
@@ -12,13 +12,14 @@ use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
 use std::ops::Range;
 
-/// About as many bytes as a value has that shares nothing with others, with what is around it.
+/// About the bytes of a value that shares no data with others, with its separators.
 const VALUE_BYTES: u64 = 8;
 
-/// How many rows are written at once, from the first on: as many as have no more than about so many bytes together, or one.
+/// Cuts rows into groups to write at once, and returns the number of rows in each. A group has at most about `bytes` bytes as text, or a
+/// single row.
 ///
 /// # Errors
-/// A row has more than `most_bytes` by itself.
+/// If a single row has more than `most_bytes` bytes.
 pub fn cuts(rows: &RecordBatch, bytes: u64, most_bytes: u64) -> Result<Vec<usize>, DataError> {
     let names = rows.schema_ref().fields().iter().map(|field| field.name().len() as u64);
     let fixed = names.fold(0, |sum: u64, name| sum.saturating_add(name).saturating_add(VALUE_BYTES));
@@ -60,7 +61,7 @@ fn bytes_of_views(array: &dyn Array) -> Option<u64> {
     Some(views.iter().map(|view| u64::from(*view as u32)).sum())
 }
 
-/// True for types whose values may share what is written out for each.
+/// Returns true if values of the type may share data that are written out in full for each value.
 const fn is_shared(of: &DataType) -> bool {
     matches!(
         of,
@@ -75,8 +76,8 @@ const fn is_shared(of: &DataType) -> bool {
     )
 }
 
-/// About how many bytes a value has; where that is more than `left`, anything more than `left`. Calls itself for what is inside of a
-/// type, as often as the type nests (`is_shown`).
+/// About the bytes of the value in `row`. If they exceed `left`, any number above `left` is returned. Recurses into nested types;
+/// `is_shown` limits the depth.
 fn size(array: &dyn Array, row: usize, left: u64) -> u64 {
     if row >= array.len() || array.is_null(row) {
         return VALUE_BYTES;
@@ -153,6 +154,7 @@ fn from(first: impl ArrowNativeType, count: impl ArrowNativeType) -> Range<usize
     first.as_usize()..first.as_usize().saturating_add(count.as_usize())
 }
 
+/// About the bytes of the elements at `places` of an array. If they exceed `left`, any number above `left` is returned.
 fn elements(values: &dyn Array, places: Range<usize>, left: u64) -> u64 {
     let mut sum = VALUE_BYTES;
     for at in places {

@@ -1,8 +1,8 @@
-//! Cuts CSV into blocks of whole records, with the line that each of them starts on. Fields and types are not known here:
-//! all that is looked for is which quotes are open, because a line may end within a field.
+//! Cutting CSV into blocks of whole records, with the line that each block starts on. Only open quotes are tracked, because a line may end
+//! within a field; fields and types are unknown here.
 //!
-//! A line ends with LF, CRLF or a lone CR; within quotes only a LF counts as one. Where a block is cut never matters to what
-//! is read, only to how much of it is in memory.
+//! A line ends with LF, CRLF or a lone CR; within quotes only an LF ends a line. Where a block is cut does not change the result, only the
+//! memory needed.
 
 use crate::error::{DataCode, DataError};
 use crate::input::{Bytes, Text, read_some};
@@ -13,42 +13,42 @@ use memchr::{memchr, memchr_iter, memchr2, memrchr};
 /// Whole records, and the line that the first of them starts on, counted from 1.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
-    /// The bytes.
+    /// The bytes of the records.
     pub(crate) bytes: Vec<u8>,
-    /// The line of the first byte.
+    /// The line of the first byte, counted from 1.
     pub(crate) line: u64,
 }
 
-/// Reads blocks one after the other.
+/// Cuts a text into blocks.
 pub(crate) struct Blocks {
     reader: Bytes,
-    /// True if a block may wait until it is full.
+    /// True if the text is a file, so that a block may be filled without waiting for a pipe.
     file: bool,
     delimiter: u8,
-    /// The bytes that a block is filled up to.
+    /// The number of bytes that a block is filled up to.
     size: usize,
-    /// What was read behind the last block.
+    /// The bytes read after the last block.
     rest: Vec<u8>,
-    /// The line of the next byte.
+    /// The line of the next byte, counted from 1.
     line: u64,
     ended: bool,
 }
 
 impl Blocks {
-    /// Blocks of a text, each of about `size` bytes.
+    /// Makes blocks of a text, each of about `size` bytes.
     pub(crate) fn new(text: Text, delimiter: u8, size: usize) -> Self {
         let size = size.max(1);
         Blocks { reader: text.reader, file: text.file, delimiter, size, rest: Vec::new(), line: 1, ended: false }
     }
 
-    /// Reads until there is a line that is not blank, and does not consume it.
+    /// Reads until there is a complete line that is not blank, and returns the unread bytes without consuming them.
     ///
     /// # Errors
-    /// The input cannot be read.
+    /// If the input cannot be read.
     pub(crate) fn peek_line(&mut self) -> Result<&[u8], DataError> {
         let (mut looked_at, mut has_text, mut is_whole) = (0, false, false);
         loop {
-            // What comes of a pipe comes in small pieces: what was looked at is not looked at again.
+            // A pipe gives small pieces, so bytes that were checked are not checked again.
             for byte in &self.rest[looked_at..] {
                 let is_end = matches!(byte, b'\n' | b'\r');
                 is_whole |= is_end && has_text;
@@ -63,26 +63,26 @@ impl Blocks {
         Ok(&self.rest)
     }
 
-    /// Says what separates fields.
+    /// Sets the separator of fields.
     pub(crate) fn set_delimiter(&mut self, delimiter: u8) {
         self.delimiter = delimiter;
     }
 
-    /// What separates fields.
+    /// The separator of fields.
     pub(crate) fn delimiter(&self) -> u8 {
         self.delimiter
     }
 
-    /// The next block; none at the end of the data.
+    /// Reads the next block; `None` at the end of the data.
     ///
     /// # Errors
-    /// The input cannot be read, or a record is too long.
+    /// If the input cannot be read, or a record is too long.
     pub(crate) fn next(&mut self) -> Result<Option<Block>, DataError> {
         let mut wanted = self.size;
         let has_end = |bytes: &[u8]| memchr2(b'\n', b'\r', bytes).is_some();
         let mut may_have_record = has_end(&self.rest);
         loop {
-            // A pipe is not waited for longer than until there is a record.
+            // A pipe is waited for only until there is a record.
             while !self.ended && self.rest.len() < wanted {
                 let before = self.rest.len();
                 self.fill(wanted - before)?;
@@ -119,15 +119,15 @@ impl Blocks {
         Ok(())
     }
 
-    /// Where what was read can be cut, behind the last line end outside of quotes, and how many lines end before that; `None` if there is no whole
-    /// record.
+    /// The position after the last line end outside of quotes, where the bytes read so far can be cut, and the number of lines before it;
+    /// `None` if there is no whole record.
     fn cut(&self) -> Option<(usize, u64)> {
         let bytes = &self.rest[..];
-        // Most texts have no CR: they are not looked through for one again at each quote.
+        // Most texts have no CR, so it is searched only once, not at each quote.
         let may_return = memchr(b'\r', bytes).is_some();
         let lone_returns = |gap: &[u8]| if may_return { lone_returns(gap) } else { 0 };
         let mut end = None;
-        // Lone CRs before that end, and behind it.
+        // The lone CRs before and after `end`.
         let (mut returns, mut behind) = (0, 0);
         let mut at = 0;
         loop {
@@ -154,23 +154,24 @@ impl Blocks {
                 }
             }
         }
-        // Within quotes a LF ends a line, and a CR does not.
+        // Within quotes an LF ends a line, a CR does not.
         end.map(|end| (end, line_feeds(&bytes[..end]) + returns))
     }
 }
 
-/// The end of a block and its number of lines without the blank lines at its end, which matter to the record behind them.
+/// Moves the end of a block, and its number of lines, to before its trailing blank lines, which belong to the next record. `None` if all
+/// lines are blank.
 fn before_blank_lines(block: &[u8], lines: u64) -> Option<(usize, u64)> {
     let last = block.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'))?;
     let end = last + if block[last + 1..].starts_with(b"\r\n") { 3 } else { 2 };
     Some((end, lines - line_feeds(&block[end..]) - lone_returns(&block[end..])))
 }
 
-/// Where the last line of a stretch outside of quotes ends.
+/// The position after the last line end in a gap outside of quotes; `None` if there is none.
 fn last_end(gap: &[u8], to_the_end: bool) -> Option<usize> {
     match memrchr(b'\n', gap) {
         Some(end) => Some(end + 1),
-        // A lone CR, unless a LF may follow it.
+        // A lone CR, unless an LF may follow it.
         None => match memrchr(b'\r', gap)? {
             end if end + 1 < gap.len() || !to_the_end => Some(end + 1),
             end => memrchr(b'\r', &gap[..end]).map(|end| end + 1),
@@ -182,13 +183,13 @@ fn line_feeds(bytes: &[u8]) -> u64 {
     memchr_iter(b'\n', bytes).count() as u64
 }
 
-/// How many CRs end a line by themselves, in a stretch outside of quotes that does not end within a CRLF.
+/// The number of CRs that end a line by themselves. The bytes are outside of quotes and do not end within a CRLF.
 fn lone_returns(bytes: &[u8]) -> u64 {
     let lone = |at: &usize| bytes.get(at + 1) != Some(&b'\n');
     memchr_iter(b'\r', bytes).filter(lone).count() as u64
 }
 
-/// A record that is no record.
+/// The error that a record is too long.
 pub(crate) fn too_long() -> DataError {
     let message = format!("a row of more than {} MiB", RECORD_BYTES >> 20);
     DataError::new(DataCode::Unreadable, message).hint("is a quote never closed?")

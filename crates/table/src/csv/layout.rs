@@ -1,5 +1,5 @@
-//! Which fields of a CSV go where: the columns wanted, each with its type, and which of them one leaf is put together from.
-//! Also what a field's text means for its column, and the wording of what is wrong with it.
+//! The mapping from fields of a CSV to the requested columns: their types, and the fields that one input is made from. Also the meaning of
+//! a field's text for its column, and the error messages about it.
 
 use super::number::Decimal;
 use super::record::Record;
@@ -19,34 +19,34 @@ use cembra_value::{ScalarValue, ValueColumn};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
-/// Where values of one field go.
+/// The destination of the values of one field.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
-    /// The field.
+    /// The index of the field.
     pub(crate) index: usize,
     /// The type of the values.
     pub(crate) scalar: Scalar,
-    /// True if they may be missing.
+    /// True if values may be missing.
     pub(crate) optional: bool,
-    /// True if fields are taken as they are written.
+    /// True if fields are copied to the results as they are written.
     pub(crate) verbatim: bool,
-    /// True if they are only carried through.
+    /// True if the column is only copied to the results.
     pub(crate) kept: bool,
-    /// True if no number stands for missing, and numbers have a point.
+    /// True if no number stands for a missing value, and numbers have a decimal point.
     pub(crate) plain: bool,
-    /// The leaf, or the column carried through.
+    /// The name of the input, or of the column copied to the results.
     pub(crate) leaf: String,
-    /// The column's name, or the field's path.
+    /// The name of the column, or the path of the field.
     pub(crate) path: String,
     /// True if the type was taken from the data.
     pub(crate) inferred: bool,
-    /// True if the column has a number below 0 in the first rows.
+    /// True if the column has a negative number in the first rows.
     pub(crate) has_negative: bool,
 }
 
 impl Target {
-    /// True if the text of a value may stand in the column: where its type was taken from the first rows, no digit may be lost, and a date begins
-    /// with a year and a dash unless `spelling` has a form.
+    /// Returns true if the column accepts the text of a value. If its type was inferred, no digit may be lost, and a date must begin with a
+    /// year and a dash unless `spelling` has a date format.
     #[inline(always)]
     pub(crate) fn takes(&self, text: &[u8], spelling: &Spelling) -> bool {
         !self.inferred || str::from_utf8(text).is_ok_and(|text| self.is_as_inferred(text, spelling))
@@ -61,7 +61,7 @@ impl Target {
         }
     }
 
-    /// True if the number `found`, whose text is `text`, may stand in the column, as [`takes`](Target::takes) says.
+    /// Returns true if the column accepts the number `found`, whose text is `text`, by the rules of [`takes`](Target::takes).
     #[inline(always)]
     pub(crate) fn takes_digits(&self, found: Decimal, text: &[u8]) -> bool {
         let most = if self.scalar == Scalar::Float64 { 15 } else { 18 };
@@ -74,36 +74,36 @@ impl Target {
     }
 }
 
-/// How a column of a batch is put together.
+/// The way a column of a batch is built from targets.
 #[derive(Clone, Debug)]
 pub(crate) enum Cell {
-    /// From one target.
+    /// The values of one target.
     Target(usize),
-    /// From several.
+    /// A tuple of this type, from several targets.
     Tuple(QType, Vec<Cell>),
-    /// An optional struct of this type, whose fields are each there or not.
+    /// An optional struct of this type, whose fields may each be missing.
     Optional(QType, Vec<Cell>),
 }
 
-/// How the fields of a row become the columns of a batch.
+/// The mapping from the fields of a row to the columns of a batch.
 #[derive(Debug)]
 pub(crate) struct Layout {
     schema: SchemaRef,
-    /// One for each column of a batch.
+    /// One cell for each column of a batch.
     cells: Vec<Cell>,
     targets: Vec<Target>,
-    /// For each field of a row, its targets.
+    /// For each field of a row, the indices of its targets.
     fields: Vec<SmallVec<[usize; 2]>>,
     nulls: Vec<String>,
     delimiter: u8,
     tolerant: bool,
     spelling: Spelling,
-    /// The bytes of a row in the columns.
+    /// The bytes of memory for a row in the columns.
     row_bytes: u64,
 }
 
 impl Layout {
-    /// A layout of rows of so many fields.
+    /// Makes a layout for rows of `columns` fields.
     pub(crate) fn new(
         schema: SchemaRef,
         cells: Vec<Cell>,
@@ -123,47 +123,47 @@ impl Layout {
         Layout { schema, cells, targets, fields, nulls, delimiter, tolerant, spelling, row_bytes }
     }
 
-    /// The bytes of a row in the columns, whatever is missing.
+    /// The bytes of memory for a row in the columns, missing values included.
     pub(crate) fn row_bytes(&self) -> u64 {
         self.row_bytes
     }
 
-    /// The columns of a batch.
+    /// The schema of a batch.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// Where values go, in the order in which what is wrong with them is told.
+    /// The targets, in the order in which their errors are reported.
     pub(crate) fn targets(&self) -> &[Target] {
         &self.targets
     }
 
-    /// The targets of each field.
+    /// The targets of each field, by index.
     pub(crate) fn fields(&self) -> &[SmallVec<[usize; 2]>] {
         &self.fields
     }
 
-    /// How many fields a row has.
+    /// The number of fields in a row.
     pub(crate) fn columns(&self) -> usize {
         self.fields.len()
     }
 
-    /// What separates fields.
+    /// The separator of fields.
     pub(crate) fn delimiter(&self) -> u8 {
         self.delimiter
     }
 
-    /// True if rows that are no rows are passed over.
+    /// True if rows that cannot be read are skipped.
     pub(crate) fn tolerant(&self) -> bool {
         self.tolerant
     }
 
-    /// How values are spelled.
+    /// The spelling of values.
     pub(crate) fn spelling(&self) -> &Spelling {
         &self.spelling
     }
 
-    /// The columns of a batch, put together from those of the targets.
+    /// Builds the columns of a batch from the arrays of the targets.
     pub(crate) fn assemble(&self, arrays: &[ArrayRef], rows: usize) -> Vec<ArrayRef> {
         // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
         fn of(cell: &Cell, arrays: &[ArrayRef], rows: usize, tolerant: bool) -> ArrayRef {
@@ -182,7 +182,7 @@ impl Layout {
         self.cells.iter().map(|cell| of(cell, arrays, rows, self.tolerant)).collect()
     }
 
-    /// The rows that have some fields of a struct and lack others, in their order, each with what is wrong with it.
+    /// The rows that have some fields of a struct but lack required ones, in order, each with its error.
     pub(crate) fn lacking(&self, columns: &[ArrayRef], places: &Places) -> Vec<(usize, DataError)> {
         let mut found = BTreeMap::new();
         for (at, cell) in self.cells.iter().enumerate() {
@@ -198,7 +198,7 @@ impl Layout {
         found.into_iter().collect()
     }
 
-    /// True if a field stands for a missing value.
+    /// Returns true if a field stands for a missing value.
     #[inline(always)]
     pub(crate) fn is_missing(&self, value: &[u8], in_quotes: bool, target: &Target) -> bool {
         if value.is_empty() {
@@ -209,17 +209,17 @@ impl Layout {
         is_null || target.scalar == Scalar::Unit && scalar::is_missing_mask(value)
     }
 
-    /// Empty fields are missing. Where another text says so too, quotes make an empty text of one.
+    /// Empty fields are missing. But if `nulls` has texts for missing values, an empty text in quotes is an empty text.
     fn empty_is_missing(&self, in_quotes: bool, target: &Target) -> bool {
         !(in_quotes && target.scalar == Scalar::Text && !self.nulls.is_empty())
     }
 
-    /// The value of a field of a record for its column.
+    /// Reads the value of a record's field for its column; `None` if it is missing.
     ///
     /// # Errors
-    /// It is none of the column's type.
+    /// If the field does not have the column's type.
     pub(crate) fn value(&self, target: &Target, record: &Record<'_>) -> Result<Option<ScalarValue>, DataError> {
-        // A record that is none may have fewer fields.
+        // A record with an error may have fewer fields.
         let Some(field) = record.fields.get(target.index) else { return Ok(None) };
         let place = ColumnPlace { leaf: &target.leaf, path: &target.path, inferred: target.inferred };
         if self.is_missing(&field.value, field.quoted, target) {
@@ -233,7 +233,7 @@ impl Layout {
         }
     }
 
-    /// The error that `text` is no value of its column.
+    /// The error that `text` is not a value of its column.
     fn mismatch(&self, target: &Target, text: &str, place: ColumnPlace<'_>) -> DataError {
         let expected = QType::of(target.scalar, target.optional);
         let wider = match target.scalar {
@@ -274,30 +274,30 @@ impl Layout {
     }
 }
 
-/// How fields are written.
+/// The dialect of a CSV.
 #[derive(Clone, Debug)]
 pub(crate) struct Dialect {
-    /// What stands for missing, beside an empty field.
+    /// The texts that stand for a missing value, besides an empty field.
     pub(crate) nulls: Vec<String>,
-    /// What separates fields.
+    /// The separator of fields.
     pub(crate) delimiter: u8,
-    /// True if rows that are no rows are passed over.
+    /// True if rows that cannot be read are skipped.
     pub(crate) tolerant: bool,
-    /// How values are spelled.
+    /// The spelling of values.
     pub(crate) spelling: Spelling,
 }
 
 impl Dialect {
-    /// True if no number stands for missing, and numbers have a point.
+    /// Returns true if no number stands for a missing value, and numbers have a decimal point.
     pub(crate) fn plain(&self) -> bool {
         !self.spelling.decimal_comma && self.nulls.iter().all(|null| null.parse::<f64>().is_err())
     }
 }
 
-/// The help for a file that is not UTF-8.
+/// The hint for a file that is not UTF-8.
 pub(crate) const AS_UTF8: &str = "save the file as UTF-8, or write `iconv -f latin1 -t utf-8 old.csv > new.csv`";
 
-/// The error that bytes are no text.
+/// The error that bytes are not UTF-8.
 pub(crate) fn not_utf8(bytes: &[u8]) -> DataError {
     DataError::new(DataCode::Unreadable, format!("not UTF-8: {}", quoted(&String::from_utf8_lossy(bytes))))
         .hint(AS_UTF8)

@@ -1,12 +1,11 @@
-//! Reads CSV. A missing value is an empty field, or one of the strings chosen for it. Quotes are not part of a value: `""`
-//! is an empty field, `"1"` a number; but where strings are chosen for missing values, a text of `""` is an empty text. How
-//! scalars are spelled is told in `scalar`. Field `i` of a tuple `name` is the column `name.i`, field `x` of a named one
-//! `name.x`.
+//! Reader for CSV. A missing value is an empty field, or one of the texts chosen for it. Quotes are not part of a value: `""` is an empty
+//! field, `"1"` a number; but if texts are chosen for missing values, `""` in a text column is an empty text. `scalar` describes how
+//! scalars are spelled. Field `i` of a tuple `name` is the column `name.i`, field `x` of a named tuple is `name.x`.
 //!
-//! The type of an undeclared leaf is taken from the first rows, and always optional: i64 if every field there is a whole
-//! number, f64 if every one is a number, bool, date or timestamp if every one is spelled as one, else text; a number
-//! with a zero or a plus in front is a text. Later rows are read as strictly. An undeclared leaf without a column of its name, but with columns `name.0`, `name.1` and
-//! so on, is a tuple of such columns; with columns of other names behind the dot, it is a named tuple.
+//! The type of an undeclared input is taken from the first rows, and always optional: i64 if every field there is a whole number, f64 if
+//! every field is a number, bool, date or timestamp if every field is spelled as one, else text. A number with a leading zero or plus is a
+//! text. Later rows are read as strictly. An undeclared input without a column of its name, but with columns `name.0`, `name.1` and so on,
+//! is a tuple of these columns; with columns of other names after the dot, it is a named tuple.
 
 pub(crate) mod blocks;
 mod layout;
@@ -35,19 +34,19 @@ use std::sync::Arc;
 use strays::Strays;
 use texts::ColumnTexts;
 
-/// About how many bytes a row takes, and how many are read at once at least and at most.
+/// About the bytes of a row, and the least and the most bytes that are read at once.
 const ROW_BYTES: usize = 16;
 const LEAST_BYTES: usize = 1 << 16;
 const MOST_BYTES: usize = 1 << 24;
 
-/// A CSV whose header is read.
+/// A CSV whose header has been read.
 pub(crate) struct CsvData {
     blocks: Blocks,
     header: Vec<String>,
-    /// Where each column is, in the order of names.
+    /// The index of each column, by name.
     positions: BTreeMap<String, usize>,
     dialect: Dialect,
-    /// Blocks that were read already.
+    /// The blocks that were read ahead.
     ahead: VecDeque<Block>,
 }
 
@@ -55,13 +54,13 @@ impl CsvData {
     /// Reads the header.
     ///
     /// # Errors
-    /// It cannot be read, or is no header.
+    /// If the header cannot be read, or is not valid.
     pub(crate) fn open(text: Text, options: &ReadOptions, delimiter: Option<u8>) -> Result<Self, DataError> {
         let size = options.batch_rows.saturating_mul(ROW_BYTES).clamp(LEAST_BYTES, MOST_BYTES);
         CsvData::in_blocks(text, options, delimiter, size)
     }
 
-    /// The same, reading so many bytes at once.
+    /// Reads the header, and about `size` bytes at once.
     pub(crate) fn in_blocks(
         text: Text,
         options: &ReadOptions,
@@ -95,7 +94,8 @@ impl CsvData {
                         .hint(layout::AS_UTF8)
                         .on_line(record.line)
                 })?;
-                // Delimiters at the ends of lines make columns without a name, of which there may be many. The empty name finds the first one.
+                // Delimiters at the ends of lines make columns without a name, of which there may be many. The empty name finds the first
+                // one.
                 if name.is_empty() {
                     positions.entry(String::new()).or_insert(index);
                 } else if positions.insert(name.to_owned(), index).is_some() {
@@ -118,7 +118,7 @@ impl CsvData {
         Ok(CsvData { blocks, header, positions, dialect, ahead })
     }
 
-    /// True if there is a column of this name.
+    /// Returns true if there is a column `name`.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.positions.contains_key(name)
     }
@@ -141,10 +141,10 @@ impl CsvData {
         self.header.iter().map(String::as_str).collect()
     }
 
-    /// Finds the columns of the leaves wanted, and the types of those without one.
+    /// Finds the columns of the requested inputs, and infers the types of inputs without one.
     ///
     /// # Errors
-    /// A column is not there, or the first rows are no rows.
+    /// If a column is absent, or the first rows cannot be read.
     pub(crate) fn bind(mut self, request: &Request) -> Result<Table, DataError> {
         let untyped = request.leaves.iter().any(|leaf| leaf.qtype.is_none());
         let before = request.found.as_ref();
@@ -185,7 +185,8 @@ impl CsvData {
             return Err(error.hint("name the columns to carry, as in `--keep id,date`; CSV carries all of them"));
         }
         for (name, index) in names {
-            // The type of an input is that of what the model reads: what is carried as it is written is not changed by it.
+            // The declared type of an input applies to the model's value; a column that is copied to the results as it is written does not
+            // change.
             let is_input = request.leaves.iter().any(|leaf| leaf.name == *name);
             let given = request.kept_types.get(name).filter(|_| !(request.verbatim && is_input));
             let verbatim = request.verbatim && given.is_none();
@@ -228,7 +229,7 @@ impl CsvData {
         }
         let schema = types::schema(schema);
         for target in &mut targets {
-            // The numbers of an earlier file are not known here, and may be below 0.
+            // The numbers of an earlier file are not known here, and may be negative.
             target.has_negative = match found.get(&target.index) {
                 Some(found) => found.as_ref().is_ok_and(|found| found.has_negative),
                 None => before.is_some(),
@@ -239,7 +240,7 @@ impl CsvData {
         Ok(Table::of_lines(leaves, kept, types_found, schema, Box::new(source)))
     }
 
-    /// A target with nothing particular.
+    /// A target with default properties.
     fn target(&self) -> Target {
         Target {
             index: 0,
@@ -259,7 +260,7 @@ impl CsvData {
         types::stored_field(name, qtype, self.dialect.tolerant)
     }
 
-    /// Where a leaf or field comes from, whose path is that of `place`; a column that is not there goes into `absent`.
+    /// Makes the cell for an input or field, at the path in `place`. Names of absent columns go into `absent`.
     fn cell(
         &self,
         place: &Target,
@@ -308,7 +309,7 @@ impl CsvData {
         self.positions.get(name).copied()
     }
 
-    /// Reads the first rows, and finds what the fields of each column have in common.
+    /// Reads the first rows ahead, and summarises the fields of each column, by index.
     fn look_ahead(&mut self) -> Result<HashMap<usize, Result<ColumnSummary, NotText>>, DataError> {
         let mut left = Ahead::new();
         let nothing =
@@ -348,7 +349,7 @@ impl CsvData {
     fn see(&self, record: &Record<'_>, seen: &mut [Result<ColumnScan, NotText>]) {
         for (field, seen) in record.fields.iter().zip(seen) {
             if field.value.is_empty() {
-                // Whether an empty text in quotes is one depends on the type.
+                // The column's type decides whether an empty text in quotes is a value.
                 if let (true, false, Ok(known)) = (field.quoted, self.dialect.nulls.is_empty(), seen) {
                     known.seen.add_empty();
                     known.decided.add(known.seen.scalar(), record.line);
@@ -370,7 +371,8 @@ impl CsvData {
         }
     }
 
-    /// The line of the row that decided the type of a leaf; for a leaf of several columns, the last of their lines. `None` if no row has a value.
+    /// The line of the row that decided the type of an input; for an input of several columns, the last of their lines. `None` if no row
+    /// has a value.
     fn decided(&self, name: &str, found: &HashMap<usize, Result<ColumnSummary, NotText>>) -> Option<u64> {
         let line = |index: &usize| found.get(index)?.as_ref().ok()?.line;
         if let Some(index) = self.positions.get(name) {
@@ -381,7 +383,7 @@ impl CsvData {
         fields.take_while(|(column, _)| column.starts_with(&prefix)).filter_map(|(_, index)| line(index)).max()
     }
 
-    /// The type of an undeclared leaf. One that is nowhere in the header gets a type too: it is reported with the rest.
+    /// Infers the type of an undeclared input. An input without a column gets a type too; its absence is reported with that of the others.
     fn infer(&self, name: &str, found: &HashMap<usize, Result<ColumnSummary, NotText>>) -> Result<QType, DataError> {
         let column = |index: usize| match found.get(&index) {
             Some(Ok(found)) => Ok(QType::Optional(found.scalar)),
@@ -426,13 +428,13 @@ struct ColumnSummary {
     scalar: Scalar,
     /// The line of the row that decided the type; `None` if no row has a value.
     line: Option<u64>,
-    /// True if one of the numbers is below 0.
+    /// True if one of the numbers is negative.
     has_negative: bool,
-    /// The hint that gives the column another type, and the line of the text that calls for it.
+    /// The hint to declare another type for the column, and the line of the text that suggests it; `None` if no text does.
     advice: Option<(String, u64)>,
 }
 
-/// A field that is no text, found where types were looked for.
+/// A field with invalid UTF-8, found while types were inferred.
 #[derive(Clone, Debug)]
 struct NotText {
     bytes: Vec<u8>,
@@ -445,7 +447,7 @@ impl NotText {
     }
 }
 
-/// The rows of a CSV, block by block.
+/// A source of the rows of a CSV, block by block.
 struct CsvSource {
     blocks: Blocks,
     ahead: VecDeque<Block>,

@@ -1,34 +1,35 @@
-//! Numbers as most files spell them, read where they lie, up to the end of their field. What is spelled otherwise, or cannot
-//! be made exact this way, is left to `scalar`, which knows every spelling; where both read a number they read the same.
+//! Fast parsing of numbers in the most frequent spellings, in place, up to the end of their field. Other spellings, and numbers that this
+//! method cannot convert exactly, are left to `scalar`. Both ways give the same value.
 
-/// Powers of ten that are floats, and those that are floats of the small kind.
+/// The powers of ten that are exact as an f64, and those that are exact as an f32.
 const POWERS: [f64; 23] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
     1e21, 1e22,
 ];
 const SMALL_POWERS: [f32; 11] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10];
 
-/// Below this every integer is a float.
+/// Up to this bound every integer is exact as an f64, and as an f32.
 const EXACT: u64 = 1 << 53;
 const SMALL_EXACT: u64 = 1 << 24;
 
-/// As many digits as fit into a word, whatever they are.
+/// The most digits that always fit into 64 bits.
 const MOST_DIGITS: usize = 19;
 
-/// A number in digits: `digits` over ten to the `scale`.
+/// A decimal number: `digits` divided by ten to the power `scale`, with its sign.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Decimal {
     negative: bool,
     digits: u64,
     scale: usize,
-    /// Where it ends.
+    /// The position after the number.
     end: usize,
 }
 
-/// The number that starts at `at` and fills its field: digits, perhaps with a sign in front and a point among them.
+/// Parses the number that starts at `at` and fills its field: digits, perhaps with a sign in front and a point among them. `None` if the
+/// field has another form or too many digits.
 #[inline(always)]
 pub(crate) fn decimal(bytes: &[u8], at: usize, delimiter: u8) -> Option<Decimal> {
-    // No branch on the sign, which is as good as random in many columns.
+    // The sign has no branch, because it is unpredictable in many columns.
     let first = bytes.get(at).copied().unwrap_or(b'\n');
     let negative = first == b'-';
     let mut at = at + usize::from(negative | (first == b'+'));
@@ -52,7 +53,7 @@ pub(crate) fn decimal(bytes: &[u8], at: usize, delimiter: u8) -> Option<Decimal>
     Some(Decimal { negative, digits, scale, end: at })
 }
 
-/// Goes behind a run of digits; how many there are.
+/// Appends a run of digits to `digits`, moves `at` after it, and returns its length.
 #[inline(always)]
 fn run(bytes: &[u8], at: &mut usize, digits: &mut u64) -> usize {
     let start = *at;
@@ -61,7 +62,7 @@ fn run(bytes: &[u8], at: &mut usize, digits: &mut u64) -> usize {
         if digit > 9 {
             break;
         }
-        // Of more digits than a word takes nothing is used.
+        // The result is not used if there are more digits than fit.
         *digits = digits.wrapping_mul(10).wrapping_add(u64::from(digit));
         *at += 1;
     }
@@ -69,18 +70,18 @@ fn run(bytes: &[u8], at: &mut usize, digits: &mut u64) -> usize {
 }
 
 impl Decimal {
-    /// Where its field ends.
+    /// The end of the number's field.
     #[inline(always)]
     pub(crate) fn end(self) -> usize {
         self.end
     }
 
-    /// True if no digit of the number is lost, as a look at the start of its text tells: it has no plus and no zero in front, it is not `-0`, and it
-    /// has a fraction or at most `most` digits. Other numbers may lose none either.
+    /// Returns true if the start of the text shows that no digit of the number is lost: it has no plus and no leading zero, it is not `-0`,
+    /// and it has a fraction or at most `most` digits. Other numbers may lose no digit either.
     #[inline(always)]
     pub(crate) fn is_usual(self, text: &[u8], most: usize) -> bool {
         let sign = usize::from(self.negative);
-        // With the point, if there is a fraction.
+        // The length of the whole part, with the point if there is a fraction.
         let whole = text.len() - sign - self.scale;
         match text.get(sign) {
             Some(b'+') | None => false,
@@ -90,7 +91,7 @@ impl Decimal {
         }
     }
 
-    /// The nearest f64, if one division finds it: both operands are exact, so the quotient is rounded once.
+    /// The nearest f64, if a single division finds it: both operands are exact, so the quotient is rounded once. Else `None`.
     #[inline(always)]
     pub(crate) fn to_f64(self) -> Option<f64> {
         let power = POWERS.get(self.scale).filter(|_| self.digits <= EXACT)?;
@@ -98,7 +99,7 @@ impl Decimal {
         Some(f64::from_bits(magnitude.to_bits() | u64::from(self.negative) << 63))
     }
 
-    /// The nearest f32, likewise.
+    /// The nearest f32, if a single division finds it: both operands are exact, so the quotient is rounded once. Else `None`.
     #[inline(always)]
     pub(crate) fn to_f32(self) -> Option<f32> {
         let power = SMALL_POWERS.get(self.scale).filter(|_| self.digits <= SMALL_EXACT)?;
@@ -106,20 +107,20 @@ impl Decimal {
         Some(f32::from_bits(magnitude.to_bits() | u32::from(self.negative) << 31))
     }
 
-    /// The integer, if it has no point and is one of so few bits that its digits cannot have wrapped around.
+    /// The number as an `i64`; `None` if it has a fraction or its digits exceed an `i64`.
     #[inline(always)]
     pub(crate) fn to_i64(self) -> Option<i64> {
         let magnitude = i64::try_from(self.digits).ok().filter(|_| self.scale == 0)?;
         Some(if self.negative { -magnitude } else { magnitude })
     }
 
-    /// The integer, likewise.
+    /// The number as an `i32`; `None` if it has a fraction or does not fit.
     #[inline(always)]
     pub(crate) fn to_i32(self) -> Option<i32> {
         self.to_i64().and_then(|wide| i32::try_from(wide).ok())
     }
 
-    /// The integer, likewise, if it has no minus sign.
+    /// The number as a `u64`; `None` if it has a fraction or a minus sign.
     #[inline(always)]
     pub(crate) fn to_u64(self) -> Option<u64> {
         (self.scale == 0 && !self.negative).then_some(self.digits)
@@ -133,7 +134,7 @@ mod tests {
     use cembra_runtime::Scalar;
     use cembra_value::ScalarValue;
 
-    /// What both ways of reading come to.
+    /// Compares the results of both ways of parsing.
     fn check(text: &str) {
         let field = format!("x,{text},y");
         let Some(found) = decimal(field.as_bytes(), 2, b',') else { return };

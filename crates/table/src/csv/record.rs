@@ -1,15 +1,15 @@
-//! Records of CSV: the values of one row, as texts. They are read where a field is not spelled as most files spell it.
+//! Records of CSV: the fields of one row as texts. They are used where the fast way of reading fails.
 
 use std::borrow::Cow;
 
-/// A record whose fields are looked at one by one.
+/// A row of CSV, split into fields.
 #[derive(Debug)]
 pub(crate) struct Record<'b> {
     /// The fields.
     pub(crate) fields: Vec<RecordField<'b>>,
-    /// The line of its first byte.
+    /// The line of the record's first byte.
     pub(crate) line: u64,
-    /// The bytes that it is written in.
+    /// The number of bytes of the record in the file.
     pub(crate) bytes: usize,
     /// The index of the first field that goes on after its closing quote, which is an error; `None` if no field does.
     pub(crate) goes_on: Option<usize>,
@@ -18,8 +18,8 @@ pub(crate) struct Record<'b> {
 /// A field of a record.
 #[derive(Debug)]
 pub(crate) struct RecordField<'b> {
-    /// Its value.
+    /// The value of the field, without its quotes.
     pub(crate) value: Cow<'b, [u8]>,
-    /// True if it was in quotes.
+    /// True if the field was in quotes.
     pub(crate) quoted: bool,
 }

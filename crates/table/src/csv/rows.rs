@@ -1,8 +1,8 @@
-//! Rows of CSV in columns of arrays: a block's fields are read where they lie, each into its column, row by row. What is
-//! spelled as most files spell it is read here; everything else, and every error, goes by way of the field's text.
+//! Decoding of CSV rows into column arrays: the fields of a block are parsed in place, row by row. Frequent spellings are parsed here;
+//! everything else, and every error, is handled by way of the field's text.
 //!
-//! A field may begin with a quote: then it ends with its closing quote, two quotes in a row are one, and anything after the closing quote is an
-//! error. In other fields quotes are characters like any other.
+//! A field that begins with a quote ends with its closing quote. Within it, two quotes stand for one; anything after the closing quote is
+//! an error. In other fields quotes are characters like any other.
 
 use super::blocks::{Block, too_long};
 use super::layout::{Layout, Target};
@@ -21,44 +21,44 @@ use memchr::{memchr, memchr_iter};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// What ended a field.
+/// The kind of end after a field: of the field only, or of the record too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Ended {
     Field,
     Record,
 }
 
-/// A field where it lies.
+/// The position of a field in a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Field {
-    /// Where its bytes begin, behind an opening quote, and end.
+    /// The start of the field's bytes, after an opening quote, and their end.
     start: usize,
     end: usize,
-    /// True if it is in quotes.
+    /// True if the field is in quotes.
     quoted: bool,
-    /// True if quotes in the field are doubled, so that its bytes are not its value.
+    /// True if quotes in the field are doubled, so that its value differs from its bytes.
     escaped: bool,
     /// The fault in the field's quotes; `None` if they are right.
     fault: Option<QuoteFault>,
 }
 
-/// Goes through the bytes of a block.
+/// A cursor over the bytes of a block.
 #[derive(Clone, Debug)]
 pub(crate) struct Scanner<'b> {
     bytes: &'b [u8],
     delimiter: u8,
     at: usize,
-    /// The line at hand.
+    /// The line of the next byte.
     line: u64,
 }
 
 impl<'b> Scanner<'b> {
-    /// The start of a block.
+    /// A scanner at the start of a block, whose first line is `line`.
     pub(crate) fn new(block: &'b [u8], line: u64, delimiter: u8) -> Self {
         Scanner { bytes: block, delimiter, at: 0, line }
     }
 
-    /// Goes to the next byte that ends no line; true if there is one. Counts blank lines.
+    /// Skips blank lines and counts them; returns false at the end of the block.
     fn skip_blank_lines(&mut self) -> bool {
         loop {
             match self.bytes.get(self.at) {
@@ -68,7 +68,7 @@ impl<'b> Scanner<'b> {
         }
     }
 
-    /// Goes behind the end of a line, which is here.
+    /// Skips the line end at the current position.
     #[inline(always)]
     fn end_line(&mut self) {
         let crlf = self.bytes[self.at] == b'\r' && self.bytes.get(self.at + 1) == Some(&b'\n');
@@ -76,7 +76,7 @@ impl<'b> Scanner<'b> {
         self.line += 1;
     }
 
-    /// Goes behind what ends a field, which is here, or the end of the bytes.
+    /// Skips the delimiter or line end at the current position, if any, and returns its kind. The end of the bytes ends the record.
     #[inline(always)]
     fn end_field(&mut self) -> Ended {
         match self.bytes.get(self.at) {
@@ -92,7 +92,7 @@ impl<'b> Scanner<'b> {
         }
     }
 
-    /// Goes to the end of a field that is not quoted.
+    /// Skips to the end of a field without quotes.
     #[inline(always)]
     fn skip_plain(&mut self) {
         while let Some(byte) = self.bytes.get(self.at) {
@@ -103,7 +103,7 @@ impl<'b> Scanner<'b> {
         }
     }
 
-    /// The field here; goes to its end.
+    /// Finds the field at the current position, and skips to its end.
     #[inline(always)]
     fn field(&mut self) -> Field {
         let start = self.at;
@@ -114,6 +114,7 @@ impl<'b> Scanner<'b> {
         self.quoted()
     }
 
+    /// Finds the field in quotes at the current position, and skips to its end.
     fn quoted(&mut self) -> Field {
         let start = self.at + 1;
         let closing = closing_quote(self.bytes, start);
@@ -151,20 +152,20 @@ impl<'b> Scanner<'b> {
         Cow::Owned(value)
     }
 
-    /// The line at hand.
+    /// The line of the next byte.
     pub(crate) fn line(&self) -> u64 {
         self.line
     }
 
-    /// The line of the next byte, and how many bytes are behind.
+    /// The line of the next byte, and the number of bytes scanned.
     pub(crate) fn position(&self) -> (u64, usize) {
         (self.line, self.at)
     }
 
-    /// The next record; none at the end.
+    /// Reads the next record; `None` at the end.
     ///
     /// # Errors
-    /// It is so long, or has so many fields, that it can be no record; or a quote in it is never closed.
+    /// If the record is too long, has too many fields, or has a quote that is never closed.
     pub(crate) fn record(&mut self) -> Result<Option<Record<'b>>, DataError> {
         if !self.skip_blank_lines() {
             return Ok(None);
@@ -193,20 +194,21 @@ impl<'b> Scanner<'b> {
             return Err(too_long().on_line(record.line));
         }
         if is_open {
-            // The rest of the file was taken for one field, so there are no rows to go on with.
+            // The rest of the file was taken for one field, so no rows follow.
             let error = DataError::new(DataCode::Unreadable, QuoteFault::NeverClosed.message());
             return Err(error.on_line(record.line).hint(QuoteFault::HINT));
         }
         Ok(Some(record))
     }
 
-    /// Checks that a record that was read from line `first` on is one of so many columns.
+    /// Checks that a record has `expected` fields and no other fault. `first` is the line on which the search for the record began.
     ///
     /// # Errors
-    /// It is not.
+    /// If the record has another number of fields, a field continues after its closing quote, or, with one column, a blank line precedes
+    /// the record.
     pub(crate) fn check(record: &Record<'_>, first: u64, expected: usize) -> Result<(), DataError> {
         if let Some(field) = record.goes_on.and_then(|at| record.fields.get(at)) {
-            // The fields after this one may be cut at the wrong places, so this is checked before they are counted.
+            // The fields after this one may be cut at wrong places, so this is checked before the number of fields.
             let found = quoted(&String::from_utf8_lossy(&field.value));
             let message = format!("{}: {found}", QuoteFault::GoesOn.message());
             return Err(DataError::new(DataCode::Unreadable, message).on_line(record.line).hint(QuoteFault::HINT));
@@ -226,23 +228,23 @@ impl<'b> Scanner<'b> {
     }
 }
 
-/// A block to be read into columns, or the rest of one.
+/// A block that is to be decoded, or the rest of one.
 pub(crate) struct Rows {
-    /// The bytes. Texts are views of them.
+    /// The bytes of the block. Text values are views of them.
     buffer: Buffer,
-    /// The line of the first byte.
+    /// The line of the first byte of the block, counted from 1.
     line: u64,
     layout: Arc<Layout>,
 }
 
 impl Rows {
-    /// The rows of a block.
+    /// Makes the undecoded rows of a block.
     pub(crate) fn new(block: Block, layout: Arc<Layout>) -> Rows {
         Rows { buffer: Buffer::from_vec(block.bytes), line: block.line, layout }
     }
 }
 
-/// The bytes that it takes to say what is wrong with a row.
+/// About the bytes of memory for the error of a row.
 const FAILURE_BYTES: u64 = 512;
 
 impl Piece for Rows {
@@ -252,7 +254,7 @@ impl Piece for Rows {
         let mut error = reader.read().err();
         let rest = reader.is_full.then(|| reader.scanner.position());
         let Reader { mut rows, places, mut failures, mut columns, .. } = reader;
-        // Where a row broke off, some columns have its value already.
+        // If a row failed, some columns already have its value.
         let arrays: Vec<ArrayRef> = columns.iter_mut().map(|column| column.values.finish().slice(0, rows)).collect();
         let mut arrays = layout.assemble(&arrays, rows);
         let mut lacking = layout.lacking(&arrays, &places);
@@ -272,32 +274,32 @@ impl Piece for Rows {
     }
 }
 
-/// A column that is being filled.
+/// A column under construction.
 struct Filled<'l> {
     target: &'l Target,
     values: ScalarBuilder,
 }
 
-/// Reads the rows of a block.
+/// The state of decoding a block.
 struct Reader<'l, 'b> {
     layout: &'l Layout,
     scanner: Scanner<'b>,
     columns: Vec<Filled<'l>>,
     rows: usize,
     places: Places,
-    /// Rows with which something is wrong, where they are to be passed over.
+    /// The errors of rows that failed, by index, if such rows are skipped.
     failures: Vec<(usize, DataError)>,
     room: Room,
     /// True if there was no room for the next row.
     is_full: bool,
 }
 
-/// That a field is not as usual.
+/// The signal that a row needs the slow path.
 struct Unusual;
 
 impl<'l, 'b> Reader<'l, 'b> {
     fn new(layout: &'l Layout, buffer: &'b Buffer, line: u64, room: Room) -> Self {
-        // A guess; arrays grow if it is too small.
+        // An estimate; arrays grow if it is too small.
         let rows = buffer.len() / (2 * layout.columns().max(1)) / 2;
         let rows = rows.min(usize::try_from(room.bytes / layout.row_bytes().max(1)).unwrap_or(usize::MAX));
         let columns = layout.targets().iter().map(|target| {
@@ -342,7 +344,7 @@ impl<'l, 'b> Reader<'l, 'b> {
         }
     }
 
-    /// Reads a row as most rows are.
+    /// Reads a row on the fast path.
     #[inline(always)]
     fn row(&mut self) -> Result<(), Unusual> {
         let fields = self.layout.fields();
@@ -372,7 +374,7 @@ impl<'l, 'b> Reader<'l, 'b> {
         Ok(())
     }
 
-    /// Reads a field into a column; goes to its end.
+    /// Parses the field at the current position into a column, and skips to its end.
     #[inline(always)]
     fn read_field(&mut self, target: usize) -> Result<(), Unusual> {
         let column = &mut self.columns[target];
@@ -403,7 +405,7 @@ impl<'l, 'b> Reader<'l, 'b> {
         self.read_other(target)
     }
 
-    /// Reads a field by its text.
+    /// Parses a field by way of its text.
     fn read_other(&mut self, target: usize) -> Result<(), Unusual> {
         let field = self.scanner.field();
         if field.fault.is_some() {
@@ -425,8 +427,8 @@ impl<'l, 'b> Reader<'l, 'b> {
         Ok(())
     }
 
-    /// Reads a row that is not as most rows are, or finds out what is wrong with it: first its form, then its values in the
-    /// order of the columns wanted. Columns that have their value already got the right one.
+    /// Reads a row on the slow path, or finds its error: first the fields are counted, then values are checked in the order of the targets.
+    /// Columns that already have a value for the row keep it.
     fn slow_row(&mut self) -> Result<(), DataError> {
         let first = self.scanner.line;
         let Some(record) = self.scanner.record()? else { return Ok(()) };
@@ -435,7 +437,7 @@ impl<'l, 'b> Reader<'l, 'b> {
         match checked {
             Err(error) if self.layout.tolerant() => {
                 self.failures.push((self.rows, error));
-                // What is carried through is there if it can be read.
+                // Values that can be read are stored even in a failed row.
                 for column in self.columns.iter_mut().filter(|column| column.values.len() == self.rows) {
                     let value = self.layout.value(column.target, &record).ok().flatten();
                     column.values.push(value.as_ref());
@@ -457,7 +459,7 @@ impl<'l, 'b> Reader<'l, 'b> {
     }
 }
 
-/// Reads a text; goes to its end.
+/// Reads a text field as a view of the block, and skips to its end.
 #[inline(always)]
 fn text(
     scanner: &mut Scanner<'_>,

@@ -1,5 +1,5 @@
-//! Spellings of values in data other than the usual one, which is in `scalar`: numbers with a decimal comma, dates and timestamps in a format,
-//! timestamps in local time, and timestamps that are numbers.
+//! Spellings of values that differ from the default in `scalar`: numbers with a decimal comma, dates and timestamps in a format, timestamps
+//! in local time, and timestamps as numbers.
 
 use super::thousands::Grouped;
 use crate::scalar;
@@ -11,23 +11,23 @@ use cembra_runtime::{Scalar, Timestamp, UnixUnit};
 use cembra_value::ScalarValue;
 use std::borrow::Cow;
 
-/// The spelling of values in data, by default the usual one. The decimal comma is for CSV only.
+/// The spelling of values in data. The default is the usual one. A decimal comma applies to CSV only.
 #[derive(Clone, Default, Debug)]
 pub struct Spelling {
-    /// True if numbers have a comma in the place of the point.
+    /// True if numbers have a decimal comma instead of a point.
     pub decimal_comma: bool,
-    /// The form of dates.
+    /// The format of dates; `None` for ISO 8601.
     pub dates: Option<MomentForm>,
-    /// The form of timestamps.
+    /// The format of timestamps; `None` for ISO 8601.
     pub timestamps: Option<MomentForm>,
-    /// The clocks by which timestamps are written that do not say so themselves.
+    /// The time zone for timestamps that do not state one.
     pub clock: Option<LocalClock>,
-    /// The unit of timestamps that are whole numbers; if `None`, a number is not a timestamp without a format.
+    /// The unit of timestamps that are whole numbers. If it is `None`, a number is a timestamp only with a format.
     pub unit: Option<UnixUnit>,
 }
 
 impl Spelling {
-    /// A number as it is spelled everywhere; none if it has a point in the place of the comma.
+    /// Returns a number with a decimal point; `None` if there is a point although the spelling has a decimal comma.
     pub(crate) fn number<'t>(&self, text: &'t str) -> Option<Cow<'t, str>> {
         match self.decimal_comma {
             false => Some(text.into()),
@@ -36,7 +36,7 @@ impl Spelling {
         }
     }
 
-    /// The value of a type that a text is; none if it is none.
+    /// Reads a text as a value of type `scalar`; `None` if it is not one.
     #[must_use]
     pub fn parse(&self, scalar: Scalar, text: &str) -> Option<ScalarValue> {
         match (scalar, &self.dates) {
@@ -55,7 +55,7 @@ impl Spelling {
         }
     }
 
-    /// True if whole numbers may be values of `scalar`: a date with a format, or a timestamp with a format or a unit.
+    /// Returns true if whole numbers may be values of `scalar`: a date with a format, or a timestamp with a format or a unit.
     pub(crate) fn takes_counts(&self, scalar: Scalar) -> bool {
         match scalar {
             Scalar::Date => self.dates.is_some(),
@@ -64,7 +64,7 @@ impl Spelling {
         }
     }
 
-    /// This spelling, but with values of `scalar` in the usual one if they are dates or timestamps.
+    /// This spelling with the usual one for dates or timestamps, whichever `scalar` is.
     pub(crate) fn without(&self, scalar: Scalar) -> Spelling {
         match scalar {
             Scalar::Date => Spelling { dates: None, ..self.clone() },
@@ -73,12 +73,13 @@ impl Spelling {
         }
     }
 
-    /// True if dates or timestamps have another spelling than the usual one.
+    /// Returns true if dates or timestamps have another spelling than the usual one.
     #[must_use]
     pub fn has_moments(&self) -> bool {
         self.dates.is_some() || self.timestamps.is_some() || self.clock.is_some() || self.unit.is_some()
     }
 
+    /// Reads a text as a timestamp; `None` if it is not one in this spelling.
     fn timestamp(&self, text: &str) -> Option<ScalarValue> {
         if let Some(unit) = self.unit
             && let Some(count) = scalar::whole(text)
@@ -93,14 +94,14 @@ impl Spelling {
         };
         let moment = match &self.clock {
             Some(clock) => clock.moment(shown),
-            // A form of its own without an offset is in UTC.
+            // A time without an offset, in the declared format, is in UTC.
             None => self.timestamps.is_some().then_some(shown),
         };
         moment.map(ScalarValue::from)
     }
 
-    /// Reads a text as a local time, as the timestamp at which clocks of UTC show it. `None` if the text or the format has a time zone, or if the
-    /// text is not a time.
+    /// Reads a text as a local time, given as the timestamp at which UTC shows it. `None` if the text or the format has a time zone, or if
+    /// the text is not a time.
     fn shown(&self, text: &str) -> Option<Timestamp> {
         match &self.timestamps {
             Some(form) if form.has_offset() => None,
@@ -109,7 +110,7 @@ impl Spelling {
         }
     }
 
-    /// The reason why a text in the form of a timestamp is not one: clocks of the time zone skip it. `None` if they do not.
+    /// The reason why a well-formed timestamp is invalid: clocks of the time zone skip that local time. `None` if they do not.
     #[must_use]
     pub fn skipped(&self, scalar: Scalar, text: &str) -> Option<String> {
         let clock = self.clock.as_ref().filter(|_| scalar == Scalar::Timestamp)?;
@@ -117,8 +118,8 @@ impl Spelling {
         Some(format!("which clocks in {zone} skip because they are put forward"))
     }
 
-    /// The hint for a text that may be a number in another spelling; `None` if it may not. The text is of the field `path` of the input `leaf`; the
-    /// path of the input itself is its name.
+    /// The hint for a text that may be a number in another spelling; `None` if it is not. `path` is the field of the input `leaf` that has
+    /// the text; for the input itself, `path` is its name.
     pub(crate) fn said_of_number(&self, text: &str, leaf: &str, path: &str) -> Option<String> {
         let is_number = |spelling: &Spelling| spelling.number(text).is_some_and(|number| scalar::is_number(&number));
         // A text that is a number in this spelling, such as `2.590` in a column of integers, has a fraction and no thousands.
@@ -209,30 +210,31 @@ impl Spelling {
         }
     }
 
-    /// True if a text is recognised as a date, or a timestamp, of a column without a declared type.
+    /// Returns true if a text is inferred as a date or timestamp, as `scalar` says.
     pub(crate) fn is_moment(&self, scalar: Scalar, text: &str) -> bool {
-        // A time that clocks skip is wrong, but a time.
+        // A local time that clocks skip is an error, but still a time.
         let is_moment = || self.parse(scalar, text).is_some() || self.skipped(scalar, text).is_some();
         self.may_be_moment(scalar, text) && is_moment()
     }
 
-    /// True if dates, or timestamps, have a form of their own, or the text begins with a year and a dash.
+    /// Returns true if dates or timestamps have a format, or if the text begins with a year and a dash. With a format, digits alone do not
+    /// count.
     pub(crate) fn may_be_moment(&self, scalar: Scalar, text: &str) -> bool {
         let form = if scalar == Scalar::Date { &self.dates } else { &self.timestamps };
-        // Digits alone may be a number, whatever the form is.
+        // Digits alone may be a number, whatever the format is.
         form.is_some() && !scalar::is_count(text) || text.as_bytes().get(4) == Some(&b'-')
     }
 }
 
 impl JsonMoments for Spelling {
     fn moment(&self, scalar: Scalar, text: &str) -> Option<ScalarValue> {
-        // A declared text takes whole numbers as they are written, because no number type holds all of them.
+        // A declared text keeps whole numbers as they are written, because no number type holds all of them.
         let is_whole = || !text.contains(['.', 'e', 'E']);
         self.parse(scalar, text).filter(|_| scalar != Scalar::Text || is_whole())
     }
 }
 
-/// The spelling of values whose type was taken from the data: their texts are no numbers.
+/// The spelling of values with an inferred type: a JSON number is never read as a text.
 pub(crate) struct OfInferred<'s>(pub(crate) &'s Spelling);
 
 impl JsonMoments for OfInferred<'_> {

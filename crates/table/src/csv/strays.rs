@@ -1,5 +1,5 @@
-//! Fields of CSV that the command would read otherwise with an option: marks of missing values, and numbers with separators between thousands. Such
-//! fields make a column a text, or do not fit its type; a message then says what to write.
+//! Fields of CSV that an option would change: marks of missing values, and numbers with separators between thousands. Such fields turn a
+//! column into texts, or do not fit its type; a message then says what to write.
 
 use super::spelling::Spelling;
 use super::texts::ColumnTexts;
@@ -7,31 +7,31 @@ use crate::scalar;
 use crate::schema::quoted;
 use cembra_runtime::Scalar;
 
-/// The marks that programs write for a missing value.
+/// The texts that programs write for a missing value.
 const MARKS: [&str; 21] = [
     "NA", "na", "N/A", "n/a", "#N/A", "<NA>", "NULL", "Null", "null", "(null)", "None", "none", "nil", "NaT",
     "missing", "Missing", "\\N", "-", "--", "?", ".",
 ];
 
-/// True if programs write the text for a missing value.
+/// Returns true if programs write the text for a missing value.
 pub(crate) fn is_mark(text: &str) -> bool {
     MARKS.contains(&text)
 }
 
-/// Advice to read a mark as a missing value.
+/// The hint to read a mark as a missing value.
 pub(crate) fn null_advice(mark: &str) -> String {
-    // Some of the other characters have a meaning to a shell.
+    // Other characters may have a meaning to a shell.
     let is_plain = mark.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'/'));
     let shown = if is_plain { mark.to_owned() } else { format!("'{mark}'") };
     format!("`--null {shown}` if {} stands for missing", quoted(mark))
 }
 
-/// The texts that kept a column from being numbers or dates.
+/// The texts that prevent a column from being numbers or dates.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Strays {
-    /// The first mark of a missing value, its line, and the state of the column without marks.
+    /// The first mark of a missing value, its line, and the properties of the column's other texts.
     mark: Option<(String, u64, ColumnTexts)>,
-    /// The first text that is neither a mark nor a number, and its line.
+    /// The first text that is neither a mark of a missing value nor a number, and its line.
     other: Option<(String, u64)>,
 }
 
@@ -50,7 +50,8 @@ impl Strays {
         }
     }
 
-    /// The hint that gives the column `name` another type than `scalar`, and the line of the text that calls for it. `None` without such a text.
+    /// The hint to give the column `name` another type than `scalar`, and the line of the text that suggests it. `None` if no text
+    /// does.
     pub(crate) fn advice(&self, name: &str, scalar: Scalar, spelling: &Spelling) -> Option<(String, u64)> {
         if scalar != Scalar::Text {
             return None;

@@ -1,27 +1,27 @@
-//! Properties that all texts of a CSV column have. They decide the type of a column that is declared nowhere.
+//! Properties of all texts in a CSV column, which decide the type of an undeclared column.
 
 use super::spelling::Spelling;
 use crate::scalar;
 use cembra_runtime::Scalar;
 
-/// Properties that all texts of a column have, or that some of them have.
+/// Properties of the texts in a column, which are updated text by text.
 #[derive(Clone, Debug)]
 pub(crate) struct ColumnTexts {
-    /// All texts are numbers that lose no digits.
+    /// True if all texts are numbers that keep their digits when they are read and written.
     numbers: bool,
-    /// Some text is a whole number whose digits an f64 does not hold.
+    /// Some text is a whole number that an f64 cannot hold exactly.
     wide: bool,
-    /// All texts are integers of 64 bits.
+    /// True if all texts are integers of 64 bits.
     integers: bool,
-    /// All texts are integers, of any size.
+    /// True if all texts are integers of any size.
     whole: bool,
     booleans: bool,
     dates: bool,
     timestamps: bool,
     any: bool,
-    /// Some text begins with a minus sign.
+    /// True if some text begins with a minus sign.
     negative: bool,
-    /// Some texts are empty. They are missing if the others have another type than text.
+    /// True if some texts are empty. They are missing if the others have another type than text.
     empty: bool,
 }
 
@@ -47,7 +47,7 @@ impl ColumnTexts {
         self.empty = true;
     }
 
-    /// Adds a text of a file whose values have this spelling.
+    /// Adds a text that is spelled by `spelling`.
     pub(crate) fn add(&mut self, text: &str, spelling: &Spelling) {
         self.any = true;
         let number = spelling.number(text);
@@ -65,12 +65,12 @@ impl ColumnTexts {
         self.timestamps = self.timestamps && spelling.is_moment(Scalar::Timestamp, text);
     }
 
-    /// True if some text begins with a minus sign.
+    /// Returns true if some text begins with a minus sign.
     pub(crate) fn has_negative(&self) -> bool {
         self.negative
     }
 
-    /// True if there was a text that is not missing.
+    /// Returns true if there was a text that is not missing.
     pub(crate) fn has_any(&self) -> bool {
         self.any
     }
@@ -78,7 +78,7 @@ impl ColumnTexts {
     /// Returns the type that holds all texts. Integers beyond 64 bits are texts, so that no digit is lost.
     pub(crate) fn scalar(&self) -> Scalar {
         match self {
-            // A column of nothing but missing values is numeric: most columns are.
+            // A column of only missing values is numeric, like most columns.
             ColumnTexts { any: false, empty: false, .. } => Scalar::Float64,
             ColumnTexts { any: false, .. } => Scalar::Text,
             ColumnTexts { integers: true, .. } => Scalar::Int64,

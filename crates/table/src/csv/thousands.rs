@@ -1,5 +1,5 @@
-//! Numbers with separators between thousands: `2,590`, `1.355,90` or `1'234.50`. They are never read as numbers, because it would be a guess which
-//! character begins the fraction.
+//! Numbers with separators between thousands: `2,590`, `1.355,90` or `1'234.50`. They are not read as numbers, because it is ambiguous
+//! which character begins the fraction.
 
 /// The separators of a number with groups of digits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,7 +11,7 @@ pub(crate) struct Grouped {
 }
 
 impl Grouped {
-    /// The separators in a text; `None` if it is not such a number. Groups have three digits, or two as in India.
+    /// The separators in a text; `None` if it is not such a number. Groups have three digits; inner groups may have two, as in India.
     pub(crate) fn of(text: &str) -> Option<Grouped> {
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         let group = unsigned.chars().find(|c| !c.is_ascii_digit())?;
@@ -32,7 +32,7 @@ impl Grouped {
         is_grouped.then_some(Grouped { group, decimal })
     }
 
-    /// The expression of a model that makes numbers of the text column `name`.
+    /// The expression of a model that converts the text column `name` to numbers.
     pub(crate) fn parsed(self, name: &str) -> String {
         let replaced = format!("strings.replace({name}, \"{}\", \"\")", self.group);
         match self.decimal {
@@ -43,7 +43,7 @@ impl Grouped {
         }
     }
 
-    /// True if the separator may also be the one before a fraction in the other spelling: the comma, or the point if `decimal_comma`.
+    /// Returns true if the group separator may also begin a fraction in the other spelling: the comma, or the point if `decimal_comma`.
     pub(crate) fn may_be_decimal(self, text: &str, decimal_comma: bool) -> bool {
         let decimal = if decimal_comma { '.' } else { ',' };
         self.group == decimal && self.decimal.is_none() && text.matches(decimal).count() == 1

@@ -1,4 +1,4 @@
-//! The messages about values of JSON that are not of the types wanted of them.
+//! Error messages for JSON values that do not have the requested types.
 
 use super::seen::better;
 use crate::Spelling;
@@ -11,16 +11,18 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::Value;
 use std::borrow::Cow;
 
-/// The longest type, in bytes, that a hint has in full.
+/// The longest type, in bytes, that a hint shows in full.
 const ADVISED_BYTES: usize = 400;
 
-/// A JSON value that is read for a leaf, or for a column that is carried through.
+/// A JSON value that is read for an input, or for a column that is copied to the results.
 #[derive(Clone, Copy)]
 pub(super) struct JsonCell<'a> {
+    /// The type that the value must have.
     pub(super) qtype: &'a QType,
     pub(super) value: JsonText<'a>,
+    /// The place of the value, for messages.
     pub(super) place: ColumnPlace<'a>,
-    /// True if the column is carried through.
+    /// True if the column is copied to the results.
     pub(super) is_kept: bool,
 }
 
@@ -28,7 +30,7 @@ impl JsonCell<'_> {
     /// Reads the value.
     ///
     /// # Errors
-    /// A part of the value is of another type; the message names the place of the part.
+    /// If a part of the value has another type; the message names the place of the part.
     pub(super) fn read(self, spelling: &Spelling) -> Result<Value, DataError> {
         let JsonCell { qtype, value, place, .. } = self;
         let read = match place.inferred {
@@ -40,7 +42,7 @@ impl JsonCell<'_> {
     }
 }
 
-/// The error that a part of a value, or all of it, is not of its type.
+/// The error that a value, or a part of it, does not have its type.
 fn error_of(whole: JsonCell<'_>, misfit: &JsonMisfit<JsonText<'_>>, spelling: &Spelling) -> DataError {
     let place = whole.place;
     let JsonMisfit { path: inside, expected, found, key, is_twice, .. } = misfit;
@@ -87,7 +89,7 @@ fn error_of(whole: JsonCell<'_>, misfit: &JsonMisfit<JsonText<'_>>, spelling: &S
     }
 }
 
-/// The hint for `null` where a type has no missing values, but empty ones.
+/// The hint for `null` in place of a list or dictionary, which may be empty but not missing; `None` for other types.
 fn always_there(qtype: &QType, path: &str) -> Option<&'static str> {
     match qtype {
         QType::Tuple(_) if qtype.as_optional_struct().is_some() => None,
@@ -100,11 +102,11 @@ fn always_there(qtype: &QType, path: &str) -> Option<&'static str> {
     }
 }
 
-/// The error with a hint to declare a type that holds the value: all of it for a type that was taken from the data, else that of the part.
+/// Adds a hint to declare a type that holds the value: the type of the whole value if it was inferred, else that of the part.
 fn advised(error: DataError, whole: JsonCell<'_>, misfit: &JsonMisfit<JsonText<'_>>) -> DataError {
     let JsonCell { qtype, value, place, is_kept } = whole;
     let JsonMisfit { path: inside, expected, found, .. } = misfit;
-    // The type of an element is that of each element of its list.
+    // The type of an element applies to every element of its list.
     let of_element = qtype.element().and_then(|_| inside.strip_prefix('.')?.split_once('.'));
     let of_part =
         of_element.map_or_else(|| format!("{}{inside}", place.path), |(_, of)| format!("{}.{of}", place.path));
@@ -124,7 +126,7 @@ fn advised(error: DataError, whole: JsonCell<'_>, misfit: &JsonMisfit<JsonText<'
     }
     match better_type {
         Some(same) if same == *qtype => {
-            // The type of the data has no tuples that may be missing.
+            // The inferred type has no tuples that may be missing.
             let is_tuple = is_null && inside.is_empty() && matches!(expected, QType::Tuple(_));
             if is_tuple { place.advised(error, Some(&expected.optional_struct())) } else { error }
         }
@@ -135,7 +137,7 @@ fn advised(error: DataError, whole: JsonCell<'_>, misfit: &JsonMisfit<JsonText<'
     }
 }
 
-/// The error that an inferred type does not hold a value of a leaf, or of a column that is carried through.
+/// The error that an inferred type does not hold a value of an input, or of a column that is copied to the results.
 pub(super) fn misfit_of(
     name: &str,
     is_kept: bool,

@@ -1,4 +1,4 @@
-//! The types of JSON values: the common form of the values in one place, and the parts of a value that an inferred type would lose.
+//! Types of JSON values: the common form of the values in one place, and the parts of a value that an inferred type would lose.
 
 use crate::error::{DataCode, DataError};
 use crate::scalar;
@@ -6,17 +6,19 @@ use crate::schema::{ColumnPlace, quoted};
 use cembra::doors::{JsonKind, JsonText};
 use cembra_runtime::{ArrayKind, Fields, InFrame, Names, QType, Scalar};
 
-/// The common form of the values in one place.
+/// The common form of several JSON values, from which their type is inferred.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct JsonForm {
+    /// The kind of the values that are present.
     pub(super) kind: Kind,
-    /// True if the value was missing somewhere.
+    /// True if a value was missing.
     pub(super) missing: bool,
 }
 
+/// The kind of the values, without their presence.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
-    /// Nothing but missing values.
+    /// Only missing values.
     Nothing,
     /// Only strings that also name a float.
     FloatName,
@@ -25,7 +27,7 @@ pub(super) enum Kind {
     List(List),
 }
 
-/// The common form of arrays.
+/// The common form of several arrays.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct List {
     /// The common form of all elements; `None` if they have none.
@@ -35,7 +37,7 @@ pub(super) struct List {
 }
 
 impl JsonForm {
-    /// The form of one value.
+    /// The form of a single value.
     pub(super) fn of(value: JsonText<'_>, place: ColumnPlace<'_>) -> Result<JsonForm, DataError> {
         // Objects are read only up to a depth, so this recursion is bounded.
         let kind = match value.kind() {
@@ -82,7 +84,7 @@ impl JsonForm {
         Ok(JsonForm { kind, missing: false })
     }
 
-    /// The form of the values that a type holds.
+    /// The form of the values that `qtype` holds.
     pub(super) fn of_type(qtype: &QType) -> JsonForm {
         if let QType::Array(_, scalar) = qtype {
             let each = JsonForm { kind: Kind::Scalar(*scalar), missing: true };
@@ -126,7 +128,7 @@ impl JsonForm {
         Some(JsonForm { kind, missing: self.missing || other.missing })
     }
 
-    /// True if a list may have elements of this form: scalars, or objects of scalars and such objects.
+    /// Returns true if a list may have elements of this form: scalars, or objects of scalars and such objects.
     fn is_element(&self) -> bool {
         match &self.kind {
             Kind::Nothing | Kind::FloatName | Kind::Scalar(_) => true,
@@ -135,12 +137,13 @@ impl JsonForm {
         }
     }
 
+    /// The type of models for values of this form.
     pub(super) fn qtype(&self) -> QType {
         match &self.kind {
             Kind::List(List { each: Some(each), .. }) => {
                 each.qtype().list_of().unwrap_or(QType::Array(ArrayKind::Dense, Scalar::Float64))
             }
-            // Elements without a common form have one at each index.
+            // Elements without a common form have a form at each index.
             Kind::List(List { fields, .. }) => fields.as_ref().map_or(QType::Nothing, JsonForm::tuple),
             Kind::Tuple(fields) if self.missing && fields.names().is_some() => {
                 JsonForm::tuple(fields).optional_struct()
@@ -174,7 +177,7 @@ impl List {
     }
 }
 
-/// The common forms of the fields of two tuples. Fields of named tuples are matched by name, and one that a tuple lacks is missing there.
+/// The common forms of the fields of two tuples. Fields of named tuples are matched by name; a field that one tuple lacks is missing there.
 fn join_fields(a: &Fields<JsonForm>, b: &Fields<JsonForm>) -> Option<Fields<JsonForm>> {
     let (Some(names), Some(others)) = (a.names(), b.names()) else {
         let alike = a.len() == b.len() && a.names() == b.names();
@@ -189,45 +192,45 @@ fn join_fields(a: &Fields<JsonForm>, b: &Fields<JsonForm>) -> Option<Fields<Json
     Fields::named(Names::new(all.cloned()).ok()?, joined.collect::<Option<Vec<_>>>()?)
 }
 
-/// True for a string that names a float without a number in JSON, such as `"NaN"`.
+/// Returns true for a string that names a float, such as `"NaN"`.
 fn is_float_name(text: JsonText<'_>) -> bool {
     text.kind() == JsonKind::Text && text.scalar(Scalar::Float64).is_some()
 }
 
-/// True for a number of any size without a fraction and an exponent.
+/// Returns true for a number of any size without a fraction and an exponent.
 pub(super) fn is_whole(value: JsonText<'_>) -> bool {
     value.kind() == JsonKind::Number && !value.as_str().contains(['.', 'e', 'E'])
 }
 
-/// True for a whole number that an i64 does not hold.
+/// Returns true for a whole number that does not fit into an i64.
 pub(super) fn is_large(value: JsonText<'_>) -> bool {
-    // Shorter ones are within an i64.
+    // Shorter numbers fit into an i64.
     value.as_str().len() > 18 && is_whole(value) && value.as_str().parse::<i64>().is_err()
 }
 
-/// True for a whole number that a u64 holds.
+/// Returns true for a whole number that fits into a u64.
 pub(super) fn is_unsigned(value: JsonText<'_>) -> bool {
     value.kind() == JsonKind::Number && value.as_str().parse::<u64>().is_ok()
 }
 
-/// True for a number that has digits and is infinite as an f64.
+/// Returns true for a number that is infinite as an f64.
 fn is_beyond(value: JsonText<'_>) -> bool {
-    // Without an exponent it has many digits.
+    // Without an exponent, such a number has many digits.
     let may_be = value.as_str().len() > 308 || value.as_str().contains(['e', 'E']);
     may_be && value.kind() == JsonKind::Number && value.as_str().parse::<f64>().is_ok_and(f64::is_infinite)
 }
 
-/// True for a number that would be infinite as an f64, and for a whole one of which it would not hold all digits.
+/// Returns true for a number that is infinite as an f64, and for a whole number that an f64 cannot hold exactly.
 fn is_lost(value: JsonText<'_>) -> bool {
-    // An f64 holds all shorter ones.
+    // An f64 holds all shorter numbers.
     is_beyond(value) || value.as_str().len() > 15 && is_whole(value) && !scalar::is_exact(value.as_str())
 }
 
-/// The hint for a number that an f64 does not hold.
+/// The hint for a number that an f64 cannot hold.
 pub(super) const BEYOND: &str =
     "write the number as a string, or leave it out: an f64 would lose its digits, or become infinite";
 
-/// True if an inferred type holds a value, but would lose a part of it: a field that the type lacks, or digits of a number.
+/// Returns true if an inferred type holds a value, but would lose a part of it: a field that the type lacks, or digits of a number.
 pub(super) fn loses(qtype: &QType, value: JsonText<'_>) -> bool {
     // Tuple types nest only as deep as the objects of the first rows, so this recursion is bounded.
     match qtype {
@@ -252,7 +255,7 @@ pub(super) fn loses(qtype: &QType, value: JsonText<'_>) -> bool {
     }
 }
 
-/// True if an object in a value lacks a field of its type, which would be written as `null`.
+/// Returns true if an object in the value lacks a field of its type, which would be written as `null`.
 pub(super) fn lacks(qtype: &QType, value: JsonText<'_>) -> bool {
     // Tuple types nest only as deep as the objects of the first rows, so this recursion is bounded.
     let elements = || value.elements().unwrap_or_default().into_iter();
@@ -274,7 +277,7 @@ pub(super) fn lacks(qtype: &QType, value: JsonText<'_>) -> bool {
     }
 }
 
-/// A type that holds the values of `qtype` and this one too; `None` if there is none, or if the type was declared.
+/// A type that holds the values of `qtype` and `value`; `None` if there is none, or if the type was declared.
 pub(super) fn better(qtype: &QType, value: JsonText<'_>, place: ColumnPlace<'_>) -> Option<QType> {
     let joined = JsonForm::of(value, place).ok().and_then(|here| JsonForm::of_type(qtype).join(&here));
     joined.filter(|_| place.inferred).map(|seen| seen.qtype())

@@ -1,5 +1,5 @@
-//! Members of JSON objects that are carried through to JSON as they are written. A row needs this if the type of a column does not hold a value or
-//! would lose a part of it, or if a key is not in the rows from which types are taken.
+//! Members of JSON objects that are copied to JSON results as they are written. A row needs this if a column's type cannot hold a value or
+//! would lose a part of it, or if it has a key that the first rows do not have.
 
 use super::seen::{is_large, is_unsigned, is_whole};
 use crate::schema::Decided;
@@ -13,17 +13,17 @@ use cembra_runtime::{QType, Scalar};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The keys of the members that are carried through.
+/// The keys of the members that are copied to the results.
 #[derive(Debug)]
 pub(super) struct Carried {
-    /// The keys in the order of the columns, without those that are names of outputs.
+    /// The keys in the order of the columns, without the names of outputs.
     keys: Vec<String>,
-    /// The keys that are excluded from the others, if all others are carried through; else `None`.
+    /// The keys that are not copied to the results as further members; `None` if no further members are copied to the results.
     left_out: Option<HashSet<String>>,
 }
 
 impl Carried {
-    /// Carries through the members under `keys`, and all others if `is_all`, except those under the names of outputs.
+    /// Copies the members under `keys`, and all others if `is_all`, except for members with the names of outputs.
     pub(super) fn new(keys: Vec<String>, outputs: &[String], is_all: bool) -> Carried {
         let left_out: HashSet<String> = keys.iter().chain(outputs).cloned().collect();
         let keys = keys.into_iter().filter(|key| !outputs.contains(key)).collect();
@@ -35,7 +35,7 @@ impl Carried {
         Named { name: String::new(), form: Form::AsWritten }
     }
 
-    /// The members of a row as JSON without the braces of an object: those of the columns, then the others in their order.
+    /// The members of a row as JSON without the braces of an object: first those with columns, then the others in their order.
     pub(super) fn members(&self, row: &JsonRow) -> String {
         let mut text = String::new();
         let mut add = |key: &str, value: &str| {
@@ -56,8 +56,8 @@ impl Carried {
     }
 }
 
-/// The type of a column that is only carried through and has whole numbers beyond an `i64`, and the line of the row that decided it: `u64`, or text,
-/// which takes numbers as they are written. `None` if an `i64` holds all numbers, or if there are other values.
+/// The type of a column that is only copied to the results and has whole numbers beyond an `i64`: `u64`, or text, which keeps numbers as
+/// they are written. The line is that of the row that decided it. `None` if an `i64` holds all numbers, or if there are other values.
 pub(super) fn type_of_digits<'j>(found: impl Iterator<Item = (JsonText<'j>, u64)>) -> Option<(QType, Option<u64>)> {
     let (mut has_large, mut are_unsigned) = (false, true);
     let mut decided = Decided::nothing();
@@ -92,7 +92,7 @@ fn push_on_a_line(text: &mut String, json: &str) {
     }));
 }
 
-/// An array of the members of `rows` rows. Each element of `members` comes with its row, in order; the other rows are missing.
+/// An array of the members of `rows` rows. Each element of `members` has its row, in ascending order; the other rows are missing.
 pub(super) fn column_of(members: &[(usize, String)], rows: usize) -> ArrayRef {
     if members.is_empty() {
         return new_null_array(&DataType::Utf8View, rows);

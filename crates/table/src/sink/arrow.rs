@@ -1,4 +1,4 @@
-//! Results in Arrow's own form, as a file.
+//! Sink for Arrow IPC files.
 
 use super::dictionaries::Dictionaries;
 use super::{Rows, plain};
@@ -10,17 +10,17 @@ use arrow_ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions};
 use arrow_schema::{ArrowError, SchemaRef};
 use std::io::BufWriter;
 
-/// Writes Arrow.
+/// A sink that writes an Arrow file.
 pub(super) struct ArrowSink {
     writer: FileWriter<BufWriter<Output>>,
-    /// The columns as they are in the file.
+    /// The schema of the file.
     schema: SchemaRef,
-    /// Where there are any.
+    /// The dictionaries of the file; `None` if no column has one.
     dictionaries: Option<Dictionaries>,
 }
 
 impl ArrowSink {
-    /// A file of these columns, which lie in batches of the schema.
+    /// Begins a file of `columns`, whose batches have the schema `stored`.
     pub(super) fn open(output: Output, columns: &[Named], stored: &SchemaRef) -> Result<Self, DataError> {
         let schema = plain::schema(columns, stored);
         let options = IpcWriteOptions::default().with_dictionary_handling(DictionaryHandling::Delta);
@@ -43,7 +43,7 @@ impl Rows for ArrowSink {
     }
 
     fn finish(self: Box<Self>) -> Result<Output, DataError> {
-        // Which also writes the table of contents.
+        // This also writes the footer.
         let buffered = self.writer.into_inner().map_err(failed)?;
         buffered.into_inner().map_err(|error| super::failed(error.into_error()))
     }

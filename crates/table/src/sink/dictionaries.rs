@@ -1,5 +1,5 @@
-//! Dictionaries of columns that are carried through, as an Arrow file has them: one for each column, to which values may be added, while every
-//! part of the data may come with another. The values of a later one are found among those before, or added, and its keys are renumbered.
+//! Dictionaries of columns that are copied to an Arrow file. The file has one growing dictionary per column, while each batch may come with
+//! its own. Values of a batch's dictionary are looked up in the file's dictionary or added to it, and keys are renumbered.
 
 use crate::error::{DataCode, DataError};
 use crate::foreign;
@@ -11,34 +11,34 @@ use arrow_schema::{DataType, Schema};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The most values that dictionaries have together which differ, and the bytes of their texts.
+/// The most distinct values of a dictionary, and the most bytes of their texts.
 const MOST_VALUES: usize = 1 << 20;
 const MOST_BYTES: usize = 1 << 30;
 
-/// How many values may be copied for each row, and for all of them, because dictionaries differ: each time that values are added, those before
-/// are copied.
+/// The most values that may be copied because dictionaries differ: `COPIES_OF_ROW` per row, plus `COPIES`. Each time values are added,
+/// those before are copied.
 const COPIES_OF_ROW: usize = 256;
 const COPIES: usize = 1 << 24;
 
-/// The dictionaries of a file.
+/// The dictionaries of an Arrow file.
 #[derive(Default)]
 pub(super) struct Dictionaries {
-    /// Those so far, in the order in which types name them.
+    /// The dictionaries so far, in the order in which the schema lists them.
     known: Vec<Dictionary>,
     rows: usize,
-    /// How many values were copied.
+    /// The number of values copied so far.
     copies: usize,
 }
 
-/// The values of a dictionary so far.
+/// A dictionary of the file, with its values so far.
 struct Dictionary {
     values: ArrayRef,
-    /// The number of each value by its text, none for one that is null; empty until there is another dictionary.
+    /// The index of each value by its text, `None` for a null value. Empty until a batch has another dictionary.
     numbers: HashMap<Option<Vec<u8>>, usize>,
     bytes: usize,
 }
 
-/// Why rows cannot be written.
+/// The reason why rows cannot be written.
 enum Refused {
     Many,
     Often,
@@ -46,15 +46,15 @@ enum Refused {
 }
 
 impl Dictionaries {
-    /// True if a column of a schema is a dictionary, or has one inside.
+    /// Returns true if a column of a schema is a dictionary, or has one nested in it.
     pub(super) fn are_in(schema: &Schema) -> bool {
         schema.fields().iter().any(|field| foreign::has(field.data_type(), is_dictionary))
     }
 
-    /// The rows with the dictionaries of the file.
+    /// Returns the rows with the dictionaries of the file.
     ///
     /// # Errors
-    /// A column has more values than its keys can number, or dictionaries that differ too much.
+    /// If a column has more values than its keys can number, or dictionaries that differ too often.
     pub(super) fn renumbered(&mut self, rows: &RecordBatch) -> Result<RecordBatch, DataError> {
         self.rows = self.rows.saturating_add(rows.num_rows());
         let (mut columns, mut next) = (Vec::with_capacity(rows.num_columns()), 0);
@@ -77,7 +77,7 @@ impl Dictionaries {
         crate::batch(&rows.schema(), columns, rows.num_rows())
     }
 
-    /// Calls itself for what is inside of a type, as often as the type nests (`is_shown`).
+    /// Renumbers an array. Recurses into nested types; `is_shown` limits the depth.
     fn array(&mut self, array: &ArrayRef, next: &mut usize) -> Result<ArrayRef, Refused> {
         downcast_dictionary_array!(
             array => self.dictionary(array, next),
@@ -94,6 +94,7 @@ impl Dictionaries {
         )
     }
 
+    /// Converts an array to the dictionary of the file at index `next`, and increments `next`.
     fn dictionary<K: ArrowDictionaryKeyType>(
         &mut self,
         array: &DictionaryArray<K>,
@@ -128,13 +129,13 @@ impl Dictionaries {
 }
 
 impl Dictionary {
-    /// True if a dictionary has the same values.
+    /// Returns true if a dictionary has the same values.
     fn has(&self, found: &ArrayRef) -> bool {
         let (found, own) = (found.to_data(), self.values.to_data());
         found.ptr_eq(&own) || found.len() == own.len() && found == own
     }
 
-    /// The numbers of the values that rows have, by their keys, and the keys of those that are new.
+    /// Returns the file's indices of the values that rows use, by their keys, and the keys of the values that are new.
     fn numbers_of<K: ArrowDictionaryKeyType>(
         &mut self,
         array: &DictionaryArray<K>,
@@ -177,7 +178,7 @@ impl Dictionary {
         Ok(())
     }
 
-    /// Adds some of the values of another dictionary.
+    /// Appends the values at the indices `added` of another dictionary.
     fn add(&mut self, found: &ArrayRef, added: Vec<u64>) -> Result<(), Refused> {
         let wrong = |error: arrow_schema::ArrowError| Refused::Arrow(error.to_string());
         let added = arrow_select::take::take(found.as_ref(), &UInt64Array::from(added), None).map_err(wrong)?;

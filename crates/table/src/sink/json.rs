@@ -1,5 +1,5 @@
-//! Results as JSON, which `json` reads: an array of objects, or an object on each line. A float always has a fraction or an
-//! exponent, so that it is read back as a float.
+//! Sink for JSON: an array of objects, or an object on each line. A float always has a fraction or an exponent, so that `json` reads it as
+//! a float again.
 
 use super::lines::{Encoder, Frame};
 use crate::cells::{Lists, Scalars};
@@ -12,25 +12,25 @@ use arrow_buffer::NullBuffer;
 use cembra_runtime::QType;
 use std::io::Write;
 
-/// The longest list that people see whole, in elements.
+/// The most elements of a list that a table shows in full.
 const MOST_SHOWN: usize = 100;
 
-/// The number of elements that people see of a longer one.
+/// The number of elements that a table shows of a longer list.
 const FIRST_SHOWN: usize = 10;
 
-/// What is around the objects of an array, each of which begins with a comma.
+/// The frame of a JSON array. Each object in it begins with a comma, the first of which is replaced by the bracket.
 pub(super) const ARRAY: Frame = Frame { first: Some(b'['), end: b"\n]\n", end_of_none: b"[]\n" };
 
-/// Makes objects: on lines, or for an array.
+/// An encoder for JSON objects: on lines, or in an array.
 pub(super) struct JsonEncoder {
     columns: Vec<Named>,
-    /// What stands in front of each value.
+    /// The text before each value: its key and a colon.
     keys: Vec<String>,
     array: bool,
 }
 
 impl JsonEncoder {
-    /// Objects for an array, or on lines.
+    /// Makes an encoder; with `array`, for objects in an array, else on lines.
     pub(super) fn new(columns: &[Named], array: bool) -> Self {
         let keys = columns.iter().map(|column| key(&column.name)).collect();
         JsonEncoder { columns: columns.to_vec(), keys, array }
@@ -76,13 +76,13 @@ impl Encoder for JsonEncoder {
     }
 }
 
-/// The values of a column or field.
+/// The values of a column or field, for JSON.
 pub(super) enum Node<'a> {
     Scalars(Scalars<'a>),
     Arrays(Lists<'a>),
     /// Lists of structs.
     Structs(&'a LargeListArray, Box<Node<'a>>),
-    /// Rows that are null have no object, whatever their fields are.
+    /// Tuples. Rows that are null in `there` have no object, whatever their fields are.
     Tuple {
         keys: Vec<String>,
         named: bool,
@@ -97,12 +97,12 @@ impl<'a> Node<'a> {
         match form {
             Form::Values(qtype) => Node::of(array, qtype),
             Form::Verbatim | Form::Foreign(_) => Some(Node::Foreign(array)),
-            // The members replace other columns, and are no value of their own.
+            // The members replace other columns and are not values of a column.
             Form::AsWritten => None,
         }
     }
 
-    /// The values of an array; none if it is not of the form of the type.
+    /// The values of an array; `None` if the array does not have the Arrow type for `qtype`.
     pub(super) fn of(array: &'a dyn Array, qtype: &QType) -> Option<Node<'a>> {
         // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
         match qtype {
@@ -124,7 +124,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Adds the value of a row.
+    /// Appends the value in `row` as JSON.
     pub(super) fn write(&self, out: &mut Vec<u8>, row: usize) {
         match self {
             Node::Arrays(lists) => match lists.at(row) {
@@ -150,7 +150,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Adds the value of a row for people: of a long list the first elements, and how many it has.
+    /// Appends the value in `row` for a table: only the first elements of a long list, and its length.
     pub(super) fn show(&self, out: &mut Vec<u8>, row: usize) {
         let from = out.len();
         let len = match self {

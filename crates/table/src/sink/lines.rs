@@ -1,5 +1,5 @@
-//! Results as text whose rows do not know of one another, so that batches are encoded on the threads that computed them; here
-//! they are put behind each other, in their order, in the frame of the file.
+//! Sinks for text formats whose rows are independent. Batches are encoded on the threads that computed them; here their bytes are written
+//! in order, inside the frame of the file.
 
 use super::failed;
 use crate::error::DataError;
@@ -8,23 +8,23 @@ use arrow_array::RecordBatch;
 use std::io::Write;
 use std::sync::Arc;
 
-/// How rows are written, whichever come before them.
+/// An encoder of rows that does not depend on the rows before.
 pub trait Encoder: Send + Sync {
-    /// The bytes of rows.
+    /// Encodes rows as bytes.
     fn encode(&self, rows: &RecordBatch) -> Vec<u8>;
 }
 
-/// What is around the rows of a file.
+/// The text around the rows of a file.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Frame {
-    /// What the first byte of the first row is instead.
+    /// The byte that replaces the first byte of the first row; `None` if there is none.
     pub(super) first: Option<u8>,
-    /// What is behind the rows, and what is there where there are none.
+    /// The text after the rows; `end_of_none` replaces it in a file without rows.
     pub(super) end: &'static [u8],
     pub(super) end_of_none: &'static [u8],
 }
 
-/// Writes the bytes of rows.
+/// A sink that writes encoded rows in order.
 pub struct Lines {
     output: Output,
     encoder: Arc<dyn Encoder>,
@@ -33,7 +33,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Begins with the header.
+    /// Begins a file with its header.
     pub(super) fn open(
         mut output: Output,
         header: &[u8],
@@ -44,15 +44,15 @@ impl Lines {
         Ok(Lines { output, encoder, frame, is_empty: true })
     }
 
-    /// What makes bytes of rows.
+    /// The encoder of rows.
     pub fn encoder(&self) -> Arc<dyn Encoder> {
         self.encoder.clone()
     }
 
-    /// Writes rows that were encoded.
+    /// Writes encoded rows.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// If the rows cannot be written.
     pub fn write(&mut self, mut rows: &[u8]) -> Result<(), DataError> {
         if let (true, Some(first), [_, others @ ..]) = (self.is_empty, self.frame.first, rows) {
             self.output.write_all(&[first]).map_err(failed)?;
@@ -62,6 +62,7 @@ impl Lines {
         self.output.write_all(rows).map_err(failed)
     }
 
+    /// Writes the end of the file, and returns the output.
     pub(super) fn finish(mut self) -> Result<Output, DataError> {
         let end = if self.is_empty { self.frame.end_of_none } else { self.frame.end };
         self.output.write_all(end).map_err(failed)?;

@@ -1,5 +1,4 @@
-//! Results as files: batches in, bytes out. What a file is whole with is written at the end; putting it into its place is
-//! the business of `output`.
+//! Sinks: output of batches of results as files of a format. The end of a file is written by `finish`; `output` moves the file to its path.
 
 mod arrow;
 mod dictionaries;
@@ -21,11 +20,11 @@ pub use lines::{Encoder, Lines};
 use std::io;
 use std::sync::Arc;
 
-/// Where batches of results go.
+/// A sink of batches of results.
 pub enum Sink {
-    /// What is made of some rows is bytes of their own, which may be made on any thread.
+    /// A text format, in which batches can be encoded independently on any thread.
     Lines(Lines),
-    /// What is made of some rows depends on those before them.
+    /// A format in which the bytes of a batch depend on those before.
     Rows(Box<dyn Rows>),
 }
 
@@ -33,7 +32,7 @@ impl Sink {
     /// Writes rows.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// If the rows cannot be written.
     pub fn write(&mut self, rows: &RecordBatch) -> Result<(), DataError> {
         match self {
             Sink::Lines(lines) => lines.write(&lines.encoder().encode(rows)),
@@ -41,10 +40,10 @@ impl Sink {
         }
     }
 
-    /// Writes what is still to be written, and gives the output back, to be committed.
+    /// Writes the end of the file, and returns the output, which must be committed.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// If the end cannot be written.
     pub fn finish(self) -> Result<Output, DataError> {
         match self {
             Sink::Lines(lines) => lines.finish(),
@@ -53,26 +52,26 @@ impl Sink {
     }
 }
 
-/// A file of rows one by one.
+/// A sink whose batches must be written one after the other.
 pub trait Rows {
     /// Writes rows.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// If the rows cannot be written.
     fn write(&mut self, rows: &RecordBatch) -> Result<(), DataError>;
 
-    /// Writes what is still to be written, and gives the output back, to be committed.
+    /// Writes the end of the file, and returns the output, which must be committed.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// If the end cannot be written.
     fn finish(self: Box<Self>) -> Result<Output, DataError>;
 }
 
-/// How results are written.
+/// Options for writing results.
 pub struct WriteOptions<'a> {
-    /// Their form.
+    /// The format of the results.
     pub format: Format,
-    /// For CSV and tables: what stands for missing.
+    /// For CSV and tables: the text for a missing value; `None` for the default.
     pub null: Option<&'a str>,
     /// For CSV: the character between fields; by default a comma, or a semicolon if numbers have commas.
     pub delimiter: Option<u8>,
@@ -82,10 +81,10 @@ pub struct WriteOptions<'a> {
     pub most_bytes: u64,
 }
 
-/// A sink of rows of these columns, which lie in batches of the schema.
+/// Opens a sink for `columns`, whose batches have the schema `schema`.
 ///
 /// # Errors
-/// A column is of a type that no data has, or the first bytes cannot be written.
+/// If a column has a type that cannot be stored as data, or the first bytes cannot be written.
 pub fn open(
     options: &WriteOptions<'_>,
     output: Output,

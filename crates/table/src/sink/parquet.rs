@@ -1,4 +1,4 @@
-//! Results as Parquet: compressed with zstd, in row groups that are small enough to be kept in memory until they are whole.
+//! Sink for Parquet: compressed with zstd, in row groups small enough to be in memory until they are complete.
 
 use super::{Rows, plain, stored};
 use crate::chunks::too_large;
@@ -14,24 +14,24 @@ use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, IntervalUnit, Schema, SchemaRef};
 use std::sync::Arc;
 
-/// The most bytes of a row group.
+/// The size in bytes above which a row group is written.
 const GROUP_BYTES: usize = 64 << 20;
 
-/// The bytes that the writer of a column takes beside its values, mostly for its compression.
+/// The bytes of memory for the writer of a column besides its values, mostly for compression.
 const COLUMN_BYTES: u64 = 80 << 10;
 
-/// Writes Parquet.
+/// A sink that writes a Parquet file.
 pub(super) struct ParquetSink {
     writer: ArrowWriter<Output>,
-    /// The columns as they are written.
+    /// The schema as it is written.
     schema: SchemaRef,
-    /// Those that are written as another type than they have.
+    /// The indices of columns that are converted to another type.
     changed: Vec<usize>,
 }
 
 impl ParquetSink {
-    /// A file of these columns, which lie in batches of the schema. Parquet has one form for texts, whether they are views or not: of
-    /// which type they are is said beside it.
+    /// Begins a file of `columns`, whose batches have the schema `made`. Parquet stores all texts alike, so the embedded Arrow schema says
+    /// which of them are views.
     pub(super) fn open(output: Output, columns: &[Named], made: &SchemaRef, most: u64) -> Result<Self, DataError> {
         if let Some(field) = made.fields().iter().find(|field| foreign::has(field.data_type(), has_no_form)) {
             let message = format!("Parquet has no form for {}", field.data_type());
@@ -86,7 +86,7 @@ impl Rows for ParquetSink {
     }
 }
 
-/// True for the types that Parquet's library refuses to write, or panics on.
+/// Returns true for the types that Parquet's library refuses to write, or panics on.
 fn has_no_form(of: &DataType) -> bool {
     match of {
         DataType::Union(..) | DataType::Interval(IntervalUnit::MonthDayNano) => true,

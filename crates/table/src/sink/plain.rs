@@ -1,5 +1,5 @@
-//! Texts and bytes that were made, as files have them: one behind the other, which every program reads, and not as the views that they
-//! are in memory. Columns that are carried through keep their type.
+//! Conversion of computed texts and bytes from views, their form in memory, to contiguous arrays, which every program can read. Columns
+//! that are copied to the results keep their type.
 
 use crate::error::{DataCode, DataError};
 use crate::{Form, Named};
@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use cembra::doors::OutputRoom;
 use std::sync::Arc;
 
-/// The columns as they are in a file.
+/// The schema of the columns in a file.
 pub(super) fn schema(columns: &[Named], stored: &SchemaRef) -> SchemaRef {
     let field = |(at, field): (usize, &Arc<Field>)| match columns.get(at).map(|column| &column.form) {
         Some(Form::Foreign(_)) => field.clone(),
@@ -19,7 +19,7 @@ pub(super) fn schema(columns: &[Named], stored: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, stored.metadata().clone()))
 }
 
-/// A type without views.
+/// The type `of` without views.
 fn plain(of: &DataType) -> DataType {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
     let inner = |field: &Arc<Field>| Arc::new(Field::clone(field).with_data_type(plain(field.data_type())));
@@ -32,10 +32,10 @@ fn plain(of: &DataType) -> DataType {
     }
 }
 
-/// Writes rows in columns of a schema: in one batch, or in several, one after the other, where one has more than 2 GiB of texts in a column.
+/// Writes rows with the schema `schema`. They are split into several batches if a column would have more than 2 GiB of texts.
 ///
 /// # Errors
-/// A single row has so many; those of `write`.
+/// If a single row has more than 2 GiB of texts; and the errors of `write`.
 pub(super) fn rows(
     rows: &RecordBatch,
     schema: &SchemaRef,
@@ -62,7 +62,7 @@ pub(super) fn rows(
     Ok(())
 }
 
-/// An array in a type without views; `None` if its texts are too long for that.
+/// Converts an array to the type `wanted`, which has no views; `None` if its texts are too long for that.
 fn array_of(array: &ArrayRef, wanted: &DataType) -> Option<ArrayRef> {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
     match wanted {
@@ -79,7 +79,7 @@ fn array_of(array: &ArrayRef, wanted: &DataType) -> Option<ArrayRef> {
             let (ends, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
             Some(Arc::new(LargeListArray::try_new(of.clone(), ends, elements, nulls).ok()?))
         }
-        // How many bytes rows have was counted when they were cut (`written::cuts`).
+        // The bytes of rows were counted when they were cut (`written::cuts`).
         _ => cembra_arrow::relaid(array, wanted, &OutputRoom::of(u64::MAX)).ok()?,
     }
 }

@@ -1,7 +1,7 @@
-//! Results as a table for people. A missing value is `NA`, or the string that stands for missing in CSV; numbers stand to the right. Of a list of
-//! more than a hundred elements the table has the first ten, and how many there are. The table
-//! starts again under a new header every ten thousand rows, so that it needs no more memory than those. Control characters are escapes, on a
-//! terminal and elsewhere. On a terminal, what is wider than it breaks into groups of columns, one below the other.
+//! Sink for a table for people. A missing value is `NA`, or the null text of the options; numbers are aligned to the right. Of a list with
+//! more than a hundred elements, the first ten and the length are shown. The table starts again with a new header every ten thousand rows,
+//! which bounds its memory. Control characters are escaped, on a terminal and elsewhere. On a terminal, a table that is too wide is split
+//! into groups of columns, one below the other.
 
 use super::text::{flat, flat_columns, put_comma};
 use super::{Rows, WriteOptions, failed};
@@ -15,19 +15,19 @@ use console::Term;
 use std::io::Write;
 use std::ops::Range;
 
-/// Rows of one table.
+/// The most rows of one table.
 const TABLE_ROWS: usize = 10_000;
 
-/// The most bytes of the cells of one table, each as wide as the widest of its column.
+/// The most bytes of the cells of one table, each counted as wide as the widest of its column.
 const TABLE_BYTES: usize = 32 << 20;
 
-/// The bytes that a cell takes beside its text, while the table is made and when it is shown.
+/// The bytes of memory for a cell besides its text, while the table is built and shown.
 const CELL_BYTES: usize = 128;
 
 /// The mark of a missing value in a table, unless another is given.
 const TABLE_MISSING: &str = "NA";
 
-/// Writes tables.
+/// A sink that prints tables.
 pub(super) struct TableSink {
     output: Output,
     columns: Vec<Named>,
@@ -37,14 +37,14 @@ pub(super) struct TableSink {
     missing: String,
     /// True if numbers have a comma before their fraction.
     decimal_comma: bool,
-    /// The bytes of the widest cell of each column.
+    /// The widest cell of each column so far, in bytes.
     widths: Vec<usize>,
-    /// How many characters fit in a line, if that matters.
+    /// The number of characters in a line; `None` if the output is not a terminal.
     width: Option<usize>,
 }
 
 impl TableSink {
-    /// An empty table.
+    /// Begins with an empty table.
     pub(super) fn open(output: Output, columns: &[Named], options: &WriteOptions<'_>) -> Self {
         let header = flat_columns(columns).into_iter().map(|column| {
             let numeric = column.scalar.is_some_and(Scalar::is_number);
@@ -123,7 +123,7 @@ fn empty_table(header: &[(String, CellAlignment)]) -> Table {
     table
 }
 
-/// The characters of a line of the terminal that standard output is: `COLUMNS`, if that is set, else what the terminal says.
+/// The number of characters in a line of the terminal, from `COLUMNS` if it is set; `None` if standard output is not a terminal.
 fn terminal_width() -> Option<usize> {
     let terminal = Term::stdout();
     if !terminal.is_term() {
@@ -133,7 +133,8 @@ fn terminal_width() -> Option<usize> {
     set.or_else(|| terminal.size_checked().map(|(_, columns)| usize::from(columns)))
 }
 
-/// A table that is too wide, as tables of groups of its columns, each under a line that says which; none if it is not.
+/// Splits a table that is too wide into tables of groups of its columns, each under a line that names its columns; `None` if the table
+/// fits, or has a single column.
 fn in_groups(table: &Table, header: &[(String, CellAlignment)], width: usize) -> Option<String> {
     let widths: Vec<usize> = table.column_max_content_widths().into_iter().map(usize::from).collect();
     let groups = groups(&widths, width);
@@ -157,9 +158,9 @@ fn in_groups(table: &Table, header: &[(String, CellAlignment)], width: usize) ->
     Some(shown)
 }
 
-/// Columns side by side that fit in a line, at least one each.
+/// Groups of columns that fit side by side into a line of `width` characters, with at least one column each.
 fn groups(widths: &[usize], width: usize) -> Vec<Range<usize>> {
-    // A column has a space on each side and a border behind; in front of all there is one more.
+    // A column has a space on each side and a border after it; one more border is in front of all.
     const BESIDE: usize = 3;
     let mut groups: Vec<Range<usize>> = Vec::new();
     let mut taken = 1;

@@ -1,6 +1,6 @@
-//! Types of Arrow that Parquet has no form for, as those of the same values that it has: seconds as milliseconds, and days that are counted
-//! in milliseconds as days. As they are, Parquet would have integers of them, which other readers take for numbers. Dictionaries stay if their
-//! values are strings or bytes that are no views; of others each row's value is written.
+//! Replacements for Arrow types that Parquet cannot store, with the same values: seconds become milliseconds, and dates in milliseconds
+//! become days. Otherwise Parquet would store them as integers, which other readers take for numbers. Dictionaries stay if their values are
+//! strings or bytes that are not views; others are written value by value.
 
 use crate::casts::with_leaves;
 use arrow_array::cast::AsArray;
@@ -11,24 +11,24 @@ use arrow_array::{Array, ArrayRef, BinaryViewArray, make_array};
 use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
 use std::sync::Arc;
 
-/// The milliseconds of a day.
+/// The milliseconds in a day.
 const DAY: i64 = 86_400_000;
 
-/// The milliseconds of a second.
+/// The milliseconds in a second.
 const SECOND: i64 = 1_000;
 
-/// The type that Parquet has.
+/// The type in which Parquet stores values of type `of`.
 pub(super) fn data_type(of: &DataType) -> DataType {
     written(of, &DataType::Date32)
 }
 
-/// The type that is said beside Parquet's, with the zones of moments: readers that know it make days of it again that are counted in
-/// milliseconds, and of no unit of time another.
+/// The type for the embedded Arrow schema, with the zones of timestamps. Readers of it convert days back to dates in milliseconds; they do
+/// not convert other units.
 pub(super) fn said_type(of: &DataType) -> DataType {
     written(of, &DataType::Date64)
 }
 
-/// A type with these days. Calls itself for what is inside of it, which nests only so deep (`is_shown`).
+/// The stored type, with `days` in place of dates in milliseconds. Recurses into nested types; `is_shown` limits the depth.
 fn written(of: &DataType, days: &DataType) -> DataType {
     let inner = |field: &FieldRef| {
         let of = written(field.data_type(), days);
@@ -49,9 +49,9 @@ fn written(of: &DataType, days: &DataType) -> DataType {
     })
 }
 
-/// The type of a column that is written in the place of a dictionary of these values; `None` if the dictionary is left as it is.
-/// Parquet's library panics on one of views, writes one of bytes of a fixed size so that other readers refuse the file, and one of durations as
-/// integers. Rows with one value share its bytes: views take no more memory than the dictionary.
+/// The column type that replaces a dictionary with these values; `None` if the dictionary stays. Parquet's library panics on dictionaries
+/// of views, writes those of fixed-size bytes so that other readers refuse the file, and writes those of durations as integers. Rows with
+/// the same value share its bytes, so views take no more memory than the dictionary.
 fn value_by_value(values: &DataType) -> Option<DataType> {
     match values {
         DataType::FixedSizeBinary(_) => Some(DataType::BinaryView),
@@ -60,12 +60,12 @@ fn value_by_value(values: &DataType) -> Option<DataType> {
     }
 }
 
-/// The values in the type that Parquet has.
+/// Converts an array to the type in which Parquet stores it.
 ///
 /// # Errors
-/// A value that this type does not have, with its type.
+/// If a value does not fit the stored type; the message shows the value.
 pub(super) fn array(array: &ArrayRef) -> Result<ArrayRef, String> {
-    // Calls itself as often as the type nests.
+    // The recursion is bounded by how deep the type nests.
     let wanted = data_type(array.data_type());
     if wanted == *array.data_type() {
         return Ok(array.clone());

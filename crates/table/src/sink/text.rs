@@ -1,5 +1,5 @@
-//! Results as CSV, which `csv` reads. One thing is lost: a present text that looks like a missing value (an empty text, or
-//! the null string); but with a null string an empty text is written as `""`, and read as one. An array is a field of JSON.
+//! Sink for CSV. One thing is lost: a present text that looks like a missing value (an empty text, or the null text) is read as missing.
+//! But with a null text, an empty text is written as `""` and read as an empty text. An array is a field of JSON.
 
 use super::json::Node;
 use super::lines::Encoder;
@@ -13,19 +13,19 @@ use arrow_schema::DataType;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::ValueRef;
 
-/// About as many bytes as a field has: room is made for so many at once.
+/// About the bytes of a field, for the initial size of a buffer.
 const FIELD_BYTES: usize = 12;
 
-/// A column of the flat forms: a scalar or optional is one, a tuple `p` is `p.0`, `p.1` and so on, a named one `p.x`.
+/// A column of CSV or a table: a scalar or optional is one column; a tuple `p` has the columns `p.0`, `p.1` and so on, a named tuple `p.x`.
 #[derive(Clone, Debug)]
 pub(super) struct FlatColumn {
-    /// Its name.
+    /// The name of the column.
     pub(super) name: String,
-    /// The type of its values; none if they are written as they are.
+    /// The type of the values; `None` if they are not scalars of models.
     pub(super) scalar: Option<Scalar>,
 }
 
-/// The columns of the flat forms.
+/// The flat columns of `columns`: tuples are split into a column per field.
 pub(super) fn flat_columns(columns: &[Named]) -> Vec<FlatColumn> {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
     fn push(name: &str, qtype: &QType, flat: &mut Vec<FlatColumn>) {
@@ -55,19 +55,19 @@ pub(super) fn flat_columns(columns: &[Named]) -> Vec<FlatColumn> {
 
 /// The values of a flat column in a batch.
 pub(super) enum Flat<'a> {
-    /// Of a type of models.
+    /// Scalars of models.
     Scalars(Scalars<'a>),
-    /// Arrays.
+    /// Arrays or lists, written as JSON.
     Json(&'a dyn Array, Node<'a>),
-    /// As they are written in the data.
+    /// Texts as they are written in the data.
     Verbatim(&'a StringViewArray),
-    /// Of another type.
+    /// Values of an Arrow type that models do not have.
     Foreign(&'a dyn Array),
-    /// A field of structs, some of which may be null: then so are their fields, whatever they are.
+    /// A field of structs with their validity: the field is missing where the struct is null.
     Part(&'a NullBuffer, Box<Flat<'a>>),
 }
 
-/// The flat columns of a batch.
+/// The values of the flat columns of a batch, in the order of [`flat_columns`].
 pub(super) fn flat<'a>(columns: &[Named], rows: &'a RecordBatch) -> Vec<Flat<'a>> {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
     fn push<'a>(array: &'a dyn Array, qtype: &QType, flat: &mut Vec<Flat<'a>>) {
@@ -100,7 +100,7 @@ pub(super) fn flat<'a>(columns: &[Named], rows: &'a RecordBatch) -> Vec<Flat<'a>
 }
 
 impl Flat<'_> {
-    /// Adds the value of a row as text; false if it is missing.
+    /// Appends the value in `row` as text; returns false if it is missing.
     #[inline]
     pub(super) fn write(&self, out: &mut Vec<u8>, row: usize) -> bool {
         match self {
@@ -127,7 +127,7 @@ impl Flat<'_> {
         }
     }
 
-    /// Adds the value of a row as text for people, who see of a long list the first elements alone; false if it is missing.
+    /// Appends the value in `row` as text for a table, which shows only the first elements of a long list; returns false if it is missing.
     pub(super) fn show(&self, out: &mut Vec<u8>, row: usize) -> bool {
         match self {
             Flat::Json(array, node) if array.is_valid(row) => {
@@ -139,7 +139,7 @@ impl Flat<'_> {
         }
     }
 
-    /// True if the text of a value may have a decimal point.
+    /// Returns true if the text of a value may have a decimal point.
     pub(super) fn has_point(&self) -> bool {
         match self {
             Flat::Scalars(scalars) => scalars.scalar.is_float(),
@@ -152,7 +152,7 @@ impl Flat<'_> {
         }
     }
 
-    /// True if what is written may need quotes.
+    /// Returns true if the text of a value may need quotes.
     fn may_need_quotes(&self) -> bool {
         match self {
             Flat::Scalars(scalars) => scalars.scalar == Scalar::Text,
@@ -162,7 +162,7 @@ impl Flat<'_> {
     }
 }
 
-/// Makes records of CSV.
+/// An encoder for records of CSV.
 pub(super) struct CsvEncoder {
     columns: Vec<Named>,
     delimiter: u8,
@@ -171,14 +171,14 @@ pub(super) struct CsvEncoder {
 }
 
 impl CsvEncoder {
-    /// Writes records of `columns` with `delimiter` between fields, `null` for missing values and, if `decimal_comma`, a comma instead of the point
-    /// in numbers.
+    /// Makes an encoder for records of `columns`, with `delimiter` between fields, `null` for missing values and, if `decimal_comma`, a
+    /// decimal comma in numbers.
     pub(super) fn new(columns: &[Named], delimiter: u8, null: Option<&str>, decimal_comma: bool) -> Self {
         let null = null.filter(|null| !null.is_empty()).map(str::to_owned);
         CsvEncoder { columns: columns.to_vec(), delimiter, null, decimal_comma }
     }
 
-    /// The record of the names.
+    /// The record with the names of the columns.
     pub(super) fn header(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let flat = flat_columns(&self.columns);
@@ -216,9 +216,9 @@ impl Encoder for CsvEncoder {
                 if !present {
                     out.extend_from_slice(null.unwrap_or_default().as_bytes());
                 }
-                // Of what is verbatim nothing is known but how it was written.
+                // For verbatim fields, only the written text is known.
                 let empty_text = present && null.is_some() && !matches!(column, Flat::Verbatim(_));
-                // A number needs quotes only where the field is all there is of the row, and empty.
+                // A number needs quotes only if its field is empty and the only one in the row.
                 if quoting[at] || !present || self.delimiter != b',' {
                     quote(&mut out, start, self.delimiter, alone, alone || empty_text);
                 }
@@ -229,15 +229,15 @@ impl Encoder for CsvEncoder {
     }
 }
 
-/// Puts a comma into the place of a number's decimal point.
+/// Replaces a number's decimal point by a comma.
 pub(super) fn put_comma(number: &mut [u8]) {
     if let Some(point) = number.iter_mut().find(|byte| **byte == b'.') {
         *point = b',';
     }
 }
 
-/// Puts the field that starts at `start` into quotes if it needs them, or if it is empty and `empty_too`. If the field is `alone` in its row, a comma
-/// in it needs quotes even with semicolons, because no semicolon shows readers the delimiter.
+/// Puts the field that starts at `start` into quotes if it needs them, or if it is empty and `empty_too`. If the field is `alone` in its
+/// row, a comma in it needs quotes even with semicolons, because no semicolon shows readers the delimiter.
 fn quote(out: &mut Vec<u8>, start: usize, delimiter: u8, alone: bool, empty_too: bool) {
     let field = &out[start..];
     let special = |byte: &u8| *byte == delimiter || matches!(byte, b'"' | b'\n' | b'\r');

@@ -1,4 +1,4 @@
-//! Data without end, or that become more than they are: what is taken of them is bounded.
+//! Endless data, and data that decompress to much more: the amount that is read is bounded.
 
 use super::*;
 use crate::written::cuts;
@@ -13,7 +13,7 @@ use std::io::{Cursor, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of one kind without end, of which it is counted how many were read.
+/// An endless reader of one byte value, which counts the bytes read.
 struct Endless {
     byte: u8,
     read: Arc<AtomicU64>,
@@ -40,7 +40,7 @@ fn white_space_in_front_of_data_is_looked_at_up_to_a_mebibyte() {
     assert_eq!(format, Format::Csv);
     let read = read.load(Ordering::Relaxed);
     assert!((1 << 20..(1 << 20) + (1 << 17)).contains(&read), "{read} bytes");
-    // What was looked at is read again.
+    // Bytes that were looked at are read again.
     for (spaces, first, expected) in
         [(0, "{", Format::JsonLines), (1_000_000, "[", Format::JsonLines), (9_000, "x", Format::Csv)]
     {
@@ -77,7 +77,7 @@ fn zeros_behind_the_mark_of_arrow_have_an_end() {
     let (input, read) = endless(b"ARROW1\0\0", 0);
     assert_eq!(open(input), "rows: not Arrow: there is no schema");
     assert!(read.load(Ordering::Relaxed) < 1 << 17);
-    // As many as there are where messages are aligned to 64 bytes.
+    // The most zero words before the first message that the alignment to 64 bytes allows.
     for (words, is_read) in [(0, true), (7, true), (8, false)] {
         let rows = RecordBatch::try_from_iter([("x", Arc::new(Int32Array::from(vec![1])) as ArrayRef)]);
         let rows = rows.expect("rows");
@@ -88,7 +88,7 @@ fn zeros_behind_the_mark_of_arrow_have_an_end() {
     }
 }
 
-/// Sixteen rows, each of a megabyte as text and of next to nothing in memory.
+/// Sixteen rows, each of a megabyte as text, but almost nothing in memory.
 #[test]
 fn rows_that_share_their_text_are_cut_by_it() {
     const MEGABYTE: usize = 1 << 20;

@@ -1,10 +1,10 @@
-//! CSV as it comes: blocks, ids and codes, delimiters, compression, encodings, columns carried through, broken rows.
+//! Reading CSV as programs write it: blocks, ids and codes, delimiters, compression, encodings, columns copied to the results, broken rows.
 
 use super::*;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// The rows in blocks of so many bytes, with their lines.
+/// The rows with their lines, read in blocks of about `size` bytes.
 fn in_blocks(text: &str, size: usize, wanted: &[(&str, Option<QType>)]) -> Result<Vec<(u64, Vec<Value>)>, String> {
     let reader = Text { reader: Box::new(std::io::Cursor::new(text.to_owned())), file: true };
     let data = CsvData::in_blocks(reader, &options(Format::Csv, &[]), None, size).map_err(|error| error.to_string())?;
@@ -122,7 +122,7 @@ fn columns_without_a_name_are_carried() {
     let missing = Value::Missing(Scalar::Text);
     let expected = vec![vec![text("1"), text("2"), text("3")], vec![text("4"), missing, text("x\"y")]];
     assert_eq!(rows(table), Ok(expected));
-    // In other forms, the names of columns must differ.
+    // For other result formats, the names of columns must differ.
     let all = Request { verbatim: false, ..all };
     let error = open(Format::Csv, None, content).expect("a header").bind(&all).err().expect("two");
     assert_eq!(
@@ -134,7 +134,7 @@ fn columns_without_a_name_are_carried() {
     let row = |index: i64, a: i64| vec![Value::from(Some(index)), Value::from(Some(a))];
     assert_eq!(rows(table), Ok(vec![row(0, 5), row(1, 6)]));
     assert_eq!(csv(index, &[("", None)]), Ok(vec![vec![Value::from(Some(0_i64))], vec![Value::from(Some(1_i64))]]));
-    // The empty name is not proposed instead of a name of one letter.
+    // The empty name is not suggested instead of a name of one letter.
     assert_eq!(csv(index, &[("x", None)]), Err("rows.csv: no column `x`; the columns are ``, `a`".to_owned()));
 }
 
@@ -216,13 +216,13 @@ fn compressed_data_and_other_encodings_are_read_as_what_they_hold() {
     let marked = format!("\u{feff}{content}").into_bytes();
     for (name, bytes) in [("gzip", &gzip), ("zstd", &zstd), ("little", &little), ("big", &big), ("mark", &marked)] {
         assert_eq!(csv(bytes.clone(), &wanted), expected, "{name}");
-        // Also where nothing tells that it is CSV.
+        // The format is also guessed.
         let (input, format) = Input::new("rows", std::io::Cursor::new(bytes.clone())).guess().expect("bytes");
         assert_eq!(format, Format::Csv, "{name}");
         let dataset = Dataset::open(input, &options(format, &[])).expect("it is CSV");
         assert_eq!(rows(bind(dataset, &wanted).expect("both are there")), expected, "{name}");
     }
-    // A second member of a gzip file is more of the same.
+    // A second member of a gzip file continues the data.
     assert_eq!(csv(twice, &wanted), Err("rows.csv:5: column `n`: expected i32, found `n`".to_owned()));
     let cut = gzip[..gzip.len() - 9].to_vec();
     assert!(csv(cut, &wanted).expect_err("half a file").starts_with("rows.csv: cannot read"), "of gzip");

@@ -1,4 +1,4 @@
-//! Dictionaries of carried columns that differ from one part of the data to the next, in files of Arrow, which have one for each column.
+//! Dictionaries that differ between batches, in columns copied to Arrow files, which have one dictionary per column.
 
 use super::*;
 use arrow_array::cast::AsArray;
@@ -15,7 +15,7 @@ fn rows_of(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(of)).expect("rows")
 }
 
-/// Writes batches as a file of Arrow, and reads the file.
+/// Writes batches as an Arrow file, and reads the file back.
 fn through(batches: &[RecordBatch]) -> Result<Vec<RecordBatch>, String> {
     let said = |error: crate::error::DataError| error.to_string();
     let schema = batches[0].schema();
@@ -39,7 +39,7 @@ fn through(batches: &[RecordBatch]) -> Result<Vec<RecordBatch>, String> {
         assert!(decoded.error.is_none(), "{:?}", decoded.error);
         read.push(decoded.batch.rows);
     }
-    // The whole file as its readers of its table of contents see it.
+    // The whole file, as readers that use its footer see it.
     let file = arrow_ipc::reader::FileReader::try_new(std::fs::File::open(&path).expect("a file"), None);
     let whole: Vec<RecordBatch> = file.expect("a file").map(|rows| rows.expect("rows")).collect();
     assert_eq!(whole, read);
@@ -66,7 +66,7 @@ fn dictionaries_that_differ_become_one() {
     let batches: Vec<RecordBatch> = [
         (texts(&["a", "b"], &[Some(1), None, Some(0)]), floats(&[0.5, -0.0], &[0, 1, 1])),
         (texts(&["b", "c", "unused"], &[Some(1), Some(0), None]), floats(&[-0.0, 0.0, 0.5], &[1, 2, 0])),
-        // What was there before with more behind it, and the first once more.
+        // The values so far with a new one after them, and the first dictionary again.
         (texts(&["a", "b", "c", "d"], &[Some(3), Some(2), Some(0)]), floats(&[7.0], &[0, 0, 0])),
         (texts(&["a", "b"], &[Some(1), None, Some(0)]), floats(&[0.5, -0.0], &[0, 1, 1])),
     ]
@@ -100,7 +100,7 @@ fn dictionaries_with_more_values_than_keys_are_refused() {
     );
 }
 
-/// Each row with a dictionary of its own copies all values before.
+/// If all rows have their own dictionaries, every row copies all values before it.
 #[test]
 fn dictionaries_that_differ_from_row_to_row_have_an_end() {
     let first: Vec<String> = (0..500_000).map(|at| at.to_string()).collect();

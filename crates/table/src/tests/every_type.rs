@@ -1,5 +1,5 @@
-//! Each type of Arrow in each form: the value, or an error that names the column; never a cell that is lost. A new type of Arrow's does
-//! not compile here before it is among them.
+//! Arrow's types in every format: either the value or an error that names the column, so no cell is lost silently. A new Arrow type fails
+//! to compile here until it is added.
 
 use super::*;
 use arrow_array::types::{
@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// A column with its cell in the first row as text and as JSON; the second row is missing.
 type Column = (&'static str, ArrayRef, &'static str, &'static str);
 
-/// The columns of every type that are not among those of `foreign`.
+/// Columns of every type that `foreign` does not have.
 fn more() -> Vec<Column> {
     fn moments<T: arrow_array::types::ArrowTimestampType>(count: i64, zone: Option<&str>) -> ArrayRef {
         Arc::new(PrimitiveArray::<T>::from_iter([Some(count), None]).with_timezone_opt(zone))
@@ -196,7 +196,7 @@ fn more() -> Vec<Column> {
     ]
 }
 
-/// The name of a type, without what is said beside it.
+/// The name of a type, without its parameters.
 pub(super) fn kind(of: &DataType) -> &'static str {
     match of {
         DataType::Null => "null",
@@ -254,17 +254,17 @@ pub(super) fn kind(of: &DataType) -> &'static str {
     }
 }
 
-/// How many kinds there are.
+/// The number of kinds of types.
 const KINDS: usize = 52;
 
 pub(super) fn all() -> Vec<Column> {
     foreign::columns().into_iter().chain(more()).collect()
 }
 
-/// What is read again of a column that is carried through to a file.
+/// Writes a column to a file as one that is copied to the results, and reads it back.
 pub(super) fn carried(name: &str, array: &ArrayRef, format: Format) -> Result<ArrayRef, String> {
     let said = |error: crate::error::DataError| error.to_string();
-    // Beside it a column that shows whether rows are at their place.
+    // A second column shows whether rows keep their places.
     let behind: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
     let fields = [Field::new(name, array.data_type().clone(), true), Field::new("behind", DataType::Int64, true)];
     let rows = RecordBatch::try_new(Arc::new(Schema::new(fields.to_vec())), vec![array.clone(), behind.clone()]);
@@ -289,7 +289,7 @@ fn every_type_is_shown_as_text_as_json_and_in_tables() {
     let columns = all();
     let kinds: BTreeSet<&str> = columns.iter().map(|(_, array, ..)| kind(array.data_type())).collect();
     assert_eq!(kinds.len(), KINDS, "{kinds:?}");
-    // As the command does it: what is carried through is known as the file has it.
+    // As in the command, the type of a column copied to the results is the type in the file.
     let carried = |format| {
         let columns = columns.iter().map(|(name, array, ..)| (*name, array.clone()));
         foreign::carried_as_text(columns.collect(), format)
@@ -370,7 +370,7 @@ fn types_without_a_form_of_parquet_are_refused_by_column_and_type() {
     }
 }
 
-/// A moment within a day is no day of Parquet; others are read as days by every reader.
+/// A date in milliseconds that is not a whole day cannot be a Parquet date; others are read as dates by every reader.
 #[test]
 fn days_that_are_counted_in_milliseconds_are_days_of_parquet() {
     let within: ArrayRef = Arc::new(Date64Array::from(vec![Some(86_400_001), None]));
@@ -393,7 +393,7 @@ fn days_that_are_counted_in_milliseconds_are_days_of_parquet() {
     );
 }
 
-/// Texts that were made are plain in files, views that are carried through stay views.
+/// Computed texts are contiguous in files; views copied to the results stay views.
 #[test]
 fn texts_of_files_are_plain_unless_they_were_views() {
     let text = "a text of more than twelve bytes";
@@ -438,7 +438,7 @@ fn texts_of_files_are_plain_unless_they_were_views() {
         let write = WriteOptions { format, null: None, delimiter: None, decimal_comma: false, most_bytes: u64::MAX };
         let mut sink =
             sink::open(&write, Output::create(&path).expect("a file"), &named, &rows.schema()).expect("a sink");
-        // A part of the rows is a part of the texts.
+        // A slice of the rows has a slice of the texts.
         sink.write(&rows.slice(1, 1)).and_then(|()| sink.write(&rows)).expect("rows");
         sink.finish().and_then(Output::commit).expect("an end");
         let read = Dataset::open(Input::file(&path).expect("a file"), &options(format, &[])).expect("a table");

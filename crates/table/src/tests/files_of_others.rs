@@ -1,5 +1,5 @@
-//! Files of other programs that the libraries used here do not write: INT96 timestamps in Parquet, and Arrow files with their schema only in the
-//! table of contents.
+//! Files by other programs that the libraries used here do not write: INT96 timestamps in Parquet, and Arrow files with their schema only
+//! in the footer.
 
 use super::*;
 use crate::conversion::Conversion;
@@ -21,7 +21,7 @@ use arrow_schema::{DataType, Field, Schema};
 use std::io::Cursor;
 use std::sync::Arc;
 
-/// An INT96 timestamp: a day, counted from 1970-01-01, and nanoseconds.
+/// An INT96 timestamp, from days since 1970-01-01 and nanoseconds of the day.
 fn int96(day: i64, nanoseconds: u64) -> Int96 {
     let mut value = Int96::new();
     let day = u32::try_from(day + 2_440_588).expect("a day");
@@ -98,7 +98,7 @@ fn timestamps_of_twelve_bytes_are_of_any_year() {
         }
         assert_eq!(found.len(), expected.len());
     }
-    // A timestamp that does not fit into microseconds is an error, never another time.
+    // A timestamp that does not fit into microseconds is an error and not a wrapped time.
     for has_dictionary in [true, false] {
         let properties = WriterProperties::builder().set_dictionary_enabled(has_dictionary).build();
         let bytes = of_int96(&[int96(200_000_000, 0)], properties);
@@ -164,7 +164,7 @@ fn maps_without_a_key_and_a_value_are_refused() {
     }
 }
 
-/// pandas writes a category of booleans as booleans, and says that they are a dictionary.
+/// pandas writes a category of booleans as booleans, and declares a dictionary.
 #[test]
 fn dictionaries_of_other_values_than_strings_are_read_as_these() {
     let flags: ArrayRef = Arc::new(BooleanArray::from(vec![Some(true), None, Some(false)]));
@@ -189,7 +189,7 @@ fn dictionaries_of_other_values_than_strings_are_read_as_these() {
     assert!(found[0][0].contains("true") && found[1][0].contains("NA") && found[2][0].contains("false"), "{found:?}");
 }
 
-/// The library reads the months of Parquet's intervals, or their days: the other part would be lost in silence.
+/// The library reads either the months or the days of Parquet's intervals, so the other part would be lost silently.
 #[test]
 fn intervals_are_refused_unless_a_schema_says_their_parts() {
     let spans: ArrayRef = Arc::new(IntervalDayTimeArray::from(vec![IntervalDayTime::new(2, 3_000)]));
@@ -211,7 +211,7 @@ fn intervals_are_refused_unless_a_schema_says_their_parts() {
     assert_eq!((read(true, Keep::None), read(false, Keep::All)), (Ok(()), Ok(())));
 }
 
-/// Polars writes the first schema without its length, so the schema is read from the table of contents, which may begin at any byte.
+/// Polars writes the first schema without its length, so the schema is read from the footer, which may begin at any byte.
 #[test]
 fn arrow_files_are_read_by_their_table_of_contents() {
     let numbers: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None, Some(3)]));
@@ -227,7 +227,7 @@ fn arrow_files_are_read_by_their_table_of_contents() {
     let wanted = [("a", None), ("s", None)];
     let expected = read(Format::Arrow, &bytes, &wanted);
     assert_eq!(expected.as_ref().map(Vec::len), Ok(9));
-    // The first message without its mark and its length.
+    // The first message without its marker and its length.
     let at = bytes.windows(4).position(|word| word == [0xff; 4]).expect("a message");
     let len = u32::from_le_bytes(bytes[at + 4..at + 8].try_into().expect("four bytes")) as usize;
     bytes.copy_within(at + 8..at + 8 + len, at);

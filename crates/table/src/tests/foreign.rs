@@ -1,4 +1,4 @@
-//! Columns that are carried through, of types that models do not have: no cell is lost, whatever its type and the form of the file.
+//! Columns copied to the results, of types that models do not have: no cell is lost, whatever its type and the format of the file.
 
 use super::*;
 use crate::casts::converted;
@@ -76,7 +76,7 @@ pub(super) fn columns() -> Vec<(&'static str, ArrayRef, &'static str, &'static s
     ]
 }
 
-/// What is written of columns that are carried through from a file of Arrow, as the command does it.
+/// The text written for columns that are copied to the results from an Arrow file, as in the command.
 pub(super) fn carried_as_text(columns: Vec<(&str, ArrayRef)>, format: Format) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, text) = (folder.path().join("rows"), folder.path().join("out"));
@@ -102,7 +102,7 @@ pub(super) fn carried_as_text(columns: Vec<(&str, ArrayRef)>, format: Format) ->
     std::fs::read_to_string(&text).expect("a text")
 }
 
-/// A struct of types that models have, some of which are null and have values behind that, within another struct.
+/// Structs of types that models have, within another struct. Some are null but have field values behind the null.
 #[test]
 fn structs_that_are_null_have_no_fields() {
     let of =
@@ -134,7 +134,7 @@ fn structs_that_are_null_have_no_fields() {
     assert_eq!(shown.matches("NA").count(), 8, "{shown}");
 }
 
-/// A half, and nothing.
+/// A column with the half-precision float 0.5 and a null.
 fn halves() -> ArrayRef {
     type Half = <arrow_array::types::Float16Type as arrow_array::ArrowPrimitiveType>::Native;
     Arc::new(Float16Array::from(vec![Some(Half::from_f32(0.5)), None]))
@@ -178,7 +178,7 @@ fn every_type_has_a_cell_in_every_form() {
     assert_eq!(cells[1].iter().filter(|cell| !cell.is_empty()).collect::<Vec<_>>(), ["2"]);
 }
 
-/// Decimals of 18 digits, whose quotients by a power of ten are not the nearest floats for a quarter of them.
+/// Decimals of 18 digits. For a quarter of them, dividing by a power of ten would not give the nearest float.
 #[test]
 fn decimals_are_rounded_once() {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -199,7 +199,7 @@ fn decimals_are_rounded_once() {
     }
 }
 
-/// A scale may be less than nothing, and a file may have more digits than it says.
+/// A scale may be negative, and a file may have more digits than its precision.
 #[test]
 fn decimals_have_all_digits() {
     let of = |digits: Vec<i128>, precision, scale| -> ArrayRef {

@@ -1,5 +1,5 @@
-//! Files that are not what they say: each ends in an error that names what is wrong, or in rows. None ends the process, and none takes
-//! more memory than files may. Attacks that were found are tests of their own; the others are bytes that are changed at random.
+//! Files with wrong declarations: each gives rows, or an error that names the fault. None ends the process or takes more memory than the
+//! limit. Known attacks have their own tests; the others change bytes at random.
 
 use super::*;
 use ::parquet::arrow::ArrowWriter;
@@ -23,10 +23,10 @@ use std::io::Cursor;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What may be in memory at once here.
+/// The memory limit of these tests, in bytes.
 const MOST: u64 = 64 << 20;
 
-/// What may become of a file: rows of some columns, or an error.
+/// The result of reading a file: the number of rows, or an error.
 type RowCount = Result<usize, String>;
 
 /// A table with a column of each kind.
@@ -72,7 +72,7 @@ fn table(rows: usize) -> RecordBatch {
         .expect("a table")
 }
 
-/// The same without a column.
+/// The table without the column `name`.
 fn without(table: &RecordBatch, name: &str) -> RecordBatch {
     let columns: Vec<usize> = (0..table.num_columns()).filter(|at| table.schema().field(*at).name() != name).collect();
     table.project(&columns).expect("columns")
@@ -122,9 +122,9 @@ fn write(rows: &RecordBatch, format: Format, output: Output) {
     sink.finish().and_then(Output::commit).expect("an end");
 }
 
-/// Reads all columns of a table, as inputs where they can be and carried through, and writes what is carried through.
+/// Reads all columns of a table, as inputs where possible and copied to the results, and writes the latter.
 fn read_table(format: Format, bytes: &[u8]) -> RowCount {
-    // Whoever reads the rows knows of which file they are.
+    // The caller knows the file, so its name is left out.
     let said = |error: crate::error::DataError| error.to_string().trim_start_matches("rows: ").to_owned();
     let options = ReadOptions { most_bytes: MOST, batch_rows: 100, ..options(format, &[]) };
     let input = |bytes: &[u8]| Input::new("rows", Cursor::new(bytes.to_vec()));
@@ -134,7 +134,7 @@ fn read_table(format: Format, bytes: &[u8]) -> RowCount {
         ["n", "t", "list", "coded", "at"].iter().filter(|name| wanted(name)).map(|name| (*name, None)).collect();
     let mut table = open()?.bind(&Request { keep: Keep::All, ..request(&leaves) }).map_err(said)?;
     let mut rows = 0;
-    // A file may say that it has rows without end, of columns without memory.
+    // A file may declare endless rows, if its columns take no memory.
     for _ in 0..50 {
         let Some(piece) = table.source.next().map_err(said)? else { break };
         let Decoded { batch, error, .. } = piece.decode();
@@ -170,13 +170,13 @@ fn npz(options: zip::CompressionMethod) -> Vec<u8> {
     archive.finish().expect("an archive").into_inner()
 }
 
-/// A way to read.
+/// A function that reads a file.
 type Reader = Box<dyn Fn(&[u8]) -> RowCount>;
 
-/// Files of every format, and how they are read.
+/// Files of every format, with their readers.
 fn files() -> Vec<(String, Vec<u8>, Reader)> {
     let (whole, mut files) = (table(240), Vec::<(String, Vec<u8>, Reader)>::new());
-    // Parquet has no runs, and JSON does not say of which type lists of several lengths are.
+    // Parquet has no run-end encoding, and JSON does not declare the type of lists that differ in length.
     let parquet_rows = without(&whole, "runs");
     let text_rows = without(&parquet_rows, "list");
     let of = |format| -> Reader { Box::new(move |bytes| read_table(format, bytes)) };
@@ -221,7 +221,7 @@ fn files() -> Vec<(String, Vec<u8>, Reader)> {
     files
 }
 
-/// Bytes that were changed: some of them, how many there are, or what may be a length.
+/// Changes bytes at random: single bytes, the number of bytes, or values that may be lengths.
 fn changed(bytes: &[u8], random: &mut fastrand::Rng) -> Vec<u8> {
     const LENGTHS: [u64; 9] = [0, 1, 0x7f, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 1 << 40, i64::MAX as u64, u64::MAX];
     let mut bytes = bytes.to_vec();
@@ -257,7 +257,7 @@ fn changed(bytes: &[u8], random: &mut fastrand::Rng) -> Vec<u8> {
     bytes
 }
 
-/// Changes files so often, and says how many were still read.
+/// Reads files after `count` random changes; returns how many were read and how many failed.
 fn changes(count: usize, seed: u64) -> (usize, usize) {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -284,7 +284,7 @@ fn changes(count: usize, seed: u64) -> (usize, usize) {
 #[test]
 fn files_whose_bytes_were_changed_are_rows_or_errors() {
     let (rows, errors) = changes(1_000, 1);
-    // Most changes are of values; what is left are those of structure.
+    // Most changes are in values; the others break the structure.
     assert!(rows > 100 && errors > 100, "{rows} read, {errors} errors");
 }
 
@@ -302,12 +302,12 @@ fn a_hundred_thousand_changed_files_are_rows_or_errors() {
     #[cfg(target_os = "linux")]
     {
         let taken = most_memory();
-        // The most that a file may have at once, a quarter of it, and what the process has anyway.
+        // The memory limit for a file, a quarter more, and the process's own memory.
         assert!(taken < MOST as usize * 5 / 4 + (200 << 20), "{} MiB", taken >> 20);
     }
 }
 
-/// A footer of Parquet with these columns, each with its children.
+/// A Parquet footer with the columns `columns`, given by their numbers of children.
 fn footer(columns: &[u32]) -> Vec<u8> {
     let varint = |mut number: u64| {
         let mut bytes = Vec::new();
@@ -331,7 +331,7 @@ fn footer(columns: &[u32]) -> Vec<u8> {
             }
         }
     }
-    // No rows, and no groups of them.
+    // No rows and no row groups.
     metadata.extend([0x16, 0, 0x19, 0x0c, 0]);
     let len = metadata.len() as u32;
     [b"PAR1", metadata.as_slice(), &len.to_le_bytes(), b"PAR1"].concat()
@@ -348,7 +348,7 @@ fn parquet_that_nests_too_deep_is_refused_before_it_is_read() {
     assert_eq!(refused(Format::Parquet, &footer(&nested(129))), "not Parquet: its columns nest more than 128 deep");
     assert!(read_table(Format::Parquet, &footer(&[2, 0, 1, 0])).expect_err("one name").contains("two columns"));
     assert_eq!(read_table(Format::Parquet, &footer(&nested(40))), Ok(0));
-    // What is deeper than what can be shown is no fault of the file.
+    // Columns that nest too deep to be shown are not a fault of the file.
     assert!(refused(Format::Parquet, &footer(&nested(128))).contains("its type nests deeper than can be shown"));
     assert_eq!(refused(Format::Parquet, &footer(&[1 << 30])), "not Parquet: it has fewer columns than it says");
     assert_eq!(refused(Format::Parquet, &footer(&[1, 0, 0])), "not Parquet: it has more columns than it says");
@@ -365,7 +365,7 @@ fn the_lengths_of_parquet_are_looked_at() {
     let metadata = [0x15, 2, 0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07];
     let bytes = [b"PAR1", metadata.as_slice(), &9_u32.to_le_bytes(), b"PAR1"].concat();
     assert_eq!(refused(Format::Parquet, &bytes), "not Parquet: its footer: the length of a list is none of Thrift's");
-    // Numbers that are all the same: a page of a few bytes becomes many.
+    // Equal values: a page of a few bytes becomes a large one.
     let same: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(900_000)]));
     let rows = RecordBatch::try_from_iter([("x", same)]).expect("rows");
     let bytes = parquet(&rows, Compression::ZSTD(ZstdLevel::default()), WriterVersion::PARQUET_1_0);
@@ -382,8 +382,8 @@ fn the_lengths_of_parquet_are_looked_at() {
     assert!(error.ends_with("; raise the limit: `--set-limit array_bytes=..`"), "{error}");
 }
 
-/// A string that many rows have is in the file once. Rows share it where they are inputs; a column that is carried through has it for each
-/// row, and so may not be larger than everything may be.
+/// A string of many rows is in the file once. Rows share it if the column is an input. A column copied to the results has a copy for each
+/// row, so the copies must fit the limit.
 #[test]
 fn strings_of_parquet_take_no_more_than_they_may() {
     let read = |bytes: &[u8], most_bytes, request: &Request| {
@@ -423,7 +423,7 @@ fn strings_of_parquet_take_no_more_than_they_may() {
     let bytes = packed(Arc::new(BinaryArray::from(vec![long.as_bytes(); 60])));
     assert_eq!(read(&bytes, 8 << 20, &input(QType::Scalar(Scalar::Bytes))), Ok(60));
     assert!(read(&bytes, 8 << 20, &carried()).is_err());
-    // The elements of lists likewise.
+    // Elements of lists are counted too.
     let element = Arc::new(Field::new_list_field(DataType::Utf8, true));
     let texts: ArrayRef = Arc::new(StringArray::from(vec![long.as_str(); 60]));
     let lists = packed(Arc::new(ListArray::new(element, OffsetBuffer::from_lengths([20; 3]), texts, None)));
@@ -431,7 +431,7 @@ fn strings_of_parquet_take_no_more_than_they_may() {
     assert_eq!(read(&lists, 32 << 20, &carried()), Ok(3));
     let error = read(&lists, 8 << 20, &carried()).expect_err("thirty megabytes");
     assert!(error.starts_with("column `x`: the strings of these rows have 30000000 bytes"), "{error}");
-    // And those of structs and maps.
+    // Strings in structs and maps are counted too.
     let texts: ArrayRef = Arc::new(StringArray::from(vec![long.as_str(); 60]));
     let structs = StructArray::from(vec![(Arc::new(Field::new("t", DataType::Utf8, true)), texts)]);
     let mut maps = MapBuilder::new(None, Int64Builder::new(), StringBuilder::new());
@@ -446,14 +446,14 @@ fn strings_of_parquet_take_no_more_than_they_may() {
         let error = read(&column, 8 << 20, &carried()).expect_err("thirty megabytes");
         assert!(error.starts_with("column `x`: the strings of these rows have 30000000 bytes"), "{error}");
     }
-    // Columns have what they may together.
+    // The limit applies to all columns together.
     let texts: ArrayRef = Arc::new(StringArray::from(vec![long.as_str(); 40]));
     let rows = RecordBatch::try_from_iter([("x", texts.clone()), ("y", texts)]).expect("rows");
     let both = parquet(&rows, Compression::ZSTD(ZstdLevel::default()), WriterVersion::PARQUET_1_0);
     assert_eq!(read(&both, 48 << 20, &carried()), Ok(40));
     let error = read(&both, 32 << 20, &carried()).expect_err("forty megabytes");
     assert!(error.starts_with("column `y`: the strings of these rows have 20000000 bytes"), "{error}");
-    // Strings that are all others are in the pages, which are counted together.
+    // Distinct strings are in the pages, whose sizes are added up.
     let others: StringArray = (0..60).map(|at| Some(format!("{at}{long}"))).collect();
     let others = packed(Arc::new(others));
     assert_eq!(read(&others, 64 << 20, &input(QType::Scalar(Scalar::Text))), Ok(60));
@@ -461,7 +461,7 @@ fn strings_of_parquet_take_no_more_than_they_may() {
     assert!(error.contains("the pages of the next rows have"), "{error}");
 }
 
-/// How many rows a table has.
+/// The number of rows of a table.
 fn rows_of(mut table: Table) -> Result<usize, String> {
     let mut rows = 0;
     while let Some(piece) = table.source.next().map_err(|error| error.to_string())? {
@@ -474,7 +474,7 @@ fn rows_of(mut table: Table) -> Result<usize, String> {
     Ok(rows)
 }
 
-/// Replaces bytes wherever they stand; the results one by one.
+/// Replaces one occurrence of `found` at a time; returns one result per occurrence.
 pub(super) fn replaced(bytes: &[u8], found: &[u8], by: &[u8]) -> Vec<Vec<u8>> {
     let places = bytes.windows(found.len()).enumerate().filter(|(_, there)| *there == found);
     let with = |at: usize| [&bytes[..at], by, &bytes[at + found.len()..]].concat();
@@ -507,13 +507,13 @@ fn lengths_of_arrow_are_looked_at() {
             );
         }
     }
-    // More than may be, in all.
+    // More than the limit in total.
     let many: ArrayRef = Arc::new(Int64Array::from(vec![0; 9 << 20]));
     let rows = RecordBatch::try_from_iter([("x", many)]).expect("rows");
     let bytes = arrow(&rows, Some(CompressionType::ZSTD), false);
     assert!(bytes.len() < 100_000, "{}", bytes.len());
     assert!(refused(Format::Arrow, &bytes).contains("the buffers of a message become more than 67108864 bytes"));
-    // One whose length is less than what is packed: LZ4 unpacks it to its end.
+    // The declared length is too small: LZ4 decompresses the frame to its end.
     let bytes = arrow(&rows, Some(CompressionType::LZ4_FRAME), false);
     let says = (9_u64 << 23).to_le_bytes();
     let errors: Vec<RowCount> =
@@ -564,12 +564,12 @@ fn archives_that_inflate_take_what_they_may_and_no_more() {
     let read = |bytes: &[u8], most| {
         crate::numpy::read_npz(Cursor::new(bytes), |_| true, most).map_err(|error| error.to_string())
     };
-    // Its header says that it is more than there may be: nothing of it is inflated.
+    // The header declares more than the limit, so nothing is decompressed.
     let error = read(&short, 1 << 20).expect_err("too many");
     assert!(error.starts_with("array `a`: the arrays are more than 1048576 bytes"), "{error}");
     let error = read(&short, 1 << 27).expect_err("too few");
     assert_eq!(error, "array `a`: 1048576 bytes for an array of [8388608] of `<f8`");
-    // It has more than its header says.
+    // The file is longer than its header declares.
     let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
     archive.start_file("a.npy", of).expect("a file");
     archive.write_all(&header(1)).expect("a header");
@@ -586,7 +586,7 @@ fn archives_that_inflate_take_what_they_may_and_no_more() {
     assert_eq!(error, "a header of 2147483647 bytes: those of arrays have at most 65535");
 }
 
-/// Rows that take nothing in a file and much in memory are read as many at once as there is room for; one that takes more than it may is refused.
+/// Rows that are small in a file and large in memory are read in parts that fit. A row that exceeds the limit is refused.
 #[test]
 fn rows_are_read_as_there_is_room_for_what_they_become() {
     const ROOM: u64 = 1 << 20;
@@ -613,7 +613,7 @@ fn rows_are_read_as_there_is_room_for_what_they_become() {
         }
         Ok(parts)
     };
-    // A text takes 17 bytes, and its struct one more.
+    // A text takes 17 bytes, and its struct 1 byte more.
     let nulls = RecordBatch::try_from_iter([("l", Arc::new(NullArray::new(200)) as ArrayRef)]).expect("rows");
     let uncompressed = Compression::UNCOMPRESSED;
     let files = [
@@ -627,7 +627,7 @@ fn rows_are_read_as_there_is_room_for_what_they_become() {
         let parts = parts(format, &bytes, &wide).expect("rows");
         assert_eq!((parts[0], parts.len(), parts.iter().sum::<usize>()), (61, 4, 200), "{format:?}");
     }
-    // Elements of lists take memory for each of their fields: 1,700 bytes. The second list has more than there is room for.
+    // List elements take memory for each of their fields: 1,700 bytes. The second list exceeds the room.
     let list = |count: usize| format!("{{\"l\": [{}]}}\n", vec!["{}"; count].join(","));
     let text = list(500) + &list(2_000) + &list(500) + &list(1);
     assert_eq!(parts(Format::JsonLines, text.as_bytes(), &lists), Ok(vec![1, 1, 2]));
@@ -645,7 +645,7 @@ fn rows_are_read_as_there_is_room_for_what_they_become() {
     assert_eq!(parts(Format::Arrow, &arrow(&rows, None, false), &qtype), Ok(vec![4]));
 }
 
-/// Columns take memory besides their values, which is counted before it is taken.
+/// The memory for columns besides their values is checked before it is reserved.
 #[test]
 fn columns_are_counted() {
     let options = |format| ReadOptions { most_bytes: 8 << 20, ..options(format, &[]) };

@@ -1,8 +1,8 @@
-//! A type that was taken from the first rows is as strict for all rows: a value that would lose something in it is an error.
+//! A type inferred from the first rows applies to all rows: a later value that would lose something in it is an error.
 
 use super::*;
 
-/// A thousand rows `first`, then one row `last`.
+/// A thousand lines `first`, then one line `last`.
 fn late(first: &str, last: &str) -> String {
     format!("{}{last}\n", format!("{first}\n").repeat(1_000))
 }
@@ -129,13 +129,13 @@ fn json_loses_no_number_and_no_field() {
         let told = json(&late(&row(first), &row(last)), &[("x", None)]).expect_err(last);
         assert!(told.starts_with("rows.json:1001: column `x`: ") && told.contains(expected), "{last}: {told}");
     }
-    // Among the first rows such numbers are an error; it proposes `u64` if all are unsigned, else text.
+    // Among the first rows such numbers are an error, which proposes `u64` if all are unsigned, else text.
     let told = |text: &str| json(text, &[("x", None)]).expect_err(text);
     let large = "rows.json:2: column `x`: expected i64, found `18446744073709551615`; its type was taken from the first rows: declare ";
     assert_eq!(told("{\"x\": 5}\n{\"x\": 18446744073709551615}"), format!("{large}`input x: u64`"));
     assert_eq!(told("{\"x\": -5}\n{\"x\": 18446744073709551615}\n{}"), format!("{large}`input x: text?`"));
     assert!(told("{\"x\": 1.5}\n{\"x\": 1e400}").contains("rows.json:2: column `x`: expected f64, found `1e400`"));
-    // A declared text takes such numbers as they are written, and smaller ones too.
+    // A declared text keeps such numbers as they are written, and smaller ones too.
     let declared = [("x", Some(QType::TEXT))];
     let read = json("{\"x\": 5}\n{\"x\": 1234567890123456789012}\n{\"x\": \"a\"}", &declared);
     assert_eq!(

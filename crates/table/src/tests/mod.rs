@@ -1,4 +1,4 @@
-//! Tests of the way in and the way out as a command goes them, with exact values and messages.
+//! Tests of reading and writing as the command does it, with exact values and messages.
 
 mod bounded;
 mod csv_as_it_comes;
@@ -75,7 +75,7 @@ fn values(batch: &Batch, types: &[QType]) -> Vec<Vec<Value>> {
     (0..batch.rows.num_rows()).map(|row| cells.iter().map(|cells| cells.value(row)).collect()).collect()
 }
 
-/// The rows with their places, or the first error; rows before it are forgotten.
+/// The rows with their places, or the first error; rows before an error are dropped.
 fn placed_rows(mut table: Table) -> Result<Vec<(u64, Vec<Value>)>, String> {
     let kept = table.kept.iter().map(|kept| match &kept.form {
         Form::Values(qtype) => qtype.clone(),
@@ -113,7 +113,7 @@ fn inferred(format: Format, text: &str, names: &[&str]) -> Result<Vec<String>, S
     Ok(table.leaves.iter().map(|leaf| spelled(&leaf.qtype)).collect())
 }
 
-/// The most memory that the process ever had, in bytes.
+/// The peak memory of the process, in bytes.
 #[cfg(target_os = "linux")]
 fn most_memory() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("a status");
@@ -131,8 +131,7 @@ fn rows_that_are_read_ahead_take_little_memory() {
     let before = most_memory();
     let read = json(&text, &[("x", None)]).expect("rows");
     assert_eq!((read.len(), &read[7]), (rows, &vec![Value::from(7_i64)]));
-    // The text was copied once.
-    // The kernel counts what each thread has taken only now and then.
+    // The text was copied once. The kernel updates the peak of a thread only now and then.
     let taken = most_memory().saturating_sub(before);
     assert!(taken < 6 * size, "{} MiB for {} MiB", taken >> 20, size >> 20);
 }

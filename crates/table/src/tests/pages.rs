@@ -1,4 +1,4 @@
-//! Pages of Parquet whose values are written as differences, or that say to have more of them than they have.
+//! Pages of Parquet with delta-encoded values, and pages that declare more values than they have.
 
 use super::*;
 use ::parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, BinaryArray, FixedSizeBinaryArray, RecordBatch, Stri
 use std::io::Cursor;
 use std::sync::Arc;
 
-/// A file of one column in an encoding; none is that with a dictionary.
+/// A file of one column in an encoding; `None` for a dictionary.
 fn written(column: &ArrayRef, encoding: Option<Encoding>, compression: Compression, version: WriterVersion) -> Vec<u8> {
     let properties = WriterProperties::builder().set_compression(compression).set_writer_version(version);
     let properties = match encoding {
@@ -19,7 +19,7 @@ fn written(column: &ArrayRef, encoding: Option<Encoding>, compression: Compressi
     hostile::parquet_with(&rows, properties.build())
 }
 
-/// The column of a file, carried through; several where its batches are several.
+/// The batches of a file's only column, which is copied to the results.
 fn read(bytes: &[u8], most_bytes: u64) -> Result<Vec<ArrayRef>, String> {
     let options = ReadOptions { most_bytes, batch_rows: 100, ..options(Format::Parquet, &[]) };
     let said = |error: crate::error::DataError| error.to_string();
@@ -73,7 +73,7 @@ fn strings_that_are_written_as_differences_are_read() {
     }
 }
 
-/// The library makes 16 bytes for each value that a dictionary says to have.
+/// The library reserves 16 bytes for each value that a dictionary declares.
 #[test]
 fn a_dictionary_has_no_more_values_than_there_are_bytes_for() {
     let texts: ArrayRef = Arc::new((0..1_000).map(|row| Some(format!("{}", row % 100))).collect::<StringArray>());
@@ -81,7 +81,7 @@ fn a_dictionary_has_no_more_values_than_there_are_bytes_for() {
     for (column, size) in [(texts, 590), (numbers, 800)] {
         let bytes = written(&column, None, Compression::UNCOMPRESSED, WriterVersion::PARQUET_1_0);
         assert!(read(&bytes, 1 << 20).is_ok());
-        // The header of the dictionary: 100 values, plain. 8,191 are as many as two bytes say.
+        // The header of the dictionary: 100 values, plain. 8,191 is the largest count of two bytes.
         let changed = hostile::replaced(&bytes, &[0x15, 0xc8, 1, 0x15, 0], &[0x15, 0xfe, 0x7f, 0x15, 0]);
         let errors: Vec<String> = changed.iter().filter_map(|bytes| read(bytes, 1 << 20).err()).collect();
         let expected = format!("a dictionary of {size} bytes says to have 8191 values");
@@ -89,14 +89,14 @@ fn a_dictionary_has_no_more_values_than_there_are_bytes_for() {
     }
 }
 
-/// The library makes memory for as many lengths as a page says behind its header.
+/// The library reserves memory for as many lengths as a page declares after its header.
 #[test]
 fn a_page_has_no_more_lengths_than_values() {
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["abc"; 200]));
     for encoding in [Encoding::DELTA_LENGTH_BYTE_ARRAY, Encoding::DELTA_BYTE_ARRAY] {
         let bytes = written(&texts, Some(encoding), Compression::UNCOMPRESSED, WriterVersion::PARQUET_2_0);
         assert_eq!(read(&bytes, 1 << 20).map(|batches| batches.len()), Ok(2));
-        // Blocks of 128 in four parts, of 200 lengths; 201, and as many as two bytes say.
+        // Blocks of 128 in four parts with 200 lengths, changed to 201 and to the largest count of two bytes.
         for count in [[0xc9, 1], [0xff, 0x7f]] {
             let changed =
                 hostile::replaced(&bytes, &[0x80, 1, 4, 0xc8, 1], &[&[0x80, 1, 4], count.as_slice()].concat());
@@ -109,13 +109,13 @@ fn a_page_has_no_more_lengths_than_values() {
     }
 }
 
-/// Each string is as long as what it shares with the one before it: thirty megabytes in a file of a few thousand bytes.
+/// The strings are as long as the prefix that each shares with the one before: thirty megabytes in a file of a few thousand bytes.
 #[test]
 fn strings_that_share_their_beginnings_count() {
     let long = "y".repeat(500_000);
     let texts: ArrayRef = Arc::new(StringArray::from(vec![long.as_str(); 60]));
     let rows = RecordBatch::try_from_iter([("x", texts)]).expect("rows");
-    // In one page, and in six that are read at once.
+    // In a single page, and in six pages that are read at once.
     for of_page in [60, 10] {
         let properties = WriterProperties::builder()
             .set_compression(ZSTD())

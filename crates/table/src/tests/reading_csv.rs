@@ -1,4 +1,4 @@
-//! Reading CSV: declared and found types, tuples, headers, and what is said of rows that are none.
+//! Reading CSV: declared and inferred types, tuples, headers, and the errors of rows that cannot be read.
 
 use super::*;
 
@@ -77,7 +77,7 @@ fn a_late_misfit_is_an_error_with_advice() {
              first rows: declare `input x: text?`"
             .to_owned())
     );
-    // One row earlier it is not late.
+    // One row earlier, the value is among the first rows.
     let early = format!("x\n{}a\n", "1\n".repeat(999));
     assert_eq!(inferred(Format::Csv, &early, &["x"]), Ok(vec!["text?".to_owned()]));
 }
@@ -119,13 +119,13 @@ fn strings_stand_for_missing_beside_empty_fields() {
             vec![missing.clone(), Value::from(Some(1_i64))],
             vec![missing.clone(), none.clone()],
             vec![missing.clone(), none.clone()],
-            // In quotes nothing is a text of its own, but only where another string says that a text is missing.
+            // An empty field in quotes is a text, but only if another string stands for a missing text.
             vec![Value::Present(ScalarValue::Text("".into())), Value::from(Some(2_i64))],
             vec![missing.clone(), none],
         ])
     );
     assert_eq!(csv("t,x\n\"\",1\n", &[("t", Some(QType::Optional(Scalar::Text)))]), Ok(vec![vec![missing]]));
-    // A number that stands for missing is none.
+    // A number that stands for missing is not a value.
     let nulls = options(Format::Csv, &["-999"]);
     let wanted = [("x", Some(OPTIONAL_F64)), ("y", Some(QType::INT32))];
     let table = bind(open_with(&nulls, "x,y\n-999,1\n-999.0,2\n3,-999\n").expect("it is CSV"), &wanted);

@@ -1,4 +1,4 @@
-//! Reading JSON: declared and found types, absent keys, and what is said of values that do not fit.
+//! Reading JSON: declared and inferred types, absent keys, and the errors of values that do not fit.
 
 use super::*;
 
@@ -55,14 +55,14 @@ fn undeclared_arrays_are_lists_of_the_elements_of_all_rows() {
     let read = json(text, &[("i", None), ("f", None)]).expect("lists");
     let shown: Vec<String> = read.iter().flatten().map(ToString::to_string).collect();
     assert_eq!(shown, ["[1, 2, 3]", "[1]", "[4]", "[1, 0.5]"]);
-    // In objects too. What lies in an array is a tuple, also in an object there.
+    // In objects too. An array in an array is a tuple, also in an object there.
     let nested = r#"{"q": {"a": [], "b": [[1, 2]]}, "r": [[1, 2], {"a": [3]}]}"#;
     let types = inferred(Format::JsonLines, nested, &["q", "r"]);
     assert_eq!(types, Ok(vec!["{a: [f64?], b: ((i64, i64),)}".to_owned(), "((i64, i64), {a: [i64?]})".to_owned()]));
     let late = format!("{}{{\"q\": {{\"a\": [1, 2, 3]}}}}", "{\"q\": {\"a\": [1, 2]}}\n".repeat(1_000));
     let read = json(&late, &[("q", None)]).expect("lists");
     assert_eq!(read[1_000][0].to_string(), "{a: [1, 2, 3]}");
-    // Rows behind those that were looked at have any length too, and no other elements.
+    // Rows after those read ahead may have lists of any length too, but no other elements.
     let late = |last: &str| json(&format!("{}{last}", "{\"x\": [1]}\n".repeat(1_000)), &[("x", None)]);
     assert_eq!(late("{\"x\": [1, 2, null]}").expect("a list").len(), 1_001);
     assert_eq!(
@@ -128,7 +128,7 @@ fn a_late_misfit_is_an_error_with_advice() {
     assert_eq!(json(&text("{\"x\": null}"), &[("x", None)]), late("a missing value", "i64?"));
 }
 
-/// A hint to declare a type has all of it, and with that type the row is read.
+/// A hint to declare a type has the whole type, and with this type the row is read.
 #[test]
 fn late_misfits_advise_a_type_that_reads_the_row() {
     for (first, last, path, advised) in [
@@ -248,7 +248,7 @@ fn rows_before_broken_data_are_told() {
     assert_eq!((error.line(), error.message().as_str()), (Some(2), "expected an object, found `b`"));
 }
 
-/// A row with an error keeps its other values, also those that are carried through.
+/// A row with an error keeps its other values, also those that are copied to the results.
 #[test]
 fn rows_that_cannot_be_read_keep_what_can_be() {
     let tolerant = ReadOptions { tolerant: true, ..options(Format::JsonLines, &[]) };

@@ -1,4 +1,4 @@
-//! Optional structs, lists of structs and dictionaries in data: what is there, what is missing, and what lacks a part.
+//! Optional structs, lists of structs and dictionaries in data: present, missing, and incomplete values.
 
 use super::{Format, bind, csv, inferred, json, open, rows};
 use arrow_array::builder::{Float64Builder, MapBuilder, StringBuilder};
@@ -14,7 +14,7 @@ fn qtype(text: &str) -> QType {
     parse_type(text).expect("a type").as_input()
 }
 
-/// The values of one leaf, as listings have them.
+/// The values of one input, as they are printed.
 fn shown(found: Result<Vec<Vec<cembra_value::Value>>, String>) -> Result<Vec<String>, String> {
     Ok(found?.into_iter().map(|row| row[0].to_string()).collect())
 }
@@ -58,7 +58,7 @@ fn lists_are_arrays_of_objects() {
     );
     assert_eq!(missing("{\"x\": [{\"p\": 1}, null]}"), "rows.json:1: column `x.1`: expected {p: f64}, found `null`");
     assert_eq!(of_json("[{p: f64}?]", "{\"x\": [{\"p\": 1}, null]}").expect("rows"), ["[{p: f64{1}}, NA]"]);
-    // What nests deeper than a list may is refused where it is read as JSON, however deep.
+    // Lists that nest too deep are refused when JSON is read, however deep they are.
     let deep = format!("{{\"x\": {}1{}}}", "[".repeat(100), "]".repeat(100));
     assert!(of_json("[{p: f64}]", &deep).is_err());
 }
@@ -80,7 +80,7 @@ fn dictionaries_are_objects_whose_keys_are_each_there_once() {
         wrong("{\"x\": null}"),
         "rows.json:1: column `x`: expected dict[i64, f64], found `null`; write `{}`: a dictionary is always there, and may be empty"
     );
-    // A key that is wrong is named, not its value.
+    // The error names the wrong key and not its value.
     let said = "rows.json:1: column `x`: expected i64, found the key `a`";
     for text in ["{\"x\": {\"a\": 1}}", "{\"x\": {\"7\": 1, \"a\": null}}", "{\"x\": {\"a\": \"b\"}}"] {
         assert_eq!(wrong(text), said);
@@ -132,7 +132,7 @@ fn in_csv_a_struct_is_missing_where_all_of_its_fields_are() {
     assert_eq!(shown(rows(opened.expect("a table"))).expect("rows"), ["{a: 1}"]);
 }
 
-/// A file of Arrow with a column `x`.
+/// An Arrow stream with a column `x`.
 fn arrow_file(x: ArrayRef) -> Vec<u8> {
     let rows = RecordBatch::try_from_iter_with_nullable([("x", x, true)]).expect("rows");
     let mut bytes = Vec::new();

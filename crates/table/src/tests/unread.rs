@@ -1,4 +1,4 @@
-//! Files with a column of a type that the library does not have: the other columns are read.
+//! Files with a column of a type that the library does not support: the other columns are read.
 
 use super::*;
 use ::parquet::arrow::arrow_writer::ArrowWriterOptions;
@@ -16,7 +16,7 @@ fn file(i: ArrayRef) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable([("x", x, true), ("i", i, true)]).expect("rows")
 }
 
-/// The bytes with 128 in the place of each 64 that may be a count of bits, one at a time.
+/// Copies of the bytes, each with one 64 that may be a count of bits replaced by 128.
 fn patched(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
     (0..bytes.len().saturating_sub(3)).filter(move |at| bytes[*at..].starts_with(&[64, 0, 0, 0])).map(move |at| {
         let mut patched = bytes.to_vec();
@@ -34,7 +34,7 @@ fn read(format: Format, bytes: &[u8], request: &Request) -> Result<Vec<Vec<Value
     rows(table)
 }
 
-/// The first file that has an integer of 128 bits in the place of its column `i`.
+/// The first file whose column `i` is an integer of 128 bits.
 fn with_wide_integers(format: Format, mut files: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
     let is_one = |bytes: &Vec<u8>| {
         let refused = read(format, bytes, &request(&[("i", None)]));

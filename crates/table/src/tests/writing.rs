@@ -1,4 +1,4 @@
-//! Writing: what each form looks like, and that it is read back the same.
+//! Writing: the text of each format, and that it is read back as the same values.
 
 use super::*;
 use arrow_array::types::Int8Type;
