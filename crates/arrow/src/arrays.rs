@@ -1,5 +1,5 @@
-//! Arrays of one evaluation: Arrow's as those of models, and those of models as Arrow's. Memory changes hands where nobody else
-//! has it and both lay it out alike.
+//! Arrays of one evaluation: conversion between Arrow's arrays and those of models. The memory is moved without a copy if it is not shared
+//! and both have the same layout.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -8,8 +8,8 @@ use arrow_array::{Array as _, ArrayRef};
 use cembra::doors::{OutputParts, OutputRoom};
 use cembra::{Array, ArrayData, Limits, QType, Scalar, Words};
 
-/// An array as one of a model. Numbers of 64 bits that nobody else has are not copied; neither does anything change of what is
-/// missing.
+/// Converts an Arrow array to an array of a model. Numbers of 64 bits are not copied if no one else holds their memory. Missing elements
+/// stay missing.
 ///
 /// ```
 /// use arrow_array::{Array, ArrayRef, Float64Array};
@@ -25,29 +25,29 @@ use cembra::{Array, ArrayData, Limits, QType, Scalar, Words};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Strings are copied, each element its own: at most `array_bytes` of `Limits::default()`.
+/// Strings are copied for each element; the copies may take at most `array_bytes` of `Limits::default()`.
 ///
 /// # Errors
-/// No array of a model is of this type, a moment does not fit into microseconds, or strings take more.
+/// If models have no array of this type, if a timestamp or duration does not fit into microseconds, or if the strings take too much.
 pub fn to_model(array: ArrayRef) -> Result<Array, Error> {
     to_model_with(array, &OutputRoom::of(Limits::default().array_bytes))
 }
 
-/// An array of Arrow's as one of a model, as [`to_model`] makes it. Copies of strings are taken from `room`.
+/// Converts an Arrow array to an array of a model, like [`to_model`]. The memory for copies of strings is claimed from `room`.
 ///
 /// # Errors
-/// As of `to_model`, or `room` is too small.
+/// As for [`to_model`]; or if `room` is too small.
 pub fn to_model_with(array: ArrayRef, room: &OutputRoom) -> Result<Array, Error> {
     let strange = || Error::Type { name: String::new(), found: array.data_type().clone() };
     let of = scalar(array.data_type()).ok_or_else(strange)?;
     to_model_as(array, of, room)
 }
 
-/// Makes an array of elements of type `of` from an array of Arrow's, as [`to_model_with`] does. Numbers of another type become `of` if that has each of
-/// them, and moments at midnight become dates.
+/// Converts an Arrow array to an array of a model with elements of type `of`, like [`to_model_with`]. Numbers of another type are converted
+/// if `of` can hold each of them, and timestamps at midnight become dates.
 ///
 /// # Errors
-/// As of `to_model_with`; or elements are of another type, or do not fit.
+/// As for [`to_model_with`]; or if elements have another type, or do not fit.
 pub fn to_model_as(array: ArrayRef, of: Scalar, room: &OutputRoom) -> Result<Array, Error> {
     let strange = || Error::Type { name: String::new(), found: array.data_type().clone() };
     let is_wide = scalar(array.data_type()) == Some(of)
@@ -55,7 +55,7 @@ pub fn to_model_as(array: ArrayRef, of: Scalar, room: &OutputRoom) -> Result<Arr
         && crate::data_type(&QType::Optional(of)).is_some_and(|made| made.primitive_width() == Some(8));
     if is_wide && array.offset() == 0 {
         let input = Input::of("", &*array, &QType::Optional(of))?;
-        // What is converted is new anyway.
+        // Converted numbers are new memory anyway.
         if input.is_in_place() {
             let presence = input.presence();
             drop(input);
@@ -75,19 +75,20 @@ pub fn to_model_as(array: ArrayRef, of: Scalar, room: &OutputRoom) -> Result<Arr
     column.array(of, 0..array.len()).ok_or_else(strange)
 }
 
-/// An array of a model as one of Arrow's: texts as `Utf8`, bytes as `Binary`, masks as `Boolean` without nulls, timestamps in
-/// microseconds of UTC. Only texts and bytes are copied: at most `array_bytes` of `Limits::default()`.
+/// Converts an array of a model to an Arrow array: texts to `Utf8`, bytes to `Binary`, masks to `Boolean` without nulls, timestamps to
+/// microseconds in UTC. Only texts and bytes are copied; the copies may take at most `array_bytes` of `Limits::default()`.
 ///
 /// # Errors
-/// There is no such array of Arrow's, or what is copied takes more.
+/// If Arrow has no such array, or the copies take too much.
 pub fn from_model(array: Array) -> Result<ArrayRef, Error> {
     from_model_with(array, Strings::Plain, &OutputRoom::of(Limits::default().array_bytes))
 }
 
-/// An array of a model as one of Arrow's, with texts and bytes of a layout. What is copied is taken from `room`.
+/// Converts an array of a model to an Arrow array, with texts and bytes in the layout `strings`. The memory for copies is claimed from
+/// `room`.
 ///
 /// # Errors
-/// There is no such array of Arrow's, or `room` is too small.
+/// If Arrow has no such array, or `room` is too small.
 pub fn from_model_with(array: Array, strings: Strings, room: &OutputRoom) -> Result<ArrayRef, Error> {
     let (scalar, len, data, presence) = array.into_parts();
     let parts = match data {

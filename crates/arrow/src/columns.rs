@@ -1,24 +1,25 @@
-//! The columns of a run, made of arrays: a struct, a list of structs or a map is taken apart into the arrays that a batch takes.
+//! Input columns of a run, made from Arrow arrays. A struct, a list of structs or a map is split into one array per scalar.
 
 use crate::{Error, Input, struct_arrays};
 use arrow_array::ArrayRef;
 use cembra::{Field, InputColumn, QType, Value};
 
-/// The value of an input for all rows of a run.
+/// The values of an input in all rows of a run.
 #[derive(Clone, Debug)]
 pub enum Argument<'a> {
     /// An array with a value for each row.
     Array(ArrayRef),
     /// A value that all rows share.
     Value(Value),
-    /// A column as it is.
+    /// A column that is passed on unchanged.
     Column(InputColumn<'a>),
 }
 
-/// Gives a function the columns of these inputs, each of which is given one thing, in their order.
+/// Calls `run` with the columns of the inputs. `given` has one argument for each of `inputs`, in their order.
 ///
 /// # Errors
-/// An array is of a type that its input cannot have, or a struct in it is null that may not be; or a moment does not fit into microseconds.
+/// If an array has a type that its input cannot have, if a struct in it is null but not optional, or if a timestamp or duration does not
+/// fit into microseconds.
 pub fn with_columns<R>(
     inputs: &[Field],
     given: &[Argument<'_>],

@@ -1,5 +1,6 @@
-//! Numbers and dates of another type than an input's that have the same values: integers in wider types and in floats, floats in wider ones, and
-//! moments at midnight as dates. Types say it of most; of others each value is looked at, and the first that does not fit is an error.
+//! Conversion of numbers and dates to an input's type without changing a value: integers to wider types and to floats, floats to wider
+//! floats, and timestamps at midnight to dates. For most pairs of types every value fits; for the others each value is checked, and the
+//! first that does not fit is an error.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -15,8 +16,8 @@ use arrow_buffer::{ArrowNativeType, Buffer};
 use arrow_schema::{DataType, TimeUnit};
 use cembra::Scalar;
 
-/// True if a float of `digits` binary digits has an integer of this magnitude exactly: 53 digits of `f64`, 24 of `f32`. Exponents are no limit to
-/// integers of 64 bits.
+/// Returns true if a float with `digits` binary digits (53 for `f64`, 24 for `f32`) holds an integer of this magnitude exactly. The
+/// exponent never limits integers of 64 bits.
 ///
 /// ```
 /// assert!(cembra_arrow::float_has((1 << 53) + 2, 53) && !cembra_arrow::float_has((1 << 53) + 1, 53));
@@ -28,20 +29,21 @@ pub const fn float_has(magnitude: u64, digits: u32) -> bool {
     u64::BITS.saturating_sub(zeros) <= digits
 }
 
-/// The binary digits of a `f64` and of a `f32`.
+/// The binary digits of an `f64` and of an `f32`.
 const DOUBLE: u32 = f64::MANTISSA_DIGITS;
 const SINGLE: u32 = f32::MANTISSA_DIGITS;
 
-/// The day that begins at a moment; `None` if the moment is not midnight. `per_day` counts of the moment's unit are a day.
+/// The day that begins at a timestamp; `None` if the timestamp is not midnight. A day has `per_day` units of the timestamp.
 fn day(count: i64, per_day: i64) -> Option<i32> {
     let is_midnight = count.checked_rem(per_day) == Some(0);
     count.checked_div(per_day).filter(|_| is_midnight).and_then(|day| i32::try_from(day).ok())
 }
 
-/// A conversion in each line: the type of the array, the type of the input, and the value of the input for a value of the array; `None` if there is none.
+/// Declares one conversion per line: the type of the array, the type of the input, and the converted value, `None` if a value does not fit.
 macro_rules! conversions {
     ($($of:pat, $wanted:ident: $ty:ident => $convert:expr;)*) => {
-        /// True if an input of type `wanted` takes arrays of type `of` by converting each value. Values that `wanted` has not are refused then.
+        /// Returns true if an input of type `wanted` accepts arrays of type `of` by converting each value. A value that `wanted` cannot
+        /// hold is then an error.
         #[must_use]
         pub fn is_converted(of: &DataType, wanted: Scalar) -> bool {
             match (of, wanted) {
@@ -50,7 +52,8 @@ macro_rules! conversions {
             }
         }
 
-        /// The values of an array in the type that an input wants, with the bytes of each. `None` for arrays that are not converted.
+        /// The values of an array, converted to the type of an input, with the bytes per value. `None` if arrays of this type are not
+        /// converted.
         pub(crate) fn converted(
             name: &str,
             array: &dyn Array,
@@ -104,7 +107,7 @@ conversions! {
     DataType::Timestamp(TimeUnit::Nanosecond, None), Date: TimestampNanosecondType => |value| day(value, 86_400_000_000_000);
 }
 
-/// The result of a function for each value that is there.
+/// Converts each value that is present. A value that does not fit is an error.
 fn each<T: ArrowPrimitiveType, U: ArrowNativeType>(
     name: &str,
     array: &dyn Array,

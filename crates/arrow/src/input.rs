@@ -1,5 +1,5 @@
-//! Arrays as input columns: borrowed as they lie, offsets and validity included. Numbers of another type than the input's (`conversion`), timestamps
-//! of other units than microseconds, and masks are converted first. Of lists the elements are such an array.
+//! Arrow arrays as input columns: borrowed in place, with their offsets and validity. Numbers of another type than the input's
+//! (`conversion`), timestamps in other units than microseconds, and masks are converted first. The elements of lists are such an array too.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -17,7 +17,7 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::{DataType, TimeUnit};
 use cembra::{Bitmap, InputColumn, Keys, ListOffsets, QType, Scalar, Value};
 
-/// An array on its way into a model.
+/// An Arrow array that is prepared as an input column.
 #[derive(Debug)]
 pub struct Input<'a> {
     data: Data<'a>,
@@ -25,14 +25,15 @@ pub struct Input<'a> {
     rows: usize,
 }
 
+/// The values of an input array, by layout.
 #[derive(Debug)]
 enum Data<'a> {
-    /// Numbers, dates, timestamps or durations where they lie.
+    /// Numbers, dates, timestamps or durations, borrowed in place, with the bytes per value.
     Numbers(Scalar, &'a [u8], isize),
-    /// Converted ones, with the bytes of each.
+    /// Converted numbers, dates, timestamps or durations, with the bytes per value.
     Converted(Scalar, Buffer, isize),
     Bits(&'a BooleanBuffer),
-    /// A mask: there is nothing of it but whether it holds.
+    /// A mask, which has only a presence.
     Units,
     Offsets32(Scalar, &'a [i32], &'a [u8]),
     Offsets64(Scalar, &'a [i64], &'a [u8]),
@@ -44,16 +45,17 @@ enum Data<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// An array, of a column of this name, for an input of this type.
+    /// Prepares an array for an input of type `qtype`; `name` is the column's name for errors.
     ///
     /// # Errors
-    /// No input can be of the array's type, or a moment does not fit into microseconds.
+    /// If no input can have the array's type, if a value does not fit the input's type, or if a timestamp or duration does not fit into
+    /// microseconds.
     pub fn of(name: &str, array: &'a dyn Array, qtype: &QType) -> Result<Input<'a>, Error> {
         let mut nulls = array.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
         let data = match (array.data_type(), qtype.scalar()) {
             (DataType::Boolean, Some(Scalar::Unit)) => {
                 let holds = array.as_boolean().values().clone();
-                // Where it is null it does not hold.
+                // A mask that is null does not hold.
                 nulls = Some(NullBuffer::new(match &nulls {
                     Some(nulls) => &holds & nulls.inner(),
                     None => holds,
@@ -69,7 +71,7 @@ impl<'a> Input<'a> {
         Ok(Input { data, nulls, rows: array.len() })
     }
 
-    /// The column of a dictionary's values, or of the elements of lists; nothing for other arrays.
+    /// The column of a dictionary's values, or of the elements of lists; `None` for other arrays.
     #[must_use]
     pub fn values(&self) -> Option<InputColumn<'_>> {
         match &self.data {
@@ -78,18 +80,18 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// True if its values are numbers that are read where they lie.
+    /// True if the values are numbers that are read in place.
     pub(crate) const fn is_in_place(&self) -> bool {
         matches!(self.data, Data::Numbers(..))
     }
 
-    /// A bit for each value that is there; none where all are.
+    /// A bit for each row, set where the value is present; `None` if all values are present.
     pub(crate) fn presence(&self) -> Option<Vec<u64>> {
         let nulls = self.nulls.as_ref()?;
         Some(nulls.inner().bit_chunks().iter_padded().collect())
     }
 
-    /// The array as a column; that of a dictionary, or of lists, needs the column of its [`values`](Input::values).
+    /// Returns the array as a column. For a dictionary or for lists, `values` must be the column of its [`values`](Input::values).
     #[must_use]
     pub fn column<'c>(&'c self, values: Option<&'c InputColumn<'c>>) -> InputColumn<'c> {
         let column = match &self.data {
@@ -108,9 +110,9 @@ impl<'a> Input<'a> {
             Data::Units => InputColumn::units(self.rows),
             // SAFETY: STRING-VIEW: the array was checked when it was made.
             Data::Offsets32(scalar, offsets, bytes) => unsafe { InputColumn::offsets_32(*scalar, offsets, bytes) },
-            // SAFETY: STRING-VIEW, likewise.
+            // SAFETY: STRING-VIEW: the array was checked when it was made.
             Data::Offsets64(scalar, offsets, bytes) => unsafe { InputColumn::offsets_64(*scalar, offsets, bytes) },
-            // SAFETY: STRING-VIEW, likewise.
+            // SAFETY: STRING-VIEW: the array was checked when it was made.
             Data::Views(scalar, views, buffers) => unsafe { InputColumn::views(*scalar, views, buffers) },
             Data::Dictionary(keys, _) => match values {
                 // SAFETY: COLUMNS: the keys of an array were compared with its values when it was made.
@@ -129,14 +131,14 @@ impl<'a> Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// The lists of a column for an input whose default is `[]`: those that are null are empty.
+    /// Prepares a column of lists for an input whose default is `[]`: lists that are null become empty.
     ///
     /// # Errors
-    /// Those of [`of`](Input::of).
+    /// As for [`of`](Input::of).
     pub(crate) fn with_empty_lists(name: &str, array: &'a dyn Array, qtype: &QType) -> Result<Input<'a>, Error> {
         let mut found = Input::of(name, array, qtype)?;
         if let (Data::Lists(offsets, _), Some(nulls)) = (&found.data, &found.nulls) {
-            // A list that is null and has elements all the same stays null, which is an error of its row.
+            // A list that is null but has elements stays null, which is an error of its row.
             let are_empty = match offsets {
                 ListOffsets::I32(points) => all_empty(points, nulls),
                 ListOffsets::I64(points) => all_empty(points, nulls),
@@ -148,12 +150,12 @@ impl<'a> Input<'a> {
     }
 }
 
-/// True if the lists that are null have no elements.
+/// Returns true if all lists that are null have no elements.
 fn all_empty<T: PartialEq>(points: &[T], nulls: &NullBuffer) -> bool {
     points.windows(2).zip(nulls).all(|(ends, is_there)| is_there || ends[0] == ends[1])
 }
 
-/// Lists, whose elements are neither lists nor dictionaries.
+/// Prepares lists whose elements are neither lists nor dictionaries.
 fn lists<'a>(name: &str, array: &'a dyn Array, nulls: Option<NullBuffer>, qtype: &QType) -> Result<Input<'a>, Error> {
     let rows = array.len();
     let strange = || Error::Type { name: name.to_owned(), found: array.data_type().clone() };
@@ -173,7 +175,7 @@ fn lists<'a>(name: &str, array: &'a dyn Array, nulls: Option<NullBuffer>, qtype:
     Ok(Input { data: Data::Lists(offsets, Input::of(name, elements, &of_each)?.into()), nulls, rows })
 }
 
-/// The values of an array, in the type of the input if they are of another one and fit.
+/// The values of an array, converted to the input's type if they have another type and fit.
 fn data<'a>(name: &str, array: &'a dyn Array, wanted: Option<Scalar>) -> Result<Data<'a>, Error> {
     let strange = || Error::Type { name: name.to_owned(), found: array.data_type().clone() };
     let of = wanted.or_else(|| crate::scalar(array.data_type()));
@@ -190,7 +192,7 @@ fn data<'a>(name: &str, array: &'a dyn Array, wanted: Option<Scalar>) -> Result<
         DataType::Float32 => numbers::<Float32Type>(Scalar::Float32, array),
         DataType::Float64 => numbers::<Float64Type>(Scalar::Float64, array),
         DataType::Date32 => numbers::<Date32Type>(Scalar::Date, array),
-        // Of an input of another type, which says so.
+        // The input's type does not take these values. They become their own scalar type, so that the check of types reports the mismatch.
         DataType::Int8 | DataType::Int16 | DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => {
             return data(name, array, None);
         }
@@ -245,7 +247,7 @@ fn numbers<T: ArrowPrimitiveType>(scalar: Scalar, array: &dyn Array) -> Data<'_>
     Data::Numbers(scalar, values.inner().as_slice(), size_of::<T::Native>().cast_signed())
 }
 
-/// Counts of another unit as microseconds.
+/// Converts counts of another unit to microseconds.
 fn microseconds<'a, T: ArrowPrimitiveType<Native = i64>>(
     name: &str,
     array: &'a dyn Array,
@@ -274,6 +276,7 @@ fn views<T: ByteViewType>(scalar: Scalar, array: &GenericByteViewArray<T>) -> Da
     Data::Views(scalar, array.views(), array.data_buffers().iter().map(|buffer| buffer.as_slice()).collect())
 }
 
+/// Prepares a dictionary array: its keys, made by `keys`, and its values.
 fn dictionary<'a, K: ArrowDictionaryKeyType>(
     name: &str,
     array: &'a dyn Array,

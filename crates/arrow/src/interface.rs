@@ -1,6 +1,6 @@
-//! Arrow's C interfaces: schemas, arrays and streams that a C program or a package of Python exports. The structs are checked before they are
-//! followed: `release`, null pointers, sizes, and how deep they nest, because a stack that overflows cannot be caught. The libraries that import
-//! them panic on some that are not as the specification says: a panic becomes an error here.
+//! Import through Arrow's C interfaces: schemas, arrays and streams that a C program or a Python package exports. The structs are checked
+//! before they are followed: `release`, null pointers, sizes, and the depth of nesting, because a stack overflow cannot be caught. The
+//! libraries that import them panic on some invalid structs; here such a panic becomes an error.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -17,16 +17,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// The most levels of children below a schema.
 const MOST_DEPTH: usize = 64;
 
-/// The most schemas that one has in all, children of children included.
+/// The most schemas in a schema, including all nested ones.
 const MOST_FIELDS: usize = 1 << 20;
 
-/// The most elements of an array, with its offset. The bits of as many elements of 16 bytes are fewer than 2^63.
+/// The most elements of an array, with its offset. The bits of this many elements of 16 bytes are fewer than 2^63.
 const MOST_ELEMENTS: usize = 1 << 55;
 
 /// Imports the schema of a table.
 ///
 /// # Errors
-/// It is not as Arrow's specification says, or is not of a table.
+/// If the schema violates Arrow's specification, or is not the schema of a table.
 pub fn schema(schema: &FFI_ArrowSchema) -> Result<Schema, Error> {
     caught(|| {
         check_schema(schema)?;
@@ -37,7 +37,7 @@ pub fn schema(schema: &FFI_ArrowSchema) -> Result<Schema, Error> {
 /// Imports the schema of a column: its type, its name, and whether it may have nulls.
 ///
 /// # Errors
-/// It is not as Arrow's specification says.
+/// If the schema violates Arrow's specification.
 pub fn field(schema: &FFI_ArrowSchema) -> Result<Field, Error> {
     caught(|| {
         check_schema(schema)?;
@@ -45,10 +45,10 @@ pub fn field(schema: &FFI_ArrowSchema) -> Result<Field, Error> {
     })
 }
 
-/// Imports an array of a schema. The structs are checked, the elements in their buffers are not: [`checked`] does that.
+/// Imports an array with the schema `schema`. The structs are checked, but not the elements in their buffers: [`checked`] checks these.
 ///
 /// # Errors
-/// The structs are not as Arrow's specification says.
+/// If the structs violate Arrow's specification.
 ///
 /// # Safety
 /// ARROW-STRUCT: `array` and `schema` are structs of Arrow, and `array` is the caller's to give away.
@@ -60,10 +60,10 @@ pub unsafe fn array(array: FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Result<A
     })
 }
 
-/// Checks offsets, keys, views and UTF-8 of an array that was imported, because the exporter may be wrong.
+/// Checks offsets, keys, views and UTF-8 of an imported array, because the exporter may be wrong.
 ///
 /// # Errors
-/// An element of the array is not as Arrow's specification says.
+/// If an element of the array violates Arrow's specification.
 pub fn checked(array: ArrayData) -> Result<ArrayData, Error> {
     caught(|| {
         array.validate_full()?;
@@ -71,10 +71,10 @@ pub fn checked(array: ArrayData) -> Result<ArrayData, Error> {
     })
 }
 
-/// The table of an array of structs. The elements of its columns are as the array has them: [`checked`], or not.
+/// Converts an array of structs to a table. The elements of its columns are not checked here; [`checked`] does that.
 ///
 /// # Errors
-/// The array is of another type, a struct is null, or a column is shorter than the array.
+/// If the array has another type, a struct is null, or a column is shorter than the array.
 pub fn table(array: ArrayData) -> Result<RecordBatch, Error> {
     if !matches!(array.data_type(), DataType::Struct(_)) {
         return Err(Error::Exported(format!("a table is a struct, not {}", array.data_type())));
@@ -85,7 +85,7 @@ pub fn table(array: ArrayData) -> Result<RecordBatch, Error> {
     caught(|| Ok(RecordBatch::from(StructArray::from(array))))
 }
 
-/// A stream of arrays of one type. The structs of each array are checked when it comes, as [`array`] does.
+/// An imported stream of arrays with one type. The structs of each array are checked when it arrives, as by [`array`].
 #[derive(Debug)]
 pub struct ArrayStream {
     stream: FFI_ArrowArrayStream,
@@ -98,7 +98,7 @@ impl ArrayStream {
     /// Begins to read a stream.
     ///
     /// # Errors
-    /// The stream or its schema are not as Arrow's specification says, or the exporter says why there is no schema.
+    /// If the stream or its schema violate Arrow's specification, or if the exporter reports an error instead of a schema.
     ///
     /// # Safety
     /// ARROW-STRUCT: `stream` is a struct of Arrow, and the caller's to give away.
@@ -119,7 +119,7 @@ impl ArrayStream {
         })
     }
 
-    /// The type of the arrays, with its name and whether they may have nulls.
+    /// The field of the arrays: their type, their name, and whether they may have nulls.
     #[must_use]
     pub const fn field(&self) -> &Field {
         &self.field
@@ -156,7 +156,7 @@ impl Iterator for ArrayStream {
     }
 }
 
-/// The error of a stream's function, in the words of the stream if it has any.
+/// The error that a stream's function failed, with the stream's own message if it has one.
 fn failed(stream: &mut FFI_ArrowArrayStream, code: i32) -> Error {
     // SAFETY: ARROW-STRUCT: a stream's own function, with the stream.
     let words = stream.get_last_error.map(|get_last_error| unsafe { get_last_error(&raw mut *stream) });
@@ -168,16 +168,16 @@ fn failed(stream: &mut FFI_ArrowArrayStream, code: i32) -> Error {
     Error::Exported(words)
 }
 
-/// Calls what follows the structs of Arrow. What the libraries assert is an error.
+/// Calls a function that follows Arrow's structs. A failed assertion of the libraries becomes an error.
 fn caught<T>(import: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-    // The libraries panic with words, whose destructor does nothing else than to free them.
+    // The payload of these panics is a text, whose destructor only frees it.
     catch_unwind(AssertUnwindSafe(import)).unwrap_or_else(|_| {
         let message = "a schema or an array is not as Arrow's specification says";
         Err(Error::Exported(message.to_owned()))
     })
 }
 
-/// Checks what a schema says of itself, before it is followed by recursion.
+/// Checks the fields of a schema iteratively, before the libraries follow it recursively.
 fn check_schema(schema: &FFI_ArrowSchema) -> Result<(), Error> {
     let mut open = vec![(schema, 0_usize)];
     let mut left = MOST_FIELDS;
@@ -200,8 +200,8 @@ fn check_schema(schema: &FFI_ArrowSchema) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks what an array says of itself, before it is followed with a schema that is checked: numbers that no array has, and children that are
-/// not those of the schema.
+/// Checks the fields of an array before the libraries follow it with a checked schema: sizes that no array can have, and children that
+/// differ from the schema's.
 ///
 /// # Safety
 /// ARROW-STRUCT, as for [`array`].
@@ -239,13 +239,13 @@ unsafe fn check_array(array: &FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Resul
     Ok(())
 }
 
-/// Imports an array of a schema that is checked.
+/// Imports an array of a checked schema.
 ///
 /// # Safety
 /// ARROW-STRUCT, as for [`array`].
 unsafe fn imported(array: FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Result<ArrayData, Error> {
     // SAFETY: ARROW-STRUCT, promised by the caller.
     unsafe { check_array(&array, schema) }?;
-    // SAFETY: ARROW-STRUCT, likewise.
+    // SAFETY: ARROW-STRUCT, promised by the caller.
     Ok(unsafe { from_ffi(array, schema) }?)
 }

@@ -1,4 +1,4 @@
-//! Arrow tables in and out of cembra models: arrays are read where they lie, results are arrays without being copied.
+//! Evaluation of cembra models on Arrow tables: input arrays are read in place, and results become arrays without a copy.
 //!
 //! ```
 //! use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, cast::AsArray, types::Float64Type};
@@ -43,7 +43,7 @@ use cembra::doors::OutputRoom;
 use cembra::{Batch, OutputColumn, RowFailure, RunOptions};
 use std::sync::Arc;
 
-/// Why a table could not be evaluated.
+/// An error in evaluating a table.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -53,54 +53,54 @@ pub enum Error {
         /// The input's name.
         name: String,
     },
-    /// A column is of a type that no input can have.
+    /// A column has a type that no input can have.
     #[error("column `{name}` is {found}, which no input can be")]
     Type {
         /// The column's name.
         name: String,
-        /// Its type.
+        /// The column's type.
         found: DataType,
     },
-    /// An output is of a type that no array can have, or cannot be put into the array that was asked for.
+    /// An output has a type that no array can have, or cannot be converted to the requested type.
     #[error("output `{name}` is {found}, which is no {wanted}")]
     Output {
         /// The output's name.
         name: String,
-        /// Its type.
+        /// The output's type.
         found: cembra::QType,
-        /// What was asked for.
+        /// The requested type.
         wanted: String,
     },
-    /// A moment or a length of time is no whole number of microseconds that 64 bits hold.
+    /// A timestamp or duration cannot be stored as 64-bit microseconds.
     #[error("column `{name}` has a value in row {row} that does not fit into microseconds")]
     Moment {
         /// The column's name.
         name: String,
-        /// The row.
+        /// The index of the row.
         row: usize,
     },
-    /// A value that the type of the input has not: an integer that a float has not exactly, or a moment that is no date.
+    /// A value does not fit the input's type: an integer that a float cannot hold exactly, or a timestamp that is not a date.
     #[error("column `{name}` has {value} in row {row}, which is no value of {}", .wanted.short_name())]
     Value {
         /// The column's name.
         name: String,
-        /// The row.
+        /// The index of the row.
         row: usize,
-        /// The value, as the array has it.
+        /// The value, as it is in the array.
         value: String,
         /// The type of the input.
         wanted: cembra::Scalar,
     },
-    /// A struct of Arrow's C interface is released, or has sizes or children that cannot be.
+    /// A struct of Arrow's C interface is released, or has impossible sizes or children.
     #[error("{0}")]
     Interface(&'static str),
-    /// An export by Arrow's C interface is not as the specification says, or is not a table. The text may be the exporter's own message.
+    /// An export through Arrow's C interface violates the specification, or is not a table. The text may be the exporter's own message.
     #[error("{0}")]
     Exported(String),
-    /// The model, the columns or the evaluation.
+    /// An error of the model, the columns or the evaluation.
     #[error(transparent)]
     Model(#[from] cembra::Error),
-    /// Arrow's own.
+    /// An error of the Arrow library.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
 }
@@ -108,24 +108,24 @@ pub enum Error {
 /// The outputs for a table, and the rows that failed.
 #[derive(Debug)]
 pub struct TableResult {
-    /// A column for each output.
+    /// The outputs, one column each.
     pub table: RecordBatch,
     /// The rows that failed, in order; their outputs are null.
     pub failed: Vec<usize>,
-    /// The first of them with their errors.
+    /// The errors of the first failed rows.
     pub failures: Vec<RowFailure>,
 }
 
-/// Evaluates a model on a table, whose columns are found by name. Texts come as `Utf8`, masks as `Boolean`.
+/// Evaluates a model on a table, whose columns are found by name. Texts of the result are `Utf8`, masks are `Boolean`.
 ///
 /// # Errors
-/// A column that is missing or does not fit (null where the input is not optional, with its row); the fault of a row; or strings of outputs that,
-/// laid out for each row, take more than `Limits::array_bytes`.
+/// If a column is absent or does not fit (for a null in an input that is not optional, the error has its row), if a row fails, or if the
+/// strings of outputs, copied for each row, take more than `Limits::array_bytes`.
 pub fn run(batch: &Batch, options: &RunOptions, table: &RecordBatch) -> Result<TableResult, Error> {
     run_with(batch, options, table, Strings::Plain)
 }
 
-/// Evaluates a model on a table likewise, with texts and bytes of a layout.
+/// Evaluates a model on a table, like [`run`], with texts and bytes of the result in the layout `strings`.
 ///
 /// # Errors
 /// As for [`run`].
@@ -138,12 +138,12 @@ pub fn run_with(
     evaluate(batch, options, table, |name, column, room| array_with(name, column, strings, room))
 }
 
-/// Evaluates a model on a table likewise, into arrays of the types that a schema asks for: the same but for the layout of
-/// texts and bytes, and dictionaries of them.
+/// Evaluates a model on a table, like [`run`], into arrays of the types in `wanted`. These may differ from the types of [`run`] in the
+/// layout of texts and bytes, and in dictionaries of them. An output that depends on a single dictionary, with keys of the requested type,
+/// keeps its keys, and has values only for strings that rows use.
 ///
 /// # Errors
-/// As for [`run`]; or an output that cannot be what the schema asks for. An output whose string depends on one dictionary alone, with keys of
-/// the type that is asked for, has the keys of that, and strings of those values only that rows have.
+/// As for [`run`]; or if an output cannot have the requested type.
 pub fn run_as(
     batch: &Batch,
     options: &RunOptions,
@@ -156,6 +156,7 @@ pub fn run_as(
     })
 }
 
+/// Evaluates a model on a table; `array` converts each output column to an array.
 fn evaluate(
     batch: &Batch,
     options: &RunOptions,

@@ -1,5 +1,5 @@
-//! Columns that a model made as arrays: their memory becomes that of the arrays. Only texts and bytes are copied, unless views
-//! are asked for.
+//! Output columns of a model as Arrow arrays. Arrays take over the memory of columns; only texts and bytes are copied, unless views are
+//! requested.
 
 use crate::schema::element;
 use crate::structs::array_of_structs;
@@ -21,29 +21,31 @@ use cembra::{Limits, OutputColumn, QType, Scalar, Words, column_bytes};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The array of a column: texts as `Utf8`, bytes as `Binary`, masks as `Boolean` without nulls, timestamps in
-/// microseconds of UTC, lists as `LargeList`, structs as `Struct`. Its strings and their copy take at most `array_bytes` of `Limits::default()`.
+/// Converts a column to an Arrow array: texts to `Utf8`, bytes to `Binary`, masks to `Boolean` without nulls, timestamps to microseconds in
+/// UTC, lists to `LargeList`, structs to `Struct`. The column's strings and their copy may take at most `array_bytes` of
+/// `Limits::default()`.
 ///
 /// # Errors
-/// The column is of a type that no array can have, or its strings take more.
+/// If no array can have the column's type, or the strings take too much.
 pub fn array(name: &str, column: OutputColumn) -> Result<ArrayRef, Error> {
     let room = OutputRoom::of(Limits::default().array_bytes).beside(std::slice::from_ref(&column));
     array_with(name, column, Strings::Plain, &room)
 }
 
-/// The array of a column, with texts and bytes of a layout. What is copied is taken from `room`, and the memory that is freed is given back.
+/// Converts a column to an Arrow array, with texts and bytes in the layout `strings`. The memory for copies is claimed from `room`, and
+/// memory that is freed is returned to it.
 ///
 /// # Errors
-/// The column is of a type that no array can have, or `room` is too small.
+/// If no array can have the column's type, or `room` is too small.
 pub fn array_with(name: &str, column: OutputColumn, strings: Strings, room: &OutputRoom) -> Result<ArrayRef, Error> {
     counted(name, column, None, strings, room)
 }
 
-/// The array of a column, of another type where that is only another layout. What is copied is taken from `room`, and the memory that is freed is
-/// given back.
+/// Converts a column to an Arrow array of type `wanted`, which may differ in its layout only; `None` for the default type. The memory for
+/// copies is claimed from `room`, and memory that is freed is returned to it.
 ///
 /// # Errors
-/// The column cannot be that, or `room` is too small.
+/// If the column cannot have the type, or `room` is too small.
 pub fn array_as(
     name: &str,
     column: OutputColumn,
@@ -53,7 +55,7 @@ pub fn array_as(
     counted(name, column, wanted, Strings::Plain, room)
 }
 
-/// Makes an array, and gives the memory of a column's strings back if they were copied.
+/// Makes an array, and returns the memory of the column's strings to `room` if they were copied.
 fn counted(
     name: &str,
     column: OutputColumn,
@@ -83,7 +85,7 @@ fn counted(
     Ok(made)
 }
 
-/// The array of a column of the type that is wanted; if none is, with strings of a layout.
+/// Makes the array of a column with the type `wanted`; `None` for the default type, with strings in the layout `layout`.
 fn made_as(
     name: &str,
     column: OutputColumn,
@@ -94,7 +96,7 @@ fn made_as(
     let found = column.qtype().clone();
     let refused = |wanted: String| refusal(name, &found, wanted);
     if let Some(wanted @ DataType::Dictionary(keys, values)) = wanted {
-        // Keys of another type number the strings anew.
+        // Keys of another type need a new numbering of the strings.
         let is_kept = column.key_type().is_some_and(|found| is_of(found, keys));
         let column = if is_kept { column } else { column.spread() };
         return dictionary(column, keys, values, room)?.ok_or_else(|| refused(wanted.to_string()));
@@ -112,17 +114,17 @@ fn made_as(
     }
 }
 
-/// The error that an output of the type `found` cannot be what is wanted.
+/// The error that an output of type `found` cannot have the type `wanted`.
 fn refusal(name: &str, found: &QType, wanted: impl ToString) -> Error {
     Error::Output { name: name.to_owned(), found: found.clone(), wanted: wanted.to_string() }
 }
 
-/// The nulls of a column of `rows` rows, from a bit for each row that is present.
+/// The validity of a column of `rows` rows, from one bit per row, set where the value is present.
 fn null_buffer(words: Vec<u64>, rows: usize) -> NullBuffer {
     NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(words), 0, rows))
 }
 
-/// Structs, and lists of structs, each of whose columns is an array.
+/// Makes structs, or lists of structs, with an array per column.
 fn structs(
     name: &str,
     column: OutputColumn,
@@ -143,7 +145,7 @@ fn structs(
     }
 }
 
-/// Lists as large lists, or as lists of another layout.
+/// Makes lists: large lists, or the kind of list that is requested.
 fn lists(
     name: &str,
     column: OutputColumn,
@@ -183,8 +185,8 @@ fn lists(
     Ok(made?)
 }
 
-/// Strings as a dictionary with keys and values of these types: with the numbers that rows have, if the strings have any, else
-/// numbered in the order of the rows.
+/// Makes a dictionary of strings, with keys and values of the given types. Keys of a dictionary column stay; other strings are numbered in
+/// the order of the rows. `None` if the types do not allow it.
 fn dictionary(
     column: OutputColumn,
     keys: &DataType,
@@ -230,9 +232,9 @@ fn dictionary(
     }
 }
 
-/// The numbers of rows.
+/// The keys of a dictionary's rows.
 enum Numbers {
-    /// In the type of the keys.
+    /// The column's own keys, in the type of the keys.
     Kept(Buffer),
     New(Vec<usize>),
 }
@@ -251,7 +253,7 @@ fn is_of(found: KeyType, wanted: &DataType) -> bool {
         }
 }
 
-/// A dictionary; nothing if the keys cannot number so many strings.
+/// Makes a dictionary array; `None` if the keys cannot number all strings.
 fn numbered(
     keys: &DataType,
     numbers: Numbers,
@@ -285,7 +287,7 @@ fn numbered(
     }
 }
 
-/// Strings of views.
+/// Makes an array of string views.
 fn strings(scalar: Scalar, views: Vec<u128>, buffers: Vec<Vec<u8>>, nulls: Option<NullBuffer>) -> ArrayRef {
     let buffers: Vec<Buffer> = buffers.into_iter().map(Buffer::from_vec).collect();
     let views = ScalarBuffer::from(views);
@@ -304,13 +306,14 @@ fn made(column: OutputColumn, room: &OutputRoom) -> Result<Option<ArrayRef>, Err
     qtype.scalar().map_or(Ok(None), |scalar| of_parts(scalar, rows, parts, presence, room))
 }
 
-/// The memory of words.
+/// Converts the memory of words to a buffer, without a copy.
 fn buffer(words: Words) -> Buffer {
     let (all, first) = words.into_parts();
     Buffer::from_vec(all).slice(first * size_of::<u64>())
 }
 
-/// So many bits that are 1, in words; none if there is no memory for them: units take none, and may be as many as one likes.
+/// Words with `count` bits set; `None` if there is no memory for them. A column of units takes no memory itself, so its length is not
+/// limited.
 fn ones(count: usize) -> Option<Vec<u64>> {
     let words = count.div_ceil(64);
     let mut ones = Vec::new();
@@ -319,7 +322,7 @@ fn ones(count: usize) -> Option<Vec<u64>> {
     Some(ones)
 }
 
-/// The array of what a column or an array of a model is made of.
+/// Makes the array from the parts of a column or of a model's array.
 pub(crate) fn of_parts(
     scalar: Scalar,
     rows: usize,
@@ -369,7 +372,7 @@ pub(crate) fn of_parts(
     }))
 }
 
-/// An array of views in a layout of strings, others as they are.
+/// Converts an array of views to the layout `layout`; other arrays are unchanged.
 pub(crate) fn laid_out(array: ArrayRef, layout: Strings, room: &OutputRoom) -> Result<Option<ArrayRef>, Error> {
     let (plain, large) = match (layout, array.data_type()) {
         (Strings::Plain, DataType::Utf8View) => (DataType::Utf8, DataType::LargeUtf8),
@@ -382,12 +385,12 @@ pub(crate) fn laid_out(array: ArrayRef, layout: Strings, room: &OutputRoom) -> R
     }
 }
 
-/// The same strings in another layout: texts that are views as `Utf8` or `LargeUtf8`, bytes likewise; the same moments in another zone. `None`
-/// if the array has no such layout, as `Utf8` of more than 2 GiB. A copy of strings is taken from `room` before it is made: views of many rows may
-/// share their bytes, and the copy has them for each row.
+/// Converts an array to another layout of the same values: text views to `Utf8` or `LargeUtf8`, byte views to `Binary` or `LargeBinary`,
+/// timestamps to another zone. `None` if the array has no such layout, for example `Utf8` above 2 GiB. The memory for a copy of strings is
+/// claimed from `room` first, because rows may share the bytes of views but each row of the copy has its own.
 ///
 /// # Errors
-/// `room` is too small for the copy.
+/// If `room` is too small for the copy.
 pub fn relaid(array: &ArrayRef, wanted: &DataType, room: &OutputRoom) -> Result<Option<ArrayRef>, Error> {
     fn plain<O: OffsetSizeTrait, T: ByteViewType>(
         array: &GenericByteViewArray<T>,
@@ -397,7 +400,7 @@ pub fn relaid(array: &ArrayRef, wanted: &DataType, room: &OutputRoom) -> Result<
         let bytes = |row: usize| -> &[u8] { array.value(row).as_ref() };
         let all = (0..array.len()).filter(present).map(|row| bytes(row).len() as u64).fold(0, u64::saturating_add);
         let Some(size) = usize::try_from(all).ok().filter(|all| O::from_usize(*all).is_some()) else {
-            // Whether another layout has them is of no interest where there is no room for them.
+            // If `room` is too small, that error comes first: another layout would not fit either.
             room.claim(all)?;
             room.give_back(all);
             return Ok(None);

@@ -1,11 +1,11 @@
-//! Arrow's types and those of models: which is which.
+//! The mapping between Arrow's types and the types of models.
 
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use cembra::{ArrayKind, Options, QType, Scalar};
 use std::sync::Arc;
 
-/// The scalar type that values of an Arrow type become: small integers the next larger there is, dictionaries what their
-/// values are. Nothing for the types that no input can have.
+/// The scalar type for values of an Arrow type; `None` if no input can have that type. Small integers become the next wider type of models,
+/// and a dictionary has the type of its values.
 #[must_use]
 pub fn scalar(data_type: &DataType) -> Option<Scalar> {
     Some(match data_type {
@@ -28,8 +28,7 @@ pub fn scalar(data_type: &DataType) -> Option<Scalar> {
     })
 }
 
-/// The type of an input whose values are those of a column: lists become arrays, and what may be null optional. Nothing for the types that no
-/// input can have.
+/// The type of an input for a column: a list becomes an array, and a nullable column is optional. `None` if no input can have the type.
 #[must_use]
 pub fn input_type(field: &Field) -> Option<QType> {
     match field.data_type() {
@@ -40,30 +39,30 @@ pub fn input_type(field: &Field) -> Option<QType> {
     }
 }
 
-/// The field of the elements of lists.
+/// The field of list elements of type `data_type`.
 pub(crate) fn element(data_type: DataType) -> Arc<Field> {
     Arc::new(Field::new_list_field(data_type, true))
 }
 
-/// How texts and bytes that a model makes lie in arrays.
+/// The Arrow layout of computed texts and bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Strings {
-    /// One behind the other, as `Utf8` and `Binary`, which every program reads; as `LargeUtf8` and `LargeBinary` where one array has
-    /// more than 2 GiB of them. They are copied once.
+    /// Contiguous, as `Utf8` and `Binary`, which every program can read; as `LargeUtf8` and `LargeBinary` if an array has more than 2 GiB
+    /// of them. The strings are copied once.
     #[default]
     Plain,
-    /// As `Utf8View` and `BinaryView`: where the model made them, without copying.
+    /// Views, as `Utf8View` and `BinaryView`: in the memory of the model, without a copy.
     Views,
 }
 
-/// The Arrow type of an output's values; nothing for those that no array can have. Masks are truth values, arrays and lists of structs large lists,
-/// texts `Utf8`, which an array of more than 2 GiB of them is not.
+/// The Arrow type for an output; `None` if no array can have its values. Masks are booleans; arrays and lists of structs are large lists;
+/// texts are `Utf8`, but an array with more than 2 GiB of texts is `LargeUtf8` instead.
 #[must_use]
 pub fn data_type(qtype: &QType) -> Option<DataType> {
     data_type_with(qtype, Strings::Plain)
 }
 
-/// The Arrow type of an output's values likewise, with texts and bytes of a layout.
+/// The Arrow type for an output, with texts and bytes in the layout `strings`; `None` if no array can have its values.
 #[must_use]
 pub fn data_type_with(qtype: &QType, strings: Strings) -> Option<DataType> {
     if let QType::Array(_, scalar) = qtype {
@@ -99,8 +98,8 @@ pub fn data_type_with(qtype: &QType, strings: Strings) -> Option<DataType> {
     })
 }
 
-/// Options in which inputs that a model does not declare have the types of a schema's columns, optional where those may be
-/// null. A column whose type no input can have gives none.
+/// Returns the options with types for undeclared inputs: those of the schema's columns, optional if a column is nullable. A column with a
+/// type that no input can have is skipped.
 #[must_use]
 pub fn input_types(mut options: Options, schema: &Schema) -> Options {
     for field in schema.fields() {

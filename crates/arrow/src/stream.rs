@@ -1,4 +1,4 @@
-//! Streams of record batches: each is evaluated when the one that takes the results asks for it.
+//! Streams of record batches: each batch is evaluated when the consumer requests it.
 
 use crate::{Error, RunOptions, TableResult, run_as};
 use arrow_array::{RecordBatch, RecordBatchReader};
@@ -6,7 +6,7 @@ use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use cembra::Batch;
 use std::sync::Arc;
 
-/// The results of a model on a stream of tables, as a stream.
+/// A stream of the results of a model on a stream of tables.
 #[derive(Debug)]
 pub struct Evaluated<R> {
     reader: R,
@@ -14,10 +14,10 @@ pub struct Evaluated<R> {
     schema: SchemaRef,
 }
 
-/// Evaluates a model on each table of a stream. The first row that fails ends it.
+/// Evaluates a model on each table of a stream. A table with a row that fails gives an error in place of its batch.
 ///
 /// # Errors
-/// An output is of a type that no array can have.
+/// If no array can have the type of an output.
 pub fn evaluated<R: RecordBatchReader>(batch: &Batch, reader: R) -> Result<Evaluated<R>, Error> {
     let field = |output: &cembra::Field| {
         let data_type = crate::data_type(&output.qtype).ok_or_else(|| Error::Output {
@@ -40,7 +40,7 @@ impl<R: RecordBatchReader> Iterator for Evaluated<R> {
             Ok(table) => table,
             Err(error) => return Some(Err(error)),
         };
-        // Whatever a batch has, the stream is of one schema.
+        // All batches of the stream have one schema, whatever arrays an evaluation gives.
         let made = run_as(&self.batch, &RunOptions::new(), &table, Some(&self.schema));
         Some(made.map(|TableResult { table, .. }| table).map_err(|error| ArrowError::ExternalError(Box::new(error))))
     }

@@ -1,5 +1,5 @@
-//! Arrays of structs, of lists of structs and of maps, as the arrays that a column of structs is made of: one for each scalar, and one of lists for
-//! each field of a list. And such arrays, made of the columns that a model makes.
+//! Conversion of arrays of structs, of lists of structs and of maps to the arrays that a column of structs consists of: one for each
+//! scalar, and one of lists for each field of a list's elements. Also the conversion back, for outputs.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, LargeListArray, StructArray, make_array};
@@ -8,8 +8,8 @@ use arrow_schema::Field;
 use cembra::{ArrayKind, QType};
 use std::sync::Arc;
 
-/// The arrays of a column of this type, each with the type of its values, in the order of the type: the column itself, if that is no struct.
-/// None if the array is not of the type, or a struct or an element is null that may not be.
+/// Splits a column of type `qtype` into arrays, each with the type of its values, in the order of the type. A column that is not a struct
+/// stays whole. `None` if the array does not have the type, or if a struct or an element is null but not optional.
 #[must_use]
 pub fn struct_arrays(array: &ArrayRef, qtype: &QType) -> Option<Vec<(ArrayRef, QType)>> {
     let mut arrays = Vec::new();
@@ -17,7 +17,7 @@ pub fn struct_arrays(array: &ArrayRef, qtype: &QType) -> Option<Vec<(ArrayRef, Q
     Some(arrays)
 }
 
-/// Adds the arrays of a member of structs which are null where these nulls say so.
+/// Appends the arrays of a member of structs, null where `nulls` says so.
 fn add(array: &ArrayRef, qtype: &QType, nulls: Option<&NullBuffer>, arrays: &mut Vec<(ArrayRef, QType)>) -> Option<()> {
     // Types nest only as deep as the text that spelled them.
     match qtype {
@@ -62,7 +62,7 @@ fn add(array: &ArrayRef, qtype: &QType, nulls: Option<&NullBuffer>, arrays: &mut
     }
 }
 
-/// Adds the arrays of the fields of structs.
+/// Appends the arrays of the fields of structs.
 fn add_fields(
     structs: &ArrayRef,
     qtype: &QType,
@@ -80,8 +80,8 @@ fn add_fields(
     Some(())
 }
 
-/// The array of structs, or of lists of structs, of this type. `next` makes the array of the next column, of a scalar or of lists of scalars. None if
-/// the type has no such array.
+/// Makes an array of type `qtype`, of structs or lists of structs. `next` returns the array of the next scalar, or of the next list of
+/// scalars. `None` if the type has no such array.
 pub(crate) fn array_of_structs(
     qtype: &QType,
     nulls: Option<NullBuffer>,
