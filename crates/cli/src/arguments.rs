@@ -1,5 +1,5 @@
-//! Arguments that several commands share: the model, types of its inputs, values for them, the backend, forms of output.
-//! What they mean for a model is decided by the commands.
+//! Arguments that several commands share: the model, types of its inputs, values for them, the backend, formats of output. The commands
+//! apply them to a model.
 
 use crate::diagnose;
 use crate::failure::{Failure, usage};
@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// The ending of the name of a model's file.
+/// The extension of model files.
 const MODEL_ENDING: &str = "cem";
 
 /// The model of a command.
@@ -40,10 +40,10 @@ pub(crate) struct ModelArgs {
 }
 
 impl ModelArgs {
-    /// The model of a command that takes nothing else.
+    /// Loads the model of a command that takes no data.
     ///
     /// # Errors
-    /// There are two models, the file cannot be read, or a limit is none.
+    /// If there are two models, the file cannot be read, or a limit is invalid.
     pub(crate) fn load(&self, command: &'static str) -> Result<ModelText, Failure> {
         let limits = self.limits(command)?;
         match (&self.model, &self.expression) {
@@ -56,10 +56,10 @@ impl ModelArgs {
         }
     }
 
-    /// The model and the data files of a command that takes both; with `-e`, all paths are data files.
+    /// Loads the model of a command that takes data, and returns it with the data files. With `-e`, all paths are data files.
     ///
     /// # Errors
-    /// There are two models, the file cannot be read, or a limit is none.
+    /// If there are two models, the file cannot be read, or a limit is invalid.
     pub(crate) fn load_with(
         &self,
         data: &[PathBuf],
@@ -79,7 +79,7 @@ impl ModelArgs {
         }
     }
 
-    /// The limits, those of the command line among them.
+    /// The default limits with the changes from the command line.
     fn limits(&self, command: &'static str) -> Result<Limits, Failure> {
         let mut limits = Limits::default();
         for setting in &self.set_limit {
@@ -95,17 +95,18 @@ impl ModelArgs {
         self.model.as_ref()?.file_stem()?.to_str().filter(|stem| *stem != "-")
     }
 
-    /// The types given on the command line.
+    /// The types given on the command line, by name.
     pub(crate) fn types(&self) -> impl Iterator<Item = (&str, &QType)> {
         self.types.iter().flat_map(|list| list.0.iter().map(|(name, qtype)| (name.as_str(), qtype)))
     }
 }
 
-/// Several names with their types, from one argument.
+/// A list of names with their types, from one argument.
 #[derive(Clone, Debug)]
 struct TypeList(Vec<(String, QType)>);
 
 impl TypeList {
+    /// Parses a list of names and types.
     fn parse(text: &str) -> Result<TypeList, Error> {
         let expected = || Diagnostic::new(Code::Syntax, "expected a name and a type, as in `x=f32`");
         let (mut types, mut list) = (Vec::new(), Some(text));
@@ -123,11 +124,12 @@ impl TypeList {
     }
 }
 
-/// Names from one argument: `id,"net, CHF"`. A name that has a comma is quoted as in CSV.
+/// A list of names, from one argument: `id,"net, CHF"`. A name that has a comma is quoted as in CSV.
 #[derive(Clone, Debug)]
 pub(crate) struct NameList(Vec<String>);
 
 impl NameList {
+    /// Parses a list of names.
     pub(crate) fn parse(text: &str) -> Result<NameList, Error> {
         let (mut names, mut list) = (Vec::new(), Some(text));
         while let Some(text) = list {
@@ -138,14 +140,14 @@ impl NameList {
         Ok(NameList(names))
     }
 
-    /// The names of all lists.
+    /// The names of all lists, in order.
     pub(crate) fn joined(lists: &[NameList]) -> Vec<String> {
         lists.iter().flat_map(|list| &list.0).cloned().collect()
     }
 }
 
-/// The name that a list begins with, and the text behind the separator that follows it; `None` if none follows. A name in quotes has any
-/// characters, its own quotes doubled.
+/// Splits a list at its first name. Returns the name, and the text after the separator that follows it; `None` if no separator follows. A
+/// name in quotes may have any characters; quotes in it are doubled.
 fn name_before(text: &str, separator: char) -> Result<(Cow<'_, str>, Option<&str>), Error> {
     let Some(mut rest) = text.strip_prefix('"') else {
         return Ok(match text.split_once(separator) {
@@ -173,8 +175,8 @@ fn name_before(text: &str, separator: char) -> Result<(Cow<'_, str>, Option<&str
     }
 }
 
-/// The type that a list of names and types goes on with, and the text behind the comma that follows it. A comma inside of brackets or quotes
-/// belongs to the type.
+/// Splits a list of names and types after a type. Returns the type, and the text after the comma that follows it. A comma inside brackets
+/// or quotes belongs to the type.
 fn type_before_comma(text: &str) -> (&str, Option<&str>) {
     let (mut depth, mut in_quotes, mut is_escaped) = (0_u32, false, false);
     let end = text.find(|character: char| {
@@ -191,7 +193,7 @@ fn type_before_comma(text: &str) -> (&str, Option<&str>) {
     end.map_or((text, None), |end| (&text[..end], Some(&text[end + 1..])))
 }
 
-/// What a command says of a model that it can run.
+/// Options for the warnings about a model that a command can run.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct WarningArgs {
     /// Print no warnings
@@ -200,12 +202,12 @@ pub(crate) struct WarningArgs {
 }
 
 impl WarningArgs {
-    /// Tells of a model's warnings on standard error, as `cembra check` does.
+    /// Prints a model's warnings on standard error, as `cembra check` does.
     pub(crate) fn tell(self, text: &ModelText, model: &Model, options: &Options) {
         self.tell_of(text, || model.warnings(options));
     }
 
-    /// Tells of warnings likewise, which are found only if somebody wants them.
+    /// Prints the warnings that `find` returns on standard error. `find` is not called with `--quiet`.
     pub(crate) fn tell_of(self, text: &ModelText, find: impl FnOnce() -> Warnings) {
         if self.quiet {
             return;
@@ -214,7 +216,7 @@ impl WarningArgs {
         let (all, more) = (found.as_slice(), found.count() - found.as_slice().len());
         if !all.is_empty() {
             let shown = diagnose::render_warnings(all, more, text.sources(), diagnose::stderr_takes_colour());
-            // With standard error closed there is nobody to tell.
+            // If standard error is closed, the warnings are lost.
             let _ = writeln!(std::io::stderr(), "{shown}");
         }
     }
@@ -227,12 +229,12 @@ pub(crate) struct Assignment {
     pub(crate) name: String,
     /// The value as it was written.
     pub(crate) text: String,
-    /// The value as a literal, which is not of the input's type yet; or why it is none.
+    /// The value as a literal, not yet converted to the input's type; or the error that it is not a literal.
     pub(crate) literal: Result<Literal, Error>,
 }
 
 impl Assignment {
-    /// Reads `name=value` as an argument of a shell.
+    /// Parses `name=value` as an argument from a shell.
     pub(crate) fn parse(argument: &str) -> Result<Assignment, Error> {
         // Shells strip the quotes of `x="abc"`, and then the text looks like a name.
         Assignment::parse_with(argument, |name, text| {
@@ -240,12 +242,12 @@ impl Assignment {
         })
     }
 
-    /// Reads `name = value` as it is written.
+    /// Parses `name = value` outside of a shell.
     pub(crate) fn parse_written(text: &str) -> Result<Assignment, Error> {
         Assignment::parse_with(text, |name, text| format!("a text needs its quotes: `{name} = \"{text}\"`"))
     }
 
-    /// `quotes` says how to write a text that looks like a name.
+    /// Parses an assignment. `quotes` makes the hint for a text without quotes, which looks like a name.
     fn parse_with(argument: &str, quotes: fn(&str, &str) -> String) -> Result<Assignment, Error> {
         let (name, text) = split_at_equals(argument, "a name and a value, as in `x=1.5`")?;
         let literal = Literal::parse(text).map_err(|problems| {
@@ -259,13 +261,13 @@ impl Assignment {
         Ok(Assignment { name: name.to_owned(), text: text.to_owned(), literal })
     }
 
-    /// The value for an input of the type `declared`: the literal, if it is implicitly cast to that type; else the value of a CSV field with this
-    /// text, in `spelling` or in the usual one. `None` if the text is neither.
+    /// The value for an input of type `declared`: the literal, if it is implicitly cast to that type; else the text read as a CSV field, in
+    /// `spelling` or in the usual one. `None` if the text is neither.
     pub(crate) fn value(&self, declared: &QType, spelling: &Spelling) -> Option<Value> {
         let literal = self.literal.as_ref().ok();
         literal.and_then(|literal| cast_literal(literal, declared)).or_else(|| {
             let is_missing = literal.is_some_and(|literal| literal_type(literal) == Some(QType::Nothing));
-            // Numbers are literals, and a quote begins a text that has to end in one.
+            // A number is always a literal, and a text that begins with a quote must be one.
             let (QType::Scalar(scalar) | QType::Optional(scalar)) = declared else { return None };
             if is_missing || scalar.is_number() || self.text.starts_with(['"', '\'']) {
                 return None;
@@ -276,7 +278,8 @@ impl Assignment {
         })
     }
 
-    /// The reason that the text is not a value of this type: a time that clocks skip, or how such values are spelled.
+    /// The reason why the text is not a value of type `scalar`: clocks skip the time, or the hint for how such values are spelled. `None` if
+    /// there is no hint.
     pub(crate) fn said(&self, scalar: Scalar, spelling: &Spelling) -> Option<Cow<'static, str>> {
         let skipped = spelling.skipped(scalar, &self.text).map(|reason| format!("this is a time {reason}").into());
         skipped.or_else(|| spelling.said(scalar, &self.text).map(Cow::Borrowed))
@@ -290,7 +293,7 @@ fn split_at_equals<'a>(text: &'a str, expected: &str) -> Result<(&'a str, &'a st
     }
 }
 
-/// How the data are written.
+/// Options for the format of data files.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct DataOptions {
     /// The form of DATA; by default that of its name, else by the looks of it
@@ -340,7 +343,7 @@ pub(crate) enum Decimal {
 }
 
 impl DataOptions {
-    /// How values are spelled.
+    /// The spelling of values.
     pub(crate) fn spelling(&self) -> Spelling {
         Spelling {
             decimal_comma: self.decimal == Some(Decimal::Comma),
@@ -368,7 +371,7 @@ fn no_form(wrong: WrongForm) -> Error {
     Diagnostic::new(Code::Syntax, wrong.message).hint(wrong.hint).into()
 }
 
-/// One character that separates fields.
+/// Parses the separator of fields, which must be one character.
 fn delimiter(text: &str) -> Result<u8, Error> {
     match text.as_bytes() {
         br"\t" => Ok(b'\t'),
@@ -377,6 +380,7 @@ fn delimiter(text: &str) -> Result<u8, Error> {
     }
 }
 
+/// The formats of data files that `--data-format` names.
 #[derive(Clone, Copy, ValueEnum, Debug)]
 pub(crate) enum DataFormat {
     /// Comma-separated values under a header
@@ -406,7 +410,7 @@ impl From<DataFormat> for Format {
     }
 }
 
-/// What runs the model.
+/// The backend that runs the model.
 #[derive(Clone, Copy, ValueEnum, Default, Debug)]
 pub(crate) enum BackendChoice {
     /// The interpreter
@@ -431,7 +435,7 @@ impl From<BackendChoice> for Backend {
     }
 }
 
-/// What plays a model on the rows of a table.
+/// The kind of code that evaluates the rows of a table.
 #[derive(Clone, Copy, ValueEnum, Default, Debug)]
 pub(crate) enum PlayerChoice {
     /// The best that machine and model allow
@@ -460,7 +464,7 @@ impl From<PlayerChoice> for RowPlayer {
     }
 }
 
-/// The form of what a command tells about a model.
+/// The format of a report about a model.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Default, Debug)]
 pub(crate) enum Report {
     /// For people

@@ -1,5 +1,5 @@
-//! The data files of a command line: names, patterns such as `b*.csv` that the shell did not expand, and standard input. They are read one after the
-//! other, as one table.
+//! The data files of a command line: names, patterns such as `b*.csv` that the shell did not expand, and standard input. They are read one
+//! after the other, as one table.
 
 use crate::arguments::DataOptions;
 use crate::source::STANDARD;
@@ -20,7 +20,7 @@ pub(crate) struct Opening {
     pub(crate) options: DataOptions,
     /// The most bytes of the rows that are in memory at once.
     pub(crate) most_bytes: u64,
-    /// True if rows that cannot be read are passed over.
+    /// True if rows that cannot be read are skipped.
     pub(crate) tolerant: bool,
     /// The progress bar, which counts the bytes that are read.
     pub(crate) bar: Option<ProgressBar>,
@@ -30,7 +30,7 @@ impl DataFiles {
     /// The files for `paths`. A pattern becomes the files that match it, sorted by name.
     ///
     /// # Errors
-    /// No file matches a pattern, or standard input is named twice.
+    /// If no file matches a pattern, or standard input is named twice.
     pub(crate) fn of(paths: &[PathBuf]) -> Result<DataFiles, DataError> {
         let mut files = Vec::new();
         for path in paths {
@@ -46,7 +46,7 @@ impl DataFiles {
         Ok(DataFiles(files))
     }
 
-    /// The size of all files together in bytes; `None` without files, or if the size of one is unknown.
+    /// The size of all files together in bytes; `None` without files, or if the size of a file is unknown.
     pub(crate) fn size(&self) -> Option<u64> {
         let size = |path: &PathBuf| fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|known| known.len());
         let sizes = self.0.iter().filter(|path| path.as_os_str() != STANDARD).map(size);
@@ -56,7 +56,7 @@ impl DataFiles {
     /// The only file; `None` without files.
     ///
     /// # Errors
-    /// There are several files; the message names the first two.
+    /// If there are several files; the message names the first two.
     pub(crate) fn only(&self) -> Result<Option<&Path>, String> {
         match self.0.as_slice() {
             [] => Ok(None),
@@ -70,17 +70,17 @@ impl DataFiles {
         &self.0
     }
 
-    /// The names of the files for messages.
+    /// The names of the files for messages, separated by commas.
     pub(crate) fn names(&self) -> String {
         let names: Vec<String> = self.0.iter().map(|path| path.display().to_string()).collect();
         names.join(", ")
     }
 
-    /// Opens the files as one table; `None` without files. The form of a file is that of `--data-format`, else that of its name, else a guess from
-    /// its first bytes.
+    /// Opens the files as one table; `None` without files. The format of a file is that of `--data-format`, else that of its name, else a
+    /// guess from its first bytes.
     ///
     /// # Errors
-    /// A file cannot be opened, or is of another form than the first one.
+    /// If a file cannot be opened, or has another format than the first one.
     pub(crate) fn open(self, opening: &Opening) -> Result<Option<Dataset>, DataError> {
         let mut paths = self.0.into_iter();
         let Some(first) = paths.next() else { return Ok(None) };
@@ -125,7 +125,7 @@ pub(crate) fn open(path: &Path) -> Result<Input, DataError> {
     if path.as_os_str() == STANDARD { Ok(Input::stdin()) } else { Input::file(path) }
 }
 
-/// True if the path has a `*` or `?`, so that it may stand for several files.
+/// Returns true if the path has a `*` or `?`, so that it may stand for several files.
 fn is_pattern(path: &Path) -> bool {
     path.to_str().is_some_and(|text| text.contains(['*', '?']))
 }
@@ -161,7 +161,7 @@ fn matching(pattern: &Path) -> Result<Vec<PathBuf>, DataError> {
     Ok(found)
 }
 
-/// True if `name` matches `pattern`. A name that begins with a dot needs a pattern that begins with one.
+/// Returns true if `name` matches `pattern`. A name that begins with a dot needs a pattern that begins with a dot.
 fn is_match(pattern: &[u8], name: &[u8]) -> bool {
     if name.starts_with(b".") && !pattern.starts_with(b".") {
         return false;

@@ -1,5 +1,6 @@
-//! `--time-limit`: the time that an evaluation has, and the error when it is over. Rows are evaluated with a token, which is cancelled then;
-//! an evaluation as a whole is left alone on its thread, as one step of it, such as a product of matrices, may take longer than the time.
+//! `--time-limit`: the time limit of an evaluation, and the error when it is exceeded. Evaluations of rows have a token, which is then
+//! cancelled. An evaluation as a whole is abandoned on its thread, because a single step of it, such as a product of matrices, may take
+//! longer than the limit.
 
 use cembra::Cancellation;
 use cembra_table::error::{DataCode, DataError};
@@ -8,15 +9,15 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The time that an evaluation has, from when this is made.
+/// The time limit of an evaluation, counted from when this value is made.
 pub(crate) struct Deadline {
     token: Cancellation,
     limit: Option<Duration>,
-    /// The moment at which the time is over.
+    /// The time at which the limit is reached; `None` without a limit.
     end: Option<Instant>,
 }
 
-/// The time beyond the limit in which the results so far may still be told.
+/// The time after the limit in which the results so far may still be reported.
 const REPORT: Duration = Duration::from_millis(500);
 
 impl Deadline {
@@ -27,28 +28,28 @@ impl Deadline {
         Deadline { token: end.map_or(token.clone(), |end| token.until(end)), limit, end }
     }
 
-    /// The time that is left; `None` if there is no limit.
+    /// The time that is left until the limit; `None` if there is no limit.
     pub(crate) fn left(&self) -> Option<Duration> {
         self.end.map(|end| end.saturating_duration_since(Instant::now()))
     }
 
-    /// True if there is no time left even for telling what is known.
+    /// Returns true if even the time for reporting results is over.
     pub(crate) fn ends_reports(&self) -> bool {
         self.end.is_some_and(|end| Instant::now().saturating_duration_since(end) > REPORT)
     }
 
-    /// What is cancelled when the time is over.
+    /// The token that is cancelled when the limit is reached.
     pub(crate) fn token(&self) -> &Cancellation {
         &self.token
     }
 
-    /// Computes something on a thread of its own, and gives an error if there is a limit and the time is over before the end. The thread
-    /// then ends with the process.
+    /// Computes a value; with a limit, on a separate thread. If the limit is reached first, an error is returned, and the thread ends with
+    /// the process.
     pub(crate) fn run<T: Send + 'static>(&self, compute: impl FnOnce() -> T + Send + 'static) -> Result<T, DataError> {
         let (Some(limit), Some(left)) = (self.limit, self.left()) else { return Ok(compute()) };
         let (done, made) = channel();
         thread::spawn(move || {
-            // The caller may have gone on.
+            // The caller may have given up.
             let _ = done.send(compute());
         });
         made.recv_timeout(left).map_err(|why| match why {
@@ -57,12 +58,12 @@ impl Deadline {
         })
     }
 
-    /// A writer to `inner` until the time is over.
+    /// Returns a writer to `inner` that fails once the limit is reached.
     pub(crate) fn writer<W>(&self, inner: W) -> Timed<'_, W> {
         Timed { deadline: self, inner }
     }
 
-    /// An error if the time is over.
+    /// Returns an error if the limit is reached.
     pub(crate) fn check(&self) -> Result<(), DataError> {
         match self.limit.filter(|_| self.token.is_cancelled()) {
             None => Ok(()),
@@ -71,17 +72,19 @@ impl Deadline {
     }
 }
 
-/// A writer that ends when the time is over: from then on it gives an error. [`Deadline::check`] gives the one to show.
+/// A writer that gives an error once the limit is reached. [`Deadline::check`] gives the error to show.
 pub(crate) struct Timed<'d, W> {
     deadline: &'d Deadline,
     inner: W,
 }
 
 impl<W> Timed<'_, W> {
+    /// The inner writer, which ignores the limit.
     pub(crate) fn get_mut(&mut self) -> &mut W {
         &mut self.inner
     }
 
+    /// Returns the inner writer, which ignores the limit.
     pub(crate) fn into_inner(self) -> W {
         self.inner
     }
@@ -89,7 +92,7 @@ impl<W> Timed<'_, W> {
 
 impl<W: Write> Write for Timed<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        /// Bytes that are written at once: a system may take long for all of a large array.
+        /// The most bytes that are written at once, because writing a large array at once may take long.
         const MOST: usize = 1 << 22;
         self.deadline.check().map_err(io::Error::other)?;
         self.inner.write(&bytes[..bytes.len().min(MOST)])
@@ -111,7 +114,7 @@ fn over(limit: Duration) -> DataError {
     DataError::new(DataCode::TimeLimit, message).hint("give it more: `--time-limit SECONDS`")
 }
 
-/// Reads a number of seconds.
+/// Parses a number of seconds.
 pub(crate) fn parse_seconds(argument: &str) -> Result<Duration, String> {
     let seconds = argument.trim().parse::<f64>().ok().filter(|seconds| *seconds > 0.0);
     let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());

@@ -1,4 +1,4 @@
-//! How the command tells problems: in colours on a terminal, or as JSON. How those of models look is the library's.
+//! Output of problems by the command: in colours on a terminal, or as JSON. The library renders the problems of models.
 
 use annotate_snippets::{Group, Level, Origin};
 use cembra::{Diagnostic, Renderer, Sources, Span};
@@ -7,23 +7,23 @@ use cembra_table::error::DataError;
 use serde::Serialize;
 use std::io::IsTerminal;
 
-/// True if messages may be coloured: standard error is a terminal and `NO_COLOR` is not set.
+/// Returns true if messages may be coloured: standard error is a terminal and `NO_COLOR` is not set.
 pub(crate) fn stderr_takes_colour() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Shows problems of models, in colours or not.
+/// The renderer of problems of models, with or without colours.
 pub(crate) fn renderer(colour: bool) -> Renderer {
     if colour { Renderer::styled() } else { Renderer::plain() }
 }
 
-/// The warnings of a model for people, and how many more there are.
+/// Renders the warnings of a model as text, and the number `more` of further ones.
 pub(crate) fn render_warnings(warnings: &[Diagnostic], more: usize, source: &Sources, colour: bool) -> String {
     let notes = (more > 0).then(|| format!("there are {more} more warnings"));
     renderer(colour).warnings(warnings, notes.as_slice(), source)
 }
 
-/// A problem of the data for people.
+/// Renders an error of the data as text.
 pub(crate) fn render_data(error: &DataError, colour: bool) -> String {
     let message = match error.column() {
         Some(column) => format!("column `{}`: {}", visible(column), error.message()),
@@ -40,7 +40,7 @@ pub(crate) fn render_data(error: &DataError, colour: bool) -> String {
     renderer.render(&[group.elements(hints)])
 }
 
-/// A problem for programs, of a model or of the data. The keys are written in this order.
+/// A problem of a model or of the data, as JSON. The keys are written in this order.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(crate) enum ProblemJson<'a> {
@@ -63,9 +63,10 @@ pub(crate) enum ProblemJson<'a> {
     },
 }
 
+/// A place in the text of a model, as JSON.
 #[derive(Serialize)]
 pub(crate) struct PlaceTold<'a> {
-    /// The file, if it is another than that of the model.
+    /// The file of the place; `None` if it is the model's own file.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
     line: usize,
@@ -74,18 +75,19 @@ pub(crate) struct PlaceTold<'a> {
     end: u32,
 }
 
+/// A label of a problem at a place in the text, as JSON.
 #[derive(Serialize)]
 pub(crate) struct LabelTold<'a> {
     at: PlaceTold<'a>,
     text: &'a str,
 }
 
-/// The problems of a model for programs.
+/// The problems of a model, as JSON.
 pub(crate) fn to_json<'a>(problems: &'a [Diagnostic], source: &'a Sources) -> Vec<ProblemJson<'a>> {
     problems.iter().map(|one| diagnostic_to_json(one, source)).collect()
 }
 
-/// A problem of the data for programs: a list of one.
+/// The error of the data as JSON: a list with one element.
 pub(crate) fn data_to_json(error: &DataError) -> Vec<ProblemJson<'_>> {
     vec![ProblemJson::Data {
         code: error.code().as_str(),

@@ -1,5 +1,5 @@
-//! Machine code of x86-64 as a listing with labels. Only what the entry can reach is decoded; the rest of the code is
-//! constants, shown by their labels. Nothing is known of models here, but that parts of the code have notes.
+//! Disassembly of x86-64 code as a listing with labels. Only code that is reachable from the entry is decoded; the rest are constants,
+//! shown with their labels. Nothing is known of models here, except that ranges of the code have notes.
 
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Formatter, Instruction, IntelFormatter, SymbolResolver, SymbolResult,
@@ -8,17 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::ops::Range;
 
-/// What the code has at each place worth a name, by offset.
+/// The labels of code and constants, by offset.
 type Labels = BTreeMap<u64, String>;
 
-/// Bytes of the code and what to say about them.
+/// A range of bytes of the code, and the note about it.
 pub(crate) type Note = (Range<usize>, String);
 
-/// What is said of code without a note, where other code has some.
+/// The note for code without one, if other code has notes.
 const NO_NOTE: &str = "entry, inputs, outputs";
 
-/// The code from its first byte on, one instruction a line, with its offset; a note stands above the instructions that it is
-/// about. Notes are in order and do not overlap.
+/// Lists the code from its first byte on, one instruction per line, with its offset. A note stands above the instructions that it is about.
+/// Notes must be sorted and must not overlap.
 pub(crate) fn listing(code: &[u8], notes: &[Note]) -> String {
     let instructions = reachable(code);
     let constants = constants(&instructions, code.len() as u64);
@@ -55,14 +55,14 @@ pub(crate) fn listing(code: &[u8], notes: &[Note]) -> String {
     text
 }
 
-/// The note about the byte at an offset.
+/// The note about the byte at `offset`.
 fn note(notes: &[Note], offset: u64) -> &str {
     let after = notes.partition_point(|(bytes, _)| bytes.start as u64 <= offset);
     let before = notes[..after].last().filter(|(bytes, _)| offset < bytes.end as u64);
     before.map_or(NO_NOTE, |(_, note)| note)
 }
 
-/// The instructions that control can come to, by offset.
+/// The instructions that are reachable from the first one, by offset.
 fn reachable(code: &[u8]) -> BTreeMap<u64, Instruction> {
     let mut found = BTreeMap::new();
     let mut starts = vec![0];
@@ -74,7 +74,7 @@ fn reachable(code: &[u8]) -> BTreeMap<u64, Instruction> {
             found.insert(instruction.ip(), instruction);
             match instruction.flow_control() {
                 FlowControl::Next | FlowControl::IndirectCall => {}
-                // A direct call is one of another function of the model.
+                // A direct call calls another function of the model.
                 FlowControl::Call | FlowControl::ConditionalBranch => starts.push(instruction.near_branch_target()),
                 FlowControl::UnconditionalBranch => {
                     starts.push(instruction.near_branch_target());
@@ -87,7 +87,7 @@ fn reachable(code: &[u8]) -> BTreeMap<u64, Instruction> {
     found
 }
 
-/// What instructions read from the code itself: offsets and sizes in bytes.
+/// The constants that instructions read from the code: their sizes in bytes, by offset.
 fn constants(instructions: &BTreeMap<u64, Instruction>, end: u64) -> BTreeMap<u64, usize> {
     let mut found = BTreeMap::new();
     for instruction in instructions.values().filter(|one| one.is_ip_rel_memory_operand()) {
@@ -100,6 +100,7 @@ fn constants(instructions: &BTreeMap<u64, Instruction>, end: u64) -> BTreeMap<u6
     found
 }
 
+/// Names the targets of branches (`L`), the functions (`F`) and the constants (`C`), by offset.
 fn labels(instructions: &BTreeMap<u64, Instruction>, constants: &BTreeMap<u64, usize>) -> Labels {
     let targets = |kinds: &[FlowControl]| -> BTreeSet<u64> {
         let of_kind = instructions.values().filter(|one| kinds.contains(&one.flow_control()));
@@ -114,7 +115,7 @@ fn labels(instructions: &BTreeMap<u64, Instruction>, constants: &BTreeMap<u64, u
     branches.chain(functions).chain(data).collect()
 }
 
-/// Bytes as one number, with the float that they may be.
+/// Formats bytes as one number, with the float that they may stand for.
 fn constant(bytes: &[u8]) -> String {
     let digits: String = bytes.iter().rev().map(|byte| format!("{byte:02x}")).collect();
     if let Ok(bits) = bytes.try_into().map(u64::from_le_bytes) {
@@ -126,7 +127,7 @@ fn constant(bytes: &[u8]) -> String {
     }
 }
 
-/// Names the places that have labels.
+/// Resolves addresses to labels.
 struct Names(Labels);
 
 impl SymbolResolver for Names {
@@ -138,7 +139,7 @@ impl SymbolResolver for Names {
         address: u64,
         _: u32,
     ) -> Option<SymbolResult<'_>> {
-        // Not every number that happens to be an offset of a label means that place.
+        // A number may equal the offset of a label without meaning it.
         let is_place =
             instruction.is_ip_rel_memory_operand() || (operand == 0 && instruction.near_branch_target() == address);
         self.0.get(&address).filter(|_| is_place).map(|name| SymbolResult::with_str(address, name))

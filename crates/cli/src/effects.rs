@@ -1,4 +1,4 @@
-//! Refuses options about values that have no effect in a run, because whoever gives an option relies on the effect.
+//! Refusal of options about values that have no effect in a run, because a user who gives an option expects its effect.
 
 use crate::arguments::DataOptions;
 use crate::evaluate::Feeding;
@@ -64,17 +64,16 @@ impl DataOptions {
         ]
     }
 
-    /// The first given option without an effect on a model with tensors, which reads no text but the values of `-s`. `has_constants` is true if there
-    /// are such values.
+    /// The first given option without an effect on a model with tensors. Such a model reads no text except for the values of `-s`;
+    /// `has_constants` is true if there are such values.
     pub(crate) fn of_rows(&self, has_constants: bool) -> Option<&'static str> {
         let null = (!self.null.is_empty()).then_some("--null");
         let is_of_rows = |effect: &&Effect| effect.is_given && !(has_constants && effect.origins.contains(&Constant));
         self.effects().iter().find(is_of_rows).map(|effect| effect.option).or(null)
     }
 
-    /// Refuses options without an effect on the origins of this run: data of the form `data`, `None` without data, and values of `-s` if
-    /// `has_constants`. `writes_text` is true if results are CSV or a table, in which `--null` is written for missing
-    /// values.
+    /// Refuses options without an effect on the sources of this run: data of the format `data`, `None` without data, and values of `-s` if
+    /// `has_constants`. `writes_text` is true if results are CSV or a table, in which `--null` is written for missing values.
     pub(crate) fn check_origins(
         &self,
         data: Option<Format>,
@@ -108,8 +107,8 @@ impl DataOptions {
         Ok(())
     }
 
-    /// Refuses options about a type that no input and no column carried through has. In data whose columns have types, it also refuses options about
-    /// a type that columns have already.
+    /// Refuses options about a type that no input and no column copied to the results has. For data whose columns have types, options about
+    /// a type that columns already have are refused too.
     pub(crate) fn check_types(&self, feed: &Feed, command: &'static str) -> Result<(), Failure> {
         if let Some(counted) = feed.counted() {
             return self.check_counted(feed, counted, command);
@@ -127,8 +126,8 @@ impl DataOptions {
         self.check_among(&inputs.chain(kept).collect::<Vec<_>>(), text, command)
     }
 
-    /// Refuses options about a type, for data whose columns have types. An option is kept if its type is one of `counted`, which are read from whole
-    /// numbers, or the type of a value of `-s`.
+    /// Refuses options about a type, for data whose columns have types. An option is accepted if its type is in `counted`, the types read
+    /// from whole numbers, or is the type of a value of `-s`.
     fn check_counted(&self, feed: &Feed, counted: &[Scalar], command: &'static str) -> Result<(), Failure> {
         let (columns, constants): (Vec<_>, Vec<_>) =
             feed.fields().iter().enumerate().partition(|(at, _)| matches!(feed.from(*at), Feeding::Column(..)));
@@ -151,8 +150,8 @@ impl DataOptions {
         self.check_among(&counted.iter().chain(constants).collect::<Vec<_>>(), None, command)
     }
 
-    /// Refuses options about a type that none of `types` has. `text` is the name of a text column that the message proposes to declare with that
-    /// type.
+    /// Refuses options about a type that none of `types` has. `text` is the name of a text column; the message proposes to declare it with
+    /// that type.
     pub(crate) fn check_among(
         &self,
         types: &[&QType],
@@ -175,7 +174,7 @@ impl DataOptions {
     }
 }
 
-/// True if values of `qtype` are values of `scalar`, or contain such values.
+/// Returns true if values of `qtype` are of type `scalar`, or contain such values.
 fn has(qtype: &QType, scalar: Scalar) -> bool {
     let mut open = vec![qtype];
     while let Some(qtype) = open.pop() {

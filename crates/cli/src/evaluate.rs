@@ -1,7 +1,7 @@
-//! Batches through a model: the only place of `table` that knows one. A row that fails ends the batch, or has missing outputs.
+//! Evaluation of batches by a model. A row that fails ends the batch, or has missing outputs.
 //!
-//! Columns go through the model as they are. Where there are few rows, or tuples, or a row fails that ends the run, values go
-//! through it row by row: the library gives both ways the same bits.
+//! Columns are passed to the model as they are. Few rows, tuples, or a batch with a failed row that ends the run are evaluated row by row
+//! instead. The library gives the same bits either way.
 
 use crate::turns::share;
 use arrow_array::cast::AsArray;
@@ -16,52 +16,53 @@ use cembra_table::types;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// With fewer rows it does not pay to get the model ready for columns.
+/// The fewest rows for which preparing the model for columns pays off.
 const LEAST_ROWS: usize = 256;
 
-/// The bytes of strings, lists and tuples that one evaluation of a batch makes at the most; one row may make more.
+/// The most bytes of strings, lists and tuples that one evaluation of a batch makes; a single row may make more.
 const OUTPUT_BYTES: u64 = 64 << 20;
 
-/// Where an input of the model comes from.
+/// The source of an input's values.
 #[derive(Clone, Debug)]
 pub(crate) enum Feeding {
-    /// The same value for all rows.
+    /// A value for all rows.
     Constant(Value),
     /// A column of the batches, and the type of its values.
     Column(usize, QType),
 }
 
-/// What came of a batch.
+/// The result of evaluating a batch.
 pub(crate) struct Evaluated {
-    /// How many rows were evaluated: fewer than there are where their outputs are large, or one fails that ends the batch.
+    /// The number of rows evaluated. It is smaller than the batch if the outputs are large, or if a row fails and ends the batch.
     pub(crate) rows: usize,
-    /// An array for each output.
+    /// The outputs, one array each.
     pub(crate) outputs: Vec<ArrayRef>,
-    /// Rows that failed, in their order; only the row behind the last evaluated where that ends the batch.
+    /// The rows that failed, in order. If a failed row ends the batch, only that row, which comes after the last evaluated one.
     pub(crate) failures: Vec<(usize, Error)>,
 }
 
-/// Evaluates batches, one at a time.
+/// An evaluator of batches, one at a time.
 pub(crate) struct Evaluator {
     session: Session,
-    /// The model for columns, where they can be its inputs and outputs.
+    /// The model prepared for columns; `None` if its inputs or outputs cannot be columns.
     columns: Option<Batch>,
     inputs: Vec<Feeding>,
     outputs: Vec<QType>,
-    /// True if a row that fails has missing outputs.
+    /// True if evaluation goes on after a failed row, whose outputs are missing.
     goes_on: bool,
-    /// What ends an evaluation.
+    /// The token that cancels evaluations.
     token: Option<Cancellation>,
-    /// Those of the model.
+    /// The limits of the model.
     limits: Limits,
-    /// About how many bytes of strings, lists and tuples one evaluation makes: one row may make more.
+    /// About the most bytes of strings, lists and tuples that one evaluation makes; a single row may make more.
     output_bytes: u64,
-    /// How many rows are evaluated at once: fewer, once the outputs of as many had no room.
+    /// The number of rows that are evaluated at once. It is reduced when the outputs of a batch exceed a limit.
     at_once: usize,
 }
 
 impl Evaluator {
-    /// An evaluator for one of `threads` threads, with a source for each of the executor's inputs, and perhaps something that ends evaluations.
+    /// Makes an evaluator for one of `threads` threads, with a source for each of the executor's inputs, and the token that cancels its
+    /// evaluations, if any.
     pub(crate) fn new(
         executor: &Executor,
         inputs: Vec<Feeding>,
@@ -73,7 +74,7 @@ impl Evaluator {
         let outputs = executor.outputs().iter().map(|output| output_type(output, goes_on)).collect();
         let has_columns = |field: &Field| is_flat(field) || matches!(field.qtype, QType::Tuple(_));
         let are_columns = executor.inputs().iter().chain(executor.outputs()).all(has_columns);
-        // A model that cannot be had for columns is there for rows.
+        // A model that cannot be prepared for columns still evaluates rows.
         let columns = are_columns.then(|| executor.batch().ok()).flatten();
         let columns = columns.filter(|columns| {
             columns.inputs().iter().map(|one| &one.name).eq(executor.inputs().iter().map(|one| &one.name))
@@ -84,7 +85,7 @@ impl Evaluator {
         Evaluator { session, columns, inputs, outputs, goes_on, token, limits, output_bytes, at_once: usize::MAX }
     }
 
-    /// Why all rows are evaluated one by one, if they are.
+    /// The reason why all rows are evaluated one by one; `None` if columns are evaluated.
     pub(crate) fn row_by_row(&self) -> Option<String> {
         match &self.columns {
             Some(columns) => columns.row_by_row().map(|reason| reason.message().to_owned()),
@@ -92,8 +93,7 @@ impl Evaluator {
         }
     }
 
-    /// Evaluates the rows of a batch but those to be passed over, whose outputs are missing. All of them, or as many as make a bounded
-    /// number of bytes.
+    /// Evaluates the rows of a batch, or as many as make a bounded number of bytes. The outputs of the rows in `passed_over` are missing.
     pub(crate) fn evaluate(&mut self, batch: &RecordBatch, passed_over: &BTreeSet<usize>) -> Evaluated {
         while batch.num_rows().min(self.at_once) >= LEAST_ROWS && passed_over.is_empty() {
             let rows = batch.num_rows().min(self.at_once);
@@ -110,7 +110,7 @@ impl Evaluator {
         self.rows(batch, passed_over)
     }
 
-    /// The run of the model over all rows; none if the columns do not fit.
+    /// Runs the model over all rows of a batch; `None` if the columns do not fit it.
     fn run(&self, batch: &RecordBatch) -> Option<Result<Evaluated, Error>> {
         let model = self.columns.as_ref()?;
         let given = self.inputs.iter().map(|feeding| match feeding {
@@ -147,11 +147,11 @@ impl Evaluator {
         Some(Ok(Evaluated { rows, outputs: outputs.collect::<Option<_>>()?, failures }))
     }
 
-    /// The outputs of one row after the other, up to that with which they are enough bytes.
+    /// Evaluates row by row, until the outputs exceed the limit in bytes.
     fn rows(&mut self, batch: &RecordBatch, passed_over: &BTreeSet<usize>) -> Evaluated {
         let rows = batch.num_rows();
         let feeds: Vec<Feed<'_>> = self.inputs.iter().map(|input| Feed::of(input, batch)).collect();
-        // A tuple may have any number of fields: they have room for a row once it is there.
+        // A tuple may have any number of fields, so space is reserved when a row is there.
         let columns = self.outputs.iter().map(|of| Some((ValueColumn::new(of)?, of)));
         let mut columns: Vec<(ValueColumn, &QType)> = columns.flatten().collect();
         let most = self.output_bytes;
@@ -193,17 +193,17 @@ impl Evaluator {
     }
 }
 
-/// True for values that have one column, of scalars or of lists of them.
+/// Returns true if the values fit into a single column, of scalars or of lists of scalars.
 fn is_flat(field: &Field) -> bool {
     field.qtype.scalar().is_some() || matches!(field.qtype, QType::Array(..))
 }
 
-/// The type of an output's values in the results: where failed rows go on, any of them may be missing.
+/// The type of an output in the results. If evaluation goes on after failed rows, all of its values are optional.
 pub(crate) fn output_type(output: &Field, goes_on: bool) -> QType {
     if goes_on { types::all_optional(&output.qtype) } else { output.qtype.clone() }
 }
 
-/// The values of an output as they are in the results: a mask is there or missing, like all that is optional, also in a list.
+/// Converts masks in an output to the form of results: true or missing, also in a list. Other outputs stay as they are.
 fn with_missing_masks(array: ArrayRef, qtype: &QType) -> Option<ArrayRef> {
     match qtype {
         QType::Array(_, Scalar::Unit) => {
@@ -222,11 +222,12 @@ enum Feed<'a> {
 }
 
 impl<'a> Feed<'a> {
+    /// Access to the values of an input in a batch.
     fn of(input: &'a Feeding, batch: &'a RecordBatch) -> Feed<'a> {
         const NOTHING: &Value = &Value::Nothing;
         match input {
             Feeding::Constant(value) => Feed::Constant(value),
-            // A source gives columns of the types that it was asked for; a value of another type is refused by the session.
+            // Sources give columns of the requested types. A value of another type is refused by the session.
             Feeding::Column(at, qtype) => {
                 let array = batch.columns().get(*at);
                 let cells = array.and_then(|array| Cells::of(array.as_ref(), qtype));
@@ -250,7 +251,7 @@ mod tests {
     use cembra::{Model, Options};
     use std::sync::Arc;
 
-    /// How many rows of so many are evaluated at once, each with this number.
+    /// Evaluates `rows` rows, each with the value `number`.
     fn evaluated(model: &str, number: i64, rows: usize, goes_on: bool, passed_over: &BTreeSet<usize>) -> Evaluated {
         let executor = Model::parse(model).and_then(|model| model.compile(&Options::default())).expect(model);
         let inputs = vec![Feeding::Column(0, QType::INT64)];
@@ -262,7 +263,7 @@ mod tests {
 
     #[test]
     fn rows_one_by_one_end_where_their_lists_are_large() {
-        // 8 MB each, of which nine are more than 64 MiB.
+        // 8 MB each; nine of them exceed 64 MiB.
         let made =
             evaluated("input n: i64; array.iota(array.make_dense_array_shape(n))", 1_000_000, 60, false, &[].into());
         assert_eq!((made.rows, made.outputs[0].len(), made.failures.len()), (9, 9, 0));
@@ -272,17 +273,17 @@ mod tests {
     fn rows_one_by_one_end_where_their_tuples_are_large() {
         let ten = |of: &str| [of; 10].join(", ");
         let model = format!("input n: i64\nlet a = ({})\nlet b = ({})\n({})", ten("100 // n"), ten("a"), ten("b"));
-        // A value of 32 bytes for each of 1,110 fields, and 1,000 numbers: 43,520 bytes, of which 1,543 are more than 64 MiB.
+        // A value of 32 bytes for each of 1,110 fields, and 1,000 numbers: 43,520 bytes. 1,543 of them exceed 64 MiB.
         let made = evaluated(&model, 7, 4000, false, &[3999].into());
         assert_eq!((made.rows, made.outputs[0].len()), (1543, 1543));
-        // An eighth of the rows, which are too many together.
+        // An eighth of the rows, because all of them together are too many.
         assert_eq!(evaluated(&model, 7, 4000, false, &[].into()).rows, 500);
-        // Rows without values have places in columns too: 16,000 bytes where fields may be missing, 8,000 where not.
+        // Rows without values take space in columns too: 16,000 bytes where fields may be missing, else 8,000.
         let made = evaluated(&model, 0, 10_000, true, &[9999].into());
         assert_eq!((made.rows, made.outputs[0].len(), made.failures.len()), (4195, 4195, 4195));
         let all = (0..10_000).collect();
         assert_eq!(evaluated(&model, 7, 10_000, false, &all).rows, 8389);
-        // And few are evaluated together.
+        // Few rows are evaluated together.
         assert_eq!(evaluated(&model, 7, 300, false, &[].into()).rows, 300);
     }
 }

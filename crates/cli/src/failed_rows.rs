@@ -1,5 +1,5 @@
-//! Rows that failed and did not end the run: counted, and each a line of a CSV if that is asked for, with the columns that are carried
-//! through.
+//! Rows that failed without ending the run. They are counted and, on request, written as lines of a CSV together with the columns that are
+//! copied to the results.
 
 use crate::inputs::Feed;
 use crate::pipeline::{Failed, Problem, TEXT_BYTES, unreadable};
@@ -14,7 +14,7 @@ use cembra_table::{Form, Format, Named, types, written};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The columns of the file, in front of those that are carried through.
+/// The first columns of the CSV of failures; the columns copied to the results follow.
 const COLUMNS: [(&str, Scalar); 6] = [
     ("file", Scalar::Text),
     ("line", Scalar::Int64),
@@ -28,23 +28,24 @@ const COLUMNS: [(&str, Scalar); 6] = [
 pub(crate) struct Failures {
     file: Option<File>,
     count: u64,
-    /// The first, in words.
+    /// The message of the first failure.
     first: Option<String>,
 }
 
-/// The file of failures.
+/// The CSV file of failures.
 struct File {
     sink: Sink,
     schema: SchemaRef,
-    /// The columns that are carried through.
+    /// The columns that are copied to the results.
     kept: SchemaRef,
-    /// The indices of `kept` among all columns that are carried through.
+    /// The indices of `kept` among all columns that are copied to the results.
     places: Vec<usize>,
-    /// The most bytes of the text of a row.
+    /// The most bytes of the text of a failed row.
     most_bytes: u64,
 }
 
 impl File {
+    /// Creates the CSV file at `path`, or writes to standard error for `-`.
     fn create(path: &Path, feed: &Feed, most_bytes: u64) -> Result<File, DataError> {
         let (mut columns, mut fields) = (Vec::new(), Vec::new());
         for (name, scalar) in COLUMNS {
@@ -66,11 +67,11 @@ impl File {
         Ok(File { sink, schema, kept, places, most_bytes })
     }
 
-    /// Writes failures, a line each.
+    /// Writes failures, one line each.
     fn write(&mut self, failures: &[Failed], feed: &Feed) -> Result<(), DataError> {
         let file = |one: &Failed| one.file.as_deref().unwrap_or(feed.name()).to_owned();
         let line = |one: &Failed| (!feed.is_numbered()).then_some(one.place);
-        // If the file has no lines and is one of several, the number of the row in its file tells more.
+        // If the data have no lines and several files, the number of the row in its file is more useful.
         let row = |one: &Failed| if one.file.is_some() && feed.is_numbered() { one.place } else { one.number };
         let text = |of: &dyn Fn(&Failed) -> Option<String>| -> ArrayRef {
             Arc::new(failures.iter().map(of).collect::<StringViewArray>())
@@ -123,19 +124,19 @@ impl Problem {
 }
 
 impl Failures {
-    /// No failures yet. With a path they are written to a file there, in which the text of a row has at most `most_bytes` bytes.
+    /// Starts without failures. With a path, failures are written to that file, in which the text of a row has at most `most_bytes` bytes.
     ///
     /// # Errors
-    /// Nothing can be written there.
+    /// If nothing can be written there.
     pub(crate) fn new(path: Option<&Path>, feed: &Feed, most_bytes: u64) -> Result<Failures, DataError> {
         let file = path.map(|path| File::create(path, feed, most_bytes)).transpose()?;
         Ok(Failures { file, count: 0, first: None })
     }
 
-    /// More failures, which come after those before.
+    /// Adds failures, which must come after those added before.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// If they cannot be written.
     pub(crate) fn add(&mut self, failures: &[Failed], feed: &Feed) -> Result<(), DataError> {
         let Some(first) = failures.first() else { return Ok(()) };
         self.count += failures.len() as u64;
@@ -148,10 +149,10 @@ impl Failures {
         }
     }
 
-    /// Puts the file into its place.
+    /// Completes the file and moves it to its path.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// If the file cannot be written.
     pub(crate) fn finish(&mut self) -> Result<(), DataError> {
         match self.file.take() {
             Some(file) => file.sink.finish()?.commit(),
@@ -159,7 +160,7 @@ impl Failures {
         }
     }
 
-    /// What is said of them at the end; nothing if there are none.
+    /// The note about all failures, for the end of the run; `None` without failures.
     pub(crate) fn note(&self, rows: u64) -> Option<String> {
         let first = self.first.as_ref()?;
         Some(format!("note: {} of {rows} rows failed; the first is {first}", self.count))

@@ -1,5 +1,5 @@
-//! Why a command stopped, how that is told, and the exit status: 1 for a problem with the model, the data or an
-//! evaluation, 2 for a command line that makes no sense.
+//! Failures of commands: their reasons, their output, and the exit status: 1 for a problem with the model, the data or an evaluation, 2 for
+//! an invalid command line.
 
 use crate::diagnose;
 use crate::source::ModelText;
@@ -14,31 +14,31 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Why a command stopped.
+/// The reason why a command stopped.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The command line.
+    /// The command line is invalid.
     Usage(Box<clap::Error>),
-    /// The model, or an evaluation of it.
+    /// The model is invalid, or its evaluation failed.
     Model {
-        /// The model's text.
+        /// The text of the model.
         source: ModelText,
-        /// What is wrong; never empty.
+        /// The problems, at least one.
         problems: Vec<Diagnostic>,
-        /// In which circumstances.
+        /// Notes about the circumstances.
         notes: Vec<String>,
     },
-    /// A file.
+    /// The data or a file cannot be read or written.
     Data(DataError),
-    /// What the command already told among its results.
+    /// The command already reported the failure among its results.
     Told,
 }
 
 impl ModelText {
-    /// The model.
+    /// Parses the model.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// The problems of the text.
     pub(crate) fn parse(&self) -> Result<Model, Failure> {
         self.read_again().map_err(|error| self.blame(&error))
     }
@@ -46,7 +46,7 @@ impl ModelText {
     /// The text in its canonical layout.
     ///
     /// # Errors
-    /// What cannot be read of it.
+    /// The problems of the text, if it cannot be parsed.
     pub(crate) fn format(&self) -> Result<String, Failure> {
         cembra::format(self.sources().main(), Registry::standard(), &self.limits()).map_err(|problems| Failure::Model {
             source: self.clone(),
@@ -55,7 +55,7 @@ impl ModelText {
         })
     }
 
-    /// The failure of an error that the library found with this model.
+    /// The failure for an error that the library found with this model.
     pub(crate) fn blame(&self, error: &Error) -> Failure {
         Failure::Model { source: self.clone(), problems: self.advise(error), notes: Vec::new() }
     }
@@ -67,7 +67,7 @@ impl From<DataError> for Failure {
     }
 }
 
-/// The failure of a command line that the parser of arguments could not refuse.
+/// The failure for an invalid command line that the argument parser could not refuse.
 pub(crate) fn usage(command: &str, message: impl std::fmt::Display) -> Failure {
     let mut all = crate::Arguments::command();
     all.build();
@@ -80,7 +80,7 @@ pub(crate) fn usage(command: &str, message: impl std::fmt::Display) -> Failure {
 }
 
 impl Failure {
-    /// Adds circumstances.
+    /// Adds a note about the circumstances to a failure of the model.
     pub(crate) fn note(mut self, note: impl Into<String>) -> Self {
         if let Failure::Model { notes, .. } = &mut self {
             notes.push(note.into());
@@ -88,7 +88,7 @@ impl Failure {
         self
     }
 
-    /// The problems for programs; nothing for a command line.
+    /// The problems as JSON; `None` for an invalid command line, or if the failure is already reported.
     pub(crate) fn to_json(&self) -> Option<impl Serialize> {
         #[derive(Serialize)]
         struct ProblemList<'a> {
@@ -102,7 +102,7 @@ impl Failure {
         Some(ProblemList { problems })
     }
 
-    /// What is wrong with the model or the data, for people; nothing for what is told otherwise.
+    /// The problems of the model or the data as text; `None` for an invalid command line, or if the failure is already reported.
     pub(crate) fn shown(&self, colour: bool) -> Option<String> {
         match self {
             Failure::Usage(_) | Failure::Told => None,
@@ -113,12 +113,12 @@ impl Failure {
         }
     }
 
-    /// Tells the failure on standard error; returns the exit status.
+    /// Reports the failure on standard error, and returns the exit status.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Failure::Usage(error) => {
-                // Arguments are quoted in it as they were given, beside the signs for colours. With standard error closed there is
-                // nobody to tell.
+                // The message quotes arguments as they were given, beside codes for colours. If standard error is closed, the message is
+                // lost.
                 let steers = |argument: OsString| matches!(visible_lines(&argument.to_string_lossy()), Cow::Owned(_));
                 let _ = match std::env::args_os().any(steers) {
                     true => std::io::stderr().write_all(visible_lines(&error.render().to_string()).as_bytes()),
@@ -126,7 +126,7 @@ impl Failure {
                 };
                 return ExitCode::from(2);
             }
-            // Whoever read our output has seen enough.
+            // The reader of our output has closed it.
             Failure::Data(error) if error.is_broken_pipe() => return ExitCode::SUCCESS,
             _ => {}
         }

@@ -1,5 +1,5 @@
-//! The inputs of a model and where their values come from: constants of the command line, columns of the data, or both;
-//! the way from there to the executor. An input without a type gets one here: from its constant, or from the data.
+//! The inputs of a model, and the sources of their values: constants of the command line, columns of the data, or both. An input without a
+//! type gets it here from its constant, or from the data.
 
 use crate::arguments::{Assignment, DataOptions, ModelArgs};
 use crate::deadline::Deadline;
@@ -20,11 +20,11 @@ use cembra_table::schema::{Column, Inferred, RequestedLeaf, declared_name, liste
 use cembra_table::{Batch, Dataset, Decoded, Keep, Named, Piece, Request, Source, Spelling, Table, types};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// How many values of a row a message shows, and how much of each.
+/// The most values of a row that a message shows, and the most characters of each.
 const SHOWN_VALUES: usize = 8;
 const SHOWN_CHARS: usize = 40;
 
-/// The inputs that the outputs of these names need, or any output if there are none; in the order of the program.
+/// The inputs that the outputs with these names need, in the order of the program. Without names, all outputs count.
 pub(crate) fn needed<'m>(model: &'m Model, outputs: &[String]) -> Vec<&'m Input> {
     let program = model.program();
     let graph = &program.graph;
@@ -40,12 +40,12 @@ pub(crate) fn needed<'m>(model: &'m Model, outputs: &[String]) -> Vec<&'m Input>
     program.inputs.iter().filter(|input| leaves.contains(&*input.name)).collect()
 }
 
-/// Refuses a name that is no input of the model.
+/// Refuses a name that is not an input of the model.
 pub(crate) fn check_name(model: &Model, name: &str, option: &str, command: &'static str) -> Result<(), Failure> {
     check_among(name, "input", model.program().inputs.iter().map(|input| &*input.name), option, command)
 }
 
-/// Refuses the name of an option that is none of the model's.
+/// Refuses the name given with `option` if it is not among `names`, which the model has.
 pub(crate) fn check_among<'a>(
     name: &str,
     what: &str,
@@ -64,40 +64,40 @@ pub(crate) fn check_among<'a>(
     Err(usage(command, format!("`{option}`: the model has no {what} `{name}`; {hint}")))
 }
 
-/// What the values of a feed come from.
+/// The sources of the values of a feed.
 pub(crate) struct Sources<'a> {
-    /// The types of the command line.
+    /// The types given on the command line, by name.
     pub(crate) types: BTreeMap<&'a str, &'a QType>,
-    /// Constants.
+    /// The constants given on the command line.
     pub(crate) constants: &'a [Assignment],
     /// The spelling of dates and timestamps in constants, besides the usual one.
     pub(crate) spelling: &'a Spelling,
-    /// The rows.
+    /// The data with the rows; `None` without data.
     pub(crate) data: Option<Dataset>,
-    /// The outputs whose inputs are wanted; all if there are none.
+    /// The outputs whose inputs are needed; empty for all outputs.
     pub(crate) outputs: &'a [String],
-    /// The columns of the data that are carried through.
+    /// The columns of the data that are copied to the results.
     pub(crate) keep: Keep,
-    /// True if a CSV's fields are carried through as they are written.
+    /// True if a CSV's fields are copied to the results as they are written.
     pub(crate) verbatim: bool,
-    /// The names of the outputs if columns of JSON are carried through as they are written; else `None`.
+    /// The names of the outputs if columns of JSON are copied to the results as they are written; else `None`.
     pub(crate) as_written: Option<Vec<String>>,
-    /// The time that finding the columns may take, with all that comes behind.
+    /// The time limit, which includes finding the columns.
     pub(crate) deadline: &'a Deadline,
 }
 
-/// The inputs of a model, and where their values come from.
+/// The inputs of a model, with the sources of their values.
 pub(crate) struct Feed {
     fields: Vec<(String, QType)>,
-    /// Where the values come from, one for each field.
+    /// The source of each field's values.
     from: Vec<Feeding>,
-    /// What is known of the data; nothing if there are none, and then there is one row only.
+    /// The properties of the data; `None` without data, and then there is a single row.
     data: Option<Data>,
-    /// The rows, until somebody takes them.
+    /// The source of the rows, until it is taken.
     source: Option<Box<dyn Source>>,
 }
 
-/// What is known of the data.
+/// The properties of the data.
 struct Data {
     name: String,
     leaves: Vec<Column>,
@@ -109,7 +109,7 @@ struct Data {
     schema: SchemaRef,
 }
 
-/// The one row that there is without data.
+/// The single row of a run without data.
 struct OneRow {
     done: bool,
 }
@@ -125,10 +125,10 @@ impl Source for OneRow {
 }
 
 impl Feed {
-    /// Makes the feed of a model whose rows are `data`, without columns that are carried through.
+    /// Makes the feed of a model whose rows are `data`, without columns copied to the results.
     ///
     /// # Errors
-    /// Those of [`new`](Self::new); or an option has no effect on these data.
+    /// As for [`new`](Self::new); or if an option has no effect on these data.
     pub(crate) fn of_data(
         (text, model): (&ModelText, &Model),
         args: &ModelArgs,
@@ -154,10 +154,10 @@ impl Feed {
         Ok(feed)
     }
 
-    /// Finds a value for every input that is needed.
+    /// Finds a source for every needed input.
     ///
     /// # Errors
-    /// An input has no value, or one that is not of its type; or the data cannot be read.
+    /// If an input has no value, or one of another type, or if the data cannot be read.
     pub(crate) fn new(
         text: &ModelText,
         model: &Model,
@@ -181,7 +181,7 @@ impl Feed {
                     let qtype = value.qtype();
                     (Feeding::Constant(value), qtype)
                 }
-                // The data has no such column, or there is no data.
+                // The data have no such column, or there are no data.
                 None if let (Some(default), true) = (&input.default, is_absent(&name)) => {
                     let scalar = default.scalar();
                     (Feeding::Constant(Value::Missing(scalar)), QType::Optional(scalar))
@@ -193,7 +193,7 @@ impl Feed {
                     let qtype = empty.qtype();
                     (Feeding::Constant(empty), qtype)
                 }
-                // As in data that have no such key. A column of nearly that name is meant to be it.
+                // An absent column is missing in all rows, unless a column has a similar name, which may be a misspelling.
                 None if let Some(QType::Optional(scalar)) = declared
                     && is_absent(&name)
                     && nearest(&name, unused.iter().copied()).is_none() =>
@@ -212,7 +212,7 @@ impl Feed {
                 None => {
                     let (qtype, is_empty_by_default) = (declared.cloned(), input.is_empty_by_default);
                     wanted.push(RequestedLeaf { name: name.clone(), qtype, is_empty_by_default });
-                    // Until the data has been looked at.
+                    // The type is set once the data have been looked at.
                     (Feeding::Column(wanted.len() - 1, QType::Nothing), QType::Nothing)
                 }
             };
@@ -246,42 +246,42 @@ impl Feed {
         })
     }
 
-    /// A column of every batch, as it is stored.
+    /// The field of `column` in the schema of every batch; `None` without data.
     pub(crate) fn stored(&self, column: usize) -> Option<&arrow_schema::Field> {
         self.data.as_ref().map(|data| data.schema.field(column))
     }
 
-    /// How many rows there are, if the data say so.
+    /// The number of rows, if the data state it.
     pub(crate) fn total(&self) -> Option<u64> {
         self.data.as_ref().and_then(|data| data.total)
     }
 
-    /// The columns carried through, which follow those of the inputs in every batch.
+    /// The columns copied to the results, which follow the columns of the inputs in every batch.
     pub(crate) fn kept(&self) -> &[Named] {
         self.data.as_ref().map_or(&[], |data| &data.kept)
     }
 
-    /// Where the first column carried through is in a batch.
+    /// The index of the first column copied to the results in a batch.
     pub(crate) fn first_kept(&self) -> usize {
         self.data.as_ref().map_or(0, |data| data.leaves.len())
     }
 
-    /// Where the values of an executor's inputs come from.
+    /// The sources of the values of an executor's inputs.
     pub(crate) fn feeding(&self, inputs: &[Field]) -> Vec<Feeding> {
         self.positions(inputs).into_iter().map(|at| self.from[at].clone()).collect()
     }
 
-    /// Where the values of a field come from.
+    /// The source of the values of `field`.
     pub(crate) fn from(&self, field: usize) -> &Feeding {
         &self.from[field]
     }
 
-    /// The rows; without data, one. They can be taken once.
+    /// Takes the source of the rows; without data, it has a single row. After the first call the source is empty.
     pub(crate) fn take_rows(&mut self) -> Box<dyn Source> {
         self.source.take().unwrap_or(Box::new(OneRow { done: true }))
     }
 
-    /// The values of a batch's rows for some of the fields.
+    /// The values of some fields for the rows of a batch: one list per row.
     pub(crate) fn values(&self, batch: &Batch, fields: &[usize]) -> Vec<Vec<Value>> {
         let rows = batch.rows.num_rows();
         let columns = fields.iter().map(|at| match &self.from[*at] {
@@ -295,23 +295,23 @@ impl Feed {
         (0..rows).map(|row| columns.iter().map(|column| column[row].clone()).collect()).collect()
     }
 
-    /// Names and types of the inputs.
+    /// The names and types of the inputs.
     pub(crate) fn fields(&self) -> &[(String, QType)] {
         &self.fields
     }
 
-    /// Where the inputs of an executor are among these.
+    /// The indices of an executor's inputs among the fields.
     pub(crate) fn positions(&self, inputs: &[Field]) -> Vec<usize> {
         let names: HashMap<&str, usize> = self.fields.iter().map(|(name, _)| &**name).zip(0..).collect();
         inputs.iter().filter_map(|input| names.get(&*input.name).copied()).collect()
     }
 
-    /// The options with the types of the inputs.
+    /// Returns the options with the types of the inputs.
     pub(crate) fn with_types(&self, options: Options) -> Options {
         self.fields.iter().fold(options, |options, (name, qtype)| options.input_type(name, qtype.clone()))
     }
 
-    /// Adds to a failure which types were taken from the data, not from the model: the reason of many a mismatch.
+    /// Adds a note to a failure about the types that were taken from the data, which often explain a mismatch.
     pub(crate) fn explain_types(&self, failure: Failure) -> Failure {
         let columns = || self.data.iter().flat_map(|data| &data.leaves);
         let guessed = columns().filter(|column| column.inferred).take(SHOWN_VALUES);
@@ -343,7 +343,7 @@ impl Feed {
         })
     }
 
-    /// The place of a row: `rows.csv:17`. `file` is the name of the row's file; `None` if there is only one.
+    /// The place of a row as text: `rows.csv:17`. `file` is the name of the row's file; `None` if there is only one.
     pub(crate) fn place(&self, file: Option<&str>, place: u64) -> String {
         let name = file.unwrap_or(self.name());
         match &self.data {
@@ -363,7 +363,7 @@ impl Feed {
         self.data.as_ref().is_none_or(|data| data.numbered)
     }
 
-    /// Adds the only row of a batch to a failure: `in the row at rows.csv:17: x = 1, y = 0`.
+    /// Adds a note to a failure about the only row of `batch`: `in the row at rows.csv:17: x = 1, y = 0`.
     pub(crate) fn explain_row(&self, failure: Failure, batch: &Batch) -> Failure {
         let few: Vec<usize> = (0..self.fields.len().min(SHOWN_VALUES)).collect();
         let row = self.values(batch, &few).pop().unwrap_or_default();
@@ -383,7 +383,7 @@ impl Feed {
     }
 }
 
-/// The columns that are no input's, nor a field of one.
+/// The columns that no input reads, neither whole nor as a field.
 fn unused<'d>(data: &'d Dataset, inputs: &[&Input]) -> Vec<&'d str> {
     let names: HashSet<&str> = inputs.iter().map(|input| &*input.name).collect();
     let is_used = |column: &str| {
@@ -393,7 +393,7 @@ fn unused<'d>(data: &'d Dataset, inputs: &[&Input]) -> Vec<&'d str> {
     data.names().into_iter().filter(|column| !is_used(column)).collect()
 }
 
-/// A value for a message: its type is known from elsewhere, and a long one is cut.
+/// A value for a message, without its type; a long one is shortened.
 fn shown(value: &Value) -> String {
     let text = match value {
         Value::Missing(_) => "missing".to_owned(),
@@ -406,6 +406,7 @@ fn shown(value: &Value) -> String {
     if cut.len() < text.len() { cut + "…" } else { cut }
 }
 
+/// The constants by the names of their inputs. A name that is not an input, or is given twice, is an error.
 fn by_name<'a>(
     model: &Model,
     constants: &'a [Assignment],
@@ -421,10 +422,11 @@ fn by_name<'a>(
     Ok(found)
 }
 
-/// The values of constants by the names of their inputs, which are declared in the model or in `types`, or else have the types of their values.
+/// The values of constants by the names of their inputs. An input's type is declared in the model or in `types`, or else is that of its
+/// value.
 ///
 /// # Errors
-/// A constant is not an input's, stands twice, or is not of the type of its input.
+/// If a constant does not belong to an input, is given twice, or does not have the input's type.
 pub(crate) fn constant_values<'a>(
     model: &Model,
     types: &BTreeMap<&str, &QType>,
@@ -440,7 +442,7 @@ pub(crate) fn constant_values<'a>(
     by_name(model, constants, command)?.into_iter().map(value).collect()
 }
 
-/// The constant as a value of the declared type; without one, of the type of its literal.
+/// The constant as a value of the declared type; without one, of the literal's type.
 fn typed(
     constant: &Assignment,
     declared: Option<&QType>,

@@ -1,4 +1,4 @@
-//! The `cembra` command: evaluates, checks, explains, compiles and measures models. A library with a `main` of one call, so that
+//! The `cembra` command: evaluates, checks, explains, compiles and measures models. It is a library whose `main` is a single call, so that
 //! unit tests of the command are linked once.
 
 mod arguments;
@@ -25,7 +25,7 @@ use std::panic::{catch_unwind, resume_unwind};
 use std::process::ExitCode;
 use std::sync::LazyLock;
 
-/// The version of cembra, and the release of the database of time zones.
+/// The version of cembra, and the release of the time zone database.
 static VERSION: LazyLock<String> =
     LazyLock::new(|| format!("{} (time zones {})", env!("CARGO_PKG_VERSION"), cembra::time_zones()));
 
@@ -58,13 +58,13 @@ enum Command {
     Completions(completions::Args),
 }
 
-/// Runs the command that the process was started with, and says how it ended.
+/// Runs the command that the process was started with, and returns its exit status.
 #[must_use]
 pub fn run() -> ExitCode {
     be_quiet_about_errors();
     let ended = catch_unwind(|| match Arguments::try_parse() {
         Ok(arguments) => dispatch(arguments.command),
-        // Help and the version, which are no failures.
+        // Help and the version are not failures.
         Err(told) if !told.use_stderr() => told.exit(),
         Err(error) => Err(Failure::Usage(Box::new(error))),
     });
@@ -84,7 +84,7 @@ pub fn run() -> ExitCode {
 
 /// Runs a command.
 fn dispatch(command: Command) -> Result<(), Failure> {
-    // These two say themselves whether ranks share their work.
+    // These two commands decide themselves whether ranks share their work.
     let may_share = matches!(command, Command::Eval(_) | Command::Fuzz(_));
     if !may_share && !ranks::works_alone("of the commands, `eval` and `fuzz --tiles` are shared out to ranks") {
         return Ok(());
@@ -105,7 +105,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
     }
 }
 
-/// Panics of libraries that become errors are told as errors, and only so.
+/// Suppresses the output of panics of libraries that become errors.
 fn be_quiet_about_errors() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {

@@ -1,6 +1,6 @@
-//! From a source to a sink by way of a model, all three at the same time: one thread reads, others decode, compute and make of
-//! results what can be made of them without those before, and the caller's writes. Results leave in the order of the rows, and only so many batches are under way at once, so that memory
-//! does not grow with the data.
+//! The pipeline from a source through a model to a sink, all three at the same time. One thread reads; others decode, compute, and encode
+//! results as far as this does not depend on earlier ones; the caller's thread writes. Results leave in the order of the rows. The number
+//! of batches in progress is limited, so memory does not grow with the data.
 
 use crate::deadline::Deadline;
 use crate::evaluate::Evaluator;
@@ -30,78 +30,78 @@ pub(crate) enum OnError {
     Skip,
 }
 
-/// Where a column of the results comes from.
+/// The source of a column of the results.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
-    /// A column of the data.
+    /// A column of the data, by index.
     Data(usize),
-    /// The same for all rows: an array of one.
+    /// A value for all rows: an array with one element.
     Constant(ArrayRef),
-    /// An output of the model.
+    /// An output of the model, by index.
     Output(usize),
 }
 
-/// What is to be done with each batch.
+/// The plan for turning each batch into results.
 #[derive(Clone, Debug)]
 pub(crate) struct Recipe {
     /// The columns of the results.
     pub(crate) schema: SchemaRef,
-    /// Where each comes from.
+    /// The source of each column.
     pub(crate) origins: Vec<Origin>,
-    /// The columns of the data that are said of a row that failed.
+    /// The indices of the data's columns that are stored with a row that failed.
     pub(crate) kept: Vec<usize>,
-    /// What happens to rows that fail.
+    /// The treatment of rows that fail.
     pub(crate) on_error: OnError,
-    /// How many rows are read at most.
+    /// The most rows that are read; `None` for all.
     pub(crate) limit: Option<u64>,
     /// The most bytes of the data that are in memory at once.
     pub(crate) most_bytes: u64,
 }
 
-/// A row that could not be read, or failed.
+/// A row that could not be read, or whose evaluation failed.
 #[derive(Debug)]
 pub(crate) struct Failed {
-    /// Its number among the rows of the data, from 1.
+    /// The number of the row among all rows of the data, from 1.
     pub(crate) number: u64,
     /// The name of the row's file; `None` if there is only one.
     pub(crate) file: Option<Arc<str>>,
-    /// Where it stood.
+    /// The place of the row in its file: a line or a number.
     pub(crate) place: u64,
-    /// What happened.
+    /// The error of the row.
     pub(crate) problem: Problem,
-    /// The columns of it that are carried through, as a batch of one row.
+    /// The columns of the row that are copied to the results, as a batch of one row.
     pub(crate) kept: RecordBatch,
 }
 
-/// What happened to a row.
+/// The error of a row.
 #[derive(Debug)]
 pub(crate) enum Problem {
-    /// It could not be read.
+    /// The row could not be read.
     Data(DataError),
-    /// Its evaluation failed.
+    /// The evaluation of the row failed.
     Evaluation(Error),
 }
 
-/// Why there are no more results.
+/// The reason why there are no more results.
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// The data could not be read further.
     Data(DataError),
-    /// The evaluation of this row failed: a batch of only that row.
+    /// The evaluation of a row failed. The batch has only that row.
     Row(Box<Batch>, Error),
 }
 
-/// Results of some rows.
+/// The results of some rows.
 pub(crate) struct Results<T> {
-    /// The results, as they are to be written.
+    /// The results, in the form in which they are written.
     pub(crate) rows: T,
-    /// How many rows were read for them.
+    /// The number of rows of the data that were read for these results.
     pub(crate) read: u64,
-    /// Those that failed and did not end the run.
+    /// The rows that failed without ending the run.
     pub(crate) failures: Vec<Failed>,
 }
 
-/// Time spent, on all threads together.
+/// The time spent on all threads together, in nanoseconds.
 #[derive(Default, Debug)]
 pub(crate) struct Spent {
     reading: AtomicU64,
@@ -115,22 +115,22 @@ impl Spent {
         to.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
-    /// The time spent reading, computing and writing.
+    /// The time spent on reading, computing and writing.
     pub(crate) fn all(&self) -> [Duration; 3] {
         [&self.reading, &self.computing, &self.writing].map(|one| Duration::from_nanos(one.load(Ordering::Relaxed)))
     }
 }
 
-/// About how many bytes of text are made of results at once; one row may have more.
+/// About the most bytes of text that are made from results at once; a single row may have more.
 pub(crate) const TEXT_BYTES: u64 = 64 << 20;
 
-/// What makes of results what is to be written, on the threads that computed them.
+/// The last step for results on the threads that compute them, such as encoding.
 pub(crate) struct Finish<T> {
-    /// Makes it.
+    /// The function of the step.
     pub(crate) make: Arc<dyn Fn(RecordBatch) -> T + Send + Sync>,
-    /// The most bytes of a row, as text or as a file has it, where values share nothing.
+    /// The most bytes of a row as text, or in a file, if its values share no memory.
     pub(crate) text_bytes: u64,
-    /// About how many of these bytes are made at once; one row may have more.
+    /// About the most bytes of text for which `make` is called at once; a single row may have more.
     pub(crate) at_once: u64,
 }
 
@@ -141,27 +141,27 @@ impl<T> Clone for Finish<T> {
 }
 
 impl<T> Finish<T> {
-    /// How many rows of results are made something of at once, from the first on.
+    /// The numbers of rows for which `make` is called, from the first row on.
     fn cuts(&self, rows: &RecordBatch) -> Result<Vec<usize>, DataError> {
         written::cuts(rows, self.at_once, self.text_bytes)
     }
 }
 
-/// What came of a piece, or of a part of it: a part ends where the strings that were made of its rows are large, or their text.
+/// The results of a piece, or of a part of it. A piece is split where the strings of its outputs, or their text, are large.
 struct Done<T> {
     results: Results<T>,
     stop: Option<Stop>,
-    /// True if the limit was reached.
+    /// True if the limit of rows was reached.
     enough: bool,
-    /// True if no part of the piece comes behind this one.
+    /// True if this is the last part of the piece.
     is_last: bool,
 }
 
-/// Runs all of a source through evaluators, one for each thread, and hands the results on in the order of the rows; says why
-/// that ended before the end of the data, if it did.
+/// Runs all rows of a source through evaluators, one per thread, and passes the results to `write` in the order of the rows. Returns the
+/// reason if it stopped before the end of the data.
 ///
 /// # Errors
-/// Those of `write`, which end the run.
+/// The errors of `write`, which end the run.
 pub(crate) fn run<T: Send + 'static>(
     source: Box<dyn Source>,
     evaluators: Vec<Evaluator>,
@@ -174,14 +174,14 @@ pub(crate) fn run<T: Send + 'static>(
     if recipe.limit == Some(0) {
         return Ok(None);
     }
-    // As many pieces as may be under way, read or not yet written.
+    // The number of pieces that may be in progress: being read, computed or waiting to be written.
     let (start_one, started) = sync_channel::<()>(evaluators.len() + 1);
     let (to_workers, pieces) = sync_channel(evaluators.len());
     let (to_writer, results) = sync_channel(evaluators.len() + 1);
     let pieces = Arc::new(Mutex::new(pieces));
     let turns = Arc::new(Turns::default());
     let _end = EndOfTurns::of(&turns);
-    // Nobody waits for these threads where a run ends early: one may be waiting for a pipe.
+    // These threads are not joined if a run ends early, because one may be waiting for a pipe.
     let mut threads = Vec::new();
     let room = share(recipe.most_bytes, evaluators.len());
     for evaluator in evaluators {
@@ -251,10 +251,10 @@ pub(crate) fn run<T: Send + 'static>(
     Ok(None)
 }
 
-/// A piece, or why there is none, and its number.
+/// A piece or an error, with the number of the piece.
 type Numbered = (u64, Result<Box<dyn Piece>, DataError>);
 
-/// Reads pieces until there are no more, or nobody wants them.
+/// Reads pieces until the source ends, or until the receivers are gone.
 fn read(
     mut source: Box<dyn Source>,
     start_one: &SyncSender<()>,
@@ -267,7 +267,7 @@ fn read(
         if start_one.send(()).is_err() {
             return;
         }
-        // The next may take as much as everything may.
+        // The next piece may take as much memory as the limit.
         if !source.is_at_hand() {
             turns.wait_for_room(held_bytes);
         }
@@ -286,22 +286,22 @@ fn read(
 /// The rows of a piece that are not evaluated yet.
 struct Rows {
     batch: Batch,
-    /// Those of them that could not be read.
+    /// The errors of rows that could not be read, by index.
     failures: Vec<(usize, DataError)>,
-    /// What comes behind them.
+    /// The reason for the end after these rows.
     stop: Option<Stop>,
     enough: bool,
 }
 
-/// Decodes and computes.
+/// The state of a thread that decodes and computes.
 struct Worker {
     evaluator: Evaluator,
     recipe: Recipe,
-    /// How many rows may still be read.
+    /// The number of rows that may still be read.
     left: Option<u64>,
     spent: Arc<Spent>,
     turns: Arc<Turns>,
-    /// The bytes that rows read at once become.
+    /// The most bytes of rows that are decoded at once.
     room: u64,
 }
 
@@ -339,7 +339,7 @@ impl Worker {
                 Spent::add(&spent.reading, start);
                 left = rest;
                 if left.is_some() && decoded.batch.rows.num_rows() == 0 {
-                    // Only one thread has a row that takes more than its share.
+                    // Only one thread at a time decodes a row that exceeds its share.
                     self.turns.wait_for(index);
                     takes_any_row = true;
                     continue;
@@ -375,7 +375,7 @@ impl Worker {
         }
     }
 
-    /// The rows of a piece that are wanted.
+    /// Limits the decoded rows of a piece to those that may still be read.
     fn taken(&mut self, decoded: Decoded) -> Rows {
         let Decoded { mut batch, mut failures, error } = decoded;
         let mut stop = error.map(Stop::Data);
@@ -393,7 +393,7 @@ impl Worker {
         Rows { batch, failures, stop, enough }
     }
 
-    /// Evaluates rows from the first on, as many as their strings allow, and takes them out.
+    /// Evaluates rows from the first on, as many as the size of their strings allows, and removes them from `left`.
     fn part(&mut self, left: &mut Rows) -> Done<RecordBatch> {
         let Rows { batch, failures, stop, enough } = left;
         let passed_over: BTreeSet<usize> = failures.iter().map(|(row, _)| *row).collect();
@@ -439,14 +439,14 @@ impl Worker {
         Done { results, stop: None, enough: false, is_last }
     }
 
-    /// Returns the result of no rows, which ends the run with an error of the data.
+    /// Returns a result without rows that ends the run with an error of the data.
     fn end(&self, error: DataError) -> Done<RecordBatch> {
         let rows = RecordBatch::new_empty(self.recipe.schema.clone());
         let results = Results { rows, read: 0, failures: Vec::new() };
         Done { results, stop: Some(Stop::Data(error)), enough: false, is_last: true }
     }
 
-    /// What came of rows, in parts whose text is bounded.
+    /// Splits results into parts whose text is bounded.
     fn cut<T>(&self, mut done: Done<RecordBatch>, finish: &Finish<T>) -> Vec<Done<RecordBatch>> {
         let cuts = match finish.cuts(&done.results.rows) {
             Ok(cuts) => cuts,
@@ -459,13 +459,13 @@ impl Worker {
             parts.push(Done { results, stop: None, enough: false, is_last: false });
             first += count;
         }
-        // What is said of all of them is said with the last.
+        // The last part has the failures and the reason for the end.
         done.results.rows = whole.slice(first, whole.num_rows() - first);
         parts.push(done);
         parts
     }
 
-    /// The columns of the results.
+    /// Builds the columns of the results.
     fn results(
         &self,
         batch: &RecordBatch,
@@ -488,12 +488,12 @@ impl Worker {
     }
 }
 
-/// The error that Arrow's own functions cannot do what is asked of them.
+/// The error that a function of the Arrow library failed.
 pub(crate) fn unreadable(error: ArrowError) -> DataError {
     DataError::new(DataCode::Unreadable, error.to_string())
 }
 
-/// The one value of an array so many times.
+/// Repeats the only value of an array `count` times.
 fn repeated(one: &ArrayRef, count: usize) -> ArrayRef {
     let indices = arrow_array::UInt32Array::from_value(0, count);
     arrow_select::take::take(one, &indices, None).unwrap_or_else(|_| one.clone())
@@ -509,12 +509,12 @@ mod tests {
     use cembra_table::place::Places;
     use std::sync::atomic::AtomicUsize;
 
-    /// Pieces of a column, each of which holds on to as much.
+    /// A source of pieces of one column, each of which holds the same number of bytes.
     struct Pieces {
         rows: RecordBatch,
         left: u64,
         bytes: u64,
-        /// How many were read and not yet written, and the most that ever were.
+        /// The number of pieces read and not yet written, and its maximum.
         alive: Arc<[AtomicUsize; 2]>,
     }
 
@@ -543,8 +543,8 @@ mod tests {
         }
     }
 
-    /// Carries rows in a dictionary of one text through a model on several threads: how many were written at once, and how many pieces
-    /// were under way at the most.
+    /// Runs rows with a dictionary of one text through a model on several threads. Returns how many rows were written at once, and the most
+    /// pieces that were in progress.
     fn carried(text: usize, pieces: u64, held: u64, most_bytes: u64) -> Result<(Vec<usize>, usize), String> {
         let values = Arc::new(StringArray::from(vec!["x".repeat(text)]));
         let column: DictionaryArray<Int8Type> =
@@ -595,10 +595,10 @@ mod tests {
 
     #[test]
     fn no_piece_is_read_while_others_hold_on_to_much() {
-        // A quarter of all, which leaves no place for another.
+        // More than a quarter of the limit, so that no other piece is read meanwhile.
         let (written, most) = carried(100, 20, 2_501, 10_000).expect("rows");
         assert_eq!((written.len(), most), (20, 1));
-        // Two together.
+        // Two pieces fit together.
         let (written, most) = carried(100, 20, 2_500, 10_000).expect("rows");
         assert_eq!(written.len(), 20);
         assert!(most <= 2, "{most}");

@@ -1,4 +1,4 @@
-//! Progress on standard error: only where a person watches, and only once a second has passed.
+//! Progress on standard error, shown only on a terminal and only after the first second.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fmt;
@@ -7,24 +7,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// Nothing is shown before this.
+/// The time before which nothing is shown.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The time between two looks at the running evaluation.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The clock is looked at after so many steps, or a batch of more.
+/// The fewest steps between two reads of the clock.
 const STEPS: u64 = 256;
 
-/// What a run over data came to, in one line.
+/// The summary of a run over data, in one line.
 pub(crate) struct Summary {
-    /// The rows that were read.
+    /// The number of rows read.
     pub(crate) rows: u64,
-    /// The bytes of the data, if that is known.
+    /// The size of the data in bytes, if it is known.
     pub(crate) bytes: Option<u64>,
-    /// The time of all of it.
+    /// The time of the whole run.
     pub(crate) time: Duration,
-    /// The time spent reading, computing and writing, on all threads together.
+    /// The time spent on reading, computing and writing, on all threads together.
     pub(crate) spent: [Duration; 3],
 }
 
@@ -43,26 +43,26 @@ impl fmt::Display for Summary {
     }
 }
 
-/// How far a command is.
+/// The progress of a command.
 pub(crate) struct Progress {
     bar: ProgressBar,
     start: Instant,
-    /// True until the bar is shown, if it may be.
+    /// True until the bar is shown; false from the start if it must not be shown.
     waiting: bool,
-    /// How many steps were done when the clock was looked at.
+    /// The number of steps done when the clock was last read.
     looked: u64,
 }
 
 impl Progress {
-    /// A bar not yet shown, over so many units (bytes, programs) if their number is known. If results go to a terminal,
-    /// they are progress enough, and a bar would be drawn among them.
+    /// Makes a bar that is not shown yet, with `units` units (bytes, programs) if their number is known. No bar is shown if results go to a
+    /// terminal: it would be drawn among them.
     pub(crate) fn new(units: Option<u64>, results_on_terminal: bool) -> Self {
         let bar = ProgressBar::hidden();
         let style = match units {
             Some(_) => "{bar:30} {percent} %  {msg}  {elapsed}, {eta} to go",
             None => "{spinner} {msg}  {elapsed}",
         };
-        // The templates are ours; were one wrong, the style of the library would do.
+        // The templates are constants; if one were wrong, the default style would be used.
         if let Ok(style) = ProgressStyle::with_template(style) {
             bar.set_style(style);
         }
@@ -73,12 +73,12 @@ impl Progress {
         Progress { bar, start: Instant::now(), waiting, looked: 0 }
     }
 
-    /// The bar, to be advanced by whoever counts its units.
+    /// The bar, for code that counts its units.
     pub(crate) fn bar(&self) -> &ProgressBar {
         &self.bar
     }
 
-    /// Says that `done` steps are done, each of them a `what`.
+    /// Reports that `done` steps are done, which are called `what`.
     pub(crate) fn tell(&mut self, done: u64, what: &str) {
         if done >= self.looked + STEPS {
             self.looked = done;
@@ -87,7 +87,7 @@ impl Progress {
         }
     }
 
-    /// Shows a message, if anything is shown by now.
+    /// Shows a message, if the bar is shown by now.
     fn show(&mut self, message: impl FnOnce() -> String) {
         if self.waiting && self.start.elapsed() >= PATIENCE {
             self.waiting = false;
@@ -99,15 +99,15 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// Computes something, and shows meanwhile what another thread sees of it. Nothing is shown unless a person watches.
+/// Runs `compute`, and meanwhile shows the text of `look` from another thread, if standard error is a terminal.
 pub(crate) fn watched<T>(look: impl Fn() -> String + Sync, compute: impl FnOnce() -> T) -> T {
-    // Results are written afterwards.
+    // The bar cannot mix with results, which are written afterwards.
     let mut progress = Progress::new(None, false);
     if !progress.waiting {
         return compute();
@@ -121,14 +121,14 @@ pub(crate) fn watched<T>(look: impl Fn() -> String + Sync, compute: impl FnOnce(
         progress.finish();
     };
     thread::scope(|scope| {
-        // Without a thread nothing is shown.
+        // If the thread cannot be started, nothing is shown.
         let watcher = thread::Builder::new().spawn_scoped(scope, watch).ok();
         let _over = Over { is_over: &is_over, watcher: watcher.map(|watcher| watcher.thread().clone()) };
         compute()
     })
 }
 
-/// Ends a watching thread when it is dropped, also by a panic.
+/// A guard that ends a watching thread when it is dropped, also by a panic.
 struct Over<'o> {
     is_over: &'o AtomicBool,
     watcher: Option<Thread>,

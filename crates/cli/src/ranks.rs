@@ -1,5 +1,5 @@
-//! The processes that a launcher of MPI started together with this one. A process that fails must end the others: they may wait for it inside MPI
-//! without end. Where a command computes alone, the first process does, and the others have nothing to do.
+//! The processes (ranks) that an MPI launcher started together with this one. A process that fails must end the others, because they may
+//! wait for it inside MPI forever. If a command computes alone, the first process does, and the others do nothing.
 
 use cembra::Error;
 use cembra::tiles::World;
@@ -7,12 +7,12 @@ use cembra::tiles::link::Launch;
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The state of this process among those of its launcher.
+/// The state of this process in relation to the other ranks.
 enum State {
-    /// The process has not joined the others, which may wait for it.
+    /// The process has not joined the other ranks, which may wait for it.
     Apart,
     Joined(World),
-    /// The process and the others do not need each other any more.
+    /// The process and the other ranks no longer need each other.
     Left,
 }
 
@@ -22,18 +22,18 @@ fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The launcher's environment; `None` without a launcher, or if it started this process alone.
+/// The launcher's environment; `None` without a launcher, or if the launcher started only this process.
 fn launch() -> Option<Launch> {
     let launch = Launch::of(|name| std::env::var(name).ok()).ok().flatten();
     launch.filter(|launch| launch.rank > 0 || launch.size != Some(1))
 }
 
-/// True of the first process of those that a launcher started, and without a launcher.
+/// Returns true in the first of the launcher's processes, and without a launcher.
 pub(crate) fn is_first() -> bool {
     launch().is_none_or(|launch| launch.rank == 0)
 }
 
-/// Says that one process does all of the work, for the reason `why`. True if it is this one, which tells that it has no help.
+/// Leaves all work to one process, for the reason `why`. Returns true in that process, which prints a note if other ranks exist.
 pub(crate) fn works_alone(why: &str) -> bool {
     *state() = State::Left;
     match launch() {
@@ -47,10 +47,10 @@ pub(crate) fn works_alone(why: &str) -> bool {
     }
 }
 
-/// Joins the others, on the thread that evaluates. A second call gives the same world.
+/// Joins the other ranks. Must be called on the thread that evaluates. A second call returns the same world.
 ///
 /// # Errors
-/// Those of [`World::from_environment`].
+/// As for [`World::from_environment`].
 pub(crate) fn join() -> Result<World, Error> {
     if let State::Joined(world) = &*state() {
         return Ok(world.clone());
@@ -60,13 +60,13 @@ pub(crate) fn join() -> Result<World, Error> {
     Ok(world)
 }
 
-/// Leaves the others, which leave, too. On the thread that joined them, and after all clones of the world were dropped.
+/// Leaves the other ranks, which must leave too. Must be called on the thread that joined, after all clones of the world are dropped.
 pub(crate) fn leave() {
     let before = std::mem::replace(&mut *state(), State::Left);
     drop(before);
 }
 
-/// Ends the other processes, as this one failed and said so. Returns if there are none that may wait for it.
+/// Ends the other processes, after this one failed and reported its failure. Returns if no other process may wait for it.
 pub(crate) fn end_all() {
     let before = std::mem::replace(&mut *state(), State::Left);
     match before {
@@ -75,7 +75,7 @@ pub(crate) fn end_all() {
                 ranks.link().abort(1);
             }
         }
-        // Launchers wait for the others if a process exits before it has joined, and end them all if a signal ends it.
+        // Launchers wait for the others if a process exits before it has joined, but end them all if a signal ends it.
         State::Apart if launch().is_some() => end_by_signal(),
         _ => {}
     }

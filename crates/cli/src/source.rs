@@ -1,4 +1,4 @@
-//! The text of a model: read from a file, standard input or the command line, and its name for messages.
+//! The text of a model, from a file, standard input or the command line, with its name for messages.
 
 use cembra::{Code, Diagnostic, Error, Folder, Limits, Model, Registry, Sources, read_text, without_mark};
 use cembra_table::error::{DataCode, DataError};
@@ -10,85 +10,85 @@ use std::sync::Arc;
 /// The name of the text of an interactive session.
 const SESSION: &str = "<session>";
 
-/// The path of standard input for a model or data, of standard output for results, of standard error for failed rows.
+/// The path that stands for standard input (model or data), standard output (results) or standard error (failed rows).
 pub(crate) const STANDARD: &str = "-";
 
-/// A model's text, where it came from, and the limits it is read and run within.
+/// The text of a model, its name, and the limits for reading and running it.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelText {
     name: String,
-    /// The text, and the files that it uses.
+    /// The text, with the files that it uses.
     sources: Arc<Sources>,
-    /// In a box, because failures hold the text.
+    /// Boxed to keep failures small, because they hold the text.
     limits: Box<Limits>,
 }
 
 impl ModelText {
-    /// The text of a file, or of standard input for `-`.
+    /// Reads the text of a file, or of standard input for `-`, with the files that the text uses.
     ///
     /// # Errors
-    /// It cannot be read, or is not UTF-8.
+    /// If the text cannot be read, or is not UTF-8.
     pub(crate) fn read(path: &Path, limits: Limits) -> Result<Self, DataError> {
         let (name, text) = text_at(path, limits, Some("an expression is given as `-e EXPR`"))?;
         Ok(Self::of(&name, without_mark(&text), path.parent().filter(|_| path.as_os_str() != STANDARD), limits))
     }
 
-    /// The same without the files that the text uses, which need not be there.
+    /// Reads the text of a file, or of standard input for `-`, without the files that the text uses, which need not exist.
     ///
     /// # Errors
-    /// It cannot be read, or is not UTF-8.
+    /// If the text cannot be read, or is not UTF-8.
     pub(crate) fn read_alone(path: &Path, limits: Limits) -> Result<Self, DataError> {
         let (name, text) = text_at(path, limits, None)?;
         let sources = Arc::new(Sources::alone(&name, text));
         Ok(ModelText { name, sources, limits: Box::new(limits) })
     }
 
-    /// A text from the command line.
+    /// The text of an expression from the command line.
     pub(crate) fn expression(text: &str, limits: Limits) -> Self {
         Self::of("<expression>", text, None, limits)
     }
 
-    /// What was said in an interactive session, ended by what is to be evaluated.
+    /// The text of an interactive session, with the expression to evaluate at its end.
     pub(crate) fn session(text: String) -> Self {
         Self::of(SESSION, &text, None, Limits::default())
     }
 
-    /// A text with the files that it uses, which lie in its folder, or where the command runs.
+    /// A text with the files that it uses, which are in `folder`, by default the current folder.
     fn of(name: &str, text: &str, folder: Option<&Path>, limits: Limits) -> Self {
         let folder = folder.unwrap_or(Path::new(""));
         let sources = Sources::gather(name, text, &limits, &Folder::new(folder, limits.source_bytes));
         ModelText { name: name.to_owned(), sources: Arc::new(sources), limits: Box::new(limits) }
     }
 
-    /// The model, read once more.
+    /// Parses the model again.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// The problems of the text.
     pub(crate) fn read_again(&self) -> Result<Model, Error> {
         Model::parse_sources(self.sources.clone(), Registry::standard(), &self.limits)
     }
 
-    /// The problems of an error that the library found with this model, with what this command offers to mend them.
+    /// The problems of an error that the library found with this model, with hints about this command's options.
     pub(crate) fn advise(&self, error: &Error) -> Vec<Diagnostic> {
         error.diagnostics().into_iter().map(|problem| self.with_advice(problem)).collect()
     }
 
-    /// The limits.
+    /// The limits for reading and running the model.
     pub(crate) fn limits(&self) -> Limits {
         *self.limits
     }
 
-    /// The texts for excerpts.
+    /// The texts, for excerpts in messages.
     pub(crate) fn sources(&self) -> &Sources {
         &self.sources
     }
 
-    /// What the model's own text is called.
+    /// The name of the model's own text.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Adds what this command offers to mend a problem.
+    /// Adds a hint about this command's options to a problem.
     fn with_advice(&self, problem: Diagnostic) -> Diagnostic {
         match problem.code() {
             Code::MissingInputType if self.name == SESSION => problem.hint("or give it a value, as in `:set x = 1.5`"),
@@ -106,8 +106,8 @@ impl ModelText {
     }
 }
 
-/// The name for messages and the text of a file, or of standard input, with the byte order mark that it may begin with. `hint` is
-/// what to do where there is no such file.
+/// The name for messages and the text of a file, or of standard input; the text may begin with a byte order mark. `hint` is added to the
+/// error if the file does not exist.
 fn text_at(path: &Path, limits: Limits, hint: Option<&str>) -> Result<(String, String), DataError> {
     if path.as_os_str() == STANDARD {
         let name = "<stdin>".to_owned();
@@ -124,6 +124,7 @@ fn text_at(path: &Path, limits: Limits, hint: Option<&str>) -> Result<(String, S
     Ok((name, text))
 }
 
+/// Reads the text of a model, which must be UTF-8 and within the limit of bytes.
 fn text_of(name: &str, reader: impl Read, limits: Limits) -> Result<String, DataError> {
     read_text(reader, limits.source_bytes).map_err(|cause| {
         let Some(wrong) = cause.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) else {

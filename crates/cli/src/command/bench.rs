@@ -1,8 +1,8 @@
-//! `cembra bench`: how long a model takes to get ready and to evaluate a row, in both backends.
+//! `cembra bench`: measures how long a model takes to prepare, to compile and to evaluate a row, in both backends.
 //!
-//! All that is measured runs once per round, one after the other, so that a slow spell of the machine hits both backends
-//! alike. It reports the median of the rounds. Rows are loaded before the clock starts; models with arrays are evaluated by sessions,
-//! which take rows as they are.
+//! In each round all measurements run one after the other, so that a slow phase of the machine affects both backends alike. The median of
+//! the rounds is reported. Rows are loaded before the clock starts; models with arrays are evaluated by sessions, which take rows as they
+//! are.
 
 use super::random_rows::{LARGEST, MISSING_SHARE, MOST_ELEMENTS, RandomRows};
 use super::{options_with_types, print, print_json};
@@ -26,19 +26,19 @@ use std::time::{Duration, Instant};
 
 const NAME: &str = "bench";
 
-/// A processor's branch predictor learns fewer rows than these by heart.
+/// The most rows. A processor's branch predictor can memorise smaller numbers of rows.
 const MOST_ROWS: usize = 32_768;
 
-/// The most rows of a model with arrays, whose lists are more than a processor learns.
+/// The most rows of a model with arrays. Their lists have more elements than a processor can memorise.
 const MOST_ROWS_OF_ARRAYS: usize = 1_024;
 
-/// All frames together take no more memory than this.
+/// The most bytes of all frames together.
 const MOST_BYTES: usize = 64 << 20;
 
-/// Measured rounds, after one that is not.
+/// The number of measured rounds, after one that is not measured.
 const ROUNDS: usize = 15;
 
-/// How long each measurement of a round takes at least.
+/// The least time of each measurement in a round.
 const FILL: Duration = Duration::from_millis(10);
 
 /// Measures how long a model takes to compile and to evaluate a row, in both backends
@@ -132,7 +132,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// What random rows are.
+/// The description of random rows in the report.
 fn random_rows(rows: usize, failing: usize, seed: u64) -> String {
     let percent = 100.0 * MISSING_SHARE;
     let left_out = if failing > 0 { format!("; {failing} that fail left out") } else { String::new() };
@@ -149,17 +149,17 @@ fn subject(options: &Options, backend: Backend, text: &ModelText, model: &Model)
 /// The source of the rows.
 enum RowOrigin<'a> {
     Data(Feed),
-    /// Random values for the inputs that are not given one for all rows.
+    /// Random values for the inputs without a value in `given`, which holds for all rows.
     Random {
         seed: u64,
         given: BTreeMap<&'a str, Value>,
     },
 }
 
-/// True if a model is evaluated by sessions alone, because arrays are not in frames.
+/// Returns true if a model can be evaluated only by sessions, because arrays are not in frames.
 ///
 /// # Errors
-/// The model takes no rows at all: it has tensors.
+/// If the model has tensors, so that it takes no rows at all.
 fn has_arrays(executor: &Executor) -> Result<bool, Error> {
     match LoadedRows::of(executor, &[]) {
         Ok(_) => Ok(false),
@@ -168,7 +168,7 @@ fn has_arrays(executor: &Executor) -> Result<bool, Error> {
     }
 }
 
-/// The rows to measure with, `most` at most: values for the inputs of the executor; and how many were left out because they fail.
+/// The rows to measure with, at most `most`, as values of the executor's inputs; and the number of rows left out because they fail.
 fn rows(
     text: &ModelText,
     model: &Model,
@@ -206,7 +206,7 @@ fn rows(
             }
             row.push(value);
         }
-        // A row that faults stops early and would flatter the model.
+        // A row that fails stops early and would make the model look faster.
         match session.evaluate(&row) {
             Ok(_) => rows.push(row),
             Err(error) => fault = Some(error),
@@ -221,7 +221,7 @@ fn rows(
     }
 }
 
-/// The rows of the data.
+/// The rows of the data, at most `most`; and the number of rows left out because they fail.
 fn rows_of_data(
     text: &ModelText,
     mut feed: Feed,
@@ -242,7 +242,7 @@ fn rows_of_data(
         rest = left;
         let left = most - rows.len();
         for (at, row) in feed.values(&batch, &wanted).into_iter().take(left).enumerate() {
-            // A row that fails stops early and would flatter the model.
+            // A row that fails stops early and would make the model look faster.
             let is_row = failures.binary_search_by_key(&at, |(row, _)| *row).is_err();
             match session.evaluate(&row) {
                 Ok(_) if is_row => rows.push(row),
@@ -263,9 +263,9 @@ fn rows_of_data(
 
 /// Rows that are evaluated again and again.
 enum ReadyRows<'v> {
-    /// In frames.
+    /// Rows in frames.
     Loaded(Box<LoadedRows<'v>>),
-    /// Values for a session, and the results of the row before.
+    /// Values for a session, and the results of the previous row.
     Given { session: Box<Session>, rows: &'v [Vec<Value>], results: Vec<Value> },
 }
 
@@ -317,6 +317,7 @@ impl Times {
     }
 }
 
+/// Measures preparing, compiling and evaluating in both backends. Returns three measurements per backend.
 fn measure(text: &ModelText, model: &Model, options: &Options, rows: &[Vec<Value>]) -> Result<Vec<Times>, Failure> {
     let read = || text.read_again();
     let metrics = [("us_prepare", "us"), ("us_compile", "us"), ("ns_per_row", "ns")];
@@ -343,7 +344,7 @@ fn measure(text: &ModelText, model: &Model, options: &Options, rows: &[Vec<Value
     Ok(all)
 }
 
-/// The seconds one run takes, of as many as fill the time of a measurement.
+/// The seconds that one run takes, measured over as many runs as fill the time of a measurement.
 pub(crate) fn seconds(mut run: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
     let start = Instant::now();
     let mut runs = 0_u32;
@@ -354,7 +355,7 @@ pub(crate) fn seconds(mut run: impl FnMut() -> Result<(), Error>) -> Result<f64,
     Ok(start.elapsed().as_secs_f64() / f64::from(runs))
 }
 
-/// A time for people. What is less than can be told, as a difference of two times may be, is no zero.
+/// Formats a time. A time too small to be shown is not zero, even if it is the difference of two times.
 fn shown(time: f64) -> String {
     if time < 0.05 { "< 0.1".to_owned() } else { format!("{time:.1}") }
 }
@@ -373,7 +374,7 @@ fn to_text(measured: &[Times], rows: &str) -> String {
     format!("{table}\nmedians of {ROUNDS} rounds\nrows: {rows}\n")
 }
 
-/// A record for programs. The keys are written in this order.
+/// A record of the JSON report. The keys are written in this order.
 #[derive(Serialize)]
 struct Record<'a> {
     workload: &'a str,

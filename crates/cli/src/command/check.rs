@@ -1,4 +1,4 @@
-//! `cembra check`: says what a model takes and gives, or what is wrong with it, and what it probably does not mean.
+//! `cembra check`: prints the inputs and outputs of a model, or its errors and warnings.
 
 use super::{options_with_types, print, print_json, tell_json};
 use crate::arguments::{Assignment, DataOptions, ModelArgs, Report};
@@ -55,12 +55,12 @@ pub(crate) struct Args {
     deny: Vec<Which>,
 }
 
-/// Which warnings.
+/// The argument of `--allow` and `--deny`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Which {
-    /// All of them.
+    /// Every warning.
     All,
-    /// Those of a code.
+    /// The warnings with a code.
     One(Code),
 }
 
@@ -85,7 +85,7 @@ impl ValueEnum for Which {
     }
 }
 
-/// Reads a code that is spelled with `-` or `_`; whatever is said of it has the one spelling that there is.
+/// A parser for codes that may be spelled with `-` or `_`. Messages use the canonical spelling.
 #[derive(Clone)]
 struct WhichParser;
 
@@ -129,7 +129,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// A model, and what there is to say of it.
+/// The result of checking a model.
 struct Checked {
     text: ModelText,
     signature: Result<Signature, Error>,
@@ -138,6 +138,7 @@ struct Checked {
     feed: Option<Feed>,
 }
 
+/// Checks a model with the types of the command line and of the data.
 fn check(args: &Args) -> Result<Checked, Failure> {
     let (text, paths) = args.model.load_with(&args.data, NAME)?;
     let model = text.parse()?;
@@ -188,16 +189,16 @@ fn is_denied(warning: &Diagnostic, args: &Args) -> bool {
     args.deny.iter().any(|which| which.codes().any(|code| code == warning.code()))
 }
 
-/// Tells of a model for people: warnings and errors on standard error, what it takes and gives on standard output.
+/// Prints the result as text: warnings and errors to standard error, inputs and outputs to standard output.
 fn tell(checked: Checked, args: &Args) -> Result<(), Failure> {
     let Checked { text, signature, warnings, feed } = checked;
     let more = warnings.count() - warnings.as_slice().len();
-    // With an error there is a failure already.
+    // With an error there is a failure anyway.
     let (denied, shown): (Vec<_>, Vec<_>) =
         warnings.as_slice().iter().cloned().partition(|warning| signature.is_ok() && is_denied(warning, args));
     if !shown.is_empty() {
         let shown = diagnose::render_warnings(&shown, more, text.sources(), diagnose::stderr_takes_colour());
-        // With standard error closed there is nobody to tell.
+        // If standard error is closed, the warnings are lost.
         let _ =
             writeln!(std::io::stderr(), "{shown}{}", if signature.is_ok() && denied.is_empty() { "" } else { "\n" });
     }
@@ -220,7 +221,7 @@ fn to_text(signature: &Signature, decided: &HashMap<&str, String>) -> String {
     inputs.chain(signature.outputs.iter().map(|field| line("output", field, None))).collect()
 }
 
-/// The answer for programs. The keys are written in this order.
+/// The report of `check` as JSON. The keys are written in this order.
 #[derive(Serialize)]
 struct CheckReport<'a> {
     inputs: Vec<FieldTold<'a>>,
@@ -228,13 +229,14 @@ struct CheckReport<'a> {
     warnings: Vec<diagnose::ProblemJson<'a>>,
 }
 
-/// The answer for programs where the model's types do not fit.
+/// The report as JSON for a model whose types do not fit.
 #[derive(Serialize)]
 struct Wrong<'a> {
     problems: Vec<diagnose::ProblemJson<'a>>,
     warnings: Vec<diagnose::ProblemJson<'a>>,
 }
 
+/// An input or output, as JSON.
 #[derive(Serialize)]
 pub(super) struct FieldTold<'a> {
     name: &'a str,
@@ -247,7 +249,7 @@ pub(super) struct FieldTold<'a> {
     from: Option<String>,
 }
 
-/// Inputs or outputs for programs.
+/// Inputs or outputs, as JSON.
 pub(super) fn told(fields: &[Field]) -> Vec<FieldTold<'_>> {
     fields
         .iter()

@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let results_on_terminal = args.output_path().is_none() && io::stdout().is_terminal();
     let size = files.size();
     let mut progress = Progress::new(size, results_on_terminal);
-    // Opening the data takes time too: a header may name very many columns.
+    // The time limit includes opening the data: a header may name very many columns.
     let deadline = Deadline::start(args.time_limit);
     let opening = Opening {
         options: args.data_options.clone(),
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let option = if args.keep_all { "--keep-all" } else { "--keep" };
         return Err(usage(NAME, format!("leave `{option}` out: it is about columns of DATA, and there is no DATA")));
     }
-    // A table is the form of CSV results on a terminal: an option must not depend on where they go.
+    // A table is what CSV results become on a terminal: an option must not depend on where results go.
     let writes_text = matches!(format, Format::Csv | Format::Tsv | Format::Table);
     if args.output_decimal.is_some() && !writes_text {
         let form = format.name();
@@ -130,7 +130,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.warnings.tell(&text, &model, &options);
     note_fallback(&executor, args.verbose);
 
-    // A dash is standard error, also beside a file of this name.
+    // A dash means standard error, even if a file has this name.
     if let (Some(output), Some(errors)) = (args.output_path(), &args.errors)
         && errors.as_os_str() != STANDARD
         && place_of(output) == place_of(errors)
@@ -160,7 +160,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let spent = Arc::new(Spent::default());
     let mut rows = 0;
     let rows_of_data = feed.take_rows();
-    // Bytes are counted where they are read one after the other.
+    // Without a known number of rows, the bytes that are read count as progress.
     if let Some(total) = feed.total() {
         progress.bar().set_length(total);
     }
@@ -175,7 +175,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let at_once = TEXT_BYTES.min(share(most_bytes, args.threads()));
     let stop = match &mut sink {
-        // One thread that computes would only wait where now another encodes.
+        // With a single computing thread, it is faster to encode on the writing thread at the same time.
         Sink::Lines(lines) if args.threads() > 1 => {
             let encoder = lines.encoder();
             let encode = Finish { make: Arc::new(move |rows| encoder.encode(&rows)), text_bytes: most_bytes, at_once };
@@ -194,7 +194,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     progress.finish();
     let stopped = match stop {
-        // The row that was being evaluated was cancelled.
+        // The row in progress was cancelled.
         Some(Stop::Row(..)) if deadline.check().is_err() => deadline.check().err().map(Failure::from),
         None => None,
         Some(Stop::Data(error)) => Some(Failure::from(in_file(error, &feed))),
@@ -204,7 +204,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
     };
     if let Some(failure) = stopped {
-        // A table is printed when it is whole; of other forms everything before this is told already.
+        // A table is printed when it is complete; in other formats, everything before this row is already written.
         return Err(failure);
     }
     let start_of_end = Instant::now();
@@ -232,7 +232,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 /// The longest expression, in bytes, that a note repeats.
 const REPEATED_BYTES: usize = 60;
 
-/// The advice for an evaluation that failed on the right side of an `and` or `or`, both sides of which are evaluated.
+/// The hint for an evaluation that failed on the right side of an `and` or `or`, which evaluate both sides; `None` for other errors.
 fn guard_of(text: &ModelText, model: &Model, error: &Error) -> Option<String> {
     let failed = error.fault_kind().and(error.span())?;
     let graph = &model.program().graph;
@@ -255,14 +255,15 @@ fn guard_of(text: &ModelText, model: &Model, error: &Error) -> Option<String> {
     })
 }
 
-/// The place of a file, by whatever path it is named: that of its folder with its own name, where it is not there yet.
+/// The canonical path of a file, so that two names of it compare equal; for a file that does not exist yet, that of its folder with its
+/// name.
 fn place_of(path: &Path) -> PathBuf {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let new = || Some(fs::canonicalize(folder).ok()?.join(path.file_name()?));
     fs::canonicalize(path).ok().or_else(new).unwrap_or_else(|| path.to_owned())
 }
 
-/// The error with the name of the data, where it has none.
+/// Adds the name of the data to an error without a file.
 fn in_file(error: DataError, feed: &Feed) -> DataError {
     if error.file().is_some() { error } else { error.in_file(feed.name()) }
 }
@@ -273,15 +274,15 @@ struct ResultColumns {
     recipe: Recipe,
 }
 
-/// The columns of the results: those carried through, the inputs, the outputs. What has the name of one that comes later, or
-/// of a column carried through, is left out.
+/// The columns of the results: the columns copied to the results, the inputs, the outputs. A column is left out if an output or an earlier
+/// column has its name.
 fn results(feed: &Feed, executor: &Executor, keep_inputs: bool, on_error: OnError) -> Result<ResultColumns, DataError> {
     let outputs = executor.outputs();
     let goes_on = on_error != OnError::Fail;
     let mut hidden: HashSet<&str> = outputs.iter().map(|output| &*output.name).collect();
     let (mut columns, mut origins, mut schema) = (Vec::new(), Vec::new(), Vec::new());
     for (at, kept) in feed.kept().iter().enumerate() {
-        // Several columns may have the empty name; all of them are kept.
+        // Several columns may have the empty name; all of them stay.
         if hidden.insert(&kept.name) || kept.name.is_empty() {
             schema.extend(feed.stored(feed.first_kept() + at).cloned());
             origins.push(Origin::Data(feed.first_kept() + at));
@@ -315,7 +316,7 @@ fn results(feed: &Feed, executor: &Executor, keep_inputs: bool, on_error: OnErro
     Ok(ResultColumns { columns, recipe })
 }
 
-/// Says on standard error that machine code could not be had, to a person or if asked to.
+/// Prints a note that machine code is not available, on a terminal or if `verbose`.
 pub(crate) fn note_fallback(executor: &Executor, verbose: bool) {
     if let Some(reason) = executor.fallback()
         && (verbose || io::stderr().is_terminal())
@@ -324,6 +325,7 @@ pub(crate) fn note_fallback(executor: &Executor, verbose: bool) {
     }
 }
 
+/// The name of the backend that runs an executor, for notes.
 pub(super) fn ran(executor: &Executor) -> &'static str {
     match executor.backend() {
         Backend::Native => "machine code",

@@ -1,4 +1,4 @@
-//! The arguments of `cembra eval`, and what they come to: for rows and for tensors.
+//! The arguments of `cembra eval`, and the settings derived from them, for rows and for tensors.
 
 use crate::arguments::{
     Assignment, BackendChoice, DataOptions, Decimal, ModelArgs, NameList, PlayerChoice, WarningArgs,
@@ -17,16 +17,16 @@ use std::time::Duration;
 /// The name of the command, for its usage errors.
 pub(super) const NAME: &str = "eval";
 
-/// The endings of output files for a model of rows.
+/// The file extensions of the result formats, for a model of rows.
 const ROW_ENDINGS: &str = "`.csv`, `.tsv`, `.json`, `.jsonl`, `.parquet` or `.arrow`";
 
-/// The ending of Arrow streams, which are only read: results are written as Arrow files.
+/// The extension of Arrow streams, which are only read: results are written as Arrow files.
 const ARROW_STREAM: &str = "arrows";
 
-/// The endings of compressed files.
+/// The extensions of compressed files.
 const COMPRESSED: [&str; 4] = ["gz", "zst", "zstd", "bz2"];
 
-/// The most threads that compute: each takes memory, and more than there are processors are of no use.
+/// The most threads that compute: each takes memory, and more threads than processors are useless.
 const MOST_THREADS: usize = 256;
 
 /// Evaluates a model on every row of the data
@@ -138,6 +138,7 @@ pub(crate) struct Args {
     pub(super) verbose: bool,
 }
 
+/// The formats of results that `--format` names.
 #[derive(Clone, Copy, ValueEnum, Debug)]
 pub(super) enum OutputFormat {
     /// A table for people
@@ -159,7 +160,7 @@ pub(super) enum OutputFormat {
 }
 
 impl Args {
-    /// The form of the results.
+    /// The format of the results.
     pub(super) fn format(&self) -> Result<Format, Failure> {
         Ok(match self.format {
             Some(OutputFormat::Table) => Format::Table,
@@ -186,7 +187,7 @@ impl Args {
         self.output.as_deref().filter(|path| path.as_os_str() != STANDARD)
     }
 
-    /// The ending of the output file's name, in lower case. `None` with `--format`, without a file or an ending, and for devices and pipes.
+    /// The extension of the output file, in lower case. `None` with `--format`, without a file or an extension, and for devices and pipes.
     pub(super) fn ending(&self) -> Option<String> {
         let path = self.output_path().filter(|_| self.format.is_none())?;
         let is_special = std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir());
@@ -194,7 +195,7 @@ impl Args {
         Some(ending.to_string_lossy().to_ascii_lowercase())
     }
 
-    /// The error for an output file whose `ending` is not a form of `results`; `known` lists their forms.
+    /// The error for an output file whose extension is not a format of `results`; `known` lists their formats.
     pub(super) fn no_ending(&self, ending: &str, results: &str, known: &str) -> Failure {
         let path = self.output.as_deref().unwrap_or(Path::new("")).display();
         let advice = if COMPRESSED.contains(&ending) {
@@ -205,7 +206,7 @@ impl Args {
         usage(NAME, format!("`-o {path}`: `.{ending}` is not a form of {results}; the forms are {known}; {advice}"))
     }
 
-    /// Refuses a file for failed rows whose name has the ending of another form than CSV.
+    /// Refuses a file for failed rows whose extension belongs to another format than CSV.
     pub(super) fn check_errors(&self) -> Result<(), Failure> {
         let Some(path) = &self.errors else { return Ok(()) };
         let is_compressed = path.extension().is_some_and(|ending| COMPRESSED.iter().any(|known| ending == *known));
@@ -224,7 +225,7 @@ impl Args {
         Ok(())
     }
 
-    /// Which columns of the data are carried through.
+    /// The columns of the data that are copied to the results.
     pub(super) fn keep(&self) -> Keep {
         match (self.keep_all, self.keep.as_slice()) {
             (true, _) => Keep::All,
@@ -238,17 +239,17 @@ impl Args {
         NameList::joined(&self.only)
     }
 
-    /// True if fields of CSV data are carried through as they are written: `format` must be one that can hold them, and `--output-decimal` must not
-    /// ask for another character than `--decimal`.
+    /// Returns true if fields of CSV data are copied to the results as they are written: `format` must be able to hold them, and
+    /// `--output-decimal` must not ask for another character than `--decimal`.
     pub(super) fn is_verbatim(&self, format: Format) -> bool {
         let is_same = |decimal| decimal == self.data_options.decimal.unwrap_or(Decimal::Point);
         matches!(format, Format::Csv | Format::Tsv | Format::Table) && self.output_decimal.is_none_or(is_same)
     }
 
-    /// How many threads compute.
+    /// The number of threads that compute, at most [`MOST_THREADS`]. It is 1 with `--limit`.
     pub(super) fn threads(&self) -> usize {
         match self.threads.or(std::thread::available_parallelism().ok()) {
-            // The rows are counted in order.
+            // A limit counts the rows in order.
             _ if self.limit.is_some() => 1,
             Some(threads) => threads.get().min(MOST_THREADS),
             None => 1,
@@ -284,13 +285,13 @@ pub(super) struct RankArgs {
     pub(super) resume: bool,
 }
 
-/// Reads a number from 0 on.
+/// Parses a number that is at least 0.
 fn parse_threshold(argument: &str) -> Result<f64, String> {
     let threshold = argument.trim().parse::<f64>().ok().filter(|threshold| *threshold >= 0.0);
     threshold.ok_or_else(|| "expected a number from 0 on, as in `--threshold 1e-8`".to_owned())
 }
 
-/// Reads a number of bytes, in units of 1,024, of their squares, and so on.
+/// Parses a number of bytes. The suffixes `K`, `M`, `G` and `T` are powers of 1,024.
 fn parse_bytes(argument: &str) -> Result<usize, String> {
     const UNITS: &str = "KMGT";
     let text = argument.trim();
@@ -304,7 +305,7 @@ fn parse_bytes(argument: &str) -> Result<usize, String> {
     bytes.ok_or_else(|| "expected a number of bytes, as in `--most-bytes 4G`".to_owned())
 }
 
-/// A file of an array for an input: `a=a.npy`.
+/// An array file for an input: `a=a.npy`.
 #[derive(Clone, Debug)]
 pub(super) struct ArrayFile {
     pub(super) name: String,
@@ -312,6 +313,7 @@ pub(super) struct ArrayFile {
 }
 
 impl ArrayFile {
+    /// Parses `name=path`.
     pub(super) fn parse(argument: &str) -> Result<ArrayFile, String> {
         match argument.split_once('=') {
             Some((name, path)) if !name.trim().is_empty() && !path.is_empty() => {
@@ -321,8 +323,8 @@ impl ArrayFile {
         }
     }
 
-    /// The directory of a checkpoint, and the tensor in it: `DIRECTORY` has one of the input's name, `DIRECTORY:b` the one that is called `b`.
-    /// `None` for other files.
+    /// The directory of a checkpoint, and the tensor in it: `DIRECTORY` means the tensor with the input's name, `DIRECTORY:b` the tensor
+    /// `b`. `None` for other files.
     pub(super) fn in_checkpoint(&self) -> Option<(&Path, &str)> {
         if self.path.is_dir() {
             return Some((&self.path, &self.name));

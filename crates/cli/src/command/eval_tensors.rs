@@ -1,5 +1,5 @@
-//! `cembra eval` of a model with tensors: arrays of NumPy's files for its inputs, and its outputs as text, as JSON or as such files. There
-//! are no rows: the model is evaluated once, on whole tensors.
+//! `cembra eval` of a model with tensors: its inputs are arrays of NumPy's files, its outputs are text, JSON or such files. There are no
+//! rows: the model is evaluated once, on whole tensors.
 
 use super::eval_arguments::{Args, ArrayFile, NAME, OutputFormat};
 use super::eval_tiles::{self, Stored, Task};
@@ -25,13 +25,13 @@ use std::io::{self, BufReader, BufWriter, IsTerminal, Read, Seek, SeekFrom, Writ
 use std::path::Path;
 use std::sync::Arc;
 
-/// The file endings of NumPy's files.
+/// The extensions of NumPy's files.
 const NPY: &str = "npy";
 const NPZ: &str = "npz";
-/// The file ending of checkpoints, which are directories.
+/// The extension of checkpoints, which are directories.
 const TILES: &str = "tiles";
 
-/// The form of the results.
+/// The format of the results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
     Text,
@@ -63,8 +63,8 @@ pub(super) fn run(
     args.tiles.check(executor.is_tiled())?;
     let form = form(args, &executor)?;
     args.ranks.check(executor.is_tiled(), form == Form::Checkpoint)?;
-    // Ranks join before they open files, so that one whose file is missing ends the others at once. With a limit of time another thread evaluates,
-    // and joins.
+    // Ranks join before they open files, so that one with a missing file ends the others at once. With a time limit, the evaluating thread
+    // joins instead.
     if executor.is_tiled() && args.ranks.ranks.is_none() && args.time_limit.is_none() {
         ranks::join().map_err(|error| text.blame(&error))?;
     }
@@ -142,18 +142,18 @@ pub(super) fn run(
         }
         Form::Json => write_json(&mut buffered, &shown),
         Form::Npy => arrays()?.first().map_or(Ok(()), |(_, tensor)| numpy::write_npy(&mut buffered, tensor)),
-        // Written before, as tiles.
+        // The tiles are written already.
         Form::Checkpoint => Ok(()),
         Form::Npz => write_npz(&mut buffered, &deadline, arrays()?.iter().map(|(name, tensor)| (*name, tensor))),
     };
-    // What is written when the time is over fails, for no other reason.
+    // If the time limit is reached, writing fails for that reason only.
     let cannot = |cause| deadline.check().err().unwrap_or_else(|| DataError::io("cannot write the results", cause));
     written.map_err(cannot)?;
     let output = buffered.into_inner().map_err(|error| cannot(error.into_error()))?;
     Ok(output.into_inner().commit()?)
 }
 
-/// An error if an option says something of rows, of which there are none.
+/// Refuses options about rows, which a model with tensors does not have.
 fn refuse_rows(args: &Args) -> Result<(), Failure> {
     let option = [
         ("--keep", matches!(args.keep(), Keep::These(_))),
@@ -171,7 +171,7 @@ fn refuse_rows(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// The form of the results: what is asked for, else that of the output file's name, else text.
+/// The format of the results: that of `--format`, else that of the output file's extension, else text.
 fn form(args: &Args, model: &Executor) -> Result<Form, Failure> {
     let only = args.only();
     for name in &only {
@@ -211,7 +211,7 @@ fn form(args: &Args, model: &Executor) -> Result<Form, Failure> {
     Ok(form)
 }
 
-/// The values for the inputs of the model, in their order, but for those that are stored in tiles.
+/// The values for the inputs of the model, in their order, except for inputs stored in tiles.
 fn inputs(
     args: &Args,
     text: &ModelText,
@@ -224,7 +224,7 @@ fn inputs(
     let known = || model.inputs().iter().map(|field| &*field.name);
     let mut tensors: BTreeMap<String, Tensor> = BTreeMap::new();
     let mut others: BTreeMap<&str, Value> = BTreeMap::new();
-    // All arrays have so many bytes together.
+    // The bytes left for further arrays: the limit applies to all arrays together.
     let left = |tensors: &BTreeMap<String, Tensor>| {
         let taken = tensors
             .values()
@@ -297,21 +297,21 @@ fn inputs(
     Ok(model.inputs().iter().filter_map(value).collect())
 }
 
-/// The array of a file for an input. A file of more than `most_bytes` is an error, and so is an array of more than `left` bytes.
+/// Reads the array of a file for an input. A file of more than `most_bytes` bytes, or an array of more than `left` bytes, is an error.
 pub(super) fn array_of(file: &ArrayFile, field: &Field, most_bytes: u64, left: u64) -> Result<Tensor, Failure> {
     let (name, mut bytes) = bytes_of(&file.path, most_bytes)?;
     let read = bytes.array(left).and_then(|tensor| check_type(field, &tensor).map(|()| tensor));
     Ok(read.map_err(|error| error.in_file(&name))?)
 }
 
-/// The value that the command line says for an input; `None` if the input is a tensor, or a number that tensors have.
+/// The value from the command line for an input; `None` if the input is a tensor, or a number that tensors can have as an element.
 pub(super) fn value_of(
     constant: &Assignment,
     field: &Field,
     spelling: &Spelling,
     command: &'static str,
 ) -> Result<Option<Value>, Failure> {
-    // An optional value without a default is computed apart from tensors.
+    // An optional value without a default is computed separately from tensors.
     let is_apart = field.default.is_none() && field.qtype.is_optional();
     let is_number = field.qtype.scalar().is_some_and(Scalar::is_tensor_element) && !is_apart;
     if is_number || matches!(field.qtype, QType::Tensor(..)) {
@@ -327,7 +327,7 @@ pub(super) fn value_of(
     Ok(Some(value))
 }
 
-/// The number that the command line says for an input, as a tensor.
+/// The number from the command line for an input, as a tensor.
 pub(super) fn number_of(constant: &Assignment, field: &Field, command: &'static str) -> Result<Tensor, Failure> {
     let Some(scalar) = field.qtype.scalar() else {
         let message = format!("input `{}` is {}, and `-s` says scalars", field.name, field.qtype);
@@ -346,7 +346,7 @@ fn element(tensor: &Tensor) -> Option<ScalarValue> {
     ScalarValue::from_bits(tensor.scalar_type(), tensor.data().bits(tensor.positions().next()?))
 }
 
-/// A value as a tensor, if it is one or a number.
+/// A tensor or a number as a tensor; `None` for other values.
 fn as_tensor(value: &Value) -> Option<Tensor> {
     match value {
         Value::Tensor(tensor) => Some(Tensor::clone(tensor)),
@@ -362,7 +362,8 @@ fn insert(tensors: &mut BTreeMap<String, Tensor>, name: &str, tensor: Tensor) ->
     }
 }
 
-/// The arrays of the data: those of an archive by their names, or the only one of a file, for the only tensor that is not given.
+/// Reads the arrays of the data: those of an archive by their names, or the array of a `.npy` file for the only tensor input without a
+/// value.
 fn arrays(
     model: &Executor,
     given: &BTreeMap<String, Tensor>,
@@ -370,7 +371,7 @@ fn arrays(
     most_bytes: u64,
 ) -> Result<Vec<(String, Tensor)>, DataError> {
     if numpy::is_npz(&bytes.first) {
-        // What the command line gives replaces the array of the archive.
+        // A value of the command line replaces the array of the archive.
         let is_wanted =
             |name: &str| !given.contains_key(name) && model.inputs().iter().any(|field| *field.name == *name);
         return numpy::read_npz(bytes.file, is_wanted, most_bytes);
@@ -390,27 +391,28 @@ fn arrays(
     }
 }
 
-/// A file of arrays, which is read piece by piece.
+/// An array file, which is read piece by piece.
 struct ArrayBytes {
     file: BufReader<File>,
-    /// How many bytes it has.
+    /// The size of the file in bytes.
     len: u64,
-    /// The first of them.
+    /// The first bytes of the file.
     first: Vec<u8>,
 }
 
 impl ArrayBytes {
-    /// The only array of the file, of at most so many bytes.
+    /// Reads the only array of the file, which may have at most `most_bytes` bytes.
     fn array(&mut self, most_bytes: u64) -> Result<Tensor, DataError> {
         numpy::read_npy_file(&mut self.file, self.len, most_bytes)
     }
 }
 
-/// The name and the bytes of a file. Those of a pipe, or of what is compressed, are at most as many as arrays may have.
+/// Opens an array file, and returns it with its name. The data of a pipe or a compressed file may have at most `most_bytes` bytes and a
+/// header.
 fn bytes_of(path: &Path, most_bytes: u64) -> Result<(String, ArrayBytes), Failure> {
-    /// Headers of arrays, or the directory of an archive.
+    /// The bytes for headers of arrays, or the directory of an archive.
     const BESIDE: u64 = 1 << 20;
-    /// As many as tell what a file is.
+    /// The number of first bytes that identify a file.
     const FIRST: u64 = 8;
     let input = open(path)?;
     let name = input.name().to_owned();
@@ -428,7 +430,7 @@ fn bytes_of(path: &Path, most_bytes: u64) -> Result<(String, ArrayBytes), Failur
     Ok((name, ArrayBytes { file, len, first }))
 }
 
-/// An error if an array is of another type than its input.
+/// Checks that an array has the type of its input.
 fn check_type(field: &Field, tensor: &Tensor) -> Result<(), DataError> {
     let (scalar, rank) = (tensor.scalar_type(), tensor.extents().len());
     let found = if rank == 0 { QType::Scalar(scalar) } else { QType::Tensor(scalar, rank as u8) };
@@ -444,7 +446,8 @@ fn check_type(field: &Field, tensor: &Tensor) -> Result<(), DataError> {
         .hint("convert it with `astype` or `reshape`, or declare the input so"))
 }
 
-/// An archive, which is put together in the file itself where there is one, else in a file without a name: arrays may be as large as all memory.
+/// Writes an archive, in the output file itself if there is one, else by way of a temporary file, because arrays may be as large as the
+/// memory.
 fn write_npz<'t>(
     out: &mut BufWriter<Timed<'_, Output>>,
     deadline: &Deadline,
@@ -459,10 +462,11 @@ fn write_npz<'t>(
     io::copy(&mut archive, out).map(drop)
 }
 
-/// The most elements of a tensor that a terminal shows; of more it shows the first, and how many there are.
+/// The most elements of a tensor that a terminal shows in full; of a larger one, it shows the first elements and their number.
 const MOST_SHOWN: usize = 1000;
 
-/// A line with type and extents of each output, and its elements below; of one of more than `most_shown` elements a line alone, with the first.
+/// Writes a line with the type and extents of each output, and its elements below. An output with more than `most_shown` elements has a
+/// single line with the first ones.
 fn write_text(out: &mut impl Write, outputs: &[(Arc<str>, Value)], most_shown: usize) -> io::Result<()> {
     for (name, value) in outputs {
         let Some(tensor) = &as_tensor(value) else {
@@ -485,7 +489,7 @@ fn write_text(out: &mut impl Write, outputs: &[(Arc<str>, Value)], most_shown: u
     Ok(())
 }
 
-/// The object that a row is in JSON, on a line of its own. A tensor is a list of lists, one level for each axis.
+/// Writes the outputs as one line of JSON, an object. A tensor is a list of lists, one level for each axis.
 fn write_json(out: &mut impl Write, outputs: &[(Arc<str>, Value)]) -> io::Result<()> {
     for (name, value) in outputs {
         as_tensor(value).map_or(Ok(()), |tensor| check_lists(name, &tensor))?;
@@ -508,12 +512,12 @@ fn write_json(out: &mut impl Write, outputs: &[(Arc<str>, Value)]) -> io::Result
     out.write_all(&text)
 }
 
-/// The axes in front of one without indices, if there is one: of each of their indices there is an empty list.
+/// The axes before the first axis without indices; `None` if all axes have indices. JSON has an empty list for each index of these axes.
 fn before_empty(extents: &[usize]) -> Option<&[usize]> {
     extents.iter().position(|extent| *extent == 0).map(|axis| &extents[..axis])
 }
 
-/// An error if a tensor is of more than a million empty lists. It takes no memory, so nothing else bounds its text.
+/// Checks that a tensor does not become more than a million empty lists. Such a tensor takes no memory, so nothing else bounds its text.
 fn check_lists(name: &str, tensor: &Tensor) -> io::Result<()> {
     const MOST: usize = 1 << 20;
     let lists =
@@ -524,8 +528,8 @@ fn check_lists(name: &str, tensor: &Tensor) -> io::Result<()> {
     }
 }
 
-/// Writes elements in brackets, one pair for each axis; for people with a line for each index of all axes but the last. Where there are none,
-/// people see one empty pair, and programs one for each index of the axes in front.
+/// Writes elements in brackets, one pair for each axis; as text, in one line per index of all axes but the last. Without elements, text has
+/// a single empty pair, and JSON has one pair for each index of the axes before the empty one.
 fn write_elements(out: &mut impl Write, tensor: &Tensor, form: Form) -> io::Result<()> {
     let in_lines = form == Form::Text;
     let extents = match before_empty(tensor.extents()) {
@@ -534,7 +538,7 @@ fn write_elements(out: &mut impl Write, tensor: &Tensor, form: Form) -> io::Resu
         None => tensor.extents(),
     };
     let rank = extents.len();
-    // How many elements the brackets of each axis are around.
+    // The number of elements in the brackets of each axis.
     let mut spans = vec![1; rank];
     for axis in (0..rank).rev() {
         spans[axis] = extents[axis] * spans.get(axis + 1).copied().unwrap_or(1);

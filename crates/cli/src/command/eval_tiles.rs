@@ -1,5 +1,5 @@
-//! `cembra eval` of a model whose text cuts tensors into tiles: arrays are cut as it says, tiles that are small are left out, and the outputs
-//! are put together again. Reading arrays and writing results is that of all models with tensors.
+//! `cembra eval` of a model whose text cuts tensors into tiles: arrays are cut accordingly, small tiles are left out, and the outputs are
+//! assembled again. Arrays are read and results written as for all models with tensors.
 
 use super::eval_arguments::{ArrayFile, NAME, RankArgs, TileArgs};
 use crate::failure::{Failure, usage};
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 impl TileArgs {
-    /// The first option that is given.
+    /// The first of the options that is given; `None` if none is.
     pub(super) fn given(&self) -> Option<&'static str> {
         let given = [("--threshold", self.threshold.is_some()), ("--most-bytes", self.most_bytes.is_some())];
         given.iter().find(|(_, is_given)| *is_given).map(|(option, _)| *option)
@@ -36,12 +36,12 @@ impl TileArgs {
         }
     }
 
-    /// The options of evaluations in tiles.
+    /// The options for evaluation in tiles.
     pub(super) fn options(&self) -> Options {
         self.threshold.into_iter().fold(Options::default(), Options::threshold)
     }
 
-    /// Returns the options of a run in tiles, with the most bytes that it may take.
+    /// The options for a run in tiles, with its memory limit.
     pub(super) fn run_options(&self) -> RunOptions {
         let limits = |most: usize| Limits::default().array_bytes(most as u64);
         self.most_bytes.map(limits).into_iter().fold(RunOptions::new(), RunOptions::limits)
@@ -49,7 +49,7 @@ impl TileArgs {
 }
 
 impl RankArgs {
-    /// An error if something is said of ranks or of checkpoints that the model does not have, or that was said already.
+    /// Refuses options about ranks or checkpoints that do not apply to the model, or that conflict with an MPI launcher.
     pub(super) fn check(&self, is_tiled: bool, writes_checkpoint: bool) -> Result<(), Failure> {
         let given =
             [("--ranks", self.ranks.is_some()), ("--any-processor", self.any_processor), ("--resume", self.resume)];
@@ -69,32 +69,33 @@ impl RankArgs {
     }
 }
 
-/// The tensor of a checkpoint that says which run it is of, beside the outputs. No output has this name.
+/// The tensor in a checkpoint that identifies its run. No output can have this name.
 const RUN: &str = "#run";
 
-/// What is evaluated: a model on the values for its inputs that are not stored, whose steps are noted.
+/// An evaluation in tiles: the model with the values for inputs that are not stored, the options, and the journal of its steps.
 pub(super) struct Task {
     pub(super) model: Executor,
-    /// The text of the model, and those of the files that it uses.
+    /// The text of the model, and the texts of the files that it uses.
     pub(super) text: Box<str>,
     pub(super) options: cembra::Options,
     pub(super) tiles: TileArgs,
     pub(super) ranks: RankArgs,
-    /// The threads of each rank.
+    /// The number of threads per rank.
     pub(super) threads: usize,
+    /// The values for the inputs that are not in `stored`, in their order.
     pub(super) values: Vec<Value>,
     pub(super) stored: Stored,
     pub(super) journal: Journal,
-    /// Where the outputs become a checkpoint, and which of them; no names are all.
+    /// The directory for a checkpoint of the outputs, and the names of these outputs; empty for all.
     pub(super) directory: Option<PathBuf>,
     pub(super) only: Vec<String>,
 }
 
-/// The outputs, on rank 0; none on others, and none if they became a checkpoint.
+/// The outputs, on rank 0. Empty on other ranks, and if the outputs became a checkpoint.
 pub(super) type Outputs = Vec<(Arc<str>, TiledValue)>;
 
 impl Task {
-    /// Evaluates on the ranks that there are. An error that all ranks have is one of rank 0 alone here: `None` stands for it on others.
+    /// Evaluates on all ranks. An error that all ranks have is returned on rank 0 only; on the others it is `None`.
     pub(super) fn run(&self) -> Result<Outputs, Option<Error>> {
         let Some(ranks) = self.ranks.ranks else {
             let world = ranks::join()?;
@@ -107,7 +108,7 @@ impl Task {
         let session = self.evaluator(&World::alone()).tiled(&self.model);
         let inputs = session.cut_inputs(self.operands()).map_err(Some)?;
         let made = World::on_threads(ranks.get(), |world| self.on(&world, Some(&inputs)));
-        // A rank that ended early is an error of the link on others. The error of that rank says why it ended.
+        // If a rank ends early, the others have an error of the link. The error of that rank gives the reason.
         let is_first = |made: &Result<Outputs, Error>| {
             made.as_ref().is_err_and(|error| error.tensor_kind() != Some(TensorErrorKind::Link))
         };
@@ -129,12 +130,12 @@ impl Task {
         values.chain(self.stored.iter().map(|(name, tiled)| (&**name, Operand::Tiled(tiled))))
     }
 
-    /// Evaluates as one rank, on inputs that were cut before or are cut here.
+    /// Evaluates as one rank. `inputs` are inputs that are cut already; the others are cut here.
     fn on(&self, world: &World, inputs: Option<&BTreeMap<String, Tiled>>) -> Result<Outputs, Error> {
         let run = self.evaluator(world);
-        // All ranks take the same steps.
+        // All ranks take the same steps, so the journal of one is enough.
         let run = if world.rank() == 0 { run.journal(self.journal.clone()) } else { run };
-        // Other ranks wait for the first step, and learn that this one does not take it.
+        // Other ranks wait for the first step, and are told that this rank does not take it.
         let give_up = |error| run.evaluator().give_up(error);
         let inputs = self.operands().map(|(name, own)| match inputs.and_then(|inputs| inputs.get(name)) {
             Some(cut) => (name, Operand::Tiled(cut)),
@@ -152,7 +153,7 @@ impl Task {
         let mut made = run.tiled(&self.model).evaluate_from(inputs, known, keep)?;
         let is_wanted = |name: &str| self.only.is_empty() || self.only.iter().any(|only| *only == *name);
         if let Some(directory) = &self.directory {
-            // What is resumed was kept already, but for numbers that are computed beside tensors.
+            // Resumed outputs are in the checkpoint already, except for numbers that are computed beside tensors.
             let is_done = self.ranks.resume && made.values().all(|value| matches!(value, TiledValue::Tiled(_)));
             if !is_done {
                 let is_kept = |value: &TiledValue| self.ranks.resume && matches!(value, TiledValue::Tiled(_));
@@ -165,7 +166,7 @@ impl Task {
             }
             return Ok(Outputs::new());
         }
-        // Rank 0 alone needs the tiles of outputs.
+        // Only rank 0 needs the tiles of outputs.
         let to_first = TileMap::by(|_| 0);
         let mut outputs = Outputs::new();
         for field in self.model.outputs() {
@@ -179,7 +180,7 @@ impl Task {
         Ok(if world.rank() == 0 { outputs } else { Outputs::new() })
     }
 
-    /// What tells this run from those of other texts, inputs and thresholds: four numbers of 16 bits of a hash.
+    /// The fingerprint of this run, which differs for other texts, inputs and thresholds: a 64-bit hash as four numbers of 16 bits.
     fn this_run(&self) -> Result<Tiled, Error> {
         let mut hasher = DefaultHasher::new();
         self.text.hash(&mut hasher);
@@ -203,8 +204,8 @@ impl Task {
         Tiled::from_tensor(&Tensor::new(&[4], numbers.to_vec())?, &tiling, &Screening::threshold(0.0))
     }
 
-    /// The outputs that the checkpoint has already, if the run resumes another one. All of their tiles are read once if `are_checked`: no step
-    /// does so, and they are taken for done.
+    /// The outputs that the checkpoint already has, if the run resumes another one. With `are_checked`, all of their tiles are read once,
+    /// because no step reads them.
     fn known(&self, this_run: &Tiled, are_checked: bool) -> Result<BTreeMap<String, Tiled>, Error> {
         let Some(directory) = self.directory.as_ref().filter(|_| self.ranks.resume) else { return Ok(BTreeMap::new()) };
         if !Checkpoint::is_in(directory) {
@@ -226,10 +227,10 @@ impl Task {
     }
 }
 
-/// Tensors of checkpoints, by the inputs that they are for.
+/// The tensors of checkpoints, by the names of their inputs.
 pub(super) type Stored = BTreeMap<String, Tiled>;
 
-/// The tensors of checkpoints among the files for inputs. Their tiles are read when they are needed.
+/// Opens the tensors of checkpoints among the files for inputs. Their tiles are read when they are needed.
 pub(super) fn stored(model: &Executor, files: &[ArrayFile]) -> Result<Stored, Error> {
     let files = files.iter().filter(|_| model.is_tiled()).filter_map(|file| Some((file, file.in_checkpoint()?)));
     let stored = |(file, (directory, tensor)): (&ArrayFile, (&Path, &str))| {
@@ -250,7 +251,7 @@ pub(super) fn stored(model: &Executor, files: &[ArrayFile]) -> Result<Stored, Er
     files.map(stored).collect()
 }
 
-/// How far an evaluation is, for a person.
+/// The progress of an evaluation, as text.
 pub(super) fn shown(progress: Progress) -> String {
     let Progress { step, steps, done, of, .. } = progress;
     match (step, of) {
@@ -265,12 +266,12 @@ pub(super) fn values(made: Outputs) -> Result<Vec<Value>, Error> {
     made.into_iter().map(|(_, value)| value.to_value()).collect()
 }
 
-/// Refuses a checkpoint of an output that is not a tensor. `only` has the outputs that are asked for; no names are all.
+/// Refuses a checkpoint of an output that is not a tensor. `only` has the requested outputs; empty for all.
 pub(super) fn check_outputs(model: &Executor, only: &[String]) -> Result<(), Failure> {
     let is_wanted = |name: &str| only.is_empty() || only.iter().any(|only| *only == *name);
     let is_held = |qtype: &QType| match qtype {
         QType::Tensor(..) => true,
-        // A number without axes.
+        // A number is a tensor without axes.
         QType::Scalar(scalar) => scalar.is_float(),
         _ => false,
     };
@@ -283,8 +284,8 @@ pub(super) fn check_outputs(model: &Executor, only: &[String]) -> Result<(), Fai
     }
 }
 
-/// The steps of an evaluation or a plan, a line for each: where it stands in the text, its tiles of all, its products of all, how much work that is, and
-/// the memory that it took beside that of other steps.
+/// The table of the steps of an evaluation or a plan, one per line: its text, its tiles among all tiles, its products among all products,
+/// its operations, its bytes, and the bytes held by other steps meanwhile.
 pub(super) fn table(steps: &[Step], sources: &Sources) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -313,7 +314,7 @@ pub(super) fn table(steps: &[Step], sources: &Sources) -> String {
     table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
-/// What a step does, in a word.
+/// The kind of a step, in a word.
 pub(super) const fn work(step: &Step) -> &'static str {
     match step.work {
         StepKind::Product { .. } => "product",
@@ -324,7 +325,7 @@ pub(super) const fn work(step: &Step) -> &'static str {
     }
 }
 
-/// A count that may be beyond whole numbers, as long ones are read: `1.23e9`.
+/// Formats a count; one from a million on as `1.23e9`.
 fn number(count: f64) -> String {
     if count < 1e6 { count.to_string() } else { format!("{count:.2e}") }
 }

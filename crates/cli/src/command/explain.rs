@@ -1,4 +1,4 @@
-//! `cembra explain`: shows what became of a model: on one screen, or what each stage made of it, down to the machine code.
+//! `cembra explain`: shows the compilation of a model: a summary on one screen, or the result of each stage down to the machine code.
 
 use super::explain_tensors::{self, InputExtents};
 use super::explain_tiles::{self, PlanArgs};
@@ -16,7 +16,7 @@ use serde::{Serialize, Serializer};
 
 const NAME: &str = "explain";
 
-/// What stands for all stages.
+/// The value of `--stage` for all stages.
 const ALL: &str = "all";
 const ALL_SUMMARY: &str = "all of them, one after the other";
 
@@ -59,7 +59,7 @@ fn pass_value(pass: &Pass) -> PossibleValue {
     PossibleValue::new(pass.name).help(pass.summary)
 }
 
-/// One stage or all of them.
+/// The choice of a stage, or of all stages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum StageChoice {
     One(Stage),
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     args.plan.refuse("this shows none").map_err(tell)?;
-    // A model whose preparation ends early has no plan to be told of.
+    // A model whose preparation ends early has no plan, so its stages are shown.
     let stage = args.stage.or_else(|| args.stop_after.as_ref().map(|_| StageChoice::All));
     let Some(stage) = stage else { return overview(args, &text) };
     let shown = explain(args, &text, stage);
@@ -123,7 +123,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// The steps of a model with tensors: in tiles if it cuts some, unless the stage of tensors is asked for.
+/// Explains a model with tensors: its steps in tiles if it cuts tensors, unless the stage of tensors is requested.
 fn explain_model_with_tensors(args: &Args, text: &ModelText, model: &Model, options: &Options) -> Result<(), Failure> {
     let executor = model.compile(options).map_err(|error| text.blame(&error))?;
     match (executor.is_tiled(), args.stage) {
@@ -135,7 +135,7 @@ fn explain_model_with_tensors(args: &Args, text: &ModelText, model: &Model, opti
     }
 }
 
-/// What became of a model, on one screen.
+/// Shows the summary of a model on one screen.
 fn overview(args: &Args, text: &ModelText) -> Result<(), Failure> {
     let summary = || {
         let model = text.parse()?;
@@ -150,7 +150,7 @@ fn overview(args: &Args, text: &ModelText) -> Result<(), Failure> {
     }
 }
 
-/// The stages for programs: an object with their texts, in their order.
+/// The stages as JSON: an object with their texts, in order.
 struct StageTexts(Vec<(Stage, String)>);
 
 impl Serialize for StageTexts {
@@ -159,14 +159,14 @@ impl Serialize for StageTexts {
     }
 }
 
-/// The stages asked for, with their texts, each ended by a line end.
+/// The requested stages, with their texts, each of which ends with a line end.
 fn explain(args: &Args, text: &ModelText, stage: StageChoice) -> Result<Vec<(Stage, String)>, Failure> {
     let model = text.parse()?;
     let mut options = options_with_types(text, &model, &args.model, NAME)?.compat(args.compat);
     if let Some(pass) = &args.stop_after {
         options = options.stop_after(pass);
     }
-    // A model whose preparation stops early may not be fit for what comes after it.
+    // A model whose preparation stops early may not be fit for later stages.
     let reached =
         |stage: Stage| args.stop_after.is_none() || matches!(stage, Stage::Expr | Stage::Passes | Stage::Prepared);
     let stages: Vec<Stage> = match stage {
@@ -183,7 +183,7 @@ fn explain(args: &Args, text: &ModelText, stage: StageChoice) -> Result<Vec<(Sta
     Ok(shown)
 }
 
-/// A stage of a model as text, ended by a line end.
+/// The text of one stage of a model, which ends with a line end.
 pub(crate) fn one(text: &ModelText, model: &Model, options: &Options, stage: Stage) -> Result<String, Failure> {
     let shown = match stage {
         Stage::Asm if cfg!(target_arch = "x86_64") => match model.machine(options) {
@@ -197,7 +197,7 @@ pub(crate) fn one(text: &ModelText, model: &Model, options: &Options, stage: Sta
     Ok(if shown.ends_with('\n') { shown } else { shown + "\n" })
 }
 
-/// Operators with their places in the text, as notes on their machine code.
+/// The notes on machine code: operators, with their places in the text.
 fn notes(text: &ModelText, machine: &Machine) -> Vec<Note> {
     let sources = text.sources();
     let note = |origin: &Origin| {
@@ -207,7 +207,7 @@ fn notes(text: &ModelText, machine: &Machine) -> Vec<Note> {
     machine.origins.iter().map(note).collect()
 }
 
-/// Line and column of where a span begins, counted from 1; columns are characters.
+/// The line and column of the start of a span, counted from 1; columns are characters.
 fn place(sources: &Sources, span: Span) -> String {
     let (line, column) = sources.place(span).line_and_column();
     format!("  ({line}:{column})")

@@ -1,5 +1,5 @@
-//! `cembra explain` of a model with tensors: the steps by which it is evaluated. They depend on the extents of its inputs, which `--extents`
-//! gives; other axes have 64 indices. Steps in tiles are those of `explain_tiles.rs`.
+//! `cembra explain` of a model with tensors: the steps of its evaluation. They depend on the extents of its inputs, which `--extents`
+//! gives; other axes have 64 indices. `explain_tiles.rs` shows steps in tiles.
 
 use super::{print, print_json};
 use crate::arguments::Report;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 const NAME: &str = "explain";
 
-/// Extents of an input: `a=64x32`.
+/// The extents of an input, from an argument: `a=64x32`.
 #[derive(Clone, Debug)]
 pub(super) struct InputExtents {
     name: String,
@@ -20,6 +20,7 @@ pub(super) struct InputExtents {
 }
 
 impl InputExtents {
+    /// Parses `name=NxM`.
     pub(super) fn parse(argument: &str) -> Result<InputExtents, String> {
         let read = argument.split_once('=').and_then(|(name, extents)| {
             let extents =
@@ -30,7 +31,7 @@ impl InputExtents {
     }
 }
 
-/// Extents by the names that they are for, which are among those that are known.
+/// The extents by name. Each name must be one of `known`, and may occur once.
 pub(super) fn given<'e>(
     extents: &'e [InputExtents],
     what: &str,
@@ -46,7 +47,7 @@ pub(super) fn given<'e>(
     Ok(given)
 }
 
-/// An error if an input has another number of axes than are given.
+/// Checks that an input has `rank` axes.
 pub(super) fn check_rank(field: &Field, rank: usize) -> Result<(), Failure> {
     match field.qtype {
         QType::Tensor(_, own) if usize::from(own) == rank => Ok(()),
@@ -57,7 +58,7 @@ pub(super) fn check_rank(field: &Field, rank: usize) -> Result<(), Failure> {
     }
 }
 
-/// The inputs of a model with their extents, and its outputs.
+/// The inputs of a model with their extents, and its outputs, as text.
 pub(super) fn header(model: &Executor, extents: impl Fn(&Field) -> Vec<usize>) -> String {
     let mut shown = String::new();
     for field in model.inputs() {

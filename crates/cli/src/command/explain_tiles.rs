@@ -1,5 +1,5 @@
-//! `cembra explain` of a model that cuts tensors into tiles: the steps of its evaluation, with the tiles and products of each, from what is known
-//! of the inputs: files, extents, and how many of their tiles there are. No tile is made.
+//! `cembra explain` of a model that cuts tensors into tiles: the steps of its evaluation, with the tiles and products of each. They are
+//! planned from what is known about the inputs: files, extents, and the number of their tiles. No tile is computed.
 
 use super::eval_arguments::{ArrayFile, TileArgs};
 use super::explain_tensors::{InputExtents, check_rank, given, header};
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 const NAME: &str = "explain";
 
-/// What is known of the inputs of a model in tiles, beside extents.
+/// Options for planning a model in tiles, besides the extents of its inputs.
 #[derive(clap::Args, Debug)]
 pub(super) struct PlanArgs {
     /// Plan a model in tiles for the tensor of a file, `--input a=a.npy`, or of a checkpoint, `a=DIRECTORY` or
@@ -38,7 +38,7 @@ pub(super) struct PlanArgs {
     tiles: TileArgs,
 }
 
-/// Which part of the tiles of an input is present: `a=0.1`.
+/// The part of an input's tiles that is present, from 0 to 1: `a=0.1`.
 #[derive(Clone, Debug)]
 struct Fill {
     name: String,
@@ -56,7 +56,7 @@ impl Fill {
 }
 
 impl PlanArgs {
-    /// An error if something is said of tiles where none are shown.
+    /// Refuses options about tiles if no tiles are shown, for the reason `why`.
     pub(super) fn refuse(&self, why: &str) -> Result<(), Failure> {
         let given =
             [("--input", !self.input.is_empty()), ("--fill", !self.fill.is_empty()), ("-s", !self.set.is_empty())];
@@ -68,12 +68,12 @@ impl PlanArgs {
     }
 }
 
-/// What is known of an input.
+/// The information about an input.
 enum Input<'i> {
     Tensor(Tensor),
-    /// A value that is no tensor.
+    /// A value that is not a tensor.
     Other(cembra::Value),
-    /// One of a checkpoint.
+    /// A tensor of a checkpoint.
     Stored(&'i Tiled),
     Extents(Vec<usize>),
 }
@@ -89,7 +89,7 @@ impl Input<'_> {
     }
 }
 
-/// What is known of inputs, by their names.
+/// The information about inputs, by name.
 type Inputs<'i> = BTreeMap<&'i str, Input<'i>>;
 
 /// Shows the steps of a model in tiles.
@@ -159,10 +159,10 @@ pub(super) fn run(
     }
 }
 
-/// The note under the table where small tiles are left out.
+/// The note under the table for a plan that may leave small tiles out.
 const AT_MOST: &str = "An evaluation has at most as many tiles and products: it knows the norms of what it made, and a plan estimates them.\n";
 
-/// The input of a name that an option gives.
+/// The input `name`, which the option `option` gives.
 fn input<'m>(model: &'m Executor, name: &str, option: &str) -> Result<&'m Field, Failure> {
     check_among(name, "input", model.inputs().iter().map(|field| &*field.name), option, NAME)?;
     let found = model.inputs().iter().find(|field| *field.name == *name);
@@ -176,7 +176,7 @@ fn insert<'i>(inputs: &mut Inputs<'i>, field: &'i Field, known: Input<'i>) -> Re
     }
 }
 
-/// The parts of tiles that are present, by inputs of which the extents are known alone.
+/// The parts of tiles that are present, by input. Only the extents of these inputs may be known.
 fn fills<'m>(model: &'m Executor, given: &[Fill], inputs: &Inputs<'_>) -> Result<BTreeMap<&'m str, f64>, Failure> {
     let mut fills: BTreeMap<&str, f64> = BTreeMap::new();
     for Fill { name, part } in given {
@@ -191,12 +191,12 @@ fn fills<'m>(model: &'m Executor, given: &[Fill], inputs: &Inputs<'_>) -> Result
     Ok(fills)
 }
 
-/// The labels of an input's axes, if it has some.
+/// The labels of an input's axes; empty if it has none.
 fn labels_of(field: &Field) -> impl Iterator<Item = &str> + Clone {
     field.labels.as_deref().unwrap_or_default().split(',').filter(|label| !label.is_empty())
 }
 
-/// The extents of labels: those that are given, those of labels whose boundaries the model says, and those of inputs.
+/// The extents of labels: those given, those of labels whose tile boundaries the model gives, and those of inputs.
 fn extents_of_labels<'l>(
     text: &ModelText,
     model: &'l Executor,
@@ -210,7 +210,7 @@ fn extents_of_labels<'l>(
             known.insert(label, tiling.extent());
         }
     }
-    // A name that is both is that of the input.
+    // A name of both an input and a label means the input.
     let is_input = |name: &str| model.inputs().iter().any(|field| *field.name == *name);
     for label in model.inputs().iter().flat_map(labels_of).filter(|label| !is_input(label)) {
         match given.get(label) {
@@ -233,7 +233,7 @@ fn extents_of_labels<'l>(
     Ok(known)
 }
 
-/// The extents of an input that nothing was said of but by its labels. A number has none.
+/// The extents of an input that is known only by its labels; empty for a number.
 fn extents_by_labels(field: &Field, known: &BTreeMap<&str, usize>) -> Result<Vec<usize>, Failure> {
     let name = &field.name;
     if !matches!(field.qtype, QType::Tensor(_, 1..)) {
@@ -257,7 +257,7 @@ fn extents_by_labels(field: &Field, known: &BTreeMap<&str, usize>) -> Result<Vec
     labels_of(field).map(extent).collect()
 }
 
-/// The most bytes of a result and of what is held beside it.
+/// The most bytes of a step's result and of the results held meanwhile.
 fn peak_bytes(steps: &[Step]) -> usize {
     steps.iter().map(|step| step.bytes.saturating_add(step.held_bytes)).max().unwrap_or(0)
 }

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     for file in files {
         match formatted(file, args.check) {
             Ok(is_formatted) => failed |= args.check && !is_formatted,
-            // The others are formatted all the same.
+            // The other files are formatted anyway.
             Err(failure) if files.len() > 1 => {
                 failure.report();
                 failed = true;
@@ -53,7 +53,7 @@ fn is_stdin(file: &Path) -> bool {
     file.as_os_str() == STANDARD
 }
 
-/// Formats a file, or says that it is not; true if it was already.
+/// Formats a file, or only checks it; returns true if it was formatted already.
 fn formatted(file: &Path, check: bool) -> Result<bool, Failure> {
     let text = ModelText::read_alone(file, Limits::default())?;
     let made = text.format()?;

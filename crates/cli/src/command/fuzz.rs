@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         drop(world);
         ranks::leave();
         if !is_first {
-            // All ranks found the same.
+            // All ranks have the same result.
             return report.mismatch().map_or(Ok(()), |_| Err(Failure::Told));
         }
         (report.to_string(), report.mismatch().is_some())

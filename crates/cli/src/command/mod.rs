@@ -1,4 +1,4 @@
-//! The commands, one per file (the one screen of `explain` apart), and how they print.
+//! The commands, one per file (the summary of `explain` has a file of its own), and their ways of printing.
 
 pub(crate) mod bench;
 pub(crate) mod build;
@@ -35,12 +35,12 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Prints what a command has to say. Texts of others in it cannot steer a terminal.
+/// Prints text for people. Text from models or data in it cannot control a terminal.
 fn print(text: &str) -> Result<(), Failure> {
     print_data(&visible_lines(text))
 }
 
-/// Prints what is data for others, as it is.
+/// Prints data for other programs, unchanged.
 fn print_data(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -59,7 +59,7 @@ fn write_file(path: &Path, bytes: &[u8], wrong: &str) -> Result<(), DataError> {
 fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let text =
         serde_json::to_string_pretty(value).map_err(|error| DataError::io("cannot write the results", error.into()))?;
-    // What JSON itself leaves as it is within texts has an escape in JSON too.
+    // Characters that JSON leaves unescaped in texts, but that can control a terminal, are escaped too.
     let steers = |c: &char| *c > '\u{1f}' && visible(c.encode_utf8(&mut [0; 4])).len() > c.len_utf8();
     let text = text.chars().fold(String::with_capacity(text.len() + 1), |mut text, c| {
         match steers(&c) {
@@ -71,7 +71,7 @@ fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     print_data(&(text + "\n"))
 }
 
-/// Tells a failure as JSON among the results, where a program will look for it.
+/// Prints a failure as JSON among the results, where a program looks for it. Returns the failure that remains to be reported.
 fn tell_json(failure: Failure) -> Failure {
     let told = failure.to_json().map(|json| print_json(&json));
     match told {
@@ -80,7 +80,8 @@ fn tell_json(failure: Failure) -> Failure {
     }
 }
 
-/// Options with the limits of the model and the types given on the command line; a name that is no input, or is declared otherwise, is refused.
+/// The options with the limits of the model and the types given on the command line. A name that is not an input, or is declared with
+/// another type, is refused.
 fn options_with_types(
     text: &ModelText,
     model: &Model,
@@ -90,7 +91,7 @@ fn options_with_types(
     options_with_types_of(text, model, args, &Keep::None, command)
 }
 
-/// The same; also types of columns that are carried through may be given.
+/// The options as of [`options_with_types`], but types may also be given for the columns that `keep` carries through.
 fn options_with_types_of(
     text: &ModelText,
     model: &Model,

@@ -1,4 +1,4 @@
-//! `cembra ops`: what operators there are, and what each of them does.
+//! `cembra ops`: lists the operators and describes them.
 
 use super::print;
 use crate::failure::{Failure, usage};
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// The operators of this name or that are written so, in full, and those with it in their names, one a line.
+/// The operators with this name or sign in full, and those with `name` in their names, one per line.
 fn found(registry: &Registry, name: &str) -> Result<String, Failure> {
     let name = name.strip_prefix("M.").unwrap_or(name);
     let called = reference::called(registry, name);

@@ -1,20 +1,20 @@
-//! The one screen of `cembra explain`: what a model takes and gives, what runs it, how large it is, and what each stage would show.
+//! The summary of `cembra explain` on one screen: the inputs and outputs of a model, its backend, its size, and the stages.
 
 use super::check::{FieldTold, told};
 use cembra::{Field, Summary, WorkSummary};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// How many inputs are shown, and how many outputs: so that all is on one screen.
+/// The most inputs, and the most outputs, that are shown, so that the summary fits one screen.
 const MOST_FIELDS: usize = 8;
 
-/// How wide a line may be.
+/// The most characters in a line.
 const WIDTH: usize = 100;
 
-/// Where what is said of a name begins.
+/// The column at which the text after a name begins.
 const NAMES: usize = 18;
 
-/// Returns the summary of a model for people. The last line is on `all`, the option that shows all stages.
+/// The summary of a model as text. The last line is about `all`, the option that shows all stages.
 pub(super) fn to_text(summary: &Summary, all: &str, all_shows: &str) -> String {
     let mut lines = Vec::new();
     for (kind, fields) in [("input", &summary.signature.inputs), ("output", &summary.signature.outputs)] {
@@ -64,7 +64,7 @@ pub(super) fn to_text(summary: &Summary, all: &str, all_shows: &str) -> String {
     })
 }
 
-/// A name and what is said of it, on as many lines as that takes.
+/// A name and the text about it, wrapped into as many lines as needed.
 fn row(name: &str, value: &str) -> String {
     let (mut row, mut width) = (format!("{name:<NAMES$}"), NAMES);
     for (at, word) in value.split(' ').enumerate() {
@@ -82,7 +82,7 @@ fn row(name: &str, value: &str) -> String {
     row
 }
 
-/// A line that is no wider than others.
+/// Shortens a line to the most characters of a line.
 fn shortened(line: &str) -> String {
     match line.char_indices().nth(WIDTH) {
         None => line.to_owned(),
@@ -90,7 +90,7 @@ fn shortened(line: &str) -> String {
     }
 }
 
-/// The summary of a model for programs. The keys are written in this order.
+/// The summary of a model as JSON. The keys are written in this order.
 #[derive(Serialize)]
 struct ModelOverview<'a> {
     inputs: Vec<FieldTold<'a>>,
@@ -105,6 +105,7 @@ struct ModelOverview<'a> {
     work: WorkTold<'a>,
 }
 
+/// The size of a model as JSON: its plan, its arrays, or its steps on tensors.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum WorkTold<'a> {
@@ -113,7 +114,7 @@ enum WorkTold<'a> {
     Tensors { steps: Option<usize> },
 }
 
-/// Returns the summary of a model for programs.
+/// The summary of a model as JSON.
 pub(super) fn to_json(summary: &Summary) -> impl Serialize + '_ {
     ModelOverview {
         inputs: told(&summary.signature.inputs),

@@ -1,10 +1,10 @@
-//! Random rows for `cembra bench`: values of the types that rows of data may have. Numbers are near zero, and the lists of a row have one length,
-//! so that models which go through several lists at once take them.
+//! Random rows for `cembra bench`: values of all types that rows of data may have. Numbers are near zero. All lists of a row have the same
+//! length, so that models which iterate over several lists together accept them.
 
 use cembra::{Array, Field, QType, Scalar, ScalarValue, Value};
 use cembra_runtime::MachineType;
 
-/// The largest distance of random numbers from zero.
+/// The largest magnitude of random numbers.
 pub(super) const LARGEST: f64 = 10.0;
 
 /// The share of missing values among random optional inputs.
@@ -21,6 +21,7 @@ pub(super) struct RandomRows {
 }
 
 impl RandomRows {
+    /// Makes a source of random rows that depends on `seed` only.
     pub(super) fn new(seed: u64) -> Self {
         RandomRows { random: fastrand::Rng::with_seed(seed), length: 0 }
     }
@@ -41,6 +42,7 @@ impl RandomRows {
         }
     }
 
+    /// A random value of a type; `Value::Nothing` if there is none.
     fn of_type(&mut self, qtype: &QType) -> Value {
         // Types nest only as deep as the parser allows.
         match qtype {
@@ -67,7 +69,7 @@ impl RandomRows {
         Array::from_scalars(scalar, elements)
     }
 
-    /// A dictionary, each of whose keys is there once.
+    /// A dictionary with distinct keys.
     fn dictionary(&mut self, key: Scalar, value: Scalar) -> Value {
         let mut entries: Vec<(ScalarValue, Option<ScalarValue>)> = Vec::new();
         for _ in 0..self.length {
@@ -83,13 +85,14 @@ impl RandomRows {
         (self.random.f64() >= missing_share).then(|| self.scalar(scalar))
     }
 
+    /// A random scalar of a type.
     fn scalar(&mut self, scalar: Scalar) -> ScalarValue {
         let random = &mut self.random;
         let number = random.f64() * (2.0 * LARGEST) - LARGEST;
         let bits = match scalar.machine_type() {
             Some(MachineType::Flag) => u64::from(random.bool()),
             Some(MachineType::I32) => u64::from((number as i32).cast_unsigned()),
-            // An unsigned number is as small.
+            // The magnitude of an unsigned number is limited too.
             Some(MachineType::I64) if !scalar.representation().is_integer() => number.abs() as u64,
             Some(MachineType::I64) => (number as i64).cast_unsigned(),
             Some(MachineType::F32) => u64::from((number as f32).to_bits()),

@@ -1,5 +1,4 @@
-//! `cembra repl`: an interactive session on a terminal, or one that is read line by line from anything else. What a line
-//! means is decided in `session`.
+//! `cembra repl`: an interactive session on a terminal, or one that reads lines from other input. `session` interprets the lines.
 
 use super::print;
 use super::session::{Answer, COMMANDS, Session, is_incomplete};
@@ -32,7 +31,7 @@ pub(crate) fn run(_: &Args) -> Result<(), Failure> {
     if io::stdin().is_terminal() { on_terminal() } else { on_lines(io::stdin().lock()) }
 }
 
-/// Takes an input and tells the answer; true if the session goes on.
+/// Evaluates an input and prints the answer; returns true if the session goes on.
 fn answer(session: &mut Session, input: &str, failed: &mut bool) -> Result<bool, Failure> {
     match session.take(input) {
         Ok(Answer::Said(text)) => print(&text)?,
@@ -70,14 +69,14 @@ fn on_lines(lines: impl BufRead) -> Result<(), Failure> {
 
 fn on_terminal() -> Result<(), Failure> {
     let unusable = |cause: ReadlineError| DataError::io("cannot use the terminal", io::Error::other(cause));
-    // The tabulator completes what all candidates share; once more, it lists them.
+    // The tab key completes the common prefix of all candidates; pressed again, it lists them.
     let config = Config::builder().completion_type(CompletionType::List).build();
     let mut editor: Editor<Prompt, DefaultHistory> = Editor::with_config(config).map_err(unusable)?;
     let mut session = Session::default();
     editor.set_helper(Some(Prompt { names: session.names(), signs: reference::signs(Registry::standard()) }));
     let history = history_file();
     if let Some(path) = &history {
-        // The first session has none yet, and no session fails for want of one.
+        // The first session has no history file, and a missing file is not an error.
         let _ = editor.load_history(path);
     }
     let mut failed = false;
@@ -87,7 +86,7 @@ fn on_terminal() -> Result<(), Failure> {
                 if input.trim().is_empty() {
                     continue;
                 }
-                // Kept at once: a session may end in other ways than by its own.
+                // The line is saved at once, because a session may end abruptly.
                 if editor.add_history_entry(input.as_str()).is_ok_and(|added| added)
                     && let Some(path) = &history
                 {
@@ -108,7 +107,7 @@ fn on_terminal() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where the history is kept: in the user's directory for state, if there is one and it can be made.
+/// The path of the history file, in the user's directory for state; `None` if there is none or it cannot be made.
 fn history_file() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let under = |base: OsString, rest: &str| PathBuf::from(base).join(rest);
@@ -123,15 +122,15 @@ fn history_file() -> Option<PathBuf> {
     Some(folder.join("history"))
 }
 
-/// What the line editor asks: whether an input is whole, and which names it may go on with.
+/// The helper of the line editor: it decides whether an input is complete, and completes names.
 struct Prompt {
     names: BTreeSet<String>,
-    /// Signs and the operators that they stand for.
+    /// The signs, with the operators that they stand for.
     signs: Vec<(&'static str, &'static str)>,
 }
 
 impl Prompt {
-    /// Where the word before the cursor begins, and what it may become.
+    /// The start of the word before the cursor, and its completions.
     fn words(&self, line: &str, pos: usize) -> (usize, Vec<String>) {
         let before = &line[..pos];
         let part = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
@@ -150,11 +149,11 @@ impl Prompt {
         if !names.is_empty() {
             return (start, names);
         }
-        // Those that only have it somewhere would hide what the others go on with.
+        // Names that contain the word elsewhere are offered only if no name begins with it: they would hide its completions.
         (start, self.names.iter().filter(|name| name.contains(word)).cloned().collect())
     }
 
-    /// The operator that a sign before the cursor stands for, where an operand belongs and not a sign.
+    /// The operator for a sign before the cursor, in a place where an operand must stand.
     fn of_sign(&self, before: &str) -> Option<(usize, Vec<String>)> {
         let belongs = |rest: &str| rest.is_empty() || rest.ends_with(['(', '[', ',', '=']);
         let (sign, _) = self
@@ -177,7 +176,7 @@ impl Completer for Prompt {
 impl Validator for Prompt {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let input = context.input();
-        // An empty line ends what would go on for ever.
+        // An empty line ends an incomplete input.
         let ended = input.ends_with('\n');
         let more = is_incomplete(input) && !ended;
         Ok(if more { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })
@@ -207,15 +206,15 @@ mod tests {
         assert_eq!(words(":ty"), (0, vec![":type".to_owned()]));
         assert_eq!(words(":type sq"), (6, vec!["sqrt".to_owned()]));
         assert_eq!(words("1 + "), (4, Vec::new()));
-        // What no name begins with is looked for in all of them.
+        // A word that begins no name is searched within all names.
         assert_eq!(words("1 + qrt"), (4, vec!["math.sqrt".to_owned(), "sqrt".to_owned()]));
         assert_eq!(words("nowhere"), (0, Vec::new()));
-        // A sign where none belongs is the name of what it stands for.
+        // A sign in place of an operand is completed to the operator's name.
         assert_eq!(words("??"), (0, vec!["core.presence_or".to_owned()]));
         assert_eq!(words("let f = seq.reduce(**"), (19, vec!["math.pow".to_owned()]));
         assert_eq!(words("x ??"), (4, Vec::new()));
         assert_eq!(words("-"), (1, Vec::new()));
-        // What is behind the cursor does not count.
+        // The text after the cursor does not count.
         assert_eq!(prompt.words("sq + 1", 2), (0, vec!["sqrt".to_owned()]));
     }
 }

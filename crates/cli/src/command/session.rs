@@ -1,8 +1,8 @@
-//! What an interactive session knows: definitions, values of inputs, and what becomes of a line. Where lines come from and
-//! where answers go is not known here.
+//! The state of an interactive session: definitions, values of inputs, and the evaluation of a line. The session does not know where lines
+//! come from and where answers go.
 //!
-//! A session is the text of a model that grows: every expression is evaluated as the end of that text, so that it means
-//! what it would mean in a file, and so do its errors.
+//! A session is the growing text of a model: every expression is evaluated as the end of that text, so it has the same meaning and the same
+//! errors as in a file.
 
 mod given;
 
@@ -22,10 +22,10 @@ use cembra_expr::Input;
 use cembra_table::schema::spelled;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// How many problems are kept to be shown again.
+/// The most problems that are stored to be shown again.
 const KEPT_PROBLEMS: usize = 10;
 
-/// The commands, what each takes and what it does.
+/// The commands: the name, the arguments, and a description of each.
 pub(crate) const COMMANDS: &[(&str, &str, &str)] = &[
     (":type", "EXPR", "the type of an expression"),
     (":explain", "EXPR [STAGE]", "what a stage made of it: expr, passes, prepared, plan, clif, asm"),
@@ -37,15 +37,15 @@ pub(crate) const COMMANDS: &[(&str, &str, &str)] = &[
     (":quit", "", "ends the session"),
 ];
 
-/// Words that begin a line which stays part of the session.
+/// The words that begin a definition, which stays part of the session.
 const DEFINING: [&str; 4] = ["let", "fn", "input", "extern"];
 
-/// What a line gave.
+/// The answer to an input.
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// Text to print, ended by a line end; empty if there is nothing to say.
     Said(String),
-    /// The end was asked for.
+    /// The session is to end.
     Quit,
 }
 
@@ -54,23 +54,23 @@ pub(crate) enum Answer {
 pub(crate) struct Session {
     /// Names with the statements that define them, in the order they were given.
     definitions: Vec<(String, String)>,
-    /// Values of inputs.
+    /// The values of inputs, by name.
     values: BTreeMap<String, Value>,
     /// The last problems as they were shown, the oldest first.
     problems: VecDeque<String>,
 }
 
 impl Session {
-    /// Takes one input: a command, a definition, or something to evaluate.
+    /// Handles one input: a command, a definition, or an expression.
     ///
     /// # Errors
-    /// What is wrong with it; the session is then as it was.
+    /// The problems of the input; the session is unchanged then.
     pub(crate) fn take(&mut self, input: &str) -> Result<Answer, Failure> {
         let input = input.trim();
         if let Some(command) = input.strip_prefix(':') {
             return self.command(command);
         }
-        // A line of nothing but comments is no expression.
+        // A line with only comments is not an expression.
         if input.lines().all(|line| line.trim_start().starts_with('#')) {
             return Ok(Answer::Said(String::new()));
         }
@@ -83,7 +83,7 @@ impl Session {
         }
     }
 
-    /// Keeps a problem as it was shown, for `:errors`.
+    /// Stores a problem as it was shown, for `:errors`.
     pub(crate) fn note_problem(&mut self, shown: String) {
         if self.problems.len() == KEPT_PROBLEMS {
             self.problems.pop_front();
@@ -91,7 +91,7 @@ impl Session {
         self.problems.push_back(shown);
     }
 
-    /// Every name that an expression may begin with: operators, their short names, and what the session defines.
+    /// The names that an expression may begin with: operators, their short names, and the names that the session defines.
     pub(crate) fn names(&self) -> BTreeSet<String> {
         let operators = cembra::reference::names(Registry::standard());
         let operators = operators.into_iter().map(|(name, _)| name);
@@ -99,6 +99,7 @@ impl Session {
         operators.map(str::to_owned).chain(own.cloned()).collect()
     }
 
+    /// Runs a command, whose text has no colon.
     fn command(&mut self, command: &str) -> Result<Answer, Failure> {
         let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
         let rest = rest.trim();
@@ -128,7 +129,7 @@ impl Session {
         }))
     }
 
-    /// The failure of a command.
+    /// The failure of the command `command`, with a syntax error `message`.
     fn refuse(&self, command: &str, message: String) -> Failure {
         self.refuse_with(command, Diagnostic::new(Code::Syntax, message))
     }
@@ -138,8 +139,9 @@ impl Session {
         Failure::Model { source, problems: vec![problem], notes: Vec::new() }
     }
 
+    /// Gives an input the value of an assignment. `command` is the whole command, for messages.
     fn set(&mut self, command: &str, assignment: &str) -> Result<(), Failure> {
-        // The literal ends where the command does.
+        // The literal ends where the command ends.
         let written = assignment.split_once('=').map_or("", |(_, literal)| literal.trim());
         let end = (1 + command.trim_end().len()) as u32;
         let start = end.saturating_sub(written.len() as u32);
@@ -151,7 +153,7 @@ impl Session {
         }
         let input = self.declared(&name)?;
         let value = given::value_of(&given, input.as_ref()).map_err(|problem| {
-            // Places are those of the literal.
+            // The problem's place is counted from the start of the literal.
             let place =
                 problem.span().map_or(Span::new(start, end), |span| Span::new(start + span.start, start + span.end));
             self.refuse_with(command, problem.at(place))
@@ -160,22 +162,22 @@ impl Session {
         Ok(())
     }
 
-    /// What the session declares of an input.
+    /// The session's declaration of an input; `None` if it has none.
     fn declared(&self, name: &str) -> Result<Option<Input>, Failure> {
         let model = self.text("0").parse()?;
         Ok(model.program().inputs.iter().find(|input| *input.name == *name).cloned())
     }
 
-    /// Keeps a definition; one of the same name gives way. False if the input goes on after it, in an expression.
+    /// Stores a definition, in place of one with the same name. Returns false if an expression follows it in the same input.
     fn define(&mut self, name: &str, input: &str) -> Result<bool, Failure> {
         let mut changed = self.definitions.clone();
         match changed.iter_mut().find(|(known, _)| known == name) {
             Some((_, text)) => input.clone_into(text),
-            // It is before all other statements, and of all that are typed from here on.
+            // This definition comes first, because it applies to all later statements.
             None if name == NUMBERS => changed.insert(0, (name.to_owned(), input.to_owned())),
             None => changed.push((name.to_owned(), input.to_owned())),
         }
-        // The definitions and something to evaluate are a model; so is what already ends in something.
+        // The definitions with an expression at the end are a model; so is a text that already ends with one.
         let text = ModelText::session(format!("{}0", joined(&changed)));
         let Err(failure) = text.parse() else {
             let before = std::mem::replace(&mut self.definitions, changed);
@@ -188,8 +190,8 @@ impl Session {
         if self.text(input).parse().is_ok() { Ok(false) } else { Err(failure) }
     }
 
-    /// Looks for mistakes in the types of a value just defined, if the values of all its inputs are known; an input that is a tensor would keep
-    /// all else from being evaluated.
+    /// Checks the types of a value that was just defined, if the values of all its inputs are known. Refuses an input that is a tensor,
+    /// because it would prevent all other evaluations.
     fn check(&self, name: &str, input: &str) -> Result<(), Failure> {
         if input.starts_with("input") {
             let source = self.text("0");
@@ -216,12 +218,12 @@ impl Session {
         Ok(())
     }
 
-    /// The session's text with something to evaluate at its end.
+    /// The session's text with `input` at its end.
     fn text(&self, input: &str) -> ModelText {
         ModelText::session(format!("{}{input}", joined(&self.definitions)))
     }
 
-    /// Options with the types of the values for inputs that are not declared.
+    /// The options with the types of the values for undeclared inputs.
     fn options(&self, model: &Model) -> Options {
         let free = model.program().inputs.iter().filter(|input| input.qtype.is_none());
         free.fold(Options::default(), |options, input| match self.values.get(&*input.name) {
@@ -230,7 +232,7 @@ impl Session {
         })
     }
 
-    /// The model that ends in this, ready to run, with the values of its inputs.
+    /// Compiles the model that ends with `input`, and returns it with the values of its inputs.
     fn compiled(&self, input: &str) -> Result<(ModelText, Executor, Vec<Value>), Failure> {
         let text = self.text(input);
         let model = text.parse()?;
@@ -243,7 +245,7 @@ impl Session {
             let absent = input.default.as_ref().map(|default| default.scalar()).or(optional);
             let problem =
                 match self.values.get(&**name) {
-                    // As in data that have no such column.
+                    // An input without a value is missing, as in data without its column.
                     None if let Some(scalar) = absent => {
                         values.insert(name.clone(), Value::Missing(scalar));
                         continue;
@@ -267,7 +269,7 @@ impl Session {
                             values.insert(name.clone(), value);
                             continue;
                         }
-                        // It was given its value before its type.
+                        // The input was given its value before its type.
                         None => given::unfit(input, Some(&value.qtype())),
                     },
                 };
@@ -281,6 +283,7 @@ impl Session {
         Ok((text, executor, row))
     }
 
+    /// Evaluates an expression after the definitions; returns its value or outputs as text.
     fn evaluate(&self, input: &str) -> Result<String, Failure> {
         let (text, executor, row) = self.compiled(input)?;
         let found = executor.session().evaluate(&row).map_err(|error| text.blame(&error))?;
@@ -291,7 +294,7 @@ impl Session {
         })
     }
 
-    /// Runs the tests of the session, or the one that is kept under a name. What is defined by `let` are the outputs.
+    /// Runs the tests of the session, or only the one stored under `name`. The values defined by `let` are the outputs.
     fn test(&self, name: Option<&str>) -> Result<String, Failure> {
         let kept = |known: &str, text: &str| !is_test(text) || name.is_none_or(|name| name == known);
         let texts = self.definitions.iter().filter(|(known, text)| kept(known, text));
@@ -302,6 +305,7 @@ impl Session {
         Ok(test::tested(&text, &model, &RunOptions::new(), &Deadline::start(None)).0)
     }
 
+    /// The type of an expression, as text.
     fn types(&self, expression: &str) -> Result<String, Failure> {
         let text = self.text(expression);
         let model = text.parse()?;
@@ -312,6 +316,7 @@ impl Session {
         })
     }
 
+    /// The result of a stage for an expression, as text. The stage is the last word, by default the plan.
     fn explain(&self, expression: &str) -> Result<String, Failure> {
         let named = expression.rsplit_once(char::is_whitespace).and_then(|(expression, last)| {
             Some((expression, Stage::ALL.into_iter().find(|stage| stage.name() == last)?))
@@ -322,6 +327,7 @@ impl Session {
         explain::one(&text, &model, &self.options(&model), stage)
     }
 
+    /// The times of compiling and evaluating an expression, as text.
     fn time(&self, expression: &str) -> Result<String, Failure> {
         let (text, executor, row) = self.compiled(expression)?;
         let blame = |error| text.blame(&error);
@@ -337,25 +343,25 @@ impl Session {
     }
 }
 
-/// The command that a name was meant to be, if it looks like one.
+/// The hint that a command was meant, if a name looks like one.
 fn meant(name: &str) -> Option<String> {
     let name = if name == "exit" { "quit" } else { name };
     let (command, ..) = COMMANDS.iter().find(|(command, ..)| command.strip_prefix(':') == Some(name))?;
     Some(format!("is `{command}` meant?"))
 }
 
-/// The key of the statement `numbers ..` among the definitions of a session. No name of the language has a space.
+/// The key of the statement `numbers ..` among the definitions of a session. It has a space, so it differs from every name of the language.
 const NUMBERS: &str = "numbers f64";
 
-/// True for a test: the word may also be a name.
+/// Returns true for a test; `test` may also be a name.
 fn is_test(input: &str) -> bool {
     input.strip_prefix("test").is_some_and(|rest| rest.trim_start().starts_with(['"', '\'']))
 }
 
-/// The name that an input defines, if it begins with a definition.
+/// The name that an input defines; `None` if it does not begin with a definition.
 fn defined(input: &str) -> Option<String> {
     if is_test(input) {
-        // Tests of one name replace each other, as definitions do.
+        // A test replaces one with the same name, as definitions do.
         let end = input.find('{').unwrap_or(input.len());
         return Some(input[..end].trim_end().to_owned());
     }
@@ -384,10 +390,10 @@ fn line(name: &str, value: &Value) -> String {
     format!("{name} = {}\n", shown(value))
 }
 
-/// The longest list that is shown whole, in elements; of a longer one the first are, and how many it has.
+/// The most elements of a list that is shown in full; of a longer one, the first elements and their number are shown.
 const MOST_SHOWN: usize = 100;
 
-/// A value for people.
+/// A value as text, shortened if it is a long list.
 fn shown(value: &Value) -> String {
     let len = match value {
         Value::Array(_, array) => array.len(),
@@ -402,13 +408,13 @@ fn help() -> String {
     std::iter::once(intro.to_owned()).chain(commands).collect()
 }
 
-/// True if more is to come: a bracket is open, or the end is an operator or a word that wants an operand.
+/// Returns true if an input is incomplete: a bracket is open, or it ends with an operator or a word that needs an operand.
 pub(crate) fn is_incomplete(input: &str) -> bool {
     if input.trim_start().starts_with(':') {
         return false;
     }
     let mut depth = 0_i64;
-    // What is left of the text without its strings and comments.
+    // The text without its strings and comments.
     let mut code = String::new();
     for line in input.lines() {
         let mut characters = line.chars();
@@ -416,7 +422,7 @@ pub(crate) fn is_incomplete(input: &str) -> bool {
             match character {
                 '#' => break,
                 '\'' | '"' => {
-                    // A string ends on its line, or is an error that no further line mends.
+                    // A string ends on its line, or is an error that no further line can correct.
                     while let Some(inside) = characters.next() {
                         match inside {
                             '\\' => drop(characters.next()),
@@ -491,7 +497,7 @@ mod tests {
         assert_eq!(say(&mut session, "# nothing"), "");
         let Err(Failure::Model { problems, .. }) = session.take("exit") else { panic!("`exit` has no value") };
         assert_eq!(problems[0].hints(), ["is `:quit` meant?"]);
-        // A name like any other, once it has a value.
+        // It is a name like any other, once it has a value.
         assert_eq!(say(&mut session, ":set exit = 1"), "");
         assert_eq!(say(&mut session, "exit"), "1i64\n");
     }
@@ -506,7 +512,7 @@ mod tests {
         assert_eq!(say(&mut session, ":type n * 2"), "f64?\n");
         assert_eq!(say(&mut session, "(n * 2.0) ?? 0.0"), "4.0f32\n");
         assert_eq!(say(&mut session, ":set"), "n = f32?{2.0}\n");
-        // What is of another type is refused at once, and the value stays as it was.
+        // A value of another type is refused at once, and the old value stays.
         assert_eq!(say(&mut session, ":set n = \"a\""), "error: input `n` is f32?, but its value is text");
         assert_eq!(say(&mut session, "(n * 2.0) ?? 0.0"), "4.0f32\n");
         assert_eq!(say(&mut session, ":set n = missing"), "");
@@ -522,14 +528,14 @@ mod tests {
         );
         assert_eq!(say(&mut session, ":set m = true"), "");
         assert_eq!(say(&mut session, "m"), "present\n");
-        // A type that is declared later is looked at where the value is used.
+        // A type that is declared later is checked where the value is used.
         assert_eq!(say(&mut session, ":set k = 1.5"), "");
         assert_eq!(say(&mut session, "input k: i32"), "");
         assert_eq!(say(&mut session, "k"), "error: input `k` is i32, but its value is f64");
         assert_eq!(say(&mut session, ":set k = missing"), "error: input `k` is i32, but its value is missing");
     }
 
-    /// What `:set` is said to be told is what it takes.
+    /// The assignments that hints for `:set` propose are accepted.
     #[test]
     fn hints_are_true_of_the_session() {
         let mut session = Session::default();
@@ -593,10 +599,10 @@ mod tests {
             "<session>:4: test \"three\" failed\n- double = 4.0\n+ double = 6.0\n\n<session>: 1 case, 1 failed\n";
         assert_eq!(say(&mut session, "test 'three' { x = 3 } => { double = 4 }"), failed);
         assert!(say(&mut session, ":test").ends_with("<session>: 2 cases, 1 failed\n"));
-        // One of the same name takes its place.
+        // A test with the same name is replaced.
         assert_eq!(say(&mut session, "test 'three' { x = 3 } => { double = 6 }"), "<session>: 1 case passed\n");
         assert_eq!(say(&mut session, ":test"), "<session>: 2 cases passed\n");
-        // Tests are no values, and the word is a name where no name of a test follows.
+        // Tests are not values. `test` is a name if no text in quotes follows.
         assert_eq!(say(&mut session, "let test = 5"), "");
         assert_eq!(say(&mut session, "test + 1"), "6\n");
     }

@@ -1,4 +1,4 @@
-//! `cembra test`: runs the tests that models have, and says what differs from what they expect.
+//! `cembra test`: runs the tests in models, and reports differences from the expected results.
 
 use super::print;
 use crate::arguments::WarningArgs;
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     warnings: WarningArgs,
 }
 
-/// What `--on-error` takes.
+/// The choices of `--on-error`.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, Default)]
 enum FailedCases {
     /// The case fails
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     for file in &files {
         let (text, model) = match read(file) {
             Ok(read) => read,
-            // Files that others use have no outputs, and are met here by chance.
+            // Without file names, files that other models use are found too; they have no outputs.
             Err(Failure::Model { problems, .. })
                 if !is_named && problems.iter().all(|problem| problem.code() == Code::NoOutput) =>
             {
@@ -95,20 +95,21 @@ fn read(file: &Path) -> Result<(ModelText, Model), Failure> {
 /// The models of the current folder, by name.
 fn models_here() -> Result<Vec<PathBuf>, Failure> {
     let entries = std::fs::read_dir(".").into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
-    // A pipe would be waited for, and a folder is no model.
+    // A pipe would block, and a folder is not a model.
     let names = entries.filter(|path| path.is_file()).filter_map(|path| path.file_name().map(PathBuf::from));
     let mut found: Vec<PathBuf> = names.filter(|name| name.extension().is_some_and(|end| end == "cem")).collect();
     found.sort();
     if found.is_empty() { Err(usage(NAME, "there is no `.cem` file in this folder")) } else { Ok(found) }
 }
 
-/// Runs the tests of a model. Returns the report, and whether all passed. Failures that the time limit leaves out of the report are counted.
+/// Runs the tests of a model. Returns the report, and true if all passed. Failures that are left out of the report because of the time
+/// limit are counted.
 pub(crate) fn tested(text: &ModelText, model: &Model, run: &RunOptions, deadline: &Deadline) -> (String, bool) {
     let by = |backend| model.run_tests_with(&Options::default().limits(text.limits()).backend(backend), run);
     let (interpreted, native) = (by(Backend::Interpreter), by(Backend::Native));
-    // By the place of each failure what is said of it, and by which backend if only by one.
+    // The failures by place in the text: the report of each, and the backend if only one of them fails.
     let mut all: BTreeMap<Span, Vec<(String, &str)>> = BTreeMap::new();
-    // The places of failures that there is no time to tell of.
+    // The places of failures that there is no time to report.
     let mut untold: BTreeSet<Span> = BTreeSet::new();
     for (failures, only) in [(&interpreted.failures, " (interpreter)"), (&native.failures, " (machine code)")] {
         for failure in failures {
@@ -144,7 +145,7 @@ pub(crate) fn tested(text: &ModelText, model: &Model, run: &RunOptions, deadline
     (out, failed == 0)
 }
 
-/// How many branches the tests take, and which they do not if that is asked for; nothing if there are no tests, or no branches.
+/// The report of how many branches the tests take and, with `is_detailed`, which they do not; empty if there are no tests or no branches.
 fn covered(text: &ModelText, model: &Model, is_detailed: bool, run: &RunOptions, deadline: &Deadline) -> String {
     if model.test_names().len() == 0 {
         return String::new();
@@ -162,14 +163,14 @@ fn covered(text: &ModelText, model: &Model, is_detailed: bool, run: &RunOptions,
         }
         let place = text.sources().place(branch.span);
         let (line, column) = place.line_and_column();
-        // Sides may begin at one place, as those of two `or` in a row do.
+        // Several sides may begin at the same place, as in two `or` in a row.
         let side = place.quoted().map(|side| side.to_string()).unwrap_or_default();
         let _never_fails = writeln!(out, "{}:{line}:{column}: {}: `{side}`", visible(place.name), branch.untaken);
     }
     out
 }
 
-/// A failure: its place and name, then a diff.
+/// The report of a failure: its place and name, then a diff.
 fn told(failure: &TestFailure, sources: &Sources) -> String {
     let place = sources.place(failure.span);
     let (line, _) = place.line_and_column();

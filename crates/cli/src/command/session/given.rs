@@ -1,4 +1,4 @@
-//! What an interactive session is told for an input, as in `:set x = 1.5`: which value that is, or why it is none of the input's.
+//! The values that an interactive session is given for inputs, as in `:set x = 1.5`: their conversion to the input's type, and the errors.
 
 use crate::arguments::Assignment;
 use cembra::{Code, Diagnostic, Literal, QType, Scalar, Value, cast_literal, literal_type};
@@ -6,7 +6,7 @@ use cembra_expr::Input;
 use cembra_table::Spelling;
 use cembra_table::schema::spelled;
 
-/// The value that is given to an input: of the type that is declared for it, if the session declares one, else of the literal's own.
+/// The value that is given to an input: of its declared type, if the session declares one, else of the literal's type.
 pub(super) fn value_of(given: &Assignment, input: Option<&Input>) -> Result<Value, Diagnostic> {
     let name = &given.name;
     let declared = input.and_then(|input| Some((input, input.qtype.as_ref()?)));
@@ -35,7 +35,7 @@ pub(super) fn value_of(given: &Assignment, input: Option<&Input>) -> Result<Valu
     }
 }
 
-/// The problem that an input is told a value of another type than the one that is declared.
+/// The problem that the value for an input has another type than the declared one.
 pub(super) fn unfit(input: &Input, found: Option<&QType>) -> Diagnostic {
     let found = match found {
         Some(QType::Nothing) => "missing".to_owned(),
@@ -54,7 +54,7 @@ fn what_is(input: &Input) -> String {
     format!("input `{}` is {}", input.name, input.declared_type().unwrap_or_default())
 }
 
-/// A value of a type as it is written.
+/// An example of a literal of a type, for hints.
 pub(super) fn example(qtype: Option<&QType>) -> &'static str {
     match qtype {
         None
