@@ -1,7 +1,7 @@
-//! Which nodes of a typed graph are *full*: arrays none of whose elements is missing, edges each of whose elements is in some
-//! group. It follows from what inputs promise, from literals, and from what operators say of themselves; nothing is evaluated,
-//! and what cannot be told is not full. It is an attribute of nodes and never of types: an array that is full is of the type
-//! that it would be of otherwise, and may keep bits of presence all the same, each of which is set then.
+//! Fullness of the nodes of a typed graph. A node is *full* if it is an array without missing elements, or an edge whose elements
+//! are all in a group. Fullness follows from the promises of inputs, from literals and from the rules of operators; nothing is
+//! evaluated, and a node of which it is not known is not full. It belongs to nodes, not to types: a full array has the same type
+//! as any other, and may store presence bits, all of which are set.
 
 use crate::passes::is_of_splits;
 use cembra_ops::{Argument, FullRule, InStrips, Registry, Structure, id};
@@ -11,10 +11,12 @@ use cembra_value::{EdgeForm, Promise, Value};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-/// How often what loops carry is looked at anew, because one of them turned out to have gaps.
+/// The most times that the states of loops are checked again after one of them turned out to have gaps. Then no state counts as
+/// full.
 const ROUNDS: usize = 8;
 
-/// For each node, by position, whether it is surely full. A scalar is, unless it is optional; a tuple, if all of its fields are.
+/// Returns for each node, by its index, whether it is surely full. A scalar is full unless it is optional, a tuple if all of its
+/// fields are full.
 #[must_use]
 pub fn fullness(model: &TypedModel) -> Vec<bool> {
     let (graph, registry) = (&model.graph, model.registry);
@@ -25,7 +27,7 @@ pub fn fullness(model: &TypedModel) -> Vec<bool> {
             _ => None,
         })
         .collect();
-    // A state is full if it is at first, and stays so in a round that begins with a full one.
+    // The state of a loop is full if its first value is, and if a round that begins with a full state ends with one.
     let mut gaps: FxHashSet<LoopId> = FxHashSet::default();
     for _ in 0..ROUNDS {
         let full = with_states(graph, registry, &gaps);
@@ -40,20 +42,20 @@ pub fn fullness(model: &TypedModel) -> Vec<bool> {
     with_states(graph, registry, &gaps)
 }
 
-/// True if a loop begins with something full, and goes on with something full.
+/// True if the first state of a loop is full, and the next state too.
 fn stays_full(graph: &TypedGraph, node: Id, full: &[bool]) -> bool {
     let [init, round] = graph.operands(node) else { return false };
     let next = graph.made_fields(*round).and_then(|fields| fields.first());
     full[init.index()] && next.is_some_and(|next| full[next.index()])
 }
 
-/// Which nodes are full, if the states of all loops but these are.
+/// Returns which nodes are full, provided that the states of all loops except those in `gaps` are full.
 fn with_states(graph: &TypedGraph, registry: &Registry, gaps: &FxHashSet<LoopId>) -> Vec<bool> {
-    // Operands come before their users.
+    // Operands come before their users in a graph.
     let mut full = Vec::with_capacity(graph.len());
     for node in graph.ids() {
         let is_full = match graph.kind(node) {
-            // Of the last round's result, state and mask, only the state is asked for.
+            // A loop gives the last round's state and mask, but only the state is used.
             Kind::Loop(of) | Kind::State(of) => !gaps.contains(&of),
             _ => is_full_type(graph.qtype(node)) || is_full(graph, registry, node, &full),
         };
@@ -62,7 +64,7 @@ fn with_states(graph: &TypedGraph, registry: &Registry, gaps: &FxHashSet<LoopId>
     full
 }
 
-/// True for types of which every value is full.
+/// Returns true if every value of the type is full.
 fn is_full_type(qtype: &QType) -> bool {
     // Types nest only as deep as the text that spelled them.
     match qtype {
@@ -84,7 +86,7 @@ fn is_full_type(qtype: &QType) -> bool {
     }
 }
 
-/// True for the array of a field that each element of a list has.
+/// Returns true if field `at` of a list's elements is a scalar that is not optional, so that the array of this field is full.
 fn is_full_of_list(list: &QType, at: Option<usize>) -> bool {
     let field = || match list.element()? {
         QType::Tuple(fields) => fields.get(at?),
@@ -93,7 +95,7 @@ fn is_full_of_list(list: &QType, at: Option<usize>) -> bool {
     matches!(field(), Some(QType::Scalar(_)))
 }
 
-/// True for a value that is full.
+/// Returns true if the value is full.
 fn is_full_value(value: &Value) -> bool {
     // Values nest only as deep as the text that spelled them.
     match value {
@@ -108,17 +110,17 @@ fn is_full_value(value: &Value) -> bool {
     }
 }
 
-/// True for a node that is full whatever its type says, by what is known of the nodes before it.
+/// Returns true if a node is full by the fullness of its operands or by its operator, whatever its type.
 fn is_full(graph: &TypedGraph, registry: &Registry, node: Id, full: &[bool]) -> bool {
     let operands = graph.operands(node);
     let all = |operands: &[Id]| operands.iter().all(|operand| full[operand.index()]);
     match graph.kind(node) {
         Kind::Leaf(leaf) => matches!(graph.leaf_promise(leaf), Promise::Full | Promise::Splits),
         Kind::Literal(_) => graph.value(node).is_some_and(is_full_value),
-        // One of them is chosen.
+        // The result is one of the two branches.
         Kind::Where { .. } => all(&operands[1..]),
         Kind::Operator { op: id::MAP, .. } => {
-            // The elements of its arrays are optionals to it.
+            // The parameters of the body have optional types, so its result type holds for missing elements too.
             graph.body(node).is_some_and(|body| is_full_type(body.graph.qtype(body.result)))
         }
         Kind::Operator { .. } if graph.is_elementwise(registry, node) => {
@@ -139,13 +141,14 @@ fn is_full(graph: &TypedGraph, registry: &Registry, node: Id, full: &[bool]) -> 
                 FullRule::First => is_of_arrays(graph.qtype(node)) && all(&operands[..1]),
             },
         },
-        // What is known of loops is known from all of their rounds.
+        // The states of loops are handled by the caller, from all rounds.
         Kind::Loop(_) | Kind::State(_) | Kind::CompileTime(_) => false,
     }
 }
 
-/// True for what each element gets of its own group, if that is there as soon as one of the group's elements is, and all elements
-/// are: groups of split points without elements may have nothing, but nobody gets it.
+/// Returns true if `expanded` takes an aggregation back to the elements of its own groups, all elements are present, and the
+/// aggregation is present for every group with an element. A group without elements may have a missing result, but no element
+/// takes it.
 fn is_of_own_group(graph: &TypedGraph, registry: &Registry, expanded: Id, full: &[bool]) -> bool {
     let [gathered, edge] = graph.operands(expanded) else { return false };
     let ([x, into], Some(op)) = (graph.operands(*gathered), graph.op(*gathered)) else { return false };
@@ -153,18 +156,18 @@ fn is_of_own_group(graph: &TypedGraph, registry: &Registry, expanded: Id, full: 
     is_there && into == edge && is_of_splits(graph, *edge) && full[x.index()]
 }
 
-/// True for what rules are about; of a scalar the type says whether it is there.
+/// Returns true for arrays and edges, which the rules of operators are about. Whether a scalar is optional, its type tells.
 fn is_of_arrays(qtype: &QType) -> bool {
     matches!(qtype, QType::Array(..) | QType::Edge(_))
 }
 
-/// Which field a literal index says.
+/// The field number that a literal index gives; `None` if the index is not a literal scalar.
 pub(crate) fn position(graph: &TypedGraph, index: Id) -> Option<usize> {
     usize::try_from(graph.value(index)?.as_scalar()?.bits()).ok()
 }
 
-/// Whether an operator on each element makes what is there: its type on elements says so, those of full arrays being no
-/// optionals. None if it does not take such elements.
+/// Whether an elementwise operator has a full result, which its signature on elements tells: the elements of full arrays are not
+/// optional. `None` if the operator does not take such elements.
 fn is_full_of_each(graph: &TypedGraph, registry: &Registry, node: Id, full: &[bool]) -> Option<bool> {
     let operands = graph.operands(node);
     let types: SmallVec<[QType; 4]> = operands
@@ -174,7 +177,7 @@ fn is_full_of_each(graph: &TypedGraph, registry: &Registry, node: Id, full: &[bo
             other => other.clone(),
         })
         .collect();
-    // What says a type of arrays says that of their elements.
+    // A literal type of an array is replaced by the type of its elements.
     let literals: SmallVec<[Option<Value>; 4]> =
         operands.iter().map(|operand| graph.value(*operand).map(Value::of_each)).collect();
     let args: SmallVec<[Argument<'_>; 4]> =
@@ -188,7 +191,7 @@ mod tests {
     use super::*;
     use cembra_value::Limits;
 
-    /// Whether an expression is full. `x`, `y` and `ids` are, `gaps` need not be.
+    /// Returns whether an expression is full. The inputs `x`, `y` and `ids` are full; `gaps` need not be.
     fn full(expression: &str) -> bool {
         let text = format!(
             "input x, y: [f64], gaps: [f64?], ids: [i64], holes: [i64?], by: splits, of: mapping, any: edge\n\
@@ -217,7 +220,7 @@ mod tests {
             ("x > y", false),
             ("core.has(x)", true),
             ("core.has(gaps)", false),
-            // It is, but its type does not say so.
+            // The result is full, but its type does not say so.
             ("core.const_like(gaps, 1.0)", false),
             ("core.const_like(x, 1.0)", true),
             ("where(x > 0.0, x, y)", true),
@@ -271,7 +274,7 @@ mod tests {
             ("array.expand(math.mean(gaps, into=by), by)", false),
             ("array.expand(math.mean(x, into=of), of)", false),
             ("array.expand(math.mean(x, into=any), any)", false),
-            // Each element gets what other groups have, which may be without elements.
+            // Each element takes the result of a group of another edge, which may be without elements.
             ("array.expand(math.mean(x, into=by), edge.from_sizes(ids))", false),
             ("array.expand(math.mean(x, into=edge.from_sizes(ids)), edge.from_sizes(ids))", true),
             ("array.expand(core.any(core.has(x), into=by), by)", true),
@@ -306,7 +309,7 @@ mod tests {
             ("seq.reduce(fn(s, i) = x * 0.5 + y, seq.range(9), gaps)", false),
             ("core.while_loop(x, fn(s) = math.sum(s) > 1.0, fn(s) = s - y)", true),
             ("core.while_loop((x, y), fn(s) = s.0[0] > 1.0, fn(s) = (s.1, s.0)).0", true),
-            // Gaps come in with the second round.
+            // Gaps enter with the second round.
             ("core.while_loop((x, y, gaps), fn(s) = s.0[0] > 1.0, fn(s) = (s.1, s.2, x)).0", false),
             ("seq.reduce(fn(s, i) = seq.reduce(fn(t, j) = t + s, seq.range(i), x), seq.range(9), y)", true),
             (

@@ -1,25 +1,25 @@
-//! The last thing that is done to make an array program: steps of one pass over one domain are put together into a sweep, and
-//! steps into their blocks, pass by pass.
+//! The last step in making an array program: puts the steps of one pass over one domain into a sweep, and all steps into their
+//! blocks, pass by pass.
 
 use crate::passes::Pass;
 use crate::{Action, ArrayProgram, BlockId, Side, Stage, Step, Sweep, SweepId, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A step, and where it belongs.
+/// A step with its place in the program.
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub(crate) step: Step,
     pub(crate) block: BlockId,
     pub(crate) pass: Pass,
     pub(crate) over: Side,
-    /// True if it is part of the pass; others are done before it.
+    /// True if the step is part of the pass. Other steps run before the pass.
     pub(crate) is_swept: bool,
 }
 
-/// Puts steps, each behind those that it needs, into a program that has everything else. `edges` are those of domains that have
-/// one.
+/// Adds the steps to a program that is complete otherwise. Each step must come after those that it needs. `edges` has the edges
+/// of the domains that have one.
 pub(crate) fn fuse(program: &mut ArrayProgram, mut steps: Vec<Ready>, edges: &FxHashMap<u32, ValueId>) {
-    // What a step needs is of an earlier pass, or before it in the order that there is.
+    // The operands of a step come from an earlier pass, or from earlier in `steps`; a stable sort keeps that order.
     steps.sort_by_key(|ready| (ready.pass.number, ready.is_swept));
     let mut sweeps: FxHashMap<(BlockId, Pass), SweepId> = FxHashMap::default();
     let mut owners: Vec<Option<SweepId>> = vec![None; program.values.len()];
@@ -62,7 +62,7 @@ pub(crate) fn fuse(program: &mut ArrayProgram, mut steps: Vec<Ready>, edges: &Fx
     }
 }
 
-/// True if some stage sees what another made of a group.
+/// True if a stage over elements uses a result per group of the same sweep.
 fn sees_groups(sweep: &Sweep, edge: ValueId) -> bool {
     let is_over = |side: Side| sweep.stages.iter().any(|stage| stage.over == side);
     let made: FxHashSet<ValueId> = sweep.stages.iter().flat_map(|stage| &stage.step.outs).copied().collect();
@@ -74,7 +74,7 @@ fn sees_groups(sweep: &Sweep, edge: ValueId) -> bool {
     is_over(Side::Elements) && (is_over(Side::Groups) || sweep.stages.iter().any(expands))
 }
 
-/// For each value whether somebody outside of the sweep that makes it uses it.
+/// For each value, whether a step outside of the sweep that makes it, a block or an output uses it.
 fn kept(program: &ArrayProgram, owners: &[Option<SweepId>]) -> Vec<bool> {
     let mut kept = vec![false; program.values.len()];
     for (at, sweep) in program.sweeps.iter().enumerate() {

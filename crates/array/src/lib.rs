@@ -1,8 +1,9 @@
-//! Array programs: what becomes of a model with arrays. Its nodes compute on whole arrays; what is done to each element by
-//! itself is one plan like any other, over as many rows as there are elements, and so are the parts between scalars.
+//! Array programs: the compiled form of a model with arrays. The steps of a program compute on whole arrays. Elementwise
+//! computation becomes a plan that runs over as many rows as there are elements, and computation between scalars becomes plans as
+//! well.
 //!
-//! This crate plans: a program says which steps go over which values, and how sweeps are laid out. It names no backend, and the
-//! engine runs it.
+//! This crate only plans: a program says which steps read and write which values, and how sweeps are laid out. It names no
+//! backend; the engine runs it.
 
 mod fullness;
 mod fuse;

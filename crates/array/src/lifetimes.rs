@@ -1,33 +1,35 @@
-//! How long the values of a program are needed: behind which step of its block no other step asks for a value, so that its
-//! memory is free for the steps behind it. What blocks give, and the outputs, stay.
+//! Lifetimes of the values of a program: the last step of its block that uses a value. After it, the memory of the value is free.
+//! The results of blocks and the outputs are never freed.
 
 use crate::{Action, ArrayProgram, BlockId, Step, ValueId};
 
-/// The most blocks inside each other that are looked through for uses; what is used further in stays.
+/// The deepest nesting of blocks that is searched for uses. A value that is used deeper is never freed.
 const MOST_NESTED: usize = 64;
 
-/// For each block, for each of its steps, the values that no step behind it asks for.
+/// For each step of each block, the values that no later step uses.
 #[derive(Debug, Default)]
 pub struct Lifetimes {
     ended: Vec<Vec<Vec<ValueId>>>,
 }
 
-/// Where a step is.
+/// The position of a step: its block, and its index in the block.
 type StepPlace = (BlockId, usize);
 
-/// Behind no step of its block.
+/// The last use of a value that is never freed.
 const NEVER: usize = usize::MAX;
 
+/// The uses of a program's values, from which their lifetimes follow.
 struct Uses {
-    /// Where each value is made.
+    /// The step that makes each value.
     homes: Vec<Option<StepPlace>>,
-    /// The step of each block but the top one.
+    /// The step that runs each block; `None` for the top block.
     owners: Vec<Option<StepPlace>>,
-    /// For each value the last step of its block that needs it.
+    /// For each value, the index of the last step in its own block that needs it.
     last: Vec<usize>,
 }
 
 impl Uses {
+    /// Records that the step `user` uses a value.
     fn note(&mut self, value: ValueId, user: StepPlace) {
         let Some((home, _)) = self.homes[value.index()] else { return };
         let (mut block, mut at) = user;
@@ -44,7 +46,8 @@ impl Uses {
     }
 }
 
-/// What a step makes, also what only the stages of a sweep see of each other: it lies in slots if they are run one by one.
+/// The values that a step makes, including those that only the stages of a sweep use: they need memory if the stages are run one
+/// by one.
 fn made<'p>(program: &'p ArrayProgram, step: &'p Step) -> impl Iterator<Item = ValueId> + 'p {
     let stages = match step.action {
         Action::Sweep(sweep) => &program.sweep(sweep).stages[..],
@@ -55,7 +58,7 @@ fn made<'p>(program: &'p ArrayProgram, step: &'p Step) -> impl Iterator<Item = V
 }
 
 impl Lifetimes {
-    /// Finds them for a program.
+    /// Computes the lifetimes of a program's values.
     #[must_use]
     pub fn of(program: &ArrayProgram) -> Lifetimes {
         let values = program.values.len();
@@ -102,7 +105,7 @@ impl Lifetimes {
         Lifetimes { ended }
     }
 
-    /// The values that no step behind this one of the block asks for.
+    /// The values that no step of the block after `step` uses.
     #[inline]
     #[must_use]
     pub fn ended(&self, block: BlockId, step: usize) -> &[ValueId] {

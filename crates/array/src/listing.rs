@@ -1,5 +1,5 @@
-//! The printed form of array programs, in the manner of a plan's: a line for each step, under it the plan that it runs, then
-//! the blocks of conditionals and loops. It is for people; nothing reads it.
+//! The printed form of array programs, like that of plans: a line per step, below it the plan that it runs, then the blocks of
+//! conditionals and loops. It is for readers and cannot be parsed.
 
 use crate::sweep::{MemoryEstimate, SweepLayout};
 use crate::{Action, ArrayProgram, Block, BlockId, Side, Step, ValueId};
@@ -7,7 +7,7 @@ use cembra_plan::Plan;
 use cembra_runtime::QType;
 use std::fmt::{self, Write as _};
 
-/// What stands in front of a plan's lines.
+/// The indentation of a plan's lines below its step.
 const INDENT: &str = "    ";
 
 impl fmt::Display for ArrayProgram {
@@ -23,7 +23,7 @@ impl fmt::Display for ArrayProgram {
         for (value, literal) in self.literals.iter().filter(|(value, _)| used[value.index()]) {
             writeln!(f, "{} = {literal}", self.typed(*value))?;
         }
-        // Blocks stand inside of each other as deep as conditionals and loops nest; they are written one after the other.
+        // Blocks nest as deep as conditionals and loops do; here they are written one after the other.
         for (at, block) in self.blocks.iter().enumerate() {
             match BlockId(at as u32) {
                 BlockId::TOP => writeln!(f, "Steps:")?,
@@ -53,7 +53,7 @@ impl ArrayProgram {
         Typed(self.qtype(value), value)
     }
 
-    /// For each value, whether it is an argument or a result: literals of which plans have copies are not.
+    /// For each value, whether a step, a block's result or an output uses it. Literals that were copied into plans are not used.
     fn used(&self) -> Vec<bool> {
         let mut used = vec![false; self.values.len()];
         let args = self.steps().flat_map(|step| &step.args);
@@ -63,11 +63,11 @@ impl ArrayProgram {
         used
     }
 
-    /// How many steps and arrays there are and what they take, as the first lines of the printed form.
+    /// The first lines of the printed form: the numbers of steps and arrays, and the memory that the arrays take.
     #[must_use]
     pub fn counts(&self) -> String {
         let mut counts = String::new();
-        // Nothing fails that writes to a string.
+        // Writing to a string does not fail.
         let _ = self.write_counts(&mut counts, &self.sweep_layouts());
         counts
     }
@@ -76,7 +76,7 @@ impl ArrayProgram {
         let steps = || self.blocks.iter().flat_map(|block| &block.steps);
         let of = |wanted: fn(&Action) -> bool| self.steps().filter(|step| wanted(&step.action)).count();
         let made: usize = steps().map(|step| self.made(step, sweeps).count()).sum();
-        // A sweep that cannot be in strips is run stage by stage.
+        // The stages of a sweep that strips cannot hold are run one by one.
         let swept =
             steps().filter(|step| matches!(step.action, Action::Sweep(sweep) if sweeps[sweep.index()].is_some()));
         let only_seen = |step: &Step| self.made(step, &[]).count() - self.made(step, sweeps).count();
@@ -101,8 +101,9 @@ impl ArrayProgram {
         )
     }
 
-    /// The arrays that a step of a block makes, those of blocks in it apart: what a sweep keeps, or what all of its stages make if it has
-    /// no strips. What conditionals, loops and tuples give was made by others.
+    /// The arrays that a step makes: the outputs of a sweep, or the results of all stages if the sweep has no layout.
+    /// Conditionals, loops and tuples make none, because their results were made by other steps; steps of inner blocks are not
+    /// counted.
     fn made<'p>(&'p self, step: &'p Step, sweeps: &[Option<SweepLayout>]) -> impl Iterator<Item = ValueId> + use<'p> {
         let (own, stages) = match step.action {
             Action::Where { .. } | Action::Loop { .. } | Action::MakeTuple | Action::Field(_) => (&[][..], &[][..]),
@@ -115,7 +116,7 @@ impl ArrayProgram {
         outs.copied().filter(|out| matches!(self.qtype(*out), QType::Array(..)))
     }
 
-    /// What a step of a block writes to memory, those of blocks in it apart.
+    /// The memory that a step writes, without the steps of inner blocks.
     fn written(&self, step: &Step, sweeps: &[Option<SweepLayout>]) -> MemoryEstimate {
         if let Action::Sweep(sweep) = step.action
             && let Some(layout) = &sweeps[sweep.index()]
@@ -129,7 +130,7 @@ impl ArrayProgram {
         self.made(step, sweeps).map(array).fold(MemoryEstimate::default(), MemoryEstimate::and)
     }
 
-    /// All steps, those of sweeps among them.
+    /// All steps, including the stages of sweeps.
     fn steps(&self) -> impl Iterator<Item = &Step> {
         let stages = self.sweeps.iter().flat_map(|sweep| &sweep.stages).map(|stage| &stage.step);
         self.blocks.iter().flat_map(|block| &block.steps).chain(stages)
@@ -188,14 +189,14 @@ impl ArrayProgram {
     }
 }
 
-/// A plan, whose inputs `L.0`, `L.1`.. are the arguments of the step, by position.
+/// Writes a plan. Its inputs `L.0`, `L.1`.. are the arguments of the step, by position.
 fn write_plan(f: &mut fmt::Formatter<'_>, plan: &Plan, indent: &str) -> fmt::Result {
     let mut text = String::new();
     write!(text, "{plan}")?;
     text.lines().try_for_each(|line| writeln!(f, "{indent}{line}"))
 }
 
-/// What a step writes to memory, behind it: nothing if it writes none.
+/// The memory that a step writes, printed after the step; prints nothing if the step writes none.
 struct Memory(MemoryEstimate);
 
 impl fmt::Display for Memory {
@@ -211,7 +212,7 @@ impl fmt::Display for Memory {
     }
 }
 
-/// So many bits, as bytes: one of presence is an eighth.
+/// Formats a number of bits in bytes, with a fraction: a presence bit is 0.125 bytes.
 fn bytes(bits: u64) -> String {
     format!("{} byte{}", bits as f64 / 8.0, if bits == 8 { "" } else { "s" })
 }

@@ -1,10 +1,10 @@
-//! How many times a program goes over the elements of its arrays, and what is done in each of these passes. A node is in the
-//! first pass in which its operands can be seen: what is computed of an element in the pass of the element, an aggregation in
-//! the pass of what it gathers, and what uses its result in a later one. Only within the groups of one edge of split points, the
-//! domain's, is a pass enough for both: strips of whole groups have the results of their groups.
+//! Passes: each goes over the elements of arrays once. A node is in the first pass in which its operands are available. An
+//! elementwise result can be used in the pass that computes it. An aggregation is computed in the pass of its operand, and its
+//! result is available in the next pass. Only within the groups of one edge of split points, the domain's edge, is one pass
+//! enough for both, because strips of whole groups have the results of their groups.
 //!
-//! Spaces are index spaces: arrays whose elements belong together are of one size, as the operators on them ask for. What a
-//! pass does over one space, and over the groups of its edge, is a domain's.
+//! A space is an index space: all arrays in it have the same size, as the operators on them require. A domain is a space together
+//! with the groups of its edge, if it has one.
 
 use crate::joined::Joined;
 use cembra_ops::{InStrips, id};
@@ -13,68 +13,69 @@ use cembra_runtime::{EdgeType, QType};
 use cembra_value::Promise;
 use rustc_hash::FxHashMap;
 
-/// How often what stays is looked for, before nothing is moved.
+/// The most rounds in which nodes that cannot be delayed are searched for. If more would be needed, no node is moved.
 const ROUNDS: usize = 8;
 
-/// What a node does in a pass.
+/// How a node is computed in its pass.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Role {
-    /// It is there from the start.
+    /// Nothing is computed: an input, a literal or a state of a loop.
     Source,
-    /// It is computed of scalars, before the pass.
+    /// Computed from scalars, before the pass.
     Scalar,
-    /// It is computed of each element by itself.
+    /// Computed from each element by itself.
     Stream,
-    /// One value of each group of an edge, the second operand, for all elements of the group.
+    /// A value per group, copied to all elements of the group. The edge is the second operand.
     Expand,
-    /// An aggregation of the first operand, over the edge that is the last.
+    /// An aggregation of the first operand, over the edge that is the last operand.
     Fold,
-    /// A scan likewise.
+    /// A scan of the first operand, over the edge that is the last operand.
     Scan,
-    /// It is computed by itself of whole arrays, before the pass.
+    /// Computed from whole arrays by a step of its own, before the pass.
     Whole,
 }
 
 impl Role {
-    /// True for what is part of a pass.
+    /// True if a node with this role is part of a pass.
     pub(crate) const fn is_swept(self) -> bool {
         matches!(self, Role::Stream | Role::Expand | Role::Fold | Role::Scan)
     }
 
-    /// True for what makes an element of each position, strip by strip.
+    /// True if a node with this role makes an element per position, strip by strip.
     const fn is_streamed(self) -> bool {
         matches!(self, Role::Stream | Role::Expand | Role::Scan)
     }
 }
 
-/// Where a node is computed.
+/// The pass and the domain in which a node is computed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(crate) struct Pass {
-    /// The pass, from 0 on. What is not part of one is computed before it.
+    /// The number of the pass, from 0 on. A node that is not part of a pass is computed before it.
     pub(crate) number: u32,
-    /// The domain.
+    /// The number of the domain.
     pub(crate) domain: u32,
 }
 
 /// The passes of a program.
 #[derive(Debug)]
 pub(crate) struct Passes {
-    /// What each node does.
+    /// The role of each node.
     pub(crate) roles: Vec<Role>,
-    /// Where.
+    /// The pass of each node.
     pub(crate) of_nodes: Vec<Pass>,
-    /// The edge of split points within whose groups a domain's passes see results, and the domain's space of elements.
+    /// For each domain with an edge of split points, the edge and the space of its elements. In this domain's passes, results of
+    /// the edge's groups are available to the elements.
     pub(crate) edges: FxHashMap<u32, (Id, u32)>,
-    /// The space of the elements of each node that is an array, by a node of it.
+    /// The space of each array's elements, named by the least node in the space.
     pub(crate) spaces: Vec<u32>,
 }
 
-/// True for arrays and scalars whose values a strip holds as numbers or bits.
+/// Returns true for arrays and scalars of numbers, booleans or units, which a strip can hold. Strings are excluded.
 fn is_plain(qtype: &QType) -> bool {
     qtype.of_each().scalar().is_some_and(|scalar| !scalar.is_string())
 }
 
-/// True for an edge whose groups are those of split points, whatever comes in.
+/// Returns true if the groups of an edge are surely contiguous, given by split points.
 pub(crate) fn is_of_splits(graph: &TypedGraph, edge: Id) -> bool {
     match graph.kind(edge) {
         Kind::Leaf(leaf) => graph.leaf_promise(leaf) == Promise::Splits,
@@ -82,11 +83,11 @@ pub(crate) fn is_of_splits(graph: &TypedGraph, edge: Id) -> bool {
     }
 }
 
-/// What a node does; `is_element` says whether it is computed of each element, `is_scalar` of scalars.
+/// The role of a node. `is_element` says that it is elementwise, `is_scalar` that it is computed from scalars.
 pub(crate) fn role(placed: &Placed, node: Id, is_element: bool, is_scalar: bool) -> Role {
     let graph = &placed.model.graph;
     let operands = graph.operands(node);
-    // Literals of scalars go along with the plan, whatever they are.
+    // A literal scalar becomes part of the plan, whatever its type.
     let goes_along = |operand: Id| graph.value(operand).is_some() && graph.qtype(operand).is_framed();
     let are_plain = || operands.iter().all(|operand| is_plain(graph.qtype(*operand)) || goes_along(*operand));
     if matches!(graph.kind(node), Kind::Leaf(_) | Kind::Literal(_) | Kind::State(_)) {
@@ -113,17 +114,17 @@ pub(crate) fn role(placed: &Placed, node: Id, is_element: bool, is_scalar: bool)
     }
 }
 
-/// True for an edge between arrays, and not to a scalar.
+/// Returns true for an edge between arrays, false for an edge to a scalar.
 fn is_arrays(graph: &TypedGraph, edge: Id) -> bool {
     matches!(graph.qtype(edge), QType::Edge(EdgeType::Arrays(_)))
 }
 
 impl Passes {
-    /// The passes of nodes with these roles, in these regions of the program.
+    /// Assigns each node with one of these `roles`, in one of these `regions`, to a pass.
     pub(crate) fn of(placed: &Placed, roles: Vec<Role>, regions: &[RegionId], needed: &[bool]) -> Passes {
         let graph = &placed.model.graph;
         let nodes = || graph.ids().filter(|node| needed[node.index()]);
-        // Behind the nodes stand the spaces of edges: of the elements, and of the groups.
+        // The numbers after the nodes stand for two spaces per edge: its elements and its groups.
         let count = graph.len();
         let child = |edge: Id| count + 2 * edge.index();
         let parent = |edge: Id| count + 2 * edge.index() + 1;
@@ -131,7 +132,7 @@ impl Passes {
         for node in nodes() {
             let operands = graph.operands(node);
             let at = node.index();
-            // What comes from around a block is compared only where the block is run.
+            // The size of an operand from outside the block is compared only when the block runs.
             let mut join = |operand: Id, a: usize, b: usize| {
                 if regions[operand.index()] == regions[at] {
                     spaces.join(a, b);
@@ -156,8 +157,8 @@ impl Passes {
                 join(operands[0], operands[0].index(), child(operands[1]));
             }
         }
-        // The first edge of split points, of those that a space has, over which something is expanded; a space of groups is
-        // in one domain only.
+        // A space's edge is the first edge of split points over which something is expanded. A space of groups is in one domain
+        // only.
         let mut domains = Joined::new(3 * count);
         let mut edges: FxHashMap<u32, (Id, u32)> = FxHashMap::default();
         let mut taken: FxHashMap<u32, ()> = FxHashMap::default();
@@ -194,15 +195,15 @@ impl Passes {
         passes
     }
 
-    /// Moves what is computed of each element to the first pass that asks for it, if what it takes is there then, or can be
-    /// moved as well: so it need not be kept until then.
+    /// Moves elementwise nodes to the first pass that uses them, if their operands are available then or can be moved too. The
+    /// result then need not be stored in between.
     fn delay(&mut self, placed: &Placed, regions: &[RegionId], needed: &[bool]) {
         let graph = &placed.model.graph;
         let mut may_move: Vec<bool> =
             self.roles.iter().map(|role| matches!(role, Role::Stream | Role::Expand)).collect();
         for _ in 0..ROUNDS {
             let latest = self.latest(placed, regions, needed, &may_move);
-            // What stays because of what it takes keeps that where it is, and so on.
+            // A node that stays because of an operand may force its own users to stay, and so on.
             let stays = |node: &Id| {
                 let is_early = |operand: &Id| {
                     let at = operand.index();
@@ -222,7 +223,7 @@ impl Passes {
         }
     }
 
-    /// For each node the last pass in which everybody who asks for it still finds it, if those move that may.
+    /// For each node, the last pass in which all of its users can still use it, if every node that may move does.
     fn latest(&self, placed: &Placed, regions: &[RegionId], needed: &[bool], may_move: &[bool]) -> Vec<u32> {
         let graph = &placed.model.graph;
         let mut latest: Vec<u32> = vec![u32::MAX; graph.len()];
@@ -241,7 +242,7 @@ impl Passes {
         latest
     }
 
-    /// True if an operand of a node can be seen in the pass in which it is computed.
+    /// True if a node can be computed in the same pass as its operand number `at`.
     fn is_seen(&self, graph: &TypedGraph, node: Id, at: usize, domain: u32, regions: &[RegionId]) -> bool {
         let operand = graph.operands(node)[at];
         let (of, role) = (self.roles[operand.index()], self.roles[node.index()]);
@@ -255,7 +256,8 @@ impl Passes {
         let edge = self.edges.get(&domain).map(|(edge, _)| *edge);
         let is_of_domain = |node: Id| graph.operands(node).get(1).copied() == edge;
         match (of, role) {
-            // A strip of elements cannot wait for one of other groups, nor an element be looked for among later ones.
+            // A strip of elements cannot wait for a strip of another edge's groups, nor can an element be searched for among
+            // later ones.
             (_, Role::Expand) => at == 0 && edge.is_some() && is_of_domain(node),
             (Role::Fold, Role::Stream) => is_of_domain(operand) && edge.is_some(),
             (Role::Fold, _) => false,
@@ -265,7 +267,7 @@ impl Passes {
         }
     }
 
-    /// True if the elements of a node, or of what it gathers, are the groups of its domain's edge.
+    /// True if a node's elements are the groups of its domain's edge. For a fold, the elements are those of its operand.
     pub(crate) fn is_of_groups(&self, graph: &TypedGraph, node: Id) -> bool {
         let at = match self.roles[node.index()] {
             Role::Fold => graph.operands(node)[0].index(),
@@ -275,7 +277,7 @@ impl Passes {
         self.edges.get(&domain).is_some_and(|(_, elements)| self.spaces[at] != *elements)
     }
 
-    /// The domains that have an edge, with it.
+    /// The domains that have an edge, each with its edge.
     pub(crate) fn edges(&self) -> impl Iterator<Item = (u32, Id)> {
         self.edges.iter().map(|(domain, (edge, _))| (*domain, *edge))
     }

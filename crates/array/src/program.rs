@@ -1,5 +1,5 @@
-//! The form of array programs: steps in a tree of blocks, each from values to values. A value is an array, an edge, a shape or
-//! anything that a scalar model has; it lies beside frames, by itself.
+//! The form of array programs: a tree of blocks of steps, each from values to values. A value is an array, an edge, a shape or
+//! anything that a scalar model has. It is stored by itself, outside of frames.
 
 use cembra_expr::NodeId;
 use cembra_ops::{OpId, Registry};
@@ -16,7 +16,7 @@ macro_rules! positions {
         pub struct $name(pub u32);
 
         impl $name {
-            /// The position.
+            /// The index as a `usize`.
             #[inline]
             #[must_use]
             pub const fn index(self) -> usize {
@@ -27,88 +27,89 @@ macro_rules! positions {
 }
 
 positions! {
-    /// A value of a program.
+    /// The index of a value in a program.
     ValueId;
-    /// A block of a program.
+    /// The index of a block in a program.
     BlockId;
-    /// A plan of a program.
+    /// The index of a plan in a program.
     PartId;
-    /// A sweep of a program.
+    /// The index of a sweep in a program.
     SweepId;
 }
 
 impl BlockId {
-    /// The block that always runs.
+    /// The top block, which always runs.
     pub const TOP: BlockId = BlockId(0);
 }
 
-/// What a step does.
+/// The computation of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Evaluates a plan on scalars, once.
     Scalar(PartId),
-    /// Evaluates a plan for each element of the arrays among its arguments, the others being the same for all.
+    /// Evaluates a plan for each element of the arrays among the arguments; scalar arguments are the same for all elements.
     Map(PartId),
     /// Computes an operator on whole arrays.
     Operator(OpId),
-    /// Goes over elements once, strip by strip.
+    /// Runs a sweep, which goes over elements once, strip by strip.
     Sweep(SweepId),
     /// Gathers the arguments into a tuple.
     MakeTuple,
-    /// A field of a tuple.
+    /// Takes the field with this index out of a tuple.
     Field(u32),
-    /// Runs one of two blocks, as the argument is present or not; the result is that block's result.
+    /// Runs one of two blocks, by whether the argument is present. The result is that block's result.
     Where {
         /// The block for a present condition.
         on: BlockId,
         /// The block for a missing one.
         off: BlockId,
     },
-    /// Runs a block again and again. Its state is the argument at first, then what the last round made: the result of the block is
-    /// the next state and whether to go on, and the last of them is the result.
+    /// Runs a block repeatedly. Its state is the argument at first, then the state that the previous round made. The result of
+    /// the block is a tuple of the next state and a mask, which is present as long as another round follows. The result of the
+    /// last round is the result of the loop.
     Loop {
-        /// The block of a round.
+        /// The block that each round runs.
         round: BlockId,
-        /// The state in a round.
+        /// The value of the state during a round.
         state: ValueId,
     },
 }
 
-/// A step.
+/// A step of a program: an action from values to values.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// What it does.
+    /// The computation.
     pub action: Action,
-    /// What of.
+    /// The values that the step reads.
     pub args: Vec<ValueId>,
-    /// Its results: several for a plan.
+    /// The values that the step makes: several for a plan.
     pub outs: Vec<ValueId>,
-    /// The expression node it came from, or the first of them.
+    /// The expression node that the step came from; the first of them if there are several.
     pub origin: NodeId,
 }
 
 /// Steps that run in order.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
-    /// The steps.
+    /// The steps of the block, in order.
     pub steps: Vec<Step>,
-    /// The value that the block is for; none for the top block, whose values are the outputs.
+    /// The value that the block computes; `None` for the top block, which computes the outputs.
     pub result: Option<ValueId>,
 }
 
-/// A plan of a program: its inputs are the arguments of its step, by position, and its outputs the results.
+/// A plan in a program: its inputs are arguments of its step, and its outputs are the step's results, by position.
 #[derive(Clone, Debug)]
 pub struct SubPlan {
-    /// The plan. Inputs that it turned out not to need are not among its own.
+    /// The plan. Arguments that preparation found to be unneeded are not among its inputs.
     pub plan: Plan,
-    /// For each input of the plan, the position of the argument.
+    /// For each input of the plan, the index of the step's argument.
     pub inputs: Vec<usize>,
 }
 
-/// What a stage of a sweep goes over.
+/// The elements or groups that a stage of a sweep goes over.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Side {
-    /// Elements.
+    /// The elements of a strip.
     Elements,
     /// The groups that the elements of a strip are in.
     Groups,
@@ -117,35 +118,35 @@ pub enum Side {
 /// A step of a sweep, which sees strips instead of arrays: a plan for each element, a fold, a scan or an expansion.
 #[derive(Clone, Debug)]
 pub struct Stage {
-    /// The step.
+    /// The step of the program that the stage runs.
     pub step: Step,
-    /// What it goes over: a fold and a scan what they gather, others what they make.
+    /// The side that the stage goes over: the operand's for folds and scans, the result's for other steps.
     pub over: Side,
 }
 
-/// Steps that go over elements together: each does a strip of them, and then the next step does the same strip. What only they
-/// see of each other is never an array.
+/// Steps that go over elements together: each handles one strip, then the next step handles the same strip. A value that only
+/// these steps use is never stored as an array.
 #[derive(Clone, Debug)]
 pub struct Sweep {
-    /// The steps, in order.
+    /// The stages, in order.
     pub stages: Vec<Stage>,
-    /// The edge, of split points, whose groups strips hold whole, so that what is gathered of a group is there for the stages
-    /// behind; none if nothing asks for that.
+    /// The edge of split points whose groups strips hold whole, so that later stages can use the results of a group. `None` if no
+    /// stage needs that.
     pub groups: Option<ValueId>,
 }
 
 /// An input of a program.
 #[derive(Clone, Debug)]
 pub struct ArrayInput {
-    /// Its name.
+    /// The name of the input.
     pub name: Arc<str>,
-    /// Its position among the leaves of the model.
+    /// The index of the input among the leaves of the model.
     pub leaf: u32,
-    /// Its value.
+    /// The value of the program that the input becomes.
     pub value: ValueId,
 }
 
-/// Which program something is of: no two programs that were made have the same one. A copy of a program has that of the original.
+/// Identifies a program: separately made programs have different ids. A clone keeps the id of the original.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ProgramId(u64);
 
@@ -156,47 +157,47 @@ impl ProgramId {
     }
 }
 
-/// A model with arrays.
+/// A compiled model with arrays.
 #[derive(Clone, Debug)]
 pub struct ArrayProgram {
     /// Identifies the program to the memory and the runners that are made for it.
     pub(crate) id: ProgramId,
-    /// The operators of its steps.
+    /// The operators that the steps refer to.
     pub(crate) registry: &'static Registry,
     /// The type of each value.
     pub(crate) values: Vec<QType>,
-    /// For each value whether it is an array that is surely full: nothing is missing.
+    /// For each value, whether it is an array or edge that is surely full: nothing is missing.
     pub(crate) full: Vec<bool>,
     /// The blocks, the top one first.
     pub(crate) blocks: Vec<Block>,
-    /// The plans.
+    /// The plans of the steps.
     pub(crate) parts: Vec<SubPlan>,
-    /// The sweeps.
+    /// The sweeps of the steps.
     pub(crate) sweeps: Vec<Sweep>,
     /// The inputs that the outputs need, in the order of the model.
     pub(crate) inputs: Vec<ArrayInput>,
-    /// The literals.
+    /// The literals, each with the value of the program that it becomes.
     pub(crate) literals: Vec<(ValueId, Value)>,
     /// The outputs, the main one first.
     pub(crate) outputs: Vec<(Arc<str>, ValueId)>,
 }
 
 impl ArrayProgram {
-    /// What tells this program from all others: memory, and what runs its sweeps, is made for one program only.
+    /// The id of this program. Memory and compiled sweeps are made for one id only.
     #[inline]
     #[must_use]
     pub const fn id(&self) -> ProgramId {
         self.id
     }
 
-    /// The operators of its steps.
+    /// The operators that the steps refer to.
     #[inline]
     #[must_use]
     pub const fn registry(&self) -> &'static Registry {
         self.registry
     }
 
-    /// How many values it has.
+    /// The number of values in the program.
     #[must_use]
     pub fn value_count(&self) -> usize {
         self.values.len()
@@ -209,13 +210,13 @@ impl ArrayProgram {
         &self.values[value.index()]
     }
 
-    /// True for an array that is surely full.
+    /// Returns true if a value is surely full: no element is missing.
     #[must_use]
     pub fn is_full(&self, value: ValueId) -> bool {
         self.full[value.index()]
     }
 
-    /// True for values of exactly the types of its inputs, in their order.
+    /// Returns true if the values have exactly the types of the program's inputs, in their order.
     #[must_use]
     pub fn takes(&self, inputs: &[Value]) -> bool {
         let is_right = |(input, value): (&ArrayInput, &Value)| value.is_of(self.qtype(input.value));
@@ -228,13 +229,13 @@ impl ArrayProgram {
         &self.blocks
     }
 
-    /// The plans.
+    /// The plans of the steps, indexed by [`PartId`].
     #[must_use]
     pub fn parts(&self) -> &[SubPlan] {
         &self.parts
     }
 
-    /// The sweeps.
+    /// The sweeps of the steps, indexed by [`SweepId`].
     #[must_use]
     pub fn sweeps(&self) -> &[Sweep] {
         &self.sweeps
@@ -246,7 +247,7 @@ impl ArrayProgram {
         &self.inputs
     }
 
-    /// The literals, each with the value of the program that it is.
+    /// The literals, each with the value of the program that it becomes.
     #[must_use]
     pub fn literals(&self) -> &[(ValueId, Value)] {
         &self.literals
@@ -259,21 +260,21 @@ impl ArrayProgram {
         &self.outputs
     }
 
-    /// A block.
+    /// The block with this index.
     #[inline]
     #[must_use]
     pub fn block(&self, block: BlockId) -> &Block {
         &self.blocks[block.index()]
     }
 
-    /// A sweep.
+    /// The sweep with this index.
     #[inline]
     #[must_use]
     pub fn sweep(&self, sweep: SweepId) -> &Sweep {
         &self.sweeps[sweep.index()]
     }
 
-    /// A plan.
+    /// The plan with this index.
     #[inline]
     #[must_use]
     pub fn part(&self, part: PartId) -> &SubPlan {

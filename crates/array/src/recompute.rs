@@ -1,5 +1,5 @@
-//! What is cheaper to compute again in a later pass than to keep as an array until then: such nodes get copies of their own there.
-//! The copies are of the same operands, so no value changes; what is expensive, or an output anyway, is kept.
+//! Recomputation: a node that is cheaper to compute again in a later pass than to store as an array until then gets a copy in
+//! that pass. A copy has the same operands, so no value changes. Expensive nodes and outputs are stored.
 
 use crate::passes::{Passes, Role};
 use cembra_prepare::{Id, Placed, TypedGraph};
@@ -7,19 +7,19 @@ use cembra_runtime::QType;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-/// The most that it may cost to compute an element again, in the measure of `Effects::cost`: a division or four. To write an
-/// array and to read it again takes as long beyond the caches.
+/// The highest cost of an element that is computed again, as `Effects::cost` counts it; a float division counts 4. Beyond the
+/// caches, writing and rereading an array takes about as long.
 const MOST: u32 = 8;
 
-/// What the value of a group costs for an element.
+/// The cost per element of copying a value from its group.
 const EXPAND: u32 = 2;
 
-/// The model with copies; none if nothing is to be computed again.
+/// The model with copies; `None` if nothing is worth computing again.
 pub(crate) fn recomputed(placed: &Placed, passes: &Passes, needed: &[bool]) -> Option<Placed> {
     let graph = &placed.model.graph;
     let costs = costs(placed, passes, needed);
     let is_near = |a: Id, b: Id| placed.region(a) == placed.region(b);
-    // Nodes with the later passes for which they are computed again.
+    // Pairs of a node and a later pass in which it is computed again.
     let mut wanted: FxHashSet<(Id, u32)> = FxHashSet::default();
     let mut of_nodes: FxHashMap<Id, SmallVec<[u32; 2]>> = FxHashMap::default();
     for user in graph.ids().rev().filter(|user| needed[user.index()]) {
@@ -70,8 +70,8 @@ pub(crate) fn recomputed(placed: &Placed, passes: &Passes, needed: &[bool]) -> O
     Some(Placed { model, regions })
 }
 
-/// What each node costs to compute again of what is there in all later passes; 0 for what is itself, none for what is to be
-/// kept.
+/// The cost of computing each node again in a later pass. 0 for nodes that are available in every pass, `None` for nodes that
+/// must be stored.
 fn costs(placed: &Placed, passes: &Passes, needed: &[bool]) -> Vec<Option<u32>> {
     let graph = &placed.model.graph;
     let mut costs: Vec<Option<u32>> = vec![Some(0); graph.len()];
@@ -79,7 +79,7 @@ fn costs(placed: &Placed, passes: &Passes, needed: &[bool]) -> Vec<Option<u32>> 
         let own = match passes.roles[node.index()] {
             Role::Stream => element_cost(placed, node),
             Role::Expand => Some(EXPAND),
-            // A sum in order is one.
+            // A scan adds in order, so it cannot be repeated for parts.
             Role::Scan => None,
             Role::Source | Role::Scalar | Role::Fold | Role::Whole => continue,
         };
@@ -91,7 +91,8 @@ fn costs(placed: &Placed, passes: &Passes, needed: &[bool]) -> Vec<Option<u32>> 
     costs
 }
 
-/// What an operator on each element costs; none if it may fail, or calls a function.
+/// The cost per element of an elementwise operator; `None` if it has no known cost, such as an operator that may fail or calls a
+/// function.
 fn element_cost(placed: &Placed, node: Id) -> Option<u32> {
     let (graph, registry) = (&placed.model.graph, placed.model.registry);
     let op = graph.op(node)?;

@@ -1,11 +1,11 @@
-//! A model with arrays as one over many rows, each of which has arrays of its own: what is a scalar in a row becomes an array
-//! over the rows, and an array one of the elements of all rows, with an edge from the rows to their elements. Operators on a
-//! whole array become those of its groups, scalars are expanded where they meet elements. What comes out is a model with arrays
-//! like any other.
+//! Converts a model with arrays, which describes one row, to one over many rows. A scalar of a row becomes an array over the
+//! rows. An array of a row becomes part of one array with the elements of all rows, together with an edge from the rows to their
+//! elements. An operator on a whole array becomes one on groups, and scalars are expanded where they meet elements. The result is
+//! an ordinary model with arrays.
 //!
-//! Not every operator has such a form. Then there is no such model, and the obstacle says why: rows are evaluated one by one.
-//! Nor does the model fail exactly where a row does (conditionals may evaluate more than a row would, lists that differ in size
-//! must not be met at all): whoever runs it asks the rows one by one if anything fails.
+//! Not every operator can be converted. Then there is no such model, an [`Obstacle`] gives the reason, and rows are evaluated one
+//! by one. The model may also fail where no row does: a conditional may evaluate more than a row would, and lists of different
+//! sizes are an error even if no row combines them. So if the model fails, the caller must evaluate the rows one by one.
 
 use crate::fullness::position;
 use crate::struct_columns::{StructColumn, count, struct_columns};
@@ -17,88 +17,91 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// What a leaf of a model over rows holds, by the number of a [column](RowsModel::columns).
+/// The contents of a leaf in a model over rows, with the index of a [column](RowsModel::columns).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowsLeaf {
-    /// The scalars of a column, of all rows.
+    /// The scalars of a column, one per row.
     Scalars(usize),
     /// The elements of a column of lists, of all rows, in their order.
     Elements(usize),
-    /// Which of those elements belong to which row.
+    /// The edge from the rows to the elements of a column of lists.
     Edge(usize),
     /// The index of the first element of each row.
     Starts(usize),
-    /// The index behind the last element of each row.
+    /// The index after the last element of each row.
     Ends(usize),
 }
 
 /// The form of a column of an output of a model over rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowsOutput {
-    /// One value for all rows.
+    /// One value that all rows share.
     Shared,
-    /// A scalar of each row.
+    /// A scalar per row.
     Scalars,
-    /// Elements of all rows, as many of each as a column has.
+    /// The elements of all rows. Each row has as many as in the column with this index.
     Elements(usize),
 }
 
-/// A model over rows.
+/// A model over many rows, with the relation of its inputs and outputs to those of the original model.
 #[derive(Clone, Debug)]
 pub struct RowsModel {
-    /// The model. It has no lazy conditionals but those of elements.
+    /// The model. Its only lazy conditionals are those on elements.
     pub placed: Placed,
-    /// What its leaves hold; their names are their positions here.
+    /// The contents of the leaves. The name of a leaf is its index here.
     pub leaves: Vec<RowsLeaf>,
-    /// For each output of the model what its [columns](struct_columns) are, each of which is an output here.
+    /// For each output of the original model, the form of its [columns](struct_columns). Each of them is an output of the new
+    /// model.
     pub outputs: Vec<Vec<RowsOutput>>,
-    /// The columns of the model's leaves: which leaf, and which of the [columns](struct_columns) of its type.
+    /// The columns of the original model's leaves: the index of the leaf, and the index among the [columns](struct_columns) of
+    /// its type.
     pub columns: Vec<(usize, usize)>,
-    /// Columns whose lists must be of the same size in each row: for each column the first such column.
+    /// For each column, the first column whose lists must have the same sizes in each row.
     pub spaces: Vec<usize>,
-    /// The columns whose elements are only found by their keys, and may be there once if all rows share them.
+    /// For each column, whether its elements are only searched by key. If all rows share such elements, they may be passed once.
     pub sought: Vec<bool>,
 }
 
-/// Why there is no model over rows.
+/// The reason why there is no model over rows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Obstacle {
     /// The node that has no form over rows.
     pub node: Id,
-    /// What is with it.
+    /// The reason, as the rest of a sentence about the node, such as "is a loop".
     pub why: &'static str,
 }
 
-/// What a node of the model is of many rows. Spaces are named by one of the columns whose elements they are.
+/// The form that a node takes over many rows. A space is named by one of the columns whose lists have its sizes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
-    /// The same in all.
+    /// One value for all rows.
     Shared,
-    /// A scalar of each.
+    /// A scalar per row.
     Scalars,
-    /// Elements of each.
+    /// The elements of each row, which are in the space.
     Elements(usize),
-    /// The shape of the elements of each.
+    /// The shape of each row's elements in the space.
     Shape(usize),
-    /// The edge that puts all elements of a row into one group.
+    /// The edge that puts all elements of a row, in the space, into one group.
     Whole(usize),
-    /// The index of a key among the elements of the space `among`: of one key for each row, or of each element of the space `of`.
+    /// The index of a key among the elements of the space `among`: one key per element of the space `of`, or one per row if `of`
+    /// is `None`.
     Found { among: usize, of: Option<usize> },
-    /// A struct of columns, or one that is made.
+    /// A struct: a leaf or part of one, or made from columns.
     Struct,
 }
 
-/// The model over rows of a model with arrays.
+/// Converts a model with arrays to a model over many rows.
 ///
 /// # Errors
-/// The first node that has no form over rows.
+/// If a node has no form over rows. The error names the first such node.
 pub fn over_rows(placed: &Placed) -> Result<RowsModel, Obstacle> {
     let model = &placed.model;
     let (mut columns, mut of_leaves, mut starts, mut spaces) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (leaf, (_, qtype)) in model.leaves.iter().enumerate() {
         let start = columns.len();
         starts.push(start);
-        // What has no columns is refused where it is used.
+        // Leaves without columns are refused at their first use.
         for (at, part) in struct_columns(qtype).into_iter().flatten().enumerate() {
             columns.push((leaf, at));
             spaces.push(start + part.list.unwrap_or(at));
@@ -118,37 +121,39 @@ pub fn over_rows(placed: &Placed) -> Result<RowsModel, Obstacle> {
     Rewriter::new(forms).run(&needed)
 }
 
-/// A column that a value is made of: a node that is a scalar or an array, or a column of the leaf that the node is, or is a part of.
+/// A column of a value: either a node that is a scalar or an array, or a column (by index) of the leaf that the node is or is
+/// part of.
 enum RowColumn {
     Node(Id),
     Column(usize, Id),
 }
 
+/// The forms of a model's nodes, found in the order of the graph.
 struct Forms<'m> {
     model: &'m TypedModel,
     forms: Vec<Form>,
-    /// For each node that was seen, whether it may fail, or a node that it is made of.
+    /// For each node visited so far, whether it or a node that it depends on may fail.
     may_fail: Vec<bool>,
-    /// The columns of leaves: which leaf, and which part of it.
+    /// The columns of leaves: the index of the leaf, and of the column within it.
     columns: Vec<(usize, usize)>,
-    /// What those are, by column.
+    /// The description of each column.
     parts: Vec<StructColumn>,
     /// The first column of each leaf.
     starts: Vec<usize>,
-    /// The first column of each member of the nodes that are structs.
+    /// For each node that is a struct, the first column of each of its members.
     members: FxHashMap<Id, Vec<usize>>,
-    /// For each column of lists another one of the same sizes, or itself.
+    /// For each column of lists, another column with the same sizes, or itself.
     spaces: Vec<usize>,
-    /// A node that has the values of each column.
+    /// For each column, a node of the original model with its values.
     nodes: Vec<Option<Id>>,
 }
 
-/// The operand of an aggregation or scan that says which groups there are.
+/// The index of an aggregation's or scan's operand that gives the groups.
 fn edge_operand(registry: &cembra_ops::Registry, op: OpId) -> Option<usize> {
     registry.get(op).params.iter().position(|param| matches!(param.name, "into" | "over"))
 }
 
-/// The branch of a conditional whose condition is a literal.
+/// The branch that a conditional takes if its condition is a literal; else `None`.
 fn chosen(graph: &TypedGraph, node: Id) -> Option<Id> {
     match (graph.kind(node), graph.operands(node)) {
         (Kind::Where { .. }, [condition, on, off]) => {
@@ -159,6 +164,7 @@ fn chosen(graph: &TypedGraph, node: Id) -> Option<Id> {
 }
 
 impl Forms<'_> {
+    /// The column that stands for all columns in the space of `column`.
     fn space(&self, mut column: usize) -> usize {
         while self.spaces[column] != column {
             column = self.spaces[column];
@@ -166,7 +172,7 @@ impl Forms<'_> {
         column
     }
 
-    /// The first column of a node that is a leaf, or a field of a struct that is one.
+    /// The first column of a node that is a leaf or a field of a struct leaf; `None` for other nodes.
     fn column(&self, node: Id) -> Option<usize> {
         let graph = &self.model.graph;
         match (graph.kind(node), graph.operands(node)) {
@@ -180,14 +186,14 @@ impl Forms<'_> {
         }
     }
 
-    /// Says that two lists have as many elements as each other in each row.
+    /// Records that the lists of two columns must have the same size in each row, and returns their common space.
     fn join(&mut self, a: usize, b: usize) -> usize {
         let (a, b) = (self.space(a), self.space(b));
         self.spaces[a.max(b)] = a.min(b);
         a.min(b)
     }
 
-    /// True if the node may fail, or one of its operands, which were seen.
+    /// True if the node, or one of its operands, may fail. The operands must have been visited.
     fn fails(&self, node: Id) -> bool {
         let (graph, registry) = (&self.model.graph, self.model.registry);
         let by_itself = match graph.kind(node) {
@@ -201,7 +207,7 @@ impl Forms<'_> {
         self.forms[node.index()]
     }
 
-    /// The form of a node whose operands have theirs.
+    /// The form of a node. The operands must have their forms.
     fn of(&mut self, node: Id) -> Result<Form, Obstacle> {
         let (graph, registry) = (&self.model.graph, self.model.registry);
         let obstacle = |why| Obstacle { node, why };
@@ -251,7 +257,7 @@ impl Forms<'_> {
             _ if graph.is_elementwise(registry, node) => self.of_elementwise(node),
             Kind::Operator { op, .. } => match (registry.structure(op), registry.get(op).over_arrays) {
                 (None, OverArrays::Kernel(operator)) => self.of_kernel(node, op, operator.form),
-                // What is of scalars in a row is done to each scalar of the rows.
+                // An operator on scalars of a row becomes one on arrays over the rows, element by element.
                 (None | Some(Structure::Has), OverArrays::Elementwise | OverArrays::Expanded) => {
                     let is_scalar = |operand: &Id| match self.of_operand(*operand) {
                         Form::Shared | Form::Scalars => true,
@@ -267,7 +273,7 @@ impl Forms<'_> {
         }
     }
 
-    /// A struct, or a list of structs, that is made of these members.
+    /// The form of a struct, or of a list of structs, that is made from `members`.
     fn of_struct(&mut self, node: Id, members: &[Id]) -> Result<Form, Obstacle> {
         let qtype = self.model.graph.qtype(node);
         if struct_columns(qtype).is_none_or(|columns| columns.is_empty()) {
@@ -289,7 +295,7 @@ impl Forms<'_> {
         Ok(Form::Struct)
     }
 
-    /// Adds the columns that a value is made of; false if it has none.
+    /// Appends the columns of a value to `parts`. Returns false if the value has none.
     fn add_parts(&self, node: Id, parts: &mut Vec<RowColumn>) -> bool {
         let graph = &self.model.graph;
         match (self.of_operand(node), self.column(node)) {
@@ -321,7 +327,7 @@ impl Forms<'_> {
         }
     }
 
-    /// The space of operands that are elements, or the same for all of a row's.
+    /// The space of the operands that are elements; `None` if all operands are scalars. Fails for operands of another form.
     fn common_space(&mut self, node: Id, operands: &[Id]) -> Result<Option<usize>, Obstacle> {
         let mut space = None;
         for operand in operands {
@@ -340,7 +346,7 @@ impl Forms<'_> {
     fn of_elementwise(&mut self, node: Id) -> Result<Form, Obstacle> {
         let operands = self.model.graph.operands(node);
         let maps = self.model.graph.op(node) == Some(id::MAP);
-        // The first operand of what maps by a function is the number of its body, which is made for scalars as they are.
+        // The first operand of a map is the number of its body. The body is typed for the scalars of a row.
         if maps && operands.iter().any(|operand| self.of_operand(*operand) == Form::Scalars) {
             return Err(Obstacle { node, why: "maps by a function that takes scalars of the row" });
         }
@@ -367,7 +373,7 @@ impl Forms<'_> {
         }
     }
 
-    /// An operator on whole arrays.
+    /// The form of an operator on whole arrays.
     fn of_kernel(&mut self, node: Id, op: OpId, form: ArrayForm) -> Result<Form, Obstacle> {
         let (graph, registry) = (&self.model.graph, self.model.registry);
         let operands = graph.operands(node);
@@ -376,7 +382,7 @@ impl Forms<'_> {
             && matches!(first, Form::Elements(_))
             && self.may_fail[operands[0].index()]
         {
-            // Only how many elements there are would be asked of the rows.
+            // The model over rows would compute the number of elements but not the elements, so it would miss their failures.
             return Err(Obstacle { node, why: "is of elements that may fail, and asks for their number alone" });
         }
         match (op, first) {
@@ -435,18 +441,18 @@ impl Forms<'_> {
     }
 }
 
-/// Makes the graph over rows.
+/// Builds the graph over rows from the forms of the nodes.
 struct Rewriter<'m> {
     forms: Forms<'m>,
     graph: TypedGraph,
     leaves: Vec<RowsLeaf>,
-    /// The leaf of each column, once it is needed.
+    /// The leaf of each column, once a node needs it.
     of_columns: Vec<Option<Id>>,
-    /// The edge of each space, once it is needed.
+    /// The edge of each space, once a node needs it.
     edges: Vec<Option<Id>>,
-    /// The leaves `Starts` and `Ends` of each space, once they are needed.
+    /// The leaves `Starts` and `Ends` of each space, once a node needs them.
     points: Vec<Option<[Id; 2]>>,
-    /// What became of each node.
+    /// The node over rows for each node of the original model.
     copies: Vec<Option<Id>>,
 }
 
@@ -503,12 +509,12 @@ impl<'m> Rewriter<'m> {
         });
         let leaf_types = types.collect();
         let promises = leaves.iter().map(|leaf| match *leaf {
-            // What is not optional in a row is there in each.
+            // A scalar that is not optional in a row is present in every row.
             RowsLeaf::Scalars(column) if !forms.parts[column].qtype.is_optional() => Promise::Full,
             RowsLeaf::Scalars(_) => Promise::Nothing,
             RowsLeaf::Elements(column) => match (&forms.parts[column], forms.columns[column]) {
                 (StructColumn { list: Some(_), promise, .. }, _) => *promise,
-                // What a leaf promises, its type does not say.
+                // The promise of a leaf is not part of its type.
                 (_, (leaf, 0)) => model.graph.leaf_promise(leaf as u32),
                 _ => Promise::Nothing,
             },
@@ -551,7 +557,8 @@ impl<'m> Rewriter<'m> {
         parts.iter().map(column).collect()
     }
 
-    /// Tells for each column whether its elements are only searched for keys: its space has no edge, is in no output, and is of one input.
+    /// For each column, whether its elements are only searched by key: its space has no edge, is not in an output, and belongs to
+    /// one leaf.
     fn sought(&self, outputs: &[Vec<RowsOutput>]) -> Vec<bool> {
         let Forms { columns, .. } = &self.forms;
         let mut sought: Vec<bool> = self.edges.iter().map(Option::is_none).collect();
@@ -567,7 +574,7 @@ impl<'m> Rewriter<'m> {
         (0..columns.len()).map(|column| sought[self.forms.space(column)]).collect()
     }
 
-    /// The leaf of a column.
+    /// The leaf of a column, made if it does not exist yet.
     fn column(&mut self, column: usize, origin: Id) -> Id {
         if let Some(leaf) = self.of_columns[column] {
             return leaf;
@@ -593,7 +600,7 @@ impl<'m> Rewriter<'m> {
         made.map_err(|_: TypeFault| Obstacle { node, why: "has no form for the arrays of many rows" })
     }
 
-    /// The edge from the rows to the elements of a space.
+    /// The edge from the rows to the elements of a space, made if it does not exist yet.
     fn edge(&mut self, space: usize) -> Id {
         let space = self.forms.space(space);
         if let Some(edge) = self.edges[space] {
@@ -605,12 +612,12 @@ impl<'m> Rewriter<'m> {
         edge
     }
 
-    /// What became of a node that there is of it.
+    /// The node over rows for `node`.
     fn copy(&self, node: Id) -> Result<Id, Obstacle> {
         self.copies[node.index()].ok_or(Obstacle { node, why: "is not of scalars or elements" })
     }
 
-    /// What became of an operand, for each element of a space.
+    /// The node over rows for an operand, expanded to the elements of a space if the operand is a scalar per row.
     fn expanded(&mut self, operand: Id, space: usize, node: Id) -> Result<Id, Obstacle> {
         let copy = self.copy(operand)?;
         if self.forms.of_operand(operand) != Form::Scalars {
@@ -620,7 +627,8 @@ impl<'m> Rewriter<'m> {
         self.apply(node, id::ARRAY_EXPAND, &[copy, edge])
     }
 
-    /// What becomes of a node; nothing of shapes and whole edges, which those that ask for them make.
+    /// Makes the node over rows for `node`. `None` for shapes, whole edges and structs, which are made by the nodes that use
+    /// them.
     fn node(&mut self, node: Id) -> Result<Option<Id>, Obstacle> {
         let model = self.forms.model;
         let graph = &model.graph;
@@ -665,12 +673,12 @@ impl<'m> Rewriter<'m> {
         let copies = copies.collect::<Result<SmallVec<[Id; 4]>, _>>()?;
         match kind {
             Kind::Where { .. } => {
-                // Only what is chosen is evaluated in a row; the same holds for an element as far as that may be.
+                // A row evaluates only the branch that it takes. For elements the same holds wherever laziness is possible.
                 let made = self.apply(node, id::WHERE, &copies)?;
                 let (operands, qtype) = (self.graph.operands(made).to_vec(), self.graph.qtype(made).clone());
                 Ok(self.graph.add(Kind::Where { overload: None }, &operands, &qtype, graph.origin(node)))
             }
-            // Elements are optional anyway.
+            // The elements of an array over rows are optional already.
             Kind::Operator { op: id::TO_OPTIONAL, .. } => Ok(copies[0]),
             Kind::Operator { op: id::MAP, .. } => Ok(self.graph.copy_node(graph, node, &copies)),
             Kind::Operator { op, .. } => {
@@ -705,13 +713,13 @@ impl<'m> Rewriter<'m> {
         self.apply(node, id::DICT_ROWS_IN, &[keys, points[0], points[1], key, over])
     }
 
-    /// What an operator on whole arrays becomes.
+    /// Makes the form over groups of an operator on whole arrays.
     fn of_groups(&mut self, node: Id, op: OpId) -> Result<Id, Obstacle> {
         let model = self.forms.model;
         let operands = model.graph.operands(node);
         let origin = model.graph.origin(node);
         match self.forms.of_operand(operands[0]) {
-            // How many elements there are in each row.
+            // The number of elements in each row.
             Form::Elements(space) | Form::Shape(space) | Form::Whole(space)
                 if matches!(op, id::ARRAY_SIZE | id::ARRAY_SHAPE_SIZE | id::EDGE_CHILD_SIZE) =>
             {

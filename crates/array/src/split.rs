@@ -1,9 +1,10 @@
-//! From a typed graph with arrays to an array program. What is done to each element by itself goes into maps, as much as
-//! possible into each; what is done to scalars into plans between them; everything else is a step by itself.
+//! Splits a typed graph with arrays into the steps of an array program. Elementwise operators are collected into maps, as many as
+//! possible into each, and scalar operators into plans between them. Every other node is a step by itself.
 //!
-//! Nodes of one kind go together if they are in one region, no step of another kind lies between them, and they are connected:
-//! by an operand of one being the other, or by an array that both read. Levels tell what lies between: the level of a node is
-//! that of its operands, and one more where an operand is a step or of another kind.
+//! Nodes of one class are collected into one step if three conditions hold: they are in one region, no step of another class lies
+//! between them, and they are connected, because one is an operand of the other or both read the same array. Levels tell what
+//! lies between nodes. The level of a node is the highest of its operands', plus one for an operand that is a step or of another
+//! class.
 
 mod part;
 
@@ -24,44 +25,45 @@ use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Whether what is done to elements one by one goes together.
+/// Whether elementwise operators are combined into common steps.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Fusion {
-    /// As much as possible.
+    /// Elementwise operators are combined as far as possible.
     #[default]
     Full,
-    /// Not at all: each operator is a step, in the order of the text. This is what others are compared with.
+    /// Nothing is combined: each elementwise operator is a step, in the order of the text. It is the reference that other results
+    /// are compared with.
     None,
 }
 
-/// Why there is no program.
+/// The reason why a model cannot become a program.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Unsplit<E> {
-    /// The plan of a part could not be made.
+    /// Making the plan of a part failed with this error.
     Part(E),
-    /// An operator does not take the elements of arrays that it takes.
+    /// An operator on arrays does not accept the types of their elements.
     Element(NodeId, TypeFault),
-    /// A node is what no program can hold.
+    /// A node is not possible in a program, for the given reason.
     Unsupported(NodeId, &'static str),
 }
 
-/// How a node is evaluated.
+/// The way in which a node is evaluated.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Class {
-    /// It is there from the start.
+    /// Nothing is evaluated: an input, a literal or a state of a loop.
     Source,
-    /// With others, by a plan on scalars.
+    /// Evaluated with other nodes, by a plan on scalars.
     Scalar,
-    /// With others, by a plan on elements.
+    /// Evaluated with other nodes, by a plan on elements.
     Element,
-    /// By itself.
+    /// Evaluated by a step of its own.
     Step,
 }
 
-/// Splits a model with arrays. `plan` makes the plan of a part.
+/// Splits a model with arrays into an array program. `plan` makes the plan of each part.
 ///
 /// # Errors
-/// A part cannot be prepared, or a node cannot be part of a program.
+/// If a part cannot be prepared, or if a node cannot be part of a program.
 pub fn split<E>(
     placed: &Placed,
     fusion: Fusion,
@@ -88,6 +90,7 @@ struct Group {
     members: Vec<Id>,
 }
 
+/// The state while a model is split into an array program.
 struct Splitter<'p, F> {
     placed: &'p Placed,
     graph: &'p TypedGraph,
@@ -95,20 +98,20 @@ struct Splitter<'p, F> {
     plan: F,
     needed: Vec<bool>,
     classes: Vec<Class>,
-    /// The region that a node's step is in: of what belongs to a scalar conditional, that of the conditional.
+    /// The region of each node's step. For nodes inside a scalar conditional or loop, the region of that conditional or loop.
     regions: Vec<RegionId>,
-    /// The outermost scalar conditional or loop inside of which a node is: they are evaluated by one plan.
+    /// For each node, the outermost scalar conditional or loop that encloses it. One plan evaluates all of the enclosed nodes.
     owners: Vec<Option<Id>>,
     levels: Vec<u32>,
-    /// Nodes that are surely full; none where nothing is fused.
+    /// For each node, whether it is surely full. All false if nothing is fused.
     full: Vec<bool>,
-    /// None where nothing is fused.
+    /// `None` if nothing is fused.
     passes: Option<Passes>,
-    /// The group of each node that is no source.
+    /// The groups of all nodes that are not sources.
     groups: Vec<Group>,
     program: ArrayProgram,
     values: Vec<Option<ValueId>>,
-    /// Those of the states of loops.
+    /// The value of each loop's state.
     states: FxHashMap<LoopId, ValueId>,
 }
 
@@ -167,7 +170,8 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 _ => Class::Step,
             };
         }
-        // A region in which something is no scalar is one of the program; others belong to the plan of what opens them.
+        // A region with arrays in it becomes a block of the program. Other regions belong to the plan of the node that opens
+        // them.
         let mut has_arrays = vec![false; tree.count()];
         for node in graph.ids().filter(|node| self.needed[node.index()]) {
             if matches!(self.classes[node.index()], Class::Element | Class::Step) {
@@ -191,7 +195,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 regions.iter().for_each(|region| inside[region.index()] = Some(node));
             }
         }
-        // A round of the program is given its state, whatever that is.
+        // The state of a loop of the program is passed to the round, whatever its type.
         let of_program = |node: &Id| self.needed[node.index()] && self.classes[node.index()] == Class::Step;
         let stepped = graph.ids().filter(of_program).filter_map(|node| match graph.kind(node) {
             Kind::Loop(of) => Some(of),
@@ -209,7 +213,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
             if inside[at].is_some() {
                 home[at] = home[around.index()];
             } else {
-                // What is in a region of the program inside of a plan's cannot be.
+                // A region of the program inside the region of a plan is impossible.
                 home[at] = if home[around.index()] == around { RegionId::from_index(at) } else { home[around.index()] };
             }
         }
@@ -221,7 +225,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         Ok(())
     }
 
-    /// Finds out how often a program goes over its elements, and what it does then.
+    /// Assigns nodes to passes over the elements, unless nothing is fused.
     fn find_passes(&mut self) {
         if self.fusion == Fusion::None {
             return;
@@ -241,28 +245,28 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         self.passes = Some(passes);
     }
 
-    /// The pass of a node, and whether it is part of it.
+    /// The pass of a node, and whether the node is part of it rather than before it.
     fn pass(&self, node: Id) -> (Pass, bool) {
         let of = |passes: &Passes| (passes.of_nodes[node.index()], passes.roles[node.index()].is_swept());
         self.passes.as_ref().map(of).unwrap_or_default()
     }
 
-    /// True for what may be computed with others of its class.
+    /// True if a node may be combined with others of its class.
     fn is_together(&self, node: Id) -> bool {
         let class = self.classes[node.index()];
         class != Class::Step && (self.fusion == Fusion::Full || class == Class::Scalar)
     }
 
-    /// True if a node may be computed together with an operand.
+    /// True if a node may be combined with one of its operands.
     fn is_with(&self, node: Id, operand: Id) -> bool {
         let of = |node: Id| (self.classes[node.index()], self.regions[node.index()], self.pass(node));
         self.is_together(node) && of(node) == of(operand)
     }
 
-    /// Finds the level of each node: that of its operands, and one more where they are not computed together with it. Steps are of
-    /// the level of what they take, so that what is computed of the results of several is together. What is part of a pass then
-    /// goes to the last level in which all who ask for it still find it: more is computed together, and less has to be written
-    /// down for others.
+    /// Finds the level of each node: the highest of its operands' levels, plus one for an operand that is not computed together
+    /// with it. A step that is not combined has the level of its operands, so that users of several such steps are combined. An
+    /// elementwise node of a pass then moves to the last level in which all of its users can still use it. So more nodes are
+    /// combined, and fewer results are stored for later steps.
     fn find_levels(&mut self) {
         let graph = self.graph;
         let is_there = |this: &Self, node: Id| this.needed[node.index()] && this.classes[node.index()] != Class::Source;
@@ -279,7 +283,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
             });
             self.levels[node.index()] = level.max().unwrap_or(0);
         }
-        // What is inside of a conditional is evaluated where the conditional is, which asks for all of it: never before.
+        // Nodes inside a conditional are evaluated where the conditional is, and the conditional uses all of them.
         for node in graph.ids() {
             if let Some(owner) = self.owners[node.index()] {
                 self.levels[node.index()] = self.levels[owner.index()];
@@ -301,16 +305,16 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         }
     }
 
-    /// Puts nodes into groups.
+    /// Collects nodes into groups, each of which becomes a step.
     fn group(&mut self) {
         self.find_levels();
         let graph = self.graph;
         let mut joined = Joined::new(graph.len());
-        // The first node of a class, level and region that reads an array, which joins all that read it: of what is part of no
-        // pass.
+        // For nodes outside of passes: the first node of a class, level and region that reads an array. It is joined with all
+        // others that read the array.
         let mut readers: FxHashMap<(Class, u32, u32, RegionId, Id), Id> = FxHashMap::default();
         let mut scalars: FxHashMap<(u32, u32, RegionId), Id> = FxHashMap::default();
-        // Of what is part of a pass, the first node of a level, pass, region and space.
+        // For nodes in passes: the first node of a level, pass, region and space.
         let mut swept: FxHashMap<(u32, Pass, RegionId, u32), Id> = FxHashMap::default();
         for node in graph.ids() {
             let class = self.classes[node.index()];
@@ -352,7 +356,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         }
     }
 
-    /// The value of a loop's state, made when it is first asked for.
+    /// The value of a loop's state, made on first use.
     fn state(&mut self, of: LoopId, qtype: &QType, is_full: bool) -> ValueId {
         let program = &mut self.program;
         *self.states.entry(of).or_insert_with(|| {
@@ -362,7 +366,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         })
     }
 
-    /// The value of a node, made when it is first asked for.
+    /// The value of a node, made on first use.
     fn value(&mut self, node: Id) -> ValueId {
         if let Kind::State(of) = self.graph.kind(node) {
             return self.state(of, self.graph.qtype(node), self.full[node.index()]);
@@ -396,7 +400,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
             let value = self.value(node);
             self.program.inputs.push(ArrayInput { name: graph.leaf_name(leaf).clone(), leaf, value });
         }
-        // What is used outside of its group is a result of the group's step.
+        // A node that is used outside of its group is a result of the group's step.
         let mut group_of = vec![usize::MAX; graph.len()];
         for (at, group) in self.groups.iter().enumerate() {
             group.members.iter().for_each(|node| group_of[node.index()] = at);
@@ -408,7 +412,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 is_result[operand.index()] |= group_of[operand.index()] != group_of[node.index()];
             }
         }
-        // Blocks of the branches of conditionals, and of the rounds of loops, that are steps.
+        // Blocks for the branches of conditionals and the rounds of loops that are steps.
         let mut blocks: FxHashMap<RegionId, BlockId> = FxHashMap::default();
         blocks.insert(RegionId::TOP, BlockId::TOP);
         let branches = placed.regions.branches.iter().map(|(node, regions)| (*node, &regions[..]));
@@ -443,8 +447,8 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         Ok(self.program)
     }
 
-    /// The groups, each behind those that it needs; of those that need each other not, the one first whose last node the text
-    /// has first.
+    /// The order of the groups: each comes after the groups that it needs. Among the groups that are ready, the one whose last
+    /// node comes first in the text is taken.
     fn in_order(&self, group_of: &[usize]) -> Vec<usize> {
         let mut users: Vec<Vec<usize>> = vec![Vec::new(); self.groups.len()];
         let mut unmet = vec![0_usize; self.groups.len()];
@@ -472,7 +476,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         order
     }
 
-    /// The step of a group.
+    /// Makes the step of a group.
     fn step(
         &mut self,
         members: &[Id],

@@ -1,5 +1,5 @@
-//! The columns that a struct of many rows is made of: one for each scalar of it, and one of lists for each field of a list of structs. They
-//! are in the order in which the members of the type come, however deep. A dictionary is a list of its entries.
+//! The columns of a struct over many rows: one column per scalar, and one column of lists per field of a list of structs. They
+//! are in the order of the type's members, depth first. A dictionary is a list of its entries.
 
 use cembra_runtime::{ArrayKind, QType};
 use cembra_value::Promise;
@@ -7,18 +7,18 @@ use cembra_value::Promise;
 /// A column of a struct.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StructColumn {
-    /// The type of its values. A scalar of a struct that may be missing is optional, for where that is.
+    /// The type of the values. A scalar inside an optional struct has an optional type.
     pub qtype: QType,
-    /// That its lists have all elements.
+    /// `Full` if no element of its lists is missing.
     pub promise: Promise,
-    /// Of a field of a list of structs, the first column of that list: in each row their lists are of one size.
+    /// For a field of a list of structs, the first column of that list, whose lists have the same size in each row; else `None`.
     pub list: Option<usize>,
-    /// Of a scalar that is there wherever its struct is, the column that says where that is.
+    /// For a scalar that is present wherever its optional struct is, the column that says where; else `None`.
     pub wherever: Option<usize>,
 }
 
-/// The columns of a value of this type: itself, if it is no struct. None for types that have no such columns: structs that may be missing and have
-/// structs that may be missing, or are elements of a list.
+/// The columns of a value with this type; a value that is not a struct is its own column. `None` for types without such columns,
+/// for example an optional struct that contains an optional struct or a list, or that is the element of a list.
 #[must_use]
 pub fn struct_columns(qtype: &QType) -> Option<Vec<StructColumn>> {
     let mut parts = Vec::new();
@@ -26,7 +26,7 @@ pub fn struct_columns(qtype: &QType) -> Option<Vec<StructColumn>> {
     Some(parts)
 }
 
-/// How many columns a type has, whether or not it is taken as such.
+/// The number of columns in a type, even if [`struct_columns`] is `None` for it.
 pub(crate) fn count(qtype: &QType) -> usize {
     // Types nest only as deep as the text that spelled them.
     match qtype {
@@ -35,7 +35,8 @@ pub(crate) fn count(qtype: &QType) -> usize {
     }
 }
 
-/// Adds the columns of a member, of a struct that is there where the column `mask` says.
+/// Appends the columns of a member. If `mask` is given, the member belongs to an optional struct that is present where that
+/// column says.
 fn add(qtype: &QType, mask: Option<usize>, parts: &mut Vec<StructColumn>) -> Option<()> {
     let part = |qtype, wherever| StructColumn { qtype, promise: Promise::Nothing, list: None, wherever };
     match qtype {
@@ -62,7 +63,7 @@ fn add(qtype: &QType, mask: Option<usize>, parts: &mut Vec<StructColumn>) -> Opt
     Some(())
 }
 
-/// Adds the columns of a list of such elements, whose first column is `list`.
+/// Appends the columns of a list with elements of this type. `list` is the list's first column.
 fn add_fields(element: &QType, list: usize, parts: &mut Vec<StructColumn>) -> Option<()> {
     match element {
         QType::Scalar(scalar) | QType::Optional(scalar) => {

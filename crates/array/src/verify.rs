@@ -1,48 +1,50 @@
-//! What must hold of every array program, found out again from the program alone: nothing is used before it is made, plans take
-//! and give what their steps say, and what a sweep keeps to itself nobody else asks for.
+//! Checks of an array program: values are made before they are used, plans and steps agree on types, and a value that a sweep
+//! makes for its own stages is not used elsewhere.
 
 use crate::{Action, ArrayProgram, BlockId, Side, Stage, Step, SubPlan, ValueId};
 use cembra_runtime::QType;
 use rustc_hash::FxHashSet;
 
-/// How a program is wrong.
+/// An inconsistency in a program. The number is the value's, or the block's for [`Flaw::Result`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Flaw {
-    /// A step uses what was not made before it.
+    /// A step uses a value that is not made before it.
     #[error("%{0} is used before it is made")]
     Unmade(u32),
     /// A value is made twice.
     #[error("%{0} is made twice")]
     MadeTwice(u32),
-    /// A plan, or a round, and its step do not agree on a value.
+    /// A plan or a loop's round disagrees with its step on the type of a value.
     #[error("the plan or the round of %{0} takes or gives another type")]
     Type(u32),
-    /// A sweep's step does not list what the sweep takes or what others need of it.
+    /// The step of a sweep does not list a value that the sweep reads, or lists a result that no stage makes.
     #[error("the sweep that makes %{0} does not say so")]
     Sweep(u32),
-    /// A stage goes over groups where strips have none.
+    /// A stage goes over groups although the strips of its sweep have none.
     #[error("%{0} is of groups that strips do not have")]
     Groups(u32),
-    /// A block is for no value.
+    /// A block other than the top one has no result.
     #[error("block {0} has no result")]
     Result(u32),
 }
 
+/// A check of a program, with the values that are available so far.
 struct Verifier<'p> {
     program: &'p ArrayProgram,
     made: Vec<bool>,
 }
 
-/// Looks for flaws of a program.
+/// Checks a program for inconsistencies.
 ///
 /// # Errors
-/// The first.
+/// If the program has an inconsistency. The first one is returned.
 pub fn verify(program: &ArrayProgram) -> Result<(), Flaw> {
     let mut verifier = Verifier { program, made: vec![false; program.values.len()] };
     let given = program.inputs.iter().map(|input| &input.value).chain(program.literals.iter().map(|(value, _)| value));
     given.copied().try_for_each(|value| verifier.make(value))?;
-    // Blocks stand inside of each other as deep as conditionals and loops nest: a list of those that are open, with what each made.
+    // Blocks nest as deep as conditionals and loops do: this is the stack of open blocks, with the next step and the values made
+    // so far.
     let mut open: Vec<(BlockId, usize, Vec<ValueId>)> = vec![(BlockId::TOP, 0, Vec::new())];
     while let Some((block, next, _)) = open.last_mut() {
         let block = *block;
@@ -51,7 +53,7 @@ pub fn verify(program: &ArrayProgram) -> Result<(), Flaw> {
             if block != BlockId::TOP {
                 let result = program.block(block).result.ok_or(Flaw::Result(block.0))?;
                 verifier.used(result)?;
-                // What a branch made nobody outside sees.
+                // Values of a block cannot be used outside of it.
                 made.into_iter().for_each(|value| verifier.made[value.index()] = false);
             }
             continue;
@@ -63,7 +65,7 @@ pub fn verify(program: &ArrayProgram) -> Result<(), Flaw> {
         if let Some((.., made)) = open.last_mut() {
             made.extend(&step.outs);
         }
-        // The value of a conditional or a loop is there behind its blocks only, but no block can ask for it.
+        // The value of a conditional or a loop is made here, before its blocks are checked. No block can use it.
         match step.action {
             Action::Where { on, off } => open.extend([(off, 0, Vec::new()), (on, 0, Vec::new())]),
             Action::Loop { round, state } => {
@@ -101,7 +103,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// A loop's state is of one type, and a round makes the next one and a mask.
+    /// Checks that a loop's state always has one type, and that a round makes the next state and a mask.
     fn state(&self, step: &Step, round: BlockId, state: ValueId) -> Result<(), Flaw> {
         let qtype = self.program.qtype(state);
         let is_state = |value: &ValueId| self.program.qtype(*value) == qtype;
@@ -114,7 +116,8 @@ impl Verifier<'_> {
         if step.args.iter().all(is_state) && ends.all(is_end) { Ok(()) } else { Err(Flaw::Type(state.0)) }
     }
 
-    /// What a plan takes is what each element of its argument is, as a value where the array is full, and so is what it gives.
+    /// Checks that a plan takes the elements of its arguments and makes the elements of its results. The elements of full arrays
+    /// are not optional.
     fn plan(&self, step: &Step, part: &SubPlan) -> Result<(), Flaw> {
         let fits = |value: ValueId, of_plan: &QType| {
             let found = self.program.qtype(value);
@@ -159,7 +162,7 @@ impl Verifier<'_> {
                 inside.insert(*out);
             }
         }
-        // What the sweep gives is made again as its own; the rest is gone.
+        // The outputs of the sweep are made again as values of its own step; its other values are no longer available.
         if let Some(out) = sweep.outs.iter().find(|out| !inside.contains(out)) {
             return Err(Flaw::Sweep(out.0));
         }

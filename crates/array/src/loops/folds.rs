@@ -1,6 +1,7 @@
-//! Aggregations of what a loop makes, without a column in between: the loop carries sums, counts and extremes from one element to the next.
-//! Sums of floats are those of the elements in order, which is their order in lists of up to [`CHAINS`](cembra_runtime::CHAINS) elements; the elements of longer
-//! ones are read from a column, as `cembra_ops::column` does.
+//! Aggregations that a loop computes while it makes the elements, without a column in between: the loop carries sums, counts and
+//! extremes from one element to the next. Floats are added in the order of the elements. For lists of up to
+//! [`CHAINS`](cembra_runtime::CHAINS) elements, a sum over a column has the same order; longer lists are read back from a column
+//! and added by `cembra_ops::column`.
 
 use super::Unlooped;
 use super::nodes::Nodes;
@@ -18,14 +19,14 @@ enum FoldKind {
     Sum,
     /// The sum in FLOAT64, which depends on the order of the elements.
     FloatSum,
-    /// The least or the greatest.
+    /// The least element, or the greatest.
     Best { is_max: bool },
     /// The number of present elements alone.
     Count,
 }
 
 impl FoldKind {
-    /// The kind of a fold over elements of a type; `None` if no loop carries it.
+    /// The kind of `fold` over elements of type `scalar`; `None` if loops cannot carry it.
     fn of(fold: Fold, scalar: Scalar) -> Option<FoldKind> {
         let is_number = matches!(scalar, Scalar::Int32 | Scalar::Int64 | Scalar::Float32 | Scalar::Float64);
         Some(match fold.gathers.of(scalar) {
@@ -40,29 +41,31 @@ impl FoldKind {
     }
 }
 
-/// True if a fold over elements of a type reads them from a column, if only where there are many.
+/// Returns true if a fold over elements of type `scalar` reads them from a column, always or only if there are many.
 pub(super) fn reads_column(fold: Fold, scalar: Scalar) -> bool {
     FoldKind::of(fold, scalar).is_none_or(|kind| kind == FoldKind::FloatSum)
 }
 
-/// A fold whose state a loop carries. The numbers are of parts of the loop's state.
+/// A fold whose state a loop carries. `value` and `count` are indices into the loop's state.
 #[derive(Debug)]
 pub(super) struct LoopFold {
-    /// The array, and the result.
+    /// The array that is folded.
     pub(super) array: ValueId,
+    /// The result of the fold.
     pub(super) out: ValueId,
     fold: Fold,
     kind: FoldKind,
     element: QType,
-    /// The sum or the best of the elements that are there.
+    /// The index of the sum or the extreme; `None` for a count.
     value: Option<usize>,
-    /// The number of present elements, if some may be missing.
+    /// The index of the number of present elements; `None` if no element can be missing.
     count: Option<usize>,
     origin: NodeId,
 }
 
 impl LoopFold {
-    /// The fold of elements of a type, and the first values of its parts, which are added to `first`. `None` if no loop carries it.
+    /// Begins a fold over elements of type `element`, and appends the first values of its state to `first`. `None` if loops
+    /// cannot carry the fold.
     pub(super) fn begin(
         nodes: &mut Nodes,
         (step, fold): (&Step, Fold),
@@ -85,7 +88,7 @@ impl LoopFold {
         Some(LoopFold { array, out: step.outs[0], fold, kind, element, value, count, origin: step.origin })
     }
 
-    /// Adds what the parts are behind an element to `next`.
+    /// Appends the state after one more element to `next`.
     pub(super) fn advance(
         &self,
         nodes: &mut Nodes,
@@ -122,7 +125,7 @@ impl LoopFold {
         Ok(())
     }
 
-    /// The result, of the state behind all elements and their number.
+    /// The result of the fold, from the state after the loop and the number of elements `len`.
     pub(super) fn finish(&self, nodes: &mut Nodes, state: &[Id], len: Id) -> Result<Id, Unlooped> {
         nodes.origin = self.origin;
         let count = self.count.map_or(len, |at| state[at]);
@@ -150,17 +153,17 @@ impl LoopFold {
         })
     }
 
-    /// True if the result is that of a column only up to [`CHAINS`](cembra_runtime::CHAINS) elements.
+    /// True if the result equals that of a fold over a column only for up to [`CHAINS`](cembra_runtime::CHAINS) elements.
     pub(super) fn depends_on_order(&self) -> bool {
         self.kind == FoldKind::FloatSum
     }
 
-    /// A value, or another one where it is missing.
+    /// `value`, or `other` where it is missing.
     fn or(&self, nodes: &mut Nodes, value: Id, other: Id) -> Result<Id, Unlooped> {
         if self.element.is_optional() { nodes.apply(id::PRESENCE_OR, &[value, other]) } else { Ok(value) }
     }
 
-    /// An element as it is added. Integers become FLOAT32 before they become FLOAT64.
+    /// An element converted to the type of the sum. Integers become FLOAT32 before they become FLOAT64.
     fn widen(&self, nodes: &mut Nodes, element: Id) -> Result<Id, Unlooped> {
         match self.element.scalar() {
             _ if self.kind != FoldKind::FloatSum => Ok(element),
@@ -173,14 +176,14 @@ impl LoopFold {
         }
     }
 
-    /// A sum as one of the elements' type.
+    /// A sum converted back to the type of the elements.
     fn narrow(&self, nodes: &mut Nodes, sum: Id, scalar: Scalar) -> Result<Id, Unlooped> {
         let is_wide = self.kind == FoldKind::FloatSum && scalar == Scalar::Float32;
         if is_wide { nodes.apply(id::TO_FLOAT32, &[sum]) } else { Ok(sum) }
     }
 }
 
-/// The value that every other is as good as, or better.
+/// The initial value of a maximum (`is_max`) or a minimum: no element is worse. `None` for types without one.
 fn worst(scalar: Scalar, is_max: bool) -> Option<ScalarValue> {
     Some(match (scalar, is_max) {
         (Scalar::Int32, true) => i32::MIN.into(),

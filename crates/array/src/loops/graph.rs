@@ -1,9 +1,9 @@
-//! The model of a program with loops over elements: the graphs of its plans become one graph, in which an array is the columns that
-//! its elements are read from and written to.
+//! Builds the model of a program with loops over elements. The graphs of its plans are copied into one graph, in which an array
+//! is a column that its elements are read from or written to.
 //!
-//! A loop counts positions from 0 on. What is read, made and written in a round is of the element there. Each write gives the position
-//! that it was given, so all writes of a round lie on the way to the next position, and none can be left out. What reads a column takes
-//! the number of elements from the end of the loop that writes it, and so comes behind it.
+//! A loop counts positions from 0 on, and a round handles the element at its position. A write returns the position that it was
+//! given, and the next position is computed from the last write, so no write can be removed as unused. A reader of a column takes
+//! the number of elements from the end of the loop that writes the column, so it is evaluated after that loop.
 
 use super::folds::LoopFold;
 use super::members::{ElementStep, ElementWork, Members, Unit};
@@ -18,6 +18,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
+/// Builds the model of a program whose steps were divided into loops.
 pub(super) fn build(
     program: &ArrayProgram,
     parts: &[TypedModel],
@@ -41,7 +42,7 @@ pub(super) fn build(
         asked: Vec::new(),
     };
     builder.literals();
-    // Units are few, and most of them come behind what they need.
+    // There are few units, and most of them come after what they need.
     let mut left: Vec<&Unit<'_>> = members.units.iter().collect();
     while !left.is_empty() {
         let before = left.len();
@@ -59,6 +60,7 @@ pub(super) fn build(
     builder.finish()
 }
 
+/// The model with loops while it is built.
 struct Builder<'p> {
     program: &'p ArrayProgram,
     /// The models of the program's plans.
@@ -67,36 +69,37 @@ struct Builder<'p> {
     nodes: Nodes,
     leaves: Vec<LoopLeaf>,
     leaf_types: Vec<QType>,
-    /// The leaves made so far.
+    /// The leaves made so far, by their kind and a number within the kind.
     known: FxHashMap<(u8, usize), Id>,
     columns: Vec<Column>,
-    /// The dictionaries that keys are looked up in.
+    /// The dictionaries in which keys are looked up.
     maps: Vec<InputPath>,
-    /// The column of an array, by its value or by where it lies.
+    /// The column of an array, by its value or its place in the inputs.
     column_of: FxHashMap<ColumnKey, usize>,
-    /// For each scalar value that has been made: its node.
+    /// For each scalar value, its node once it is made.
     scalars: Vec<Option<Id>>,
-    /// For each loop that has been made: the node that counts its rounds.
+    /// For each loop, the node with its number of rounds once the loop is made.
     ends: Vec<Option<Id>>,
-    /// For the result of each fold that a loop carries: the state behind the loop.
+    /// For the result of each fold that a loop carries: the fold, and the loop's state after the last round.
     carried: FxHashMap<ValueId, (LoopFold, Vec<Id>)>,
-    /// The loops that must run although no scalar depends on them: they write an array of the output, or an element may fail.
+    /// For each loop, whether it must run even if no scalar depends on it: it writes an array of the output, or one of its
+    /// elements may fail.
     is_asked: Vec<bool>,
-    /// The scalars that must be made although no output may depend on them: evaluating one may fail.
+    /// The scalars that must be computed even if no output depends on them, because computing one may fail.
     asked: Vec<Id>,
 }
 
-/// The key of a column: where it is in the inputs, or the value that a loop writes to it.
+/// The key of a column: its place in the inputs, or the value that a loop writes to it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum ColumnKey {
     Given(ColumnOrigin),
     Made(ValueId),
 }
 
-/// The values of a loop's round.
+/// The values in a round of a loop.
 struct Round {
     position: Id,
-    /// The elements that are known so far, by their arrays.
+    /// The elements of this round that are known so far, by their arrays.
     elements: FxHashMap<ValueId, Id>,
 }
 
@@ -110,6 +113,7 @@ impl<'p> Builder<'p> {
         }
     }
 
+    /// The leaf with this key, made if it does not exist yet.
     fn leaf(&mut self, key: (u8, usize), leaf: impl FnOnce() -> LoopLeaf, qtype: &QType) -> Id {
         if let Some(known) = self.known.get(&key) {
             return *known;
@@ -126,7 +130,7 @@ impl<'p> Builder<'p> {
         self.leaf((0, list), || LoopLeaf::Count(list), &QType::INT64)
     }
 
-    /// The node of a value that lies in a frame; `None` if it is not made yet.
+    /// The node of a value that a frame holds; `None` if it is not made yet.
     fn node(&mut self, value: ValueId) -> Option<Id> {
         let value = self.members.meant(value);
         if let Some(Form::Leaf(path)) = &self.members.forms[value.index()] {
@@ -136,7 +140,7 @@ impl<'p> Builder<'p> {
         self.scalars[value.index()]
     }
 
-    /// The column of an array that lies in an input or that a loop has written.
+    /// The column of an array that is an input or that a loop has written.
     fn column(&mut self, array: ValueId) -> Option<usize> {
         let array = self.members.meant(array);
         match &self.members.forms[array.index()] {
@@ -179,7 +183,7 @@ impl<'p> Builder<'p> {
         [base, stride]
     }
 
-    /// The node for the size of an array. It is known only once the array can be read.
+    /// The node with the size of an array; `None` until the array can be read.
     fn len(&mut self, array: ValueId) -> Option<Id> {
         match self.members.forms[self.members.meant(array).index()] {
             Some(Form::Column(_, list)) => Some(self.count(list)),
@@ -188,7 +192,7 @@ impl<'p> Builder<'p> {
         }
     }
 
-    /// Makes the nodes of a unit; false if something that it needs is not made yet.
+    /// Makes the nodes of a unit. Returns false if an operand is not made yet.
     fn unit(&mut self, unit: &Unit<'_>) -> Result<bool, Unlooped> {
         match unit {
             Unit::Scalar(step, block) => self.scalar(step, *block),
@@ -208,7 +212,7 @@ impl<'p> Builder<'p> {
                 let made = match self.carried.remove(&step.outs[0]) {
                     Some((carried, state)) => {
                         let made = carried.finish(&mut self.nodes, &state, len)?;
-                        // Many elements that lie there already are gathered by one call.
+                        // For many elements that are in memory already, one call is faster than a loop.
                         match is_of_input || carried.depends_on_order() {
                             false => made,
                             true => {
@@ -268,7 +272,7 @@ impl<'p> Builder<'p> {
         Ok(self.nodes.add(kind, &[base, stride, start, len], &qtype))
     }
 
-    /// Looks a key up in a dictionary of the caller's.
+    /// Looks up a key in a dictionary of the caller. Returns false if the key is not made yet.
     fn find(&mut self, step: &Step, map: &InputPath, key: ValueId, is_value: bool) -> Result<bool, Unlooped> {
         let Some(key) = self.node(key) else { return Ok(false) };
         self.nodes.origin = step.origin;
@@ -278,7 +282,7 @@ impl<'p> Builder<'p> {
         Ok(true)
     }
 
-    /// Looks an element up, which may be missing.
+    /// Looks up an element, which may be missing, in a dictionary.
     fn find_element(&mut self, step: &Step, map: &InputPath, key: Id) -> Result<Id, Unlooped> {
         let qtype = self.program.qtype(step.outs[0]).of_each();
         let QType::Optional(scalar) = *self.nodes.graph.qtype(key) else {
@@ -292,7 +296,7 @@ impl<'p> Builder<'p> {
         self.nodes.apply(id::PRESENCE_AND, &[found, has])
     }
 
-    /// The node that asks a dictionary for a key: for its value of a type, or whether there is one.
+    /// The node that looks up `key` in a dictionary: its value of type `value`, or whether the key exists if `value` is `None`.
     fn ask(&mut self, map: &InputPath, key: Id, value: Option<Scalar>, qtype: &QType) -> Result<Id, Unlooped> {
         let at = self.maps.iter().position(|known| known == map).unwrap_or_else(|| {
             self.maps.push(map.clone());
@@ -311,7 +315,7 @@ impl<'p> Builder<'p> {
         self.parts.get(part.index()).ok_or(Unlooped::new(None, "has no model"))
     }
 
-    /// Copies the graph of a plan, with these nodes in place of its leaves, and returns the nodes of its outputs.
+    /// Copies the graph of a plan with `leaves` in place of its leaves. Returns the nodes of its outputs.
     fn copy(&mut self, part: &TypedModel, leaves: &[Id]) -> Vec<Id> {
         let needed = part.needed();
         let mut copies: Vec<Option<Id>> = vec![None; part.graph.len()];
@@ -349,11 +353,11 @@ impl<'p> Builder<'p> {
         Ok(true)
     }
 
-    /// Makes a loop.
+    /// Makes a loop. Returns false if an operand is not made yet.
     fn looped(&mut self, at: usize) -> Result<bool, Unlooped> {
         let of = &self.members.loops[at];
         let mut scalars: FxHashMap<ValueId, Id> = FxHashMap::default();
-        // The ends of the loops that this one waits for: those over the same list, and others.
+        // The ends of the loops that this loop waits for: first those over the same list, then the others.
         let [mut ends, mut others] = [Vec::new(), Vec::new()];
         for arg in of.steps.iter().flat_map(|member| &member.args) {
             let meant = self.members.meant(*arg);
@@ -375,13 +379,15 @@ impl<'p> Builder<'p> {
         }
         let steps = of.steps.iter().map(|member| member.step).chain(of.folds.iter().map(|(step, _)| *step));
         self.nodes.origin = steps.map(|step| step.origin).next().unwrap_or(self.nodes.origin);
-        // All loops over a list end with the number of its elements. The least of them is known once all are over.
+        // All loops over a list end with the number of its elements. The minimum of their ends is known once all of them are
+        // over.
         let mut count = self.count(of.list);
         for (first, end) in ends.into_iter().enumerate() {
             count = if first == 0 { end } else { self.nodes.apply(id::MINIMUM, &[count, end])? };
         }
         let (zero, one) = (self.nodes.number(0), self.nodes.number(1));
-        // No end is negative, so the count stays as it is; but the maximum depends on the ends, so the loop comes after those loops.
+        // No end is negative, so the count does not change. The maximum depends on the ends, so this loop is evaluated after
+        // those loops.
         if !others.is_empty() {
             let mut least = zero;
             for end in others {
@@ -402,7 +408,7 @@ impl<'p> Builder<'p> {
         for member in &of.steps {
             self.nodes.origin = member.step.origin;
             let (made, may_stop) = self.made(member, &scalars, &mut here)?;
-            // What a branch of the program does is asked for by what the branch is for.
+            // Steps inside a branch are demanded by the result of the branch only.
             self.is_asked[at] |= may_stop && of.block == BlockId::TOP;
             for (out, made) in member.step.outs.iter().zip(made) {
                 here.elements.insert(*out, made);
@@ -410,7 +416,7 @@ impl<'p> Builder<'p> {
                     continue;
                 }
                 match written.get(&made) {
-                    // Two arrays have the same elements.
+                    // Two arrays have the same elements and share a column.
                     Some(column) => drop(self.column_of.insert(ColumnKey::Made(*out), *column)),
                     None => {
                         last = self.write(*out, made, of.list, last)?;
@@ -444,7 +450,7 @@ impl<'p> Builder<'p> {
         Ok(true)
     }
 
-    /// The nodes of what a step makes of an element, and whether making it may stop the evaluation.
+    /// The nodes of a step's results for one element, and whether computing them may stop the evaluation.
     fn made(
         &mut self,
         member: &ElementStep<'_>,
@@ -500,7 +506,7 @@ impl<'p> Builder<'p> {
         Unlooped::new(Some(self.nodes.origin), "has elements that no loop can read")
     }
 
-    /// The first state of a loop, which is its position and the parts of its folds, and the folds.
+    /// The first state of a loop, and the folds that it carries. The state is the position, followed by the states of the folds.
     fn carry(&mut self, at: usize) -> Result<(Vec<Id>, Vec<LoopFold>), Unlooped> {
         let (mut first, mut carried) = (vec![self.nodes.number(0)], Vec::new());
         for (step, fold) in self.members.loops[at].folds.iter().copied() {
@@ -520,7 +526,7 @@ impl<'p> Builder<'p> {
         Ok((first, carried))
     }
 
-    /// The type of an element of what a step makes, by the position among its results.
+    /// The type of the elements in a step's result number `out`.
     fn made_type(&mut self, member: &ElementStep<'_>, out: usize) -> Result<QType, Unlooped> {
         let qtype = self.program.qtype(member.step.outs[out]);
         let scalar = qtype.of_each().scalar().unwrap_or(Scalar::Unit);
@@ -543,7 +549,7 @@ impl<'p> Builder<'p> {
         })
     }
 
-    /// The node of an element of an array, which is read from its column if it is not there yet.
+    /// The node of the current element of an array. It is read from the array's column if it is not known in this round.
     fn element(&mut self, array: ValueId, here: &mut Round) -> Result<Id, Unlooped> {
         if let Some(known) = here.elements.get(&array) {
             return Ok(*known);
@@ -554,6 +560,7 @@ impl<'p> Builder<'p> {
         Ok(read)
     }
 
+    /// The node that reads the element of a column at a position.
     fn read(&mut self, column: usize, position: Id) -> Result<Id, Unlooped> {
         let element = self.columns[column].element.clone();
         let overload = column::overload(&element);
@@ -563,7 +570,8 @@ impl<'p> Builder<'p> {
         Ok(self.nodes.add(kind, &[base, stride, position], &element))
     }
 
-    /// Writes an element of an array. Its position is what the write before gives, so that one follows the other.
+    /// Writes an element of an array. Its position is the result of the previous write, `before`, so that the writes stay in
+    /// order.
     fn write(&mut self, array: ValueId, element: Id, list: usize, before: Id) -> Result<Id, Unlooped> {
         let qtype = self.nodes.graph.qtype(element).clone();
         let overload = column::overload(&qtype);
@@ -575,7 +583,7 @@ impl<'p> Builder<'p> {
         Ok(self.nodes.add(kind, &[base, stride, before, element], &QType::INT64))
     }
 
-    /// A value as one of a type that may be optional or not.
+    /// Converts a value to or from an optional, as the type `wanted` demands.
     fn fitted(&mut self, node: Id, wanted: &QType) -> Result<Id, Unlooped> {
         match (self.nodes.graph.qtype(node).is_optional(), wanted.is_optional()) {
             (false, true) => self.nodes.apply(id::TO_OPTIONAL, &[node]),
@@ -593,7 +601,7 @@ impl<'p> Builder<'p> {
         }
     }
 
-    /// For each node of a plan, true if evaluating it, its operands included, may stop the evaluation.
+    /// For each node of a plan, whether evaluating it or one of its operands may stop the evaluation.
     fn stopping_nodes(&self, part: &TypedModel) -> Vec<bool> {
         let mut may_stop = vec![false; part.graph.len()];
         for node in part.graph.ids() {
@@ -636,7 +644,7 @@ impl<'p> Builder<'p> {
         let mut nodes = Vec::new();
         let outputs = self.program.outputs().iter().map(|(_, value)| self.output(*value, &mut nodes));
         let outputs = outputs.collect::<Result<Vec<_>, _>>()?;
-        // No other node depends on these loops: they write an array of the output, or one of their elements may fail.
+        // No other node depends on these loops, but they write an array of the output, or one of their elements may fail.
         let ends = self.ends.iter().zip(&self.is_asked).filter(|(_, is_asked)| **is_asked);
         nodes.extend(ends.filter_map(|(end, _)| *end));
         nodes.append(&mut self.asked);

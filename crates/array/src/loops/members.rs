@@ -1,4 +1,4 @@
-//! The division of a program's steps into loops. The steps are read in the order of evaluation, each behind those it needs.
+//! Divides a program's steps into loops. The steps are read in the order of evaluation, each after its operands.
 
 use super::folds::reads_column;
 use super::{EdgeInput, Form, InputPath, LoopList, Unlooped, field_type, is_unspecified};
@@ -9,29 +9,31 @@ use cembra_ops::{Fold, InStrips, id};
 use cembra_runtime::{ArrayKind, EdgeType, QType};
 use rustc_hash::FxHashMap;
 
-/// The most steps of a program that becomes one plan. A longer program spends its time in its steps, not in starting them.
+/// The most steps of a program that becomes one plan. A longer program spends its time in the steps, so there is little to gain
+/// from starting them faster.
 const MOST_STEPS: usize = 512;
 
-/// The most loops: a set of loops is the bits of a `u64`.
+/// The most loops: a set of loops is stored as the bits of a `u64`.
 const MOST_LOOPS: usize = 64;
 
 /// The deepest nesting of conditionals in a program that becomes one plan.
 const MOST_DEPTH: usize = 32;
 
-/// The parts of a program in the order of evaluation: each part is behind those it needs, and a loop is at the place of its last step.
+/// A part of a program, in the order of evaluation: each unit comes after those that it needs. A loop is placed where its last
+/// step is.
 #[derive(Debug)]
 pub(super) enum Unit<'p> {
-    /// A plan of scalars, and the block that it is in.
+    /// A plan on scalars, and its block.
     Scalar(&'p Step, BlockId),
-    /// An aggregation, and the loop that may carry it.
+    /// An aggregation, and the index of the loop that may carry it.
     Fold(&'p Step, Fold, usize),
-    /// The number of elements in a list.
+    /// The number of elements in a list, by the list's index.
     Size(&'p Step, usize),
-    /// The value of a key of a dictionary, or whether there is one.
+    /// A dictionary's value for a key, or (`is_value` false) whether the key exists.
     Find { step: &'p Step, map: InputPath, key: ValueId, is_value: bool },
-    /// A conditional.
+    /// A conditional, and the blocks of its branches.
     Where(&'p Step, [BlockId; 2]),
-    /// A loop.
+    /// A loop, by its index.
     Loop(usize),
 }
 
@@ -42,11 +44,11 @@ pub(super) enum ElementWork {
     Map(PartId),
     /// Looks the element up in a dictionary.
     Find(InputPath),
-    /// Folds the elements of a group, which is the element.
+    /// Folds the elements of a group; the loop goes over groups.
     Fold(Fold, EdgeInput),
     /// Takes the value of the group that the element is in.
     Expand(EdgeInput),
-    /// Counts the elements of a group, which is the element.
+    /// Counts the elements of a group; the loop goes over groups.
     Size(EdgeInput),
 }
 
@@ -62,46 +64,47 @@ pub(super) struct ElementStep<'p> {
 /// A loop over the elements of a list.
 #[derive(Debug)]
 pub(super) struct Loop<'p> {
-    /// The list.
+    /// The index of the list.
     pub(super) list: usize,
-    /// The block whose steps it does.
+    /// The block whose steps the loop runs.
     pub(super) block: BlockId,
-    /// The steps that it applies to each element, in order.
+    /// The steps for each element, in order.
     pub(super) steps: Vec<ElementStep<'p>>,
-    /// The folds that it carries.
+    /// The folds that the loop carries.
     pub(super) folds: Vec<(&'p Step, Fold)>,
-    /// The set of loops that must be over before it begins.
+    /// The loops that must end before this one begins, one bit per loop.
     needs: u64,
-    /// True once another loop needs this one, which may wait for no more loops from then on.
+    /// True once another loop needs this one. From then on this loop must not wait for more loops.
     is_closed: bool,
 }
 
-/// The steps of a program, sorted.
+/// The steps of a program, sorted into loops and other units.
 #[derive(Debug)]
 pub(super) struct Members<'p> {
     pub(super) program: &'p ArrayProgram,
-    /// The form of each value that has been read.
+    /// The form of each value that has been visited.
     pub(super) forms: Vec<Option<Form>>,
     pub(super) lists: Vec<LoopList>,
-    /// Lists that must have the same length.
+    /// Sets of lists that must have the same length.
     spaces: Joined,
     pub(super) loops: Vec<Loop<'p>>,
     pub(super) units: Vec<Unit<'p>>,
-    /// For each value, the set of loops that it depends on.
+    /// For each value, the loops that it depends on, one bit per loop.
     needs: Vec<u64>,
-    /// The arrays that loops have to write to memory.
+    /// For each value, whether it is an array that a loop must write to memory.
     pub(super) is_written: Vec<bool>,
-    /// Lists by where they are.
+    /// The index of each list.
     known: FxHashMap<LoopList, usize>,
-    /// The number of steps so far.
+    /// The number of steps visited so far.
     steps: usize,
 }
 
 impl<'p> Members<'p> {
     pub(super) fn of(program: &'p ArrayProgram) -> Result<Members<'p>, Unlooped> {
-        // A value has two lists at most: those of an edge.
+        // A value has at most two lists: the elements and the groups of an edge.
         let first = Members::read(program, Joined::new(2 * program.value_count()))?;
-        // The lists get the same numbers again. Now that all lists of the same length are known, steps over them share loops.
+        // In the second pass, lists get the same indices, and all lists of the same length are known. So steps over such lists
+        // share loops.
         Members::read(program, first.spaces)
     }
 
@@ -156,6 +159,7 @@ impl<'p> Members<'p> {
         })
     }
 
+    /// The index of a list, which is added if it is new.
     fn list(&mut self, list: LoopList) -> usize {
         let lists = &mut self.lists;
         *self.known.entry(list).or_insert_with_key(|list| {
@@ -173,7 +177,7 @@ impl<'p> Members<'p> {
     /// The form of a field of an input.
     fn field_of_input(&mut self, path: &InputPath, at: u32) -> Result<Form, Unlooped> {
         let mut qtype = self.program.qtype(self.program.inputs()[path.input].value);
-        // The outermost list of structs on the way says how many elements there are.
+        // The outermost list of structs on the path determines the number of elements.
         let mut list = qtype.element().map(|_| InputPath { input: path.input, fields: Vec::new() });
         let mut fields = Vec::with_capacity(path.fields.len() + 1);
         for field in path.fields.iter().copied().chain([at]) {
@@ -223,10 +227,12 @@ impl<'p> Members<'p> {
         Ok(())
     }
 
+    /// The loops that these values depend on, one bit per loop.
     fn needs_of(&self, values: &[ValueId]) -> u64 {
         values.iter().fold(0, |needs, value| needs | self.needs[value.index()])
     }
 
+    /// Records that values are in the frame and depend on the loops `needs`.
     fn framed(&mut self, values: &[ValueId], needs: u64) {
         for value in values {
             self.forms[value.index()] = Some(Form::Framed);
@@ -360,7 +366,7 @@ impl<'p> Members<'p> {
         self.units.push(Unit::Size(step, list));
     }
 
-    /// The value itself, or the one that it is by another number.
+    /// The value that `value` stands for: the field's own value if `value` was taken out of a tuple, else `value` itself.
     pub(super) fn meant(&self, value: ValueId) -> ValueId {
         match self.forms[value.index()] {
             Some(Form::Same(other)) => other,
@@ -368,7 +374,7 @@ impl<'p> Members<'p> {
         }
     }
 
-    /// The list that an array is of, and the loop that makes it.
+    /// The list whose elements an array has, and the loop that makes the array; `None` for an input.
     fn array(&self, value: ValueId, origin: Option<NodeId>) -> Result<(usize, Option<usize>), Unlooped> {
         match self.form(self.meant(value))? {
             Form::Column(_, list) => Ok((list, None)),
@@ -377,7 +383,7 @@ impl<'p> Members<'p> {
         }
     }
 
-    /// Notes that an array is needed in memory.
+    /// Records that an array must be written to memory.
     fn write(&mut self, value: ValueId) {
         let value = self.meant(value);
         if matches!(self.forms[value.index()], Some(Form::Made { .. })) {
@@ -385,7 +391,7 @@ impl<'p> Members<'p> {
         }
     }
 
-    /// Notes the arrays that an output needs in memory.
+    /// Records that the arrays in an output must be written to memory.
     fn give_out(&mut self, output: ValueId) -> Result<(), Unlooped> {
         let mut stack = vec![output];
         while let Some(value) = stack.pop() {
@@ -401,7 +407,7 @@ impl<'p> Members<'p> {
         Ok(())
     }
 
-    /// `loops`, and the loops that must end before them.
+    /// `loops` and all loops that must end before them, one bit per loop.
     fn closure(&self, loops: u64) -> u64 {
         let mut all = loops;
         for (at, of) in self.loops.iter().enumerate() {
@@ -412,7 +418,7 @@ impl<'p> Members<'p> {
         all
     }
 
-    /// The loop over a list, or over one of the same length, that is open and fits; or a new one.
+    /// Returns the last loop over a list of this length in this block for which `fits` holds, or a new loop.
     fn open_loop(
         &mut self,
         block: BlockId,
@@ -437,13 +443,13 @@ impl<'p> Members<'p> {
         Ok(self.loops.len() - 1)
     }
 
-    /// Puts a loop behind the units so far: it is where its last step is.
+    /// Moves a loop to the end of the units, because it runs where its last step is.
     fn place(&mut self, at: usize) {
         self.units.retain(|unit| !matches!(unit, Unit::Loop(of) if *of == at));
         self.units.push(Unit::Loop(at));
     }
 
-    /// Puts a step into a loop: into that which is open over its list, if it needs nothing of what this one makes of all elements.
+    /// Adds a step to an existing loop over its list, unless the step needs a complete result of that loop; else to a new loop.
     fn member(&mut self, block: BlockId, member: ElementStep<'p>) -> Result<(), Unlooped> {
         let (step, args) = (member.step, member.args.clone());
         let origin = Some(step.origin);
@@ -459,7 +465,8 @@ impl<'p> Members<'p> {
                 return Err(Unlooped::new(origin, "is given what lies in no frame"));
             }
         }
-        // An array on the other side of an edge is not read at the element's own position, so the loop that makes it must be over.
+        // An array on the other side of an edge is read at another position than the element's, so the loop that makes it must be
+        // over.
         let list = match &member.work {
             ElementWork::Map(_) | ElementWork::Find(_) => lists.first().copied(),
             ElementWork::Fold(_, edge) | ElementWork::Size(edge) => {
@@ -480,7 +487,7 @@ impl<'p> Members<'p> {
         let scalars = self.closure(scalars);
         let at = self.open_loop(block, list, origin, |members, at| {
             let (of, needs) = (&members.loops[at], scalars | members.closure(makers & !(1 << at)));
-            // A closed loop takes a step only if the step adds no loop to those that it waits for: another loop waits for this one.
+            // A closed loop takes only steps that make it wait for no further loop, because another loop waits for it.
             needs >> at & 1 == 0 && (!of.is_closed || needs & !of.needs == 0)
         })?;
         let needs = (scalars | self.closure(makers)) & !(1 << at);

@@ -1,5 +1,5 @@
-//! The plans of a program: nodes on elements, or on scalars, become a typed model of their own, whose leaves are what comes from
-//! outside. Operators are applied anew to elements, because what one element is of is another type than the array's.
+//! The plans of a program: nodes on elements, or on scalars, become a typed model of their own. Its leaves are the operands from
+//! outside. Operators are resolved again for elements, because the type of an element differs from the type of its array.
 
 use super::{Class, Splitter, Unsplit};
 use crate::{Action, PartId, Step, SubPlan};
@@ -13,7 +13,8 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
-    /// Puts what a function does to each element into a part: its leaves are these operands, behind the number of its body.
+    /// Inlines the body of a map into a part. `operands` are the number of the body, followed by the operands for the body's
+    /// leaves.
     fn mapped(&self, part: &mut TypedGraph, node: Id, operands: &[Id]) -> Result<Id, Unsplit<E>> {
         let (graph, registry) = (self.graph, self.placed.model.registry);
         let body = graph.body(node).ok_or(Unsplit::Unsupported(graph.origin(node), "maps by nothing"))?;
@@ -24,7 +25,7 @@ impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
                 Kind::Leaf(leaf) => {
                     let operand = operands.get(1 + leaf as usize).copied();
                     let operand = operand.ok_or(Unsplit::Unsupported(graph.origin(node), "maps by nothing"))?;
-                    // What was made of elements in the same part need not be optional.
+                    // An element that the same part makes need not be optional.
                     if body.graph.qtype(inner).is_optional() && !part.qtype(operand).is_optional() {
                         let made = part.apply(registry, id::TO_OPTIONAL, &[operand], graph.origin(node));
                         made.map_err(|fault| Unsplit::Element(graph.origin(node), fault))?
@@ -43,8 +44,8 @@ impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
         Ok(copies[&body.result])
     }
 
-    /// True for elements of arrays of one type that are of two: some are full. WEAK_FLOAT and its optional have another type in
-    /// common than arrays of both.
+    /// Returns true if some of the node's WEAK_FLOAT arrays are full and others are not, so that their elements have two types.
+    /// WEAK_FLOAT and its optional have another common type than their arrays.
     fn is_mixed(&self, part: &TypedGraph, node: Id, operands: &[Id]) -> bool {
         let of_arrays = self.graph.operands(node).iter().zip(operands);
         let weak = of_arrays.filter(|(of, _)| matches!(self.graph.qtype(**of), QType::Array(_, Scalar::WeakFloat)));
@@ -52,7 +53,7 @@ impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
         are_optional.next().is_some_and(|first| are_optional.any(|other| other != first))
     }
 
-    /// True for a comparison of elements with a scalar that is not one of FLOAT64, though both are weak.
+    /// Returns true for a comparison between elements and a scalar, all WEAK_FLOAT, that compares in FLOAT32 instead of FLOAT64.
     fn is_narrowed(&self, op: OpId, node: Id) -> bool {
         let operands = self.graph.operands(node);
         let is_array = |operand: &Id| matches!(self.graph.qtype(*operand), QType::Array(..));
@@ -74,13 +75,13 @@ impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
             return self.apply_to_optionals(part, op, node, operands);
         }
         match part.apply(registry, op, operands, origin) {
-            // It asks for what may be missing.
+            // The operator takes only optional elements.
             Err(_) => self.apply_to_optionals(part, op, node, operands),
             made => made,
         }
     }
 
-    /// Applies an operator to elements as the optionals that those of any array are.
+    /// Applies an operator to elements converted to optionals, the element type of arrays in general.
     fn apply_to_optionals(&self, part: &mut TypedGraph, op: OpId, node: Id, operands: &[Id]) -> Result<Id, TypeFault> {
         let (graph, registry) = (self.graph, self.placed.model.registry);
         let mut optionals: SmallVec<[Id; 4]> = SmallVec::new();
@@ -94,20 +95,21 @@ impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
         part.apply(registry, op, &optionals, graph.origin(node))
     }
 
-    /// What a plan of elements gives: the results, and whatever may fail and nobody is sure to ask for. A conditional of each
-    /// element may leave its branches out once they are in one plan; what fails in them has to fail all the same.
+    /// The outputs of a plan on elements: the results, and every node that may fail and is not surely evaluated for a result.
+    /// Once the branches of a conditional on elements are in one plan, it may skip them; but a failure in them must not be
+    /// skipped.
     fn results_of_elements(&self, members: &[Id], is_result: &[bool]) -> Vec<Id> {
         let (graph, registry) = (self.graph, self.placed.model.registry);
         let mut asked: FxHashSet<Id> = members.iter().copied().filter(|member| is_result[member.index()]).collect();
         let mut results: Vec<Id> = asked.iter().copied().collect();
-        // Users come behind what they use.
+        // Users come after their operands.
         for member in members.iter().rev() {
             let def = graph.op(*member).map(|op| registry.get(op));
             let may_fail = def.is_none_or(|def| !def.is_total()) || graph.op(*member) == Some(id::MAP);
             if may_fail && asked.insert(*member) {
                 results.push(*member);
             }
-            // Of a strict operator every operand is looked at, unless another one is missing.
+            // A strict operator evaluates every operand, unless another one is missing.
             let asks = def.is_some_and(|def| def.presence == PresenceRule::Strict && !def.overloads().is_empty());
             if asks && asked.contains(member) {
                 asked.extend(graph.operands(*member));
@@ -117,12 +119,12 @@ impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
         results
     }
 
-    /// The step of nodes that one plan evaluates.
+    /// Makes the step for nodes that one plan evaluates.
     pub(super) fn part(&mut self, members: &[Id], is_result: &[bool]) -> Result<Step, Unsplit<E>> {
         let (graph, registry) = (self.graph, self.placed.model.registry);
         let of_elements = self.classes[members[0].index()] == Class::Element;
         let inside: FxHashMap<Id, ()> = members.iter().map(|member| (*member, ())).collect();
-        // What comes from outside: literals of scalars go along.
+        // The operands from outside, except literal scalars, which are copied into the plan.
         let mut outside: Vec<Id> = Vec::new();
         for member in members {
             for operand in graph.operands(*member) {
@@ -172,7 +174,7 @@ impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
                     let made = self.apply_to_elements(&mut part, op, *member, &operands);
                     let made = made.map_err(|fault| Unsplit::Element(graph.origin(*member), fault))?;
                     match part.kind(made) {
-                        // A condition of each element chooses between values that are both computed.
+                        // A conditional on elements chooses between values that are both computed.
                         Kind::Where { overload } => {
                             let (operands, qtype) = (part.operands(made).to_vec(), part.qtype(made).clone());
                             let kind = Kind::Operator { op: id::WHERE, overload, lifted: false };

@@ -1,5 +1,5 @@
-//! What a sweep needs, found out before anything runs: its columns, and for each stage which of them it reads and writes. A
-//! layout is plain data. It has no memory and no machine code: the engine adds these.
+//! The layout of a sweep, made before anything runs: its columns, and for each stage the columns that it reads and writes. A
+//! layout is plain data, without memory or machine code, which the engine adds.
 
 use super::storage::Storage;
 use crate::{Action, ArrayProgram, PartId, Side, Stage, Step, Sweep, ValueId};
@@ -9,56 +9,57 @@ use cembra_runtime::{EdgeType, QType, Scalar};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-/// The most arrays from outside that a sweep goes over.
+/// The most arrays from outside that a sweep can read: each has a bit in a `u128`.
 const MOST_ARRAYS: u32 = u128::BITS;
 
-/// What a column of a sweep is.
+/// The source of a column in a sweep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
-    /// An array from outside, which goes along with the strips.
+    /// An array from outside that is read strip by strip.
     Array,
-    /// An array from outside that has the values of an edge's groups: all of it is looked at by every strip.
+    /// An array from outside with a value per group of an edge. Each strip may read any part of it.
     Looked,
-    /// A scalar from outside, the same for all.
+    /// A scalar from outside, the same for all elements.
     Shared,
-    /// It is made here, and only strips of it are seen.
+    /// Made by a stage and used by later stages only; just one strip of it exists at a time.
     Strip,
-    /// It is made here strip by strip, and is an array afterwards.
+    /// Made by a stage strip by strip, and stored as an array.
     Kept,
-    /// It is a fold's result once all strips are through: an array of groups, or a scalar.
+    /// The result of a fold, available after the last strip: an array of groups, or a scalar.
     Result,
 }
 
 /// A column of a sweep.
 #[derive(Clone, Debug)]
 pub struct Lane {
-    /// The value of the program that the column has elements of.
+    /// The value of the program whose elements are in the column.
     pub value: ValueId,
-    /// What it is.
+    /// The source of the column.
     pub origin: Origin,
-    /// The type of an element, its presence apart.
+    /// The type of an element, without its presence.
     pub scalar: Scalar,
-    /// How its elements are stored.
+    /// The storage of its elements.
     pub storage: Storage,
-    /// Whether it has elements, or values of groups.
+    /// Whether the column has elements or values of groups.
     pub over: Side,
-    /// True if it may have bits of presence: surely, if it is made here.
+    /// True if the column may have presence bits; if a stage makes the column, true means that it has them.
     pub has_bits: bool,
-    /// Of an array from outside, its bit in what says which of them have bits.
+    /// For an array from outside, its bit in the set of arrays that have presence bits.
     pub bit: u32,
-    /// The accumulator of all elements that sums it, if nothing else is done with it.
+    /// The accumulator that sums all elements of the column, if nothing else uses them.
     pub sum: Option<usize>,
 }
 
 impl Lane {
-    /// True if its elements are added to the sums of its accumulator, and not seen. `adds` says that the code of a run does so.
+    /// True if the elements are only added to the sums of an accumulator and not stored. `adds` says that the code of the run
+    /// adds them itself.
     #[inline]
     #[must_use]
     pub const fn is_added(&self, adds: bool) -> bool {
         adds && self.sum.is_some()
     }
 
-    /// How its elements are stored in a run: numbers that are only added are not stored.
+    /// The storage of the elements in a run: `Nothing` for elements that are only added.
     #[inline]
     #[must_use]
     pub const fn storage(&self, adds: bool) -> Storage {
@@ -66,10 +67,10 @@ impl Lane {
     }
 }
 
-/// A column that a plan takes, and what of it the code of the plan is made for.
+/// A column that a plan reads, as the plan's code expects it.
 #[derive(Clone, Copy, Debug)]
 pub struct Port {
-    /// The position of the column.
+    /// The index of the column.
     pub lane: usize,
     /// True if the plan takes values that may be missing.
     pub is_optional: bool,
@@ -78,114 +79,114 @@ pub struct Port {
 /// The groups that a stage goes over.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Over {
-    /// One group, of all elements.
+    /// One group with all elements.
     Whole,
-    /// Those of an edge from outside.
+    /// The groups of an edge from outside.
     Edge(ValueId),
 }
 
-/// A fold's result.
+/// The result of a fold.
 #[derive(Clone, Copy, Debug)]
 pub struct FoldResult {
-    /// How it is made of what was gathered.
+    /// The computation of the result from the accumulated value.
     pub finish: Finish,
-    /// The position of the column that it is put into.
+    /// The index of the column that receives the result.
     pub lane: usize,
 }
 
-/// What a stage does. Columns, accumulators and scanners are given by their positions in the layout.
+/// The work of a stage. Columns, accumulators and scanners are given by their indices in the layout.
 #[derive(Clone, Debug)]
 pub enum Work {
-    /// Evaluates a plan: the functions of a run are in the order of these.
+    /// Evaluates a plan. A run must have its functions in the order of these stages.
     Map {
-        /// The plan.
+        /// The index of the plan.
         part: PartId,
-        /// The columns of its inputs, in their order.
+        /// The columns of the plan's inputs, in their order.
         inputs: Vec<Port>,
-        /// The columns of its outputs, in their order.
+        /// The columns of the plan's outputs, in their order.
         outputs: Vec<usize>,
-        /// Whether it is evaluated for elements or for groups.
+        /// Whether the plan is evaluated for elements or for groups.
         side: Side,
     },
-    /// Gives the accumulator a column.
+    /// Adds the elements of a column to an accumulator.
     Fold {
-        /// The accumulator.
+        /// The index of the accumulator.
         accumulator: usize,
-        /// The column.
+        /// The index of the column that is accumulated.
         x: usize,
-        /// The groups that it is gathered by.
+        /// The groups that the elements are accumulated by.
         over: Over,
     },
-    /// Asks the accumulator for what it has of the groups of the strip.
+    /// Takes the results of the strip's groups from an accumulator.
     Finish {
-        /// The accumulator.
+        /// The index of the accumulator.
         accumulator: usize,
-        /// What it is asked for.
+        /// The result, and its column.
         wanted: FoldResult,
     },
-    /// A scan.
+    /// Scans a column within groups.
     Scan {
-        /// The scanner.
+        /// The index of the scanner.
         scanner: usize,
-        /// The column that is scanned.
+        /// The index of the column that is scanned.
         x: usize,
-        /// The column that is made.
+        /// The index of the column with the result.
         to: usize,
         /// The groups, each of which is scanned by itself.
         over: Over,
     },
-    /// The value of each element's group.
+    /// Copies the value of each group to its elements.
     Expand {
-        /// The column with a value for each group.
+        /// The index of the column with a value per group.
         values: usize,
-        /// The column that is made.
+        /// The index of the column with the result.
         to: usize,
-        /// The groups.
+        /// The groups whose values are copied.
         over: Over,
-        /// True if each group that has an element has a value.
+        /// True if each group with an element surely has a value.
         is_there: bool,
     },
-    /// The quotient of each element by the value of its group, all FLOAT64.
+    /// Divides each element by the value of its group, all in FLOAT64.
     Divide {
-        /// The column of the elements.
+        /// The index of the column with the dividends.
         x: usize,
-        /// The column with a divisor for each group.
+        /// The index of the column with a divisor per group.
         by: usize,
-        /// The column that is made.
+        /// The index of the column with the quotients.
         to: usize,
-        /// The groups.
+        /// The groups of the elements.
         over: Over,
     },
 }
 
-/// What an accumulator gathers.
+/// The configuration of an accumulator.
 #[derive(Clone, Copy, Debug)]
 pub struct Gathering {
-    /// What it keeps of a group.
+    /// The quantity that is accumulated per group.
     pub gathers: Gathers,
     /// The type of the elements.
     pub scalar: Scalar,
-    /// The groups.
+    /// The groups that the elements are accumulated by.
     pub over: Over,
-    /// The side of the column that it is given.
+    /// The side (elements or groups) of the column that is accumulated.
     pub side: Side,
 }
 
-/// What a scanner does.
+/// The configuration of a scanner.
 #[derive(Clone, Copy, Debug)]
 pub struct Scanning {
-    /// The scan.
+    /// The kind of scan.
     pub scan: Scan,
     /// The type of the elements.
     pub scalar: Scalar,
     /// The groups, each of which is scanned by itself.
     pub over: Over,
-    /// The side of the column that it is given.
+    /// The side (elements or groups) of the column that is scanned.
     pub side: Side,
 }
 
-/// The columns and stages of a sweep. Only [`ArrayProgram::sweep_layouts`] makes one, and nothing changes it: code that runs a
-/// sweep relies on its types and positions without looking at them again.
+/// The columns and stages of a sweep. Only [`ArrayProgram::sweep_layouts`] makes a layout, and nothing changes it. So code that
+/// runs a sweep trusts its types and indices without checking them again.
 #[derive(Debug)]
 pub struct SweepLayout {
     lanes: Vec<Lane>,
@@ -198,49 +199,49 @@ pub struct SweepLayout {
 }
 
 impl SweepLayout {
-    /// The columns.
+    /// The columns of the sweep.
     #[inline]
     #[must_use]
     pub fn lanes(&self) -> &[Lane] {
         &self.lanes
     }
 
-    /// What the stages do, in their order.
+    /// The work of the stages, in order.
     #[inline]
     #[must_use]
     pub fn work(&self) -> &[Work] {
         &self.work
     }
 
-    /// The edge whose groups strips hold whole, if there is one.
+    /// The edge whose groups strips hold whole; `None` if no stage needs that.
     #[inline]
     #[must_use]
     pub const fn groups(&self) -> Option<ValueId> {
         self.groups
     }
 
-    /// Edges of all elements, or all groups, with a scalar: only their sizes matter.
+    /// The edges from all elements, or all groups, to a scalar. Only their sizes matter, which must be checked.
     #[inline]
     #[must_use]
     pub fn whole(&self) -> &[(ValueId, Side)] {
         &self.whole
     }
 
-    /// What each accumulator gathers.
+    /// The configurations of the accumulators.
     #[inline]
     #[must_use]
     pub fn accumulators(&self) -> &[Gathering] {
         &self.accumulators
     }
 
-    /// What is asked of accumulators, by their positions, once all strips are through.
+    /// The results that are taken from accumulators after the last strip, each with the index of its accumulator.
     #[inline]
     #[must_use]
     pub fn results(&self) -> &[(usize, FoldResult)] {
         &self.results
     }
 
-    /// What each scanner does.
+    /// The configurations of the scanners.
     #[inline]
     #[must_use]
     pub fn scanners(&self) -> &[Scanning] {
@@ -253,26 +254,26 @@ struct Layout<'p> {
     program: &'p ArrayProgram,
     sweep: &'p Sweep,
     lanes: Vec<Lane>,
-    /// What comes from outside may be seen from both sides.
+    /// The column of each value. A value from outside may have a column for each side.
     of_values: FxHashMap<(ValueId, Side), usize>,
-    /// What is looked at, which may be seen in strips besides.
+    /// The column of each array with values of groups. The array may also be read in strips, by another column.
     looked_at: FxHashMap<ValueId, usize>,
     kept: FxHashSet<ValueId>,
-    /// What the sums among the folds take.
+    /// The arguments of each fold that sums.
     sums: FxHashSet<&'p [ValueId]>,
     arrays: u32,
 }
 
 impl Layout<'_> {
-    /// The scalar type of a value that strips can hold.
+    /// The scalar type of a value; `None` if strips cannot hold it.
     fn scalar(&self, value: ValueId) -> Option<Scalar> {
         self.program.qtype(value).of_each().scalar().filter(|scalar| !scalar.is_string())
     }
 
-    /// The column of a value that a stage takes; none if it is only there once all strips are through.
+    /// The column of a value that a stage reads; `None` if strips cannot hold it, or if it is not available in the same sweep.
     fn taken(&mut self, value: ValueId, over: Side) -> Option<usize> {
         if let Some(lane) = self.made_lane(value).or(self.of_values.get(&(value, over)).copied()) {
-            // What the other side makes has another number of elements.
+            // A column of the other side has another number of elements.
             return Some(lane)
                 .filter(|lane| self.lanes[*lane].origin != Origin::Result && self.lanes[*lane].over == over);
         }
@@ -282,17 +283,17 @@ impl Layout<'_> {
         Some(self.add(value, origin, scalar, over, !self.program.is_full(value)))
     }
 
-    /// The column of a value that an earlier stage makes.
+    /// The column of a value that an earlier stage makes; `None` for values from outside.
     fn made_lane(&self, value: ValueId) -> Option<usize> {
         let is_made = |lane: &usize| !matches!(self.lanes[*lane].origin, Origin::Array | Origin::Shared);
         let of_side = |side| self.of_values.get(&(value, side)).copied().filter(is_made);
         of_side(Side::Elements).or(of_side(Side::Groups))
     }
 
-    /// The column of a value that is expanded over an edge: what a stage makes of the groups of strips, or an array.
+    /// The column of a value that is expanded over an edge: per group of the strips, or an array from outside.
     fn expanded(&mut self, value: ValueId, is_of_strips: bool) -> Option<usize> {
         if self.made_lane(value).is_some() {
-            // Groups of another edge than the strips' are looked for in a whole array.
+            // Only the groups of the strips' own edge are available in strips; others need a whole array.
             return self.taken(value, Side::Groups).filter(|_| is_of_strips);
         }
         if let Some(lane) = self.looked_at.get(&value) {
@@ -306,7 +307,7 @@ impl Layout<'_> {
         Some(lane)
     }
 
-    /// The column of a value that a stage makes.
+    /// Adds the column of a value that a stage makes. `is_seen` says that later stages of the sweep may read it.
     fn made(&mut self, value: ValueId, over: Side, has_bits: bool, is_seen: bool) -> Option<usize> {
         let scalar = self.scalar(value)?;
         let origin = match () {
@@ -327,7 +328,7 @@ impl Layout<'_> {
         self.lanes.len() - 1
     }
 
-    /// What a fold gathers: counting is done beside a sum of the same.
+    /// The quantity that a fold accumulates. A count uses the accumulator of a sum over the same arguments, if there is one.
     fn gathers(&self, fold: Fold, step: &Step, scalar: Scalar) -> Gathers {
         match fold.gathers.of(scalar) {
             Gathers::Count if self.sums.contains(&step.args[..]) => Gathers::Sum,
@@ -335,6 +336,7 @@ impl Layout<'_> {
         }
     }
 
+    /// The groups of a fold, scan or expansion; `None` if strips cannot use them.
     fn over(&self, step: &Step) -> Option<Over> {
         let edge = step.args.get(1).copied()?;
         Some(match self.program.qtype(edge) {
@@ -345,6 +347,7 @@ impl Layout<'_> {
     }
 }
 
+/// The way in which strips compute a step's operator; `None` if they cannot.
 fn in_strips(program: &ArrayProgram, step: &Step) -> Option<InStrips> {
     match step.action {
         Action::Operator(op) => program.registry.get(op).in_strips,
@@ -352,7 +355,8 @@ fn in_strips(program: &ArrayProgram, step: &Step) -> Option<InStrips> {
     }
 }
 
-/// True for what was gathered of the groups of an edge, and is there for each group that has an element: all elements are there.
+/// Returns true if a value was aggregated over the groups of `edge` from a full array, so that each group with an element has a
+/// result.
 fn is_of_own_groups(program: &ArrayProgram, value: ValueId, edge: ValueId) -> bool {
     let stages = program.sweeps.iter().flat_map(|sweep| &sweep.stages);
     let mut makers = stages.map(|stage| &stage.step).filter(|step| step.outs.contains(&value));
@@ -362,14 +366,14 @@ fn is_of_own_groups(program: &ArrayProgram, value: ValueId, edge: ValueId) -> bo
     })
 }
 
-/// The inputs of a plan that divides the first by the second and does nothing else.
+/// The indices of the dividend and the divisor among a plan's inputs, if the plan is a single division of inputs; else `None`.
 fn quotient(plan: &Plan) -> Option<[usize; 2]> {
     let mut input: FxHashMap<PlanValueId, usize> =
         plan.inputs().iter().enumerate().map(|(at, input)| (input.value, at)).collect();
     let mut found = None;
     for step in plan.block(PlanBlockId::TOP).steps.iter().map(|step| plan.step(*step)) {
         match (&step.action, plan.args(step)) {
-            // What is there is an optional to what is not.
+            // Conversion to optional does not change the value.
             (PlanAction::Operator { op: id::TO_OPTIONAL, .. }, [x]) if input.contains_key(x) => {
                 input.insert(step.out, input[x]);
             }
@@ -384,7 +388,7 @@ fn quotient(plan: &Plan) -> Option<[usize; 2]> {
 }
 
 impl ArrayProgram {
-    /// The layout of each sweep; none for a sweep that strips cannot hold, whose stages are to be run one by one.
+    /// The layout of each sweep; `None` for a sweep that strips cannot hold. The stages of such a sweep must run one by one.
     #[must_use]
     pub fn sweep_layouts(&self) -> Vec<Option<SweepLayout>> {
         let mut layouts: Vec<Option<SweepLayout>> = self.sweeps.iter().map(|_| None).collect();
@@ -398,7 +402,7 @@ impl ArrayProgram {
 }
 
 impl SweepLayout {
-    /// The layout of a sweep; none if strips cannot hold what it goes over. `kept` are the values that others use.
+    /// The layout of a sweep; `None` if strips cannot hold its values. `kept` are the values that are used outside of the sweep.
     fn of(program: &ArrayProgram, sweep: &Sweep, kept: &[ValueId]) -> Option<SweepLayout> {
         let mut made = SweepLayout {
             lanes: Vec::new(),
@@ -488,9 +492,9 @@ impl SweepLayout {
         (layout.arrays <= MOST_ARRAYS).then_some(made)
     }
 
-    /// Finds the columns that are only summed: no stage needs to see what their plans make.
+    /// Finds the columns that are only summed. No stage has to read them, so they need no memory.
     fn find_sums(&mut self) {
-        // Strips of groups begin anywhere.
+        // Strips of whole groups begin at any element.
         if self.groups.is_some() {
             return;
         }
@@ -506,7 +510,7 @@ impl SweepLayout {
                 }
                 Work::Scan { x, .. } => uses[*x] += 1,
                 Work::Expand { values, .. } => uses[*values] += 1,
-                // There are none yet.
+                // The layout has none of these yet.
                 Work::Divide { .. } | Work::Finish { .. } => {}
             }
         }
@@ -515,7 +519,7 @@ impl SweepLayout {
         let made: FxHashSet<usize> = maps.flatten().copied().collect();
         for (x, accumulator) in sums {
             let lane = &mut self.lanes[x];
-            // What is made in FLOAT32 would be made of half as many rows at a time beside sums in FLOAT64.
+            // With sums in FLOAT64, a plan in FLOAT32 would compute only half as many rows at a time.
             let is_double = lane.scalar == Scalar::Float64;
             if lane.origin == Origin::Strip && is_double && uses[x] == 1 && made.contains(&x) {
                 lane.sum = Some(accumulator);
@@ -523,8 +527,8 @@ impl SweepLayout {
         }
     }
 
-    /// Finds the plans that divide each element by a value of its group, and nothing else: that needs no column of the values of
-    /// all elements, and no division for each.
+    /// Finds the plans that only divide each element by a value of its group, and replaces them by `Divide`. That saves the
+    /// column with the expanded values, and a division per element.
     fn find_quotients(&mut self, program: &ArrayProgram) {
         let (Some(edge), lanes) = (self.groups, &self.lanes) else { return };
         let is_double = |lane: usize| lanes[lane].scalar.representation() == Scalar::Float64;
@@ -560,7 +564,7 @@ impl SweepLayout {
         };
         let seen: FxHashSet<usize> = self.work.iter().flat_map(seen).collect();
         let is_seen = |lane: usize| seen.contains(&lane) || self.lanes[lane].origin == Origin::Kept;
-        // Others stay, since their sizes are compared even where no stage reads what they make.
+        // Other expansions stay even if no stage reads their results, because their sizes must be compared.
         self.work.retain(|work| !matches!(work, Work::Expand { to, .. } if divided.contains(to) && !is_seen(*to)));
     }
 
@@ -576,7 +580,7 @@ impl SweepLayout {
             }
             inputs.push(Port { lane, is_optional: qtype.is_optional() });
         }
-        // The sizes of arrays that the plan does not need are compared too.
+        // Arrays that the plan does not need are added too, because their sizes must be compared.
         for arg in &step.args {
             if matches!(program.qtype(*arg), QType::Array(..)) {
                 layout.taken(*arg, over)?;

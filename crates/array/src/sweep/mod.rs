@@ -1,5 +1,5 @@
-//! Sweeps laid out: which columns a sweep goes over, what its stages do with them, and what it writes to memory. The engine
-//! runs them.
+//! The layouts of sweeps: the columns that a sweep reads and writes, the work of its stages, and the memory that it writes. The
+//! engine runs them.
 
 mod layout;
 mod storage;

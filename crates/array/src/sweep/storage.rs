@@ -1,20 +1,20 @@
-//! How the elements of a column are stored, by their type. Their addresses are known only while a sweep runs.
+//! The storage of a column's elements, by their type. Addresses are known only while a sweep runs.
 
 use cembra_runtime::{ColumnForm, DataForm, PresenceForm, QType, Scalar};
 
-/// How the elements of a type are stored.
+/// The storage of an element of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Storage {
-    /// Units take no memory.
+    /// No memory: units have no data.
     Nothing,
-    /// A bit each.
+    /// One bit per element.
     Bits,
-    /// Numbers of this many bytes.
+    /// A number of this many bytes per element.
     Numbers(usize),
 }
 
 impl Storage {
-    /// How elements of this type are stored.
+    /// The storage of elements with this type.
     #[inline]
     #[must_use]
     pub fn of(scalar: Scalar) -> Storage {
@@ -25,7 +25,7 @@ impl Storage {
         }
     }
 
-    /// How many bits an element takes.
+    /// The bits per element.
     #[inline]
     #[must_use]
     pub const fn bits(self) -> u64 {
@@ -36,7 +36,7 @@ impl Storage {
         }
     }
 
-    /// How many words this many elements take.
+    /// The number of 64-bit words for `elements` elements.
     #[inline]
     #[must_use]
     pub const fn words(self, elements: usize) -> usize {
@@ -47,7 +47,7 @@ impl Storage {
         }
     }
 
-    /// The form of columns whose rows each have a value of their own.
+    /// The form of a column with a separate value per row. `has_bits` says that it has presence bits.
     #[must_use]
     pub fn form(self, has_bits: bool) -> ColumnForm {
         ColumnForm {

@@ -1,5 +1,5 @@
-//! What a sweep writes to memory, known before it runs: the arrays that it makes, by their elements, and the strips that its
-//! stages leave to each other. What its plans and its edges need for themselves is not counted.
+//! The memory that a sweep writes, known before it runs: its arrays, in bits per element, and the strips between its stages. The
+//! internal memory of plans and edges is not counted.
 
 use super::layout::{Lane, Origin, SweepLayout};
 use super::storage::Storage;
@@ -9,23 +9,23 @@ use cembra_runtime::{QType, STRIP_ROWS, Scalar};
 /// The memory that a sweep writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct MemoryEstimate {
-    /// Bits for each element, of all arrays that have as many elements as are gone over.
+    /// Bits per element, summed over all arrays with a value per element of the sweep.
     pub(crate) of_elements: u64,
-    /// Bits for each group, of all arrays of groups.
+    /// Bits per group, summed over all arrays with a value per group.
     pub(crate) of_groups: u64,
-    /// The strips that are kept for a later stage.
+    /// The number of columns of which one strip is stored for a later stage.
     pub(crate) strips: usize,
-    /// Their bytes, of strips of the usual length: larger groups need more where they are to be whole.
+    /// The bytes of these strips, at `STRIP_ROWS` rows each. Strips that hold a larger group whole need more.
     pub(crate) strip_bytes: usize,
 }
 
 impl MemoryEstimate {
-    /// What an array takes.
+    /// The memory of one array with elements of type `scalar`.
     pub(crate) fn of_array(scalar: Scalar, has_bits: bool) -> MemoryEstimate {
         MemoryEstimate { of_elements: element_bits(scalar) + u64::from(has_bits), ..MemoryEstimate::default() }
     }
 
-    /// Both.
+    /// The sum of two estimates.
     pub(crate) const fn and(self, other: MemoryEstimate) -> MemoryEstimate {
         MemoryEstimate {
             of_elements: self.of_elements + other.of_elements,
@@ -36,7 +36,7 @@ impl MemoryEstimate {
     }
 }
 
-/// How many bits an element of an array takes, its presence apart: of a string those of its view, besides the buffer.
+/// The bits per element of an array, without its presence. A string counts the bits of its view, not its bytes in the buffer.
 #[inline]
 #[must_use]
 pub fn element_bits(scalar: Scalar) -> u64 {
@@ -44,7 +44,8 @@ pub fn element_bits(scalar: Scalar) -> u64 {
 }
 
 impl SweepLayout {
-    /// What it writes. What is only summed is not, where machine code adds it up; else it takes a strip.
+    /// The memory that the sweep writes. Columns that are only summed count nothing: machine code adds them directly. Without
+    /// machine code each takes a strip.
     pub(crate) fn written(&self, program: &ArrayProgram) -> MemoryEstimate {
         let of_lane = |lane: &Lane| {
             let array = MemoryEstimate::of_array(lane.scalar, lane.has_bits);
