@@ -1,20 +1,20 @@
-//! Divisors that are the same for all rows, so that rows are multiplied instead of divided: mended products, of which
-//! [`cembra_runtime::quotient`] says what they are and for which divisors they are right.
+//! Division by a divisor that all rows share, computed by multiplication with corrected products. [`cembra_runtime::quotient`]
+//! explains them, and for which divisors they are right.
 
 use cembra_runtime::MachineType;
 use cembra_runtime::quotient::{Parts, parts};
 
-/// A number that all rows are divided by, at a port that all rows share.
+/// A divisor at a port that all rows share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Divisor {
-    /// The port that it is at.
+    /// The index of the port.
     pub(crate) port: u32,
-    /// Its bytes, of a float.
+    /// The bytes of the float: 4 or 8.
     pub(crate) element: u8,
 }
 
-/// The number that a product with is a division by a constant, if there is one: the reciprocal of a power of two that has an exact
-/// one.
+/// The `r` for which `x * r` equals `x / c` in every bit, where `c` is the constant with these bits; `None` unless `c` is a power
+/// of two whose reciprocal is a normal number.
 pub(crate) fn exact_inverse(ty: MachineType, bits: u64) -> Option<u64> {
     if ty == MachineType::F32 {
         let number = f32::from_bits(bits as u32);
@@ -29,8 +29,9 @@ pub(crate) fn exact_inverse(ty: MachineType, bits: u64) -> Option<u64> {
 }
 
 impl Divisor {
-    /// The parts of any divisor. Of one that has none, they are such that a product is zero or NaN, which is not moderate, and that
-    /// zeros and NaN, for which nobody asks that, give what dividing them gives.
+    /// The parts of a divisor, given by its bits. For a divisor that has none, the parts make every product zero or NaN, which is
+    /// not moderate, so that such rows are divided. Zeros and NaN are not tested for that; with these parts, their products equal
+    /// their quotients.
     pub(crate) fn parts(self, bits: u64) -> Parts {
         parts(self.element, bits).unwrap_or_else(|| {
             if self.element == 8 {

@@ -1,5 +1,5 @@
-//! Writing a program's instructions: operands are brought to where an instruction wants them, its result is put over an operand
-//! that is not needed any more where the instruction has it so.
+//! Writes a program's instructions. Operands are loaded to the registers that an instruction requires. If the instruction
+//! overwrites an operand, an operand that is not needed any more is chosen.
 
 use crate::encode::{Assembler, Code, Condition, FETCHES, Gpr, Label, Length, Memory, Operands, Prefix, Rm, Shape};
 use crate::homes::{ARRAYS, BYTE, FAILED, PORTS, STORED, bit_memory, chain_memory, row_memory};
@@ -10,14 +10,15 @@ use crate::rare::Site;
 use crate::registers::{Registers, Waiting};
 use cembra_runtime::{LINE, RuntimeFn};
 
-/// How many bytes of a port are fetched ahead: a page's start, where the processor does not look by itself, is far enough then.
+/// The distance in bytes at which rows of a port are prefetched. It is large enough for the start of the next page, which
+/// processors do not prefetch by themselves.
 const AHEAD: u32 = 2048;
 
-/// `C ? B : A` of three operands, and with the first two in the other order.
+/// The immediates of `vpternlog` for `C ? B : A`, where A, B, C are the operands in order, and with the first two swapped.
 const MERGE: [u8; 2] = [0xD8, 0xE4];
 
-/// Fused operations: of the product and the third operand, of the opposite of the product, of that of the third, of those of both.
-/// Each overwrites the first operand of the product, which the second or the third may be multiplied with, or the third.
+/// Fused instructions, by sign: `a * b + c`, `-(a * b) + c`, `a * b - c`, `-(a * b) - c`; then by the forms 132, 213, 231, and by
+/// 32 or 64 bits. The forms 132 and 213 overwrite a factor, the form 231 overwrites the addend.
 const FUSED: [[[Code; 2]; 3]; 4] = [
     [[Code::Fma132x32, Code::Fma132x64], [Code::Fma213x32, Code::Fma213x64], [Code::Fma231x32, Code::Fma231x64]],
     [[Code::Fnma132x32, Code::Fnma132x64], [Code::Fnma213x32, Code::Fnma213x64], [Code::Fnma231x32, Code::Fnma231x64]],
@@ -25,31 +26,31 @@ const FUSED: [[[Code; 2]; 3]; 4] = [
     [[Code::Fnms132x32, Code::Fnms132x64], [Code::Fnms213x32, Code::Fnms213x64], [Code::Fnms231x32, Code::Fnms231x64]],
 ];
 
-/// Writes one program.
+/// The writer of one program's machine code.
 pub(crate) struct Emission<'a> {
     pub(crate) asm: &'a mut Assembler,
     pub(crate) registers: &'a mut Registers,
     pub(crate) program: &'a Program,
     pub(crate) isa: Isa,
-    /// The calls of functions for single lanes.
+    /// The places where scalar functions are called for single lanes.
     pub(crate) sites: &'a mut Vec<Site>,
-    /// The places where rows are divided after all.
+    /// The places where rows are divided if a product is not right.
     pub(crate) divisions: &'a mut Vec<Division>,
     pub(crate) waiting: &'a mut Vec<Waiting>,
-    /// What bytes of the code are where it goes past the caches.
+    /// The bytes that differ, with their positions, in the code that stores past the caches.
     pub(crate) changes: &'a mut Vec<(u32, u8)>,
-    /// Where half a byte of each mask that is an output waits for the other.
+    /// The first mask slot for half a byte of an output mask, which waits there for the other half. One slot per port.
     pub(crate) halves: u32,
-    /// True if only the rows of [`STORED`] are stored.
+    /// True if only the rows in the mask [`STORED`] are stored.
     pub(crate) stores_some: bool,
-    /// The most bytes that code may take.
+    /// The most bytes of code.
     pub(crate) most: usize,
 }
 
 impl Emission<'_> {
-    /// Writes all instructions; false if they would be too many bytes.
+    /// Writes all instructions. Returns false if they take more than `most` bytes.
     pub(crate) fn play(&mut self) -> bool {
-        // The jump over the current stretch, and how many sites and divisions there were before it.
+        // The jump over the current stretch, and the numbers of sites and divisions before the stretch.
         let mut over: Option<(Label, [usize; 2])> = None;
         for (at, op) in self.program.ops.iter().enumerate() {
             self.registers.next_instruction();
@@ -97,7 +98,7 @@ impl Emission<'_> {
         true
     }
 
-    /// Makes place for what fetches the rows of a port some iterations ahead, where the code goes past the caches.
+    /// Reserves no-ops that become prefetches of a port's rows, some iterations ahead, in the code that stores past the caches.
     pub(crate) fn fetch_ahead(&mut self, port: u32, element: u8) {
         let bytes = self.program.rows * u32::from(self.program.steps) * u32::from(element);
         for line in (0..bytes).step_by(LINE) {
@@ -108,7 +109,7 @@ impl Emission<'_> {
         }
     }
 
-    /// Fetches as many bytes of a port as the iteration's rows of such elements take.
+    /// Prefetches as many bytes from a port as one iteration reads, with `element` bytes per row.
     pub(crate) fn fetch_port(&mut self, port: u32, element: u8) {
         let bytes = self.program.rows * u32::from(self.program.steps) * u32::from(element);
         let first = row_memory(self.asm, port, element, 0);
@@ -121,6 +122,7 @@ impl Emission<'_> {
         self.registers.prefix()
     }
 
+    /// Loads a value into a register, unless it is in one, and returns the register.
     fn fetch(&mut self, value: Value) -> u8 {
         self.registers.fetch(self.asm, value, self.program)
     }
@@ -145,7 +147,7 @@ impl Emission<'_> {
         self.asm.vector(self.prefix(), code, op.length, operands);
     }
 
-    /// Sets the flag of zero if a mask holds in no lane.
+    /// Sets the zero flag if a mask holds in no lane.
     fn test(&mut self, register: u8, mask: Value) {
         let info = self.program.info(mask);
         if info.class == Class::Mask {
@@ -157,7 +159,7 @@ impl Emission<'_> {
         }
     }
 
-    /// The lanes in which a mask holds, as bits of a general register.
+    /// Copies a mask to a general register, one bit per lane.
     pub(crate) fn lanes(&mut self, register: u8, mask: Value, to: Gpr) {
         let info = self.program.info(mask);
         let (code, length) = match (info.class, info.element) {
@@ -233,7 +235,7 @@ impl Emission<'_> {
         self.overwriting(at, op, code, [tie, first, last], in_memory);
     }
 
-    /// Two operands, first the one that may be overwritten.
+    /// The two operands, first the one that may be overwritten, if any.
     fn preferred(&self, at: usize, op: &Op, [a, b]: [Value; 2]) -> [Value; 2] {
         if !self.can_overwrite(at, op, a) && self.can_overwrite(at, op, b) { [b, a] } else { [a, b] }
     }
@@ -251,7 +253,7 @@ impl Emission<'_> {
         self.asm.byte(MERGE[usize::from(tie != a)]);
     }
 
-    /// An instruction that overwrites its first operand.
+    /// Writes an instruction that overwrites its first operand, `tie`.
     fn overwriting(&mut self, at: usize, op: &Op, code: Code, [tie, first, last]: [Value; 3], in_memory: bool) {
         let overwrites = self.can_overwrite(at, op, tie);
         let tied = self.fetch(tie);
@@ -326,7 +328,7 @@ impl Emission<'_> {
         }
         self.lanes(register, op.mask, Gpr::Rax);
         if self.program.rows == 4 {
-            // The lower half of a byte waits for the upper: the array may be one that is still read.
+            // The lower half of a byte waits for the upper half: the output may be an array that is still read.
             let half = self.half(port);
             self.asm.test_half_of_rbx();
             let upper = self.asm.jump_if(Condition::NotEqual);
@@ -343,12 +345,12 @@ impl Emission<'_> {
         self.asm.store_al(to);
     }
 
-    /// Where the lower half of a byte of an output waits for the upper.
+    /// The slot in which the lower half of an output's byte waits for the upper half.
     fn half(&self, port: u32) -> Memory {
         self.registers.slot(Class::Mask, self.halves + port)
     }
 
-    /// Bits of a port, of which `rax` has what goes there.
+    /// The address of a port's bits, while `rax` holds the bits to be stored.
     fn bits_beside_rax(&mut self, port: u32, rows: u32) -> Memory {
         if PORTS.get(port as usize).is_some() {
             return bit_memory(self.asm, port, rows);
@@ -412,7 +414,8 @@ impl Emission<'_> {
         self.divisions.push(Division { jump, back, dividend, divisor, result, rows });
     }
 
-    /// The register of a result that an operand is already: the operand's, if nobody needs that any more.
+    /// The register of a result that starts as a copy of an operand: the operand's own register if the operand is not used any
+    /// more.
     fn over(&mut self, at: usize, op: &Op, operand: Value, register: u8) -> u8 {
         if self.registers.dies(at, operand, op) {
             return self.registers.rename(operand, op.result, self.program);

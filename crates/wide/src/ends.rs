@@ -1,6 +1,6 @@
-//! Ends: rows before those from which on loads are aligned, and rows behind the last whole step. One step whose stores are masked plays
-//! either, with rows around them that others play. A load that begins within a line of the cache reads two of them: where memory is in the
-//! nearest cache, that is what short loops wait for.
+//! Ends of a loop: the head, which has the rows before the first aligned load, and the tail, which has the rows after the last
+//! whole step. One step with masked stores handles either, together with rows around them that other steps store. A load that
+//! crosses a cache line reads two lines; if memory is in the nearest cache, short loops mostly wait for such loads.
 
 use crate::encode::{Assembler, Code, Condition, Gpr, Label, Length, Memory, Operands, Prefix, Rm};
 use crate::homes::{BYTE, END, PORTS, ROW, STORED};
@@ -8,29 +8,30 @@ use crate::isa::Isa;
 use crate::program::{Kind, Op, Program};
 use cembra_runtime::LINE;
 
-/// The row that comes next: loops that have ends read and write no bits.
+/// The register of the row that comes next. It shares the register `BYTE`, because loops with ends read and write no bits.
 const NEXT: Gpr = BYTE;
 
-/// From how many iterations on it is worth more than it takes to play a head.
+/// The fewest iterations of a loop for which a head is worth its time.
 const WORTH: u32 = 4;
 
-/// The bits that a count of two or more has, of counts that are for as many places as an element has bytes.
+/// A mask for packed counts of columns: the bits 1 and 2 of every four, of which one is set in each count from two to seven.
 const SEVERAL: u64 = 0x6666_6666_6666_6666;
 
-/// What the ends of a loop have to know.
+/// The parameters of a loop's ends.
 pub(crate) struct Ends {
-    /// The bytes of an element of what is read.
+    /// The bytes of an element in all columns that are read.
     element: u8,
-    /// The registers of what is read.
+    /// The registers with the addresses of the columns that are read.
     read: Vec<Gpr>,
     /// The rows of a step.
     rows: u32,
-    /// The fewest that a head is played of.
+    /// The fewest rows of a loop with a head.
     least: u32,
 }
 
 impl Ends {
-    /// None if steps with other rows around them would do anything but store, or vectors of what is read are no lines.
+    /// `None` if a step on more rows than it stores would have effects other than stores, or if a vector of the columns read is
+    /// not a cache line.
     pub(crate) fn of(isa: Isa, single: &Program, steps: u8, read: &[(u32, u8)], ports: usize) -> Option<Ends> {
         let (_, element) = *read.first()?;
         let stores = |op: &Op| match op.kind {
@@ -52,13 +53,13 @@ impl Ends {
         (is_able && is_line).then_some(Ends { element, read: registers, rows: single.rows, least })
     }
 
-    /// Writes what comes behind the last whole step; the step follows, which goes on with the next row. The result is the jump where there is
-    /// no row left.
+    /// Writes the code after the last whole step, which prepares a step for the rows that are left. That step's code must follow;
+    /// it continues with the next row. Returns the jump that is taken if no row is left.
     pub(crate) fn behind(&self, asm: &mut Assembler) -> Label {
         let rows = self.rows.cast_signed();
         asm.compare(ROW, END);
         let over = asm.jump_if(Condition::AboveOrEqual);
-        // The last rows of the last step.
+        // The mask of the last rows in the last step.
         asm.address(Gpr::Rax, Memory::at(ROW, rows));
         asm.subtract(Gpr::Rax, END);
         asm.clear(Gpr::R11);
@@ -70,21 +71,22 @@ impl Ends {
         over
     }
 
-    /// Writes what goes on with the row that comes next.
+    /// Writes the instruction that continues with the next row.
     pub(crate) fn go_on(asm: &mut Assembler) {
         asm.copy(ROW, NEXT);
     }
 
-    /// Writes what comes before the first row: to where the step is if some rows are to be played before, else to the loop. They are as many
-    /// as make loads aligned, of several columns if any lie alike, else of one; any number below a step's where numbers are not aligned
-    /// themselves. Adds the bytes that the loop begins at once with, whatever its memory.
+    /// Writes the code before the first row. It jumps to `step` if a head is worth its time, else to `begin`. The head has as
+    /// many rows as it takes to align loads: those of several columns if these begin at the same place of a line, else those of
+    /// one. If numbers are not aligned to their size, any number below a step's rows is possible. Appends to `at_once` the
+    /// changed bytes, with their positions, that make the loop begin without a head.
     pub(crate) fn ahead(&self, asm: &mut Assembler, step: usize, begin: usize, at_once: &mut Vec<(u32, u8)>) {
         asm.set(Gpr::Rax, self.least);
         asm.compare(END, Gpr::Rax);
         let few = asm.jump_if(Condition::Below);
         let always = (few.0 - 2..).map(|at| at as u32).zip(Assembler::ALWAYS);
         at_once.extend(always);
-        // How many columns begin at each place of a line.
+        // The number of columns that begin at each place of a line.
         asm.clear(Gpr::R11);
         for port in &self.read {
             asm.clear(NEXT);
@@ -95,7 +97,7 @@ impl Ends {
         asm.and_register(Gpr::Rax, Gpr::R11);
         asm.copy_if_zero(Gpr::Rax, Gpr::R11);
         asm.first_bit(Gpr::Rax, Gpr::Rax);
-        // From there to the next line: of a count's bits those of its place, then as many elements.
+        // The number of elements from that place to the next line.
         let places = LINE as i32 - i32::from(self.element);
         asm.and(Gpr::Rax, places);
         asm.negate(Gpr::Rax);
@@ -114,7 +116,7 @@ impl Ends {
     }
 }
 
-/// Writes what makes the low bits of a register the mask of the rows that are stored.
+/// Writes the instruction that makes the low bits of a general register the mask of the rows to store.
 fn set_mask(asm: &mut Assembler) {
     let from = Rm::Register(Gpr::R11 as u8);
     asm.vector(Prefix::Vex, Code::MaskFromInteger, Length::X, Operands::new(STORED, 0, from));

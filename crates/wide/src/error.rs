@@ -1,4 +1,4 @@
-//! Why a tape was not compiled.
+//! The reasons why a tape was not compiled.
 
 use cembra_runtime::CodeMemoryError;
 
@@ -6,21 +6,22 @@ use cembra_runtime::CodeMemoryError;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// This machine does not have the instructions.
+    /// This machine lacks the instruction set.
     Unsupported,
-    /// The instruction of the tape at this position cannot be played.
+    /// The tape's instruction with this index cannot be played on many rows.
     Instruction(usize),
-    /// There are so many inputs on the tape, and not as many ports; or a port is none that its input or output can have.
+    /// The ports do not fit the tape, which has this many inputs. There must be a port per input, and each port must be possible
+    /// for its input or output.
     Ports(usize),
-    /// The code would take more bytes than this.
+    /// The code would take more bytes than this limit.
     Code(usize),
-    /// The loop would take more bytes of stack than this.
+    /// The loop would take more bytes of stack than this limit.
     Stack(usize),
-    /// There was no memory for the code.
+    /// Memory for the code could not be allocated.
     Memory,
 }
 
-/// A tape could not be compiled.
+/// The error of a tape that could not be compiled.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct Error(#[from] Reason);

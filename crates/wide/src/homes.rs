@@ -1,5 +1,5 @@
-//! Homes: where values can be had from at any time, and the slots of the stack; how code addresses them, loads from and stores to
-//! them. Which value is where, is for those who give out registers.
+//! Homes: the memory from which values can be loaded at any time, and the slots of the stack. This file has their addresses,
+//! loads and stores. Which value has which register is decided in `registers`.
 
 use crate::encode::{Assembler, Code, Gpr, Length, Memory, Operands, Prefix, Rm};
 use crate::isa::Isa;
@@ -7,31 +7,31 @@ use crate::program::{Class, Home, Info};
 use crate::registers::Registers;
 use cembra_runtime::CHAINS;
 
-/// The general registers that hold the first ports; what is called may overwrite them.
+/// The general registers with the addresses of the first ports. Called functions may overwrite them.
 pub(crate) const PORTS: [Gpr; 7] = [Gpr::Rcx, Gpr::Rdx, Gpr::Rsi, Gpr::Rdi, Gpr::R8, Gpr::R9, Gpr::R10];
 
-/// The row that an iteration begins with.
+/// The register with the first row of an iteration.
 pub(crate) const ROW: Gpr = Gpr::Rbx;
 
-/// The row that the loop ends before.
+/// The register with the row after the loop's last.
 pub(crate) const END: Gpr = Gpr::R12;
 
-/// The mask of the rows that are stored.
+/// The mask register with the rows to store.
 pub(crate) const STORED: u8 = 7;
 
-/// The vector register of AVX2 that says what failed.
+/// The vector register in which AVX2 code collects the rows that failed.
 pub(crate) const FAILED: u8 = 15;
 
-/// The byte of bits that it begins with.
+/// The register with the byte of a bitmap that an iteration begins with.
 pub(crate) const BYTE: Gpr = Gpr::R14;
 
-/// The constants.
+/// The register with the address of the constants.
 pub(crate) const POOL: Gpr = Gpr::R13;
 
-/// The array of ports.
+/// The register with the address of the array of ports.
 pub(crate) const ARRAYS: Gpr = Gpr::R15;
 
-/// What code saves of its caller's, below the frame pointer; masks on the stack come below that.
+/// The caller's registers that the code saves below the frame pointer. Masks on the stack come below them.
 pub(crate) const SAVED: [Gpr; 5] = [Gpr::Rbx, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15];
 
 impl Registers {
@@ -39,12 +39,12 @@ impl Registers {
         if self.isa == Isa::Avx512 { Prefix::Evex } else { Prefix::Vex }
     }
 
-    /// The length of registers.
+    /// The length of the vector registers.
     pub(crate) fn whole(&self) -> Length {
         if self.isa == Isa::Avx512 { Length::Z } else { Length::Y }
     }
 
-    /// The slot of the stack with this number.
+    /// The memory of a stack slot, by its number.
     pub(crate) fn slot(&self, class: Class, slot: u32) -> Memory {
         match class {
             Class::Vector => Memory::at(Gpr::Rsp, (slot * self.whole().bytes()).cast_signed()),
@@ -52,7 +52,7 @@ impl Registers {
         }
     }
 
-    /// Where a value can be had from at any time.
+    /// The memory operand for a value's home. It may be relative to `rax`.
     pub(crate) fn home(&self, asm: &mut Assembler, info: &Info, rows: u32) -> Rm {
         match info.home {
             Home::Pool(offset) => {
@@ -75,7 +75,7 @@ impl Registers {
         }
     }
 
-    /// Loads what has a home into a register.
+    /// Loads a value from its home into a register.
     pub(crate) fn load_home(&self, asm: &mut Assembler, info: &Info, rows: u32, register: u8) {
         let from = self.home(asm, info, rows);
         let at_length = |code: Code, length: Length, from: Rm| (code, length, from);
@@ -100,8 +100,8 @@ impl Registers {
         asm.vector(self.prefix(), code, length, Operands::new(register, 0, from));
     }
 
-    /// Loads the sums that stay in registers before the first iteration, or stores them behind the last whole one. Each has rows for all sums, so
-    /// that the first row behind it is for the first of them.
+    /// Loads the sums that stay in registers before the first iteration, or stores them after the last whole iteration. An
+    /// iteration has a row for each sum, so the next row is again for the first sum.
     pub(crate) fn move_sums(&self, asm: &mut Assembler, stores: bool) {
         let code = if stores { Code::Store32 } else { Code::Load32 };
         for (info, register) in self.fixed() {
@@ -112,7 +112,7 @@ impl Registers {
         }
     }
 
-    /// Loads a slot into a register, or stores a register in it.
+    /// Loads a stack slot into a register, or stores a register in it.
     pub(crate) fn move_slot(&self, asm: &mut Assembler, class: Class, register: u8, memory: Memory, stores: bool) {
         let (code, length) = match (class, stores) {
             (Class::Vector, false) => (Code::Load32, self.whole()),
@@ -124,7 +124,8 @@ impl Registers {
     }
 }
 
-/// The register with the address of a port's array, or of its sums: `spare` if the port has no register of its own.
+/// The register with the address of a port's array or sums. If the port has no register of its own, the address is loaded into
+/// `spare`.
 pub(crate) fn port_base(asm: &mut Assembler, port: u32, spare: Gpr) -> Gpr {
     match PORTS.get(port as usize) {
         Some(register) => *register,
@@ -135,14 +136,14 @@ pub(crate) fn port_base(asm: &mut Assembler, port: u32, spare: Gpr) -> Gpr {
     }
 }
 
-/// The elements of a port so many rows behind the iteration's first.
+/// The elements of a port that begin `rows` rows after the iteration's first.
 pub(crate) fn row_memory(asm: &mut Assembler, port: u32, element: u8, rows: u32) -> Memory {
     let base = port_base(asm, port, Gpr::Rax);
     let scale = element.trailing_zeros() as u8;
     Memory { base, index: Some((ROW, scale)), offset: (rows * u32::from(element)).cast_signed() }
 }
 
-/// The sums of a port that rows so many behind the iteration's first are added to. It is relative to `rax`.
+/// The sums of a port to which rows are added that begin `rows` rows after the iteration's first. The address uses `rax`.
 pub(crate) fn chain_memory(asm: &mut Assembler, port: u32, rows: u32) -> Memory {
     let base = port_base(asm, port, Gpr::R11);
     asm.address(Gpr::Rax, Memory::at(ROW, rows.cast_signed()));
@@ -150,7 +151,7 @@ pub(crate) fn chain_memory(asm: &mut Assembler, port: u32, rows: u32) -> Memory 
     Memory { base, index: Some((Gpr::Rax, 3)), offset: 0 }
 }
 
-/// The bits of a port so many rows behind the iteration's first.
+/// The bits of a port that begin `rows` rows after the iteration's first.
 pub(crate) fn bit_memory(asm: &mut Assembler, port: u32, rows: u32) -> Memory {
     let base = port_base(asm, port, Gpr::Rax);
     Memory { base, index: Some((BYTE, 0)), offset: (rows / 8).cast_signed() }

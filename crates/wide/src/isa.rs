@@ -1,4 +1,4 @@
-//! The instruction sets, and which instructions of a tape each of them plays. Says so before anything is compiled.
+//! The instruction sets, and which instructions of a tape each set can play; this is known before anything is compiled.
 
 use crate::divisor::exact_inverse;
 use cembra_runtime::{MachineType, RuntimeFn};
@@ -14,16 +14,16 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// Both, the wider first.
+    /// Both sets, the wider first.
     pub const ALL: [Isa; 2] = [Isa::Avx512, Isa::Avx2];
 
-    /// The widest set that this machine has.
+    /// The widest set that this machine supports; `None` if it supports neither.
     #[must_use]
     pub fn best() -> Option<Isa> {
         Isa::ALL.into_iter().find(|isa| isa.is_supported())
     }
 
-    /// True if this machine has the instructions.
+    /// True if this machine supports the instruction set.
     #[must_use]
     pub fn is_supported(self) -> bool {
         #[cfg(target_arch = "x86_64")]
@@ -40,9 +40,9 @@ impl Isa {
         }
     }
 
-    /// The set that plays a tape fastest, of those that machines with this one have; `inputs` says how each input lies in memory.
-    /// Divisions take two narrow vectors no longer than a wide one, and a processor runs slower while it uses wide ones: where
-    /// divisions are all that takes time, narrow ones are better.
+    /// The set that plays a tape fastest, of the sets that a machine with this one has. `inputs` are the ports of the inputs.
+    /// Dividing two narrow vectors takes no longer than dividing a wide one, and processors run slower while they use wide
+    /// vectors. So narrow vectors are better if divisions take most of the time.
     #[must_use]
     pub fn suited(self, tape: &Tape, inputs: &[Port]) -> Isa {
         if self != Isa::Avx512 || !Isa::Avx2.is_supported() {
@@ -55,29 +55,29 @@ impl Isa {
         if work.is_dividing(Isa::Avx2) { Isa::Avx2 } else { self }
     }
 
-    /// True if divisions by what all rows share are worth to be made of products: not where a processor does enough else
-    /// meanwhile.
+    /// True if divisions by a value that all rows share should be computed as multiplications by its inverse. They should not if
+    /// a processor has enough other work to do meanwhile.
     pub(crate) fn mends(self, tape: &Tape, played: &[bool]) -> bool {
         Work::of(tape, played, |_| false).is_dividing(self)
     }
 
-    /// Says of each instruction of a tape whether loops of this set play it.
+    /// Returns the function that tells whether loops of this set play an instruction of a tape.
     #[must_use]
     pub fn can_play(self) -> CanPlay {
         match self {
-            // What one has no instruction for is made of others.
+            // A set plays instructions that it lacks by expanding them.
             Isa::Avx512 | Isa::Avx2 => plays,
         }
     }
 }
 
-/// What a mask in memory costs narrow vectors.
+/// The cost of a mask in memory for narrow vectors, in the units of [`Work`].
 const BITS: usize = 4;
 
-/// What a division costs that is made of products.
+/// The cost of a division that is computed by multiplication, in the units of [`Work`].
 const MENDED: usize = 7;
 
-/// What a step of a tape takes, in cycles for the rows of a wide vector on narrow ones.
+/// The time of a tape's step, in cycles that narrow vectors take for as many rows as a wide vector has.
 #[derive(Clone, Copy, Debug, Default)]
 struct Work {
     dividing: usize,
@@ -86,7 +86,8 @@ struct Work {
 }
 
 impl Work {
-    /// That of the instructions that are played. Divisions by some divisors may be made of products.
+    /// The work of the instructions in `played`. Divisions by a divisor for which `is_mended` holds are computed by
+    /// multiplication.
     fn of(tape: &Tape, played: &[bool], is_mended: impl Fn(Val) -> bool) -> Work {
         let mut work = Work::default();
         for (instr, _) in tape.instrs().iter().zip(played).filter(|(_, played)| **played) {
@@ -109,14 +110,14 @@ impl Work {
         work
     }
 
-    /// True if divisions are what takes time.
+    /// True if divisions take most of the time.
     fn is_dividing(self, isa: Isa) -> bool {
         let bits = if isa == Isa::Avx2 { self.bits } else { 0 };
         self.dividing > self.others + bits
     }
 }
 
-/// True for a constant, or an input that all rows share.
+/// Returns true for a constant and for an input that all rows share.
 fn is_shared(tape: &Tape, inputs: &[Port], val: Val) -> bool {
     match tape.instrs()[val.index()] {
         Instr::Const(..) => true,
@@ -125,7 +126,7 @@ fn is_shared(tape: &Tape, inputs: &[Port], val: Val) -> bool {
     }
 }
 
-/// True for a constant that is divided by with a product.
+/// Returns true for a constant whose inverse is exact, so that a division by it is a multiplication.
 fn is_power_of_two(tape: &Tape, val: Val) -> bool {
     match tape.instrs()[val.index()] {
         Instr::Const(ty, bits) => exact_inverse(ty, bits).is_some(),
@@ -136,7 +137,7 @@ fn is_power_of_two(tape: &Tape, val: Val) -> bool {
 /// The most arguments of a function that is called for single lanes.
 pub(crate) const MOST_ARGUMENTS: usize = 3;
 
-/// True if a function takes and gives numbers, and knows no context.
+/// Returns true if a function takes at most [`MOST_ARGUMENTS`] numbers, returns a number and needs no context.
 fn is_numeric(function: RuntimeFn) -> bool {
     let (takes, gives) = function.signature();
     let is_number = |ty: &MachineType| *ty != MachineType::Flag;
@@ -151,7 +152,7 @@ const fn bits(ty: MachineType) -> u8 {
     }
 }
 
-/// True if there is an instruction at a position that makes a mask.
+/// Returns true if the instruction at a position exists and makes a mask.
 pub(crate) fn is_mask(tape: &Tape, at: usize) -> bool {
     use Instr::{Cmp, InputMask, MaskAnd, MaskConst, MaskNot, MaskOr, MaskXor};
     matches!(
@@ -160,7 +161,7 @@ pub(crate) fn is_mask(tape: &Tape, at: usize) -> bool {
     )
 }
 
-/// True if an instruction is well formed and can be played.
+/// Returns true if an instruction is well formed and can be played.
 pub(crate) fn plays(tape: &Tape, at: usize) -> bool {
     use MachineType::{Flag, I32, I64};
     let Some(instr) = tape.instrs().get(at) else { return false };
@@ -214,7 +215,7 @@ pub(crate) fn plays(tape: &Tape, at: usize) -> bool {
     }
 }
 
-/// The type's bytes in an array; masks have bits there.
+/// The bytes of an element in an array; 0 for masks, which are bits there.
 pub(crate) const fn element(ty: MachineType) -> u8 {
     bits(ty) / 8
 }
@@ -223,7 +224,7 @@ pub(crate) const fn element(ty: MachineType) -> u8 {
 mod tests {
     use super::*;
 
-    /// The roots of a quadratic are, a logistic function is not.
+    /// The roots of a quadratic suit narrow vectors, a logistic function does not.
     #[test]
     fn what_is_little_but_divisions_suits_narrow_vectors() {
         let mut tape = Tape::new();
@@ -243,13 +244,13 @@ mod tests {
             assert_eq!(Isa::Avx2.suited(&finished, &[Port::Rows; 2]), Isa::Avx2);
         }
         let narrow = suited.iter().filter(|isa| **isa == Isa::Avx2).count();
-        // A division of 16 and a root of 20, but for a product and as many sums.
+        // A division counts 16 and a root 20; against them count a multiplication and the additions.
         let expected = if Isa::Avx2.is_supported() { 34 } else { 0 };
         assert_eq!(narrow, expected);
         assert!(suited[..narrow].iter().all(|isa| *isa == Isa::Avx2), "the shorter ones");
     }
 
-    /// Divisions by what rows share are no divisions, as long as they are what takes time.
+    /// Divisions by a shared value count as multiplications, as long as divisions take most of the time.
     #[test]
     fn what_is_divided_by_a_shared_number_suits_wide_vectors() {
         let mut tape = Tape::new();

@@ -1,11 +1,11 @@
-//! The wide assembler: plays a tape on many rows with AVX-512 or AVX2, in machine code of its own. It makes a loop of a tape in
-//! some microseconds; where rows come from, and what to do with those that fail, is for others to know.
+//! The wide assembler: plays a tape on many rows with AVX-512 or AVX2, in its own machine code. It compiles a tape to a loop in
+//! some microseconds. Where rows come from and what happens to rows that fail is the caller's business.
 //!
-//! From a tape to a loop: `select` chooses machine instructions on values without registers (`program`), `schedule` puts them in
-//! order, `registers` gives out registers (`homes` says where else values are) while `emit` writes the instructions (`encode`),
-//! `loops` puts the walk over rows around them, `rare` the calls of scalar functions beside them, and `wide` publishes the code
-//! and plays what is left behind the last whole step. `divisor` says how rows are divided by what they share, `quotient` where they are not. `docs/wide.md`
-//! says why.
+//! From a tape to a loop: `select` chooses machine instructions on values without registers (`program`), and `schedule` orders
+//! them. `registers` allocates registers (`homes` describes where else values are) while `emit` writes the instructions
+//! (`encode`). `loops` adds the walk over rows, `rare` the calls of scalar functions. `wide` publishes the code and plays the
+//! rows after the last whole step. `divisor` describes division by a shared value as a multiplication, `quotient` the rows for
+//! which that is not right. `docs/wide.md` gives the reasons.
 
 mod divisor;
 mod emit;

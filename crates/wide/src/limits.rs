@@ -1,11 +1,11 @@
-//! Limits of compiling one loop.
+//! Limits for compiling one loop.
 
-/// How much a loop may take.
+/// The resources that one loop may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Bytes of machine code, its constants included. Default 64 MiB.
+    /// The most bytes of machine code, including constants. Default: 64 MiB.
     pub code_bytes: usize,
-    /// Bytes of stack. Default 64 KiB.
+    /// The most bytes of stack. Default: 64 KiB.
     pub stack_bytes: usize,
 }
 

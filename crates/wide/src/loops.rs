@@ -1,5 +1,5 @@
-//! Loops: a program's instructions with what walks the rows around them, whole steps only unless they have
-//! `ends`. What is left behind the last whole step is for `wide` then.
+//! Loops: a program's instructions with the code that walks the rows around them. The code plays whole steps only, unless the
+//! loop has `ends`; `wide` then plays the rows after the last whole step.
 
 use crate::divisor::Divisor;
 use crate::emit::Emission;
@@ -19,57 +19,58 @@ use crate::select::Selection;
 use cembra_runtime::{CHAINS, MachineType};
 use cembra_tape::{Port, Tape};
 
-/// How many lines are left, where code goes from one to the next: it reads and writes no bits.
+/// The register with the number of lines left, in code that goes from line to line. It shares `BYTE`, because such code reads and
+/// writes no bits.
 const LINES: Gpr = BYTE;
 
-/// The size of the pages that the operating system adds to a stack one by one.
+/// The page size with which operating systems extend a stack.
 const PAGE: u32 = 4096;
 
-/// A loop of at most so many instructions is worth more than one step in each iteration.
+/// The most instructions of a step for which an iteration has several steps.
 const SHORT: usize = 12;
 
-/// And that many steps then.
+/// The steps of such an iteration, unless sums stay in registers.
 const STEPS: u8 = 4;
 
-/// Of wide vectors that are added to the sums of at most so many outputs: those for all sums, which stay in registers then. That
-/// is worth it for longer loops, too.
+/// The most outputs of sums for which the sums stay in registers, with wide vectors. An iteration then has a row per sum. That is
+/// worth it for longer steps too, of at most [`SHORT_OF_SUMS`] instructions.
 const SUMS: usize = 2;
 const SHORT_OF_SUMS: usize = 40;
 
-/// The most places that a loop fetches from that adds to sums.
+/// The most addresses from which a loop of sums prefetches.
 const FETCHES: usize = 4;
 
-/// One of fewer is worth two steps side by side.
+/// With fewer instructions in a step, an iteration has two steps side by side.
 const MEDIUM: usize = 64;
 
-/// And one of at most so many parts of two steps.
+/// The most instructions of a step for which an iteration has parts of two steps.
 const LONG: usize = 256;
 
-/// How steps are made iterations.
+/// The steps in an iteration.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Iteration {
-    /// Of one step.
+    /// A single step.
     One,
-    /// Of several, and behind them a loop of one.
+    /// Several steps; a loop of one step follows.
     Several,
-    /// Of two whose instructions take turns.
+    /// Two steps whose instructions alternate.
     Two,
-    /// Of parts of two; what is left of the first and the last is before the loop and behind it.
+    /// Parts of two steps. The first part of the first step comes before the loop, the second part of the last step after it.
     Parts,
 }
 
-/// Which instructions of a loop are written.
+/// The use of a program's code, when it is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
-    /// The first that are, of most iterations: what stays in registers is chosen for them.
+    /// The code of most iterations, written first. The values that stay in registers are chosen for it.
     First,
-    /// Those of others, which store what they make.
+    /// The code of the other iterations, which store all that they make.
     Rest,
-    /// Those of an end, which store some of it.
+    /// The code of an end, which stores only some rows.
     End,
 }
 
-/// What a thread keeps from one compilation to the next.
+/// The memory that a thread reuses from one compilation to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Workspace {
     selection: Selection,
@@ -82,51 +83,51 @@ pub(crate) struct Workspace {
     sites: Vec<Site>,
     divisions: Vec<Division>,
     waiting: Vec<Waiting>,
-    /// The numbers that are read of rows: ports, and the bytes of an element.
+    /// The ports from which a number per row is read, with the bytes of an element.
     read: Vec<(u32, u8)>,
-    /// Those of them for each of which there is a port behind all others, from where on as much is fetched.
+    /// The ports of `read` that have an additional port, after all others, with the address from which as much is prefetched.
     fetched: Vec<(u32, u8)>,
     changes: Vec<(u32, u8)>,
 }
 
-/// The code of a loop.
+/// The machine code of a loop, with the facts that its caller needs.
 pub(crate) struct LoopCode<'a> {
     pub(crate) code: &'a [u8],
-    /// Where it is entered.
+    /// The position of the entry.
     pub(crate) entry: usize,
-    /// How much of it is instructions; behind them are constants.
+    /// The bytes of instructions. Constants follow them.
     pub(crate) instructions: usize,
-    /// It takes rows in multiples of so many.
+    /// The rows must be a multiple of this number, unless `plays_rest`.
     pub(crate) rows: u32,
     /// The rows of a vector.
     pub(crate) lanes: u32,
-    /// What bytes of it are where it goes past the caches.
+    /// The bytes that differ, with their positions, in the code that stores past the caches.
     pub(crate) changes: &'a [(u32, u8)],
-    /// The divisors whose parts it takes at ports behind those of the tape.
+    /// The divisors whose parts the code takes at ports after those of the tape.
     pub(crate) divisors: &'a [Divisor],
-    /// How many ports it takes behind those from where on it fetches as much as it reads.
+    /// The number of ports, after all others, with addresses from which the code prefetches as much as it reads.
     pub(crate) fetches: usize,
-    /// True if it goes from line to line.
+    /// True if the code goes from line to line.
     pub(crate) lines: bool,
-    /// True if rows that are left behind whole steps are played, too, where there is at least one of these.
+    /// True if the code also plays the rows after the last whole step, provided that there is at least one whole step.
     pub(crate) plays_rest: bool,
 }
 
 impl Workspace {
-    /// How many instructions it has memory for.
+    /// The number of instructions that the workspace has memory for.
     pub(crate) fn capacity(&self) -> usize {
         self.program.ops.capacity()
     }
 
-    /// True if an instruction of the tape whose code was made is played.
+    /// True if the code made last plays the instruction `at` of its tape.
     pub(crate) fn is_played(&self, at: usize) -> bool {
         self.selection.is_played(at)
     }
 
-    /// Makes the code of a loop, one that fetches what its caller says if that is to be.
+    /// Makes the code of a loop. With `fetches`, the code prefetches from addresses that its caller passes.
     ///
     /// # Errors
-    /// An instruction cannot be played, or a limit is exceeded.
+    /// If an instruction cannot be played, or a limit is exceeded.
     pub(crate) fn make(
         &mut self,
         tape: &Tape,
@@ -136,7 +137,7 @@ impl Workspace {
         fetches: bool,
     ) -> Result<LoopCode<'_>, Reason> {
         let rows = self.selection.look(tape, outputs, isa)?;
-        // Bits come in bytes: four rows alone are half of one, so there are two steps or none.
+        // Bits are stored in bytes, and four rows are half a byte. So the rows must then be a multiple of two steps.
         let halves = rows == 4 && self.selection.has_bits(tape, inputs);
         self.selection.choose(tape, [inputs, outputs], isa, rows, 1, &mut self.program);
         let is_short = self.program.ops.len() <= SHORT;
@@ -149,13 +150,13 @@ impl Workspace {
             let steps = match sums {
                 _ if carries => all,
                 0 => STEPS,
-                // Fewer than all, as those would stay in registers.
+                // Fewer steps than `all`, with which the sums would stay in registers.
                 _ => STEPS.min(all / 2),
             };
             self.selection.choose(tape, [inputs, outputs], isa, rows, steps, &mut self.program);
         }
         self.schedule.order(&mut self.program, isa);
-        // Slots that are filled before the loop are the first, by number.
+        // The slots that are filled before the loop have the first numbers.
         let mut slots = [0, 0];
         let class = if isa == Isa::Avx512 { Class::Mask } else { Class::Vector };
         slots[class as usize] = self.program.presets.len() as u32;
@@ -179,7 +180,7 @@ impl Workspace {
         self.read.extend(read.map(|(((_, ty), _), number)| (number, element(ty))));
         self.fetched.clear();
         if fetches {
-            // Who makes little of much has no time to fetch for others.
+            // A longer loop has time to prefetch from at least two addresses.
             let least = if is_short { 0 } else { 2 };
             let count = self.read.len().clamp(least, FETCHES);
             self.fetched.extend(self.read.iter().cycle().take(count));
@@ -189,7 +190,7 @@ impl Workspace {
         for class in [Class::Vector, Class::Mask] {
             self.registers.reserve(class, slots[class as usize]);
         }
-        // Sums that stayed in registers are put back at the end of a line; what is called would have the ports of the first one.
+        // At the end of a line, sums in registers are stored. After a call, the registers would have the ports of the first line.
         let lines = carries
             && iteration == Iteration::Several
             && ports <= PORTS.len()
@@ -217,7 +218,7 @@ impl Workspace {
         })
     }
 
-    /// Writes all instructions. The result is where the code is entered, and what is to be the address of the constants.
+    /// Writes all instructions. Returns the position of the entry, and the label for the address of the constants.
     fn write(
         &mut self,
         isa: Isa,
@@ -253,7 +254,7 @@ impl Workspace {
                 stores_some,
                 most,
             };
-            // A processor sees the next rows of short bodies by itself.
+            // Processors prefetch the next rows of short bodies by themselves.
             if first && iteration != Iteration::Several {
                 read.iter().for_each(|(port, element)| emission.fetch_ahead(*port, *element));
             }
@@ -278,7 +279,7 @@ impl Workspace {
             Ok(())
         };
         let rows = (program.rows * u32::from(program.steps)).cast_signed();
-        // While there are rows for a whole iteration.
+        // The loop runs while there are rows for a whole iteration.
         if matches!(iteration, Iteration::Several | Iteration::Parts) {
             let next = Memory::at(ROW, rows);
             let [before, behind] = match iteration {
@@ -309,7 +310,7 @@ impl Workspace {
             let compare = |asm: &mut Assembler| {
                 let mut row = ROW;
                 if ends.is_some() {
-                    // What is no whole step is an end.
+                    // A rest of less than a whole step is handled as an end.
                     row = Gpr::Rax;
                     asm.address(row, Memory::at(ROW, played.rows.cast_signed() - 1));
                 }
@@ -366,7 +367,7 @@ impl Workspace {
             asm.bind(again, line);
         }
         if iteration == Iteration::Parts {
-            // The first part reads what is an iteration further on.
+            // The first part of an iteration reads the rows of the next step.
             asm.add(ROW, -rows);
             asm.add(BYTE, -rows / 8);
         }
@@ -379,7 +380,7 @@ impl Workspace {
         Ok((entry, pool))
     }
 
-    /// Puts the constants behind the code.
+    /// Appends the constants to the code.
     fn finish(&mut self, pool: Label, limits: &Limits) -> Result<(), Reason> {
         let Workspace { program, asm, .. } = self;
         asm.align(64);
@@ -396,8 +397,8 @@ impl Workspace {
 }
 
 impl Iteration {
-    /// What suits a program: a processor sees few steps of longer ones at once anyway, and stretches would have to be jumped
-    /// over one by one.
+    /// The kind of iteration for a program. For longer programs, a processor has only few steps in its window anyway. In two
+    /// steps side by side, each stretch would need its own jump.
     fn of(program: &Program, carries: bool) -> Iteration {
         let length = program.ops.len();
         let is_plain = |op: &Op| !matches!(op.kind, Kind::Begin | Kind::Rare(_) | Kind::Quotient(_));
@@ -413,7 +414,8 @@ impl Iteration {
     }
 }
 
-/// Writes what goes on with the next line, where the ports are by their shifts further on, if there is one. The result is where to.
+/// Writes the code that continues with the next line, if there is one, where each port is further on by its shift. Returns the
+/// jump to the start of a line.
 fn next_line(asm: &mut Assembler, ports: usize) -> Label {
     asm.add(LINES, -1);
     asm.clear(Gpr::Rax);
@@ -428,7 +430,7 @@ fn next_line(asm: &mut Assembler, ports: usize) -> Label {
     again
 }
 
-/// Writes what comes before the loop. The result is what is to be the address of the constants, and where a line begins.
+/// Writes the code before the loop. Returns the label for the address of the constants, and the position where a line begins.
 fn enter(
     asm: &mut Assembler,
     registers: &Registers,
@@ -502,7 +504,7 @@ fn enter(
     (pool, line)
 }
 
-/// Writes the end of the code: it says whether anything failed.
+/// Writes the end of the code, which returns whether any row failed.
 fn leave(asm: &mut Assembler, isa: Isa, faults: bool) {
     if !faults {
         asm.clear(Gpr::Rax);

@@ -1,37 +1,39 @@
-//! Overlapping: an iteration does the second part of one step and the first part of the next, whose instructions take turns.
-//! A processor finds something to do among the hundred instructions or so that wait; long chains one behind the other fill
-//! that with what cannot begin yet. What the first part makes for the second goes through slots of the stack.
+//! Overlapping: an iteration does the second part of one step and the first part of the next, and their instructions alternate. A
+//! processor finds independent work among the next hundred instructions or so. Long dependency chains, one after the other, fill
+//! this window with instructions that cannot begin yet. Values that the first part makes for the second go through slots of the
+//! stack.
 
 use crate::encode::Length;
 use crate::program::{Home, Kind, Op, Program, Value};
 use crate::schedule::{latency, operands};
 
-/// Cuts are looked for at so many places: at every second, then beside the best of these.
+/// The number of equal pieces between which cuts are tried: at every second boundary, then at the neighbours of the best.
 const PLACES: usize = 16;
 
-/// Parts of a program that run by themselves, and memory to make them.
+/// The parts of a program that run outside of the loop, and memory to compute them.
 #[derive(Debug, Default)]
 pub(crate) struct Overlap {
-    /// The first part of the first step, before the loop.
+    /// The first part of the first step, which runs before the loop.
     pub(crate) ahead: Vec<Op>,
-    /// The second part of the last step, behind it.
+    /// The second part of the last step, which runs after the loop.
     pub(crate) behind: Vec<Op>,
-    /// What an iteration does.
+    /// The instructions of an iteration.
     turns: Vec<Op>,
-    /// The instruction that makes each value; behind all for those that none makes.
+    /// The index of the instruction that makes each value; the number of instructions if none makes it.
     makers: Vec<u32>,
-    /// When each value is there.
+    /// The time when each value is ready, in half cycles.
     times: Vec<u32>,
-    /// The value that stands for another in the part that does not make it, or reads another step.
+    /// The value that replaces another one: in the part that does not make it, or for rows of another step.
     others: Vec<Value>,
-    /// Values that cross, with their slots and the last use of these in the second part; those that are to be kept.
+    /// The values that cross from the first part to the second, each with its slot and the slot's last use in the second part.
     crossing: Vec<(Value, u32, usize)>,
+    /// The crossing values that are made but not yet stored in their slots.
     waiting: Vec<(Value, u32, usize)>,
 }
 
 impl Overlap {
-    /// Makes the iteration of a program without stretches one of parts of two steps. Slots are taken behind those that there
-    /// are, of vectors and of masks.
+    /// Replaces a step of a program without stretches by an iteration with parts of two steps. New slots, of vectors and of
+    /// masks, are numbered after the existing ones.
     pub(crate) fn apply(&mut self, program: &mut Program, slots: &mut [u32; 2]) {
         let cut = self.cut(program);
         self.split(program, cut, slots);
@@ -56,7 +58,7 @@ impl Overlap {
                 self.ahead.push(op);
                 self.waiting.extend(self.crossing.iter().filter(|(value, ..)| *value == op.result));
             }
-            // A slot is filled when what is in it is not needed any more.
+            // A slot is filled after the last use of its previous value.
             let (turns, ahead) = (&mut self.turns, &mut self.ahead);
             self.waiting.retain(|(value, slot, end)| {
                 let waits = *end >= done_behind;
@@ -71,8 +73,8 @@ impl Overlap {
         std::mem::swap(&mut program.ops, &mut self.turns);
     }
 
-    /// Gives both parts values of their own: the first reads the rows of the next step, the second has from slots what
-    /// the first made.
+    /// Gives both parts their own values: the first part reads the rows of the next step, the second part reads the first part's
+    /// values from slots.
     fn split(&mut self, program: &mut Program, cut: usize, slots: &mut [u32; 2]) {
         self.crossing.clear();
         self.others.clear();
@@ -108,7 +110,7 @@ impl Overlap {
         }
     }
 
-    /// Where to cut: where instructions wait least for their operands.
+    /// The position of the cut for which instructions wait least for their operands.
     fn cut(&mut self, program: &Program) -> usize {
         let length = program.ops.len();
         self.makers.clear();
@@ -130,8 +132,8 @@ impl Overlap {
         (length * best / PLACES).min(most)
     }
 
-    /// How long instructions of an iteration wait for operands, together, where two come in a cycle and one begins as soon as
-    /// it can; no more than so long.
+    /// The total time that instructions of an iteration wait for operands, in half cycles, if two begin per cycle and each begins
+    /// as soon as it can. Stops counting at `most`.
     fn waits(&mut self, program: &Program, cut: usize, most: u32) -> u32 {
         let (first, second) = program.ops.split_at(cut);
         self.times.clear();
@@ -156,12 +158,12 @@ impl Overlap {
     }
 }
 
-/// True if it is the second part's turn: both are done at the same time.
+/// Returns true if the next instruction is the second part's, so that both parts end together.
 fn is_behind(done: usize, first: usize, done_behind: usize, second: usize) -> bool {
     done_behind < second && (done == first || done_behind * first <= done * second)
 }
 
-/// Fills a slot with a value.
+/// The instruction that stores a value in a slot.
 fn keep(value: Value, slot: u32) -> Op {
     Op { operands: [value, Value::NONE, Value::NONE, Value::NONE], ..Op::new(Kind::Keep(slot), Length::X) }
 }

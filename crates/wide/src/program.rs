@@ -1,19 +1,19 @@
-//! Machine programs: what a step of a loop does, in machine instructions on values that have no registers yet. A value that can
-//! be had from memory at any time (an input, a constant) says from where; instructions read it there if they can.
+//! Machine programs: the steps of an iteration, as machine instructions on values without registers. A value that memory always
+//! holds (an input, a constant) has a home there, and instructions read it from its home if they can.
 
 use crate::divisor::Divisor;
 use crate::encode::{Code, Length};
 use cembra_runtime::RuntimeFn;
 
-/// How many masks may wait to be stored, of the seven registers that there are for them.
+/// The most masks that may wait to be stored, of seven mask registers.
 const MOST_BITS: usize = 4;
 
-/// A vector or a mask of a step, by its number.
+/// A vector or a mask of an iteration, by its number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Value(pub(crate) u32);
 
 impl Value {
-    /// Stands where there is none.
+    /// The placeholder for an absent value.
     pub(crate) const NONE: Value = Value(u32::MAX);
 
     pub(crate) const fn index(self) -> usize {
@@ -25,36 +25,37 @@ impl Value {
     }
 }
 
-/// The registers that a value goes to.
+/// The kind of register that holds a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Class {
     Vector,
     Mask,
 }
 
-/// Where a value can be had from at any time.
+/// The memory from which a value can be loaded at any time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Home {
-    /// Nowhere: an instruction makes it.
+    /// No home: an instruction makes the value.
     None,
-    /// The constants behind the code, at this offset in bytes.
+    /// The constants after the code, at this offset in bytes.
     Pool(u32),
-    /// The same, of two vectors: that for the lower half of a byte of bits, and behind it that for the upper.
+    /// Two constant vectors at this offset in bytes: one for the lower half of a byte of bits, then one for the upper half.
     Halves(u32),
-    /// The array of a port, at the rows of the step and as many steps after it.
+    /// The array of a port, at the rows of the step with this number.
     Rows(u32, u8),
-    /// The sums of a port that rows of the step are added to, from as many rows after its first on.
+    /// The sums of a port, from the sum for the row with this number in the iteration.
     Chains(u32, u8),
-    /// The bits of a port: the mask itself, or for players without masks the byte with it in all bytes of a vector.
+    /// The bits of a port, at the rows of the step with this number: loaded as a mask, or without mask registers, as their byte
+    /// in all bytes of a vector.
     Bits(u32, u8),
-    /// The one element of a port; behind those of the tape are the parts of divisors.
+    /// The one element of a port. The ports after those of the tape have the parts of divisors.
     Shared(u32),
     /// A slot of the stack that is filled before the loop.
     Slot(u32),
 }
 
 impl Home {
-    /// What a step so many steps later has where this one has it.
+    /// The home of this value, `steps` steps later; `rows` are the rows of a step.
     pub(crate) const fn later(self, steps: u8, rows: u32) -> Home {
         match self {
             Home::Rows(port, step) => Home::Rows(port, step + steps),
@@ -65,7 +66,7 @@ impl Home {
     }
 }
 
-/// What is known of a value.
+/// The properties of a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Info {
     pub(crate) home: Home,
@@ -75,47 +76,47 @@ pub(crate) struct Info {
     pub(crate) element: u8,
 }
 
-/// What an instruction is.
+/// The operation of an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// One of the table. Its operands are the one that is always in a register, the one that may be in memory, and for
-    /// blends with vectors the one that the immediate has.
+    /// An instruction of the table. Its operands are the one that is always in a register, the one that may be in memory and, for
+    /// blends with vectors, the one in the immediate.
     Plain(Code),
-    /// The product of two operands and the third, rounded once. The immediate has a bit for the opposite of the product, and
-    /// one for that of the third.
+    /// The product of two operands plus the third, rounded once. One bit of the immediate negates the product, another the third
+    /// operand.
     Fma,
-    /// The second operand where the bits of the third hold, else the first.
+    /// Bitwise: the second operand where bits of the third are set, else the first.
     Merge,
-    /// Puts an operand into the array of a port.
+    /// Stores an operand in the array of a port.
     Store(u32),
-    /// Puts an operand into the sums of a port that rows are added to, from as many rows after the step's first on.
+    /// Stores an operand in the sums of a port, from the sum for the row with this number in the iteration.
     StoreChains(u32, u8),
-    /// Adds the first operand to the second, sums that stay in a register for all iterations; where there is a mask, only there.
+    /// Adds the first operand to the second, whose sums stay in a register for all iterations. A mask restricts the addition.
     Carry,
-    /// Puts a mask into the bits of a port.
+    /// Stores a mask in the bits of a port.
     StoreMask(u32),
-    /// Puts an operand into a slot of the stack, from where the next iteration has it.
+    /// Stores an operand in a stack slot, for the next iteration.
     Keep(u32),
-    /// Adds a mask to what failed.
+    /// Adds a mask to the rows that failed.
     Fault,
-    /// The first operand, but a function of the others where the mask holds.
+    /// The result of a function on the other operands where the mask holds, else the first operand.
     Rare(RuntimeFn),
-    /// The first operand, but if the mask holds anywhere the second, divided by this, which has a home.
+    /// The first operand or, if the mask holds in any row, the second operand divided by this value, which has a home.
     Quotient(Value),
     /// Begins a stretch that is jumped over if the mask holds nowhere.
     Begin,
-    /// Ends it.
+    /// Ends the stretch that was begun last.
     End,
 }
 
 impl Kind {
-    /// True for what puts something into the array of a port.
+    /// Returns true for a store to the array of a port.
     pub(crate) fn is_store(self) -> bool {
         matches!(self, Kind::Store(_) | Kind::StoreChains(..) | Kind::StoreMask(_))
     }
 }
 
-/// An instruction.
+/// An instruction of a program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Op {
     pub(crate) kind: Kind,
@@ -123,7 +124,7 @@ pub(crate) struct Op {
     pub(crate) immediate: u8,
     /// True if lanes where the mask does not hold become zero.
     pub(crate) zeroing: bool,
-    /// Which step of an iteration it belongs to.
+    /// The number of its step in the iteration.
     pub(crate) step: u8,
     pub(crate) result: Value,
     pub(crate) operands: [Value; 4],
@@ -131,7 +132,7 @@ pub(crate) struct Op {
 }
 
 impl Op {
-    /// An instruction of the first step without operands, a result and a mask.
+    /// An instruction of the first step, without operands, result or mask.
     pub(crate) const fn new(kind: Kind, length: Length) -> Op {
         Op {
             kind,
@@ -146,38 +147,39 @@ impl Op {
     }
 }
 
-/// How a slot of the stack is filled before the loop.
+/// The value with which a stack slot is filled before the loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Preset {
-    /// With the mask whose byte is at a port, 0 or 1.
+    /// The mask whose byte is at a port: 0 or 1.
     Shared(u32),
-    /// With a constant mask.
+    /// A constant mask.
     Constant(bool),
 }
 
-/// The steps of an iteration.
+/// The instructions and values of an iteration.
 #[derive(Debug, Default)]
 pub(crate) struct Program {
     pub(crate) ops: Vec<Op>,
     pub(crate) infos: Vec<Info>,
-    /// The constants behind the code.
+    /// The constants after the code.
     pub(crate) pool: Vec<u64>,
     /// The slots that are filled before the loop, by number.
     pub(crate) presets: Vec<Preset>,
-    /// The divisors whose parts are at ports behind those of the tape, two for each.
+    /// The divisors whose parts are at ports after those of the tape, two ports per divisor.
     pub(crate) divisors: Vec<Divisor>,
-    /// The rows of a step.
+    /// The rows that a step plays at once.
     pub(crate) rows: u32,
     /// The steps of an iteration.
     pub(crate) steps: u8,
     pub(crate) faults: bool,
-    /// What doubling works in, and putting in another order: the instructions of both steps, and the second's value for each of the first.
+    /// Buffers for doubling and reordering: the instructions of both steps, and for each value of the first step that of the
+    /// second.
     turns: Vec<Op>,
     seconds: Vec<Value>,
 }
 
 impl Program {
-    /// True if it reads or writes bits.
+    /// True if the program reads or writes bits of rows.
     pub(crate) fn uses_bits(&self) -> bool {
         self.infos.iter().any(|info| matches!(info.home, Home::Bits(..)))
             || self.ops.iter().any(|op| matches!(op.kind, Kind::StoreMask(_)))
@@ -192,6 +194,7 @@ impl Program {
         self.faults = false;
     }
 
+    /// Adds a value and returns its number.
     pub(crate) fn value(&mut self, info: Info) -> Value {
         self.infos.push(info);
         Value(self.infos.len() as u32 - 1)
@@ -201,8 +204,8 @@ impl Program {
         &self.infos[value.index()]
     }
 
-    /// Makes an iteration of one step one of two, whose instructions take turns: chains that do not need each other. What they
-    /// store comes last, as an array that is written may be one that is read.
+    /// Turns an iteration of one step into one of two steps, whose instructions alternate so that independent chains run side by
+    /// side. Stores come last, because an output array may also be an input.
     pub(crate) fn double(&mut self) {
         self.steps = 2;
         self.seconds.clear();
@@ -241,8 +244,8 @@ impl Program {
         std::mem::swap(&mut self.ops, &mut self.turns);
     }
 
-    /// Puts what stores bits behind all else of an iteration of several steps, if these masks can wait in registers. No step reads
-    /// bits of another.
+    /// Moves the stores of bits to the end of an iteration with several steps, if their masks can wait in registers. No step
+    /// reads bits of another step.
     pub(crate) fn store_bits_last(&mut self) {
         let is_last = |op: &&Op| matches!(op.kind, Kind::StoreMask(_));
         if self.ops.iter().filter(is_last).count() > MOST_BITS {

@@ -1,28 +1,28 @@
-//! The machine code of a loop that divides rows after all, where a product with the parts of the divisor is not right for one of them.
-//! What those parts are is in `divisor`; which instructions of a tape become products is decided by `select`.
+//! The code that divides rows if a product with the divisor's parts is not right for one of them. `divisor` describes the parts;
+//! `select` decides which divisions become products.
 
 use crate::encode::{Assembler, Code, Label, Length, Operands, Rm};
 use crate::program::Info;
 use crate::registers::Registers;
 
-/// A place of a loop where rows are divided after all, if one of them asks for that.
+/// A place in a loop that jumps to a division if a row requires it.
 #[derive(Clone, Debug)]
 pub(crate) struct Division {
-    /// The jump away.
+    /// The jump to the division.
     pub(crate) jump: Label,
-    /// Where to come back to.
+    /// The position to return to.
     pub(crate) back: usize,
-    /// The register of what is divided.
+    /// The register of the dividend.
     pub(crate) dividend: u8,
-    /// Where the divisor is.
+    /// The divisor, which has a home.
     pub(crate) divisor: Info,
-    /// That of the quotient.
+    /// The register and the length of the quotient.
     pub(crate) result: (u8, Length),
     pub(crate) rows: u32,
 }
 
 impl Division {
-    /// Writes what the place jumps to: all lanes are divided.
+    /// Writes the code that a place jumps to, which divides all lanes.
     pub(crate) fn write(&self, asm: &mut Assembler, registers: &Registers) {
         let start = asm.position();
         asm.bind(self.jump, start);

@@ -1,5 +1,5 @@
-//! Calls of scalar functions for single lanes: cold code beside a loop, which puts the vectors on the stack, has a function
-//! of the runtime compute the lanes that need it, and goes back with all registers as they were.
+//! Calls of scalar functions for single lanes: cold code beside a loop. It stores the vectors on the stack, calls a function of
+//! the runtime for the lanes that need it, and returns with all registers restored.
 
 use crate::encode::{Assembler, Code, Gpr, Label, Length, Memory, Operands, Prefix, Rm};
 use crate::homes::{ARRAYS, FAILED, PORTS};
@@ -9,44 +9,44 @@ use crate::registers::{Back, Registers, Waiting};
 use cembra_runtime::RuntimeFn;
 use std::ops::Range;
 
-/// The bytes of a vector on the stack, as wide as there are any.
+/// The bytes reserved for a vector on the stack: those of the widest vector.
 const VECTOR: usize = 64;
 
-/// The stack that a call takes: its arguments, its result and all registers.
+/// The bytes of stack for a call: its arguments, its result and all registers.
 pub(crate) const STACK: u32 = (VECTOR * (MOST_ARGUMENTS + 1 + 32) + 64) as u32;
 
-/// Where the result is.
+/// The offset of the result.
 const RESULT: usize = VECTOR * MOST_ARGUMENTS;
 
-/// Where registers wait, vectors first.
+/// The offset of the saved registers, vectors first.
 const SAVED: usize = RESULT + VECTOR;
 
-/// A place of a loop that calls.
+/// A place in a loop that calls a scalar function.
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
-    /// The jump away.
+    /// The jump to the call.
     pub(crate) jump: Label,
-    /// Where to come back to.
+    /// The position to return to.
     pub(crate) back: usize,
     pub(crate) function: RuntimeFn,
     /// The register of the mask.
     pub(crate) mask: (u8, Info),
-    /// Those of the arguments.
+    /// The registers of the arguments.
     pub(crate) arguments: [u8; MOST_ARGUMENTS],
-    /// That of the result, which has the ordinary one.
+    /// The register and the length of the result, which holds the ordinary result before the call.
     pub(crate) result: (u8, Length),
-    /// Which registers must be as they were.
+    /// The registers that must be restored, as a range of [`Calls::waiting`].
     pub(crate) waiting: Range<usize>,
     pub(crate) rows: u32,
 }
 
-/// What is the same for all sites of a loop.
+/// The parameters that all sites of a loop share.
 pub(crate) struct Calls<'a> {
     pub(crate) registers: &'a Registers,
     pub(crate) isa: Isa,
-    /// Where `STACK` bytes of the stack begin.
+    /// The offset from `rsp` of the `STACK` bytes.
     pub(crate) stack: u32,
-    /// How many ports there are.
+    /// The number of ports.
     pub(crate) ports: usize,
     pub(crate) faults: bool,
     pub(crate) waiting: &'a [Waiting],
@@ -57,7 +57,7 @@ impl Calls<'_> {
         Memory::at(Gpr::Rsp, (self.stack + offset as u32).cast_signed())
     }
 
-    /// Where a register waits.
+    /// The memory where a register is saved.
     fn saved(&self, class: Class, register: u8) -> Memory {
         match class {
             Class::Vector => self.place(SAVED + VECTOR * usize::from(register)),
@@ -65,12 +65,12 @@ impl Calls<'_> {
         }
     }
 
-    /// What says that rows failed is a register like others.
+    /// The register that collects the rows that failed, if any can fail; it must be saved too.
     fn failed(&self) -> Option<(Class, u8)> {
         self.faults.then_some(if self.isa == Isa::Avx512 { (Class::Mask, 0) } else { (Class::Vector, FAILED) })
     }
 
-    /// Writes what a site jumps to.
+    /// Writes the code that a site jumps to.
     pub(crate) fn write(&self, asm: &mut Assembler, site: &Site) {
         let registers = self.registers;
         let start = asm.position();
@@ -143,8 +143,8 @@ fn address() -> u64 {
     0
 }
 
-/// Calls a function for the lanes of a mask. Its arguments are vectors behind each other, its results go into the one behind
-/// them.
+/// Calls a function for the lanes of a mask. Its arguments are consecutive vectors, and the results go into the vector at
+/// `RESULT`.
 ///
 /// # Safety
 /// WIDE-CODE: called by code of this crate, with the number of a function that it can call and its vectors.

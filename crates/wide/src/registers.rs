@@ -1,43 +1,43 @@
-//! Giving out registers: values of a program get them in the order of its instructions, and where there are too few, the one whose
-//! next use is farthest goes to the stack, or back to where it can be had from. Also what an iteration keeps in registers
-//! throughout. Instructions are written elsewhere; here are only loads, stores and moves.
+//! Register allocation in one pass over a program's instructions. If registers run out, the value whose next use is farthest is
+//! moved to the stack, or dropped if it has a home. Some values stay in registers for all iterations. Only loads, stores and
+//! moves are written here; `emit` writes the instructions.
 
 use crate::encode::{Assembler, Code, Rm, Shape, Tuple};
 use crate::isa::Isa;
 use crate::program::{Class, Home, Info, Kind, Op, Program, Value};
 
-/// The registers that no constant stays in: an instruction uses five at most.
+/// The number of registers in which no constant stays. An instruction uses at most five.
 const NEEDED: u32 = 8;
 
-/// No further use.
+/// The next use of a value that is not used any more.
 pub(crate) const NEVER: u32 = u32::MAX;
 
-/// In no register.
+/// The register of a value that is in none.
 const NOWHERE: u8 = u8::MAX;
 
 /// The register and the stack slot of a value while code is written, and its next use.
 #[derive(Clone, Copy, Debug)]
 struct ValueState {
     register: u8,
-    /// True if it stays there for all iterations.
+    /// True if the value stays in its register for all iterations.
     fixed: bool,
     slot: u32,
-    /// The instruction that uses it next.
+    /// The index of the next instruction that uses the value.
     next: u32,
-    /// The instruction that makes it; 0 for those that need none.
+    /// The index of the instruction that makes the value; 0 if none makes it.
     born: u32,
 }
 
 /// The registers of a class.
 #[derive(Clone, Copy, Debug)]
 struct File {
-    /// What is in each.
+    /// The value in each register.
     holds: [Value; 32],
     free: u32,
-    /// Those that the current instruction uses.
+    /// The registers that the current instruction uses, one bit each.
     pinned: u32,
     fixed: u32,
-    /// Those that hold what they held when the stretch began.
+    /// The registers whose values are the same as when the stretch began, one bit each.
     kept: u32,
 }
 
@@ -61,7 +61,7 @@ impl Slots {
     }
 }
 
-/// What waits in a register that a call overwrites, and where to have it from then.
+/// A value in a register that a call overwrites, and how to restore it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     pub(crate) register: u8,
@@ -69,23 +69,23 @@ pub(crate) struct Waiting {
     pub(crate) back: Back,
 }
 
-/// Where to have a value from.
+/// The way in which a value is restored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Back {
-    /// From its home.
+    /// Loaded from its home.
     Home,
-    /// From a slot that has it already.
+    /// Loaded from a slot that has it already.
     Slot(u32),
-    /// It has to be saved.
+    /// Saved before the call, and loaded after it.
     Saved,
 }
 
 /// A stretch that is being written.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
-    /// The instruction that begins it.
+    /// The index of the instruction that begins the stretch.
     begin: u32,
-    /// Where in the code it begins, before the jump.
+    /// The position in the code where the stretch begins, before its jump.
     position: usize,
 }
 
@@ -99,11 +99,11 @@ pub(crate) struct Registers {
     files: [File; 2],
     slots: [Slots; 2],
     stretch: Option<Stretch>,
-    /// Slots that are free from the next instruction on: this one may still read them.
+    /// The slots that become free with the next instruction. The current one may still read them.
     released: Vec<(Class, u32)>,
     /// Stores that a stretch needs before it begins.
     early: Assembler,
-    /// What stays in registers throughout: homes, with their registers.
+    /// The values that stay in registers for all iterations: their homes and registers.
     fixed: Vec<(Info, u8)>,
     weights: Vec<(u32, Value)>,
 }
@@ -126,7 +126,7 @@ impl Default for Registers {
 }
 
 impl Registers {
-    /// Forgets all, for another loop.
+    /// Forgets everything, for another loop.
     pub(crate) fn clear(&mut self, isa: Isa) {
         self.isa = isa;
         self.fixed.clear();
@@ -136,30 +136,30 @@ impl Registers {
         }
     }
 
-    /// Takes slots that nobody else will have.
+    /// Reserves `count` slots and returns the number of the first.
     pub(crate) fn reserve(&mut self, class: Class, count: u32) -> u32 {
         let slots = &mut self.slots[class as usize];
         slots.count += count;
         slots.count - count
     }
 
-    /// The bytes of stack that slots take.
+    /// The bytes of stack for all slots.
     pub(crate) fn stack(&self) -> u32 {
         let [vectors, masks] = [Class::Vector, Class::Mask].map(|class| self.slots[class as usize].count);
         (vectors * self.whole().bytes()).saturating_add(8 * masks)
     }
 
-    /// The bytes of stack that slots of vectors take.
+    /// The bytes of stack for the slots of vectors.
     pub(crate) fn vector_stack(&self) -> u32 {
         self.slots[Class::Vector as usize].count * self.whole().bytes()
     }
 
-    /// What stays in registers.
+    /// The values that stay in registers for all iterations, with their registers.
     pub(crate) fn fixed(&self) -> &[(Info, u8)] {
         &self.fixed
     }
 
-    /// The vector registers there are; one of AVX2 says what failed.
+    /// The usable vector registers, one bit each. With AVX2, one register collects the rows that failed.
     fn vectors(&self, program: &Program) -> u32 {
         match self.isa {
             Isa::Avx512 => u32::MAX,
@@ -168,7 +168,8 @@ impl Registers {
         }
     }
 
-    /// Finds the uses of all values, and before the first program what is kept in registers.
+    /// Finds the uses of all values in a program. For the first program of a loop, also chooses the values that stay in
+    /// registers.
     pub(crate) fn begin(&mut self, program: &Program, first: bool) {
         let ops = &program.ops;
         let place = ValueState { register: NOWHERE, fixed: false, slot: NEVER, next: NEVER, born: 0 };
@@ -216,7 +217,7 @@ impl Registers {
             return;
         }
         for (info, at) in program.infos.iter().zip(0..) {
-            // Sums were put back.
+            // The sums were stored back.
             let same = |fixed: &&(Info, u8)| {
                 fixed.0.home == info.home && fixed.0.element == info.element && !matches!(info.home, Home::Chains(..))
             };
@@ -226,13 +227,13 @@ impl Registers {
         }
     }
 
-    /// Leaves a register of masks to somebody else.
+    /// Excludes a mask register from allocation.
     pub(crate) fn leave_mask(&mut self, register: u8) {
         self.files[Class::Mask as usize].free &= !(1 << register);
     }
 
-    /// Chooses what stays in registers: sums that are carried, then what is used most and most needs to be, as far as registers are
-    /// left at any time.
+    /// Chooses the values that stay in registers: the sums that are carried, then shared values and constants by how often they
+    /// are used and how much they need a register, as far as registers are left at all times.
     fn keep(&mut self, program: &Program, usable: u32) {
         let mut most = 0_u32;
         let mut live = 0_u32;
@@ -280,7 +281,7 @@ impl Registers {
         self.fixed.extend(kept.map(|(number, (_, value))| (*program.info(*value), register(number))));
     }
 
-    /// Says that an instruction is begun: no register is in use by it yet.
+    /// Begins the next instruction, which has no registers pinned yet.
     pub(crate) fn next_instruction(&mut self) {
         for (class, slot) in self.released.drain(..) {
             self.slots[class as usize].free.push(slot);
@@ -290,27 +291,27 @@ impl Registers {
         }
     }
 
-    /// The register that a value is in.
+    /// The register that holds a value; `None` if no register does.
     pub(crate) fn register(&self, value: Value) -> Option<u8> {
         let register = self.places[value.index()].register;
         (register != NOWHERE).then_some(register)
     }
 
-    /// True if the register of an operand may be overwritten: it is not used after the instruction, or was just loaded from
-    /// where it can be had again.
+    /// True if an instruction may overwrite the register of an operand: the operand is not used after the instruction, or is
+    /// loaded for it from a home where it remains.
     pub(crate) fn can_overwrite(&self, at: usize, value: Value, op: &Op, program: &Program) -> bool {
         let fresh = self.register(value).is_none() && program.info(value).home != Home::None;
         fresh || self.dies(at, value, op)
     }
 
-    /// True if an operand of an instruction is not used after it, and its register is not kept for the next iteration.
+    /// True if an operand is not used after the instruction, and does not stay in its register for all iterations.
     pub(crate) fn dies(&self, at: usize, value: Value, op: &Op) -> bool {
         let place = &self.places[value.index()];
         !place.fixed && operands(op).zip(self.uses[at]).any(|(operand, next)| operand == value && next == NEVER)
     }
 
-    /// Where an operand is in memory, if an instruction may read it there: it is in no register, and loading it would not
-    /// serve another instruction.
+    /// True if an instruction may read an operand from memory: it is in no register, and loading it would not serve another
+    /// instruction.
     pub(crate) fn in_memory(&self, at: usize, value: Value, code: Code, op: &Op, program: &Program) -> bool {
         let place = &self.places[value.index()];
         let form = code.form();
@@ -340,7 +341,7 @@ impl Registers {
         }
     }
 
-    /// A register with a value, for the current instruction; it is loaded if need be.
+    /// The register of a value for the current instruction. The value is loaded if it is in no register.
     pub(crate) fn fetch(&mut self, asm: &mut Assembler, value: Value, program: &Program) -> u8 {
         let info = *program.info(value);
         let place = self.places[value.index()];
@@ -361,12 +362,13 @@ impl Registers {
         register
     }
 
+    /// Records that a register holds a value.
     fn put(&mut self, value: Value, class: Class, register: u8) {
         self.places[value.index()].register = register;
         self.files[class as usize].holds[register as usize] = value;
     }
 
-    /// A register for the result of the current instruction.
+    /// Allocates a register for the result of the current instruction.
     pub(crate) fn define(&mut self, asm: &mut Assembler, value: Value, program: &Program) -> u8 {
         let class = program.info(value).class;
         let register = self.take(asm, class, program);
@@ -375,7 +377,7 @@ impl Registers {
         register
     }
 
-    /// Lets the result of the current instruction have the register of an operand.
+    /// Gives the register of an operand to the result of the current instruction.
     pub(crate) fn rename(&mut self, from: Value, to: Value, program: &Program) -> u8 {
         let class = program.info(to).class;
         let register = self.places[from.index()].register;
@@ -385,7 +387,8 @@ impl Registers {
         register
     }
 
-    /// Says that the operands of an instruction have been read: those that nobody needs any more give up what they have.
+    /// Records that the operands of an instruction have been read. Operands that are not used any more release their registers
+    /// and slots.
     pub(crate) fn used(&mut self, at: usize, op: &Op, program: &Program) {
         for (number, operand) in operands(op).enumerate() {
             if !operand.is_some() {
@@ -398,13 +401,14 @@ impl Registers {
         }
     }
 
-    /// Gives up the result of an instruction that nobody needs.
+    /// Releases the result of an instruction if it is never used.
     pub(crate) fn made(&mut self, op: &Op, program: &Program) {
         if op.result.is_some() && self.places[op.result.index()].next == NEVER {
             self.release(op.result, program);
         }
     }
 
+    /// Releases the register and the slot of a value that is not used any more.
     fn release(&mut self, value: Value, program: &Program) {
         let info = program.info(value);
         let place = &mut self.places[value.index()];
@@ -424,7 +428,7 @@ impl Registers {
         }
     }
 
-    /// A register that is free, or becomes it.
+    /// Allocates a free register, after evicting a value if none is free.
     fn take(&mut self, asm: &mut Assembler, class: Class, program: &Program) -> u8 {
         let file = &self.files[class as usize];
         if file.free != 0 {
@@ -439,7 +443,7 @@ impl Registers {
                 continue;
             }
             let place = &self.places[held.index()];
-            // What need not be stored is a little cheaper to do without.
+            // A value that need not be stored is a little cheaper to evict.
             let cheap = place.slot != NEVER || program.info(held).home != Home::None;
             let distance = place.next.saturating_add(if cheap { 8 } else { 0 });
             if chosen == NOWHERE || distance > farthest {
@@ -453,8 +457,8 @@ impl Registers {
         chosen
     }
 
-    /// Empties a register. What is in it and nowhere else goes to the stack; if it was there before the current stretch, it is
-    /// stored before that, as those who jump over the stretch need it too.
+    /// Empties a register. A value that is nowhere else is stored on the stack. If it existed before the current stretch, it is
+    /// stored before the stretch, because it is also needed when the stretch is jumped over.
     fn evict(&mut self, asm: &mut Assembler, class: Class, register: u8, program: &Program) {
         let held = self.files[class as usize].holds[register as usize];
         if held.is_some() {
@@ -490,8 +494,8 @@ impl Registers {
         }
     }
 
-    /// Ends it: what registers got in it is not there for those who jumped. Says where it began, and how many bytes were put
-    /// there.
+    /// Ends a stretch. Registers loaded in the stretch are emptied, because they are not loaded if it is jumped over. Returns the
+    /// position where the stretch began, and the number of bytes inserted there.
     pub(crate) fn end_stretch(&mut self, asm: &mut Assembler, program: &Program) -> (usize, usize) {
         let Some(stretch) = self.stretch.take() else { return (asm.position(), 0) };
         for class in [Class::Vector, Class::Mask] {
@@ -514,7 +518,7 @@ impl Registers {
         (stretch.position, length)
     }
 
-    /// What waits in registers while an instruction calls something, but for its result.
+    /// Appends the values in registers that a call must preserve, except the instruction's result.
     pub(crate) fn waiting(&self, result: Value, program: &Program, out: &mut Vec<Waiting>) {
         for class in [Class::Vector, Class::Mask] {
             let file = &self.files[class as usize];
@@ -527,7 +531,7 @@ impl Registers {
                 let back = match (info.home, place.slot) {
                     (Home::None, NEVER) => Back::Saved,
                     (Home::None, slot) => Back::Slot(slot),
-                    // What is at home is older.
+                    // The memory of these sums is older than the register.
                     (Home::Chains(..), _) if place.fixed => Back::Saved,
                     _ => Back::Home,
                 };

@@ -1,19 +1,18 @@
-//! The order of a program's instructions: what others wait for longest comes first, as far as registers are enough. A processor
-//! looks some hundred instructions ahead by itself: of long programs that is one step or two, so chains that do not need each
-//! other have to lie side by side. Instructions do not move across the marks of stretches, nor across stores: an array that
-//! is written may be one that is read.
+//! Orders a program's instructions: those on which the longest chains depend come first, as far as registers suffice. A processor
+//! looks only some hundred instructions ahead. In long programs that is one step or two, so independent chains must lie side by
+//! side. Instructions are not moved across the marks of stretches or across stores, because an output array may also be an input.
 
 use crate::encode::Code;
 use crate::isa::Isa;
 use crate::program::{Class, Home, Kind, Op, Program, Value};
 
-/// How far from the first instruction that is left others are looked for. It bounds the time that is taken, too.
+/// The distance from the first remaining instruction within which others are considered. It also bounds the time of ordering.
 const WINDOW: usize = 128;
 
-/// Shorter runs of instructions are left as they are: the processor sees them at once.
+/// The length below which a run of instructions is left as it is, because a processor sees all of it at once.
 const SHORT: usize = 64;
 
-/// How many vectors may wait, of the registers that there are: the rest is for constants.
+/// The most vectors that may wait in registers. The other registers are for constants.
 const fn most_waiting(isa: Isa) -> i32 {
     match isa {
         Isa::Avx512 => 20,
@@ -21,30 +20,32 @@ const fn most_waiting(isa: Isa) -> i32 {
     }
 }
 
-/// No instruction.
+/// The maker of a value that no instruction of the run makes.
 const NOBODY: u32 = u32::MAX;
 
-/// What a thread keeps from one program to the next.
+/// The memory that a thread reuses from one program to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
     ordered: Vec<Op>,
-    /// The instruction that makes each value, in the current run, and how many uses of it are left.
+    /// The index of the instruction that makes each value in the current run.
     makers: Vec<u32>,
+    /// The number of uses left of each value.
     uses: Vec<u32>,
-    /// Of each instruction of the run: how many it waits for, where those that wait for it are, and the time until the last
-    /// of them and of those that wait for them is done.
+    /// For each instruction of the run: the number of operands that it waits for.
     waits: Vec<u32>,
+    /// For each instruction of the run: the start of its followers, which wait for it, in `followers`.
     first: Vec<u32>,
     followers: Vec<u32>,
+    /// For each instruction of the run: the time until the last of its direct and indirect followers is done.
     heights: Vec<u32>,
-    /// When its operands are there.
+    /// For each instruction of the run: the time when its operands are ready.
     times: Vec<u32>,
     done: Vec<bool>,
     ready: Vec<u32>,
 }
 
 impl Schedule {
-    /// Puts the instructions of a program in order.
+    /// Reorders the instructions of a program.
     pub(crate) fn order(&mut self, program: &mut Program, isa: Isa) {
         if program.ops.len() < SHORT {
             return;
@@ -80,7 +81,7 @@ impl Schedule {
         std::mem::swap(&mut program.ops, &mut self.ordered);
     }
 
-    /// Finds who waits for whom in a run of instructions.
+    /// Finds the dependencies between the instructions of a run.
     fn connect(&mut self, ops: &[Op]) {
         let count = ops.len();
         for (list, value) in [(&mut self.waits, 0), (&mut self.first, 0), (&mut self.heights, 0), (&mut self.times, 0)]
@@ -105,7 +106,7 @@ impl Schedule {
         }
         self.followers.clear();
         self.followers.resize(self.first[count] as usize, 0);
-        // Filled from the back: afterwards `first` is where the followers of each begin.
+        // Filled from the end, so that `first` keeps the start of each instruction's followers.
         for (at, op) in ops.iter().enumerate().rev() {
             let mut height = 0;
             for follower in self.first[at]..self.first[at + 1] {
@@ -164,7 +165,8 @@ impl Schedule {
         }
     }
 
-    /// Which of those that are ready comes next. While too many vectors wait, one that frees a register, or else the first.
+    /// The position in `ready` of the instruction that comes next. While `full`, an instruction that frees a register is
+    /// preferred, else the first one.
     fn choose(&self, ops: &[Op], program: &Program, clock: u32, full: bool) -> Option<usize> {
         let order = |at: u32| {
             let index = at as usize;
@@ -186,7 +188,7 @@ impl Schedule {
     }
 }
 
-/// How many vectors more wait after an instruction.
+/// The change in the number of waiting vectors by an instruction.
 fn growth(op: &Op, program: &Program, uses: &[u32]) -> i32 {
     let made = op.result.is_some() && program.info(op.result).class == Class::Vector;
     let mut growth = i32::from(made);
@@ -212,7 +214,7 @@ fn account(op: &Op, program: &Program, uses: &mut [u32], live: &mut i32) {
     }
 }
 
-/// True for a value that has to wait in a vector register.
+/// Returns true for a value that must wait in a vector register.
 fn waits(program: &Program, value: Value) -> bool {
     let info = program.info(value);
     info.class == Class::Vector && info.home == Home::None
@@ -224,7 +226,7 @@ pub(crate) fn operands(op: &Op) -> impl Iterator<Item = Value> {
     [a, b, c, d, op.mask].into_iter().filter(|operand| operand.is_some())
 }
 
-/// How long an instruction takes, in half cycles of usual processors.
+/// The latency of an instruction, in half cycles of usual processors.
 pub(crate) fn latency(op: &Op) -> u32 {
     use Code::{
         AddInt32, AddInt64, AndInt32, AndInt64, AndVector, Div32, Div64, MulInt64, OrInt32, OrInt64, OrVector, Sqrt32,
@@ -240,7 +242,7 @@ pub(crate) fn latency(op: &Op) -> u32 {
         ) => 2,
         Kind::Plain(Code::And32 | Code::And64 | Code::Or32 | Code::Or64 | Code::Xor32 | Code::Xor64) => 2,
         Kind::Plain(Code::Left32 | Code::Left64 | Code::Right32 | Code::Right64) => 2,
-        // A processor takes the ordinary way to go on with what it has.
+        // A processor predicts the ordinary path and continues with its value.
         Kind::Rare(_) | Kind::Quotient(_) | Kind::Merge => 2,
         _ => 8,
     }

@@ -1,4 +1,4 @@
-//! Compiled loops: a tape's code, published, and what is left behind the last whole step where that has no ends.
+//! Compiled loops: a tape's code in executable memory, and the playing of rows after the last whole step if the code has no ends.
 
 use crate::divisor::Divisor;
 use crate::error::{Error, Reason};
@@ -13,89 +13,89 @@ use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::sync::{Arc, OnceLock};
 
-/// The most machine instructions that a thread keeps the memory of when it has compiled them.
+/// The most instructions for which a thread keeps the memory of a compilation.
 const MOST_KEPT: usize = 1 << 13;
 
 thread_local! {
-    /// What the thread's last compilation left; none while there is one, and none again once the thread is ending.
+    /// The memory of the thread's last compilation. `None` during a compilation and once the thread is ending.
     static WORKSPACE: RefCell<Option<Box<Workspace>>> = const { RefCell::new(None) };
 }
 
-/// Plays as many rows as the code can, of the ports in this array, of so many lines where the code goes from one to the next, by the shifts that
-/// are behind the ports. Not 0 if a row failed.
+/// Plays the rows at the ports in this array, in as many lines as given if the code goes from line to line; the shifts from line
+/// to line follow the ports in the array. Returns a number other than 0 if a row failed.
 ///
 /// # Safety
-/// WIDE-CODE, and PORTS for so many rows.
+/// WIDE-CODE, and PORTS for the rows.
 #[cfg(target_arch = "x86_64")]
 type Entry = LoopEntry;
 
-/// A port as the tail sees it.
+/// The properties of a port that playing the tail needs.
 #[derive(Clone, Copy, Debug)]
 struct Plug {
     /// The bytes of an element; 0 for bits.
     element: u8,
-    /// True for an array that rows are not read from: all share an element, or the code does not look at it.
+    /// True if the array has no rows to be read: all rows share an element, or the code does not use it.
     untouched: bool,
-    /// True for sums, which rows are added to.
+    /// True if the port has sums, to which rows are added.
     sums: bool,
 }
 
-/// The rows that a step has at most: the bits of a mask are in a word.
+/// The most rows of a step: the bits of a mask fit in a word.
 const STEP_ROWS: usize = 32;
 const _: () = assert!(STEP_ROWS < u64::BITS as usize);
 
-/// The bytes that a step has at most of a port: all rows are of numbers of 64 bits where they are added to sums.
+/// The most bytes of a port that a step uses: 64-bit numbers that are added to sums in all rows.
 const STEP_BYTES: usize = 8 * STEP_ROWS;
 
-/// The ports of most tapes.
+/// The most ports for which no memory is allocated.
 const FEW_PORTS: usize = 32;
 
-/// Those of most loops that fetch, with those that they fetch from.
+/// The most ports, including addresses to prefetch, for which a prefetching loop allocates no memory.
 const FEW_FETCHING: usize = 16;
 
-/// The bytes of an array that one step of a loop takes.
+/// The bytes of an array that one step of a loop uses.
 #[repr(C, align(64))]
 struct ArrayStep([u8; STEP_BYTES]);
 
-/// A tape as a loop over many rows. Its code lives as long as it does.
+/// A tape compiled to a loop over many rows. Its code lives as long as the loop.
 #[derive(Debug)]
 pub struct WideLoop {
     pages: Arc<CodePages>,
-    /// The same code but for some bytes: stores go past the caches, and rows are fetched ahead. Made when it is first wanted;
-    /// none if there is no memory for it.
+    /// The code that stores past the caches and prefetches rows, made at its first use. `None` if its memory could not be
+    /// allocated.
     streaming: OnceLock<Option<Arc<CodePages>>>,
-    /// These bytes.
+    /// The bytes that differ in that code, with their positions.
     changes: Box<[(u32, u8)]>,
     entry: usize,
     instructions: usize,
-    /// The rows that the code takes multiples of.
+    /// The number that rows must be a multiple of, unless `plays_rest`.
     rows: usize,
-    /// Those of a vector.
+    /// The rows of a vector.
     lanes: usize,
     plugs: Vec<Plug>,
     inputs: usize,
-    /// True if a port is bits.
+    /// True if a port that is used has bits.
     has_bits: bool,
-    /// True if a port is bits or sums: rows are played once, from multiples of a step on.
+    /// True if a port has bits or sums, so that each row must be played once, and from a multiple of a step's rows on.
     is_ordered: bool,
-    /// What its code wants the parts of, at ports behind those of the tape.
+    /// The divisors whose parts the code takes at ports after those of the tape.
     divisors: Box<[Divisor]>,
-    /// How many ports it has behind those for what it fetches as it goes along.
+    /// The number of ports, after all others, with addresses from which the code prefetches.
     fetches: usize,
-    /// True if its code goes from line to line.
+    /// True if the code goes from line to line.
     lines: bool,
-    /// True if its code plays the rows that are left behind whole steps, of which it wants at least one.
+    /// True if the code also plays the rows after the last whole step, provided that there is at least one whole step.
     plays_rest: bool,
-    /// One that fetches, of a loop of sums.
+    /// For a loop of sums, the same loop with prefetches.
     fetching: Option<Box<WideLoop>>,
 }
 
-/// Compiles a tape to a loop over many rows; the ports say how each input lies in memory, and each output, if not in rows. Instructions
-/// that no output and no fault needs are left out.
+/// Compiles a tape to a loop over many rows. `inputs` has a port per input; `outputs` has the ports of the first outputs, and the
+/// others are in rows. Instructions that no output and no fault needs are left out.
 ///
 /// # Errors
-/// The machine does not have the instructions, the tape has one that cannot be played or cannot have these ports, a limit is
-/// exceeded, or there is no memory for the code.
+/// If the machine lacks the instruction set, if the tape has an instruction that cannot be played or does not fit the ports, if a
+/// limit is exceeded, or if memory for the code cannot be allocated.
 pub fn compile(tape: &Tape, inputs: &[Port], outputs: &[Port], isa: Isa, limits: &Limits) -> Result<WideLoop, Error> {
     if !isa.is_supported() {
         return Err(Reason::Unsupported.into());
@@ -111,12 +111,13 @@ pub fn compile(tape: &Tape, inputs: &[Port], outputs: &[Port], isa: Isa, limits:
         Ok(WideLoop { fetching, ..made })
     });
     if workspace.capacity() <= MOST_KEPT {
-        // An error says that the thread keeps nothing any more.
+        // Fails only while the thread is ending.
         let _ = WORKSPACE.try_with(|place| place.replace(Some(workspace)));
     }
     Ok(made?)
 }
 
+/// Compiles one version of a loop, with or without prefetches, and makes its code executable.
 fn publish(
     workspace: &mut Workspace,
     tape: &Tape,
@@ -169,6 +170,7 @@ fn publish(
     })
 }
 
+/// Copies code into executable memory.
 fn published(code: &[u8]) -> Result<Arc<CodePages>, Reason> {
     let mut memory = CodeMemory::allocate(code.len())?;
     memory.write(code);
@@ -176,13 +178,13 @@ fn published(code: &[u8]) -> Result<Arc<CodePages>, Reason> {
 }
 
 impl WideLoop {
-    /// The instructions, without the constants behind them.
+    /// The machine instructions, without the constants after them.
     #[must_use]
     pub fn code(&self) -> &[u8] {
         &self.pages.bytes()[..self.instructions]
     }
 
-    /// The code whose stores go past the caches.
+    /// The code whose stores go past the caches; `None` if there is no memory for it.
     fn streaming(&self) -> Option<&CodePages> {
         let streaming = self.streaming.get_or_init(|| {
             let mut code = self.pages.bytes().to_vec();
@@ -192,8 +194,8 @@ impl WideLoop {
         streaming.as_deref()
     }
 
-    /// The rows before the first for which the vectors of all outputs are aligned, as what goes past the caches must be; none if
-    /// there is no such row.
+    /// The number of rows before the first row at which the vectors of all outputs are aligned, as stores past the caches
+    /// require; `None` if there is no such row.
     pub(crate) fn head(&self, ports: &[*mut u8]) -> Option<usize> {
         let outputs = || self.plugs.iter().zip(ports).skip(self.inputs).filter(|(plug, _)| plug.element > 0);
         let is_aligned = |head: usize| {
@@ -206,17 +208,16 @@ impl WideLoop {
         (0..self.lanes).step_by(if self.has_bits { 8 } else { 1 }).find(|head| is_aligned(*head))
     }
 
-    /// True if the code plays so many rows.
+    /// True if the code plays `rows` rows by itself.
     #[inline(always)]
     fn plays(&self, rows: usize) -> bool {
         rows >= self.rows && (self.plays_rest || rows & (self.rows - 1) == 0)
     }
 
-    /// Plays as many rows as the code [plays](WideLoop::plays).
+    /// Plays `rows` rows, a number that the code [plays](WideLoop::plays). Returns true if a row failed.
     ///
     /// # Safety
-    /// PORTS: of so many rows. The code is this loop's; where it goes past the caches, the vectors of outputs
-    /// are aligned.
+    /// PORTS, for `rows` rows. The code is this loop's. If it stores past the caches, the vectors of outputs are aligned.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn enter(&self, code: &CodePages, ports: &[*mut u8], rows: usize, ahead: &[usize]) -> bool {
@@ -229,7 +230,7 @@ impl WideLoop {
         unsafe { self.enter_with_more(code, ports, rows, ahead) }
     }
 
-    /// The function that the code of this loop is.
+    /// The function at the entry of this loop's code.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn entry_of(&self, code: &CodePages) -> Entry {
@@ -237,7 +238,7 @@ impl WideLoop {
         unsafe { std::mem::transmute::<*const u8, Entry>(code.as_ptr().wrapping_add(self.entry)) }
     }
 
-    /// Plays whole steps with ports behind those of the tape: parts of divisors, and what is fetched.
+    /// Plays rows with additional ports after those of the tape: the parts of divisors, and addresses to prefetch.
     ///
     /// # Safety
     /// PORTS, as for `enter`.
@@ -266,13 +267,14 @@ impl WideLoop {
         }
         let mut all: SmallVec<[*mut u8; 32]> = SmallVec::from_slice(&ports[..self.plugs.len()]);
         all.extend(parts.iter_mut().flatten().map(|part| (&raw mut *part).cast()));
-        // Of what is fetched nothing is read: there may be nothing.
+        // Prefetching reads nothing, so these addresses may be unmapped.
         all.extend((0..self.fetches).map(address));
         // SAFETY: PORTS, promised by the caller, and for each divisor its parts; CODE-ALIVE: the pages live as long as self.
         unsafe { entry(all.as_ptr(), rows, 1) != 0 }
     }
 
-    /// Plays whole steps of lines; none if the code does not go from line to line, or rows would be left.
+    /// Plays the rows of `count` lines. `None` if the code does not go from line to line, or if it does not play `rows` rows by
+    /// itself.
     ///
     /// # Safety
     /// PORTS, for each line.
@@ -288,7 +290,7 @@ impl WideLoop {
         if !self.lines || !self.plays(rows) || count == 0 || ports.len() != tape || shifts.len() != tape {
             return None;
         }
-        // All ports, and behind them their shifts.
+        // All ports, followed by their shifts.
         let mut all: SmallVec<[*mut u8; 2 * FEW_FETCHING]> = SmallVec::from_slice(ports);
         let fetched = |at: usize| ahead.get(at % ahead.len().max(1)).copied().unwrap_or_default();
         let number = |number: usize| std::ptr::without_provenance_mut(number);
@@ -299,7 +301,7 @@ impl WideLoop {
         Some(unsafe { self.entry_of(&self.pages)(all.as_ptr(), rows, count) != 0 })
     }
 
-    /// There is no code for other machines.
+    /// Other machines have no code.
     ///
     /// # Safety
     /// PORTS, for each line.
@@ -308,21 +310,21 @@ impl WideLoop {
         None
     }
 
-    /// There is no code for other machines.
+    /// Other machines have no code.
     ///
     /// # Safety
-    /// PORTS: of so many rows, a multiple of a step's.
+    /// PORTS: of `rows` rows, a multiple of a step's rows.
     #[cfg(not(target_arch = "x86_64"))]
     unsafe fn enter(&self, _: &CodePages, _: &[*mut u8], _: usize, _: &[usize]) -> bool {
         debug_assert!(false, "a loop was compiled, with its entry at {}", self.entry);
         true
     }
 
-    /// Plays the rows behind the last whole step, as one step on copies whose last row is repeated: what is not a row does what
-    /// a row does, so it can neither fail nor be rare by itself.
+    /// Plays the rows after the last whole step, as one step on copies in which the last row is repeated. The repeated rows
+    /// behave like that row, so they cannot fail by themselves.
     ///
     /// # Safety
-    /// PORTS: from `first` on, a multiple of a step's rows, there are so many rows, fewer than a step has.
+    /// PORTS: from `first` on, a multiple of a step's rows, there are `rows` rows, fewer than a step has.
     #[inline(never)]
     unsafe fn tail(&self, ports: &[*mut u8], first: usize, rows: usize) -> bool {
         let mut few = [const { MaybeUninit::uninit() }; FEW_PORTS];
@@ -347,7 +349,7 @@ impl WideLoop {
                 if number < self.inputs {
                     plug.copy_repeating(ports[number].add(start), rows, part, self.rows);
                 } else if plug.sums {
-                    // What rows that are none are added to is not copied back.
+                    // The sums of the repeated rows are not copied back.
                     part.copy_from_nonoverlapping(ports[number].add(start), size);
                 }
             }
@@ -371,7 +373,7 @@ impl WideLoop {
 }
 
 impl Plug {
-    /// Where rows begin in an array, and how many bytes they have.
+    /// The offset of row `first` in an array, and the number of bytes of `rows` rows.
     fn bytes(self, first: usize, rows: usize) -> (usize, usize) {
         match usize::from(self.element) {
             0 => (first / 8, rows.div_ceil(8)),
@@ -380,10 +382,10 @@ impl Plug {
         }
     }
 
-    /// Copies so many rows, and the last of them as often again as a step needs.
+    /// Copies `rows` rows, and repeats the last of them up to the rows of a step.
     ///
     /// # Safety
-    /// PORTS: there are so many rows, at least one and fewer than a step has; there is room for a step.
+    /// PORTS: there are `rows` rows, at least one and fewer than a step has. There is room for a step.
     unsafe fn copy_repeating(self, from: *const u8, rows: usize, to: *mut u8, step: usize) {
         // SAFETY: PORTS, promised by the caller.
         unsafe {
@@ -402,10 +404,11 @@ impl Plug {
     }
 }
 
-/// Copies elements of so many bytes, the last again and again up to a step's. One by one: they are few.
+/// Copies elements of `SIZE` bytes, and repeats the last of them up to the rows of a step. They are few, so they are copied one
+/// by one.
 ///
 /// # Safety
-/// PORTS: there are so many rows, at least one, and room for a step.
+/// PORTS: there are `rows` rows, at least one, and room for a step.
 unsafe fn copy_elements<const SIZE: usize>(from: *const u8, rows: usize, to: *mut u8, step: usize) {
     let (from, to) = (from.cast::<[u8; SIZE]>(), to.cast::<[u8; SIZE]>());
     for row in 0..step {
@@ -415,7 +418,7 @@ unsafe fn copy_elements<const SIZE: usize>(from: *const u8, rows: usize, to: *mu
 }
 
 impl WideLoop {
-    /// Plays all rows, those of whole steps by this code.
+    /// Plays all rows. `code` plays whole steps; rows that are left are played separately.
     ///
     /// # Safety
     /// PORTS; where the code goes past the caches, the vectors of outputs are aligned.
@@ -435,7 +438,7 @@ impl WideLoop {
         failed
     }
 
-    /// Plays all rows, and clears the bits behind them.
+    /// Plays all rows, and clears the bits after them up to whole words.
     ///
     /// # Safety
     /// PORTS.
@@ -451,11 +454,11 @@ impl WideLoop {
         }
     }
 
-    /// Plays the rows behind the last whole step: as the last so many of all, some of which were played before, if nothing is read that was
-    /// written then.
+    /// Plays the rows after the last whole step. If no input can have been overwritten, the last rows of all, as many as a step
+    /// has, are played, some of them again; else the tail is played on copies.
     ///
     /// # Safety
-    /// PORTS: of so many rows, more than a step has.
+    /// PORTS: for `rows` rows, more than a step has.
     #[inline(never)]
     unsafe fn behind(&self, ports: &[*mut u8], rows: usize) -> bool {
         let (inputs, outputs) = ports[..self.plugs.len()].split_at(self.inputs);
@@ -472,10 +475,10 @@ impl WideLoop {
         unsafe { self.enter(&self.pages, &last, self.rows, &[]) }
     }
 
-    /// Clears the bits of outputs behind the last row, up to whole words.
+    /// Clears the bits of outputs after the last row, up to whole words.
     ///
     /// # Safety
-    /// PORTS, for so many rows.
+    /// PORTS, for `rows` rows.
     unsafe fn fill_words(&self, ports: &[*mut u8], rows: usize) {
         let (bytes, words) = (rows.div_ceil(8), 8 * rows.div_ceil(64));
         for (number, plug) in self.plugs.iter().enumerate().skip(self.inputs) {
@@ -487,7 +490,8 @@ impl WideLoop {
     }
 }
 
-// SAFETY: PORTS: the code reads and writes rows that are entered, whole steps unless it has ends, the tail as much as is left.
+// SAFETY: PORTS: the code reads and writes the rows that it is entered with, which are whole steps unless it has ends; the tail
+// handles the rows that are left.
 unsafe impl TapeLoop for WideLoop {
     // SAFETY: PORTS, promised by the caller.
     unsafe fn play(&self, ports: &[*mut u8], rows: usize, _: &mut Context) -> bool {
@@ -517,7 +521,7 @@ unsafe impl TapeLoop for WideLoop {
 
     // SAFETY: PORTS, promised by the caller.
     unsafe fn play_past_caches(&self, ports: &[*mut u8], rows: usize, context: &mut Context) -> bool {
-        // Rows from a head on would not begin with the first of the sums.
+        // The rows after a head would not begin with the first of the sums.
         let sums = self.plugs.iter().any(|plug| plug.sums);
         let head = self.head(ports).filter(|head| *head < rows && !sums);
         let (Some(head), Some(code)) = (head, self.streaming()) else {

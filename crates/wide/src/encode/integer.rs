@@ -1,4 +1,4 @@
-//! Instructions on general registers: what counts rows, holds addresses, jumps and calls.
+//! Instructions on general registers: counting rows, addressing, jumps and calls.
 
 use super::{Assembler, Memory, Rm};
 
@@ -24,7 +24,7 @@ pub(crate) enum Gpr {
     R15,
 }
 
-/// When a jump is taken.
+/// The condition of a jump, by its code in the opcode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Condition {
@@ -36,17 +36,17 @@ pub(crate) enum Condition {
     Above = 7,
 }
 
-/// The last byte of the opcode of an instruction that does nothing, and that of one that fetches a line of memory to all caches, if
-/// the bits of `reg` are these.
+/// The last opcode byte of a no-op with a memory operand.
 const NOTHING: u8 = 0x1F;
+/// The last opcode byte and the `reg` bits that turn such a no-op into a prefetch of a cache line to all levels.
 pub(crate) const FETCHES: (u8, u8) = (0x18, 1 << 3);
 
-/// Where the four bytes of a distance are that is still to be filled in.
+/// The position of a four-byte distance or number that is still to be filled in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Label(pub(crate) usize);
 
 impl Assembler {
-    /// Where the next instruction goes.
+    /// The position of the next instruction.
     pub(crate) fn position(&self) -> usize {
         self.bytes.len()
     }
@@ -108,7 +108,7 @@ impl Assembler {
         self.bytes.extend_from_slice(&[0xC1, 0xE0, by]);
     }
 
-    /// `r >>= by`, with zeros; sets the flag of zero.
+    /// `r >>= by`, unsigned; sets the zero flag.
     pub(crate) fn shift_right(&mut self, r: Gpr, by: u8) {
         self.with_rex(true, 5, Rm::Register(r as u8), &[0xC1]);
         self.bytes.push(by);
@@ -149,8 +149,8 @@ impl Assembler {
         self.bytes.extend_from_slice(&[0x0F, 0x95, 0xC0, 0x0F, 0xB6, 0xC0]);
     }
 
-    /// Does nothing with a place in memory. Says where its opcode is, whose last byte and the next make it a hint that the
-    /// place is wanted: [`FETCHES`].
+    /// Writes a no-op with a memory operand and returns the position of its last opcode byte. Replacing this byte and setting
+    /// bits of the next, as in [`FETCHES`], makes it a prefetch.
     pub(crate) fn nothing(&mut self, at: Memory) -> usize {
         let start = self.position();
         self.with_rex(false, 0, Rm::Memory(at), &[0x0F, NOTHING]);
@@ -159,18 +159,18 @@ impl Assembler {
         opcode
     }
 
-    /// Says that a place in memory is wanted soon, wherever it is.
+    /// Prefetches the cache line at an address, which may be unmapped.
     pub(crate) fn fetch(&mut self, at: Memory) {
         let (opcode, bits) = FETCHES;
         self.with_rex(false, bits >> 3, Rm::Memory(at), &[0x0F, opcode]);
     }
 
-    /// The address of a place.
+    /// `to = address of the memory operand`.
     pub(crate) fn address(&mut self, to: Gpr, of: Memory) {
         self.with_rex(true, to as u8, Rm::Memory(of), &[0x8D]);
     }
 
-    /// The address of a place in the code.
+    /// `to = ` an address in the code. The label is bound to it later.
     pub(crate) fn address_of_label(&mut self, to: Gpr) -> Label {
         self.bytes.extend_from_slice(&[0x48 | (to as u8 >> 3) << 2, 0x8D, 5 | (to as u8 & 7) << 3, 0, 0, 0, 0]);
         Label(self.position() - 4)
@@ -196,22 +196,22 @@ impl Assembler {
         self.with_rex(true, other as u8, Rm::Register(r as u8), &[0x29]);
     }
 
-    /// `r &= other`; sets the flag of zero.
+    /// `r &= other`; sets the zero flag.
     pub(crate) fn and_register(&mut self, r: Gpr, other: Gpr) {
         self.with_rex(true, other as u8, Rm::Register(r as u8), &[0x21]);
     }
 
-    /// `to = from`, if the flag of zero is set.
+    /// `to = from`, if the zero flag is set.
     pub(crate) fn copy_if_zero(&mut self, to: Gpr, from: Gpr) {
         self.with_rex(true, to as u8, Rm::Register(from as u8), &[0x0F, 0x44]);
     }
 
-    /// Sets the bit of a register that another says modulo 64.
+    /// Sets the bit of `r` with the number `bit` modulo 64.
     pub(crate) fn set_bit(&mut self, r: Gpr, bit: Gpr) {
         self.with_rex(true, bit as u8, Rm::Register(r as u8), &[0x0F, 0xAB]);
     }
 
-    /// The number of the lowest bit that is set, of something that is not zero.
+    /// `to = ` the number of the lowest set bit of `of`, which must not be zero.
     pub(crate) fn first_bit(&mut self, to: Gpr, of: Gpr) {
         self.with_rex(true, to as u8, Rm::Register(of as u8), &[0x0F, 0xBC]);
     }
@@ -229,13 +229,13 @@ impl Assembler {
         }
     }
 
-    /// `rsp -= ` something of four bytes that is still to be filled in.
+    /// `rsp -= ` a number of four bytes, filled in later.
     pub(crate) fn take_stack(&mut self) -> Label {
         self.bytes.extend_from_slice(&[0x48, 0x81, 0xEC, 0, 0, 0, 0]);
         Label(self.position() - 4)
     }
 
-    /// Touches the memory at a place without changing it.
+    /// Touches the memory at an address without changing it.
     pub(crate) fn touch(&mut self, at: Memory) {
         self.with_rex(true, 1, Rm::Memory(at), &[0x83]);
         self.bytes.push(0);
@@ -271,7 +271,7 @@ impl Assembler {
         Label(self.position() - 4)
     }
 
-    /// What the two bytes before the label of a jump are where it is always taken.
+    /// The two bytes before the label of a conditional jump that make it an unconditional one.
     pub(crate) const ALWAYS: [u8; 2] = [0x90, 0xE9];
 
     pub(crate) fn jump(&mut self) -> Label {
@@ -291,18 +291,18 @@ impl Assembler {
         self.bytes.push(0xC3);
     }
 
-    /// Fills in a distance: to a position of the code from behind its four bytes.
+    /// Fills in the distance of a jump: from the end of its four bytes to the position `target` of the code.
     pub(crate) fn bind(&mut self, label: Label, target: usize) {
         let distance = target as i64 - (label.0 as i64 + 4);
         self.fill(label, distance as u32);
     }
 
-    /// Fills in four bytes.
+    /// Fills in a number of four bytes.
     pub(crate) fn fill(&mut self, label: Label, value: u32) {
         self.bytes[label.0..label.0 + 4].copy_from_slice(&value.to_le_bytes());
     }
 
-    /// Fills up to a multiple of a power of two with instructions that do nothing.
+    /// Pads the code with no-ops to a multiple of `to`, a power of two.
     pub(crate) fn align(&mut self, to: usize) {
         const NOTHING: [&[u8]; 9] = [
             &[0x90],

@@ -1,5 +1,5 @@
-//! Machine code of x86-64, byte by byte: the vector and mask instructions of the table with EVEX and VEX prefixes, and the few
-//! others that a loop is held together with. Nothing here chooses an instruction or a register.
+//! Machine code of x86-64, byte by byte: the vector and mask instructions of the table, with EVEX and VEX prefixes, and the few
+//! others that a loop needs. No instruction or register is chosen here.
 
 mod integer;
 mod table;
@@ -21,12 +21,12 @@ pub(crate) enum Length {
 }
 
 impl Length {
-    /// In bytes.
+    /// The length in bytes.
     pub(crate) const fn bytes(self) -> u32 {
         16 << self as u8
     }
 
-    /// The shortest vector with so many bytes.
+    /// The shortest vector with at least `bytes` bytes; `Z` beyond 64.
     pub(crate) const fn of_bytes(bytes: u32) -> Length {
         match bytes {
             0..=16 => Length::X,
@@ -36,11 +36,11 @@ impl Length {
     }
 }
 
-/// A place in memory.
+/// A memory operand: base, index and offset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Memory {
     pub(crate) base: Gpr,
-    /// A register, and what it is multiplied by as a power of two.
+    /// An index register, and the power of two that scales it as an exponent.
     pub(crate) index: Option<(Gpr, u8)>,
     pub(crate) offset: i32,
 }
@@ -56,28 +56,28 @@ impl Memory {
 pub(crate) enum Rm {
     /// A register.
     Register(u8),
-    /// As much memory as the instruction takes.
+    /// A memory operand as long as the instruction requires.
     Memory(Memory),
-    /// One element of memory for all lanes.
+    /// An element in memory, broadcast to all lanes.
     Broadcast(Memory),
 }
 
-/// Which prefix vector instructions get.
+/// The prefix of a vector instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Prefix {
     Evex,
     Vex,
 }
 
-/// The registers of an instruction; which of them there are, its shape says.
+/// The registers of an instruction. Its shape determines which of the fields are used.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operands {
-    /// The result (a store's operand).
+    /// The result, or the operand of a store.
     pub(crate) result: u8,
     /// The operand that is always in a register.
     pub(crate) first: u8,
     pub(crate) rm: Rm,
-    /// The mask register that restricts the instruction; 0 for none.
+    /// The mask register that restricts the instruction; 0 if it is not restricted.
     pub(crate) mask: u8,
     /// True if the lanes where the mask does not hold become zero.
     pub(crate) zeroing: bool,
@@ -96,7 +96,7 @@ pub(crate) struct Assembler {
 }
 
 impl Assembler {
-    /// Writes an instruction of the table; one with an immediate wants [`Assembler::byte`] after it.
+    /// Writes an instruction of the table. If it has an immediate, [`Assembler::byte`] must follow.
     pub(crate) fn vector(&mut self, prefix: Prefix, code: Code, length: Length, operands: Operands) {
         let form = code.form();
         let Operands { result, first, rm, mask, zeroing } = operands;
@@ -152,7 +152,7 @@ impl Assembler {
         }
     }
 
-    /// Where the opcode is of a vector instruction that begins there.
+    /// The position of the opcode in a vector instruction that begins at `start`.
     pub(crate) fn opcode(&self, start: usize) -> usize {
         start
             + match self.bytes[start] {
@@ -167,7 +167,7 @@ impl Assembler {
         self.bytes.push(byte);
     }
 
-    /// Writes the operands `reg` and `rm`; displacements of a byte count in units of `scale`.
+    /// Writes the operands `reg` and `rm`. One-byte displacements count in units of `scale` bytes.
     fn rm(&mut self, reg: u8, rm: Rm, scale: u32) {
         let reg = reg << 3;
         let memory = match rm {

@@ -1,7 +1,7 @@
-//! The one table of vector and mask instructions: what each is encoded from, with either prefix. Which of them stands for
-//! an instruction of a tape is not known here.
+//! The table of vector and mask instructions, with their encodings by either prefix. Which instruction implements a tape's
+//! instruction is decided elsewhere.
 
-/// Where the operands of an instruction are encoded.
+/// The encoding of an instruction's operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shape {
     /// Result in `reg`, first operand in `vvvv`, second in `rm`.
@@ -14,43 +14,43 @@ pub(crate) enum Shape {
     Vm(u8),
 }
 
-/// How much an operand in memory is, for the scale of short displacements and for broadcasts.
+/// The size of a memory operand, which is the unit of one-byte displacements and of broadcasts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tuple {
-    /// A whole vector, or one element of so many bytes for all lanes.
+    /// A whole vector, or one broadcast element of this many bytes.
     Full(u8),
     /// A whole vector.
     Whole,
-    /// Half a vector, or one element of so many bytes for all lanes.
+    /// Half a vector, or one broadcast element of this many bytes.
     Half(u8),
     /// Half a vector.
     HalfWhole,
-    /// One element of so many bytes.
+    /// A single element of this many bytes.
     Scalar(u8),
-    /// There is none.
+    /// No memory operand is possible.
     None,
 }
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
-    /// What others call it, for those who ask them.
+    /// The instruction's name in other assemblers, for tests that compare encodings.
     #[cfg(test)]
     pub(crate) name: &'static str,
     pub(crate) map: u8,
     pub(crate) prefix: u8,
     pub(crate) opcode: u8,
-    /// The bit W behind an EVEX prefix, if there is such a form.
+    /// The bit W of the EVEX prefix; `None` if there is no EVEX form.
     pub(crate) evex: Option<bool>,
-    /// The same behind a VEX prefix.
+    /// The bit W of the VEX prefix; `None` if there is no VEX form.
     pub(crate) vex: Option<bool>,
     pub(crate) shape: Shape,
     pub(crate) tuple: Tuple,
-    /// The vector lengths there are, a bit for each of 128, 256 and 512.
+    /// The possible vector lengths, one bit for each of 128, 256 and 512 bits.
     pub(crate) lengths: u8,
-    /// True if a byte follows.
+    /// True if an immediate byte follows.
     pub(crate) immediate: bool,
-    /// True if the operands may change places.
+    /// True if the operands may be swapped.
     pub(crate) commutes: bool,
 }
 
@@ -70,11 +70,11 @@ macro_rules! table {
     ($($code:ident $name:literal $map:literal $prefix:literal $opcode:literal $evex:tt $vex:tt
        $shape:ident $(($more:literal))? $tuple:ident $(($bytes:literal))? $lengths:literal
        $($immediate:ident)? $(, $commutes:ident)?;)*) => {
-        /// An instruction.
+        /// An instruction of the table.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum Code { $($code),* }
 
-        /// All rows, in the order of [`Code`].
+        /// The rows of the table, in the order of [`Code`].
         pub(crate) const TABLE: &[Form] = &[$(Form {
             #[cfg(test)]
             name: $name,
@@ -90,7 +90,7 @@ macro_rules! table {
 }
 
 impl Code {
-    /// The row of the table.
+    /// The row of the table for this instruction.
     pub(crate) const fn form(self) -> &'static Form {
         &TABLE[self as usize]
     }

@@ -1,5 +1,5 @@
-//! The encoder against iced's decoder: every row of the table with every prefix, length, form of operand and restriction that it can
-//! be written with, and the instructions on general registers by their text.
+//! Tests of the encoder against iced's decoder: every row of the table with every prefix, length, form of operand and mask that
+//! is possible, and the instructions on general registers by their text.
 
 use super::table::ALL;
 use super::{Assembler, Code, Condition, FETCHES, Gpr, Length, Memory, Operands, Prefix, Rm, Shape, Tuple};
@@ -15,7 +15,7 @@ fn decoded(bytes: &[u8], what: &str) -> Instruction {
     instruction
 }
 
-/// Addresses of all forms, with displacements around where they get longer for a scale.
+/// Addresses of all forms. Their displacements are around the values where the encoding for `scale` gets longer.
 fn addresses(scale: u32) -> Vec<Memory> {
     let scale = scale as i32;
     let offsets = [0, 1, -1, 4, scale, -scale, 127 * scale, 128 * scale, -128 * scale, -129 * scale, 127, 128, 1 << 20];
@@ -31,7 +31,7 @@ fn addresses(scale: u32) -> Vec<Memory> {
     found
 }
 
-/// How many bytes of memory an instruction takes.
+/// The bytes of an instruction's memory operand.
 fn memory_bytes(code: Code, length: Length, broadcasts: bool) -> u32 {
     match code.form().tuple {
         Tuple::Full(element) | Tuple::Half(element) if broadcasts => element.into(),
@@ -111,7 +111,7 @@ fn code_compares(code: Code) -> bool {
     matches!(code, Code::Cmp32 | Code::Cmp64 | Code::CmpInt32 | Code::CmpInt64 | Code::TestNot32 | Code::TestNot64)
 }
 
-/// True for an operand that is a mask or general register.
+/// Returns true for an instruction with a mask or general register as an operand.
 fn few_registers(code: Code) -> bool {
     let name = code.form().name;
     name.starts_with('k') || name.starts_with("vmovmsk") || name == "vmovd"
@@ -277,7 +277,7 @@ fn instructions_on_general_registers_are_what_was_meant() {
     }
 }
 
-/// What code that goes past the caches has in place of some bytes.
+/// Checks the bytes that replace others in the code that stores past the caches.
 #[test]
 fn changed_bytes_are_what_goes_past_the_caches() {
     for (prefix, registers, lengths) in

@@ -1,7 +1,8 @@
-//! Masks: comparisons and what is made of them. With AVX-512 a mask is in a mask register; without, it is a vector whose lanes
-//! are as wide as those of the numbers that were compared, and is made in the other width where it meets others.
+//! Masks: comparisons and the logic on them. With AVX-512 a mask is in a mask register. With AVX2 it is a vector whose lanes are
+//! as wide as those of the compared numbers, and it is converted where the other width is needed.
 //!
-//! A comparison that only a conjunction or a negation needs is made as a part of that; a negation when somebody asks for it.
+//! A comparison that only a conjunction or a negation uses becomes a part of that instruction. A negation is made at its first
+//! use.
 
 use super::{Selector, by_element};
 use crate::encode::{Code, Length};
@@ -9,10 +10,11 @@ use crate::program::{Class, Home, Info, Kind, Op, Preset, Value};
 use cembra_runtime::MachineType;
 use cembra_tape::{Cmp, Instr, Port};
 
-/// How far a comparison may be from the conjunction that it is made with: what it compares stays in registers until then.
+/// The largest distance, in instructions, between a comparison and the conjunction that it becomes a part of: the compared values
+/// stay in registers until then.
 const NEAR: usize = 16;
 
-/// A comparison of two numbers, or its opposite.
+/// A comparison of two numbers, or its negation.
 #[derive(Clone, Copy)]
 struct Comparison {
     op: Cmp,
@@ -22,12 +24,12 @@ struct Comparison {
 }
 
 impl Selector<'_> {
-    /// The place of a mask whose lanes have so many bytes.
+    /// The index, in `Selection::values`, of a mask with lanes of `element` bytes.
     fn width(&self, element: u8) -> usize {
         usize::from(!self.is_avx512() && element == 8)
     }
 
-    /// A mask whose lanes have so many bytes, if it is one in vectors.
+    /// A new mask. Without mask registers its lanes have `element` bytes.
     fn new_mask(&mut self, home: Home, element: u8) -> Value {
         if self.is_avx512() {
             return self.program.value(Info { home, class: Class::Mask, length: Length::X, element: 1 });
@@ -35,7 +37,7 @@ impl Selector<'_> {
         self.vector(home, element)
     }
 
-    /// The bytes of lanes that vectors are filled with.
+    /// The bytes of a lane for which a step's rows fill a vector.
     fn widest(&self) -> u8 {
         if self.is_avx512() || self.program.rows == 8 { 4 } else { 8 }
     }
@@ -51,7 +53,7 @@ impl Selector<'_> {
                 let found = self.plain(Code::AndVector, element, whole, [byte, bits], 0);
                 self.plain(by_element(element, [Code::Equal32, Code::Equal64]), element, whole, [found, bits], 0)
             }
-            // There are no chains among inputs.
+            // Inputs are never sums.
             Port::Shared | Port::Chains => {
                 let slot = self.preset(Preset::Shared(port));
                 self.new_mask(Home::Slot(slot), element)
@@ -61,7 +63,8 @@ impl Selector<'_> {
         self.selection.values[at][width] = value;
     }
 
-    /// Which bit of a byte is whose. Of four rows the first have the lower half of it, the next the upper.
+    /// The vector with the bit in a byte that belongs to each lane. With four rows, alternate steps use the lower and the upper
+    /// half of a byte.
     fn bits_of_lanes(&mut self, element: u8) -> Value {
         if let Some(known) = self.selection.bits_of_lanes {
             return known;
@@ -78,7 +81,7 @@ impl Selector<'_> {
         made
     }
 
-    /// The slot that is filled so before the loop.
+    /// The number of the slot that is filled with `preset` before the loop.
     fn preset(&mut self, preset: Preset) -> u32 {
         let presets = &mut self.program.presets;
         let known = presets.iter().position(|other| *other == preset);
@@ -88,7 +91,7 @@ impl Selector<'_> {
         }) as u32
     }
 
-    /// Plays an instruction that makes a mask.
+    /// Selects the instructions for a tape's instruction that makes a mask.
     pub(super) fn mask_instr(&mut self, at: usize, instr: &Instr) {
         let (value, element) = match instr {
             Instr::MaskConst(holds) => {
@@ -118,14 +121,15 @@ impl Selector<'_> {
                 let operands = [a, b].map(|mask| self.mask(mask.index(), element));
                 (self.logic([Code::MaskXor8, Code::MaskXor16, Code::XorVector], element, operands), element)
             }
-            // Made when it is asked for.
+            // Made at its first use.
             _ => return,
         };
         let width = self.width(element);
         self.selection.values[at][width] = value;
     }
 
-    /// The width of lanes that two masks have in common; else the greater, which is made with one instruction.
+    /// The bytes per lane in which two masks are combined: 4 if both have this width, else 8, to which a mask is converted by one
+    /// instruction.
     fn common(&self, a: usize, b: usize) -> u8 {
         if self.is_avx512() || self.program.rows == 8 {
             return 4;
@@ -137,7 +141,7 @@ impl Selector<'_> {
         if has(a, 4) && has(b, 4) { 4 } else { 8 }
     }
 
-    /// A mask as a conjunction of two.
+    /// The conjunction of two masks.
     fn conjunction(&mut self, a: usize, b: usize, element: u8) -> Value {
         if self.is_avx512() {
             for (compared, other) in [(b, a), (a, b)] {
@@ -164,7 +168,7 @@ impl Selector<'_> {
         self.logic([Code::MaskAnd8, Code::MaskAnd16, Code::AndVector], element, operands)
     }
 
-    /// True for a comparison that is made as a part of the one instruction that needs it.
+    /// Returns true for a comparison that becomes a part of the one instruction that uses it.
     fn is_part(&self, at: usize) -> bool {
         let needs = &self.selection.needs;
         let user = needs.user[at] as usize;
@@ -174,7 +178,7 @@ impl Selector<'_> {
             && user - at <= NEAR
             && match &self.tape.instrs()[user] {
                 Instr::MaskNot(_) => true,
-                // Of two comparisons the first is made by itself.
+                // Of two comparisons, only the later becomes a part.
                 Instr::MaskAnd(a, b) => self.is_avx512() && a != b && at == a.index().max(b.index()),
                 _ => false,
             }
@@ -198,7 +202,7 @@ impl Selector<'_> {
         Some(Comparison { op: *op, operands, float: ty.is_float(), opposite: false })
     }
 
-    /// A mask in the width it has.
+    /// A mask in the width in which it exists, or else in its natural width.
     pub(super) fn mask_of_any_width(&mut self, at: usize) -> Value {
         let element = match self.selection.values[at] {
             [Value::NONE, Value::NONE] => self.natural(at),
@@ -208,7 +212,7 @@ impl Selector<'_> {
         self.mask(at, element)
     }
 
-    /// The width that a mask is made in.
+    /// The natural width of a mask, in bytes per lane.
     fn natural(&self, at: usize) -> u8 {
         let of = |at: usize| match &self.tape.instrs()[at] {
             Instr::Cmp(_, a, _) if !self.is_avx512() => Some(self.program.info(self.number(a.index())).element),
@@ -225,7 +229,7 @@ impl Selector<'_> {
         }
     }
 
-    /// A mask whose lanes have so many bytes.
+    /// A mask whose lanes have `element` bytes, converted or made if it does not exist yet.
     pub(super) fn mask(&mut self, at: usize, element: u8) -> Value {
         let width = self.width(element);
         let known = self.selection.values[at][width];
@@ -251,7 +255,7 @@ impl Selector<'_> {
         value
     }
 
-    /// Makes a mask that waited to be asked for, in its natural width.
+    /// Makes a mask that was left to its first use, in its natural width.
     fn made_late(&mut self, at: usize, element: u8) -> Value {
         match &self.tape.instrs()[at] {
             Instr::MaskNot(inner) => {
@@ -278,7 +282,7 @@ impl Selector<'_> {
         }
     }
 
-    /// The opposite of a mask.
+    /// The negation of a mask.
     fn negated(&mut self, mask: Value, element: u8) -> Value {
         if !self.is_avx512() {
             let ones = self.constant(if element == 4 { 0xFFFF_FFFF } else { u64::MAX }, element);
@@ -292,7 +296,7 @@ impl Selector<'_> {
         result
     }
 
-    /// An operation on two masks: on 8 bits, on 16, or on vectors.
+    /// A logical operation on two masks, by its codes for masks of 8 bits, of 16 bits and in vectors.
     pub(super) fn logic(&mut self, codes: [Code; 3], element: u8, operands: [Value; 2]) -> Value {
         if !self.is_avx512() {
             let length = self.length(element);
@@ -305,7 +309,7 @@ impl Selector<'_> {
         result
     }
 
-    /// A mask of vectors in the other width.
+    /// Converts a mask in vectors to the other width.
     fn rewidened(&mut self, mask: Value, element: u8) -> Value {
         if element == 8 {
             return self.plain(Code::WidenInt, 8, Length::Y, [Value::NONE, mask], 0);
@@ -313,18 +317,18 @@ impl Selector<'_> {
         self.even_words(mask)
     }
 
-    /// The lower halves of four elements of 64 bits.
+    /// The lower halves of four 64-bit elements.
     pub(super) fn even_words(&mut self, vector: Value) -> Value {
         let upper = self.plain(Code::UpperHalf, 4, Length::Y, [vector, Value::NONE], 1);
         self.plain(Code::Shuffle32, 4, Length::X, [vector, upper], 0x88)
     }
 
-    /// Compares; with AVX-512 the result holds only where the mask does, if there is one.
+    /// Compares two numbers. With AVX-512, a mask `under` restricts where the result may hold.
     fn compare(&mut self, comparison: Comparison, under: Value) -> Value {
         let Comparison { op, operands: [a, b], float, opposite } = comparison;
         let element = self.program.info(a).element;
         let length = self.length(element);
-        // Ordered but not-equal, quiet on NaN; the opposites are unordered.
+        // Ordered predicates, except for not equal, quiet on NaN; their opposites are unordered.
         let predicate = match (op, opposite) {
             (Cmp::Eq, false) | (Cmp::Ne, true) => 0x00,
             (Cmp::Eq, true) | (Cmp::Ne, false) => 0x04,
@@ -370,7 +374,7 @@ impl Selector<'_> {
         if negated == opposite { found } else { self.negated(found, element) }
     }
 
-    /// An instruction on two vectors whose result is a mask register; it holds only where the other mask does, if there is one.
+    /// An instruction on two vectors whose result is a mask register. A mask `under` restricts where the result may hold.
     pub(super) fn tested(&mut self, code: Code, [a, b]: [Value; 2], immediate: u8, under: Value) -> Value {
         let element = self.program.info(a).element;
         let result = self.new_mask(Home::None, element);
@@ -379,7 +383,7 @@ impl Selector<'_> {
         result
     }
 
-    /// A comparison of numbers that are no instructions of the tape.
+    /// A comparison of numbers that are not instructions of the tape.
     pub(super) fn compared(&mut self, op: Cmp, operands: [Value; 2], float: bool) -> Value {
         self.compare(Comparison { op, operands, float, opposite: false }, Value::NONE)
     }

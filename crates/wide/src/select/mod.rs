@@ -1,5 +1,5 @@
-//! Choosing instructions: from a tape to a machine program, for one of the instruction sets. Which registers its values are in
-//! is not known here; nor is how rows are walked.
+//! Instruction selection: from a tape to a machine program, for one instruction set. Registers are allocated later, and the walk
+//! over rows is added later too.
 
 mod masks;
 mod needs;
@@ -15,54 +15,54 @@ use cembra_tape::{Bin, Instr, Output, Port, Tape, Un, Val};
 use needs::Needs;
 use rustc_hash::FxHashMap;
 
-/// How far back an instruction is looked for that does the same.
+/// The number of preceding instructions searched for an identical one.
 const REPEATED: usize = 6;
 
-/// How far back an opposite may be that is made with the other sign.
+/// The number of instructions, after a negated float was bounded, in which uses of the result are searched.
 const NEAR: usize = 64;
 
-/// What a thread keeps from one selection to the next.
+/// The memory that a thread reuses from one selection to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Selection {
     needs: Needs,
-    /// True if divisions by what all rows share are products.
+    /// True if a division by a value that all rows share is computed as a multiplication by its inverse.
     mends: bool,
-    /// The values of each instruction: a number or a mask; a mask in vectors has one for each width of its lanes.
+    /// The values of each instruction: a number, or a mask. A mask in vectors has one value for each lane width.
     values: Vec<[Value; 2]>,
-    /// True for floats of which the opposite was made: who needs them takes it with the other sign.
+    /// For each instruction, whether its value was made with the opposite sign. Its users account for that.
     opposite: Vec<bool>,
     constants: FxHashMap<(u64, u8), Value>,
-    /// The numbers that all rows share, by port.
+    /// The values of shared numbers, by port.
     shared: FxHashMap<u32, Value>,
-    /// The bit of each lane in a byte.
+    /// The vector with the bit of each lane in a byte.
     bits_of_lanes: Option<Value>,
-    /// Masks that were made when they were asked for: inside of a stretch nobody else may use them.
+    /// The masks that were made at their first use. Masks made inside a stretch must not be used after it.
     late: Vec<(u32, usize)>,
-    /// Mantissas that were made, by their operands.
+    /// The mantissas made so far, by their operands.
     mantissas: Vec<(Value, Value)>,
     /// The values of an expansion.
     expanded: Vec<Value>,
-    /// What a step stores, and how.
+    /// The values that a step stores, and how.
     stored: Vec<(Kind, Value)>,
 }
 
-/// Chooses the instructions of a tape.
+/// Selects the instructions of a tape for one step.
 struct Selector<'a> {
     tape: &'a Tape,
     isa: Isa,
     program: &'a mut Program,
     selection: &'a mut Selection,
-    /// The ports of outputs; of some, nothing is said.
+    /// The ports of the outputs; `Port::Rows` for outputs without one.
     outputs: &'a [Port],
-    /// The step of the iteration.
+    /// The number of the step in the iteration.
     step: u8,
 }
 
 impl Selection {
-    /// Finds out what of a tape is played, and how many rows a step of it has.
+    /// Finds which instructions of a tape are played, and returns the number of rows in a step.
     ///
     /// # Errors
-    /// An instruction cannot be played.
+    /// If an instruction cannot be played.
     pub(crate) fn look(&mut self, tape: &Tape, outputs: &[Port], isa: Isa) -> Result<u32, Reason> {
         let is_whole = |output: &&Output| match output {
             Output::Number(val) => val.index() < tape.instrs().len() && tape.ty(*val) != MachineType::Flag,
@@ -80,7 +80,7 @@ impl Selection {
         Ok(bytes / if self.needs.has_double(tape, outputs) { 8 } else { 4 })
     }
 
-    /// True if the tape that was looked at reads or writes bits of rows.
+    /// True if the tape given to [`look`](Selection::look) reads or writes bits of rows.
     pub(crate) fn has_bits(&self, tape: &Tape, inputs: &[Port]) -> bool {
         let reads = |((at, ty), port): ((usize, MachineType), &Port)| {
             ty == MachineType::Flag && *port == Port::Rows && self.needs.played[at]
@@ -88,12 +88,13 @@ impl Selection {
         tape.inputs().zip(inputs).any(reads) || tape.outputs().iter().any(|output| matches!(output, Output::Mask(_)))
     }
 
-    /// True if the tape that was looked at needs the instruction.
+    /// True if the tape given to [`look`](Selection::look) needs the instruction `at`.
     pub(crate) fn is_played(&self, at: usize) -> bool {
         self.needs.played[at]
     }
 
-    /// Chooses the instructions of so many steps on so many rows each. The tape was looked at.
+    /// Selects the instructions of `steps` steps with `rows` rows each. The tape must have been given to
+    /// [`look`](Selection::look).
     pub(crate) fn choose(
         &mut self,
         tape: &Tape,
@@ -139,7 +140,7 @@ impl Selector<'_> {
                 continue;
             }
             match instr {
-                // A stretch inside of another that is jumped over is not worth one more jump.
+                // A stretch inside another that is jumped over is not worth one more jump.
                 Instr::Begin(mask) => {
                     if skipping == 0 {
                         self.masks_of_stretch(at, inputs, number);
@@ -166,7 +167,7 @@ impl Selector<'_> {
                 _ => self.instr(at, instr),
             }
         }
-        // What is stored may lie where inputs are read: all is read before.
+        // An output array may also be an input, so all inputs are read before anything is stored.
         self.selection.stored.clear();
         for (position, output) in self.tape.outputs().iter().enumerate() {
             let port = inputs.len() as u32 + position as u32;
@@ -192,7 +193,8 @@ impl Selector<'_> {
         }
     }
 
-    /// What rows of an input are, as it is now, whatever is stored there later; other values as they are.
+    /// The current rows of an input, loaded before anything is stored over them. Values that are not input rows are returned
+    /// unchanged.
     fn read(&mut self, value: Value) -> Value {
         let Info { home, length, element, .. } = *self.program.info(value);
         match home {
@@ -202,12 +204,13 @@ impl Selector<'_> {
         }
     }
 
-    /// True if sums stay in registers: an iteration has a row for each.
+    /// True if sums stay in registers, because an iteration has a row for each sum.
     fn carries(&self) -> bool {
         u32::from(self.program.steps) * self.program.rows == CHAINS as u32
     }
 
-    /// True for a number or zero that is only added to sums in registers: where it is zero, nothing is added.
+    /// Returns true for a selection between a number and zero that is only added to sums in registers: the mask then restricts
+    /// the addition.
     fn is_part_of_sum(&self, at: usize) -> bool {
         let Instr::Select { on, off, .. } = &self.tape.instrs()[at] else { return false };
         let is_zero = matches!(self.tape.instrs()[off.index()], Instr::Const(_, 0));
@@ -219,12 +222,12 @@ impl Selector<'_> {
             && ports.any(|(output, port)| output.index() == at && *port == Port::Chains)
     }
 
-    /// True if there are twice as many rows in a step as numbers of 64 bits in a register.
+    /// True if a step has twice as many rows as a register has 64-bit numbers.
     fn has_halves(&self) -> bool {
         self.program.rows * 8 > self.whole().bytes()
     }
 
-    /// True for a number that becomes one of 64 bits where it is added to sums: half of the step's rows at a time.
+    /// Returns true for a conversion to 64 bits that is only added to sums, half of the step's rows at a time.
     fn is_widened_in_sum(&self, at: usize) -> bool {
         self.has_halves() && self.selection.needs.is_widened_in_sum(self.tape, self.outputs, at)
     }
@@ -253,7 +256,7 @@ impl Selector<'_> {
         self.add(number, mask, port, first);
     }
 
-    /// Adds a vector to the sums of a port that rows are added to, from this row of the iteration on; where a mask holds, if there is one.
+    /// Adds a vector to the sums of a port, from the sum for row `row` of the iteration on. A mask restricts the addition.
     fn add(&mut self, number: Value, mask: Value, port: u32, row: u8) {
         let (chains, length) = (self.vector(Home::Chains(port, row), 8), self.length(8));
         let (kind, operands) = if self.carries() {
@@ -265,8 +268,8 @@ impl Selector<'_> {
         self.program.ops.push(Op { operands, mask, ..self.op(kind, length) });
     }
 
-    /// Makes the masks that are inputs inside of a stretch, by its first instruction and the number of the next input: inputs
-    /// belong to no stretch, but it may take instructions to have a mask, which must not be jumped over.
+    /// Makes the input masks inside the stretch that begins with the instruction `begin`; `number` is the index of the next
+    /// input. Inputs belong to no stretch, but an input mask may take instructions, which must not be jumped over.
     fn masks_of_stretch(&mut self, begin: usize, inputs: &[Port], mut number: u32) {
         let mut depth = 0_usize;
         for (at, instr) in self.tape.instrs().iter().enumerate().skip(begin) {
@@ -292,7 +295,7 @@ impl Selector<'_> {
         if let Instr::Input(ty) = instr {
             let value = match port {
                 Port::Rows => self.vector(Home::Rows(number, self.step), element(*ty)),
-                // There are no chains among inputs.
+                // Inputs are never sums.
                 Port::Shared | Port::Chains => self.shared(number, element(*ty)),
             };
             self.selection.values[at] = [value; 2];
@@ -305,29 +308,30 @@ impl Selector<'_> {
         self.isa == Isa::Avx512
     }
 
-    /// The length of vectors with so many bytes in each lane; that of the registers where a step's rows take more.
+    /// The length of a vector with `element` bytes per lane for all rows of a step, but at most that of the registers.
     fn length(&self, element: u8) -> Length {
         Length::of_bytes((self.program.rows * u32::from(element)).min(self.whole().bytes()))
     }
 
-    /// The length of the registers.
+    /// The length of the vector registers.
     fn whole(&self) -> Length {
         if self.is_avx512() { Length::Z } else { Length::Y }
     }
 
-    /// A vector with elements of so many bytes.
+    /// A new vector with elements of `element` bytes.
     fn vector(&mut self, home: Home, element: u8) -> Value {
         let length = self.length(element);
         self.program.value(Info { home, class: Class::Vector, length, element })
     }
 
+    /// An instruction of this step, without operands.
     fn op(&self, kind: Kind, length: Length) -> Op {
         Op { step: self.step, ..Op::new(kind, length) }
     }
 
-    /// An instruction with a vector for its result.
+    /// Appends an instruction with a vector as its result, or returns the result of an identical recent one.
     fn plain(&mut self, code: Code, element: u8, length: Length, [a, b]: [Value; 2], immediate: u8) -> Value {
-        // Texts of functions say some things twice, one after the other.
+        // Functions compute some values twice in a short distance.
         let recent = self.program.ops.iter().rev().take(REPEATED).take_while(|op| !matches!(op.kind, Kind::End));
         let mut same =
             recent.filter(|op| op.kind == Kind::Plain(code) && op.operands == [a, b, Value::NONE, Value::NONE]);
@@ -340,7 +344,7 @@ impl Selector<'_> {
         result
     }
 
-    /// The number of a port that all rows share.
+    /// The number at a port that all rows share.
     fn shared(&mut self, port: u32, element: u8) -> Value {
         if let Some(known) = self.selection.shared.get(&port) {
             return *known;
@@ -361,7 +365,7 @@ impl Selector<'_> {
         value
     }
 
-    /// A constant from its words. Where memory is not broadcast as it is read, all of them are kept.
+    /// A constant, given by its words. With AVX-512 only the first word is stored, because memory is broadcast as it is read.
     fn pooled(&mut self, words: [u64; 4], element: u8) -> Value {
         let offset = 8 * self.program.pool.len() as u32;
         let kept = if self.is_avx512() { 1 } else { words.len() };
@@ -373,14 +377,14 @@ impl Selector<'_> {
         self.selection.values[at][0]
     }
 
-    /// True for the opposite of a float that only a fused operation needs.
+    /// Returns true for a negated float that only one fused operation uses.
     fn is_part_of_fma(&self, at: usize) -> bool {
         let needs = &self.selection.needs;
         needs.uses[at] == 1 && matches!(self.tape.instrs().get(needs.user[at] as usize), Some(Instr::Fma(..)))
     }
 
-    /// True for the opposite of a float that is only compared with a constant bound, where what comes of that is only a part of fused
-    /// operations and comparisons with constants: these take its opposite as it is.
+    /// Returns true for a negated float whose only use is a minimum or maximum with a constant, if that result is used only in
+    /// fused operations and comparisons with constants. These can take the result with the opposite sign.
     fn is_part_of_bound(&self, at: usize) -> bool {
         let (needs, instrs) = (&self.selection.needs, self.tape.instrs());
         let bounded = needs.user[at] as usize;
@@ -402,13 +406,13 @@ impl Selector<'_> {
         taken.sum::<usize>() == needs.uses[bounded] as usize
     }
 
-    /// The opposite of a constant float.
+    /// A float constant with the opposite sign.
     fn opposite_constant(&mut self, val: Val) -> Value {
         let Instr::Const(ty, bits) = self.tape.instrs()[val.index()] else { return self.number(val.index()) };
         self.constant(bits ^ 1 << (8 * element(ty) - 1), element(ty))
     }
 
-    /// True for a scaled float that is only chosen or zero: one instruction does both.
+    /// Returns true for a scaled float that is only used in a selection between it and zero, so that one instruction does both.
     fn is_scaled_or_zero(&self, at: usize) -> bool {
         let needs = &self.selection.needs;
         let Some(Instr::Select { on, off, .. }) = self.tape.instrs().get(needs.user[at] as usize) else { return false };
@@ -416,7 +420,7 @@ impl Selector<'_> {
         self.is_avx512() && needs.uses[at] == 1 && on.index() == at && is_zero
     }
 
-    /// The product of two numbers and a third, rounded once; bits say of which the opposite is meant.
+    /// The product of two numbers plus a third, rounded once. Bit 0 of `opposites` negates the product, bit 1 the third number.
     fn fma(&mut self, [a, b, c]: [Value; 3], opposites: u8) -> Value {
         let element = self.program.info(a).element;
         let result = self.vector(Home::None, element);
@@ -428,13 +432,13 @@ impl Selector<'_> {
     fn instr(&mut self, at: usize, instr: &Instr) {
         let value = match instr {
             Instr::Const(ty, bits) => self.constant(*bits, element(*ty)),
-            // Made as a part of the instruction that needs it.
+            // Made as a part of the instruction that uses it.
             Instr::Un(Un::Neg, _) if self.is_part_of_fma(at) || self.is_part_of_bound(at) => return,
             Instr::Un(..) if self.is_widened_in_sum(at) => return,
             Instr::Bin(Bin::Scale, ..) if self.is_scaled_or_zero(at) => return,
             Instr::Un(op, a) => self.unary(*op, self.tape.ty(*a), self.number(a.index())),
             Instr::Bin(op, bound, b) if self.is_part_of_bound(b.index()) => {
-                // The lesser of a bound and an opposite is the opposite of the greater of both others.
+                // `min(c, -x)` equals `-max(-c, x)`, and the other way round.
                 let op = if *op == Bin::FMin { Bin::FMax } else { Bin::FMin };
                 let inner = match &self.tape.instrs()[b.index()] {
                     Instr::Un(_, inner) => *inner,
@@ -468,7 +472,7 @@ impl Selector<'_> {
             Instr::Select { mask, on, off, .. } => {
                 let (scaled, mut mask) = (on.index(), mask.index());
                 let (mut on, mut off) = (self.number(scaled), self.number(off.index()));
-                // Zero is what masks leave.
+                // A masked instruction leaves zero where the mask does not hold.
                 if !self.is_zero(off)
                     && let Instr::MaskNot(inner) = &self.tape.instrs()[mask]
                 {
@@ -509,12 +513,12 @@ impl Selector<'_> {
     }
 }
 
-/// The type's instruction, of one for 32 bits and one for 64.
+/// The code for the element size, of one for 4 bytes and one for 8.
 fn by_element(element: u8, codes: [Code; 2]) -> Code {
     codes[usize::from(element == 8)]
 }
 
-/// The same of the type's floats and integers.
+/// The code for the type, of two for floats and two for integers, each for 4 and 8 bytes.
 fn by_type(ty: MachineType, floats: [Code; 2], integers: [Code; 2]) -> Code {
     by_element(element(ty), if ty.is_float() { floats } else { integers })
 }

@@ -1,22 +1,22 @@
-//! What of a tape is played: the instructions that outputs and faults need, how often each is used, and which stretches are
-//! worth a jump. The operands that a fault reports are not needed: who fails is played again elsewhere.
+//! The instructions of a tape that are played: those that outputs and faults need, with their numbers of uses, and the stretches
+//! that are worth a jump. The operands that a fault reports are not needed, because rows that fail are played again elsewhere.
 
 use cembra_runtime::MachineType;
 use cembra_tape::{Bin, Instr, Port, Tape, Un};
 
-/// A stretch is jumped over if it costs as much as so many plain instructions.
+/// The fewest plain instructions that a stretch must cost to be jumped over.
 const WORTH_A_JUMP: u32 = 20;
 
-/// One for each instruction of a tape.
+/// The uses of each instruction of a tape.
 #[derive(Debug, Default)]
 pub(super) struct Needs {
-    /// How many instructions and outputs use it; those that nobody needs do not count.
+    /// The number of instructions and outputs that use each instruction. Uses by instructions that are not played do not count.
     pub(super) uses: Vec<u32>,
-    /// The last of them.
+    /// The first instruction, in the order of the tape, that uses each instruction.
     pub(super) user: Vec<u32>,
-    /// True for what is played.
+    /// For each instruction, whether it is played.
     pub(super) played: Vec<bool>,
-    /// The stretches that are open while the tape is walked from behind: the end, and the cost of what is behind it.
+    /// The open stretches while the tape is walked backwards: the index of the end, and the cost of all instructions after it.
     open: Vec<(usize, u32)>,
 }
 
@@ -68,7 +68,7 @@ impl Needs {
         }
     }
 
-    /// True for an instruction that makes a float of 32 bits one of 64, if nobody has that but sums it is added to.
+    /// Returns true for a conversion from `F32` to `F64` that is used only by sums.
     pub(super) fn is_widened_in_sum(&self, tape: &Tape, outputs: &[Port], at: usize) -> bool {
         let Instr::Un(Un::Convert(MachineType::F64), narrow) = &tape.instrs()[at] else { return false };
         let mut ports = tape.outputs().iter().zip(outputs);
@@ -77,7 +77,7 @@ impl Needs {
             && ports.any(|(output, port)| output.index() == at && *port == Port::Chains)
     }
 
-    /// True if a number of 64 bits is among what is played, but for those that are made of others where they are added to sums.
+    /// True if a 64-bit number is played, other than a conversion that is used only by sums.
     pub(super) fn has_double(&self, tape: &Tape, outputs: &[Port]) -> bool {
         let double = |ty: MachineType| matches!(ty, MachineType::I64 | MachineType::F64);
         let is_double = |(at, instr): (usize, &Instr)| match instr {
@@ -90,7 +90,7 @@ impl Needs {
     }
 }
 
-/// What an instruction costs, in plain ones.
+/// The cost of an instruction, in plain instructions.
 fn price(instr: &Instr) -> u32 {
     match instr {
         _ if instr.is_shared() => 0,

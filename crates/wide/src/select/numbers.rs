@@ -1,5 +1,5 @@
-//! Numbers: arithmetic, conversions and selections. What an instruction set has no instruction for is made of others, by the
-//! expansions of the tape where they are of use to more than one player.
+//! Numbers: arithmetic, conversions and selections. An operation that the instruction set lacks is composed of others, by the
+//! expansions of the tape if several players use them.
 
 use super::{Selector, by_element, by_type};
 use crate::encode::{Code, Length};
@@ -8,29 +8,30 @@ use crate::program::{Home, Kind, Op, Value};
 use cembra_runtime::MachineType;
 use cembra_tape::{Bin, Cmp, Instr, Shift, Tape, Un, scaling, splitting};
 
-/// Mantissas from 3/4 to below 3/2, of the operand's sign.
+/// The immediate for mantissas from 3/4 to below 3/2, with the operand's sign.
 const FROM_THREE_QUARTERS: u8 = 3;
 
-/// How far back it is looked for what made an integer, and for what made a power.
+/// The number of preceding instructions searched for the maker of an integer.
 const NEAR: usize = 8;
+/// The number of preceding instructions searched for the maker of a power.
 const FAR: usize = 48;
 
 impl Selector<'_> {
-    /// An instruction of one operand, whose result is as wide.
+    /// An instruction on one operand, with a result of the same width.
     fn one(&mut self, code: Code, a: Value, immediate: u8) -> Value {
         let element = self.program.info(a).element;
         let length = self.length(element);
         self.plain(code, element, length, [Value::NONE, a], immediate)
     }
 
-    /// An instruction of two operands, whose result is as wide.
+    /// An instruction on two operands, with a result of the same width.
     pub(super) fn two(&mut self, code: Code, a: Value, b: Value) -> Value {
         let element = self.program.info(a).element;
         let length = self.length(element);
         self.plain(code, element, length, [a, b], 0)
     }
 
-    /// The sign bit of an element.
+    /// The constant with the sign bit of an element.
     fn sign(&mut self, element: u8) -> Value {
         self.constant(1 << (8 * element - 1), element)
     }
@@ -58,7 +59,7 @@ impl Selector<'_> {
             }
             Un::Abs => self.one(by_element(element, [Code::AbsInt32, Code::AbsInt64]), a, 0),
             Un::Sqrt => self.one(by_element(element, [Code::Sqrt32, Code::Sqrt64]), a, 0),
-            // Without an exception for what is not exact.
+            // The immediates suppress the exception for inexact results.
             Un::Floor => self.round(element, a, 9),
             Un::Ceil => self.round(element, a, 10),
             Un::Trunc => self.round(element, a, 11),
@@ -72,7 +73,7 @@ impl Selector<'_> {
                 let exponents = by_element(element, [Code::Exponent32, Code::Exponent64]);
                 let mantissa = self.mantissa(element, a);
                 let exponent = self.one(exponents, a, 0);
-                // That of a mantissa below one is -1: the number was doubled.
+                // A mantissa below one has the exponent -1. Subtracting it adds one to the result.
                 let doubled = self.one(exponents, mantissa, 0);
                 self.two(by_element(element, [Code::Sub32, Code::Sub64]), exponent, doubled)
             }
@@ -130,17 +131,17 @@ impl Selector<'_> {
         self.plain(code, element(to), length, [Value::NONE, a], 0)
     }
 
-    /// An integer of 64 bits as a float, without an instruction for it: its halves are floats with an exponent of their own,
-    /// exactly, and their sum is rounded once.
+    /// A 64-bit integer as a float, without an instruction for it. Each half becomes a float exactly, with an exponent of its
+    /// own, and their sum is rounded once.
     fn long_to_float(&mut self, a: Value, to: MachineType) -> Value {
-        // 2^84, for the upper half with its sign turned.
+        // 2^84, for the upper half with an inverted sign.
         let turned = self.constant(0x4530_0000_8000_0000, 8);
         let upper = self.shift(Shift::Right, 8, a, 32);
         let upper = self.two(Code::XorVector, upper, turned);
         if to == MachineType::F64 && self.has_upper_half_only(a) {
             return self.two(Code::Sub64, upper, turned);
         }
-        // 2^52, in whose low bits the lower half goes, and what both add.
+        // 2^52, whose low bits take the lower half, and the sum of both offsets.
         let [low, unit] = [0xFFFF_FFFF, 0x4330_0000_0000_0000].map(|bits| self.constant(bits, 8));
         let both = self.constant(0x4530_0000_8010_0000, 8);
         let lower = self.two(Code::AndVector, a, low);
@@ -150,8 +151,8 @@ impl Selector<'_> {
         if to == MachineType::F64 {
             return sum;
         }
-        // A sum that was rounded is made odd, which no rounding to fewer digits can tell from the exact one: where it is even,
-        // the other neighbour of what is exact is taken.
+        // A sum that was rounded is made odd, so that rounding it to fewer digits gives the same as rounding the exact sum. If
+        // the sum is even and inexact, it is replaced by the other neighbour of the exact sum.
         let rounded = self.two(Code::Sub64, sum, upper);
         let lost = self.two(Code::Sub64, lower, rounded);
         let [zero, one] = [0, 1].map(|bits| self.constant(bits, 8));
@@ -159,7 +160,7 @@ impl Selector<'_> {
         let is_even = self.two(Code::Equal64, digit, zero);
         let is_inexact = self.compared(Cmp::Ne, [lost, zero], true);
         let changes = self.two(Code::AndVector, is_even, is_inexact);
-        // All ones where what was lost points away from the sum: then the neighbour is nearer to zero.
+        // All ones where the sum and the lost part differ in sign: then the other neighbour is nearer to zero.
         let signs = self.two(Code::XorVector, sum, lost);
         let nearer = self.two(Code::Greater64, zero, signs);
         let step = self.two(Code::OrVector, nearer, one);
@@ -168,7 +169,7 @@ impl Selector<'_> {
         self.convert(MachineType::F64, MachineType::F32, odd)
     }
 
-    /// True if the lower half of an integer of 64 bits was just masked out, as behind the exponent of a float.
+    /// True if a recent instruction cleared the lower half of a 64-bit integer, as when the exponent of a float is taken.
     fn has_upper_half_only(&self, value: Value) -> bool {
         let Some(op) = self.program.ops.iter().rev().take(NEAR).find(|op| op.result == value) else { return false };
         let cuts = |operand: &Value| match operand.is_some().then(|| self.program.info(*operand).home) {
@@ -178,11 +179,11 @@ impl Selector<'_> {
         op.kind == Kind::Plain(Code::AndVector) && op.operands.iter().any(cuts)
     }
 
-    /// The whole part of a float below 2^63 as an integer of 64 bits: its halves are exact, and in the low bits of floats with an
-    /// exponent of their own.
+    /// The integer part of a float below 2^63 as a 64-bit integer. Both halves are exact, and are read from the low bits of
+    /// floats with an exponent of their own.
     fn float_to_long(&mut self, a: Value) -> Value {
         let [down, up] = [(-32_f64).exp2(), -(32_f64.exp2())].map(|value| self.constant(value.to_bits(), 8));
-        // For a half with a sign, and one without.
+        // The offsets for a half with a sign, and for one without.
         let [signed, unit] = [0x4338_0000_0000_0000, 0x4330_0000_0000_0000].map(|bits| self.constant(bits, 8));
         let whole = self.round(8, a, 11);
         let upper = self.two(Code::Mul64, whole, down);
@@ -202,7 +203,7 @@ impl Selector<'_> {
             _ => (op, a, b),
         };
         let code = match op {
-            // A sum takes no constant.
+            // An addition needs no constant.
             Bin::Mul if self.is_two(ty, b) => {
                 let code = by_type(ty, [Code::Add32, Code::Add64], [Code::AddInt32, Code::AddInt64]);
                 return self.two(code, a, a);
@@ -227,7 +228,7 @@ impl Selector<'_> {
         self.two(code, a, b)
     }
 
-    /// True for the constant 2 of a float type.
+    /// Returns true for the constant 2 of a float type.
     fn is_two(&self, ty: MachineType, value: Value) -> bool {
         let Home::Pool(offset) = self.program.info(value).home else { return false };
         let bits = self.program.pool[offset as usize / 8];
@@ -252,7 +253,7 @@ impl Selector<'_> {
         self.two(by_element(element, [Code::Or32, Code::Or64]), size_of_a, sign_of_b)
     }
 
-    /// The low half of a product of 64 bits, of products of 32 by 32 bits.
+    /// The low half of a 64-bit product, from products of 32 by 32 bits.
     fn long_product(&mut self, a: Value, b: Value) -> Value {
         let [a_high, b_high] = [a, b].map(|value| self.shift(Shift::Right, 8, value, 32));
         let (one, other) = (self.two(Code::MulHalves, a, b_high), self.two(Code::MulHalves, a_high, b));
@@ -270,7 +271,7 @@ impl Selector<'_> {
         self.one(code, a, by)
     }
 
-    /// The first number where the mask holds, else the second.
+    /// `on` where the mask holds, else `off`.
     pub(super) fn blend(&mut self, mask: Value, on: Value, off: Value) -> Value {
         let element = self.program.info(on).element;
         let length = self.length(element);
@@ -293,8 +294,7 @@ impl Selector<'_> {
         result
     }
 
-    /// A scaled float where the mask holds, else zero. Where it does not nothing is computed: what would be subnormal takes a
-    /// processor no time.
+    /// A scaled float where the mask holds, else zero. Other lanes are not computed, so subnormal results there take no time.
     pub(super) fn scaled_or_zero(&mut self, mask: Value, [a, power]: [Value; 2]) -> Value {
         let element = self.program.info(a).element;
         let result = self.vector(Home::None, element);
@@ -307,14 +307,14 @@ impl Selector<'_> {
         matches!(self.program.info(value).home, Home::Pool(offset) if self.program.pool[offset as usize / 8] == 0)
     }
 
-    /// What a number was taken from, if another is that difference.
+    /// The minuend `m` of `difference = m - number`, if a recent instruction computed that; else `None`.
     fn taken_from(&self, difference: Value, number: Value) -> Option<Value> {
         let recent = self.program.ops.iter().rev().take(FAR).take_while(|op| op.kind != Kind::End);
         let made = recent.filter(|op| op.result == difference).find(|op| op.operands[1] == number)?;
         matches!(made.kind, Kind::Plain(Code::Sub32 | Code::Sub64)).then_some(made.operands[0])
     }
 
-    /// One output of an expansion.
+    /// Inlines an expansion and returns its output number `output`.
     fn expand(&mut self, tape: &Tape, inputs: &[Value], output: usize) -> Value {
         let mut inputs = inputs.iter().copied();
         let mut made = std::mem::take(&mut self.selection.expanded);
@@ -326,7 +326,7 @@ impl Selector<'_> {
                 Instr::Un(op, a) => self.unary(*op, tape.ty(*a), made[a.index()]),
                 Instr::Bin(op, a, b) => {
                     let (op, ty, a, b) = (*op, tape.ty(*a), made[a.index()], made[b.index()]);
-                    // The only sums of floats are those of powers and an offset, which are exact.
+                    // The only float additions in expansions add an offset to a power, which is exact.
                     let known = if op == Bin::Add && ty.is_float() { self.taken_from(a, b) } else { None };
                     known.unwrap_or_else(|| self.binary(op, ty, a, b))
                 }

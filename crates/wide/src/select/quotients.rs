@@ -1,4 +1,4 @@
-//! Quotients of floats: by a constant or by what all rows share they are products, others divisions.
+//! Quotients of floats: products if the divisor is a constant or shared by all rows, else divisions.
 
 use super::{Selector, by_element};
 use crate::divisor::{Divisor, exact_inverse};
@@ -9,7 +9,7 @@ use cembra_runtime::MachineType;
 use cembra_runtime::quotient::{moderate, parts};
 use cembra_tape::Bin;
 
-/// Holds where neither number is NaN and they differ.
+/// The predicate that holds where neither number is NaN and they differ.
 const DIFFERENT: u8 = 0x0C;
 
 impl Selector<'_> {
@@ -30,12 +30,12 @@ impl Selector<'_> {
         }
     }
 
-    /// True for what may differ from row to row.
+    /// Returns true for a value that may differ from row to row.
     fn differs(&self, value: Value) -> bool {
         !matches!(self.program.info(value).home, Home::Pool(_) | Home::Shared(_))
     }
 
-    /// What stands for a divisor that all rows share.
+    /// The divisor's parts for multiplication; `None` if rows do not share the divisor, or if the constant has no parts.
     fn parts(&mut self, divisor: Value) -> Option<[Value; 2]> {
         let info = *self.program.info(divisor);
         match info.home {
@@ -50,7 +50,7 @@ impl Selector<'_> {
                     self.program.divisors.push(divisor);
                     self.program.divisors.len() - 1
                 });
-                // Behind all ports of the tape.
+                // The ports after those of the tape.
                 let first = self.tape.inputs().len() + self.tape.outputs().len() + 2 * number;
                 Some([first, first + 1].map(|port| self.shared(port as u32, info.element)))
             }
@@ -58,7 +58,7 @@ impl Selector<'_> {
         }
     }
 
-    /// A product that is mended by what is left, or a division where that may not be enough in some row.
+    /// A corrected product; or a division of all rows if the product may not be right in some row.
     fn mended(&mut self, a: Value, b: Value, [divisor, inverse]: [Value; 2]) -> Value {
         let element = self.program.info(a).element;
         let near = self.two(by_element(element, [Code::Mul32, Code::Mul64]), a, inverse);
@@ -71,7 +71,7 @@ impl Selector<'_> {
         result
     }
 
-    /// Where a product is not moderate, though what was multiplied is neither zero nor NaN.
+    /// The mask of rows whose product is not moderate although the dividend is neither zero nor NaN.
     fn is_not_moderate(&mut self, product: Value, a: Value) -> Value {
         let element = self.program.info(a).element;
         let length = self.length(element);
@@ -92,7 +92,7 @@ impl Selector<'_> {
             [a, zero],
             DIFFERENT,
         );
-        // Without its sign, so that the bit is where that was.
+        // The sign is shifted out, so that the tested bit becomes the sign bit.
         let added = self.constant(2 * added, element);
         let twice = self.two(sum, product, product);
         let moved = self.two(sum, twice, added);

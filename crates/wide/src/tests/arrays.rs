@@ -1,5 +1,5 @@
-//! Arrays whose memory faults right before or right behind them, and is otherwise filled with a pattern: nothing beyond them can be
-//! read or written unseen.
+//! Arrays with pages before and after them that fault, and otherwise surrounded by a pattern, so that no access beyond them goes
+//! unnoticed.
 
 use cembra_runtime::MachineType;
 use memmap2::MmapMut;
@@ -10,16 +10,16 @@ use std::ops::{Deref, DerefMut};
 const CANARY: u8 = 0xA7;
 
 thread_local! {
-    /// Pages that no array of this thread has any more. Tests make many arrays, and most of the time of mapping, protecting and unmapping
-    /// pages is the system's.
+    /// Pages that no array of this thread uses any more. Tests make many arrays, and mapping, protecting and unmapping pages
+    /// takes most of the system's time.
     static FREE: RefCell<Vec<MmapMut>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Pages that can be used, between two that fault.
+/// Usable pages between two pages that fault.
 struct Pages(Option<MmapMut>);
 
 impl Pages {
-    /// So many bytes of whole pages that can be used.
+    /// Pages of which `room` bytes, whole pages, are usable.
     fn of(room: usize) -> Pages {
         let page = region::page::size();
         let free = FREE.with_borrow_mut(|free| {
@@ -28,7 +28,7 @@ impl Pages {
         let memory = free.unwrap_or_else(|| {
             let memory = MmapMut::map_anon(room + 2 * page).expect("pages");
             for guard in [0, page + room] {
-                // SAFETY: GUARD-PAGES: whole pages of this mapping, which nobody uses.
+                // SAFETY: GUARD-PAGES: whole pages of this mapping, which nothing uses.
                 unsafe { region::protect(memory.as_ptr().add(guard), page, Protection::NONE) }.expect("protected");
             }
             memory
@@ -61,7 +61,7 @@ impl Drop for Pages {
 
 pub(super) struct Guarded {
     memory: Pages,
-    /// The pages that can be used.
+    /// The range of the usable pages.
     usable: std::ops::Range<usize>,
     start: usize,
     size: usize,
@@ -69,7 +69,7 @@ pub(super) struct Guarded {
 }
 
 impl Guarded {
-    /// Memory for so many bytes, at one of the ends of its pages or somewhere between.
+    /// Memory for `size` bytes, at one of the ends of its pages or somewhere between.
     fn new(size: usize, is_output: bool, random: &mut fastrand::Rng) -> Guarded {
         let page = region::page::size();
         let room = (size + 128).next_multiple_of(page);
@@ -86,7 +86,7 @@ impl Guarded {
         let size = crate::isa::element(ty) as usize;
         if size == 0 {
             let mut array = Guarded::new(values.len().div_ceil(8), false, random);
-            // What is behind the last row is anything.
+            // The bits after the last row are random.
             let start = array.start;
             array.memory[start..start + values.len().div_ceil(8)].fill(random.u8(..));
             for (row, value) in values.iter().enumerate() {

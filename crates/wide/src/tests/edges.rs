@@ -20,7 +20,7 @@ fn rare_calls_in_few_and_many_lanes() {
             let (one, shared) = (tape.konst_like(x, 1.0), tape.input(ty));
             let rare = tape.cmp(Cmp::Gt, x, one);
             let mut sum = tape.bin(Bin::Mul, y, shared);
-            // Many numbers wait meanwhile, and constants.
+            // Many numbers and constants wait in registers meanwhile.
             let waiting: Vec<Val> = (0..40)
                 .map(|number| {
                     let factor = tape.konst_like(x, f64::from(number) + 0.5);
@@ -64,7 +64,7 @@ fn rare_calls_where_a_shared_mask_says() {
         let ty = MachineType::F64;
         let mut tape = Tape::new();
         let (x, mask) = (tape.input(ty), tape.input_mask());
-        // What is in the first register can be had from nowhere else.
+        // A computed value, which has no home.
         let x = tape.un(Un::Floor, x);
         let waiting: Vec<Val> = (1..30)
             .map(|number| {
@@ -84,7 +84,7 @@ fn rare_calls_where_a_shared_mask_says() {
     }
 }
 
-/// An instruction that needs many registers, of inputs that nothing else looks at, among more constants than there are.
+/// An instruction that needs many registers, on inputs that nothing else uses, among more constants than registers.
 #[test]
 fn constants_leave_registers_for_every_instruction() {
     let ty = MachineType::F64;
@@ -106,7 +106,7 @@ fn constants_leave_registers_for_every_instruction() {
 
 #[test]
 fn an_output_may_be_an_input() {
-    // Of four steps in an iteration, of two, of parts of two, and of one.
+    // An iteration has four steps, two steps, parts of two, or one step.
     for (ty, more) in
         [MachineType::F32, MachineType::F64].into_iter().flat_map(|ty| [0, 20, 90, 300].map(|more| (ty, more)))
     {
@@ -154,7 +154,7 @@ fn an_output_may_be_an_input() {
     }
 }
 
-/// What is stored is read before, and what is only made where it is stored.
+/// Inputs are read before outputs are stored over them, and outputs may be made where they are stored.
 #[test]
 fn outputs_may_be_inputs_of_one_another() {
     const ROWS: usize = 150;
@@ -165,7 +165,7 @@ fn outputs_may_be_inputs_of_one_another() {
         let sum = (0..more).fold(x, |sum, number| tape.bin(if number % 2 == 0 { Bin::Sub } else { Bin::FMax }, y, sum));
         let less = tape.cmp(Cmp::Lt, x, y);
         let not_less = tape.mnot(less);
-        // All others are in memory that is read for those behind them.
+        // All other outputs are in memory that is read for later outputs.
         [y, x].into_iter().for_each(|val| tape.output(Output::Number(val)));
         [b, a, not_less].into_iter().for_each(|mask| tape.output(Output::Mask(mask)));
         [sum, x].into_iter().for_each(|val| tape.output(Output::Number(val)));
@@ -223,7 +223,7 @@ fn outputs_may_be_inputs_of_one_another() {
     }
 }
 
-/// Numbers alone, of which the last rows are not computed twice then.
+/// Only numbers, so that the last rows would be played twice if no output were an input.
 #[test]
 fn an_output_of_numbers_may_be_an_input() {
     for ty in [MachineType::F32, MachineType::F64] {
@@ -259,7 +259,7 @@ fn an_output_of_numbers_may_be_an_input() {
     }
 }
 
-/// Opposites that are bounded and then go into fused operations and comparisons alone, and others that somebody else needs too.
+/// Negated floats that are bounded and then used in fused operations and comparisons only, and others with more users.
 #[test]
 fn opposites_of_bounded_numbers_are_taken_with_the_other_sign() {
     for ty in [MachineType::F32, MachineType::F64] {
@@ -298,7 +298,7 @@ fn opposites_of_bounded_numbers_are_taken_with_the_other_sign() {
     }
 }
 
-/// Outputs at all places of a line: rows before the first whose vectors are aligned are played like those behind the last.
+/// Outputs at all places of a cache line: rows before the first aligned vectors are played like the rows after the last step.
 #[test]
 fn what_goes_past_the_caches_begins_where_vectors_are_aligned() {
     for has_bits in [false, true] {
@@ -352,25 +352,25 @@ fn what_goes_past_the_caches_begins_where_vectors_are_aligned() {
     }
 }
 
-/// Memory of whole lines.
+/// Memory of whole cache lines.
 #[repr(C, align(64))]
 struct Lines([[u64; 8]; 40]);
 
-/// What is computed in a stretch that is jumped over, and again behind it.
+/// Values that are computed in a stretch that is jumped over, and again after it.
 #[test]
 fn what_a_stretch_made_is_not_there_behind_it() {
     let mut tape = Tape::new();
     let (x, given, n) = (tape.input(MachineType::F64), tape.input_mask(), tape.input(MachineType::I32));
     let (zero, none) = (tape.konst(MachineType::F64, 0), tape.konst(MachineType::I32, 0));
     let positive = tape.cmp(Cmp::Gt, n, none);
-    // Made where it is asked for first, which is in the stretch.
+    // A negation is made at its first use, which is in the stretch.
     let not = tape.mnot(positive);
     tape.begin(given);
     let mut long = x;
     for _ in 0..30 {
         long = tape.fma(long, x, x);
     }
-    // A mask in the other width, a root, a mantissa: each is made again.
+    // A mask in the other width, a root, a mantissa: each is computed again after the stretch.
     let one = tape.select(not, long, x);
     let (mantissa, root) = (tape.un(Un::Mantissa, x), tape.un(Un::Sqrt, x));
     let sum = tape.bin(Bin::Add, root, mantissa);
@@ -394,7 +394,7 @@ fn what_a_stretch_made_is_not_there_behind_it() {
     check("behind a stretch", &tape, &ports, &columns, &[200, 64, 16]);
 }
 
-/// Inputs belong to no stretch, wherever they are recorded: masks too, which are made of bits by instructions.
+/// Inputs belong to no stretch, wherever they are recorded. That includes masks, which instructions make from bits.
 #[test]
 fn an_input_in_a_stretch_is_there_behind_it() {
     for ty in [MachineType::F64, MachineType::F32] {
@@ -438,7 +438,7 @@ fn argument(tape: &mut Tape, operand: OperandType) -> Option<Cell> {
     Some(Cell { presence, datum })
 }
 
-/// Values that are missing are unspecified: so they are made zero.
+/// The data of missing values are unspecified, so they are replaced by zero.
 #[test]
 fn the_rules_of_all_operators() {
     let (mut tapes, mut refused) = (0, 0);
@@ -474,7 +474,7 @@ fn the_rules_of_all_operators() {
                 refused += 1;
                 continue;
             }
-            // One row that fails hides what the others come to.
+            // A failing row hides the results of the others, so the other rows are checked separately too.
             let case = Case::new(def.name, &tape, &ports, &columns, 100);
             let kept: Vec<usize> = (0..100).filter(|row| case.expected[*row].is_some()).collect();
             let kept: Vec<Vec<u64>> =
@@ -504,14 +504,14 @@ fn wrong_tapes_are_refused() {
     tape.output(Output::Number(called));
     assert_eq!(refused(&tape, &[Port::Rows], &fine), Err(ErrorKind::Instruction(1)));
     assert_eq!(refused(&tape, &[], &fine), Err(ErrorKind::Ports(1)));
-    // Sums are of outputs, and of numbers of 64 bits.
+    // Sums must be outputs, and 64-bit numbers.
     assert_eq!(refused(&tape, &[Port::Chains], &fine), Err(ErrorKind::Ports(1)));
     let mut tape = Tape::new();
     let x = tape.input(MachineType::F32);
     tape.output(Output::Number(x));
     let sums = compile(&tape, &[Port::Rows], &[Port::Chains], isa, &fine).map(|_| ()).map_err(|error| error.kind());
     assert_eq!(sums, Err(ErrorKind::Ports(1)));
-    // Not finished, with marks of stretches that have no other, and types that do not go together: all of no use to anybody.
+    // A tape that is not finished, with unmatched marks of stretches and mismatched types: invalid in every way.
     let mut tape = Tape::new();
     let x = tape.input(MachineType::F64);
     let mask = tape.cmp(Cmp::Lt, x, x);
@@ -523,7 +523,7 @@ fn wrong_tapes_are_refused() {
     let sum = tape.bin(Bin::Add, x, y);
     tape.output(Output::Number(sum));
     assert_eq!(refused(&tape, &[Port::Rows; 2], &fine), Err(ErrorKind::Instruction(sum.index())));
-    // Results that are no numbers, no masks or not there.
+    // Results that are not numbers, not masks or not on the tape.
     for output in [Output::Number(sum), Output::Mask(mask)] {
         let mut tape = Tape::new();
         tape.output(output);
@@ -540,7 +540,7 @@ fn wrong_tapes_are_refused() {
     assert_eq!(refused(&Tape::new(), &[], &fine), Ok(()));
 }
 
-/// A tape of so many instructions, many of whose results are needed much later.
+/// A tape of `instructions` instructions, many of whose results are used much later.
 fn giant(instructions: usize, waiting: usize) -> Tape {
     let mut tape = Tape::new();
     let x = tape.input(MachineType::F64);

@@ -1,14 +1,14 @@
-//! Ends: rows before those that loads are aligned for, and rows behind the last whole step, wherever columns lie.
+//! Tests of ends: rows before the first aligned loads and rows after the last whole step, wherever columns begin.
 
 use super::{Case, bits, columns, is_nan, random, sets};
 use crate::{Isa, Limits, compile};
 use cembra_runtime::{Context, MachineType};
 use cembra_tape::{Bin, Cmp, Output, Port, Tape, TapeLoop, Un};
 
-/// The most rows: some iterations, steps and an end behind them.
+/// The most rows: some iterations, some steps and an end.
 const ROWS: usize = 300;
 
-/// So many columns of a type, with two outputs: the sum of all, and what is the greater of it and the first.
+/// A tape with `inputs` inputs of a type and two outputs: the sum of all, and the maximum of it and the first.
 fn tape(ty: MachineType, inputs: usize) -> Tape {
     let mut tape = Tape::new();
     let first = tape.input(ty);
@@ -40,7 +40,7 @@ fn rows_are_played_once_wherever_columns_begin() {
     }
 }
 
-/// What is played twice would see what it made itself.
+/// A row that was played twice would read its own result.
 #[test]
 fn an_output_may_be_an_input_wherever_columns_begin() {
     for ty in [MachineType::F64, MachineType::F32] {
@@ -61,14 +61,14 @@ fn an_output_may_be_an_input_wherever_columns_begin() {
                 let start = memory.as_mut_ptr().cast::<u8>();
                 let start = start.wrapping_add(start.align_offset(64) + place / size * size);
                 for (row, bits) in columns[0][..rows].iter().enumerate() {
-                    // SAFETY: PORTS: there is room for so many numbers, at most a line further on.
+                    // SAFETY: PORTS: there is room for as many numbers as rows, at most a line further on.
                     unsafe { start.add(row * size).copy_from(bits.to_le_bytes().as_ptr(), size) };
                 }
                 // SAFETY: PORTS: the output is both inputs, of their type, for this many rows.
                 assert!(!unsafe { played.play(&[start, start, start], rows, &mut Context::new()) });
                 for row in 0..rows {
                     let mut bytes = [0; 8];
-                    // SAFETY: PORTS, likewise.
+                    // SAFETY: PORTS, as above.
                     unsafe { bytes.as_mut_ptr().copy_from(start.add(row * size), size) };
                     let (found, expected) = (u64::from_le_bytes(bytes), case.expected[row].as_ref().expect("fails")[0]);
                     let is_same = found == expected || is_nan(ty, found) && is_nan(ty, expected);
@@ -79,7 +79,7 @@ fn an_output_may_be_an_input_wherever_columns_begin() {
     }
 }
 
-/// Bits come in bytes, which rows of ends do not begin with.
+/// Bits are stored in bytes, and the rows of ends need not begin with a byte.
 #[test]
 fn loops_of_bits_have_no_ends() {
     let mut tape = Tape::new();
@@ -96,7 +96,7 @@ fn loops_of_bits_have_no_ends() {
     }
 }
 
-/// As many masks as there are registers for them, of which an end has one for itself.
+/// As many masks as there are registers for masks. An end needs one of the registers for itself.
 #[test]
 fn ends_have_a_mask_that_nobody_else_has() {
     let mut tape = Tape::new();
@@ -104,7 +104,7 @@ fn ends_have_a_mask_that_nobody_else_has() {
     let [a, b, c, d] = [(); 4].map(|()| tape.input_mask());
     let less = tape.cmp(Cmp::Lt, x, y);
     let (first, second) = (tape.mxor(a, b), tape.mxor(c, d));
-    // Seven wait here.
+    // Seven masks wait here.
     let others = [tape.mor(first, c), tape.mand(second, a), tape.mor(less, b)];
     let [all, last] = [tape.mxor(others[0], others[1]), tape.mand(others[2], d)];
     let mask = tape.mor(all, last);

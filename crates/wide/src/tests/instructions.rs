@@ -1,5 +1,5 @@
-//! Every instruction with every type: a player says that it cannot play it, or gives what the evaluator does, of operands that the
-//! instruction is specified for.
+//! Every instruction with every type: a set either refuses it, or gives the evaluator's results for operands that the instruction
+//! is specified for.
 
 use super::{bits, can_play, check, random, sets};
 use crate::Isa;
@@ -46,7 +46,7 @@ const COMPARISONS: [Cmp; 6] = [Cmp::Eq, Cmp::Ne, Cmp::Lt, Cmp::Le, Cmp::Gt, Cmp:
 
 const COUNTS: [usize; 5] = [1, 7, 16, 64, 300];
 
-/// A float's value.
+/// The value of a float, given by its bits.
 fn value(ty: MachineType, bits: u64) -> f64 {
     if ty == MachineType::F32 { f32::from_bits(bits as u32).into() } else { f64::from_bits(bits) }
 }
@@ -55,7 +55,7 @@ fn of_value(ty: MachineType, value: f64) -> u64 {
     if ty == MachineType::F32 { u64::from((value as f32).to_bits()) } else { value.to_bits() }
 }
 
-/// Columns for inputs of these types that `suits`.
+/// Columns for inputs of these types, with rows for which `suits` holds.
 fn suiting(types: &[MachineType], seed: u64, suits: impl Fn(&[u64]) -> bool) -> Vec<Vec<u64>> {
     let mut random = random(seed);
     let mut columns = vec![Vec::new(); types.len()];
@@ -68,8 +68,8 @@ fn suiting(types: &[MachineType], seed: u64, suits: impl Fn(&[u64]) -> bool) -> 
     columns
 }
 
-/// Plays one instruction on inputs of these types, alone and beside a number of the other width, which changes how many rows
-/// there are in a step.
+/// Plays one instruction on inputs of these types, alone and together with a number of the other width, which changes the rows of
+/// a step.
 fn play(
     name: &str,
     types: &[MachineType],
@@ -134,7 +134,7 @@ fn operations_on_one_number() {
     }
 }
 
-/// Where the halves of an integer are special, and where a float that it is rounded to is half way between others.
+/// Integers with special halves, and integers half way between two floats.
 #[test]
 fn long_integers_as_floats_and_back() {
     let mut random = random(11);
@@ -154,7 +154,7 @@ fn long_integers_as_floats_and_back() {
         let x = tape.input(MachineType::I64);
         let float = tape.un(Un::Convert(to), x);
         tape.output(Output::Number(float));
-        // Without the lower half, and with a bit of it.
+        // Without the lower half, and with one bit of it.
         for kept in [0xFFF0_0000_0000_0000, 0xFFFF_FFFF_0000_0000, 0xFFFF_FFFF_8000_0000] {
             let places = tape.konst(MachineType::I64, kept);
             let cut = tape.bin(Bin::And, x, places);
@@ -186,7 +186,7 @@ fn operations_on_two_numbers() {
             let name = format!("{op:?} of {ty:?}");
             let columns = suiting(&[ty, ty], count, |row| {
                 if op != Bin::Scale || !ty.is_float() {
-                    // The sign of a NaN is nobody's business.
+                    // The sign of a NaN is unspecified.
                     return op != Bin::Copysign || !ty.is_float() || !value(ty, row[1]).is_nan();
                 }
                 let a = value(ty, row[0]);
@@ -224,14 +224,14 @@ fn operations_on_two_numbers() {
     }
 }
 
-/// Scaled floats that are zero where a mask does not hold, and such as others need, too.
+/// Scaled floats that are zero where a mask does not hold, with and without other users.
 #[test]
 fn scaled_or_zero() {
     for ty in [MachineType::F32, MachineType::F64] {
         let most = Bin::most_scale(ty);
         let mut random = random(7);
         let numbers: Vec<u64> = (0..300).map(|_| of_value(ty, random.f64() + 0.5)).collect();
-        // Every other power is past all bounds, where nothing is specified of what is scaled.
+        // Every other power is out of range, where the scaled float is unspecified.
         let powers: Vec<u64> = (0..300)
             .map(|row| of_value(ty, (random.f64() * 2.0 * most - most).round() - f64::from(row % 2) * 1e9))
             .collect();
@@ -243,7 +243,7 @@ fn scaled_or_zero() {
             let below = tape.cmp(Cmp::Lt, power, bound);
             let kept = tape.mnot(below);
             let (mask, power) = if times == 0 { (kept, power) } else { (kept, tape.select(below, zero, power)) };
-            // A power that was counted by the offset that scaling adds again.
+            // A power that was computed by subtracting the offset that scaling adds again.
             let counted = if times == 0 {
                 power
             } else {
@@ -325,7 +325,7 @@ fn the_rest() {
         let itself = play("itself", &[ty], &columns[..1], |_, x| Output::Number(x[0]));
         assert_eq!(itself, both());
     }
-    // Products and sums in all orders, with operands that are used again and constants.
+    // Products and sums in all orders, with repeated operands and constants.
     let ty = MachineType::F64;
     let columns = suiting(&[ty, ty, ty], 400, |_| true);
     for order in 0..27 {
@@ -336,7 +336,7 @@ fn the_rest() {
             let constant = tape.konst(ty, 2.5_f64.to_bits());
             let operand = |place: usize| if constants >> place & 1 == 1 { constant } else { x[pick(place)] };
             let mut operands = [0, 1, 2].map(operand);
-            // Opposites, some of which others need too.
+            // Negated operands, some of which have other users too.
             for place in (0..3).filter(|place| (order + constants + again) >> place & 1 == 1) {
                 operands[place] = tape.un(Un::Neg, operands[place]);
                 if again == 5 {

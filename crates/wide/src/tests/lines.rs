@@ -1,15 +1,17 @@
-//! Lines: loops that go from line to line by themselves give what a call for each line gives.
+//! Loops that go from line to line by themselves must give the same as a call per line.
 
 use super::{bits, random, sets};
 use crate::{Isa, Limits, WideLoop, compile};
 use cembra_runtime::{CHAINS, Context, MachineType};
 use cembra_tape::{Bin, Output, Port, Tape, TapeLoop, Un};
 
-/// The lines, and how many numbers it is from one to the next.
+/// The number of lines.
 const COUNT: usize = 5;
+/// The distance between lines, in numbers.
 const APART: usize = 300;
 
-/// The difference of a column and what all rows of a line share, times another column: of FLOAT64, or of FLOAT32 and then widened.
+/// The product of a column and the difference between another column and a shared number. FLOAT32 products are widened to
+/// FLOAT64.
 fn tape(ty: MachineType) -> Tape {
     let mut tape = Tape::new();
     let (x, shared, y) = (tape.input(ty), tape.input(ty), tape.input(ty));
@@ -40,9 +42,9 @@ fn lines_are_played_as_each_of_them_is() {
         let columns = [column(), column(), column()];
         for isa in sets() {
             let played = compiled(&tape, isa, &[Port::Chains]);
-            // Less than an iteration, several of them, and steps behind.
+            // Less than an iteration, several iterations, and steps after them.
             for rows in [16, 64, 96, 256, 7] {
-                // Sums go on from what is there.
+                // Sums continue from their current values.
                 let sums: Vec<[f64; CHAINS]> = (0..COUNT).map(|line| [line as f64; CHAINS]).collect();
                 let mut expected = sums.clone();
                 let apart = (APART * size).cast_signed();
@@ -59,7 +61,7 @@ fn lines_are_played_as_each_of_them_is() {
                     let mut own = sums.clone();
                     let ports = [start(0, 0), shared(0), start(2, COUNT - 1), own.as_mut_ptr().cast()];
                     let shifts = [apart, size.cast_signed(), -apart, size_of::<[f64; CHAINS]>().cast_signed()];
-                    // SAFETY: PORTS, likewise.
+                    // SAFETY: PORTS, as above.
                     let result = unsafe { played.play_lines(&ports, &shifts, [rows, COUNT], ahead) };
                     if rows == 7 || isa != Isa::Avx512 {
                         assert_eq!(result, None, "{isa:?}, {rows} rows");
@@ -80,7 +82,7 @@ fn lines_are_played_as_each_of_them_is() {
     assert!(is_played || !Isa::Avx512.is_supported());
 }
 
-/// Who writes rows has no sums to put back, and goes from line to line by calls.
+/// A loop that writes rows has no sums to store at the end of a line, so it does not go from line to line.
 #[test]
 fn loops_of_rows_are_called_for_each_line() {
     let tape = tape(MachineType::F64);

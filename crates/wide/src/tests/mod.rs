@@ -1,4 +1,4 @@
-//! Loops against the evaluator on bits: every instruction, and tapes of all kinds, on arrays between pages that fault.
+//! Tests of loops against the evaluator on bits: every instruction, and tapes of all kinds, on arrays between pages that fault.
 
 mod arrays;
 mod edges;
@@ -17,17 +17,17 @@ use cembra_tape::{Outcome, Output, Port, Tape, TapeLoop};
 /// Values of an input, one for each row, or one for all of them.
 type Column = Vec<u64>;
 
-/// The sets of this machine.
+/// The instruction sets of this machine.
 fn sets() -> impl Iterator<Item = Isa> {
     Isa::ALL.into_iter().filter(|isa| isa.is_supported())
 }
 
-/// What says how rows are chosen.
+/// The random generator for a seed.
 fn random(seed: u64) -> fastrand::Rng {
     fastrand::Rng::with_seed(seed)
 }
 
-/// Bits of a number that are special, usual or anything.
+/// The bits of a special, usual or arbitrary number.
 fn bits(random: &mut fastrand::Rng, ty: MachineType) -> u64 {
     let special = [
         0.0,
@@ -79,7 +79,7 @@ fn is_nan(ty: MachineType, bits: u64) -> bool {
     }
 }
 
-/// What the evaluator gives for a row: the outputs, or nothing if the row fails.
+/// The evaluator's outputs for a row; `None` if the row fails.
 fn expected(tape: &Tape, row: &[u64]) -> Option<Vec<u64>> {
     // SAFETY: STRING-VIEW: tapes here are of numbers.
     match unsafe { tape.run_on_bits(row) } {
@@ -95,7 +95,7 @@ fn output_type(tape: &Tape, output: Output) -> MachineType {
     }
 }
 
-/// How rows are played.
+/// The way in which rows are played.
 #[derive(Clone, Copy)]
 enum PlayMode {
     Plain,
@@ -103,15 +103,15 @@ enum PlayMode {
     Fetching,
 }
 
-/// A tape and the rows it is played on.
+/// A tape and the rows that it is played on.
 struct Case<'a> {
     name: &'a str,
     tape: &'a Tape,
     ports: &'a [Port],
-    /// Those of outputs.
+    /// The ports of the outputs.
     outputs: Vec<Port>,
     columns: &'a [Column],
-    /// What the evaluator gives for each row.
+    /// The evaluator's outputs for each row; `None` for rows that fail.
     expected: Vec<Option<Vec<u64>>>,
 }
 
@@ -123,7 +123,7 @@ impl<'a> Case<'a> {
         Case { name, tape, ports, outputs: vec![Port::Rows; tape.outputs().len()], columns, expected }
     }
 
-    /// The same with sums of what outputs are, where they can be; none if that is of no output.
+    /// The same case with sums for all outputs that are FLOAT64; `None` if no output is.
     fn of_sums(self) -> Option<Self> {
         let is_number = |output: &Output| output_type(self.tape, *output) == MachineType::F64;
         let port = |output: &Output| if is_number(output) { Port::Chains } else { Port::Rows };
@@ -131,7 +131,7 @@ impl<'a> Case<'a> {
         outputs.contains(&Port::Chains).then_some(Case { outputs, ..self })
     }
 
-    /// Compiles the tape for an instruction set and checks it on so many of the rows.
+    /// Compiles the tape for an instruction set and checks it on each of these numbers of rows.
     fn check_all(&self, isa: Isa, counts: &[usize]) {
         let Case { name, tape, ports, outputs, .. } = self;
         let played = compile(tape, ports, outputs, isa, &Limits::default());
@@ -141,7 +141,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Plays the rows in all ways, and compares with what is expected; `seed` chooses where the arrays lie.
+    /// Plays the rows in all modes, and compares with the expected results. `seed` chooses the addresses of the arrays.
     fn check(&self, isa: Isa, played: &WideLoop, rows: usize, seed: u64) {
         for way in [PlayMode::Plain, PlayMode::PastCaches, PlayMode::Fetching] {
             self.check_play(isa, played, rows, seed, way);
@@ -160,7 +160,7 @@ impl<'a> Case<'a> {
             })
             .collect();
         let types: Vec<MachineType> = tape.outputs().iter().map(|output| output_type(tape, *output)).collect();
-        // Sums go on from what is there.
+        // Sums continue from their current values.
         let starts: Vec<u64> = (0..CHAINS as u32).map(|chain| (f64::from(chain) * 1.1).to_bits()).collect();
         let memory = |(ty, kind): (&MachineType, &Port)| match kind {
             Port::Chains => Guarded::column(*ty, &starts, &mut place),
@@ -174,7 +174,7 @@ impl<'a> Case<'a> {
             match way {
                 PlayMode::Plain => played.play(&arrays, rows, context),
                 PlayMode::PastCaches => played.play_past_caches(&arrays, rows, context),
-                // There is nothing at some addresses, and pages that fault are before and behind arrays.
+                // Some of the addresses are unmapped, and pages before and after arrays fault.
                 PlayMode::Fetching => played.play_fetching(&arrays, rows, &[arrays[0].addr() + 4 * rows, 1], context),
             }
         };
@@ -217,7 +217,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Checks a tape on so many of the rows with every instruction set, and sums of its outputs.
+/// Checks a tape on each of these numbers of rows with every instruction set, and also with sums of its outputs.
 fn check(name: &str, tape: &Tape, ports: &[Port], columns: &[Column], counts: &[usize]) {
     let most = counts.iter().copied().max().unwrap_or_default();
     let case = Case::new(name, tape, ports, columns, most);

@@ -1,5 +1,5 @@
-//! Quotients by what all rows share, against division: divisors and dividends of all kinds, and quotients as near to the middle between
-//! two numbers as there are.
+//! Quotients by a shared number against division: divisors and dividends of all kinds, with quotients as near as possible to the
+//! middle between two floats.
 
 use super::{random, sets};
 use crate::{Limits, WideLoop, compile};
@@ -18,7 +18,7 @@ struct Float {
     digits: u32,
     /// The largest binary exponent.
     most: i32,
-    /// Divisors from the first to below the second of these powers of two are multiplied with.
+    /// Divisors from the first to below the second of these powers of two are replaced by multiplications.
     range: [i32; 2],
     divide: fn(u64, u64) -> u64,
 }
@@ -46,7 +46,7 @@ impl Float {
         1 << (self.bits - 1)
     }
 
-    /// The binary exponent of a number, also a negative one.
+    /// The binary exponent of a number, whatever its sign.
     fn power(self, bits: u64) -> i32 {
         ((bits & (self.sign() - 1)) >> (self.digits - 1)) as i32 - self.most
     }
@@ -55,7 +55,8 @@ impl Float {
         random.u64(..) & (self.sign() | (self.sign() - 1))
     }
 
-    /// A mantissa without its leading one times a power of two that the type has; that of no power is subnormal.
+    /// The number with this exponent and these mantissa bits, without the leading one. Exponents below the least normal give
+    /// subnormal numbers.
     fn number(self, power: i32, mantissa: u64) -> u64 {
         let biased = u64::from((power + self.most).max(0).cast_unsigned()) << (self.digits - 1);
         biased | mantissa & ((1 << (self.digits - 1)) - 1)
@@ -69,7 +70,7 @@ impl Float {
         positive.into_iter().chain([nan]).flat_map(|bits| [bits, bits | self.sign()]).collect()
     }
 
-    /// Divisors beside those that are special: around the ends of the range, and few or all digits.
+    /// Divisors besides the special ones: around the ends of the range, and with few or all digits.
     fn divisors(self) -> Vec<u64> {
         let all = u64::MAX;
         let ends = self.range.into_iter().flat_map(|power| {
@@ -84,11 +85,11 @@ impl Float {
         self.special().into_iter().chain(negative).chain(more.iter().copied()).collect()
     }
 
-    /// Numbers to divide by one. One that asks for a division takes its whole vector along: so there are some that do together, and
-    /// many that do not.
+    /// Dividends for one divisor. A dividend that requires a division makes its whole vector be divided, so some vectors have
+    /// several of them, and many have none.
     fn dividends(self, divisor: u64, count: usize, random: &mut fastrand::Rng) -> Vec<u64> {
         let (mut found, power) = (Vec::with_capacity(count + VECTOR), self.power(divisor));
-        // Products are moderate from below zero to above it by so much.
+        // Products are moderate if their binary exponents are between about `-end` and `end`.
         let end = (self.most + 1) / 2;
         let [zero, nan] = [0, self.number(self.most + 1, 1)];
         while found.len() < count {
@@ -116,18 +117,18 @@ impl Float {
         found
     }
 
-    /// A number of a power near another.
+    /// A number with a power near `power`.
     fn near(self, power: i32, by: i32, mantissa: u64, random: &mut fastrand::Rng) -> u64 {
         let power = power + random.i32(-by..=by);
         self.number(power.clamp(-self.most, self.most), mantissa)
     }
 
-    /// A number whose quotient is as near to the middle between two numbers as an odd mantissa of the divisor lets it be: with a product
-    /// of that and of the digits of such a middle that is a small number more than a power of two times what is divided.
+    /// A number whose quotient is as near to the middle between two floats as the divisor's odd mantissa allows: the product of
+    /// the mantissa and the digits of such a middle exceeds a power of two times the number by a small number.
     fn between(self, divisor: u64, power: i32, by: i32, random: &mut fastrand::Rng) -> u64 {
         let leading = 1_u64 << (self.digits - 1);
         let odd = u128::from(divisor & (leading - 1) | leading | 1);
-        // Doubles how many digits are right.
+        // Each step doubles the number of correct digits.
         let mut inverse = 1_u128;
         for _ in 0..6 {
             inverse = inverse.wrapping_mul(2_u128.wrapping_sub(odd.wrapping_mul(inverse)));
@@ -145,7 +146,7 @@ impl Float {
     }
 }
 
-/// Numbers of a type in memory.
+/// The bytes of numbers in memory.
 fn stored(float: Float, numbers: &[u64]) -> Vec<u8> {
     let size = float.bits as usize / 8;
     numbers.iter().flat_map(|bits| bits.to_le_bytes().into_iter().take(size)).collect()
@@ -157,7 +158,7 @@ fn compiled(tape: &mut Tape, output: cembra_tape::Val, ports: &[Port]) -> Vec<Wi
     sets().map(|isa| compile(tape, ports, &[], isa, &Limits::default()).expect("compiles")).collect()
 }
 
-/// Divides by a loop, and compares with division.
+/// Divides by a loop, and compares with divisions.
 fn check(float: Float, played: &WideLoop, divisor: u64, at: &[u64], dividends: &[u64]) {
     let (mut shared, mut rows) = (stored(float, at), stored(float, dividends));
     let mut quotients = vec![0_u8; rows.len()];
@@ -177,7 +178,7 @@ fn check(float: Float, played: &WideLoop, divisor: u64, at: &[u64], dividends: &
     }
 }
 
-/// So many divisors of each type with so many dividends each.
+/// Checks `divisors` divisors of each type with `rows` dividends each.
 fn check_many(divisors: usize, rows: usize, seed: u64) {
     for float in [DOUBLE, SINGLE] {
         let mut random = random(seed);
@@ -238,7 +239,7 @@ fn by_constants() {
     }
 }
 
-/// Rows that ask for a division among others that do not, in stretches too, with more of all than there are registers.
+/// Rows that require a division among others that do not, also in stretches, with more values than registers.
 #[test]
 fn many_in_one_loop() {
     for (ty, other) in [
@@ -258,7 +259,7 @@ fn many_in_one_loop() {
             let sum = tape.bin(Bin::Add, x, rows[0]);
             let quotient = tape.bin(Bin::Div, sum, *s);
             let again = tape.bin(Bin::Div, x, *s);
-            // Both operands are shared, or the same number.
+            // In the first quotient both operands are shared; in the second the dividend is a quotient.
             let of_shared = tape.bin(Bin::Div, shared[0], *s);
             let of_quotient = tape.bin(Bin::Div, quotient, *s);
             outputs.extend([quotient, again, of_shared, of_quotient]);
@@ -282,7 +283,7 @@ fn many_in_one_loop() {
             let mut columns = super::columns(&tape, 200, seed);
             columns[0] = (0..200).map(|row| u64::from(row % 64 > 32 && row % 3 == 0)).collect();
             if seed < 3 {
-                // Divisors that products are right for.
+                // Divisors for which products are right.
                 let mut random = random(seed);
                 let number = |random: &mut fastrand::Rng| random.f64() * 9.0 + 0.5;
                 for column in &mut columns[7..19] {
@@ -296,7 +297,7 @@ fn many_in_one_loop() {
     }
 }
 
-/// The nearest integer with so many bits; of two the even one.
+/// The nearest integer with at most `bits` significant bits; the even one if two are nearest.
 fn rounded(number: i128, bits: u32) -> i128 {
     let size = number.unsigned_abs();
     let more = (128 - size.leading_zeros()).saturating_sub(bits);
@@ -306,12 +307,12 @@ fn rounded(number: i128, bits: u32) -> i128 {
     (((kept + u128::from(up)) << more) as i128) * number.signum()
 }
 
-/// The double of a quotient, with a bit more for what is left of it.
+/// Twice the quotient, plus one if there is a remainder.
 fn quotient(a: i128, b: i128) -> i128 {
     2 * (a / b) + i128::from(a % b != 0)
 }
 
-/// The same steps with all mantissas of few bits, on integers: what `docs/wide.md` proves is so, whatever it says of the steps.
+/// The same steps on integers, for all mantissas with few bits: confirms what `docs/wide.md` proves.
 #[test]
 fn all_numbers_of_few_bits() {
     let (mut far, mut inexact) = (0, 0);

@@ -1,5 +1,4 @@
-//! Random tapes: all instructions, widths and masks mixed, with more values alive than there are registers, stretches, rare calls
-//! and faults.
+//! Random tapes with all instructions, widths and masks, more values than registers, stretches, rare calls and faults.
 
 use super::{check, columns, random};
 use cembra_runtime::{FaultKind, MachineType, RuntimeFn};
@@ -7,17 +6,17 @@ use cembra_tape::{Bin, Cmp, Mask, Output, Port, Shift, Tape, Un, Val};
 
 const TYPES: [MachineType; 4] = [MachineType::I32, MachineType::I64, MachineType::F32, MachineType::F64];
 
-/// What a random tape has.
+/// The contents of a random tape.
 #[derive(Clone, Copy)]
 struct Style {
-    /// Numbers of these types.
+    /// The types of its numbers.
     types: &'static [MachineType],
     instructions: usize,
     inputs: usize,
     outputs: usize,
-    /// One of so many instructions fails in some rows; 0 for none.
+    /// On average, the number of instructions per fault; 0 for no faults. Faults occur in some rows only.
     faults: usize,
-    /// Outputs are floats of 32 bits, widened, and no masks.
+    /// True if all outputs are `F32` widened to `F64`, without masks.
     widens: bool,
 }
 
@@ -34,7 +33,7 @@ impl Maker {
         self.style.types[self.random.usize(..self.style.types.len())]
     }
 
-    /// A number of a type; mostly a recent one.
+    /// A number of a type, mostly a recent one.
     fn val(&mut self, ty: MachineType) -> Val {
         for _ in 0..20 {
             let at = self.random.usize(..self.vals.len());
@@ -62,14 +61,14 @@ impl Maker {
         self.tape.konst_like(like, value)
     }
 
-    /// The number, or 1 where it is NaN.
+    /// `x`, or 1 where it is NaN.
     fn clean(&mut self, x: Val) -> Val {
         let one = self.number(self.tape.ty(x), 1.0);
         let nan = self.tape.is_nan(x);
         self.tape.select(nan, one, x)
     }
 
-    /// The number where it is between these, else 1.
+    /// `x` where it is between `low` and `high`, else 1.
     fn between(&mut self, x: Val, low: f64, high: f64) -> Val {
         let ty = self.tape.ty(x);
         let (low, high, one) = (self.number(ty, low), self.number(ty, high), self.number(ty, 1.0));
@@ -81,7 +80,7 @@ impl Maker {
     fn one(&mut self) {
         let ty = self.ty();
         if self.random.u8(..6) == 0 {
-            // As many constants as do not stay in registers.
+            // More constants than stay in registers.
             let value = (self.random.f64() * 200.0 - 100.0).round() / 8.0;
             let constant = self.number(ty, value);
             self.vals.push(constant);
@@ -179,7 +178,7 @@ impl Maker {
         self.vals.push(made);
     }
 
-    /// A stretch: what is made in it is used behind it under its mask only.
+    /// A stretch. Values made in it are used after it only under its mask.
     fn stretch(&mut self, outer: Option<Mask>) {
         let (vals, masks) = (self.vals.len(), self.masks.len());
         let mask = self.mask();
@@ -212,7 +211,7 @@ impl Maker {
     }
 
     fn fault(&mut self, active: Option<Mask>) {
-        // Rare enough for some tapes of many rows to be without any.
+        // Rare enough that some tapes of many rows have no failing row.
         let ty = self.ty();
         let a = self.val(ty);
         let seldom = self.number(ty, 77.0);
@@ -236,7 +235,7 @@ fn make(style: Style, seed: u64) -> Tape {
             maker.masks.push(mask);
         }
     }
-    // All types are there.
+    // Every type has at least one input.
     for ty in style.types {
         let val = maker.tape.input(*ty);
         maker.vals.push(val);
@@ -304,8 +303,8 @@ fn tapes_of_all_kinds() {
     }
 }
 
-/// Sums of what is widened only to be added: as many as stay in registers and more, of loops short and long, with numbers of 64 bits
-/// beside them and without.
+/// Sums of numbers that are widened only to be added: few enough for registers or more, in short and long loops, with and without
+/// 64-bit numbers.
 #[test]
 fn sums_of_floats_of_32_bits() {
     let counts: Vec<usize> = (0..=70).chain([127, 128, 200]).collect();
@@ -338,7 +337,7 @@ fn some_rows_fail() {
         let style = Style { instructions: 30 + seed as usize, faults: 6, ..MIXED };
         let tape = make(style, 3000 + seed);
         let mut columns = columns(&tape, 70, seed);
-        // What fails is equal to 77.
+        // A row fails if a number equals 77.
         let mut random = random(seed);
         for ((_, ty), column) in tape.inputs().zip(&mut columns) {
             let bits = match ty {

@@ -1,18 +1,19 @@
-//! Random short tapes, whose loops have ends: columns anywhere, outputs that are inputs, and all numbers of rows.
+//! Random short tapes, whose loops have ends: columns at any address, outputs that are inputs, and all numbers of rows.
 
 use super::{Column, columns, expected, is_nan, output_type, random, sets};
 use crate::{Isa, Limits, WideLoop, compile};
 use cembra_runtime::{Context, MachineType};
 use cembra_tape::{Bin, Cmp, Mask, Output, Port, Shift, Tape, TapeLoop, Un, Val};
 
-/// The most rows: an iteration more than a head is played of, and an end.
+/// The most rows: one iteration more than the fewest rows of a loop with a head, and an end.
 const ROWS: usize = 400;
 
-/// What is around the rows of a column.
+/// The bytes of a pattern before and after the rows of a column.
 const AROUND: usize = 128;
 const CANARY: u8 = 0xA7;
 
-/// A tape of so many inputs of a type, and others that all rows share; few instructions, and as many outputs as leave all ports in registers.
+/// A tape with few instructions: some inputs of one type and others that all rows share, and few enough outputs that all ports
+/// are in registers.
 fn tape(random: &mut fastrand::Rng) -> (Tape, Vec<Port>) {
     let ty = [MachineType::F64, MachineType::F32, MachineType::I64, MachineType::I32][random.usize(..4)];
     let narrower = if ty.is_float() { MachineType::F32 } else { MachineType::I32 };
@@ -71,7 +72,7 @@ fn tape(random: &mut fastrand::Rng) -> (Tape, Vec<Port>) {
     (tape, ports)
 }
 
-/// Memory of a column with something around it, as many bytes into a line as it comes.
+/// The memory of a column, surrounded by a pattern, at any offset from a cache line.
 struct Memory {
     bytes: Vec<u8>,
     start: usize,
@@ -96,7 +97,7 @@ impl Memory {
         u64::from_le_bytes(word)
     }
 
-    /// True if nothing is written but so many bytes.
+    /// True if the bytes around the column's `size` bytes are unchanged.
     fn is_untouched_around(&self, size: usize) -> bool {
         let around = [&self.bytes[..self.start], &self.bytes[self.start + size..]];
         around.into_iter().flatten().all(|byte| *byte == CANARY)
@@ -124,7 +125,7 @@ impl Short {
         Short { tape, ports, columns, expected }
     }
 
-    /// Plays so many rows of columns that lie somewhere, some of which are outputs, and compares.
+    /// Plays `rows` rows of columns at random addresses, some of which are outputs too, and compares the results.
     fn check(&self, (isa, played): (Isa, &WideLoop), rows: usize, random: &mut fastrand::Rng) {
         let Short { tape, ports, columns, expected } = self;
         let (is_aligned, is_past_caches) = (random.u8(..4) > 0, random.bool());
@@ -165,7 +166,8 @@ impl Short {
             })
             .collect();
         let context = &mut Context::new();
-        // SAFETY: PORTS: the arrays are those of the tape's inputs and outputs, with so many rows; an output is an input's of its type, or alone.
+        // SAFETY: PORTS: the arrays are those of the tape's inputs and outputs, with `rows` rows; an output is an input of its
+        // type, or its own memory.
         let failed = unsafe {
             if is_past_caches {
                 played.play_past_caches(&arrays, rows, context)
@@ -206,7 +208,7 @@ fn low(word: u64, bytes: usize) -> u64 {
     word & (u64::MAX >> (64 - 8 * bytes))
 }
 
-/// Checks so many tapes on all numbers of rows.
+/// Checks the tapes of these seeds on all numbers of rows.
 fn check_tapes(seeds: std::ops::Range<u64>) {
     let (count, mut with_ends) = (seeds.end - seeds.start, 0);
     for seed in seeds {
