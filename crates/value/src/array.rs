@@ -1,6 +1,5 @@
-//! Arrays: many values of one scalar type, each there or missing, shared by reference. They are kept as columns are: numbers
-//! next to each other, truth values and presence as bits, strings as views of buffers. What is at a missing element's place is
-//! never looked at.
+//! Arrays: values of one scalar type, each present or missing, shared by reference. They are stored as columns: numbers are
+//! adjacent, truth values and presence are bits, strings are views of buffers. The data of a missing element is never read.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -11,30 +10,30 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::DerefMut;
 
-/// An array.
+/// An array of scalars, each of which is present or missing.
 #[derive(Clone)]
 pub struct Array {
     scalar: Scalar,
     len: usize,
     data: ArrayData,
-    /// A bit for each element, the lowest first; none where all are there.
+    /// A bit per element, the lowest first; `None` if all elements are present.
     presence: Option<Vec<u64>>,
 }
 
-/// The values of an array.
+/// The data of an array, without the presence of its elements.
 #[derive(Clone, Debug)]
 pub enum ArrayData {
-    /// Units have none.
+    /// Units have no data.
     Units,
-    /// Numbers next to each other, in words.
+    /// Adjacent numbers, in words.
     Numbers(Words),
-    /// Truth values, a bit each, the lowest first.
+    /// Truth values, one bit each, the lowest first.
     Bits(Words),
-    /// Texts or bytes.
+    /// Texts or byte strings.
     Strings(StringViews),
 }
 
-/// A type whose values lie next to each other in arrays: a number, or what is made of one.
+/// A type whose values are adjacent in arrays: a number, or a type made of one.
 ///
 /// # Safety
 /// COLUMNS: any bits of its size are a value of it, and it is as large and aligned as a number of 32 or 64 bits.
@@ -49,22 +48,22 @@ macro_rules! numbers {
 
 numbers!(i32, i64, u64, f32, f64);
 
-/// How many words hold so many bits.
+/// The number of 64-bit words for `bits` bits.
 const fn words(bits: usize) -> usize {
     bits.div_ceil(64)
 }
 
-/// The first bits of a word, fewer than it has.
+/// A word in which the lowest `count % 64` bits are set.
 const fn first_bits(count: usize) -> u64 {
     !(u64::MAX << (count % 64))
 }
 
-/// The bytes of a value of a type.
+/// The bytes of a value of type `scalar`.
 fn size_of_scalar(scalar: Scalar) -> usize {
     QType::Scalar(scalar).layout().size as usize
 }
 
-/// True if values of a type are numbers, which lie next to each other.
+/// Returns true if values of the type are numbers, which are adjacent in arrays.
 fn is_number(scalar: Scalar) -> bool {
     scalar.machine_type().is_some() && scalar != Scalar::Boolean
 }
@@ -74,9 +73,9 @@ fn bit(words: &[u64], at: usize) -> bool {
 }
 
 impl Array {
-    /// An array of these parts.
+    /// Makes an array from its parts.
     ///
-    /// `None` if there are not as many values, or bits of presence, as elements, they are of another type, or texts are not UTF-8.
+    /// `None` if there are fewer values or presence bits than elements, if they are of another type, or if texts are not UTF-8.
     #[must_use]
     pub fn from_parts(scalar: Scalar, len: usize, mut data: ArrayData, presence: Option<Vec<u64>>) -> Option<Array> {
         let fits = match &mut data {
@@ -94,7 +93,7 @@ impl Array {
         (fits && presence_fits).then_some(Array { scalar, len, data, presence })
     }
 
-    /// An array of the values of an iterator, missing where there is none, or one of another type.
+    /// Makes an array from the values of an iterator. An element is missing where the value is `None` or of another type.
     #[must_use]
     pub fn from_scalars(scalar: Scalar, values: impl IntoIterator<Item = Option<ScalarValue>>) -> Array {
         let mut made = ArrayBuilder::new(scalar, 0);
@@ -104,9 +103,10 @@ impl Array {
         made.finish()
     }
 
-    /// An array of numbers, written by a function to memory of zeros; the bits of `presence` say which are there.
+    /// Makes an array of numbers. `write` fills zeroed memory; the bits of `presence` say which elements are present.
     ///
-    /// `None`, and nothing is written, if the numbers are of another type, there is no memory for so many, or there are not as many bits.
+    /// `None`, without a call of `write`, if `T` does not fit the type, if there is no memory for `len` numbers, or if there are
+    /// too few bits.
     #[must_use]
     pub fn of_numbers<T: Number>(
         scalar: Scalar,
@@ -119,13 +119,13 @@ impl Array {
             return None;
         }
         let mut words = Words::try_zeros(word_length(len, size_of::<T>())?)?;
-        // SAFETY: COLUMNS: the words are as long as so many numbers, aligned for them, and any bits are one.
+        // SAFETY: COLUMNS: the words are as long as `len` numbers, aligned for them, and any bits are one.
         write(unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<T>(), len) });
         Array::from_parts(scalar, len, ArrayData::Numbers(words), presence)
     }
 
-    /// Takes the words of its values and of its presence away, to be used again: what is left has no elements. Strings have no
-    /// words, and stay where they are.
+    /// Takes the words of the data and of the presence away for reuse, and leaves an array without elements. Strings have no
+    /// words, and are not taken.
     #[must_use]
     pub fn take_words(&mut self) -> (Words, Vec<u64>) {
         self.len = 0;
@@ -136,7 +136,7 @@ impl Array {
         (data, self.presence.take().unwrap_or_default())
     }
 
-    /// The array with values of its own: lent values are copied. `None` if there is no memory for the copy.
+    /// Returns the array with values in its own memory: lent values are copied. `None` if there is no memory for the copy.
     #[must_use]
     pub fn owned(mut self) -> Option<Array> {
         match &mut self.data {
@@ -146,44 +146,44 @@ impl Array {
         Some(self)
     }
 
-    /// The type of its elements.
+    /// The type of the elements.
     #[must_use]
     pub const fn scalar(&self) -> Scalar {
         self.scalar
     }
 
-    /// How many elements it has.
+    /// The number of elements.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// True if it has no elements.
+    /// Returns true if the array has no elements.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Its values.
+    /// The data, without the presence of the elements.
     #[must_use]
     pub const fn data(&self) -> &ArrayData {
         &self.data
     }
 
-    /// Which elements are there, a bit each, the lowest first; none where all are.
+    /// The presence of the elements, one bit each, the lowest first; `None` if all are present.
     #[must_use]
     pub fn presence(&self) -> Option<&[u64]> {
         self.presence.as_deref()
     }
 
-    /// True if an element is there; false behind the last.
+    /// Returns true if the element is present, and false after the last element.
     #[must_use]
     #[inline]
     pub fn is_present(&self, at: usize) -> bool {
         at < self.len && self.presence.as_ref().is_none_or(|bits| bit(bits, at))
     }
 
-    /// How many elements are there.
+    /// The number of present elements.
     #[must_use]
     pub fn present_count(&self) -> usize {
         match &self.presence {
@@ -196,7 +196,7 @@ impl Array {
         }
     }
 
-    /// The first element that is missing. Takes no time for an array that keeps no presence.
+    /// The index of the first missing element; `None` if all are present. Takes constant time for an array without presence bits.
     #[must_use]
     pub fn first_missing(&self) -> Option<usize> {
         let at = self.presence.as_ref()?.iter().position(|word| *word != u64::MAX)?;
@@ -205,13 +205,13 @@ impl Array {
         (first < self.len).then_some(first)
     }
 
-    /// Its type, how many elements it has, its values, and which of them are there.
+    /// The type, the number of elements, the data and the presence bits.
     #[must_use]
     pub fn into_parts(self) -> (Scalar, usize, ArrayData, Option<Vec<u64>>) {
         (self.scalar, self.len, self.data, self.presence)
     }
 
-    /// The numbers, if they are as large as this type; at places of missing ones, anything.
+    /// The numbers, if `T` has their size; `None` otherwise. Missing elements have arbitrary numbers.
     #[must_use]
     pub fn numbers<T: Number>(&self) -> Option<&[T]> {
         match &self.data {
@@ -223,7 +223,7 @@ impl Array {
         }
     }
 
-    /// The numbers likewise, to be written to.
+    /// The numbers for writing, if `T` has their size; `None` otherwise. Missing elements have arbitrary numbers.
     #[must_use]
     pub fn numbers_mut<T: Number>(&mut self) -> Option<&mut [T]> {
         match &mut self.data {
@@ -235,13 +235,13 @@ impl Array {
         }
     }
 
-    /// Truth values, a bit each.
+    /// The truth values, one bit each; `None` for an array of another type.
     #[must_use]
     pub fn bits(&self) -> Option<&[u64]> {
         if let ArrayData::Bits(bits) = &self.data { Some(bits) } else { None }
     }
 
-    /// The bytes of a text, or of bytes, that is there.
+    /// The bytes of an element that is a text or a byte string; `None` if it is missing or of another type.
     #[must_use]
     pub fn string(&self, at: usize) -> Option<&[u8]> {
         match &self.data {
@@ -250,15 +250,15 @@ impl Array {
         }
     }
 
-    /// A text that is there.
+    /// The text of an element; `None` if it is missing or not a text.
     #[must_use]
     pub fn text(&self, at: usize) -> Option<&str> {
         let bytes = self.string(at).filter(|_| self.scalar == Scalar::Text)?;
-        // SAFETY: STRING-VIEW: strings of an array of texts were looked at when it was made, or were made of texts.
+        // SAFETY: STRING-VIEW: strings of an array of texts were checked when it was made, or were made from texts.
         Some(unsafe { std::str::from_utf8_unchecked(bytes) })
     }
 
-    /// An element; none where it is missing or behind the last.
+    /// The element with this index; `None` if it is missing or after the last.
     #[must_use]
     pub fn get(&self, at: usize) -> Option<ScalarValue> {
         if !self.is_present(at) {
@@ -280,18 +280,18 @@ impl Array {
         }
     }
 
-    /// An element as a value of the optional type.
+    /// The element with this index as a value of the optional type; missing after the last.
     #[must_use]
     pub fn value(&self, at: usize) -> Value {
         Value::optional(self.scalar, self.get(at))
     }
 
-    /// All elements in order, none for those that are missing.
+    /// The elements in order, with `None` for missing ones.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Option<ScalarValue>> + '_ {
         (0..self.len).map(|at| self.get(at))
     }
 
-    /// The elements at these places, in their order; missing where there is no place, or no such element.
+    /// The elements at these indices, in their order. An element is missing where the index is `None` or after the last element.
     #[must_use]
     pub fn take(&self, places: impl IntoIterator<Item = Option<usize>>) -> Array {
         let places = places.into_iter();
@@ -302,7 +302,7 @@ impl Array {
         made.finish()
     }
 
-    /// Bytes of memory it holds, besides itself.
+    /// The bytes of memory that the array holds, besides the array itself.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let data = match &self.data {
@@ -313,7 +313,7 @@ impl Array {
         data.saturating_add(self.presence.as_ref().map_or(0, |bits| bits.capacity().saturating_mul(8)))
     }
 
-    /// True if both have the same elements, any NaN being like any other.
+    /// Returns true if both have the same elements. All NaNs count as the same.
     #[must_use]
     pub fn same(&self, other: &Array) -> bool {
         let same = |(a, b): (Option<ScalarValue>, Option<ScalarValue>)| match (a, b) {
@@ -347,7 +347,7 @@ impl Hash for Array {
 }
 
 impl fmt::Display for Array {
-    /// As Arolla prints it: `[1, NA, 3]`; of a long one the first ten.
+    /// Prints the array as Arolla does: `[1, NA, 3]`. Of a long array, the first ten elements are printed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 10;
         f.write_str("[")?;
@@ -371,7 +371,7 @@ impl fmt::Debug for Array {
     }
 }
 
-/// An element on its way into an array.
+/// An element that is being added to an array.
 #[derive(Clone, Copy)]
 enum Element<'e> {
     /// A number, a truth value or a unit.
@@ -380,17 +380,17 @@ enum Element<'e> {
     Bytes(&'e [u8]),
 }
 
-/// An array that is made element by element.
+/// A builder for an array, element by element.
 #[derive(Debug)]
 pub struct ArrayBuilder {
-    /// What was added so far.
+    /// The elements so far.
     made: Array,
-    /// True for numbers of 64 bits.
+    /// True if the elements are 64-bit numbers.
     is_wide: bool,
 }
 
 impl ArrayBuilder {
-    /// An array without elements, with room for so many.
+    /// A builder without elements, with room for `room` elements.
     #[must_use]
     pub fn new(scalar: Scalar, room: usize) -> Self {
         let data = match scalar {
@@ -403,11 +403,11 @@ impl ArrayBuilder {
         ArrayBuilder { made: Array { scalar, len: 0, data, presence: None }, is_wide }
     }
 
-    /// An array without elements, in the memory of another array of this type, whose elements are dropped.
+    /// A builder without elements that reuses the memory of another array of the same type.
     #[must_use]
     pub fn over(old: Array) -> Self {
         let new = ArrayBuilder::new(old.scalar, 0);
-        // An array without elements may have words all the same.
+        // An array without elements may have words that no element accounts for.
         if old.is_empty() {
             return new;
         }
@@ -416,13 +416,13 @@ impl ArrayBuilder {
         made
     }
 
-    /// How many elements there are.
+    /// The number of elements so far.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.made.len
     }
 
-    /// True if there are none yet.
+    /// Returns true if there are no elements yet.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.made.len == 0
@@ -434,7 +434,7 @@ impl ArrayBuilder {
         &self.made
     }
 
-    /// Takes all elements but the first `len` away. Their memory is used again.
+    /// Removes all elements after the first `len`. Their memory is reused.
     pub fn truncate(&mut self, len: usize) {
         let Array { scalar, len: found, data, presence } = &mut self.made;
         if len >= *found {
@@ -456,14 +456,14 @@ impl ArrayBuilder {
             ArrayData::Numbers(numbers) => {
                 let is_half = size_of_scalar(*scalar) == 4 && !len.is_multiple_of(2);
                 numbers.truncate(word_length(len, size_of_scalar(*scalar)).unwrap_or(0));
-                // The next number is added to the upper half.
+                // The next number goes to the upper half.
                 if let Some(last) = numbers.last_mut().filter(|_| is_half) {
                     *last &= 0xFFFF_FFFF;
                 }
             }
         }
         match presence {
-            // All of none are there.
+            // An array without elements has none that is missing.
             Some(_) if len == 0 => *presence = None,
             Some(bits) => {
                 bits.truncate(words(len));
@@ -473,7 +473,7 @@ impl ArrayBuilder {
         }
     }
 
-    /// Adds an element: missing if there is none, it is of another type, or a string of more than 2 GiB.
+    /// Appends an element. It is missing if the value is `None`, of another type, or a string of more than 2 GiB.
     pub fn push(&mut self, value: Option<&ScalarValue>) {
         match value.filter(|value| value.scalar() == self.made.scalar) {
             None => self.push_element(None),
@@ -483,7 +483,8 @@ impl ArrayBuilder {
         }
     }
 
-    /// Adds an element of an array of the same type; a missing one if there is none at the place.
+    /// Appends the element with index `place` of an array of the same type. It is missing if `place` is `None`, or if the array
+    /// has no such element.
     pub fn push_from(&mut self, array: &Array, place: Option<usize>) {
         let place = place.filter(|at| array.scalar == self.made.scalar && array.is_present(*at));
         let element = place.and_then(|at| match &array.data {
@@ -496,10 +497,10 @@ impl ArrayBuilder {
         self.push_element(element);
     }
 
-    /// Adds a number by its bits.
+    /// Appends a number, given by its bits; `None` for a missing one.
     #[inline]
     pub fn push_bits(&mut self, bits: Option<u64>) {
-        // Most numbers are of 64 bits, and most arrays have all of them.
+        // Most numbers have 64 bits, and most arrays have no missing elements.
         if self.is_wide
             && let (Some(bits), ArrayData::Numbers(words), None) = (bits, &mut self.made.data, &self.made.presence)
         {
@@ -510,7 +511,7 @@ impl ArrayBuilder {
         self.push_element(bits.map(Element::Bits));
     }
 
-    /// Adds a text: missing as for [`push`](ArrayBuilder::push).
+    /// Appends a text. The element is missing as described at [`push`](ArrayBuilder::push).
     #[inline]
     pub fn push_text(&mut self, text: Option<&str>) {
         let Array { scalar, len, data, presence } = &mut self.made;
@@ -524,7 +525,7 @@ impl ArrayBuilder {
         self.push_element(text.map(Element::Text));
     }
 
-    /// Adds bytes: missing as for [`push`](ArrayBuilder::push).
+    /// Appends a byte string. The element is missing as described at [`push`](ArrayBuilder::push).
     pub fn push_bytes(&mut self, bytes: Option<&[u8]>) {
         self.push_element(bytes.map(Element::Bytes));
     }
@@ -546,7 +547,7 @@ impl ArrayBuilder {
                 };
                 if !is_added {
                     is_present = false;
-                    // An empty string is added always.
+                    // An empty string can always be added.
                     let _ = strings.push_text("");
                 }
             }
@@ -573,14 +574,14 @@ impl ArrayBuilder {
         }
     }
 
-    /// The array.
+    /// The finished array.
     #[must_use]
     pub fn finish(self) -> Array {
         self.made
     }
 }
 
-/// Sets a bit at the end of words, or behind them.
+/// Writes the bit number `at`, which must be the first after those that `words` has.
 fn set_bit(words: &mut (impl DerefMut<Target = [u64]> + Extend<u64>), at: usize, to: bool) {
     if at.is_multiple_of(64) {
         words.extend([0]);
@@ -667,14 +668,15 @@ mod tests {
         assert_eq!(of(7), array(&[Some(1), None]));
         assert_ne!(of(7), array(&[Some(1), Some(7)]));
         assert_eq!(of(7).present_count(), 1);
-        // Bits behind the last are nobody's.
+        // Bits after the last element have no meaning.
         let all = Array::from_parts(Scalar::Int32, 1, data(0), Some(vec![u64::MAX])).unwrap();
         assert_eq!((all.present_count(), &all), (1, &array(&[Some(1)])));
         assert!(Array::from_parts(Scalar::Int32, 3, data(0), None).is_none());
         assert!(Array::from_parts(Scalar::Unit, 65, ArrayData::Units, Some(vec![0])).is_none());
     }
 
-    /// As many of 8 bytes as there are addresses, and none, or few: memory was written behind the words of such arrays.
+    /// Lengths for which the bytes, at 8 per element, wrap around to none or few: such arrays once wrote memory after their
+    /// words.
     #[test]
     fn lengths_that_wrap_are_refused() {
         for len in [1 << 61, (1 << 61) + 1, (1 << 62) + 2, usize::MAX] {
@@ -709,7 +711,7 @@ mod tests {
         assert!(strings.push("é".as_bytes()) && of(Scalar::Text, &strings).is_some());
         assert!(strings.push(b"\xE9 is no letter of UTF-8") && of(Scalar::Text, &strings).is_none());
         assert_eq!(of(Scalar::Bytes, &strings).unwrap().string(1), Some(&b"\xE9 is no letter of UTF-8"[..]));
-        // Bytes are no texts, whatever they are, and texts no bytes.
+        // Byte strings are not texts, whatever their bytes are, and texts are not byte strings.
         let mut texts = ArrayBuilder::new(Scalar::Text, 0);
         texts.push_bytes(Some(b"\xFF"));
         texts.push_text(Some("é"));

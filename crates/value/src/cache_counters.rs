@@ -1,23 +1,25 @@
-//! What a cache says of itself, wherever it is: compiled expressions and plans of an executor in memory, machine code in a folder. What is kept, and
-//! how, is the caches' own.
+//! Counters of a cache: of compiled expressions and plans in memory, or of machine code in a folder. What is cached, and how, is
+//! described at the caches.
 
 use std::time::Duration;
 
-/// How often a cache had what was asked of it, and what became of the rest. What a cache does not count is 0.
+/// The hits, misses and evictions of a cache. Counters that do not apply to a cache are 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CacheCounters {
-    /// How often it had what was asked for.
+    /// The number of requests that the cache answered.
     pub hits: u64,
-    /// How often it did not, or had nothing that could be used, so that it was made.
+    /// The number of requests for which a result was made, because the cache had none that could be used.
     pub misses: u64,
-    /// Of files: the misses among them that found a file which could not be read or was damaged.
+    /// For caches in files: the number of misses that found a file which was damaged or could not be read.
     pub damaged: u64,
-    /// Of files: plans that were compiled without asking, because rules of user operators are part of their code.
+    /// For caches in files: the number of plans that were compiled without a request, because rules of user operators are part of
+    /// their code.
     pub bypassed: u64,
-    /// Of memory: how many were dropped, the one that was not asked for the longest each time, so that there was room for another.
+    /// For caches in memory: the number of entries that were evicted for others, the least recently used first.
     pub evictions: u64,
-    /// Of memory: how many there are.
+    /// For caches in memory: the number of entries.
     pub kept: usize,
-    /// Of memory: how long making them took. Of expressions, code that is compiled later for other strides is not in it.
+    /// For caches in memory: the total time of making entries. For expressions, it excludes code that is compiled later for other
+    /// strides.
     pub making_time: Duration,
 }

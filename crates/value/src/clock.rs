@@ -1,44 +1,45 @@
-//! The clock of compiling: processor time of one thread. A host that is suspended, or whose processors are busy with other work, spends
-//! none of it, so a limit says the same of a model every time. It is no calendar and no deadline: those are of the clock on the wall.
+//! The clock of compilations: the processor time of one thread. A suspended host, or one whose processors do other work, spends
+//! none of it, so a limit means the same for a model every time. It is neither a calendar nor a deadline, which need wall-clock
+//! time.
 
 use std::cell::Cell;
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-/// How old a look at a thread's clock may be for the begin of other work to be reckoned from it: the system takes a third of a microsecond to
-/// answer, and a model of one line is compiled in seven. Time in which the thread waited meanwhile counts as work before the begin, so any
-/// limit is at most this much longer.
+/// The greatest age of a reading of a thread's clock that the start of other work is computed from. The system takes a third of a
+/// microsecond for a reading, and a model of one line is compiled in seven. Time that the thread has waited since the reading
+/// counts as work before the start, so a limit is extended by at most this much.
 const FRESH: Duration = Duration::from_millis(1);
 
 thread_local! {
-    /// When this thread's clock was last looked at for the begin of work, and what it had spent.
+    /// The last reading of this thread's clock for a start of work: its time, and the processor time spent until then.
     static LOOKED: Cell<Option<(Instant, Duration)>> = const { Cell::new(None) };
 }
 
-/// When work began, on the thread that began it.
+/// The start of some work, on the thread that started it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Began {
     thread: ThreadId,
-    /// The processor time that the thread had spent; `None` where the system does not count it.
+    /// The processor time that the thread had spent; `None` if the system does not count it.
     spent: Option<Duration>,
-    /// For work that goes on on another thread, whose processor time began otherwise.
+    /// The wall-clock time, for work that continues on another thread, which has its own processor time.
     on_the_wall: Instant,
 }
 
 impl Began {
-    /// Work that begins now.
+    /// A start of work at this moment.
     pub(crate) fn now() -> Began {
         let on_the_wall = Instant::now();
         Began { thread: thread::current().id(), spent: spent_before(on_the_wall), on_the_wall }
     }
 
-    /// True if more than this time has passed since then. A thread spends no more than passes on the wall, which costs a tenth to look
-    /// at, so the system is asked only behind that.
+    /// Returns true if more than `most` has passed since the start. Processor time does not exceed wall-clock time, whose reading
+    /// takes a tenth of the time, so the system is asked only once `most` has passed on the wall clock.
     pub(crate) fn is_longer_ago_than(&self, most: Duration) -> bool {
         self.on_the_wall.elapsed() > most && self.elapsed() > most
     }
 
-    /// The processor time since then; on another thread, and where the system does not count it, the time on the wall.
+    /// The processor time since the start; wall-clock time on another thread, and where the system does not count processor time.
     fn elapsed(&self) -> Duration {
         match (self.spent, thread_time()) {
             (Some(then), Some(now)) if thread::current().id() == self.thread => now.saturating_sub(then),
@@ -47,7 +48,7 @@ impl Began {
     }
 }
 
-/// The processor time that this thread has spent until now, or at most [`FRESH`] more.
+/// The processor time that this thread has spent until `now`, or at most [`FRESH`] more; `None` if the system does not count it.
 fn spent_before(now: Instant) -> Option<Duration> {
     if let Some((at, spent)) = LOOKED.get() {
         let since = now.saturating_duration_since(at);
@@ -60,14 +61,14 @@ fn spent_before(now: Instant) -> Option<Duration> {
     Some(spent)
 }
 
-/// The processor time that this thread has spent so far.
+/// The processor time that this thread has spent so far; `None` if the system cannot tell.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn thread_time() -> Option<Duration> {
     let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Some(Duration::new(u64::try_from(spent.tv_sec).ok()?, u32::try_from(spent.tv_nsec).ok()?))
 }
 
-/// Not counted here.
+/// Always `None`: processor time is not counted on this system.
 #[cfg(any(not(target_os = "linux"), miri))]
 fn thread_time() -> Option<Duration> {
     None
@@ -81,11 +82,11 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn waiting_is_no_time() {
         let began = Began::now();
-        // Work began an hour ago, and the thread has done nothing since: so it is after a host was suspended.
+        // Work began an hour ago, and the thread has done nothing since, as after a host was suspended.
         let Some(earlier) = Instant::now().checked_sub(Duration::from_secs(3600)) else { return };
         let suspended = Began { on_the_wall: earlier, ..began };
         assert!(!suspended.is_longer_ago_than(Duration::from_secs(1800)), "{:?}", suspended.elapsed());
-        // Another thread has a clock of its own, so there the time on the wall counts.
+        // Another thread has its own processor time, so wall-clock time counts there.
         let is_longer = move || suspended.is_longer_ago_than(Duration::from_secs(1800));
         assert!(thread::spawn(is_longer).join().expect("an answer"));
     }
@@ -94,7 +95,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn work_takes_time() {
         let began = Began::now();
-        // Ends as soon as the clock has moved at all.
+        // Ends as soon as the clock has advanced at all.
         while began.elapsed().is_zero() {
             std::hint::spin_loop();
         }

@@ -1,10 +1,10 @@
-//! Columns to which the values of rows are added one by one. A column of structs has a column for each field. A column of lists has one column for
-//! the elements of all rows, and the offsets of each row in it. So every array has values of one scalar type.
+//! Columns to which values are appended row by row. A column of structs has a column per field. A column of lists has one column
+//! with the elements of all rows, and the offsets of each row in it. So every array has values of one scalar type.
 
 use crate::{Array, ArrayBuilder, ScalarValue, Value};
 use cembra_runtime::{Extent, QType, Scalar};
 
-/// The values of a type of data, one a row.
+/// The values of a data type, one per row.
 ///
 /// ```
 /// use cembra_value::{Value, ValueColumn};
@@ -20,43 +20,44 @@ use cembra_runtime::{Extent, QType, Scalar};
 /// ```
 #[derive(Debug)]
 pub enum ValueColumn {
-    /// Of a scalar or optional type.
+    /// A column of a scalar or optional type.
     Scalars(ArrayBuilder),
-    /// Of a tuple type: a column for each field.
+    /// A column of a tuple type: a column per field.
     Tuple(Vec<ValueColumn>),
-    /// Of an optional struct.
+    /// A column of an optional struct.
     Optional {
-        /// Which rows have a struct: an array of units.
+        /// The rows that have a struct, as present units in an array.
         there: ArrayBuilder,
-        /// The structs. Where a row has none, its fields may be anything.
+        /// The structs. In rows without one, the fields have arbitrary values.
         of: Box<ValueColumn>,
     },
-    /// Of an array, a list of structs or a dictionary.
+    /// A column of arrays, lists of structs or dictionaries.
     Lists {
-        /// Row `n` has the elements from point `n` up to point `n + 1`.
+        /// The offsets of the rows: row `n` has the elements from `points[n]` up to `points[n + 1]`.
         points: Vec<i64>,
-        /// Which rows have a list: an array of units. A row without one has no elements.
+        /// The rows that have a list, as present units in an array. A row without a list has no elements.
         there: ArrayBuilder,
-        /// The elements.
+        /// The elements of all rows.
         elements: Box<ValueColumn>,
     },
 }
 
-/// The most levels of tuples in the type of a column, and the most fields of all of them.
+/// The most levels of tuples in the type of a column.
 const MOST_NESTING: usize = 1_000;
+/// The most fields in the type of a column, over all of its levels.
 const MOST_FIELDS: usize = 64 << 20;
 
 impl ValueColumn {
-    /// A column without rows. None if the type has values that are no data: functions, shapes, tensors.
+    /// A column without rows. `None` if the type has values that are not data, such as functions, shapes and tensors.
     #[must_use]
     pub fn new(qtype: &QType) -> Option<ValueColumn> {
-        // A type that no text spelled may nest deeper than a stack goes.
+        // A type that was not read from a text may nest deeper than the stack allows.
         let most = Extent { fields: MOST_FIELDS, nesting: MOST_NESTING };
         let extent = qtype.extent(most);
         if extent.nesting > most.nesting || extent.fields > most.fields { None } else { ValueColumn::of(qtype) }
     }
 
-    /// A column of a type that nests no deeper than it may.
+    /// A column of a type whose nesting was checked.
     fn of(qtype: &QType) -> Option<ValueColumn> {
         let units = || ArrayBuilder::new(Scalar::Unit, 0);
         let lists = |elements| ValueColumn::Lists { points: vec![0], there: units(), elements: Box::new(elements) };
@@ -76,8 +77,8 @@ impl ValueColumn {
         }
     }
 
-    /// The bytes of a row in a column of this type, a missing value included. Elements of lists, and what strings have beside their views,
-    /// come on top of that.
+    /// The bytes of a row in a column of this type, missing or not. Elements of lists are not included, nor the bytes of strings
+    /// besides their views.
     ///
     /// ```
     /// use cembra_runtime::{QType, Scalar};
@@ -88,7 +89,7 @@ impl ValueColumn {
     /// ```
     #[must_use]
     pub fn row_bytes(qtype: &QType) -> u64 {
-        // A bit of presence counts as a byte. Types nest only as deep as the text that spelled them.
+        // A presence bit counts as a byte. Types nest only as deep as the text that spelled them.
         match qtype {
             QType::Scalar(scalar) | QType::Optional(scalar) => {
                 u64::from(QType::Scalar(*scalar).layout().size).saturating_add(1)
@@ -99,18 +100,18 @@ impl ValueColumn {
             QType::Tuple(fields) if qtype.element().is_none() => {
                 fields.iter().map(ValueColumn::row_bytes).fold(0, u64::saturating_add)
             }
-            // The end of a list.
+            // The offset of a list, and its presence.
             _ => 9,
         }
     }
 
-    /// The bytes of all rows, with the elements of their lists and their strings.
+    /// The bytes of all rows, including the elements of their lists and their strings.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         match self {
             ValueColumn::Scalars(builder) => {
                 let array = builder.array();
-                // The memory of strings has their views too, besides what says that they are there.
+                // The memory of strings includes their views, but not their presence.
                 let (each, strings) = match array.scalar().is_string() {
                     true => (1, array.memory_bytes() as u64),
                     false => (ValueColumn::row_bytes(&QType::Scalar(array.scalar())), 0),
@@ -125,7 +126,7 @@ impl ValueColumn {
         }
     }
 
-    /// How many rows there are; none for structs without fields.
+    /// The number of rows; `None` for structs without fields.
     #[must_use]
     #[inline]
     pub fn rows(&self) -> Option<usize> {
@@ -136,7 +137,7 @@ impl ValueColumn {
         }
     }
 
-    /// Adds a value of the column's type. One of another type is missing.
+    /// Appends a row with a value of the column's type. A value of another type is appended as missing.
     pub fn push(&mut self, value: &Value) {
         match (self, value) {
             (ValueColumn::Scalars(array), value) => array.push(value.as_scalar()),
@@ -156,7 +157,7 @@ impl ValueColumn {
         }
     }
 
-    /// Adds the elements of a list, which has an array where an element has a scalar.
+    /// Appends the elements of a list value, which has an array where an element has a scalar.
     fn push_list(&mut self, list: &Value) {
         match (self, list) {
             (ValueColumn::Scalars(column), Value::Array(_, array)) => {
@@ -175,8 +176,8 @@ impl ValueColumn {
         }
     }
 
-    /// The value of a column of one row, of the type that the column was made for. None if a value is missing that the type has, as in a list
-    /// of optional structs the fields of those that are missing.
+    /// The value of a column with one row. `qtype` must be the type that the column was made for. `None` if a value is missing
+    /// that the type requires, such as a field of a missing struct in a list of optional structs.
     #[must_use]
     pub fn into_value(self, qtype: &QType) -> Option<Value> {
         match (self, qtype) {
@@ -204,7 +205,7 @@ impl ValueColumn {
         }
     }
 
-    /// Adds the arrays of the elements of a list, in the order of the type.
+    /// Appends the arrays of the elements to `arrays`, in the order of the type's fields.
     fn into_arrays(self, arrays: &mut Vec<Array>) {
         match self {
             ValueColumn::Scalars(array) => arrays.push(array.finish()),
@@ -213,12 +214,12 @@ impl ValueColumn {
                 arrays.push(there.finish());
                 of.into_arrays(arrays);
             }
-            // Elements have no lists in them.
+            // Elements of lists have no lists.
             ValueColumn::Lists { .. } => {}
         }
     }
 
-    /// Adds a row without a value: every field of it is missing.
+    /// Appends a row without a value: all of its fields are missing.
     pub fn push_missing(&mut self) {
         match self {
             ValueColumn::Scalars(array) => array.push(None),
@@ -234,7 +235,7 @@ impl ValueColumn {
         }
     }
 
-    /// Takes all rows but the first away, also such as have only some of their fields.
+    /// Removes all rows after the first `rows`. That includes a last row of which only some fields were appended.
     pub fn truncate(&mut self, rows: usize) {
         match self {
             ValueColumn::Scalars(array) => array.truncate(rows),
@@ -252,7 +253,7 @@ impl ValueColumn {
     }
 }
 
-/// How many elements a list, an array or a dictionary has.
+/// The number of elements in a list, an array or a dictionary; `None` for other values.
 fn list_len(value: &Value) -> Option<usize> {
     if let Value::Array(_, array) = value { Some(array.len()) } else { value.list_len() }
 }

@@ -1,16 +1,16 @@
-//! The token that ends the compilations of a thread, for callers that wait for one and may be told to stop. Without it only
-//! [`Limits::compile_time`](crate::Limits) ends a compilation.
+//! The cancellation token of a thread's compilations, for callers that wait for a compilation and may be told to stop. Without a
+//! token, only [`Limits::compile_time`](crate::Limits) ends a compilation.
 
 use cembra_runtime::Cancellation;
 use std::cell::RefCell;
 
 thread_local! {
-    /// The token of the compilations that this thread runs.
+    /// The token of this thread's compilations.
     static TOKEN: RefCell<Option<Cancellation>> = const { RefCell::new(None) };
 }
 
-/// Runs `compile`. Once `token` is cancelled, texts that this thread reads and models that it compiles end as if their time were over. Code that
-/// a model keeps, and that was not finished for this reason, is compiled again when it is next needed.
+/// Runs `compile`. Once `token` is cancelled, reading texts and compiling models on this thread end as if their time were over.
+/// Code of a model that was not finished for this reason is compiled again when it is next needed.
 ///
 /// ```
 /// use cembra_value::{Budget, Limits, compile_until};
@@ -23,7 +23,7 @@ thread_local! {
 /// assert!(budget.check_time().is_ok());
 /// ```
 pub fn compile_until<T>(token: &Cancellation, compile: impl FnOnce() -> T) -> T {
-    /// Gives the thread the token back that it had before, after a panic too.
+    /// Restores the thread's previous token, also after a panic.
     struct Before(Option<Cancellation>);
     impl Drop for Before {
         fn drop(&mut self) {
@@ -37,7 +37,7 @@ pub fn compile_until<T>(token: &Cancellation, compile: impl FnOnce() -> T) -> T 
 /// True once the token of this thread's compilations is cancelled.
 #[must_use]
 pub fn is_compile_ended() -> bool {
-    // A destructor of the thread may compile when the token is gone.
+    // A destructor of the thread may compile after the token was destroyed.
     let is_ended =
         |token: &RefCell<Option<Cancellation>>| token.borrow().as_ref().is_some_and(Cancellation::is_cancelled);
     TOKEN.try_with(is_ended).unwrap_or(false)

@@ -1,4 +1,4 @@
-//! Diagnostics: what is wrong with a model, where, and what to try. Plain data; the command renders it.
+//! Diagnostics: a problem of a model, its place, and hints. They are plain data; the command renders them.
 
 use crate::Span;
 use cembra_runtime::Excerpt;
@@ -18,10 +18,10 @@ macro_rules! codes {
         pub enum Code { $($(#[$doc])* $variant,)* $($(#[$warning_doc])* $warning),* }
 
         impl Code {
-            /// Every code, of errors first.
+            /// Every code; errors come first.
             pub const ALL: &[Code] = &[$(Code::$variant,)* $(Code::$warning),*];
 
-            /// The codes of warnings: of what a model may say, but was probably not meant to.
+            /// The codes of warnings, for models that are valid but probably not meant so.
             pub const WARNINGS: &[Code] = &[$(Code::$warning),*];
 
             /// The code as text, for messages and machine-readable output.
@@ -30,7 +30,7 @@ macro_rules! codes {
                 match self { $(Code::$variant => $name,)* $(Code::$warning => $warning_name),* }
             }
 
-            /// True for the code of a warning.
+            /// Returns true for the code of a warning.
             #[must_use]
             pub const fn is_warning(self) -> bool {
                 matches!(self, $(Code::$warning)|*)
@@ -40,13 +40,13 @@ macro_rules! codes {
 }
 
 codes! { errors {
-    /// The text is not of the language's form.
+    /// A text that does not follow the grammar.
     Syntax = "syntax";
-    /// A bracket is never closed, or closes nothing.
+    /// A bracket that is never closed, or that closes nothing.
     Bracket = "bracket";
-    /// A comparison of a comparison.
+    /// A comparison whose operand is a comparison.
     ChainedComparison = "chained-comparison";
-    /// A number, text or type literal that cannot be.
+    /// A number, text or type literal that is not valid.
     Literal = "literal";
     /// A name that is neither defined nor an operator.
     UnknownName = "unknown-name";
@@ -54,41 +54,41 @@ codes! { errors {
     Name = "name";
     /// A call with the wrong number or names of arguments.
     Arguments = "arguments";
-    /// Operand types an operator does not take.
+    /// Operand types that an operator does not accept.
     TypeMismatch = "type-mismatch";
     /// A leaf without a type.
     MissingInputType = "missing-input-type";
     /// A declared type that is not the type of the data.
     InputType = "input-type";
-    /// An output whose type stays open.
+    /// An output whose type could not be determined.
     UntypedOutput = "untyped-output";
     /// A limit that the model exceeds.
     Limit = "limit";
-    /// The model has no output.
+    /// A model without an output.
     NoOutput = "no-output";
-    /// The native backend cannot compile this model.
+    /// A model that the native backend cannot compile.
     Native = "native";
-    /// A model whose preparation was stopped early cannot run.
+    /// A model that cannot run because its preparation was stopped early.
     Unprepared = "unprepared";
-    /// An option that names a pass or a rewrite there is not, or a pass that cannot be left out.
+    /// An option with a pass or a rewrite that does not exist, or with a pass that cannot be omitted.
     Option = "option";
-    /// Rewrites of the user made something that cannot be evaluated.
+    /// Rewrites of the user with a result that cannot be evaluated.
     Extension = "extension";
     /// A failed evaluation.
     Evaluation = "evaluation";
     /// A struct or listener that does not fit the model.
     Binding = "binding";
-    /// A value that breaks what its input promises.
+    /// A value that breaks the promise of its input.
     Promise = "promise";
-    /// A model with arrays, where rows of scalars are evaluated.
+    /// A model with arrays where only rows of scalars are evaluated.
     Arrays = "arrays";
-    /// A model with tensors where one without is evaluated, or the other way round.
+    /// A model with tensors where only models without tensors are evaluated, or the other way round.
     Tensors = "tensors";
     /// Labels of tensors that do not fit each other.
     Labels = "labels";
     /// Axes or extents of tensors that do not fit each other.
     Shape = "shape";
-    /// A derivative of what has none.
+    /// A derivative of an expression that has none.
     Derivative = "derivative";
     /// The thread's floating-point mode is not the default one.
     FloatMode = "float-mode";
@@ -98,34 +98,34 @@ codes! { errors {
     Wire = "wire";
     /// A model that cannot be compiled ahead of time.
     Object = "object";
-    /// An operator that the text declares and the host does not have, or not so.
+    /// An operator that the text declares, but that the host does not have in this form.
     Extern = "extern";
     /// An operator of the host that cannot be registered.
     Registration = "registration";
-    /// A test of the model's text fails, which is not allowed.
+    /// A failing test in the model's text, where failing tests are not allowed.
     FailedTest = "failed-test";
-    /// A file that a text uses and that is not there, or is none to use.
+    /// A used file that does not exist or cannot be used.
     Use = "use";
-    /// A folder that machine code cannot be kept in.
+    /// A folder in which machine code cannot be stored.
     CodeCache = "code-cache";
-    /// Ranks that compute together were given different things.
+    /// Ranks that compute together but were given different things.
     RanksDisagree = "ranks-disagree";
-    /// What goes between ranks is damaged or does not arrive, or there is no way between them.
+    /// A message between ranks that is damaged or does not arrive, or a missing connection between ranks.
     Link = "link";
 } warnings {
     /// A comparison with `missing`, which never holds.
     MissingComparison = "missing-comparison";
-    /// A name that nobody declares and that is like one that somebody does.
+    /// An undeclared name that is similar to a declared one.
     SimilarName = "similar-name";
-    /// A `let` that nothing needs.
+    /// A `let` that is not used.
     UnusedLet = "unused-let";
-    /// Integers of 64 bits that are computed with as floats of 32.
+    /// 64-bit integers that are computed with as 32-bit floats.
     LostDigits = "lost-digits";
-    /// A comparison that always holds, or never.
+    /// A comparison that always holds, or that never holds.
     ConstantComparison = "constant-comparison";
     /// A branch that is never chosen.
     UnreachableBranch = "unreachable-branch";
-    /// A test that fails whenever it is run.
+    /// A test that fails on every run.
     UnfitTest = "unfit-test";
 } }
 
@@ -135,7 +135,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// A code as it is compared and looked for: whether somebody writes it with `_` or with `-` is no matter.
+/// The canonical form of a code for comparisons, which has `-` in the place of `_`.
 ///
 /// ```
 /// use cembra_value::{Code, dashed_code};
@@ -147,17 +147,17 @@ pub fn dashed_code(code: &str) -> String {
     code.replace('_', "-")
 }
 
-/// A place worth pointing at, with what to say there.
+/// A further place of a problem, with a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Label {
-    /// Where.
+    /// The place.
     pub span: Span,
-    /// What to say; may be empty.
+    /// The text; may be empty.
     pub text: String,
 }
 
-/// One problem. It stays small whatever it is about: each of its texts is cut beyond 1,000 characters, and there are at most 16
-/// hints and 16 further places.
+/// A problem of a model. Its size is bounded: each text is cut after 1,000 characters, and there are at most 16 hints and 16
+/// further places.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
     code: Code,
@@ -169,7 +169,7 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// A problem with no place yet.
+    /// A problem without a place.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Diagnostic {
@@ -182,21 +182,21 @@ impl Diagnostic {
         }
     }
 
-    /// Says where.
+    /// Sets the place of the problem.
     #[must_use]
     pub fn at(mut self, span: impl Into<Option<Span>>) -> Self {
         self.span = span.into();
         self
     }
 
-    /// Says something at the place itself.
+    /// Sets the text at the place itself.
     #[must_use]
     pub fn label(mut self, text: impl Into<String>) -> Self {
         self.label = Excerpt::of_message(text.into());
         self
     }
 
-    /// Points at another place too.
+    /// Adds another place, unless there are 16 already.
     #[must_use]
     pub fn also(mut self, span: Span, text: impl Into<String>) -> Self {
         if self.others.len() < MOST {
@@ -205,7 +205,7 @@ impl Diagnostic {
         self
     }
 
-    /// Says what to try.
+    /// Adds a hint, unless there are 16 already.
     #[must_use]
     pub fn hint(mut self, text: impl Into<String>) -> Self {
         if self.hints.len() < MOST {
@@ -220,31 +220,31 @@ impl Diagnostic {
         self.code
     }
 
-    /// What is wrong, in one line.
+    /// The message, in one line.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Where, if the model came from text.
+    /// The place, if the model came from text.
     #[must_use]
     pub fn span(&self) -> Option<Span> {
         self.span
     }
 
-    /// What to say at the place; may be empty.
+    /// The text at the place; may be empty.
     #[must_use]
     pub fn label_text(&self) -> &str {
         &self.label
     }
 
-    /// Other places worth pointing at.
+    /// The other places.
     #[must_use]
     pub fn others(&self) -> &[Label] {
         &self.others
     }
 
-    /// What to try.
+    /// The hints.
     #[must_use]
     pub fn hints(&self) -> &[String] {
         &self.hints
@@ -261,20 +261,20 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// One or more problems found together; never empty.
+/// One or more problems that were found together; never empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
-    /// The problems, if there are any.
+    /// Returns an error if any problems were found.
     ///
     /// # Errors
-    /// The problems themselves.
+    /// If `found` is not empty. The error has all of the problems.
     pub fn check(found: Vec<Diagnostic>) -> Result<(), Diagnostics> {
         if found.is_empty() { Ok(()) } else { Err(Diagnostics(found)) }
     }
 
-    /// The problems in the order found.
+    /// The problems, in the order in which they were found.
     #[must_use]
     pub fn as_slice(&self) -> &[Diagnostic] {
         &self.0

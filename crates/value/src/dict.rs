@@ -1,5 +1,5 @@
-//! Dictionaries: values by key, or by ranges of keys. A dictionary is known while a model is prepared. An operator that looks keys up compiles its own table
-//! from the dictionary.
+//! Dictionaries: values by key, or by ranges of keys. A dictionary is known while a model is prepared. An operator that looks
+//! keys up compiles its own table from the dictionary.
 
 use crate::{Array, ArrayBuilder, ScalarValue, Value};
 use cembra_runtime::{QType, Scalar};
@@ -12,54 +12,56 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::{Arc, LazyLock, OnceLock};
 
-/// Hashes of whole dictionaries, the same everywhere in the process.
+/// The hasher for whole dictionaries, the same everywhere in the process.
 static HASHES: LazyLock<SharedState> = LazyLock::new(SharedState::default);
 
-/// Values by key. Keys are there and unlike each other; a value may be missing.
+/// Values by key. Keys are present and differ from each other; a value may be missing.
 ///
-/// Of a dictionary of ranges the keys are bounds that ascend, and each value is that of the segment from its bound on. Ranges `0..5` and `7..`
-/// have the bounds 0, 5 and 7, and the segment from 5 on is in no range. If ranges are in groups, bounds ascend within each group.
+/// A dictionary of ranges has ascending bounds as keys, and each value belongs to the segment from its bound to the next. Ranges
+/// `0..5` and `7..` have the bounds 0, 5 and 7, and the segment from 5 on is not in a range. If ranges are in groups, bounds
+/// ascend within each group.
 #[derive(Clone, Debug)]
 pub struct Dict {
     keys: Array,
     values: Array,
-    /// For ranges, an element per segment: missing if the segment is in no range, else a unit, or the number of the group if ranges are in groups.
-    /// `None` for keys.
+    /// For ranges, an element per segment: missing if the segment is not in a range, else a unit, or the number of the group if
+    /// ranges are in groups. `None` for keys.
     ranges: Option<Array>,
-    /// A text may name one dictionary very often: whatever takes as long as it is large is done once.
+    /// The hash. It is cached, like `wide` and `compiled`, because a text may use one dictionary very often.
     hash: OnceLock<u64>,
     wide: OnceLock<Arc<Dict>>,
     compiled: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
-/// What is wrong with the keys of a dictionary.
+/// The reason why keys or ranges cannot form a dictionary. Indices count from 0.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DictFault {
-    /// There are not as many keys as values.
+    /// The numbers of keys and of values differ.
     #[error("a dictionary of {0} keys has {1} values")]
     Counts(usize, usize),
-    /// A key is missing.
+    /// The key with this index is missing.
     #[error("a key of a dictionary is missing")]
     Missing(usize),
-    /// A key is there before.
+    /// The key, or the group, with this index occurs before.
     #[error("a dictionary has the key {1} once")]
     Twice(usize, ScalarValue),
-    /// A range begins before the one before it ends, or before no bound.
+    /// The range with this index begins before the previous one ends. It is also reported for a missing lower bound, and after a
+    /// range without an end.
     #[error("range {} begins before the range above it ends", .0 + 1)]
     Overlap(usize),
-    /// A range ends where it begins, or before.
+    /// The range with this index ends at or before its beginning.
     #[error("range {} ends where it begins, or before", .0 + 1)]
     Empty(usize),
-    /// A bound is no number.
+    /// A bound of the range with this index is NaN.
     #[error("a bound of range {} is NaN", .0 + 1)]
     NoNumber(usize),
-    /// Keys are of a type that has no equal values, or one only.
+    /// The type of the keys or bounds is not allowed: it has values without equality or order, or only one value.
     #[error("the keys of a dictionary are texts, bytes, integers, booleans or dates, not {0}")]
     Type(Scalar),
 }
 
 impl DictFault {
-    /// The entry or range that is wrong, counted from 0; none if it is not one of them.
+    /// The index of the entry or range that is wrong, from 0; `None` if the fault is not about one of them.
     #[must_use]
     pub const fn entry(&self) -> Option<usize> {
         match self {
@@ -74,10 +76,10 @@ impl DictFault {
 }
 
 impl Dict {
-    /// The dictionary of these keys and values.
+    /// Makes the dictionary with these keys and values.
     ///
     /// # Errors
-    /// There are not as many keys as values, a key is missing or there twice, or keys are units or floats.
+    /// If there are not as many keys as values, if a key is missing or occurs twice, or if keys are units or floats.
     pub fn new(keys: Array, values: Array) -> Result<Dict, DictFault> {
         if !Dict::may_be_keys(keys.scalar()) {
             return Err(DictFault::Type(keys.scalar()));
@@ -100,7 +102,8 @@ impl Dict {
         Dict { keys, values, ranges, hash: OnceLock::new(), wide: OnceLock::new(), compiled: OnceLock::new() }
     }
 
-    /// How two bounds of one type are ordered, as `<` does: texts by their bytes. None for NaN, and for types without bounds.
+    /// The order of two bounds of one type, as `<` defines it; texts are ordered by their bytes. `None` for NaN, for two types,
+    /// and for types without bounds.
     #[must_use]
     pub fn order_of_bounds(a: &ScalarValue, b: &ScalarValue) -> Option<Ordering> {
         if let (ScalarValue::Text(a), ScalarValue::Text(b)) = (a, b) {
@@ -109,7 +112,7 @@ impl Dict {
         if a.scalar() != b.scalar() {
             return None;
         }
-        // A type is ordered as the type is that represents it.
+        // A type has the order of the type that represents it.
         let of = |bound: &ScalarValue| ScalarValue::from_bits(bound.scalar().representation(), bound.bits());
         match (of(a)?, of(b)?) {
             (ScalarValue::Int32(a), ScalarValue::Int32(b)) => Some(a.cmp(&b)),
@@ -121,22 +124,23 @@ impl Dict {
         }
     }
 
-    /// The dictionary of ranges, each from a bound on and below another. A missing lower bound of the first range is below all keys, a missing
-    /// upper bound of the last one above all.
+    /// Makes the dictionary of ranges, each from a bound on and below another. A missing lower bound of the first range is below
+    /// all keys; a missing upper bound of the last range is above all keys.
     ///
     /// # Errors
-    /// There are not as many bounds as values, bounds are of a type without an order or of two types, a range is empty, or does not begin at or
-    /// behind the end of the one before it.
+    /// If there are not as many bounds as values, if bounds have a type without an order or two types, if a range is empty, or if
+    /// a range begins before the end of the previous one.
     pub fn of_ranges(from: &Array, to: &Array, values: &Array) -> Result<Dict, DictFault> {
         let units = Array::from_scalars(Scalar::Unit, (0..from.len()).map(|_| Some(ScalarValue::Unit)));
         Dict::in_segments(&units, from, to, values)
     }
 
-    /// The dictionary of ranges in groups. `groups` has the number of each range's group, and numbers must ascend. Within a group, ranges must be as
-    /// for [`Dict::of_ranges`]. The value of a range is its index in the arrays, as `i64`.
+    /// Makes the dictionary of ranges in groups. `groups` has the number of each range's group; the numbers must ascend. Within a
+    /// group, ranges must be as for [`Dict::of_ranges`]. The value of a range is its index in the arrays, as `i64`.
     ///
     /// # Errors
-    /// `groups` is not an array of `i64`. A group is missing, or comes again after another one. [`Dict::of_ranges`] refuses the ranges of a group.
+    /// If `groups` is not an array of `i64`, if a group is missing or occurs again after another one, or if [`Dict::of_ranges`]
+    /// refuses the ranges of a group.
     pub fn of_ranges_in(groups: &Array, from: &Array, to: &Array) -> Result<Dict, DictFault> {
         if groups.scalar() != Scalar::Int64 {
             return Err(DictFault::Type(groups.scalar()));
@@ -145,7 +149,7 @@ impl Dict {
         Dict::in_segments(groups, from, to, &Array::from_scalars(Scalar::Int64, rows))
     }
 
-    /// The dictionary of ranges, each of which has a group. If all groups are units, there is only one.
+    /// Makes the dictionary of ranges, each of which has a group. If all groups are units, there is only one group.
     fn in_segments(groups: &Array, from: &Array, to: &Array, values: &Array) -> Result<Dict, DictFault> {
         let scalar = from.scalar();
         if !Dict::may_be_bounds(scalar) || to.scalar() != scalar {
@@ -185,7 +189,7 @@ impl Dict {
             if upper.as_ref().is_some_and(|upper| Dict::order_of_bounds(&lower, upper) != Some(Ordering::Less)) {
                 return Err(DictFault::Empty(at));
             }
-            // The end of the range before: none if it has none.
+            // The end of the previous range, and an error if that range has no end.
             if let Some(end) = end.replace(upper) {
                 let end: ScalarValue = end.ok_or(DictFault::Overlap(at))?;
                 match Dict::order_of_bounds(&end, &lower) {
@@ -211,27 +215,27 @@ impl Dict {
         Ok(Dict::of(bounds.finish(), found.finish(), Some(ranges.finish())))
     }
 
-    /// True if ranges may be of this type: its values have an order.
+    /// Returns true if ranges may have bounds of this type: its values have an order.
     #[must_use]
     pub const fn may_be_bounds(scalar: Scalar) -> bool {
         !matches!(scalar, Scalar::Unit | Scalar::Boolean | Scalar::Bytes)
     }
 
-    /// For a dictionary of ranges, an element per segment: missing if the segment is in no range, else a unit or the number of its group. `None` for
-    /// a dictionary of keys.
+    /// For a dictionary of ranges, an element per segment: missing if the segment is not in a range, else a unit or the number of
+    /// its group. `None` for a dictionary of keys.
     #[must_use]
     pub const fn ranges(&self) -> Option<&Array> {
         self.ranges.as_ref()
     }
 
-    /// For a dictionary of ranges in groups, the number of each segment's group. It is missing for a segment in no range, which belongs to the group
-    /// of the segment before it. `None` for any other dictionary.
+    /// For a dictionary of ranges in groups, the number of each segment's group. It is missing for a segment that is not in a
+    /// range, which belongs to the group of the previous segment. `None` for any other dictionary.
     #[must_use]
     pub fn groups(&self) -> Option<&Array> {
         self.ranges.as_ref().filter(|ranges| ranges.scalar() == Scalar::Int64)
     }
 
-    /// The dictionary that has a unit for each key that this one has, or that is in one of its ranges.
+    /// The dictionary that has a unit for each key of this one, or for each segment in a range.
     #[must_use]
     pub fn of_units(&self) -> Dict {
         let is_in = |at: usize| self.ranges.as_ref().is_none_or(|ranges| ranges.is_present(at));
@@ -239,13 +243,13 @@ impl Dict {
         Dict::of(self.keys.clone(), Array::from_scalars(Scalar::Unit, units), self.ranges.clone())
     }
 
-    /// True if keys may be of this type: its values are equal to themselves, and there is more than one.
+    /// Returns true if keys may have this type: its values equal themselves, and there is more than one.
     #[must_use]
     pub const fn may_be_keys(scalar: Scalar) -> bool {
         !matches!(scalar, Scalar::Unit | Scalar::Float32 | Scalar::Float64 | Scalar::WeakFloat)
     }
 
-    /// The keys, all of them there and each once.
+    /// The keys, which are present and differ. For ranges, the bounds.
     #[must_use]
     pub const fn keys(&self) -> &Array {
         &self.keys
@@ -257,19 +261,19 @@ impl Dict {
         &self.values
     }
 
-    /// How many keys there are.
+    /// The number of keys, or of segments for ranges.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// True if there are none.
+    /// Returns true if there are no keys.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Its type.
+    /// The type of the dictionary.
     #[must_use]
     pub const fn qtype(&self) -> QType {
         QType::Dict(self.keys.scalar(), self.values.scalar())
@@ -277,11 +281,11 @@ impl Dict {
 
     /// The keys and values in their order.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = (ScalarValue, Option<ScalarValue>)> + '_ {
-        // Each key is there.
+        // Every key is present.
         self.keys.iter().map(|key| key.unwrap_or(ScalarValue::Unit)).zip(self.values.iter())
     }
 
-    /// The same dictionary by keys of INT64, if its keys are of INT32; itself if they are of other types.
+    /// The dictionary with its keys converted from INT32 to INT64; the dictionary itself if its keys have another type.
     #[must_use]
     pub fn with_wide_keys(self: &Arc<Self>) -> Arc<Dict> {
         if self.keys.scalar() != Scalar::Int32 {
@@ -289,25 +293,25 @@ impl Dict {
         }
         let widened = || {
             let keys = self.keys.iter().map(|key| key.and_then(|key| key.promoted(Scalar::Int64)));
-            // Keys that are unlike each other are so when they are wider.
+            // Keys that differ still differ when they are wider.
             Arc::new(Dict::of(Array::from_scalars(Scalar::Int64, keys), self.values.clone(), self.ranges.clone()))
         };
         self.wide.get_or_init(widened).clone()
     }
 
-    /// What was compiled from it, by whoever asked first.
+    /// The result of `compile` for this dictionary, which runs at the first call only.
     pub fn compiled(&self, compile: impl FnOnce(&Dict) -> Arc<dyn Any + Send + Sync>) -> Arc<dyn Any + Send + Sync> {
         self.compiled.get_or_init(|| compile(self)).clone()
     }
 
-    /// Bytes of memory it holds, besides itself.
+    /// The bytes of memory that the dictionary holds, besides the dictionary itself.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let ranges = self.ranges.as_ref().map_or(0, Array::memory_bytes);
         self.keys.memory_bytes() + self.values.memory_bytes() + ranges
     }
 
-    /// True if both have the same entries in the same order, any NaN being like any other.
+    /// Returns true if both have the same entries in the same order. All NaNs count as the same.
     #[must_use]
     pub fn same(&self, other: &Dict) -> bool {
         let same_ranges = match (&self.ranges, &other.ranges) {
@@ -318,7 +322,7 @@ impl Dict {
     }
 }
 
-/// What is below all others of a type, or is the first of them.
+/// The least value of a type with bounds.
 fn least(scalar: Scalar) -> ScalarValue {
     let least = match scalar.representation() {
         Scalar::Int32 => ScalarValue::Int32(i32::MIN),
@@ -353,7 +357,7 @@ impl From<Dict> for Value {
 }
 
 impl fmt::Display for Dict {
-    /// As listings print it: `dict{'CH': 1.08, 'DE': NA}`; of a long one the first ten entries.
+    /// Prints the dictionary as listings do: `dict{'CH': 1.08, 'DE': NA}`. Of a long one, the first ten entries are printed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 10;
         f.write_str(if self.ranges.is_some() { "ranges{" } else { "dict{" })?;
@@ -463,7 +467,7 @@ mod tests {
         let is_in = [true, false, true, true, false, true, false];
         assert!(dict.of_units().values().iter().map(|unit| unit.is_some()).eq(is_in));
         assert_eq!(dict.qtype().to_string(), "dict[i64, i64]");
-        // Ranges of two groups may overlap, those of one do not.
+        // Ranges of two groups may overlap, but ranges of one group may not.
         assert!(of(&[a, b], &[Some(1), Some(0)], &[Some(5), Some(2)]).is_ok());
         assert_eq!(of(&[a, a], &[Some(1), Some(0)], &[Some(5), Some(2)]), Err(DictFault::Overlap(1)));
         assert_eq!(of(&[a, a], &[Some(1), None], &[Some(5), None]), Err(DictFault::Overlap(1)));

@@ -1,6 +1,6 @@
-//! Edges: which elements of an array, its child side, belong to which of another, its parent side, or to one group that is all.
-//! An edge owns what it is made of and is checked when it is made. What it says of sizes is only a number: memory of that size is
-//! counted by whoever makes it.
+//! Edges: relations from the elements of an array, the child side, to the elements of another, the parent side, or to a single
+//! group. An edge owns its parts, and is checked when it is made. The sizes that it states are only numbers: memory of such a
+//! size is checked where it is allocated.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -8,51 +8,51 @@ use crate::{Array, ArrayData, Error, Value, Words};
 use cembra_runtime::{ArrayKind, EdgeType, Scalar};
 use std::fmt;
 
-/// An edge.
+/// An edge: the group of each element.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Edge {
     kind: ArrayKind,
     form: EdgeForm,
 }
 
-/// How an edge says which group an element belongs to.
+/// The form in which an edge states the group of each element.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum EdgeForm {
-    /// A scalar belongs to a scalar.
+    /// A scalar that belongs to a scalar.
     Scalars,
-    /// All of so many elements belong to one group.
+    /// A single group with this many elements.
     ToScalar(usize),
-    /// Group `g` is what lies between the points `g` and `g + 1`.
+    /// Split points: group `g` has the elements from point `g` up to point `g + 1`.
     Splits(Vec<i64>),
-    /// Each element names its group, or none, of so many.
+    /// The group of each element, missing for an element without a group; and the number of groups.
     Mapping(Array, usize),
 }
 
-/// Why there is no such edge.
+/// The reason why an edge cannot be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EdgeFault {
-    /// There is no first split point, or it is not 0.
+    /// The first split point is missing, or is not 0.
     #[error("split points begin with 0")]
     FirstPoint,
-    /// A split point is below the one before it.
+    /// A split point is less than the previous one.
     #[error("split points do not go down")]
     PointsDown,
-    /// The number of a group is not one of those there are.
+    /// An element has a group number that is out of range.
     #[error("an element belongs to group {found} of {parents}")]
     Group {
-        /// The number.
+        /// The group number.
         found: i64,
-        /// How many there are.
+        /// The number of groups.
         parents: usize,
     },
-    /// A size is negative.
+    /// A size is negative, or the sum of sizes is too large.
     #[error("a group has {0} elements")]
     Size(i64),
-    /// A size is missing, or a point.
+    /// A size or a split point is missing.
     #[error("a size or split point is missing")]
     Missing,
-    /// The elements are not of type INT64.
+    /// The groups are not of type INT64.
     #[error("groups are numbers of type i64")]
     Type,
     /// There is no memory for a copy of the groups.
@@ -70,22 +70,22 @@ impl From<EdgeFault> for Error {
 }
 
 impl Edge {
-    /// The edge of a scalar with a scalar.
+    /// The edge from a scalar to a scalar.
     #[must_use]
     pub const fn scalars() -> Edge {
         Edge { kind: ArrayKind::Dense, form: EdgeForm::Scalars }
     }
 
-    /// The edge from so many elements to one group.
+    /// The edge from `child` elements to one group.
     #[must_use]
     pub const fn to_scalar(kind: ArrayKind, child: usize) -> Edge {
         Edge { kind, form: EdgeForm::ToScalar(child) }
     }
 
-    /// The edge of contiguous groups.
+    /// The edge of contiguous groups, given by their split points.
     ///
     /// # Errors
-    /// The points do not begin with 0, or go down.
+    /// If the points do not begin with 0, or descend.
     pub fn from_split_points(kind: ArrayKind, points: Vec<i64>) -> Result<Edge, EdgeFault> {
         if points.first() != Some(&0) {
             return Err(EdgeFault::FirstPoint);
@@ -96,10 +96,10 @@ impl Edge {
         Ok(Edge { kind, form: EdgeForm::Splits(points) })
     }
 
-    /// The edge of contiguous groups of these sizes.
+    /// The edge of contiguous groups with these sizes.
     ///
     /// # Errors
-    /// A size is negative, or their sum too large.
+    /// If a size is negative, or if their sum is too large.
     pub fn from_sizes(kind: ArrayKind, sizes: impl IntoIterator<Item = i64>) -> Result<Edge, EdgeFault> {
         let mut points = vec![0];
         let mut end = 0_i64;
@@ -110,11 +110,11 @@ impl Edge {
         Ok(Edge { kind, form: EdgeForm::Splits(points) })
     }
 
-    /// The edge of elements each of which names its group, of so many, or none. Groups in lent memory are copied before they are
-    /// checked, because their owner may write them as long as the edge lives.
+    /// The edge with the group of each element, of `parents` groups; a missing number means no group. Groups in lent memory are
+    /// copied before they are checked, because their owner may write them as long as the edge lives.
     ///
     /// # Errors
-    /// The number of a group is not one of those there are, or not of type INT64; or there is no memory for a copy.
+    /// If a group number is out of range or not of type INT64, or if there is no memory for a copy.
     pub fn from_mapping(kind: ArrayKind, groups: Array, parents: usize) -> Result<Edge, EdgeFault> {
         let elements = groups.len();
         let groups = groups.owned().ok_or(EdgeFault::Memory { elements })?;
@@ -128,19 +128,19 @@ impl Edge {
         Ok(Edge { kind, form: EdgeForm::Mapping(groups, parents) })
     }
 
-    /// The form of arrays that it belongs to.
+    /// The form of the arrays that the edge belongs to.
     #[must_use]
     pub const fn kind(&self) -> ArrayKind {
         self.kind
     }
 
-    /// How it says which group an element belongs to.
+    /// The form in which the edge states the group of each element.
     #[must_use]
     pub const fn form(&self) -> &EdgeForm {
         &self.form
     }
 
-    /// Its type.
+    /// The type of the edge.
     #[must_use]
     pub const fn edge_type(&self) -> EdgeType {
         match self.form {
@@ -150,13 +150,13 @@ impl Edge {
         }
     }
 
-    /// The same edge of arrays of a form.
+    /// A copy of the edge for arrays of this form.
     #[must_use]
     pub fn of_kind(&self, kind: ArrayKind) -> Edge {
         Edge { kind, form: self.form.clone() }
     }
 
-    /// How many elements its child side has.
+    /// The number of elements on the child side.
     #[must_use]
     pub fn child_size(&self) -> usize {
         match &self.form {
@@ -167,7 +167,7 @@ impl Edge {
         }
     }
 
-    /// How many elements its parent side has.
+    /// The number of elements on the parent side.
     #[must_use]
     pub fn parent_size(&self) -> usize {
         match &self.form {
@@ -177,7 +177,7 @@ impl Edge {
         }
     }
 
-    /// The group of each element of the child side, in order; none for one that belongs to no group.
+    /// The group of each element on the child side, in order; `None` for an element without a group.
     pub fn groups(&self) -> Box<dyn Iterator<Item = Option<usize>> + '_> {
         match &self.form {
             EdgeForm::Scalars => Box::new(std::iter::once(Some(0))),
@@ -193,7 +193,7 @@ impl Edge {
         }
     }
 
-    /// The group of each element as an array of type INT64.
+    /// The group of each element, as an array of type INT64.
     #[must_use]
     pub fn mapping(&self) -> Array {
         match &self.form {
@@ -207,7 +207,7 @@ impl Edge {
         }
     }
 
-    /// Bytes of memory it holds, besides itself.
+    /// The bytes of memory that the edge holds, besides the edge itself.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         match &self.form {
@@ -217,7 +217,7 @@ impl Edge {
         }
     }
 
-    /// True if both connect the same elements, however they say so.
+    /// Returns true if both relate the same elements, whatever their forms.
     #[must_use]
     pub fn same(&self, other: &Edge) -> bool {
         let is_alike = self.edge_type() == other.edge_type()
@@ -226,7 +226,7 @@ impl Edge {
         is_alike
             && match (&self.form, &other.form) {
                 (EdgeForm::Scalars, EdgeForm::Scalars) | (EdgeForm::ToScalar(_), EdgeForm::ToScalar(_)) => true,
-                // Two points may stand for 2^63 elements, so the elements are not gone through.
+                // Two points may stand for 2^63 elements, so the elements are not visited.
                 (EdgeForm::Splits(points), EdgeForm::Splits(others)) => points == others,
                 _ => self.groups().eq(other.groups()),
             }
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
     use crate::ScalarValue;
 
-    /// Memory that its owner writes while it is lent.
+    /// Memory that its owner can write while it is lent.
     struct Lender(std::sync::Arc<Vec<u64>>);
 
     impl AsRef<[u64]> for Lender {
@@ -292,7 +292,7 @@ mod tests {
             |ids: &[Option<i64>]| Array::from_scalars(Scalar::Int64, ids.iter().map(|id| id.map(ScalarValue::Int64)));
         let mapping = Edge::from_mapping(kind, groups(&[Some(0), Some(0), Some(2)]), 3).unwrap();
         assert!(mapping.same(&splits) && mapping != splits);
-        // Of more elements than anything counts.
+        // Edges with more elements than can be visited.
         let long = |sizes: [i64; 2]| Edge::from_sizes(ArrayKind::Dense, sizes).expect("an edge");
         assert!(long([i64::MAX - 1, 1]).same(&long([i64::MAX - 1, 1])));
         assert!(!long([i64::MAX - 1, 1]).same(&long([1, i64::MAX - 1])));

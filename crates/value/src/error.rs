@@ -1,5 +1,5 @@
-//! The one error of the library: what was wrong with a model, its binding, or an evaluation; with a code, a place in the
-//! source where there is one, and hints.
+//! The error of the library: a problem of a model, of its binding or of an evaluation. It has a code, hints and, if the model
+//! came from text, a place.
 
 use crate::rendering::{Expression, Renderer, Source};
 use crate::{Code, Diagnostic, Diagnostics, Label, Limit, Span, TensorErrorKind, Texts};
@@ -7,7 +7,7 @@ use cembra_runtime::{Cancellation, Excerpt, FaultKind, visible};
 use std::fmt;
 use std::sync::Arc;
 
-/// Anything that can go wrong between a model's text and its results. One word wide, cheap to clone.
+/// Anything that can go wrong between a model's text and its results. An error is one word wide and cheap to clone.
 ///
 /// ```
 /// use cembra::{FaultKind, Model, Options, Value};
@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// # Ok::<(), cembra::Error>(())
 /// ```
 ///
-/// Its `Debug` form, which a `main` that returns it prints, has the excerpts of [`Error::render`]:
+/// The `Debug` form of an error, which a `main` that returns the error prints, has the excerpts of [`Error::render`]:
 ///
 /// ```
 /// let error = cembra::Model::parse("input x: f64\nsqr(x)").unwrap_err();
@@ -37,55 +37,55 @@ pub struct Error(Arc<Kind>);
 
 #[derive(Clone)]
 enum Kind {
-    /// The model, or how it was to be bound, and the texts that the places are in.
+    /// A problem of the model or its binding, and the texts in which its places are.
     Model(Diagnostics, Option<Arc<Texts>>),
-    /// An evaluation stopped.
+    /// An evaluation that stopped.
     Fault(EvaluationFault),
-    /// Values given to a call that do not fit.
+    /// Values that do not fit the call.
     Values {
         message: String,
         /// The line of the data, counted from 1.
         line: Option<usize>,
     },
-    /// A value given to a call breaks what its input promises.
+    /// A value that breaks the promise of its input.
     Promise { problem: Diagnostics, element: Option<usize> },
-    /// What is wrong with tensors, or with what is asked of them.
+    /// A problem of tensors, or of a request about them.
     Tensors(TensorProblem),
 }
 
-/// What is wrong with tensors.
+/// A problem of tensors.
 #[derive(Clone)]
 struct TensorProblem {
     kind: TensorErrorKind,
     problem: Diagnostic,
-    /// The fault of an element that could not be computed, and the operator that failed; none if a run was ended.
+    /// The fault of an element that could not be computed, and the operator that failed; `None` if the run was ended.
     fault: Option<(FaultKind, Option<String>)>,
-    /// The code of the fault, if that is one of its own.
+    /// The code of the fault, if it differs from that of the fault's kind.
     code: Option<&'static str>,
-    /// The texts that the place of a fault is in.
+    /// The texts in which the place of a fault is.
     sources: Option<Arc<Texts>>,
 }
 
-/// Why an evaluation stopped, and where: the engine makes it, and it becomes an [`Error`].
+/// The reason why an evaluation stopped, and its place. The engine makes it, and it becomes an [`Error`].
 #[derive(Clone, Debug)]
 pub struct EvaluationFault {
     kind: FaultKind,
-    /// The code that a user's operator gave it, in the place of the kind's.
+    /// The code that a user's operator gave to the fault; it replaces the code of the kind.
     code: Option<&'static str>,
     operator: Option<String>,
     detail: String,
     span: Option<Span>,
-    /// The calls of functions that led there.
+    /// The calls of functions that led to the fault.
     calls: Vec<Label>,
-    /// What the span is of.
+    /// The texts that the span belongs to.
     sources: Option<Arc<Texts>>,
     place: Option<FaultPlace>,
-    /// What to raise.
+    /// The limit to raise.
     limit: Option<Limit>,
 }
 
 impl EvaluationFault {
-    /// A fault of an evaluation as a whole: what is wrong, in words. It names the limit that such faults are mostly of.
+    /// Makes a fault of an evaluation as a whole, with a message. The limit to raise is set to the usual one for the kind.
     #[must_use]
     pub fn new(kind: FaultKind, detail: String) -> Self {
         let limit = match kind {
@@ -107,31 +107,31 @@ impl EvaluationFault {
         }
     }
 
-    /// The canonical name of the operator that failed.
+    /// Sets the canonical name of the operator that failed.
     #[must_use]
     pub fn operator(self, name: Option<String>) -> Self {
         EvaluationFault { operator: name, ..self }
     }
 
-    /// The code in the place of the kind's, if there is one.
+    /// Sets the code that replaces the kind's, if there is one.
     #[must_use]
     pub fn code(self, code: Option<&'static str>) -> Self {
         EvaluationFault { code, ..self }
     }
 
-    /// Where the operator stands.
+    /// Sets the place of the operator in the text.
     #[must_use]
     pub fn at(self, span: Option<Span>) -> Self {
         EvaluationFault { span, ..self }
     }
 
-    /// The limit to raise; none if no limit helps.
+    /// Sets the limit to raise; `None` if no limit helps.
     #[must_use]
     pub fn limit(self, limit: Option<Limit>) -> Self {
         EvaluationFault { limit, ..self }
     }
 
-    /// The calls of functions that led there.
+    /// Sets the calls of functions that led to the fault.
     #[must_use]
     pub fn calls(self, calls: Vec<Label>) -> Self {
         EvaluationFault { calls, ..self }
@@ -147,31 +147,31 @@ enum FaultPlace {
 }
 
 impl Error {
-    /// The fault of an evaluation whose token was cancelled.
+    /// The error of an evaluation whose token was cancelled.
     pub fn ended_by(token: Option<&Cancellation>) -> Self {
         Error::of_evaluation(token.map_or(FaultKind::Cancelled, Cancellation::fault))
     }
 
-    /// A fault of an evaluation as a whole; where it was noticed says nothing about the model.
+    /// The error of an evaluation as a whole, without a place: where the fault was noticed says nothing about the model.
     pub fn of_evaluation(kind: FaultKind) -> Self {
         let detail = kind.describe(None, "", "");
         EvaluationFault::new(kind, detail).into()
     }
 
-    /// The same fault, of a row of a batch.
+    /// Sets the row of a batch in which the fault occurred.
     pub fn in_row(self, at: usize) -> Self {
         let element = self.element().map(|element| FaultPlace::ElementOfRow(element, at));
         self.with(|fault| fault.place = element.or(Some(FaultPlace::Row(at))))
     }
 
-    /// The same fault of a row, which was an element of arrays.
+    /// Turns the row of the fault into the index of an array element.
     #[must_use]
     pub fn in_element(self) -> Self {
         let element = self.row().map(FaultPlace::Element);
         self.with(|fault| fault.place = element)
     }
 
-    /// Adds the texts that the model was read from, for its excerpts. An error that has texts already keeps them.
+    /// Adds the texts that the model was read from, for excerpts. Texts that the error has already are kept.
     #[must_use]
     pub fn in_sources(mut self, sources: Option<&Arc<Texts>>) -> Self {
         match Arc::make_mut(&mut self.0) {
@@ -183,7 +183,7 @@ impl Error {
         self
     }
 
-    /// The texts that places of the error are in, if it is known which.
+    /// The texts that the error's places belong to, if they are known.
     fn sources(&self) -> Option<&Texts> {
         match &*self.0 {
             Kind::Model(_, sources) => sources.as_deref(),
@@ -200,14 +200,14 @@ impl Error {
         self
     }
 
-    /// An error of values that do not fit, for loaders and listeners of one's own. Its code is `values`. Beyond 1,000 characters
-    /// the message is cut.
+    /// An error of values that do not fit, for user-defined loaders and listeners. Its code is `values`. The message is cut after
+    /// 1,000 characters.
     #[must_use]
     pub fn values(message: impl Into<String>) -> Self {
         Error(Arc::new(Kind::Values { message: Excerpt::of_message(message.into()), line: None }))
     }
 
-    /// Says which line of the data an error of values is about, counted from 1.
+    /// Sets the line of the data for an error of values, counted from 1.
     #[must_use]
     pub fn on_line(mut self, at: usize) -> Self {
         if let Kind::Values { line, .. } = Arc::make_mut(&mut self.0) {
@@ -216,7 +216,7 @@ impl Error {
         self
     }
 
-    /// For values that were read from a text, such as a row of JSON, the line of it that is wrong, counted from 1.
+    /// For values that were read from text, such as a row of JSON, the line of the error, counted from 1; else `None`.
     #[must_use]
     pub fn line(&self) -> Option<usize> {
         match &*self.0 {
@@ -225,14 +225,14 @@ impl Error {
         }
     }
 
-    /// An error of a value that breaks what its input promises, in an element of it.
+    /// An error of a value that breaks the promise of its input, at the index `element` if it is about one.
     #[must_use]
     pub fn promise(problem: Diagnostic, element: Option<usize>) -> Self {
         Error(Arc::new(Kind::Promise { problem: problem.into(), element }))
     }
 
-    /// An error of tensors, for operators of one's own, without a place yet. The kind decides its code. Beyond 1,000 characters the
-    /// message is cut.
+    /// An error of tensors without a place, for user-defined operators. The kind determines its code. The message is cut after
+    /// 1,000 characters.
     #[must_use]
     #[cold]
     pub fn tensors(kind: TensorErrorKind, message: impl Into<String>) -> Self {
@@ -240,7 +240,7 @@ impl Error {
         Error(Arc::new(Kind::Tensors(TensorProblem { kind, problem, fault: None, code: None, sources: None })))
     }
 
-    /// Says what to try, of an error of tensors, in the place of any hint before.
+    /// For an error of tensors, sets the hint and drops any earlier hint.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         self.with_tensors(|TensorProblem { problem, .. }| {
@@ -248,8 +248,8 @@ impl Error {
         })
     }
 
-    /// Says where in the text, of an error of tensors whose place is not known. The default span, of nothing at the beginning, says that
-    /// there is no text.
+    /// For an error of tensors without a place, sets the place in the text. The default span means that there is no text, and
+    /// changes nothing.
     #[must_use]
     pub fn at(self, span: Span) -> Self {
         self.with_tensors(|tensors| {
@@ -259,13 +259,13 @@ impl Error {
         })
     }
 
-    /// Says which fault of an element it was, and of which operator, of an error of tensors.
+    /// For an error of tensors, sets the kind of an element's fault, and the operator that failed.
     #[must_use]
     pub fn of_fault(self, kind: FaultKind, operator: Option<&str>) -> Self {
         self.with_tensors(|tensors| tensors.fault = Some((kind, operator.map(str::to_owned))))
     }
 
-    /// Sets the code of a fault of an element.
+    /// For an error of tensors, sets the code of an element's fault.
     #[must_use]
     pub fn of_code(self, code: &'static str) -> Self {
         self.with_tensors(|tensors| tensors.code = Some(code))
@@ -278,7 +278,7 @@ impl Error {
         self
     }
 
-    /// The kind of an error of tensors, whose labels, types, axes or elements do not fit: it says more than the code.
+    /// The kind of an error of tensors, which is more specific than the code; `None` for other errors.
     ///
     /// ```
     /// use cembra::tensor::TensorErrorKind;
@@ -297,7 +297,8 @@ impl Error {
         }
     }
 
-    /// The kind of problem, stable across versions: a `Code`'s name, a fault's (`div-by-zero`), that of a user's operator, or `values`.
+    /// The code of the problem, stable across versions: the name of a `Code`, of a fault (`div-by-zero`) or of a user's operator,
+    /// or `values`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match &*self.0 {
@@ -311,7 +312,7 @@ impl Error {
         }
     }
 
-    /// Where in the source, if the model came from text.
+    /// The place in the source; `None` if the model did not come from text or the error has no place.
     #[must_use]
     pub fn span(&self) -> Option<Span> {
         match &*self.0 {
@@ -322,8 +323,8 @@ impl Error {
         }
     }
 
-    /// For a fault at run time, the canonical name of the operator that the model applies there: `math.floor_divide` for `//`.
-    /// A cancelled evaluation has none, nor has one that does too much work on strings.
+    /// For a fault at run time, the canonical name of the operator at that place: `math.floor_divide` for `//`. `None` for a
+    /// cancelled evaluation, and for one that does too much work on strings.
     #[must_use]
     pub fn operator(&self) -> Option<&str> {
         match &*self.0 {
@@ -333,7 +334,7 @@ impl Error {
         }
     }
 
-    /// For a fault at run time, its kind.
+    /// For a fault at run time, its kind; else `None`.
     #[must_use]
     pub fn fault_kind(&self) -> Option<FaultKind> {
         match &*self.0 {
@@ -343,7 +344,7 @@ impl Error {
         }
     }
 
-    /// For a fault in a batch, the row it happened in, counted from 0.
+    /// For a fault in a batch, the index of the row, from 0; else `None`.
     #[must_use]
     pub fn row(&self) -> Option<usize> {
         match self.place() {
@@ -352,8 +353,8 @@ impl Error {
         }
     }
 
-    /// For a fault in an element of arrays, which element, counted from 0; for an array of which none may be missing, the first
-    /// that is.
+    /// For a fault in an element of arrays, the index of the element, from 0. For an array that must be full, the index of its
+    /// first missing element. Else `None`.
     #[must_use]
     pub fn element(&self) -> Option<usize> {
         match (&*self.0, self.place()) {
@@ -370,14 +371,14 @@ impl Error {
         }
     }
 
-    /// True if an evaluation failed, as opposed to the model or its binding.
+    /// Returns true if an evaluation failed, rather than the model or its binding.
     #[must_use]
     pub fn is_fault(&self) -> bool {
         self.fault_kind().is_some()
     }
 
-    /// What is wrong, on a line of its own: as it is displayed, but that a fault does not say where in the model's text it happened.
-    /// It is the same whatever the model was read from.
+    /// The message in one line: like the displayed form, but for a fault without the place in the model's text. It does not
+    /// depend on the file that the model was read from.
     #[must_use]
     pub fn message(&self) -> String {
         match &*self.0 {
@@ -388,7 +389,7 @@ impl Error {
         }
     }
 
-    /// The same without a row: of an element of a tensor, whose rows mean nothing to anybody.
+    /// The message without a row, for an element of a tensor: its row has no meaning for the user.
     #[must_use]
     pub fn message_of_element(&self) -> String {
         match &*self.0 {
@@ -397,9 +398,9 @@ impl Error {
         }
     }
 
-    /// The error for people: each problem with its code, file, line and column, the lines it is about with marks under them,
-    /// and hints. The source is what the error is of: the model, its text, or a [`Source`] with a name for the text. A model's
-    /// name is that of its file or of `Model::named`. For colours take a [`Renderer`].
+    /// Renders the error for people: each problem with its code, file, line and column, the lines concerned with marks below
+    /// them, and hints. `source` is the model, its text, or a [`Source`] with a name for the text. A model has the name of its
+    /// file or of `Model::named`. For colours, use a [`Renderer`].
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -423,7 +424,7 @@ impl Error {
         Renderer::plain().errors(&self.diagnostics(), &[], source)
     }
 
-    /// The problems of a model, all that were found; a fault is one problem too.
+    /// The problems that were found in a model; a fault is one problem.
     #[must_use]
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         match &*self.0 {
@@ -468,8 +469,8 @@ impl fmt::Display for Error {
     }
 }
 
-/// The error as [`Error::render`] shows it, with lines of the text that it is of, so that a `main` that returns it prints something for people.
-/// An error of no text is its message behind its code.
+/// Prints the error as [`Error::render`] does, with lines of its text, so that a `main` that returns the error prints a readable
+/// message. For an error without a text, prints the code and the message.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.sources().filter(|_| self.span().is_some()) {
@@ -480,7 +481,7 @@ impl fmt::Debug for Error {
 }
 
 impl EvaluationFault {
-    /// The operator, and what is wrong.
+    /// The operator, and the message.
     fn what(&self) -> String {
         self.operator
             .as_ref()
@@ -488,7 +489,7 @@ impl EvaluationFault {
     }
 }
 
-/// The operator, what is wrong, and in which row: without the place in the text.
+/// Prints the operator, the message and the row, but not the place in the text.
 impl fmt::Display for EvaluationFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what())?;

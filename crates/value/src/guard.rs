@@ -1,15 +1,15 @@
-//! Calls of code that the library did not write: loaders, listeners, operators, readers, links. A panic there becomes an error that names what
-//! panicked. The rule is in `docs/safety.md`.
+//! Calls of user code: loaders, listeners, operators, readers, links. A panic in user code becomes an error that names its
+//! origin. The rule is in `docs/safety.md`.
 
 use crate::Error;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// How often the drop of a panic's payload may panic with another payload, which is dropped in turn, before the next is leaked.
+/// The most panic payloads whose drops may panic with another payload in turn. The next payload is leaked.
 const MOST_DROPS: usize = 16;
 
-/// Runs code of a user. If it panics, `error` makes an error of the panic's message. Nothing that the code had hold of and changed may be
-/// trusted after that.
+/// Runs user code. If it panics, `error` makes the result from the panic's message. State that the code may have changed must not
+/// be trusted after that.
 ///
 /// ```
 /// use cembra_value::{Error, guarded};
@@ -25,16 +25,16 @@ pub fn guarded<R>(code: impl FnOnce() -> R, error: impl FnOnce(&str) -> R) -> R 
     }
 }
 
-/// The same for code that has a `Result`: the error is one of values, and begins with `what`, which panicked.
+/// Runs user code with a `Result`. A panic becomes an error of values whose message begins with `what`.
 ///
 /// # Errors
-/// That of the code, or that it panicked.
+/// If the code returns an error, or if it panics.
 #[inline]
 pub fn guarded_values<R>(what: impl FnOnce() -> String, code: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
     guarded(code, |words| Err(Error::values(format!("{} panicked: {words}", what()))))
 }
 
-/// The message of a panic, whose payload is dropped. A drop that panics in turn is caught, too.
+/// The message of a panic, whose payload is dropped. A panic of that drop is caught too.
 #[cold]
 #[inline(never)]
 #[must_use]
@@ -59,7 +59,7 @@ mod tests {
 
     static DROPS: AtomicUsize = AtomicUsize::new(0);
 
-    /// A payload whose drop panics with another one, so many times.
+    /// A payload whose drop panics with another payload, this many times in a row.
     struct Again(usize);
 
     impl Drop for Again {
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(words(|| panic!("no row")), "no row");
         assert_eq!(words(|| panic_any(Again(3))), "a panic without a message");
         assert_eq!(DROPS.swap(0, Ordering::Relaxed), 4);
-        // It ends.
+        // The chain of drops is cut.
         assert_eq!(words(|| panic_any(Again(1000))), "a panic without a message");
         assert!(DROPS.load(Ordering::Relaxed) <= MOST_DROPS);
     }

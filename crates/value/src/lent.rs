@@ -1,5 +1,5 @@
-//! Elements in memory of somebody else's: of another package or program, which is read where it is. Who owns the memory is kept for as long as it
-//! is read.
+//! Elements in memory of another owner, such as another package, which are read in place. The owner is kept alive while they are
+//! read.
 
 use std::any::Any;
 use std::fmt;
@@ -16,11 +16,11 @@ pub(crate) struct Lent<T> {
 
 // SAFETY: LENT-MEMORY: it is a shared reference to elements and a shared owner, both of which may go to and be used by other threads.
 unsafe impl<T: Sync> Send for Lent<T> {}
-// SAFETY: LENT-MEMORY: likewise.
+// SAFETY: LENT-MEMORY: as above.
 unsafe impl<T: Sync> Sync for Lent<T> {}
 
 impl<T: 'static> Lent<T> {
-    /// The elements that an owner has. It is asked once.
+    /// The elements of an owner. `as_ref` is called once.
     pub(crate) fn of(owner: impl AsRef<[T]> + Send + Sync + 'static) -> Lent<T> {
         let owner = Arc::new(owner);
         let elements: &[T] = (*owner).as_ref();
@@ -33,7 +33,8 @@ impl<T> Deref for Lent<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: LENT-MEMORY: the elements are borrowed from an owner that does not move and that nobody has alone as long as it is kept here.
+        // SAFETY: LENT-MEMORY: the elements are borrowed from an owner that does not move and that nothing has exclusively as
+        // long as it is kept here.
         unsafe { std::slice::from_raw_parts(self.elements.as_ptr(), self.len) }
     }
 }
@@ -49,7 +50,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// An owner that counts how many of its kind were dropped, and how often elements were asked for.
+    /// An owner that counts how many owners were dropped, and how often elements were requested.
     struct Owner {
         elements: Vec<u64>,
         asked: Arc<AtomicUsize>,
@@ -58,7 +59,7 @@ mod tests {
 
     impl AsRef<[u64]> for Owner {
         fn as_ref(&self) -> &[u64] {
-            // Another answer the second time would be another length for what was compared with the first.
+            // A second answer would have another length than the first, with which lengths were compared.
             let asked = self.asked.fetch_add(1, Ordering::Relaxed);
             &self.elements[asked..]
         }

@@ -1,8 +1,7 @@
-//! What every stage shares and none owns: values by bits, the texts of a model and places in them, the error of the library and how it
-//! is shown, how much a model may take, and the pool of threads that its runs share.
+//! The parts that all stages share: values by bits, the texts of a model and places in them, the error of the library and its
+//! rendering, the limits for models, and the thread pool for their runs.
 //!
-//! There is no expression here, no operator and no text language: the form of a value that people write is the business of
-//! `cembra-expr`.
+//! This crate has no expressions, operators or text language: how people write values is described in `cembra-expr`.
 
 mod array;
 mod cache_counters;

@@ -1,5 +1,5 @@
-//! Every limit, with its default: what keeps a model from a stranger from exhausting the host. Whoever reads, compiles or
-//! runs a model checks the limits of that stage and says which was exceeded with [`Limits::exceeded`]. What a limit protects
+//! The limits of the library, with their defaults. They keep untrusted models from exhausting the host. Each stage that reads,
+//! compiles or runs a model checks its own limits, and reports an exceeded one with [`Limits::exceeded`]. What a limit protects
 //! and what happens beyond it is in `docs/limits.md`.
 
 use crate::clock::Began;
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 macro_rules! limits {
     ($($(#[doc = $doc:literal])* $limit:ident $field:ident: $ty:ty = $default:expr, $unit:literal, $hint:literal;)*) => {
-        /// How much a model may take. Every limit is inclusive: exactly the limit is still allowed. One value serves all
-        /// stages; each looks at its own limits. A method for each limit, with the name of its field, sets it.
+        /// The resources that a model may use. Every limit is inclusive: exactly the limit is still allowed. One value serves all
+        /// stages; each stage checks its own limits. For each limit, a method with the name of its field sets it.
         ///
         /// ```
         /// use cembra_value::Limits;
@@ -30,7 +30,7 @@ macro_rules! limits {
             }
         }
 
-        /// One of the limits.
+        /// A field of [`Limits`].
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[non_exhaustive]
         pub enum Limit { $(#[doc = concat!("[`Limits::", stringify!($field), "`].")] $limit,)* }
@@ -45,7 +45,7 @@ macro_rules! limits {
                 match self { $(Limit::$limit => stringify!($field)),* }
             }
 
-            /// What to do about a model that exceeds it.
+            /// A hint for a model that exceeds the limit.
             #[must_use]
             pub fn hint(self) -> String {
                 let advice = match self { $(Limit::$limit => $hint),* };
@@ -69,7 +69,7 @@ macro_rules! limits {
                 match limit { $(Limit::$limit => format!("{} {}", self.$field.amount(), $unit).trim_end().to_owned()),* }
             }
 
-            /// Returns these limits, each lowered to that of `other` if `other` has another value there than the default.
+            /// Returns these limits, each lowered to that of `other` where `other` differs from the default.
             ///
             /// ```
             /// use cembra_value::Limits;
@@ -89,8 +89,8 @@ macro_rules! limits {
                 lowered
             }
 
-            /// Sets the limit with this name, that of the field, to what a text says: a whole number, or for a time a number
-            /// of seconds. Digits may have `_` between them.
+            /// Sets the limit whose field has this name to the number in a text: a whole number, or a number of seconds for a
+            /// time. Digits may have `_` between them.
             ///
             /// ```
             /// use cembra_value::Limits;
@@ -103,7 +103,7 @@ macro_rules! limits {
             /// ```
             ///
             /// # Errors
-            /// There is no limit with this name, or the text is no such number.
+            /// If there is no limit with this name, or if the text is not such a number.
             pub fn set(&mut self, name: &str, value: &str) -> Result<(), Diagnostic> {
                 let Some(limit) = Limit::ALL.iter().find(|limit| limit.name() == name) else {
                     let known: Vec<&str> = Limit::ALL.iter().map(|limit| limit.name()).collect();
@@ -118,75 +118,80 @@ macro_rules! limits {
 }
 
 limits! {
-    /// Reading: bytes of source text, that of used files included. Default 16 MiB; never more than 4 GiB, which is what spans can count.
+    /// Reading: the most bytes of source text, including used files. Default: 16 MiB; never more than 4 GiB, the most that spans
+    /// can count.
     SourceBytes source_bytes: usize = 16 << 20, "bytes of text", "split the model";
-    /// Reading: files that a text uses, and that those use, each counted once; together with it they have `source_bytes`. Default 256.
+    /// Reading: the most files that a text uses, directly and indirectly, each counted once. Together with the text they are
+    /// subject to `source_bytes`. Default: 256.
     Files files: usize = 256, "files", "put them together";
-    /// Reading: bytes of a file with a model, binary or JSON. Default 256 MiB.
+    /// Reading: the most bytes of a file with a model, binary or JSON. Default: 256 MiB.
     FileBytes file_bytes: usize = 256 << 20, "bytes of a file", "split the model";
-    /// Reading: models of a folder. Default 10,000.
+    /// Reading: the most models in a folder. Default: 10,000.
     SetModels set_models: usize = 10_000, "models of a folder", "keep them in several folders";
-    /// Reading: bytes of the texts of all models of a folder; a file that several of them use counts once. Default 1 GiB.
+    /// Reading: the most bytes of text in all models of a folder. A file that several of them use counts once. Default: 1 GiB.
     SetBytes set_bytes: usize = 1 << 30, "bytes of the models of a folder", "keep them in several folders";
-    /// Reading: bytes of the texts of all models of a folder as they are parsed; a used file counts once for each model that uses it.
-    /// Default 4 GiB.
+    /// Reading: the most bytes of text that are parsed for all models of a folder. A used file counts once per model that uses
+    /// it. Default: 4 GiB.
     SetParsedBytes set_parsed_bytes: u64 = 4 << 30, "bytes of the models of a folder with all that they use", "keep them in several folders, or share fewer large tables";
-    /// Reading: levels of brackets, calls and conditions inside each other. Default 256. Sums, `**` and `else if` chains of any
+    /// Reading: the deepest nesting of brackets, calls and conditions. Default: 256. Sums, `**` and `else if` chains of any
     /// length are one level.
     Nesting nesting: usize = 256, "levels of nesting", "name inner parts with `let`";
-    /// Reading and preparing: levels of tuples inside each other, in types and in values, also those made step by step. Default
-    /// 64: what is done with tuples of so many levels fits on a stack of 256 KiB.
+    /// Reading and preparing: the deepest nesting of tuples, in types and in values, including those that are made step by step.
+    /// Default: 64, for which processing tuples fits on a stack of 256 KiB.
     TupleNesting tuple_nesting: usize = 64, "levels of tuples", "keep tuples flat";
-    /// Reading: nodes of the graph, function bodies and definitions that nobody uses included. Default 4 million.
+    /// Reading: the most nodes of the graph, including unused function bodies and definitions. Default: 4 million.
     Nodes nodes: usize = 4_000_000, "nodes", "split the model, or call fewer functions";
-    /// Reading: operands of all operators together, each occurrence counted. Default 16 million. In a file the places of a source
-    /// are counted too, by themselves.
+    /// Reading: the most operands of all operators together, each occurrence counted. Default: 16 million. In a file, places of a
+    /// source are counted too, separately.
     Operands operands: usize = 16_000_000, "operands", "split the model, or give operators fewer operands";
-    /// Reading: bytes of all literals together, each occurrence counted. Default 16 MiB.
+    /// Reading: the most bytes of all literals together, each occurrence counted. Default: 16 MiB.
     LiteralBytes literal_bytes: usize = 16 << 20, "bytes of literals", "make long texts inputs";
-    /// Reading: bytes of one name, or of one path of an operator. Default 1 KiB.
+    /// Reading: the most bytes of one name, or of one operator path. Default: 1 KiB.
     NameBytes name_bytes: usize = 1 << 10, "bytes of a name", "choose a shorter name";
-    /// Reading and preparing: nodes and operands visited while calls of functions are replaced by their bodies, and operators on
-    /// sequences by operators on their elements. Default 16 million.
+    /// Reading and preparing: the most nodes and operands that are visited while calls of functions are replaced by their bodies,
+    /// and operators on sequences by operators on their elements. Default: 16 million.
     Instantiation instantiation: usize = 16_000_000, "steps of calls and sequences", "name repeated calls with `let`";
-    /// Reading and preparing: problems reported before giving up. Default 100.
+    /// Reading and preparing: the most problems that are reported before giving up. Default: 100.
     Problems problems: usize = 100, "problems", "mend these first";
-    /// Preparing: fields of the tuple types of all nodes together, those of inner tuples included. Default 4 million; never
-    /// more than 64 million, so that no type outgrows an address.
+    /// Preparing: the most fields in the tuple types of all nodes together, including inner tuples. Default: 4 million; never
+    /// more than 64 million, so that offsets in a type fit in 32 bits.
     TupleFields tuple_fields: usize = 4_000_000, "fields of tuples", "pass on fewer fields, or fewer tuples";
-    /// Preparing and compiling: how long it may take, from the first pass to runnable code; reading a text may take as long by
-    /// itself. It is looked at between stages and every few thousand tokens and nodes, so it can be passed by what a stage takes
-    /// for those. Default 60 seconds.
+    /// Preparing and compiling: the most time from the first pass to runnable code. Reading a text may take as long separately.
+    /// Time is checked between stages and every few thousand tokens and nodes, so it can be exceeded by the time that a stage
+    /// takes for those. Default: 60 seconds.
     CompileTime compile_time: Duration = Duration::from_secs(60), "", "split the model, or use the interpreter";
-    /// Planning: bytes of a frame, the memory of one evaluation. Default 64 MiB; never more than 2 GiB, which is what code
-    /// can address.
+    /// Planning: the most bytes of a frame, which is the memory of one evaluation. Default: 64 MiB; never more than 2 GiB, the
+    /// most that code can address.
     FrameBytes frame_bytes: usize = 64 << 20, "bytes of a frame", "take fewer or smaller inputs and outputs";
-    /// Native code: steps of a plan in one function, fields of the tuples that they make, and steps that the code generator
-    /// repeats in every branch that uses their result. Default 2,000; larger models are cut into several functions.
+    /// Native code: the most steps of a plan in one function, including the fields of tuples that they make and the steps that
+    /// the code generator repeats in every branch that uses their result. Default: 2,000; larger models are cut into several
+    /// functions.
     NativeSteps native_steps: usize = 2_000, "steps in a function", "use the interpreter, or `Backend::Auto`";
-    /// Native code: fields of a tuple that one step makes, or that is an output: that cannot be cut. Each field of a tuple that a
-    /// loop or a conditional results in counts ten times. Default 20,000; with `Backend::Auto` models beyond it are interpreted.
+    /// Native code: the most fields of a tuple that one step makes or that is an output, because these cannot be cut. Each field
+    /// of a tuple from a loop or a conditional counts ten times. Default: 20,000; with `Backend::Auto`, models beyond it are
+    /// interpreted.
     NativeFields native_fields: usize = 20_000, "fields in native code", "use the interpreter, or `Backend::Auto`";
-    /// Native code: bytes of the machine code of one model. Default 256 MiB; with `Backend::Auto` a model beyond it is
+    /// Native code: the most bytes of machine code for one model. Default: 256 MiB; with `Backend::Auto`, a model beyond it is
     /// interpreted.
     CodeBytes code_bytes: usize = 256 << 20, "bytes of machine code", "use the interpreter, or `Backend::Auto`";
-    /// Evaluating: bytes of the strings that one evaluation makes. Default 64 MiB.
+    /// Evaluating: the most bytes of strings that one evaluation makes. Default: 64 MiB.
     ArenaBytes arena_bytes: usize = Arena::LIMIT, "bytes of strings", "make shorter strings";
-    /// Evaluating: bytes of the arrays that one evaluation made and still has. Default 4 GiB. It is looked at when an operator has
-    /// made an array, of which it makes no more than 2^28 elements.
+    /// Evaluating: the most bytes of arrays that one evaluation has made and still holds. Default: 4 GiB. It is checked after an
+    /// operator has made an array, of at most 2^28 elements.
     ArrayBytes array_bytes: u64 = 4 << 30, "bytes of arrays", "make fewer or smaller arrays";
-    /// Evaluating: entries of a dictionary that a model is given, `input rates: dict[text, f64]`. Default 16 million.
+    /// Evaluating: the most entries of a dictionary that is passed to a model, as for `input rates: dict[text, f64]`. Default: 16
+    /// million.
     DictEntries dict_entries: usize = 16_000_000, "entries of a dictionary", "give the model fewer, or look them up before it runs";
-    /// Evaluating: rounds of all loops of one evaluation together. Default 10 million.
+    /// Evaluating: the most rounds of all loops in one evaluation together. Default: 10 million.
     LoopIterations loop_iterations: u64 = Context::ITERATIONS, "rounds of loops", "loop over less";
-    /// Evaluating: work on strings of one evaluation, in bytes that operators read, each as often as it is read. Bytes that
-    /// take longer count more often, as those that a large regular expression is matched with. Default 1 Gi, a few seconds.
+    /// Evaluating: the most work on strings in one evaluation, in bytes that operators read, each counted as often as it is read.
+    /// Bytes that take longer, as in matching a large regular expression, count more often. Default: 1 Gi, a few seconds.
     StringWork string_work: u64 = Context::STRING_WORK, "bytes of strings read", "read shorter strings, or read them less often";
 }
 
-/// What limits are counted in: how messages show it, and how it is read.
+/// The type of a limit: how messages print it, and how it is read.
 trait Amount: Sized {
-    /// What it is called.
+    /// The description of a valid text, for messages.
     const FORM: &str;
 
     fn amount(&self) -> impl fmt::Display;
@@ -232,7 +237,7 @@ impl Amount for Duration {
 }
 
 impl Limits {
-    /// The problem of a model that goes beyond `limit`.
+    /// The problem of a model that exceeds `limit`.
     #[must_use]
     pub fn exceeded(&self, limit: Limit) -> Diagnostic {
         let name = limit.name();
@@ -242,17 +247,17 @@ impl Limits {
 }
 
 impl Limits {
-    /// How large the types of a model may be, all together in fields and each in nesting. At most as many fields as still
-    /// have an address of 32 bits, whatever they hold.
+    /// The allowance for the types of a model: fields over all types together, and nesting per type. Fields are capped so that
+    /// every field has a 32-bit offset.
     #[must_use]
     pub fn type_allowance(&self) -> Extent {
         Extent { fields: self.tuple_fields.min(64 << 20), nesting: self.tuple_nesting }
     }
 
-    /// Takes a type out of an allowance.
+    /// Subtracts a type from an allowance.
     ///
     /// # Errors
-    /// The limit that the type exceeds.
+    /// If the type exceeds a limit, which the error names.
     pub fn admit_type(qtype: &QType, allowance: &mut Extent) -> Result<(), Limit> {
         let extent = qtype.extent(*allowance);
         if extent.nesting > allowance.nesting {
@@ -263,8 +268,8 @@ impl Limits {
     }
 }
 
-/// The limits of a compilation or of reading a text, and when it began: what is asked whether it may go on. Time is processor time of the thread that
-/// compiles.
+/// The limits of a compilation or of reading a text, and its start. It tells whether the work may continue. Time is processor
+/// time of the thread that compiles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Budget {
     limits: Limits,
@@ -272,10 +277,10 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// How many nodes a walk visits between two looks at the clock.
+    /// The number of nodes that a walk visits between two checks of the clock.
     const STRIDE: usize = 4096;
 
-    /// The budget of a compilation that has not begun: no time passes.
+    /// The budget of a compilation that has not begun, for which no time passes.
     #[must_use]
     pub const fn new(limits: Limits) -> Self {
         Budget { limits, started: None }
@@ -284,25 +289,26 @@ impl Budget {
     /// The budget of a compilation that begins now.
     #[must_use]
     pub fn start(limits: Limits) -> Self {
-        // Models outlive forks, and their runs are shared out to threads.
+        // Models outlive forks, and their runs use thread pools.
         note_process();
         Budget { limits, started: Some(Began::now()) }
     }
 
-    /// The limits.
+    /// The limits of the compilation.
     #[must_use]
     pub const fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Says whether there is time left.
+    /// Checks whether there is time left.
     ///
     /// # Errors
-    /// The time is over, or the token of [`compile_until`](crate::compile_until) is cancelled: [`Limit::CompileTime`] is exceeded.
+    /// If the time is over or the token of [`compile_until`](crate::compile_until) is cancelled, in both cases as an exceeded
+    /// [`Limit::CompileTime`].
     pub fn check_time(&self) -> Result<(), Diagnostic> {
         match self.started {
             Some(_) if is_compile_ended() => Err(self.limits.exceeded(Limit::CompileTime)),
-            // Without any time there is none for the first look either, whatever the clock's steps are.
+            // A limit of zero allows no check to pass, whatever the resolution of the clock.
             Some(started)
                 if self.limits.compile_time.is_zero() || started.is_longer_ago_than(self.limits.compile_time) =>
             {
@@ -312,10 +318,10 @@ impl Budget {
         }
     }
 
-    /// The same, for the visit of a walk with this number; looks at the clock rarely.
+    /// Checks the time if `number`, the number of a walk's visit, is a multiple of 4,096.
     ///
     /// # Errors
-    /// As `check_time`.
+    /// As for [`check_time`](Budget::check_time).
     #[inline]
     pub fn check_visit(&self, number: usize) -> Result<(), Diagnostic> {
         if number.is_multiple_of(Self::STRIDE) { self.check_time() } else { Ok(()) }

@@ -1,11 +1,12 @@
-//! Lines of a text: which one a byte is in. A line ends with LF, CR or both, as the text language has it.
+//! The lines of a text, and which line a byte is in. A line ends with LF, CR or both, as in the text language.
 
 use std::ops::Range;
 
-/// Bytes between places for which the number of characters before them is kept: a line may be the whole text.
+/// The distance, in bytes, between positions for which the number of preceding characters is stored. A line may be the whole
+/// text.
 const STEP: usize = 1 << 10;
 
-/// Where the lines of a text begin, and how many characters come before every 1,024th byte: so a place in the text is found in about as much
+/// The starts of a text's lines, and the number of characters before every 1,024th byte. So finding a place takes about the same
 /// time in any text.
 ///
 /// ```
@@ -20,14 +21,14 @@ const STEP: usize = 1 << 10;
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lines {
-    /// The first byte of each line; that of the first is 0.
+    /// The first byte of each line, which is 0 for the first line.
     starts: Vec<u32>,
-    /// For every `STEP` bytes, how many characters begin before the byte there.
+    /// For every `STEP` bytes, the number of characters that begin before.
     chars: Vec<u32>,
 }
 
 impl Lines {
-    /// The lines of a text. What is behind the last end of a line is a line too, if only an empty one.
+    /// The lines of a text. The part after the last line end is a line too, even if it is empty.
     #[must_use]
     pub fn of(text: &str) -> Lines {
         let bytes = text.as_bytes();
@@ -36,7 +37,7 @@ impl Lines {
             b'\r' => bytes.get(at + 1) != Some(&b'\n'),
             _ => false,
         };
-        // Spans, too, are of 32 bits.
+        // Spans have 32 bits too.
         let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         let starts = (0..bytes.len()).filter(ends).map(|at| place(at + 1));
         let mut before = 0;
@@ -48,26 +49,26 @@ impl Lines {
         Lines { starts: std::iter::once(0).chain(starts).collect(), chars: chars.collect() }
     }
 
-    /// Bytes of memory, besides itself.
+    /// The bytes of memory that the lines hold, besides the value itself.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         (self.starts.capacity() + self.chars.capacity()) * size_of::<u32>()
     }
 
-    /// How many lines there are: one at least.
+    /// The number of lines, at least one.
     #[must_use]
     pub fn count(&self) -> usize {
         self.starts.len()
     }
 
-    /// The line, counted from 0, that a byte is in. What ends a line belongs to it, and what is behind the text to the last one.
+    /// The line that a byte is in, counted from 0. A line end belongs to its line, and bytes after the text to the last line.
     #[must_use]
     pub fn line_of(&self, byte: usize) -> usize {
         self.starts.partition_point(|start| *start as usize <= byte).saturating_sub(1)
     }
 
-    /// The line of a byte and the character of that line, both counted from 1, in the text that the lines are of. A byte within what ends a
-    /// line is behind the last character of the line.
+    /// The line and the column, in characters, of a byte, both counted from 1. `text` must be the text of these lines. A byte
+    /// within a line end is after the last character of the line.
     #[must_use]
     pub fn line_and_column(&self, text: &str, byte: usize) -> (usize, usize) {
         let at = text.floor_char_boundary(byte);
@@ -85,7 +86,7 @@ impl Lines {
         kept + text.as_bytes().get(from..byte).map_or(0, begun)
     }
 
-    /// The bytes of a line of the text that the lines are of, without what ends it. Behind the last line there are none.
+    /// The bytes of a line, without the line end. `text` must be the text of these lines. Empty after the last line.
     #[must_use]
     pub fn range(&self, text: &str, line: usize) -> Range<usize> {
         let start_of = |line: usize| self.starts.get(line).map(|start| *start as usize);
@@ -96,7 +97,7 @@ impl Lines {
     }
 }
 
-/// The number of characters that begin in bytes of UTF-8.
+/// The number of characters that begin in a piece of UTF-8.
 fn begun(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0xC0 != 0x80).count()
 }

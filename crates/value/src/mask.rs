@@ -1,12 +1,13 @@
-//! How a mask, an optional unit, is written in data: in CSV and JSON, and in rows that programs serialise. This is the one place that
-//! says it. What missing values of all types look like (an empty field, `null`, an absent key) is a form's own business, and in
-//! the text of models the words are literals: `cembra::cast_literal` takes a boolean for a mask, so that the same words do.
+//! The spelling of a mask, an optional unit, in data: in CSV and JSON, and in rows that programs serialise. Only this file
+//! defines it. Missing values of other types (an empty field, `null`, an absent key) are defined by each data format. In the text
+//! of models these words are literals: `cembra::cast_literal` accepts a boolean for a mask, so that the same words work.
 
-/// A mask that holds, as it is written. It is the word for a truth value too: who does not know that a column holds masks reads
-/// truth values, which hold as conditions where the masks do.
+/// The spelling of a mask that holds. It is also the spelling of a truth value: a reader who does not know that a column has
+/// masks reads truth values, which hold as conditions where the masks do.
 pub const MASK_HOLDS: &str = "true";
 
-/// Whether the mask holds that a word in data stands for; none if it stands for no mask. One that does not hold is missing.
+/// Returns whether a mask with this spelling holds; `None` if the word does not spell a mask. A mask that does not hold is
+/// missing.
 ///
 /// ```
 /// use cembra_value::{MASK_HOLDS, mask_holds};

@@ -1,23 +1,22 @@
-//! Names like one that there is not: what to suggest instead of it. This is the one place that measures how far names are
-//! from each other. Measuring takes time as the product of their lengths, and both are the model's or the data's to choose, so
-//! it is bounded here; how often it is done, `Limits::problems` bounds.
+//! Suggestions for unknown names: known names at a small edit distance. Only this file measures distances. That takes time
+//! proportional to the product of two lengths, which the model or the data determines, so the time is bounded here.
+//! `Limits::problems` bounds how often it is done.
 
-/// The longest name that anything is suggested for or that is suggested, in bytes.
+/// The most bytes of a name that gets suggestions or is suggested.
 const LONGEST: usize = 64;
 
-/// The most names that are looked at.
+/// The most known names that are considered.
 const LOOKED_AT: usize = 10_000;
 
-/// The most pairs of letters that are compared, for one name.
+/// The most pairs of characters that are compared for one name.
 const COMPARED: usize = 1 << 18;
 
 /// The most names that are suggested.
 const SUGGESTED: usize = 3;
 
-/// Those of the known names that are at most so many typos away, at most three: the nearest first, of equals the one that
-/// comes first. A typo is a letter too
-/// much, missing or another one, or two that are swapped; capital letters and white space around a name are none. Nothing is
-/// suggested for long names, and of very many not all are looked at.
+/// The known names that are at most `typos` typos away from `name`: at most three, the nearest first, and the first of equally
+/// near ones first. A typo is an added, missing or different character, or two swapped ones. Case and white space around a name
+/// do not count. Long names get no suggestions, and of very many known names only some are considered.
 ///
 /// ```
 /// use cembra_value::near_names;
@@ -35,12 +34,12 @@ pub fn near_names<'n>(name: &str, typos: usize, known: impl IntoIterator<Item = 
         let Some(theirs) = folded(other).filter(|theirs| wanted.letters.abs_diff(theirs.letters) <= typos) else {
             continue;
         };
-        // A comparison takes a little for itself.
+        // A comparison has a fixed cost too.
         let cost = (wanted.letters + 1) * (theirs.letters + 1);
         let Some(rest) = left.checked_sub(cost) else { break };
         left = rest;
         let distance = strsim::osa_distance(&wanted.text, &theirs.text);
-        // A name of which no letter is left was not meant.
+        // A name that shares no character with the wanted one was not meant.
         if distance <= typos && distance < theirs.letters {
             found.push((distance, other));
         }
@@ -49,13 +48,13 @@ pub fn near_names<'n>(name: &str, typos: usize, known: impl IntoIterator<Item = 
     found.into_iter().take(SUGGESTED).map(|(_, name)| name).collect()
 }
 
-/// A name as it is compared.
+/// A name in the form in which it is compared, and its number of characters.
 struct Folded {
     text: String,
     letters: usize,
 }
 
-/// None for a name that is too long.
+/// Trims a name and converts it to lower case; `None` if it is too long.
 fn folded(name: &str) -> Option<Folded> {
     if name.len() > LONGEST {
         return None;
@@ -92,7 +91,7 @@ mod tests {
 
     #[test]
     fn very_many_names_are_not_all_compared() {
-        // Names of another length cost nothing but to be looked at; others use up what may be compared.
+        // Names of another length cost almost nothing; other names use up the allowance.
         let (short, near) = (vec!["a"; 9_999], "abcdefgh");
         let behind = |before: Vec<&'static str>| near_names("abcdefgi", 1, before.into_iter().chain([near]));
         assert_eq!(behind(short.clone()), [near]);

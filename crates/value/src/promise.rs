@@ -1,41 +1,41 @@
-//! What an input promises of its values beyond their type: that an array has all of its elements, or which form an edge has.
-//! It is no part of the type: operators and overloads know nothing of it, and values of one type may keep it or not.
+//! Promises of an input about its values beyond their type: that an array has no missing elements, or which form an edge has. A
+//! promise is not part of the type: operators and overloads ignore it, and values of one type may keep it or not.
 
 use crate::{Code, Diagnostic, EdgeForm, Value};
 use cembra_runtime::{ArrayKind, EdgeType, QType};
 
-/// What an input promises of its values. Only arrays and edges that are whole inputs promise anything: those inside of tuples
-/// do not.
+/// The promise of an input about its values. Only inputs that are arrays or edges can promise something, not arrays or edges
+/// inside tuples.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Promise {
-    /// Nothing, as `[f64?]` and `edge`.
+    /// No promise, as for `[f64?]` and `edge`.
     #[default]
     Nothing,
-    /// That no element of the array is missing, as `[f64]`.
+    /// No element of the array is missing, as for `[f64]`.
     Full,
-    /// That the edge names the group of each element, as `mapping`.
+    /// The edge states the group of each element, as for `mapping`.
     Mapping,
-    /// That the edge's groups lie one behind the other, as `splits`.
+    /// The edge's groups are contiguous, as for `splits`.
     Splits,
 }
 
-/// How a value breaks a promise.
+/// The way in which a value breaks a promise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BrokenPromise {
-    /// An element is missing: the first.
+    /// An element is missing; the index of the first one.
     #[error("element {0} of the array is missing")]
     Missing(usize),
-    /// The edge is one of split points.
+    /// The edge has split points instead of a mapping.
     #[error("the edge is made of sizes or split points")]
     NoMapping,
-    /// The edge is one of a mapping.
+    /// The edge has a mapping instead of split points.
     #[error("the edge is made of a mapping")]
     NoSplits,
 }
 
 impl Promise {
-    /// The word for it in listings; none for what promises nothing.
+    /// The word for the promise in listings; `None` for no promise.
     #[must_use]
     pub const fn word(self) -> Option<&'static str> {
         match self {
@@ -46,7 +46,7 @@ impl Promise {
         }
     }
 
-    /// True if values of this type can keep the promise or break it; there is nothing to promise of others.
+    /// Returns true if values of this type can keep or break the promise.
     #[must_use]
     pub const fn is_of(self, qtype: &QType) -> bool {
         match self {
@@ -58,10 +58,10 @@ impl Promise {
 }
 
 impl Promise {
-    /// Looks whether an input of this type can promise this.
+    /// Checks whether an input of this type can have this promise.
     ///
     /// # Errors
-    /// It cannot.
+    /// If the input cannot have the promise.
     pub fn admit(self, name: &str, qtype: &QType) -> Result<(), Diagnostic> {
         if self.is_of(qtype) {
             return Ok(());
@@ -71,10 +71,11 @@ impl Promise {
         Err(Diagnostic::new(Code::InputType, message).hint(hint))
     }
 
-    /// Looks whether a value keeps the promise: at a word for 64 elements of an array that has bits of presence, else at once.
+    /// Checks whether a value keeps the promise. For an array with presence bits this reads a word per 64 elements; else it takes
+    /// constant time.
     ///
     /// # Errors
-    /// It does not.
+    /// If the value breaks the promise.
     pub fn check(self, value: &Value) -> Result<(), BrokenPromise> {
         match (self, value) {
             (Promise::Full, Value::Array(_, array)) => {
@@ -124,7 +125,7 @@ mod tests {
         };
         assert_eq!(array(0, None), Ok(()));
         assert_eq!(array(100, None), Ok(()));
-        // Bits behind the last element say nothing.
+        // Bits after the last element have no meaning.
         assert_eq!(array(0, Some(vec![])), Ok(()));
         assert_eq!(array(64, Some(vec![u64::MAX, 0])), Ok(()));
         assert_eq!(array(70, Some(vec![u64::MAX, 0b11_1111])), Ok(()));

@@ -1,9 +1,9 @@
-//! What scalars of unlike types have in common: the type that both are implicitly cast to, and literals of it.
+//! Promotion of scalars: the common type to which two types are implicitly cast, and the conversion of literals to it.
 
 use crate::ScalarValue;
 use cembra_runtime::Scalar;
 
-/// The scalar type that values of both types are implicitly cast to; none where a cast must be written.
+/// The scalar type to which values of both types are implicitly cast; `None` if a cast must be written.
 #[must_use]
 pub fn common_scalar(a: Scalar, b: Scalar) -> Option<Scalar> {
     use Scalar::{Float32, Float64, Int32, Int64, WeakFloat};
@@ -17,8 +17,8 @@ pub fn common_scalar(a: Scalar, b: Scalar) -> Option<Scalar> {
     })
 }
 
-/// The scalar type of values that are put together where no rule of a text decides: as [`common_scalar`], but an integer and a float are an f64,
-/// because an f32 does not hold the digits of an integer.
+/// The common type of values that are combined outside of a model's text: like [`common_scalar`], but an integer and a float give
+/// FLOAT64, because FLOAT32 does not hold the digits of an integer. `None` if the types have no common type.
 #[must_use]
 pub fn lossless_scalar(a: Scalar, b: Scalar) -> Option<Scalar> {
     match common_scalar(a, b)? {
@@ -28,8 +28,8 @@ pub fn lossless_scalar(a: Scalar, b: Scalar) -> Option<Scalar> {
 }
 
 impl ScalarValue {
-    /// The value as one of another type, which is what its own has in common with some other: rounded where floats of that type
-    /// do not have its digits. None where a cast must be written.
+    /// Converts the value to `to`, which must be the common type of its own type and some other. It is rounded if floats of that
+    /// type lack its digits. `None` if a cast must be written.
     #[must_use]
     pub fn promoted(self, to: Scalar) -> Option<ScalarValue> {
         if self.scalar() == to {

@@ -1,8 +1,8 @@
-//! How problems look to people: with excerpts of the texts that they are of, marks under the places, and hints. What is wrong is
-//! decided elsewhere; this is the only place that knows of colours and of what is shown of a long line.
+//! The rendering of problems for people: excerpts of the texts, marks below the places, and hints. Problems are found elsewhere;
+//! only this file knows of colours and of cutting long lines.
 //!
-//! An excerpt shows the first line of each place pointed at, cut to 160 characters around it, so that a model of one
-//! endless line gives a message of a few.
+//! An excerpt shows the first line of each place, cut to 160 characters around the place, so that a model of one endless line
+//! gives a short message.
 
 use crate::texts::{SourcePlace, Texts};
 use crate::{Diagnostic, Span};
@@ -15,12 +15,12 @@ use std::ops::Range;
 /// The name of a model or a text that has none.
 pub const UNNAMED: &str = "model";
 
-/// The longest excerpt of a line, in characters.
+/// The most characters of a line in an excerpt.
 const EXCERPT_CHARS: usize = 160;
 
-/// What problems are of: the texts that a model was read from, and what they are called.
+/// The source of problems: the texts that a model was read from, with their names.
 ///
-/// It is made of a `Model`, of its text, or of `Sources`:
+/// A source is made from a `Model`, from its text, or from `Sources`:
 ///
 /// ```
 /// use cembra::{Model, Source};
@@ -33,29 +33,29 @@ const EXCERPT_CHARS: usize = 160;
 #[derive(Clone, Debug)]
 pub struct Source<'s> {
     texts: Cow<'s, Texts>,
-    /// False if there is no text to show: the model was not read from one.
+    /// False if there is no text to show, because the model was not read from one.
     is_text: bool,
 }
 
 impl<'s> Source<'s> {
-    /// A text, and what it is called: a file's name, or what says as much.
+    /// A source with one text. The name is a file's name or a similar one.
     #[must_use]
     pub fn new(name: &str, text: &str) -> Source<'s> {
         Source { texts: Cow::Owned(Texts::alone(name, text)), is_text: true }
     }
 
-    /// What was read from no text, and what it is called.
+    /// A source without text, with a name.
     pub fn without_text(name: &str) -> Source<'s> {
         Source { is_text: false, ..Source::new(name, "") }
     }
 
-    /// The text that a span is of, and the place in it.
+    /// The text that a span belongs to, and the place in it.
     #[doc(hidden)]
     pub fn place(&self, span: Span) -> SourcePlace<'_> {
         self.texts.place(span)
     }
 
-    /// The excerpt of a place, and what the text that it is of is called.
+    /// The excerpt for a place, and the name of its text.
     fn excerpt(&self, span: Span) -> (Excerpt<'_>, Cow<'_, str>) {
         let place = self.texts.place(span);
         (Excerpt::of(place), shown_name(place.name))
@@ -92,30 +92,32 @@ fn shown_name(name: &str) -> Cow<'_, str> {
 pub struct Renderer(annotate_snippets::Renderer);
 
 impl Renderer {
-    /// Text alone, for logs and files.
+    /// A renderer for plain text, as for logs and files.
     #[must_use]
     pub fn plain() -> Renderer {
         Renderer::of(annotate_snippets::Renderer::plain())
     }
 
-    /// Text with colours, for terminals that take them.
+    /// A renderer for text with colours, for terminals that support them.
     #[must_use]
     pub fn styled() -> Renderer {
         Renderer::of(annotate_snippets::Renderer::styled())
     }
 
     fn of(renderer: annotate_snippets::Renderer) -> Renderer {
-        // Lines are cut here already, by the rule above.
+        // Lines are cut here already, so the library must not cut them.
         Renderer(renderer.term_width(4 * EXCERPT_CHARS))
     }
 
-    /// Shows problems, with an empty line between them. The notes, about the circumstances, stand under the last.
+    /// Renders problems, with an empty line between them. The notes, which describe the circumstances, come after the last
+    /// problem.
     #[must_use]
     pub fn errors<'s>(&self, problems: &[Diagnostic], notes: &[String], source: impl Into<Source<'s>>) -> String {
         self.render(&Level::ERROR, problems, notes, &source.into())
     }
 
-    /// Shows warnings, with an empty line between them. The notes, about the circumstances, stand under the last.
+    /// Renders warnings, with an empty line between them. The notes, which describe the circumstances, come after the last
+    /// warning.
     #[must_use]
     pub fn warnings<'s>(&self, warnings: &[Diagnostic], notes: &[String], source: impl Into<Source<'s>>) -> String {
         self.render(&Level::WARNING, warnings, notes, &source.into())
@@ -125,7 +127,7 @@ impl Renderer {
         let shown = problems.iter().enumerate().map(|(index, one)| {
             let notes = if index + 1 == problems.len() { notes } else { &[] };
             let shown = self.0.render(&report(level, one, notes, source));
-            // The empty group before a line that is cut.
+            // The empty line of the group before a line that is cut.
             match shown.strip_prefix('\n') {
                 Some(shown) => shown.to_owned(),
                 None => shown,
@@ -135,7 +137,7 @@ impl Renderer {
     }
 }
 
-/// A place in the text of a model, in a line: which file, line and column, and what stands there.
+/// Prints a place in a model's text in one line: file, line, column and the text there.
 pub struct Expression<'t>(SourcePlace<'t>);
 
 impl<'t> Expression<'t> {
@@ -155,9 +157,10 @@ impl fmt::Display for Expression<'_> {
     }
 }
 
-/// One problem as annotated excerpts: one group, but for an excerpt whose line is cut on the left. The library would
-/// count the columns of the excerpt, so that one goes without a path into a group under an origin of its own. The library sets the first group
-/// apart from the next, so an empty group stands first then, and lines between excerpts and messages are written out.
+/// Makes the annotated excerpts of one problem. They are one group, except for an excerpt whose line is cut on the left: the
+/// library would count the columns of the excerpt. Such an excerpt goes without a path into a group with an origin of its own.
+/// The library sets the first group apart from the next, so an empty group comes first in this case, and lines between excerpts
+/// and messages are written explicitly.
 fn report<'a>(
     level: &Level<'a>,
     problem: &'a Diagnostic,
@@ -176,7 +179,7 @@ fn report<'a>(
     }
     let mut groups = Vec::new();
     while !places.is_empty() {
-        // Everything that the excerpt of the first place shows goes into one picture.
+        // All places that the excerpt of the first place shows are put into one snippet.
         let (excerpt, name) = places[0].0.clone();
         let here: Vec<_>;
         (here, places) = places.into_iter().partition(|((other, file), ..)| *file == name && excerpt.shows(other));
@@ -217,13 +220,13 @@ fn with_messages<'a>(mut group: Group<'a>, level: &Level<'a>, messages: &'a [Str
 #[derive(Clone, Debug)]
 struct Excerpt<'a> {
     source: &'a str,
-    /// The line, counted from 1.
+    /// The line number, counted from 1.
     line: usize,
-    /// The character of the line that the place starts at, counted from 1.
+    /// The column of the place's start in characters, counted from 1.
     column: usize,
-    /// The place, as bytes of the source; ends with its first line.
+    /// The place, as bytes of the source, up to the end of its first line.
     bytes: Range<usize>,
-    /// What is shown of the line, as bytes of the source.
+    /// The part of the line that is shown, as bytes of the source.
     window: Range<usize>,
     /// The whole line without its end, as bytes of the source.
     whole: Range<usize>,
@@ -237,7 +240,7 @@ impl<'a> Excerpt<'a> {
         let Range { start: from, end: to } = place.line(line);
         let start = start.min(to);
         let end = source.ceil_char_boundary(span.end as usize).clamp(start, to);
-        // What is left of the width after the place itself, half before and half behind it.
+        // The width that the place leaves is divided between the text before and after it.
         let place_chars = source[start..end].chars().take(EXCERPT_CHARS).count();
         let before = (EXCERPT_CHARS - place_chars) / 2;
         let line_before = source[from..start].chars().rev().take(before).map(char::len_utf8);
@@ -248,12 +251,12 @@ impl<'a> Excerpt<'a> {
         Excerpt { source, line, column, bytes: start..end, window: first..last, whole: from..to }
     }
 
-    /// True if `other` starts within what is shown here.
+    /// Returns true if `other` starts within the part that is shown.
     fn shows(&self, other: &Excerpt<'_>) -> bool {
         self.line == other.line && (self.window.start..=self.window.end).contains(&other.bytes.start)
     }
 
-    /// What is shown, with marks where the line goes on.
+    /// The part that is shown, with marks where the line continues.
     fn text(&self) -> String {
         let end = if self.window.end < self.whole.end { "…" } else { "" };
         format!("{}{}{end}", self.mark(), visible_lines(&self.source[self.window.clone()]))
@@ -263,7 +266,7 @@ impl<'a> Excerpt<'a> {
         if self.window.start > self.whole.start { "…" } else { "" }
     }
 
-    /// Where bytes of the source lie in `text`.
+    /// The position in `text` of bytes of the source.
     fn shown(&self, bytes: &Range<usize>) -> Range<usize> {
         let shift = |at: usize| {
             let before = &self.source[self.window.start..at.clamp(self.window.start, self.window.end)];
@@ -323,7 +326,7 @@ error[type-mismatch]: math.add takes numbers
         );
         assert_eq!(at(Some(Span::new(4, 7))), "error[no-output]: no output\n --> model.cem:2:1\n  |\n2 | (\n  | ^");
         assert_eq!(at(Some(Span::new(7, 7))), "error[no-output]: no output\n --> model.cem:3:2\n  |\n3 | )\n  |  ^");
-        // A span of another text is a mistake of ours, and still no reason to fall over.
+        // A span of another text is a bug, but must not cause a panic.
         assert_eq!(at(Some(Span::new(70, 90))), at(Some(Span::new(7, 7))));
     }
 
@@ -365,7 +368,7 @@ error[no-output]: a\\u{1b}[31m
   |
   = help: c\\u{1b}[31m"
         );
-        // Marks stand below what they are of, behind characters that are shown as several.
+        // Marks stay below their places, even after characters that are shown as several.
         let behind = Diagnostic::new(Code::NoOutput, "é").at(Span::new(19, 21));
         let shown = Renderer::plain().errors(&[behind], &[], Source::new("m.cem", text));
         let lines: Vec<&str> = shown.lines().collect();

@@ -1,34 +1,34 @@
-//! The terms of one run, which everything that runs a model takes, and the treatment of rows that fail. They are made of the `RunOptions` of the
-//! library, in which callers set them.
+//! The terms of one run, which everything that runs a model takes, and the treatment of rows that fail. They are made from the
+//! library's `RunOptions`, in which callers set them.
 
 use crate::Limits;
 use cembra_runtime::{Cancellation, Context};
 
-/// The treatment of rows that fail.
+/// The treatment of rows whose evaluation fails.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum OnError {
-    /// Stop the run. Its error is that of the first row that fails.
+    /// Stops the run, with the error of the first row that fails.
     #[default]
     Fail,
-    /// Go on. The outputs of a row that fails are missing.
+    /// Continues. The outputs of a row that fails are missing.
     Missing,
 }
 
-/// The terms of a run: its end, its threads, its limits, and the treatment of its rows. By default a run has one thread, and the first row that fails
-/// ends it.
+/// The terms of a run: its cancellation, its threads, its limits, and the treatment of its rows. By default a run has one thread,
+/// and the first row that fails ends it.
 #[derive(Clone, Copy, Debug)]
 pub struct RunTerms<'r> {
-    /// The token that ends the run.
+    /// The token that cancels the run; `None` if it cannot be cancelled.
     pub token: Option<&'r Cancellation>,
-    /// The number of threads. 0 stands for the number that the model was compiled with: one, or that of a tensor evaluator.
+    /// The number of threads. 0 means the number that the model was compiled with: one, or that of a tensor evaluator.
     pub threads: usize,
-    /// The limits of the run; `None` for those that the model was compiled with.
+    /// The limits of the run; `None` for the limits that the model was compiled with.
     pub limits: Option<&'r Limits>,
     /// The treatment of rows that fail.
     pub on_error: OnError,
-    /// The most rows that are evaluated between two checks of the token. It is rounded to whole words of bits, so it is at least 64.
+    /// The most rows between two checks of the token. It is rounded to whole words of bits, so it is at least 64.
     pub strip_rows: usize,
-    /// The most errors of failed rows that are kept.
+    /// The most errors of failed rows that are stored.
     pub keep_failures: usize,
 }
 
@@ -46,15 +46,15 @@ impl Default for RunTerms<'_> {
 }
 
 impl<'r> RunTerms<'r> {
-    /// Returns the terms of a run inside of this run: its token and its limits, on one thread. Its elements are no rows of this run, and the first of
-    /// them to fail ends it.
+    /// Returns the terms of a run inside this run: with its token and its limits, on one thread. Elements of the inner run are
+    /// not rows of this run, and the first one that fails ends the inner run.
     #[must_use]
     pub fn inside(&self) -> RunTerms<'r> {
         let RunTerms { token, limits, threads: _, on_error: _, strip_rows: _, keep_failures: _ } = *self;
         RunTerms { token, limits, ..RunTerms::default() }
     }
 
-    /// Gives a context the limits of the run, if it has some, and the token.
+    /// Sets the token of the run in a context, and its limits if it has its own.
     pub fn hold_in(&self, context: &mut Context) {
         if let Some(limits) = self.limits {
             limits.hold_in(context);
@@ -64,7 +64,8 @@ impl<'r> RunTerms<'r> {
 }
 
 impl Limits {
-    /// Returns these limits, but the lower ones of `run` where a run has limits: bytes of strings and arrays, rounds of loops, and work on strings.
+    /// Returns these limits, but the lower ones of `run` for the limits that runs have: bytes of strings and arrays, rounds of
+    /// loops, and work on strings.
     #[must_use]
     pub fn within(&self, run: &Limits) -> Limits {
         Limits {
@@ -84,7 +85,7 @@ impl Limits {
         context
     }
 
-    /// Gives these limits to a context.
+    /// Sets these limits in a context.
     pub fn hold_in(&self, context: &mut Context) {
         if context.arena().limit() != self.arena_bytes {
             context.arena().reset_to(self.arena_bytes);

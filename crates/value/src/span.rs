@@ -1,4 +1,4 @@
-//! Spans: where in the source text something was written.
+//! Spans: ranges of source text.
 
 /// A range of bytes of the source text, end excluded.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -16,7 +16,7 @@ impl Span {
         Span { start, end }
     }
 
-    /// The smallest span that covers both.
+    /// The smallest span that covers both spans.
     #[must_use]
     pub fn to(self, other: Span) -> Span {
         Span { start: self.start.min(other.start), end: self.end.max(other.end) }

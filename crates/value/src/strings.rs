@@ -1,25 +1,26 @@
-//! Strings that are kept for an array, in Arrow's layout of views: a short one lies in its view, of a longer one the view says
-//! where it is, and how it begins. Strings know whether they are UTF-8: an array of texts is made of such alone.
+//! Strings of an array, in Arrow's layout of views: a short string is in its view, and the view of a longer one has its place and
+//! its first bytes. A collection of strings records whether they are UTF-8, because an array of texts must have only such
+//! strings.
 
 #![deny(clippy::arithmetic_side_effects)]
 
 use std::ops::Range;
 
-/// The most bytes that a view holds itself.
+/// The most bytes of a string that is stored in its view.
 const INLINE: usize = 12;
 
-/// When a buffer is full: offsets are 32 bits wide.
+/// The most bytes of a buffer to which strings are added, because offsets have 32 bits.
 const BUFFER: usize = 1 << 30;
 
-/// The most bytes of a string: lengths of views are numbers of 32 bits with a sign.
+/// The most bytes of a string: lengths in views are signed 32-bit numbers.
 const MOST: usize = i32::MAX as usize;
 
-/// Strings, each by its place.
+/// Strings, each with its index.
 #[derive(Clone, Debug)]
 pub struct StringViews {
     views: Vec<u128>,
     buffers: Vec<Vec<u8>>,
-    /// STRING-VIEW: true if it is known that all of them are UTF-8.
+    /// STRING-VIEW: true if all strings are known to be UTF-8.
     are_texts: bool,
 }
 
@@ -30,25 +31,26 @@ impl Default for StringViews {
 }
 
 impl StringViews {
-    /// Strings in Arrow's layout.
+    /// Makes strings from parts in Arrow's layout.
     ///
-    /// `None` if a view does not lie in the buffers, says of a string that it begins as it does not, or is not filled up with zeros.
+    /// `None` if a view points outside of the buffers, has wrong first bytes of its string, or is not padded with zeros.
     #[must_use]
     pub fn from_parts(views: Vec<u128>, buffers: Vec<Vec<u8>>) -> Option<Self> {
         let made = StringViews { views, buffers, are_texts: false };
         (0..made.len()).all(|at| made.is_right(at)).then_some(made)
     }
 
-    /// Strings in Arrow's layout, which are not looked at.
+    /// Makes strings from parts in Arrow's layout without checking them.
     ///
     /// # Safety
-    /// STRING-VIEW: views are as [`from_parts`](StringViews::from_parts) wants them, and if `are_texts`, all strings are UTF-8.
+    /// STRING-VIEW: views must be as [`from_parts`](StringViews::from_parts) requires, and if `are_texts`, all strings must be
+    /// UTF-8.
     #[must_use]
     pub const unsafe fn from_known_parts(views: Vec<u128>, buffers: Vec<Vec<u8>>, are_texts: bool) -> Self {
         StringViews { views, buffers, are_texts }
     }
 
-    /// True if a view is as Arrow has it.
+    /// Returns true if the view with this index is valid in Arrow.
     fn is_right(&self, at: usize) -> bool {
         let (Some(view), Some(bytes)) = (self.views.get(at), self.get(at)) else { return false };
         let (view, len) = (view.to_le_bytes(), bytes.len());
@@ -60,7 +62,7 @@ impl StringViews {
         }
     }
 
-    /// True if all strings are UTF-8. They are looked at if that is not known, and it is known from then on.
+    /// Returns true if all strings are UTF-8. If that is not known, the strings are checked; a positive result is remembered.
     #[must_use]
     pub fn are_texts(&mut self) -> bool {
         let is_text = |at: usize| self.get(at).is_some_and(|bytes| std::str::from_utf8(bytes).is_ok());
@@ -68,51 +70,52 @@ impl StringViews {
         self.are_texts
     }
 
-    /// How many there are.
+    /// The number of strings.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.views.len()
     }
 
-    /// True if there are none.
+    /// Returns true if there are no strings.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.views.is_empty()
     }
 
-    /// The views, and what they view.
+    /// The views, and the buffers that they point into.
     #[must_use]
     pub fn parts(&self) -> (&[u128], &[Vec<u8>]) {
         (&self.views, &self.buffers)
     }
 
-    /// The same, to be kept.
+    /// Takes the views and the buffers out.
     #[must_use]
     pub fn into_parts(self) -> (Vec<u128>, Vec<Vec<u8>>) {
         (self.views, self.buffers)
     }
 
-    /// Bytes of memory they hold.
+    /// The bytes of memory that the strings hold.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let views = self.views.capacity().saturating_mul(size_of::<u128>());
         self.buffers.iter().map(Vec::capacity).fold(views, usize::saturating_add)
     }
 
-    /// Adds a text. False, and nothing is added, if it is longer than a view can say: 2 GiB.
+    /// Appends a text. Returns false, and appends nothing, if the text is longer than 2 GiB, the most that a view can state.
     #[must_use]
     pub fn push_text(&mut self, text: &str) -> bool {
         self.add(text.as_bytes())
     }
 
-    /// Adds bytes, likewise. Whether all strings are texts is not known from then on.
+    /// Appends a byte string, so that the strings are no longer known to be UTF-8. Returns false, and appends nothing, if it is
+    /// longer than 2 GiB.
     #[must_use]
     pub fn push(&mut self, bytes: &[u8]) -> bool {
         self.are_texts = false;
         self.add(bytes)
     }
 
-    /// The strings of a range. None if one of them does not exist.
+    /// A copy of the strings in a range; `None` if the range exceeds the strings.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Option<StringViews> {
         let views = self.views.get(range.clone())?;
@@ -127,8 +130,8 @@ impl StringViews {
         Some(made)
     }
 
-    /// Takes all strings but the first `len` away, and their bytes. The strings were added one by one, so that the bytes of each lie behind
-    /// those of all before it.
+    /// Removes all strings after the first `len`, and their bytes. The strings must have been added one by one, so that the bytes
+    /// of each come after those of all before it.
     pub(crate) fn truncate(&mut self, len: usize) {
         let long = self.views.iter().skip(len).find(|view| **view as u32 as usize > INLINE);
         if let Some(view) = long {
@@ -165,7 +168,7 @@ impl StringViews {
         true
     }
 
-    /// The bytes of a string; none behind the last.
+    /// The bytes of the string with this index; `None` after the last.
     #[must_use]
     pub fn get(&self, at: usize) -> Option<&[u8]> {
         let view = self.views.get(at)?;
@@ -173,8 +176,7 @@ impl StringViews {
         if len > INLINE {
             return self.buffers.get(buffer)?.get(offset..offset.checked_add(len)?);
         }
-        // SAFETY: STRING-VIEW: the view is 16 bytes, and the string in it lies behind the first four, little-endian as it is in
-        // Arrow.
+        // SAFETY: STRING-VIEW: the view has 16 bytes, and a string in it begins after the first four, little-endian as in Arrow.
         let bytes: &[u8] = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(view).cast(), 16) };
         bytes.get(4..)?.get(..len)
     }
@@ -195,7 +197,7 @@ mod tests {
         let is_right = |view: u128| StringViews::from_parts(vec![view], buffers()).is_some();
         assert!(is_right(view(13, *b"thir", 0, 0)) && is_right(view(14, *b"hirt", 0, 1)));
         assert!(is_right(view(2, *b"ab\0\0", 0, 0)) && is_right(0));
-        // Outside of its buffer, of no buffer, as it does not begin, and with something behind a short string.
+        // Views outside of the buffer, of a missing buffer, with wrong first bytes, and with bytes after a short string.
         for wrong in [
             view(13, *b"thir", 0, 11),
             view(13, *b"thir", 1, 0),
@@ -233,7 +235,7 @@ mod tests {
         assert!(strings.push(b"\xFF") && !strings.are_texts());
         let (views, buffers) = strings.into_parts();
         assert!(!StringViews::from_parts(views, buffers).unwrap().are_texts());
-        // What is no text in the middle of a long string.
+        // Invalid UTF-8 in the middle of a long string.
         let mut long = StringViews::default();
         assert!(long.push(b"a long string \xF0\x9F with a part of a letter") && !long.are_texts());
     }

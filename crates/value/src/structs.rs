@@ -1,11 +1,11 @@
-//! Values of optional structs and of lists of structs: made of the structs themselves, taken apart into them, and checked. How they are
-//! kept is said at [`Form`].
+//! Values of optional structs and lists of structs: how they are made from structs, split into structs, and checked. Their
+//! representation is described at [`Form`].
 
 use crate::{Array, ArrayBuilder, Dict, ScalarValue, Value};
 use cembra_runtime::{ArrayKind, Fields, Form, QType, Scalar};
 
 impl ScalarValue {
-    /// The zero of a type: 0, `false`, and strings without characters. It is what is read of a value that is missing.
+    /// The zero of a type: 0, `false`, or an empty string. It is the value that is read for a missing one.
     #[must_use]
     pub fn zero(scalar: Scalar) -> ScalarValue {
         match ScalarValue::from_bits(scalar, 0) {
@@ -17,7 +17,8 @@ impl ScalarValue {
 }
 
 impl Value {
-    /// An optional struct of this type, which is that of the struct: there, or missing. None if the struct is of another type.
+    /// Makes an optional struct from a struct of type `of`, or a missing one. `None` if the struct is of another type, or if the
+    /// type cannot be optional.
     ///
     /// ```
     /// use cembra_value::Value;
@@ -41,8 +42,8 @@ impl Value {
         Some(Value::Tuple(Fields::from([has, inner]).in_form(Form::Optional)))
     }
 
-    /// The value that fills the place of a missing one: zero for a scalar, missing for an optional, a struct of these for a struct. `None` for types
-    /// without such a value.
+    /// The value that takes the place of a missing one: zero for a scalar, missing for an optional, a struct of such values for a
+    /// struct. `None` for other types.
     #[must_use]
     pub fn nothing_of(qtype: &QType) -> Option<Value> {
         // Types nest only as deep as the text that spelled them.
@@ -56,7 +57,7 @@ impl Value {
         }
     }
 
-    /// The struct of an optional struct, if it is there; none of other values.
+    /// The struct inside an optional struct; `Some(None)` if it is missing, and `None` for values of other types.
     #[must_use]
     pub fn as_optional_struct(&self) -> Option<Option<&Value>> {
         match self {
@@ -68,8 +69,8 @@ impl Value {
         }
     }
 
-    /// A list of elements of this type, which are structs or optional structs. None if there are no lists of such, or an element is of another
-    /// type.
+    /// Makes a list of structs or optional structs of type `element`. `None` if there are no lists of this type, or if an element
+    /// is of another type.
     ///
     /// ```
     /// use cembra_value::Value;
@@ -92,8 +93,8 @@ impl Value {
         Some(list.finish())
     }
 
-    /// The list of this type, or the dictionary, whose scalars and optionals are these arrays, in their order. None if the type is no such
-    /// type, or the arrays are not those of one.
+    /// Makes a list or a dictionary of type `list` from the arrays of its scalars and optionals, in their order. `None` if the
+    /// type is not one of a list or dictionary, or if the arrays do not fit it.
     #[must_use]
     pub fn list_of_arrays(list: &QType, arrays: impl IntoIterator<Item = Array>) -> Option<Value> {
         list.element()?;
@@ -102,8 +103,8 @@ impl Value {
         Some(made).filter(|made| arrays.next().is_none() && made.is_of(list))
     }
 
-    /// A dictionary that a model is given: its entries, in their order. That a key is there twice is found when something is looked up. None
-    /// if there are no dictionaries of such keys, or an entry is of other types.
+    /// Makes a dictionary to pass to a model, with its entries in order. Keys that occur twice are found at the first lookup.
+    /// `None` if there are no dictionaries with such keys, or if an entry is of other types.
     ///
     /// ```
     /// use cembra_value::{ScalarValue, Value};
@@ -135,7 +136,7 @@ impl Value {
         Value::list_of_arrays(&QType::Dict(key, value).as_input(), [keys.finish(), values.finish()])
     }
 
-    /// The list of this type without elements, or the dictionary without entries; `None` if the type is not one of lists or dictionaries.
+    /// The empty list or dictionary of this type; `None` for other types.
     ///
     /// ```
     /// use cembra_runtime::{ArrayKind, QType, Scalar};
@@ -154,14 +155,16 @@ impl Value {
         }
     }
 
-    /// How many elements a list of structs has, or entries a dictionary that is given; none of other values.
+    /// The number of elements in a list of structs, or of entries in a dictionary that is passed to a model; `None` for other
+    /// values.
     #[must_use]
     pub fn list_len(&self) -> Option<usize> {
         let Value::Tuple(members) = self else { return None };
         matches!(members.form(), Form::List(_) | Form::Map(_)).then(|| first_len(self))
     }
 
-    /// An element of a list of structs, or an entry of a dictionary that is given; none behind the last, and of other values.
+    /// An element of a list of structs, or an entry of a dictionary that is passed to a model; `None` after the last, and for
+    /// other values.
     #[must_use]
     pub fn element(&self, at: usize) -> Option<Value> {
         let Value::Tuple(members) = self else { return None };
@@ -171,7 +174,8 @@ impl Value {
         }
     }
 
-    /// True for what keeps what its form promises: lists whose arrays have one size, and each element of the scalars.
+    /// Returns true if the value is as its form promises: the arrays of a list have one size, and those of scalars have no
+    /// missing elements.
     pub(crate) fn is_well_formed(&self) -> bool {
         let Value::Tuple(members) = self else { return true };
         match members.form() {
@@ -181,7 +185,7 @@ impl Value {
     }
 }
 
-/// The members of a list, from its arrays in their order.
+/// Makes the members of a list from its arrays, in their order.
 fn assembled(list: &QType, arrays: &mut dyn Iterator<Item = Array>) -> Option<Value> {
     match list {
         QType::Tuple(members) => {
@@ -228,7 +232,7 @@ fn taken(list: &Value, element: &QType, at: usize) -> Option<Value> {
     }
 }
 
-/// Makes a list of structs, element by element.
+/// A builder for a list of structs, element by element.
 #[derive(Debug)]
 pub struct ListBuilder {
     element: QType,
@@ -281,13 +285,13 @@ impl Members {
 }
 
 impl ListBuilder {
-    /// A list without elements, which are to be of this type. None if there are no lists of such.
+    /// A builder for a list of elements with this type; `None` if there are no such lists.
     #[must_use]
     pub fn new(element: &QType) -> Option<ListBuilder> {
         ListBuilder::of(&element.list_of()?)
     }
 
-    /// A list of this type, or a dictionary that is given. None of another type.
+    /// A builder for a list or dictionary of this type; `None` for other types.
     #[must_use]
     pub fn of(list: &QType) -> Option<ListBuilder> {
         let (element, QType::Tuple(fields)) = (list.element()?.clone(), list) else { return None };
@@ -302,19 +306,19 @@ impl ListBuilder {
         &self.element
     }
 
-    /// Adds an element, which is of the type.
+    /// Appends an element, which must be of the element type.
     pub fn push(&mut self, value: &Value) {
         self.members.push(value);
     }
 
-    /// Adds a struct by its fields, each of which is of the field's type: as many as there are.
+    /// Appends a struct, given by its fields in order. There must be as many values as fields, each of its field's type.
     pub fn push_fields(&mut self, fields: impl Iterator<Item = Value>) {
         if let Members::Lists(_, members) = &mut self.members {
             members.iter_mut().zip(fields).for_each(|(member, value)| member.push(&value));
         }
     }
 
-    /// The list.
+    /// The finished list.
     #[must_use]
     pub fn finish(self) -> Value {
         self.members.finish()
@@ -368,7 +372,7 @@ mod tests {
         assert!(list.is_of(&optional.list_of().unwrap()));
     }
 
-    /// A tuple of arrays is a list only if its arrays have one size, and all elements of scalars.
+    /// A tuple of arrays is a list only if its arrays have one size, and those of scalars have all elements.
     #[test]
     fn arrays_of_a_list_have_one_size_and_all_of_its_scalars() {
         let list = item_type().list_of().unwrap();

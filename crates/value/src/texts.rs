@@ -1,5 +1,5 @@
-//! The texts that a model is read from, and places in them. Spans count as if each text followed the one before it, so that a
-//! span says in which of them it is. Which texts a model has is decided where `use` is read.
+//! The texts that a model is read from, and places in them. Spans count as if each text followed the previous one, so a span
+//! determines its text. The reader of `use` decides which texts a model has.
 
 use crate::{Lines, Span};
 use cembra_runtime::Excerpt;
@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// The texts of a model, its own first. There is always one.
+/// The texts of a model, its own first. There is always at least one.
 #[derive(Clone, Debug)]
 pub struct Texts(Vec<NamedText>);
 
@@ -15,9 +15,9 @@ pub struct Texts(Vec<NamedText>);
 struct NamedText {
     name: String,
     text: Arc<str>,
-    /// Where spans of the text begin: behind the text before it and a line end.
+    /// The offset of the text's spans: after the previous text and a line end.
     start: usize,
-    /// The lines of the text, once a place in it was asked for.
+    /// The lines of the text, found at the first request for a place in it.
     lines: OnceLock<Lines>,
 }
 
@@ -30,13 +30,13 @@ impl NamedText {
 /// A place in one of the texts of a model.
 #[derive(Clone, Copy)]
 pub struct SourcePlace<'t> {
-    /// What the text is called.
+    /// The name of the text.
     pub name: &'t str,
     /// The text.
     pub text: &'t str,
-    /// The place in it.
+    /// The span within the text.
     pub span: Span,
-    /// The lines of the text, which all places of it share.
+    /// The lines of the text, shared by all of its places.
     lines: &'t OnceLock<Lines>,
 }
 
@@ -55,17 +55,17 @@ impl fmt::Debug for SourcePlace<'_> {
     }
 }
 
-/// The most bytes that are looked at of a place that is quoted: more than the characters take that are shown.
+/// The most bytes of a place that are considered for a quotation: more than the shown characters take.
 const QUOTED_BYTES: usize = 512;
 
 impl<'t> SourcePlace<'t> {
-    /// The line and the character of it that the place begins at, both counted from 1.
+    /// The line and the column, in characters, where the place begins, both counted from 1.
     #[must_use]
     pub fn line_and_column(&self) -> (usize, usize) {
         self.lines().line_and_column(self.text, self.span.start as usize)
     }
 
-    /// The characters of the text that the place begins and ends at, counted from 0: bytes are what the span itself counts.
+    /// The numbers of characters before the place's start and end. The span itself counts bytes.
     #[must_use]
     pub fn characters(&self) -> (usize, usize) {
         let count = |end: u32| {
@@ -75,17 +75,17 @@ impl<'t> SourcePlace<'t> {
         (count(self.span.start), count(self.span.end))
     }
 
-    /// The bytes of a line of the text, which is counted from 1, without the line's end.
+    /// The bytes of a line of the text, counted from 1, without its line end.
     pub(crate) fn line(&self, line: usize) -> Range<usize> {
         self.lines().range(self.text, line.saturating_sub(1))
     }
 
-    /// The lines of the text, which are found once for all its places.
+    /// The lines of the text, which are found once for all of its places.
     fn lines(&self) -> &'t Lines {
         self.lines.get_or_init(|| Lines::of(self.text))
     }
 
-    /// The beginning of what stands at the place, as messages quote it; `None` if nothing does.
+    /// The beginning of the text at the place, as messages quote it; `None` if the place is empty.
     #[must_use]
     pub fn quoted(&self) -> Option<Excerpt<'t>> {
         let text = self.text.get(self.span.start as usize..self.span.end as usize).filter(|text| !text.is_empty())?;
@@ -95,13 +95,13 @@ impl<'t> SourcePlace<'t> {
 }
 
 impl Texts {
-    /// One text, and its name.
+    /// A collection of one text with its name.
     #[must_use]
     pub fn alone(name: &str, text: impl Into<Arc<str>>) -> Texts {
         Texts(vec![NamedText::new(name.to_owned(), text.into(), 0)])
     }
 
-    /// Adds a text behind the others.
+    /// Appends a text after the others.
     pub fn push(&mut self, name: String, text: Arc<str>) {
         let start = self.end() + 1;
         self.0.push(NamedText::new(name, text, start));
@@ -113,19 +113,19 @@ impl Texts {
         &self.0[0].text
     }
 
-    /// The names of the texts and the texts, the model's own first.
+    /// The texts with their names, the model's own first.
     pub fn texts(&self) -> impl Iterator<Item = (&str, &Arc<str>)> {
         self.0.iter().map(|named| (&*named.name, &named.text))
     }
 
-    /// The text at a span, of whatever file; empty if the span is of none.
+    /// The text at a span, in whichever file; empty if the span does not belong to any.
     #[must_use]
     pub fn text_at(&self, span: Span) -> &str {
         let SourcePlace { text, span, .. } = self.place(span);
         span.text(text)
     }
 
-    /// Calls the model's own text so from now on.
+    /// Renames the model's own text.
     pub fn rename(&mut self, name: &str) {
         name.clone_into(&mut self.0[0].name);
     }
@@ -135,7 +135,7 @@ impl Texts {
         self.0.iter().map(|named| &*named.name)
     }
 
-    /// The text that a span is of, and where it is in that.
+    /// The text that a span belongs to, and the place in it.
     #[must_use]
     pub fn place(&self, span: Span) -> SourcePlace<'_> {
         // The first start is 0.
@@ -145,7 +145,7 @@ impl Texts {
         SourcePlace { name, text, span: Span::new(shifted(span.start), shifted(span.end)), lines }
     }
 
-    /// Bytes of memory, besides itself. Texts that others share count too.
+    /// The bytes of memory that the texts hold, besides the value itself. Texts that are shared with others count too.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let lines = |named: &NamedText| named.lines.get().map_or(0, Lines::memory_bytes);
@@ -153,26 +153,26 @@ impl Texts {
         texts + self.0.capacity() * size_of::<NamedText>()
     }
 
-    /// How many texts there are.
+    /// The number of texts.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The name of the text at this position.
+    /// The name of the text with this index.
     #[must_use]
     pub fn name(&self, at: usize) -> &str {
         &self.0[at].name
     }
 
-    /// The text at this position, and where its spans begin.
+    /// The text with this index, and the offset of its spans.
     #[must_use]
     pub fn text_and_start(&self, at: usize) -> (&str, usize) {
         let NamedText { text, start, .. } = &self.0[at];
         (text, *start)
     }
 
-    /// Where spans end: the bytes of all texts, and a line end between each two.
+    /// The end of all spans: the bytes of all texts, with a line end between each two.
     #[must_use]
     pub fn end(&self) -> usize {
         self.0.last().map_or(0, |named| named.start + named.text.len())

@@ -1,31 +1,32 @@
-//! The pool whose threads share the work of one run. A fork copies the calling thread alone: in the child rayon's pool has no threads, and a job
-//! for it would wait for ever. A process that was forked gets a pool of its own.
+//! The thread pool that shares the work of one run. A fork copies only the calling thread: in the child, rayon's pool has no
+//! threads, and a job for it would wait for ever. So a forked process gets a pool of its own.
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::process;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The number of the process that compiled a model, or shared work out, first; 0 before.
+/// The id of the process that first compiled a model or shared work; 0 before.
 static FIRST: AtomicU32 = AtomicU32::new(0);
 
-/// The pool of a process that was forked, with the number of the process. A pool that was inherited is never dropped: it has no threads that
+/// The pool of a forked process, with the id of the process. An inherited pool is never dropped, because it has no threads that
 /// could end.
 static OWN: Mutex<Option<(u32, &'static ThreadPool)>> = Mutex::new(None);
 
-/// The pool that jobs go to.
+/// The pool for the jobs of a run.
 #[derive(Clone, Copy, Debug)]
 pub enum ProcessPool<'p> {
-    /// Rayon's: that of the process, or that in which the calling thread runs.
+    /// Rayon's pool: that of the process, or the one in which the calling thread runs.
     Rayons,
-    /// This one: the caller's, or that of a process that was forked.
+    /// This pool: the caller's own, or that of a forked process.
     Given(&'p ThreadPool),
-    /// There is none, so the calling thread does all jobs: the process was forked, and the system has no thread for it.
+    /// No pool, so the calling thread does all jobs: the process was forked, and the system has no threads for it.
     Absent,
 }
 
 impl ProcessPool<'_> {
-    /// The pool for jobs of the calling thread, which has none of its own. Asks the system which process this is, so it is called only where several threads are of use.
+    /// The pool for jobs of a calling thread without a pool of its own. It asks the system for the process id, so it should be
+    /// called only if several threads are of use.
     ///
     /// ```
     /// use cembra_value::ProcessPool;
@@ -34,7 +35,7 @@ impl ProcessPool<'_> {
     /// ```
     #[must_use]
     pub fn current() -> ProcessPool<'static> {
-        // Jobs of a thread of a pool go to that pool, and the thread does itself those that no other takes.
+        // Jobs of a pool's thread go to that pool, and the thread itself does the jobs that no other thread takes.
         if rayon::current_thread_index().is_some() {
             return ProcessPool::Rayons;
         }
@@ -46,11 +47,11 @@ impl ProcessPool<'_> {
     }
 }
 
-/// The most shares per thread of a pool: more shares would not give any thread more to do.
+/// The most threads that count as useful, per thread of a pool. More would not give any thread more work.
 const SHARES: usize = 4;
 
-/// Returns the number of threads that a caller asks for, but at most 4 per thread of the pool: that in which the caller runs, or else that of the
-/// process. The number is bounded because memory is made for each of these threads.
+/// Returns the number of threads that a caller asks for, but at most 4 per thread of the pool: the pool in which the caller runs,
+/// or else that of the process. The number is bounded because memory is made for each of these threads.
 #[must_use]
 pub fn useful_threads(asked: usize) -> usize {
     if asked <= 1 {
@@ -59,24 +60,24 @@ pub fn useful_threads(asked: usize) -> usize {
     asked.min(rayon::current_num_threads().saturating_mul(SHARES)).max(1)
 }
 
-/// Notes the process, unless one was noted: a child of it that is forked from now on has a pool of its own.
+/// Records the process id at the first call. A child that is forked later then gets a pool of its own.
 pub(crate) fn note_process() {
     if FIRST.load(Ordering::Relaxed) == 0 {
         let _ = FIRST.compare_exchange(0, process::id(), Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
-/// The pool of a process that was forked.
+/// The pool of a forked process, made at the first call.
 #[cold]
 fn own(process: u32) -> ProcessPool<'static> {
-    // A thread that held the lock when this process was forked never gives it back, so no thread waits for it.
+    // A thread that held the lock when this process was forked never releases it, so the lock is only tried.
     let Ok(mut own) = OWN.try_lock() else { return ProcessPool::Absent };
     if let Some((of, pool)) = *own
         && of == process
     {
         return ProcessPool::Given(pool);
     }
-    // As many threads as rayon's pool has, or was told to have.
+    // The same number of threads as rayon's pool has, or was configured to have.
     match ThreadPoolBuilder::new().num_threads(rayon::current_num_threads()).build() {
         Ok(pool) => {
             let pool: &'static ThreadPool = Box::leak(Box::new(pool));

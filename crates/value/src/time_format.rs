@@ -1,5 +1,5 @@
-//! The language of formats of dates and timestamps: the letters of C's `strftime` that Python has in its C locale, years having
-//! four digits. A format is short, so it is parsed anew for each text.
+//! The format language of dates and timestamps: the letters of C's `strftime` as Python has them in its C locale, with four-digit
+//! years. A format is short, so it is parsed again for each text.
 
 use cembra_runtime::{Date, Excerpt, Timestamp};
 use smallvec::SmallVec;
@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 /// The most bytes of a format.
 pub const TIME_FORMAT_BYTES: usize = 256;
 
-/// A letter: a part of a moment, in one spelling.
+/// A letter of a format: a part of a moment, in one spelling.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Letter {
     Year,
@@ -30,7 +30,7 @@ enum Letter {
     Offset,
 }
 
-/// The part of a moment that a letter has: two letters of one part may not be read from one text.
+/// The part of a moment that a letter stands for. A format for reading must not have two letters for one part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 enum Field {
@@ -47,10 +47,10 @@ enum Field {
     Offset,
 }
 
-/// How many parts there are.
+/// The number of parts.
 const FIELDS: usize = Field::Offset as usize + 1;
 
-/// Each letter, what it stands for, its part of a moment, and the name of that.
+/// The letters with their meanings, their parts of a moment, and the names of the parts.
 const LETTERS: [(char, Letter, Field, &str); 16] = [
     ('Y', Letter::Year, Field::Year, "year"),
     ('y', Letter::ShortYear, Field::Year, "year"),
@@ -70,7 +70,7 @@ const LETTERS: [(char, Letter, Field, &str); 16] = [
     ('z', Letter::Offset, Field::Offset, "offset"),
 ];
 
-/// How many of the letters are of dates; the others are of timestamps alone.
+/// The number of letters for dates, which come first; the others are for timestamps only.
 const OF_DATES: usize = 9;
 
 const MONTHS: [&str; 12] = [
@@ -93,7 +93,7 @@ const HALVES: [&str; 2] = ["AM", "PM"];
 
 const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-/// The most digits of a fraction that are read, which is nanoseconds.
+/// The most digits of a fraction that are read, down to nanoseconds.
 const FRACTION_DIGITS: usize = 9;
 
 /// The type of the values that a format is for.
@@ -279,7 +279,7 @@ impl Letter {
     fn read(self, text: &[u8]) -> Option<i32> {
         match self {
             Letter::Year => digits(text, 4..=4, 0, 9999),
-            // As in POSIX.
+            // The centuries are those of POSIX.
             Letter::ShortYear => {
                 digits(text, 2..=2, 0, 99).map(|year| if year < 69 { 2000 + year } else { 1900 + year })
             }
@@ -299,7 +299,7 @@ impl Letter {
                 HALVES.iter().position(|half| half.as_bytes().eq_ignore_ascii_case(text)).map(|at| at as i32)
             }
             Letter::Minute => digits(text, 1..=2, 0, 59),
-            // Leap seconds, which are refused once all is read: no other way to read the digits is tried.
+            // Leap seconds are refused once everything is read, so that no other way to read the digits is tried.
             Letter::Second => digits(text, 1..=2, 0, 61),
             // Digits beyond microseconds are cut off, which rounds down.
             Letter::Microseconds => digits(text, 1..=FRACTION_DIGITS, 0, 999_999_999)
@@ -345,12 +345,14 @@ fn shortest(pieces: &[Piece<'_>], piece: usize) -> usize {
 /// The value of each field that was read from a text.
 type FieldValues = [Option<i32>; FIELDS];
 
-/// Reads the whole text. Where several lengths of a letter are possible, the longest is tried first.
+/// Reads the whole text. If several lengths of a letter are possible, the longest is tried first. `None` if the text does not
+/// match.
 fn found(format: &str, text: &str, is_padded: bool) -> Option<FieldValues> {
     let text = text.as_bytes();
     let pieces: SmallVec<[Piece<'_>; 24]> = Pieces(format).collect::<Result<_, _>>().ok()?;
     let mut found: FieldValues = [None; FIELDS];
-    // The piece, the start and the length of each letter that was read. Each letter is there once, so that there are few ways to read a text.
+    // The piece, the start and the length of each letter that was read. Each letter occurs once, so there are few ways to read a
+    // text.
     let mut taken: SmallVec<[(usize, usize, usize); 16]> = SmallVec::new();
     let (mut piece, mut at, mut most) = (0, 0, usize::MAX);
     loop {
@@ -396,26 +398,28 @@ fn date_of(found: &FieldValues) -> Option<Date> {
     }
 }
 
-/// Reads a date by a format. A month or a day that the format lacks is the first; a weekday is read, but not checked.
+/// Reads a date by a format. A month or a day that the format lacks is 1; a weekday is read, but not checked. `None` if the text
+/// does not match.
 #[must_use]
 pub fn read_date(format: &str, text: &str) -> Option<Date> {
     date_of(&found(format, text, false)?)
 }
 
-/// Reads a date of a file by a format, as [`read_date`] does, but digits next to digits must have their zeros: by `%d%m%Y`, `1022026` may have
-/// been the first or the tenth of February.
+/// Reads a date from a file by a format, as [`read_date`] does, but adjacent numbers must have all of their digits: by `%d%m%Y`,
+/// `1022026` could be the first or the tenth of February.
 #[must_use]
 pub fn read_padded_date(format: &str, text: &str) -> Option<Date> {
     date_of(&found(format, text, true)?)
 }
 
-/// Reads a timestamp by a format. Parts of the time that the format lacks are 0, and without an offset the time is in UTC.
+/// Reads a timestamp by a format. Parts of the time that the format lacks are 0, and without an offset the time is in UTC. `None`
+/// if the text does not match.
 #[must_use]
 pub fn read_timestamp(format: &str, text: &str) -> Option<Timestamp> {
     timestamp_of(&found(format, text, false)?)
 }
 
-/// Reads a timestamp of a file by a format, as [`read_timestamp`] does, but digits next to digits must have their zeros.
+/// Reads a timestamp from a file by a format, as [`read_timestamp`] does, but adjacent numbers must have all of their digits.
 #[must_use]
 pub fn read_padded_timestamp(format: &str, text: &str) -> Option<Timestamp> {
     timestamp_of(&found(format, text, true)?)
@@ -436,17 +440,17 @@ fn timestamp_of(found: &FieldValues) -> Option<Timestamp> {
     Some(Timestamp(date_of(found)?.midnight()?.0 + micros)).filter(|moment| moment.has_text())
 }
 
-/// A moment, to be written by a format. The text ends where the format is malformed.
+/// A moment that is printed by a format. The text ends where the format is malformed.
 #[derive(Clone, Copy, Debug)]
 pub struct FormattedMoment<'f> {
     /// The format.
     pub format: &'f str,
-    /// The moment, which must be of the years 1 to 9999.
+    /// The moment, which must be in the years 1 to 9999.
     pub moment: Timestamp,
 }
 
 impl FormattedMoment<'_> {
-    /// The most bytes that the text can have.
+    /// The most bytes of the printed text.
     #[must_use]
     pub fn most(&self) -> usize {
         // A letter takes two bytes of the format, and at most nine of the text.

@@ -1,5 +1,5 @@
-//! Values: what literals hold, what goes into a model and what comes out. Equality is of bits: `-0.0` differs from
-//! `0.0` and a NaN equals itself, which is what hash-consing and "the same bits" need.
+//! Values: literals, inputs and results of a model. Equality compares bits: `-0.0` differs from `0.0`, and a NaN equals itself,
+//! as hash-consing and "the same bits" require.
 
 use crate::{Array, Dict, Edge, Tensor, ValueRef};
 use cembra_runtime::{
@@ -18,7 +18,7 @@ macro_rules! scalar_values {
         weak { $($(#[$weak_doc:meta])* $weak:ident($weak_rust:ty) $weak_facts:tt)* }
         view { $($(#[$view_doc:meta])* $view:ident($viewed:ty) $view_facts:tt)* }
     ) => {
-        /// A present scalar. The variants are in the order of [`Scalar`], whose numbers are thus theirs: see `ValueRun`.
+        /// A present scalar. The variants are in the order of [`Scalar`], so their numbers are the same, as `ValueRun` requires.
         #[derive(Clone, Debug)]
         #[repr(u8)]
         pub enum ScalarValue {
@@ -41,7 +41,7 @@ macro_rules! scalar_values {
                 }
             }
 
-            /// The bits of a number, a boolean or a unit, zero-extended; 0 for a string.
+            /// The bits of a number, a boolean or a unit, extended with zeros; 0 for a string.
             #[must_use]
             pub fn bits(&self) -> u64 {
                 match self {
@@ -51,7 +51,7 @@ macro_rules! scalar_values {
                 }
             }
 
-            /// The value of type `scalar` with these bits; `None` for a string, which has none.
+            /// The value of type `scalar` with these bits; `None` for a string, which has no bits.
             #[must_use]
             pub fn from_bits(scalar: Scalar, bits: u64) -> Option<ScalarValue> {
                 Some(match scalar {
@@ -62,7 +62,7 @@ macro_rules! scalar_values {
                 })
             }
 
-            /// The bare form of the literal: digits, `true`, `'text'`.
+            /// Prints the bare form of the literal: digits, `true`, `'text'`.
             pub(crate) fn fmt_bare(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self {
                     _ if self.is_nan() => f.write_str("nan"),
@@ -74,8 +74,8 @@ macro_rules! scalar_values {
                 }
             }
 
-            /// The value that a text spells as one of type `scalar`, if it spells one: digits, a float's also with an
-            /// exponent, `inf` or `nan`, `true` and `false`. A unit and strings are spelled in no way that all agree on.
+            /// Parses a text as a value of type `scalar`: digits, for a float also with an exponent, `inf` or `nan`; `true` and
+            /// `false`. `None` for other texts, and for units and strings, for which there is no common spelling.
             #[must_use]
             pub fn spelled(scalar: Scalar, text: &str) -> Option<ScalarValue> {
                 match scalar {
@@ -112,7 +112,7 @@ macro_rules! from_rust {
             }
         }
         impl From<Option<$ty>> for Value {
-            // Inlined, so that callers write its parts to where it goes: moving what was just written in parts stalls.
+            // Inlined, so that callers write the parts directly to their place: moving parts that were just written stalls.
             #[inline]
             fn from(value: Option<$ty>) -> Self {
                 Value::optional(Scalar::$variant, value.map(ScalarValue::$variant))
@@ -124,16 +124,18 @@ macro_rules! from_rust {
 for_each_scalar!(scalar_values []);
 
 impl ScalarValue {
-    /// Writes what [`spelled`](ScalarValue::spelled) reads back as the same value, NaNs aside; nothing for a unit and for strings.
+    /// Writes a text that [`spelled`](ScalarValue::spelled) reads back as the same value, except for the bits of a NaN. Writes
+    /// nothing for units and strings.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// If writing to `out` fails.
     pub fn write_spelled(&self, out: &mut impl fmt::Write) -> fmt::Result {
         ValueRef::from(self).write_spelled(out)
     }
 
-    /// Reads a text of data as a value of the type `scalar`: as [`spelled`](ScalarValue::spelled) does, and a timestamp or a duration also in the
-    /// further forms of [`Timestamp::from_data_text`] and [`Duration::from_data_text`]. `None` if the text is not of the type.
+    /// Parses a text of data as a value of type `scalar`: as [`spelled`](ScalarValue::spelled) does, and a timestamp or a
+    /// duration also in the further forms of [`Timestamp::from_data_text`] and [`Duration::from_data_text`]. `None` if the text
+    /// is not of the type.
     #[must_use]
     pub fn spelled_in_data(scalar: Scalar, text: &str) -> Option<ScalarValue> {
         match scalar {
@@ -143,7 +145,7 @@ impl ScalarValue {
         }
     }
 
-    /// True for a float that is a NaN.
+    /// Returns true for a NaN.
     #[must_use]
     pub const fn is_nan(&self) -> bool {
         match self {
@@ -153,7 +155,7 @@ impl ScalarValue {
         }
     }
 
-    /// True if both are of one type and both NaN or the same bits (for texts: the same text).
+    /// Returns true if both have the same type and the same bits, or are both NaN. Strings are compared by their bytes.
     #[must_use]
     pub fn same(&self, other: &ScalarValue) -> bool {
         self == other || (self.scalar() == other.scalar() && self.is_nan() && other.is_nan())
@@ -184,15 +186,15 @@ impl Hash for ScalarValue {
 }
 
 impl fmt::Display for ScalarValue {
-    /// As listings have it: `f64{1}`, `4.`, `5`, `i64{5}`, `true`, `'text'`. These are Arolla's forms, with the names of types that the
-    /// text language has.
+    /// Prints the value as listings do: `f64{1}`, `4.`, `5`, `i64{5}`, `true`, `'text'`. These are Arolla's forms, with the type
+    /// names of the text language.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ScalarValue::Float32(v) if v.is_finite() && v.fract() == 0.0 => {
                 self.fmt_bare(f)?;
                 f.write_str(".")
             }
-            // These show their type.
+            // The bare forms of these values show their types.
             ScalarValue::Unit
             | ScalarValue::Boolean(_)
             | ScalarValue::Int32(_)
@@ -209,7 +211,7 @@ impl fmt::Display for ScalarValue {
     }
 }
 
-/// A typed value. The list of forms is exhaustive, so that whoever matches it is told by the compiler about a new one.
+/// A typed value. The list of variants is exhaustive, so that the compiler reports every match that misses a new one.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[repr(C, u8)]
 pub enum Value {
@@ -219,23 +221,23 @@ pub enum Value {
     Present(ScalarValue),
     /// A missing value of an optional type.
     Missing(Scalar),
-    /// A tuple, or a named one.
+    /// A tuple, or a struct with named fields.
     Tuple(Fields<Value>),
-    /// The value of the type of a shape.
+    /// The only value of a shape type.
     Shape(ShapeType),
-    /// An array, of one form or the other.
+    /// An array, in either form.
     Array(ArrayKind, Arc<Array>),
-    /// The shape of an array: how many elements it has.
+    /// The shape of an array, which is its number of elements.
     ArrayShape(ArrayKind, usize),
-    /// An edge.
+    /// An edge: the group of each element.
     Edge(Arc<Edge>),
-    /// A dictionary.
+    /// A dictionary that is known while a model is prepared.
     Dict(Arc<Dict>),
     /// A type, as an operand of a cast.
     Type(QType),
-    /// An untyped `missing`.
+    /// The untyped `missing`.
     Nothing,
-    /// An argument that is given as not given.
+    /// An argument that is explicitly not given.
     Unspecified,
     /// A tensor.
     Tensor(Arc<Tensor>),
@@ -263,8 +265,8 @@ impl Value {
         }
     }
 
-    /// True if the value is of this type: what comparing its [`qtype`](Value::qtype) says, without making a type where none is needed. A list of
-    /// structs keeps what its type promises, too: its arrays have one size, and each element of what is no optional.
+    /// Returns true if the value is of this type: as a comparison with [`qtype`](Value::qtype), but without making a type where
+    /// none is needed. For a list of structs, also checks that its arrays have one size, and that scalars are not missing.
     #[inline]
     #[must_use]
     pub fn is_of(&self, qtype: &QType) -> bool {
@@ -290,7 +292,7 @@ impl Value {
         }
     }
 
-    /// The scalar inside a scalar or a present optional.
+    /// The scalar inside a scalar or a present optional; `None` for other values.
     #[must_use]
     pub fn as_scalar(&self) -> Option<&ScalarValue> {
         match self {
@@ -299,37 +301,37 @@ impl Value {
         }
     }
 
-    /// The tensor, if the value is one.
+    /// The tensor; `None` for other values.
     #[must_use]
     pub fn as_tensor(&self) -> Option<&Tensor> {
         if let Value::Tensor(tensor) = self { Some(tensor) } else { None }
     }
 
-    /// A value of an optional type: present if there is a scalar, else missing.
+    /// Makes a value of an optional type: present if `value` is `Some`, else missing.
     #[inline]
     #[must_use]
     pub fn optional(scalar: Scalar, value: Option<ScalarValue>) -> Value {
-        // Not `map_or`: its default would be made, and dropped, even where there is a value.
+        // Not `map_or`: its default would be made and dropped even if there is a value.
         match value {
             Some(value) => Value::Present(value),
             None => Value::Missing(scalar),
         }
     }
 
-    /// A text.
+    /// Makes a text.
     #[must_use]
     pub fn text(text: impl Into<Arc<str>>) -> Value {
         Value::Scalar(ScalarValue::Text(text.into()))
     }
 
-    /// True if both are of one type and hold the same bits, where any NaN is like any other and the payload of a
-    /// missing value does not exist. This is "the same answer" for tests and fuzzing.
+    /// Returns true if both have the same type and the same bits. All NaNs count as the same, and the data of missing values are
+    /// ignored. It is "the same answer" for tests and fuzzing.
     #[must_use]
     pub fn same(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::Scalar(a), Value::Scalar(b)) | (Value::Present(a), Value::Present(b)) => a.same(b),
             (Value::Tuple(a), Value::Tuple(b)) => {
-                // What a struct that is missing holds does not exist.
+                // The data of a missing struct are ignored.
                 let is_missing = || self.as_optional_struct() == Some(None) && other.as_optional_struct() == Some(None);
                 let are_alike = a.len() == b.len() && a.names() == b.names() && a.form() == b.form();
                 are_alike && (is_missing() || a.iter().zip(b.iter()).all(|(a, b)| a.same(b)))
@@ -342,7 +344,8 @@ impl Value {
         }
     }
 
-    /// What a value that all elements of arrays share is for each: a type of arrays is that of their elements.
+    /// The value for each element, if all elements of arrays share this one: an array type is replaced by its element type, and
+    /// other values are unchanged.
     #[must_use]
     pub fn of_each(&self) -> Value {
         match self {
@@ -351,7 +354,7 @@ impl Value {
         }
     }
 
-    /// Writes the value at `offset` in the layout of its type. Texts become views of this value.
+    /// Writes the value at `offset`, in the layout of its type. Texts become views of this value.
     ///
     /// # Safety
     /// FRAME-SLOT: the memory is alive, writable and has room for the type at `offset`; a text of this value outlives
@@ -386,7 +389,7 @@ impl Value {
         }
     }
 
-    /// Apart from `write_to`, which is short without it.
+    /// Writes the fields of a tuple; a separate function, so that `write_to` is short.
     ///
     /// # Safety
     /// FRAME-SLOT, as for `write_to`; `fields` are those of this value.
@@ -426,7 +429,7 @@ impl Value {
         }
     }
 
-    /// Apart from `read_from`, which is short without it.
+    /// Reads the fields of a tuple; a separate function, so that `read_from` is short.
     ///
     /// # Safety
     /// FRAME-SLOT and STRING-VIEW, as for `read_from`; `fields` are those of the type.
@@ -440,7 +443,7 @@ impl Value {
 }
 
 impl Value {
-    /// An optional struct, or a list of structs; of a long one the first ten.
+    /// Prints an optional struct, a list of structs or a dictionary. Of a long one, the first ten elements are printed.
     fn fmt_formed(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 10;
         let Some(len) = self.list_len() else {
@@ -477,7 +480,7 @@ impl Value {
 }
 
 impl fmt::Display for Value {
-    /// As listings have it: `f64?{NA}`, `present`, `(1, 2.)`, `{x: 1}`.
+    /// Prints the value as listings do: `f64?{NA}`, `present`, `(1, 2.)`, `{x: 1}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Scalar(v) => write!(f, "{v}"),
@@ -588,7 +591,7 @@ mod tests {
         );
     }
 
-    /// Lists of values are moved and compared everywhere: what is large lies behind a pointer.
+    /// Lists of values are moved and compared everywhere, so large parts are behind pointers.
     #[test]
     fn a_value_is_four_words() {
         assert_eq!(size_of::<Value>(), 4 * size_of::<u64>());

@@ -1,5 +1,5 @@
-//! Values that are only passing through: what goes from a row into a slot and from a slot to whoever listens. Texts are
-//! borrowed, so that moving them allocates nothing.
+//! Borrowed values, on their way from a row into a slot or from a slot to a listener. Texts are borrowed, so that moving values
+//! allocates nothing.
 
 use crate::{ScalarValue, Value};
 use cembra_runtime::{FramePtr, Optional, Plain, QType, Scalar, Slot, for_each_scalar};
@@ -14,8 +14,8 @@ macro_rules! value_refs {
         weak { $($(#[$weak_doc:meta])* $weak:ident($weak_rust:ty) $weak_facts:tt)* }
         view { $($(#[$view_doc:meta])* $view:ident($viewed:ty) $view_facts:tt)* }
     ) => {
-        /// A value that may borrow its text. It does not say whether its type is optional: a number stands for the plain and
-        /// for the present one, and a `Float64` for a `WEAK_FLOAT` too.
+        /// A value that may borrow its text. It does not tell whether its type is optional: a number stands for a plain and for a
+        /// present one, and a `Float64` also for a `WEAK_FLOAT`.
         ///
         /// ```
         /// use cembra_value::ValueRef;
@@ -26,17 +26,17 @@ macro_rules! value_refs {
         #[derive(Clone, PartialEq, Debug)]
         #[non_exhaustive]
         pub enum ValueRef<'a> {
-            /// A missing value of whatever type is wanted.
+            /// A missing value of any optional type.
             Missing,
             $(#[$unit_doc])* $unit,
             $($(#[$doc])* $plain($rust),)*
             $($(#[$view_doc])* $view(Cow<'a, $viewed>),)*
-            /// A value that is no scalar.
+            /// A value that is not a scalar.
             Composite(Cow<'a, Value>),
         }
 
         impl<'a> ValueRef<'a> {
-            /// The type of a scalar; none for what is missing or no scalar.
+            /// The type of a scalar; `None` for a missing value and for values that are not scalars.
             #[must_use]
             pub fn scalar(&self) -> Option<Scalar> {
                 Some(match self {
@@ -47,7 +47,7 @@ macro_rules! value_refs {
                 })
             }
 
-            /// The value of type `scalar` with these bits; a missing one for a string, which has none.
+            /// The value of type `scalar` with these bits; missing for a string, which has no bits.
             #[inline]
             #[must_use]
             pub fn from_bits(scalar: Scalar, bits: u64) -> Self {
@@ -59,11 +59,11 @@ macro_rules! value_refs {
                 }
             }
 
-            /// Writes what [`ScalarValue::spelled`] reads back as the same value, NaNs aside; nothing for a unit, for strings, for what is missing
-            /// and for what is no scalar.
+            /// Writes a text that [`ScalarValue::spelled`] reads back as the same value, except for the bits of a NaN. Writes
+            /// nothing for units, strings, missing values and values that are not scalars.
             ///
             /// # Errors
-            /// Those of `out`.
+            /// If writing to `out` fails.
             pub fn write_spelled(&self, out: &mut impl fmt::Write) -> fmt::Result {
                 match self {
                     $(ValueRef::$plain(v) => write!(out, "{v}"),)*
@@ -71,7 +71,7 @@ macro_rules! value_refs {
                 }
             }
 
-            /// The value with everything it borrows copied.
+            /// The value with copies of everything that it borrows.
             #[must_use]
             pub fn into_owned(self) -> ValueRef<'static> {
                 match self {
@@ -165,7 +165,7 @@ macro_rules! from_rust {
 for_each_scalar!(value_refs []);
 
 impl<'a> ValueRef<'a> {
-    /// True if the value owns what its views would point to, and must be kept while they are read.
+    /// Returns true if the value owns the data that views of it would point to, so that it must be kept while they are read.
     #[must_use]
     pub fn is_owned(&self) -> bool {
         match self {
@@ -176,7 +176,7 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// The value as one of type `qtype`, texts copied; none if it is not one.
+    /// The value as one of type `qtype`, with texts copied; `None` if it is not of this type.
     #[must_use]
     pub fn to_value(&self, qtype: &QType) -> Option<Value> {
         if let ValueRef::Composite(value) = self {
@@ -193,14 +193,14 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// True for a value of this scalar type.
+    /// Returns true if the value can stand for one of this scalar type.
     fn stands_for(&self, scalar: Scalar) -> bool {
         let own = if scalar == Scalar::WeakFloat { Scalar::Float64 } else { scalar };
         self.scalar() == Some(own)
     }
 
-    /// Writes the value at `offset` as one of type `qtype`; false, and nothing written, if it is not one. Texts become views
-    /// of this value.
+    /// Writes the value at `offset` as one of type `qtype`. Returns false, and writes nothing, if it is not of this type. Texts
+    /// become views of this value.
     ///
     /// # Safety
     /// FRAME-SLOT for the type at `offset`; a text of this value outlives every read of the view.
@@ -245,7 +245,7 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// Reads a value of type `qtype` at `offset`. What is no scalar is copied.
+    /// Reads a value of type `qtype` at `offset`. Values that are not scalars are copied.
     ///
     /// # Safety
     /// FRAME-SLOT: a value of this type was written there, and the texts it views live as long as the result.
@@ -265,7 +265,7 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// Reads a scalar without presence, as one of its own.
+    /// Reads a scalar without presence, as an owned value.
     ///
     /// # Safety
     /// FRAME-SLOT and STRING-VIEW, as for `read_from`.
@@ -277,7 +277,7 @@ impl<'a> ValueRef<'a> {
     }
 }
 
-/// Writes what stands where a value of a type is missing: zeros, texts without characters, optionals that are missing.
+/// Writes the data of a missing value: zeros, empty strings, missing optionals.
 ///
 /// # Safety
 /// FRAME-SLOT for the type at `offset`.
@@ -292,7 +292,7 @@ unsafe fn write_nothing(qtype: &QType, frame: FramePtr, offset: u32) {
                 Scalar::Bytes => ValueRef::Bytes(Cow::Borrowed(&[])),
                 scalar => ScalarValue::from_bits(*scalar, 0).map_or(ValueRef::Unit, |zero| Value::Scalar(zero).into()),
             };
-            // SAFETY: FRAME-SLOT, promised by the caller. STRING-VIEW: what has no characters lives for ever.
+            // SAFETY: FRAME-SLOT, promised by the caller. STRING-VIEW: an empty string is static.
             unsafe { empty.write_bare(frame, offset) };
         }
         QType::Tuple(members) => {
@@ -301,7 +301,7 @@ unsafe fn write_nothing(qtype: &QType, frame: FramePtr, offset: u32) {
                 unsafe { write_nothing(member, frame, offset + inside) };
             }
         }
-        // These take no space.
+        // Values of other types take no space.
         _ => {}
     }
 }

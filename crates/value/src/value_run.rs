@@ -1,32 +1,34 @@
-//! Runs of values: neighbours of one type in a list, and the slots that they go to. What their type asks for is decided once
-//! a run, and nothing in its loop depends on which values are missing: a branch on that is guessed wrong as often as not.
+//! Runs of values: neighbours of one type in a list, with the slots that they are written to. The type is examined once per run,
+//! and the loops do not branch on which values are missing: such a branch is mispredicted half of the time.
 
 use crate::{ScalarValue, Value};
 use cembra_runtime::{FramePtr, Plain, QType, Scalar, Slot, for_each_scalar};
 use std::mem::MaybeUninit;
 
-/// The tag of `Value::Scalar`; those of `Value::Present` and `Value::Missing` follow.
+/// The tag of `Value::Scalar`, as VALUE-LAYOUT states it.
 const SCALAR: u8 = 0;
+/// The tag of `Value::Present`.
 const PRESENT: u8 = 1;
+/// The tag of `Value::Missing`.
 const MISSING: u8 = 2;
 
-/// Where the scalar of a `Value` starts, or the type of a missing one: behind the tag, at the alignment of the largest.
+/// The offset of the scalar in a `Value`, or of a missing value's type: after the tag, at the alignment of the largest scalar.
 const INSIDE: usize = 8;
 
 /// VALUE-LAYOUT, as far as it depends on the machine.
 const _: () = assert!(align_of::<ScalarValue>() == INSIDE && align_of::<u64>() == 8 && align_of::<f64>() == 8);
 
-/// Values of one type that follow each other in a list, and a slot for each.
+/// Adjacent values of one type in a list, with a slot for each.
 #[derive(Debug)]
 pub struct ValueRun {
     qtype: QType,
-    /// How large a value is without its presence, if it is a scalar.
+    /// The bytes of a value without its presence, if it is a scalar; else 0.
     width: u32,
     slots: Box<[u32]>,
 }
 
 impl ValueRun {
-    /// The runs of a list of types with their slots.
+    /// Divides a list of types with their slots into runs.
     #[must_use]
     pub fn all<'t>(types: impl IntoIterator<Item = (&'t QType, u32)>) -> Vec<ValueRun> {
         let mut runs: Vec<(&QType, Vec<u32>)> = Vec::new();
@@ -45,21 +47,21 @@ impl ValueRun {
         runs.into_iter().map(run).collect()
     }
 
-    /// How many values there are.
+    /// The number of values in the run.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// True if there are none; no run of [`all`](ValueRun::all) is empty.
+    /// Returns true if there are no values. No run made by [`all`](ValueRun::all) is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// Writes each value to its slot, up to the first that is not of the run's type, and says how many were written. Texts
-    /// become views of the values.
+    /// Writes each value to its slot, up to the first value that is not of the run's type. Returns the number of values written.
+    /// Texts become views of the values.
     ///
     /// # Safety
     /// FRAME-SLOT: each slot is of the run's type in a frame that is alive and writable; texts of the values outlive every
@@ -81,13 +83,13 @@ impl ValueRun {
         }
     }
 
-    /// Bytes of memory that the run holds.
+    /// The bytes of memory that the run holds.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         size_of::<ValueRun>() + size_of_val(&*self.slots)
     }
 
-    /// The values in the slots, one at a time. Texts are copied.
+    /// Returns the values in the slots, one at a time. Texts are copied.
     ///
     /// # Safety
     /// FRAME-SLOT, as for [`read`](ValueRun::read), for as long as the iterator is used.
@@ -96,7 +98,7 @@ impl ValueRun {
         self.slots.iter().map(move |slot| unsafe { Value::read_from(&self.qtype, frame, *slot) })
     }
 
-    /// Adds the values in the slots to a list. Texts are copied.
+    /// Appends the values in the slots to a list. Texts are copied.
     ///
     /// # Safety
     /// FRAME-SLOT: values of the run's type were written to the slots, and the texts that they view are alive.
@@ -158,7 +160,7 @@ impl ValueRun {
         values.extend(self.slots.iter().map(|slot| unsafe { Value::read_from(&self.qtype, frame, *slot) }));
     }
 
-    /// The values of all other types. Apart, so that `write` is short.
+    /// Writes values of all other types; a separate function, so that `write` is short.
     ///
     /// # Safety
     /// FRAME-SLOT, as for `write`.
@@ -175,14 +177,14 @@ impl ValueRun {
     }
 }
 
-/// Where the bits of a number lie in the `Value` that holds it.
+/// The address of a number's bits in the `Value` that holds it.
 #[inline(always)]
 fn bits_of<T>(value: &Value) -> *const T {
-    // Its own tag is before it, at the start of the scalar.
+    // The scalar's own tag is at its start, before the bits.
     std::ptr::from_ref(value).wrapping_byte_add(INSIDE + size_of::<T>()).cast()
 }
 
-/// The first byte of a value: its tag.
+/// The tag of a value, which is its first byte.
 #[inline(always)]
 fn tag(value: &Value) -> u8 {
     // SAFETY: VALUE-LAYOUT: a value starts with its tag.
@@ -237,8 +239,8 @@ unsafe fn write_optional<T: Copy>(values: &[Value], scalar: Scalar, slots: &[u32
                 return at;
             }
             frame.write(Slot::at(*slot), u8::from(present));
-            // A missing one has no bits. Machine code computes with what is in the slot and drops the result; with zeros, what
-            // watches memory finds no decision on bytes that nothing wrote.
+            // A missing value has no bits. Machine code computes with the slot's data and drops the result. With zeros, memory
+            // checkers find no branch on uninitialised bytes.
             let zeros = std::ptr::from_ref(&ZEROS).cast::<T>();
             let bits = std::hint::select_unpredictable(present, bits_of::<T>(value), zeros);
             frame.write(Slot::at(*slot + size_of::<T>() as u32), *bits);
@@ -252,7 +254,7 @@ mod tests {
     use super::*;
     use cembra_runtime::{Frame, ShapeType};
 
-    /// VALUE-LAYOUT, of values of each scalar type.
+    /// Checks VALUE-LAYOUT for values of each scalar type.
     #[test]
     fn values_are_laid_out_as_runs_read_them() {
         assert_eq!((size_of::<ScalarValue>(), size_of::<Value>()), (24, 32));
@@ -294,7 +296,7 @@ mod tests {
         assert_eq!(found, expected);
     }
 
-    /// Every value, to a run of every type, between two that fit: written as `write_to` does, or refused.
+    /// Every value, between two fitting ones, for a run of every type: it is written as `write_to` does, or refused.
     #[test]
     fn a_run_writes_what_is_of_its_type() {
         let mut values =

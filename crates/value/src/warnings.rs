@@ -1,5 +1,5 @@
-//! Warnings as they are found: each place is told of once, what the user silenced is not told, and of very many only some are
-//! kept, the others counted.
+//! The collection of warnings: each place is reported once, silenced codes are not reported, and of very many warnings only some
+//! are stored while the others are counted.
 
 use crate::{Code, Diagnostic, Span};
 use std::collections::HashSet;
@@ -23,19 +23,19 @@ pub struct Warnings {
     count: usize,
     most: usize,
     silenced: Box<[Code]>,
-    /// What was told, as long as there is room.
+    /// The warnings reported so far, as long as there is room.
     told: HashSet<(Code, Span)>,
 }
 
 impl Warnings {
-    /// No warnings yet: at most so many are to be kept, and those of some codes not told.
+    /// An empty collection that stores at most `most` warnings and ignores those with the codes in `silenced`.
     #[must_use]
     pub fn new(most: usize, silenced: &[Code]) -> Self {
         Warnings { kept: Vec::new(), count: 0, most, silenced: silenced.into(), told: HashSet::new() }
     }
 
-    /// Adds a warning about a place, which is made only if it is kept. A place of which the same was told is not told of
-    /// again: the nodes of one expression may be many.
+    /// Adds a warning, which is made only if it is stored. The same code is reported once per place, because one expression may
+    /// have many nodes.
     pub fn add(&mut self, code: Code, at: Option<Span>, warning: impl FnOnce() -> Diagnostic) {
         if self.silenced.contains(&code) {
             return;
@@ -53,31 +53,31 @@ impl Warnings {
         }
     }
 
-    /// Puts what is kept into the order of the text; what has no place comes first.
+    /// Sorts the stored warnings in the order of the text; warnings without a place come first.
     pub fn sort(&mut self) {
         self.kept.sort_by_key(Diagnostic::span);
     }
 
-    /// Drops those of the kept for which this does not hold: they no longer count.
+    /// Removes the stored warnings for which `holds` is false. They no longer count.
     pub fn retain(&mut self, holds: impl FnMut(&Diagnostic) -> bool) {
         let before = self.kept.len();
         self.kept.retain(holds);
         self.count -= before - self.kept.len();
     }
 
-    /// The warnings that are kept.
+    /// The warnings that are stored.
     #[must_use]
     pub fn as_slice(&self) -> &[Diagnostic] {
         &self.kept
     }
 
-    /// How many there are, those that are not kept included.
+    /// The number of warnings, including those that are not stored.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// True if there are none.
+    /// Returns true if there are no warnings.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0

@@ -1,5 +1,5 @@
-//! Words of values that begin where a line of the cache does, so that no vector of them lies in two: loops over vectors of the
-//! width of a line take up to twice as long where each does. Words that came from elsewhere stay where they are.
+//! 64-bit words that begin at a cache line, so that no vector is in two lines: loops over vectors as wide as a line take up to
+//! twice as long if each vector is. Words from elsewhere are not moved.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -7,21 +7,21 @@ use crate::lent::Lent;
 use cembra_runtime::{LINE, advise_huge_pages, byte_length, has_room};
 use std::ops::{Deref, DerefMut};
 
-/// The most words before the first that begins a line.
+/// The most words before the first one that begins a cache line.
 const MOST_BEFORE: usize = LINE / size_of::<u64>() - 1;
 
-/// A list of words.
+/// A list of 64-bit words that begins at a cache line, unless the words came from elsewhere.
 #[derive(Default)]
 pub struct Words {
     all: Vec<u64>,
-    /// The first that is of the list, not before it.
+    /// The index in `all` of the list's first word.
     first: usize,
-    /// The words, in the place of all others, where they are somebody else's.
+    /// The words of another owner, which replace `all`; `None` if the words are owned.
     lent: Option<Box<Lent<u64>>>,
 }
 
 impl Words {
-    /// No words, and room for so many; no room if there is no memory for them.
+    /// An empty list with room for `room` words; without room if there is no memory for them.
     #[must_use]
     pub fn with_capacity(room: usize) -> Self {
         let mut all = Vec::new();
@@ -35,7 +35,7 @@ impl Words {
         words
     }
 
-    /// So many zeros.
+    /// A list of `len` zeros.
     #[must_use]
     pub fn zeros(len: usize) -> Self {
         if len == 0 {
@@ -48,27 +48,29 @@ impl Words {
         words
     }
 
-    /// So many zeros for a length from outside; none if there is no memory for them.
+    /// A list of `len` zeros, for a length from outside; `None` if there is no memory for them.
     #[must_use]
     pub fn try_zeros(len: usize) -> Option<Self> {
         let bytes = byte_length(len.saturating_add(MOST_BEFORE), size_of::<u64>())?;
         has_room(bytes).then(|| Words::zeros(len))
     }
 
-    /// The words that an owner has, where they are: it is kept as long as they are read, and they are copied before one is written.
+    /// A list of the words of an owner, which stay in place. The owner is kept alive as long as they are read, and they are
+    /// copied before one is written.
     #[must_use]
     pub fn lent(owner: impl AsRef<[u64]> + Send + Sync + 'static) -> Self {
         Words { lent: Some(Box::new(Lent::of(owner))), ..Words::default() }
     }
 
-    /// Copies words of somebody else's.
+    /// Copies lent words to owned memory.
     fn own(&mut self) {
         if let Some(lent) = self.lent.take() {
             *self = Words::from(&lent[..]);
         }
     }
 
-    /// The words in memory of their own: lent words are copied, because their owner may write them. `None` if there is no memory for the copy.
+    /// The words in owned memory. Lent words are copied, because their owner may write them. `None` if there is no memory for the
+    /// copy.
     pub(crate) fn owned(mut self) -> Option<Words> {
         if self.lent.is_some() && !has_room(size_of_val(&*self)) {
             return None;
@@ -77,19 +79,19 @@ impl Words {
         Some(self)
     }
 
-    /// How many words lie before the first that begins a line.
+    /// The number of words before the first one that begins a cache line.
     fn before(&self) -> usize {
-        // It may be any number where addresses are not known.
+        // `align_offset` may return any number where addresses are not known.
         self.all.as_ptr().align_offset(LINE).min(MOST_BEFORE)
     }
 
-    /// How many words there is room for; none for words that are lent, since one more is in a copy.
+    /// The number of words that there is room for; 0 for lent words, because another word needs a copy.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.all.capacity().saturating_sub(self.first)
     }
 
-    /// Makes room for more words, behind those that are there.
+    /// Makes room for `more` words after the existing ones.
     pub fn reserve(&mut self, more: usize) {
         let wanted = self.len().saturating_add(more);
         if wanted > self.capacity() {
@@ -99,7 +101,7 @@ impl Words {
         }
     }
 
-    /// Adds a word.
+    /// Appends a word.
     #[inline]
     pub fn push(&mut self, word: u64) {
         if self.all.len() == self.all.capacity() {
@@ -108,25 +110,25 @@ impl Words {
         self.all.push(word);
     }
 
-    /// Adds some words.
+    /// Appends words.
     pub fn extend_from_slice(&mut self, words: &[u64]) {
         self.reserve(words.len());
         self.all.extend_from_slice(words);
     }
 
-    /// Adds words, or takes the last away, until there are so many.
+    /// Appends copies of `word`, or removes the last words, until there are `len`.
     pub fn resize(&mut self, len: usize, word: u64) {
         self.reserve(len.saturating_sub(self.len()));
         self.all.resize(self.first.saturating_add(len), word);
     }
 
-    /// Takes all but so many away.
+    /// Removes all words after the first `len`.
     pub fn truncate(&mut self, len: usize) {
         self.own();
         self.all.truncate(self.first.saturating_add(len));
     }
 
-    /// The memory that they are in, and how many words of it come before the first: a copy of words that are lent.
+    /// The memory of the words, and the index of the first word in it. Lent words are copied.
     #[must_use]
     pub fn into_parts(mut self) -> (Vec<u64>, usize) {
         self.own();
@@ -167,7 +169,7 @@ impl std::fmt::Debug for Words {
 }
 
 impl From<Vec<u64>> for Words {
-    /// The same words where they are.
+    /// Takes over the words without moving them, wherever they begin.
     fn from(all: Vec<u64>) -> Self {
         Words { all, ..Words::default() }
     }

@@ -1,4 +1,4 @@
-//! Which tensors are equal, how they hash, and how they print: by their elements and extents, whatever the layouts. A view and its copy are one
+//! Equality, hashes and printing of tensors, by elements and extents, whatever the layouts. A view and its copy are the same
 //! value.
 
 use super::element::Element;
@@ -8,22 +8,22 @@ use crate::{ScalarValue, with_data};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// Two elements by which it is asked whether they are the same.
+/// A comparison of two elements.
 type IsSame<T> = fn(T, T) -> bool;
 
 fn by_bits<T: Element>(a: T, b: T) -> bool {
     a.bits() == b.bits()
 }
 
-/// The same bits, or both NaN.
+/// Returns true if both have the same bits, or both are NaN.
 fn by_bits_or_nan<T: Element>(a: T, b: T) -> bool {
-    // Nothing but a NaN is unlike itself.
+    // Only a NaN differs from itself.
     let is_nan = |element: T| !element.eq(&element);
     by_bits(a, b) || (is_nan(a) && is_nan(b))
 }
 
-/// The layouts of two tensors of the same extents, without the axes along which neither has another element: views may have any number of
-/// indices there.
+/// The layouts of two tensors with the same extents, without the axes along which both have only one element: views may have any
+/// number of indices there.
 fn without_shared_axes(a: &Layout, b: &Layout) -> [Layout; 2] {
     let kept = |axis: &usize| a.strides()[*axis] != 0 || b.strides()[*axis] != 0 || a.extents()[*axis] == 0;
     [a, b].map(|layout| {
@@ -34,7 +34,7 @@ fn without_shared_axes(a: &Layout, b: &Layout) -> [Layout; 2] {
     })
 }
 
-/// True if two tensors have the same type and extents, and each element is the same.
+/// Returns true if two tensors have the same type and extents, and if `is_same` holds for all pairs of elements.
 fn all_same<T: Element>(own: &[T], a: &Tensor, b: &Tensor, is_same: IsSame<T>) -> bool {
     let Some(others) = T::of(b.data()).filter(|_| a.extents() == b.extents()) else { return false };
     let [a, b] = without_shared_axes(a.layout(), b.layout());
@@ -42,17 +42,18 @@ fn all_same<T: Element>(own: &[T], a: &Tensor, b: &Tensor, is_same: IsSame<T>) -
 }
 
 impl Tensor {
-    /// True if both have the same type, extents and elements, any NaN being like any other.
+    /// Returns true if both have the same type, extents and elements. All NaNs count as the same.
     #[must_use]
     pub fn same(&self, other: &Tensor) -> bool {
         with_data!(self.data(), own => all_same(own, self, other, by_bits_or_nan))
     }
 }
 
-/// Equal if types, extents and the bits of all elements are, whatever the layouts: `-0.0` differs from `0.0`, and a NaN equals itself.
+/// Tensors are equal if their types, extents and the bits of all elements are, whatever the layouts: `-0.0` differs from `0.0`,
+/// and a NaN equals itself.
 impl PartialEq for Tensor {
     fn eq(&self, other: &Tensor) -> bool {
-        // A tensor of any number of elements is itself.
+        // A tensor equals itself, without a comparison of elements.
         let is_itself = self.shares_memory(other) && self.layout() == other.layout();
         is_itself || with_data!(self.data(), own => all_same(own, self, other, by_bits))
     }
@@ -61,7 +62,8 @@ impl PartialEq for Tensor {
 impl Eq for Tensor {}
 
 impl Hash for Tensor {
-    /// Type, extents, and elements at even distances, a few thousand at most: a view may have any number of indices.
+    /// Hashes the type, the extents and at most a few thousand elements at even distances, because a view may have any number of
+    /// indices.
     fn hash<H: Hasher>(&self, state: &mut H) {
         const MOST: usize = 4096;
         (self.scalar_type(), self.extents()).hash(state);
@@ -73,7 +75,7 @@ impl Hash for Tensor {
     }
 }
 
-/// The position in memory of the element with this number, in the order of indices.
+/// The position in memory of element number `nth`, in the order of indices.
 fn nth_position(layout: &Layout, nth: usize) -> usize {
     let (mut rest, mut at) = (nth, layout.offset());
     for (extent, stride) in layout.extents().iter().zip(layout.strides()).rev() {
@@ -84,7 +86,7 @@ fn nth_position(layout: &Layout, nth: usize) -> usize {
 }
 
 impl fmt::Display for Tensor {
-    /// Type, extents and elements: `tensor[f64, 2]{[2, 2]: 1, 2, 3, 4}`; of many elements the first ten.
+    /// Prints type, extents and elements: `tensor[f64, 2]{[2, 2]: 1, 2, 3, 4}`. Of many elements, the first ten are printed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 10;
         write!(f, "{}{{{:?}: ", self.qtype(), self.extents())?;
@@ -98,7 +100,7 @@ impl fmt::Display for Tensor {
     }
 }
 
-/// The elements of the first few indices, and the extents.
+/// Prints the extents and the elements of the first 64 indices.
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 64;
@@ -163,7 +165,7 @@ mod tests {
         let zeros = |scalar| Value::from(Tensor::zeros(scalar, &[2]).unwrap());
         assert_ne!(zeros(Scalar::Int32), zeros(Scalar::Float32));
         assert!(!zeros(Scalar::Int64).same(&zeros(Scalar::Float64)));
-        // Elements that both have once are compared once.
+        // Elements that repeat along an axis in both are compared once.
         let view = |element: f64| Tensor::scalar(element).broadcast_to(&[1 << 20, 1 << 20]).unwrap();
         assert_eq!(view(1.0), view(1.0));
         assert_ne!(view(1.0), view(2.0));

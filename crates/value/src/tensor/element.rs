@@ -1,4 +1,4 @@
-//! The elements of tensors: values of one scalar type, in memory of its own type. Truth values are bytes.
+//! The elements of tensors: values of one scalar type, in memory of their own type. Truth values are bytes.
 
 use super::error::TensorErrorKind;
 use super::layout::Layout;
@@ -10,15 +10,15 @@ use cembra_runtime::{Scalar, advise_huge_pages, has_room};
 use std::fmt::Debug;
 use std::ops::Deref;
 
-/// Elements of one type: a tensor's own, or somebody else's, which are copied before one of them is written.
+/// Elements of one type: owned, or lent by another owner. Lent elements are copied before one of them is written.
 pub struct Buffer<T> {
-    /// None while there are lent ones.
+    /// Empty while elements are lent.
     own: Vec<T>,
     lent: Option<Box<Lent<T>>>,
 }
 
 impl<T: Copy> Buffer<T> {
-    /// The elements as one's own, to be changed: a copy if they are lent.
+    /// The elements as an owned vector, to be changed. Lent elements are copied first.
     #[inline]
     pub fn to_mut(&mut self) -> &mut Vec<T> {
         if let Some(lent) = self.lent.take() {
@@ -29,7 +29,7 @@ impl<T: Copy> Buffer<T> {
 }
 
 impl<T: 'static> Buffer<T> {
-    /// The elements that an owner has, where they are: it is kept as long as they are read.
+    /// Lends the elements of an owner, which stay in place. The owner is kept alive as long as they are read.
     ///
     /// ```
     /// use cembra_value::tensor::{Buffer, Data, Layout, Tensor};
@@ -80,7 +80,7 @@ impl<T> FromIterator<T> for Buffer<T> {
 }
 
 impl<T: Copy> Clone for Buffer<T> {
-    /// Elements of one's own.
+    /// Copies the elements to owned memory.
     fn clone(&self) -> Self {
         self.to_vec().into()
     }
@@ -98,57 +98,57 @@ impl<T: Debug> Debug for Buffer<T> {
     }
 }
 
-/// The elements that a tensor's memory has, all of one type.
+/// The elements in a tensor's memory, all of one type.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Data {
     /// Truth values.
     Bool(Buffer<bool>),
-    /// Integers of 32 bits.
+    /// 32-bit integers.
     Int32(Buffer<i32>),
-    /// Integers of 64 bits.
+    /// 64-bit integers.
     Int64(Buffer<i64>),
-    /// Floats of 32 bits.
+    /// 32-bit floats.
     Float32(Buffer<f32>),
-    /// Floats of 64 bits.
+    /// 64-bit floats.
     Float64(Buffer<f64>),
 }
 
-/// Elements of somebody's memory that are to be written over, all of one type.
+/// Borrowed elements of one type that are to be overwritten.
 #[derive(Debug)]
 pub enum DataMut<'d> {
     /// Truth values.
     Bool(&'d mut [bool]),
-    /// Integers of 32 bits.
+    /// 32-bit integers.
     Int32(&'d mut [i32]),
-    /// Integers of 64 bits.
+    /// 64-bit integers.
     Int64(&'d mut [i64]),
-    /// Floats of 32 bits.
+    /// 32-bit floats.
     Float32(&'d mut [f32]),
-    /// Floats of 64 bits.
+    /// 64-bit floats.
     Float64(&'d mut [f64]),
 }
 
-/// A type that elements of tensors may have. It is implemented for `bool`, `i32`, `i64`, `f32` and `f64`.
+/// An element type of tensors: `bool`, `i32`, `i64`, `f32` or `f64`.
 pub trait Element: Copy + Default + PartialEq + Debug + Send + Sync + 'static {
-    /// The scalar type.
+    /// The corresponding scalar type.
     const SCALAR: Scalar;
 
-    /// The elements, if they are of this type.
+    /// The elements; `None` if they are of another type.
     fn of(data: &Data) -> Option<&[Self]>;
 
-    /// The elements to be changed, if they are of this type: those of somebody else are copied.
+    /// The elements, to be changed; `None` if they are of another type. Lent elements are copied.
     fn of_mut(data: &mut Data) -> Option<&mut Vec<Self>>;
 
-    /// The elements to be written over, if they are of this type.
+    /// The elements, to be overwritten; `None` if they are of another type.
     fn of_part<'d>(data: DataMut<'d>) -> Option<&'d mut [Self]>;
 
-    /// Elements of this type.
+    /// Wraps elements of this type.
     fn data(elements: impl Into<Buffer<Self>>) -> Data;
 
-    /// The bits in the layout of frames, with zeros behind them.
+    /// The bits as in a frame, extended with zeros.
     fn bits(self) -> u64;
 
-    /// The element of such bits.
+    /// The element with these bits.
     fn from_bits(bits: u64) -> Self;
 }
 
@@ -221,20 +221,20 @@ macro_rules! elements {
         })*
 
         impl<'d> DataMut<'d> {
-            /// How many elements there are.
+            /// The number of elements.
             #[must_use]
             #[inline]
             pub const fn len(&self) -> usize {
                 match self { $(DataMut::$variant(elements) => elements.len(),)* }
             }
 
-            /// The same, for a shorter time.
+            /// Borrows the elements again, for a shorter lifetime.
             #[inline]
             pub const fn reborrow(&mut self) -> DataMut<'_> {
                 match self { $(DataMut::$variant(elements) => DataMut::$variant(elements),)* }
             }
 
-            /// The first so many, and the others; none if there are not as many.
+            /// The first `at` elements, and the others; `None` if there are fewer.
             #[must_use]
             #[inline]
             pub fn split_at(self, at: usize) -> Option<[DataMut<'d>; 2]> {
@@ -246,7 +246,7 @@ macro_rules! elements {
                 }
             }
 
-            /// So many elements from a position on, if there are as many.
+            /// The `len` elements from `first` on; `None` if there are fewer.
             #[inline]
             pub fn part(&mut self, first: usize, len: usize) -> Option<DataMut<'_>> {
                 let place = first..first.checked_add(len)?;
@@ -255,10 +255,10 @@ macro_rules! elements {
         }
 
         impl DataMut<'_> {
-            /// Copies all elements to the place of those of other data of the same type.
+            /// Replaces the elements of `to`, which must be of the same type, by copies of these.
             ///
             /// # Errors
-            /// The other data has elements of another type.
+            /// If `to` has elements of another type.
             pub fn copy_to(&self, to: &mut Data) -> Result<(), Error> {
                 match (self, to) {
                     $((DataMut::$variant(from), Data::$variant(to)) => {
@@ -273,7 +273,7 @@ macro_rules! elements {
         }
 
         impl Data {
-            /// All elements, to be written over.
+            /// The elements, to be overwritten. Lent elements are copied first.
             #[inline]
             pub fn all_mut(&mut self) -> DataMut<'_> {
                 match self { $(Data::$variant(elements) => DataMut::$variant(elements.to_mut().as_mut_slice()),)* }
@@ -286,7 +286,7 @@ macro_rules! elements {
                 match self { $(Data::$variant(_) => Scalar::$scalar,)* }
             }
 
-            /// The bytes of an element of a type, if tensors have any of it.
+            /// The bytes of an element of this type; `None` if tensors have no such elements.
             #[must_use]
             #[inline]
             pub const fn element_size(scalar: Scalar) -> Option<usize> {
@@ -296,10 +296,10 @@ macro_rules! elements {
                 }
             }
 
-            /// So many zeros, or `false`.
+            /// Makes `len` zeros, or `false`.
             ///
             /// # Errors
-            /// Tensors have no elements of the type, or the system has no memory for so many.
+            /// If tensors have no elements of this type, or if the system has no memory for `len` of them.
             pub fn zeros(scalar: Scalar, len: usize) -> Result<Data, Error> {
                 Ok(match scalar {
                     $(Scalar::$scalar => Data::$variant(zeros(len)?.into()),)*
@@ -319,16 +319,16 @@ elements! {
 }
 
 impl DataMut<'_> {
-    /// True if there are none.
+    /// Returns true if there are no elements.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Copies all elements of other data, of which there are as many of the same type.
+    /// Overwrites the elements with those of `from`.
     ///
     /// # Errors
-    /// The other data has elements of another type, or not as many.
+    /// If `from` has elements of another type, or another number of elements.
     pub fn copy_from(self, from: &Data) -> Result<(), Error> {
         fn copy<T: Element>(from: &[T], to: DataMut<'_>) -> Option<()> {
             let to = T::of_part(to).filter(|to| to.len() == from.len())?;
@@ -345,14 +345,14 @@ fn misfit() -> Error {
 }
 
 impl Data {
-    /// How many elements there are.
+    /// The number of elements.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
         with_data!(self, elements => elements.len())
     }
 
-    /// True if they are somebody else's, who [lends](Buffer::lent) them.
+    /// Returns true if the elements are [lent](Buffer::lent) by another owner.
     #[must_use]
     pub fn is_lent(&self) -> bool {
         with_data!(self, elements => elements.lent.is_some())
@@ -365,13 +365,13 @@ impl Data {
         (Data::element_size(self.scalar()).unwrap_or(0) * self.len()) as u64
     }
 
-    /// True if there are none.
+    /// Returns true if there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// No elements, of the same type.
+    /// Empty data of the same type.
     #[must_use]
     pub fn none(&self) -> Data {
         fn none<T: Element>(_: &[T]) -> Data {
@@ -380,29 +380,29 @@ impl Data {
         with_data!(self, elements => none(elements))
     }
 
-    /// The bits of one element.
+    /// The bits of the element at index `at`.
     ///
     /// # Panics
-    /// There is no such element.
+    /// If there is no such element.
     #[must_use]
     #[inline]
     pub fn bits(&self, at: usize) -> u64 {
         with_data!(self, elements => elements[at].bits())
     }
 
-    /// Writes one element by its bits.
+    /// Writes the element at index `at`, given by its bits.
     ///
     /// # Panics
-    /// There is no such element.
+    /// If there is no such element.
     #[inline]
     pub fn set_bits(&mut self, at: usize, bits: u64) {
         with_data!(self, elements => elements.to_mut()[at] = Element::from_bits(bits));
     }
 
-    /// One element, by its bits.
+    /// Data with one element, given by its bits.
     ///
     /// # Errors
-    /// Tensors have no elements of the type.
+    /// If tensors have no elements of this type.
     pub fn of_bits(scalar: Scalar, bits: u64) -> Result<Data, Error> {
         fn one<T: Element>(_: &[T], bits: u64) -> Data {
             T::data(vec![T::from_bits(bits)])
@@ -411,8 +411,8 @@ impl Data {
         Ok(with_data!(&like, like => one(like, bits)))
     }
 
-    /// Drops elements from the end, or adds zeros, so that there are so many. For lengths that were counted before: a length that anybody may ask
-    /// for goes to [`try_resize`](Data::try_resize).
+    /// Drops elements from the end, or appends zeros, so that there are `len` elements. `len` must have been checked; a length
+    /// from outside must go to [`try_resize`](Data::try_resize).
     #[inline]
     pub fn resize(&mut self, len: usize) {
         #[inline]
@@ -426,10 +426,10 @@ impl Data {
         with_data!(self, elements => resize(elements.to_mut(), len));
     }
 
-    /// The same, for as many as somebody asks for.
+    /// Drops elements from the end, or appends zeros, so that there are `len` elements, for a length from outside.
     ///
     /// # Errors
-    /// The system has no memory for them.
+    /// If the system has no memory for them.
     #[inline]
     pub fn try_resize(&mut self, len: usize) -> Result<(), Error> {
         if len > self.len() {
@@ -439,10 +439,10 @@ impl Data {
         Ok(())
     }
 
-    /// Adds elements of other data of the same type at the end, in the order of the indices of a layout.
+    /// Appends elements of `from`, which has the same type, in the order of the indices of a layout.
     ///
     /// # Panics
-    /// The layout leads outside of the other data.
+    /// If the layout leads outside of `from`.
     pub fn append_ordered(&mut self, from: &Data, layout: &Layout) {
         fn append<T: Element>(to: &mut Vec<T>, from: &Data, layout: &Layout) {
             let from = T::of(from).unwrap_or_default();
@@ -450,7 +450,7 @@ impl Data {
                 to.extend(layout.positions().map(|at| from[at]));
                 return;
             };
-            // Lines of the last axis, those before by their positions.
+            // Copies line by line along the last axis; the other axes give the starts of lines.
             let [outer, line] = layout.split(&[last as u8]);
             let (count, step) = (line.len(), line.strides()[0]);
             to.reserve(layout.len());
@@ -465,10 +465,11 @@ impl Data {
         with_data!(self, elements => append(elements.to_mut(), from, layout));
     }
 
-    /// Becomes lines of other data of the same type, each of so many elements a step apart, which begin at these distances from a position.
+    /// Replaces the elements by lines from `from`, which has the same type. The line number `n` begins `distances[n]` after
+    /// position `first`, and has `count` elements that are `step` apart.
     ///
     /// # Panics
-    /// A line leads outside of the other data.
+    /// If a line leads outside of `from`.
     #[inline]
     pub fn copy_lines(&mut self, from: &Data, first: usize, distances: &[isize], count: usize, step: isize) {
         fn copy<T: Element>(
@@ -495,11 +496,11 @@ impl Data {
         with_data!(self, elements => copy(elements.to_mut(), from, first, distances, count, step));
     }
 
-    /// The elements of the other data at all indices of these axes from the first on, in place of what there is, each where the axes say that it
-    /// is written.
+    /// Replaces the elements by those of `from` at all indices of the axes, starting at position `first`. Each axis has the
+    /// strides at which it is read and written.
     ///
     /// # Panics
-    /// An axis leads to a position outside of either data.
+    /// If an axis leads outside of either data.
     pub fn copy_axes(&mut self, from: &Data, first: usize, axes: &[CopiedAxis]) {
         fn copy<T: Element>(to: &mut [T], from: &Data, first: usize, axes: &[CopiedAxis]) {
             copy_axes(T::of(from).unwrap_or_default(), first, to, axes);
@@ -508,10 +509,10 @@ impl Data {
         with_data!(self, elements => copy(elements.to_mut(), from, first, axes));
     }
 
-    /// Writes the elements of the other data to these positions, one after the other.
+    /// Writes the elements of `from` to these positions, one after the other.
     ///
     /// # Panics
-    /// There is no such position.
+    /// If a position is outside of the data.
     pub fn scatter(&mut self, from: &Data, positions: impl Iterator<Item = usize>) {
         fn place<T: Element>(to: &mut [T], from: &Data, positions: impl Iterator<Item = usize>) {
             for (at, element) in positions.zip(T::of(from).unwrap_or_default()) {
@@ -522,10 +523,10 @@ impl Data {
     }
 }
 
-/// An error if the system has no memory for so many bytes.
+/// Checks that the system has memory for `bytes` bytes.
 ///
 /// # Errors
-/// It has none.
+/// If the system has no memory for them.
 pub fn check_room(bytes: usize) -> Result<(), Error> {
     if has_room(bytes) {
         return Ok(());
@@ -534,10 +535,10 @@ pub fn check_room(bytes: usize) -> Result<(), Error> {
     Err(Error::tensors(TensorErrorKind::Limit, message).hint("make fewer or smaller tensors"))
 }
 
-/// So many zeros.
+/// Makes `len` zeros.
 ///
 /// # Errors
-/// The system has no memory for them.
+/// If the system has no memory for them.
 pub fn zeros<T: Element>(len: usize) -> Result<Vec<T>, Error> {
     check_room(size_of::<T>().saturating_mul(len))?;
     let zeros = vec![T::default(); len];
@@ -545,10 +546,10 @@ pub fn zeros<T: Element>(len: usize) -> Result<Vec<T>, Error> {
     Ok(zeros)
 }
 
-/// An error if the elements of a tensor would take more bytes than they may.
+/// Checks that the elements of a tensor take at most `most` bytes.
 ///
 /// # Errors
-/// They would, or tensors have no elements of the type.
+/// If they take more, or if tensors have no elements of this type.
 pub fn check_bytes(scalar: Scalar, extents: &[usize], most: u64) -> Result<(), Error> {
     let wanted = element_bytes(scalar, extents).ok_or_else(|| no_element(scalar))?;
     if wanted <= u128::from(most) {
@@ -558,13 +559,13 @@ pub fn check_bytes(scalar: Scalar, extents: &[usize], most: u64) -> Result<(), E
     Err(Error::tensors(TensorErrorKind::Limit, message).hint(Limit::ArrayBytes.hint()))
 }
 
-/// The bytes of the elements of a tensor, if tensors have any of that type.
+/// The bytes of a tensor's elements; `None` if tensors have no elements of this type.
 #[must_use]
 pub fn element_bytes(scalar: Scalar, extents: &[usize]) -> Option<u128> {
     Some(Data::element_size(scalar)? as u128 * extents.iter().product::<usize>() as u128)
 }
 
-/// The error that tensors have no such elements.
+/// The error for an element type that tensors do not have.
 #[must_use]
 pub fn no_element(scalar: Scalar) -> Error {
     Error::tensors(TensorErrorKind::ElementType, format!("tensors have no elements of type {}", scalar.short_name()))

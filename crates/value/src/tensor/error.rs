@@ -1,11 +1,11 @@
-//! The kinds of errors of tensors, which programs look at. The error itself is [`Error`](crate::Error).
+//! The kinds of tensor errors, for programs. The error itself is [`Error`](crate::Error).
 
 use crate::Code;
 use std::fmt;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal;)*) => {
-        /// The kind of an error of tensors, stable across versions.
+        /// The kind of a tensor error, stable across versions.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[non_exhaustive]
         pub enum TensorErrorKind { $($(#[$doc])* $kind,)* }
@@ -24,67 +24,67 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Extents that differ where neither is 1.
+    /// Extents that differ although neither is 1.
     Broadcast = "broadcast";
-    /// The largest or smallest of no elements.
+    /// The maximum or minimum of no elements.
     EmptyReduction = "empty-reduction";
-    /// Uses of a label, parts of a concatenation or a shape and its elements whose sizes differ.
+    /// Sizes that differ: of the uses of a label, of the parts of a concatenation, or of a shape and its elements.
     SizeMismatch = "size-mismatch";
-    /// Another number of axes than the tensor has, or more than a tensor may have.
+    /// A wrong number of axes, or more axes than a tensor may have.
     RankMismatch = "rank-mismatch";
-    /// An axis that there is not, or one named twice.
+    /// An axis that does not exist, or that is named twice.
     Axis = "axis";
-    /// A position outside of its axis.
+    /// An index outside of its axis.
     Index = "index";
-    /// Element types that an operator does not take.
+    /// Element types that an operator does not accept.
     ElementType = "element-type";
-    /// A view that maps two indices to one element, where it is to be written.
+    /// A view to be written in which two indices map to one element.
     OverlappingTarget = "overlapping-target";
-    /// A text that is no statement, or no list of labels.
+    /// A text that is not a statement, or not a list of labels.
     Syntax = "bad-syntax";
-    /// A literal that an operator cannot be compiled from.
+    /// A literal for which an operator cannot be compiled.
     Literal = "bad-literal";
-    /// What is no label.
+    /// A text that is not a label.
     BadLabel = "bad-label";
     /// An output label that no operand has.
     UnknownOutputLabel = "unknown-output-label";
-    /// An output label that stands twice.
+    /// An output label that occurs twice.
     RepeatedOutputLabel = "repeated-output-label";
-    /// Another number of operands than of lists of labels.
+    /// A number of operands that differs from the number of label lists.
     OperandCount = "operand-count";
-    /// A label of one factor alone, which the target does not have.
+    /// A label of one factor only that the target does not have.
     FreeLabel = "free-label-not-in-target";
-    /// A label of an addend, which the target does not have.
+    /// A label of an addend that the target does not have.
     ImplicitReduction = "implicit-reduction";
-    /// A label of a target that stands twice.
+    /// A label that occurs twice in the target.
     RepeatedTargetLabel = "repeated-target-label";
-    /// A label of a target that no operand has.
+    /// A label of the target that no operand has.
     UnboundTargetLabel = "target-label-unbound";
-    /// A name that stands for no tensor.
+    /// A name that does not stand for a tensor.
     UnknownName = "unknown-name";
-    /// An operator without a derivative, on the way from what is differentiated.
+    /// An operator without a derivative, between the result and the variable of a derivative.
     NotDifferentiable = "not-differentiable";
     /// Boundaries of tiles that do not ascend, or tiles of size 0.
     Tiling = "bad-tiling";
-    /// A norm of a tile, or a threshold of norms, that is negative, or a list of norms whose tiles do not ascend.
+    /// A negative norm of a tile, a negative threshold of norms, or a list of norms whose tiles do not ascend.
     Norm = "bad-norm";
-    /// A file of tensors that is damaged, of another version or not there, or that cannot be written.
+    /// A file of tensors that is damaged, of another version or missing, or that cannot be written.
     File = "bad-file";
     /// A limit that a tensor or a graph exceeds.
     Limit = "limit";
     /// An element that could not be computed.
     Evaluation = "evaluation";
-    /// A run that somebody ended.
+    /// A run that was cancelled.
     Cancelled = "cancelled";
-    /// A run whose time was over.
+    /// A run that exceeded its time.
     Deadline = "deadline";
     /// Ranks that compute together were given different programs, tilings, shapes or options.
     RanksDisagree = "ranks-disagree";
-    /// A message between ranks that is damaged, of another version, of another plan, or not the one that was awaited.
+    /// A message between ranks that is damaged, of another version, of another plan, or not the expected one.
     Message = "bad-message";
-    /// A message between ranks that did not come within the time there is to wait for it.
+    /// A message between ranks that did not arrive in time.
     Stalled = "stalled";
-    /// No way between ranks: no library for it, or a wrong one, or a rank that is gone.
+    /// A failed connection between ranks: a missing or wrong library, or a rank that is gone.
     Link = "no-link";
 }
 

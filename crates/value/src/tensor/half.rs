@@ -1,5 +1,5 @@
-//! Tensors whose elements are stored in 16 bits. They are memory and nothing else: graphs compute with FLOAT32, to which every such element
-//! widens exactly, and what they make is rounded once to be stored. No operator, type or backend knows of them.
+//! Tensors whose elements are stored in 16 bits. They are only a storage format: graphs compute with FLOAT32, to which every such
+//! element widens exactly, and results are rounded once to be stored. No operator, type or backend knows of them.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -14,21 +14,22 @@ use half::{bf16, f16};
 use std::fmt;
 use std::sync::Arc;
 
-/// A float of 16 bits: [`struct@f16`] (11 bits of precision, up to 65,504) or [`bf16`] (8 bits of precision, the range of `f32`).
+/// A 16-bit float: [`struct@f16`] (11 bits of precision, up to 65,504) or [`bf16`] (8 bits of precision, the range of `f32`).
 pub trait Half: Copy + PartialEq + fmt::Debug + Send + Sync + sealed::Sealed + 'static {
     /// The type's name.
     const NAME: &str;
 
-    /// The same number.
+    /// The number as an `f32`, which is exact.
     fn widened(self) -> f32;
 
-    /// The nearest number, of two the one whose last bit is 0; beyond the largest infinity, and for a NaN a NaN.
+    /// The nearest 16-bit number, and of two nearest the one whose last bit is 0. Numbers beyond the largest become infinite; a
+    /// NaN stays a NaN.
     fn rounded(number: f32) -> Self;
 
-    /// The same numbers.
+    /// The numbers as `f32`, which is exact.
     fn widened_all(numbers: &[Self]) -> Vec<f32>;
 
-    /// The nearest numbers.
+    /// The nearest 16-bit numbers, as by [`rounded`](Half::rounded).
     fn rounded_all(numbers: &[f32]) -> Vec<Self>;
 }
 
@@ -64,8 +65,8 @@ macro_rules! halves {
 
 halves! { f16 bf16 }
 
-/// A number of 24 bits from which a shorter one is rounded as from the number itself: what is left out makes the last bit 1. Rounding to the
-/// nearest here, and once more after it, would take some numbers to the farther neighbour.
+/// Rounds to odd: an inexact result gets 1 as its last bit. Rounding the result again, to fewer digits, then gives the same as
+/// rounding the number itself. Rounding to nearest twice would sometimes give the farther neighbour.
 fn rounded_to_odd(number: f64) -> f32 {
     let near = number as f32;
     if number.is_nan() || f64::from(near) == number {
@@ -75,7 +76,7 @@ fn rounded_to_odd(number: f64) -> f32 {
     f32::from_bits(near.to_bits().wrapping_sub(u32::from(is_beyond)) | 1)
 }
 
-/// Elements of 16 bits under indices of any number of axes. Cloning it, and looking at parts of it, copies nothing.
+/// A tensor with 16-bit elements and any number of axes. Clones and views copy no elements.
 ///
 /// ```
 /// use cembra_value::tensor::{HalfTensor, Tensor, f16};
@@ -92,10 +93,10 @@ pub struct HalfTensor<T> {
 }
 
 impl<T: Half> HalfTensor<T> {
-    /// A tensor of these elements, the last axis the fastest.
+    /// Makes a tensor of these elements, in row-major order.
     ///
     /// # Errors
-    /// There are not as many elements as indices.
+    /// If the number of elements differs from the number of indices.
     pub fn new(extents: &[usize], elements: Vec<T>) -> Result<HalfTensor<T>, Error> {
         let layout = Layout::row_major(extents)?;
         if layout.len() != elements.len() {
@@ -105,19 +106,20 @@ impl<T: Half> HalfTensor<T> {
         Ok(HalfTensor { elements: Arc::new(elements), layout })
     }
 
-    /// Elements of memory that others may share, under any layout.
+    /// Makes a tensor of memory that may be shared, under any layout.
     ///
     /// # Errors
-    /// The layout has positions outside of the memory.
+    /// If the layout has positions outside of the memory.
     pub fn from_parts(elements: Arc<Vec<T>>, layout: Layout) -> Result<HalfTensor<T>, Error> {
         let layout = Layout::strided(layout.extents(), layout.strides(), layout.offset(), elements.len())?;
         Ok(HalfTensor { elements, layout })
     }
 
-    /// The elements of a tensor, each rounded once to the nearest number of this type, of two the one whose last bit is 0.
+    /// Rounds the elements of a tensor, each once, to the nearest number of this type, and of two nearest to the one whose last
+    /// bit is 0.
     ///
     /// # Errors
-    /// The elements are no floats.
+    /// If the elements are not floats.
     pub fn rounded(tensor: &Tensor) -> Result<HalfTensor<T>, Error> {
         let elements = match tensor.data() {
             Data::Float32(elements) => match tensor.as_slice()? {
@@ -134,7 +136,7 @@ impl<T: Half> HalfTensor<T> {
         Ok(HalfTensor { elements: Arc::new(elements), layout: tensor.layout().ordered() })
     }
 
-    /// The same numbers as FLOAT32: what a graph computes with. They are copied.
+    /// Copies the elements to a tensor of FLOAT32, which graphs compute with.
     #[must_use]
     pub fn widened(&self) -> Tensor {
         let (first, len) = (self.layout.offset(), self.layout.len());
@@ -148,61 +150,61 @@ impl<T: Half> HalfTensor<T> {
         Tensor::ordered(&self.layout, elements)
     }
 
-    /// The number of indices of each axis.
+    /// The number of indices per axis.
     #[must_use]
     pub fn extents(&self) -> &[usize] {
         self.layout.extents()
     }
 
-    /// How the indices map to the memory.
+    /// The map from indices to memory.
     #[must_use]
     pub const fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The memory, of which it may see but a part.
+    /// The memory, which may have more elements than the tensor.
     #[must_use]
     pub const fn elements(&self) -> &Arc<Vec<T>> {
         &self.elements
     }
 
-    /// The element of an index.
+    /// The element at an index.
     ///
     /// # Errors
-    /// There is no such index.
+    /// If there is no such index.
     pub fn get(&self, index: &[usize]) -> Result<T, Error> {
         Ok(self.elements[self.layout.position(index)?])
     }
 
-    /// A copy of the elements, the last axis the fastest.
+    /// Copies the elements, in row-major order.
     #[must_use]
     pub fn to_vec(&self) -> Vec<T> {
         self.layout.positions().map(|at| self.elements[at]).collect()
     }
 
-    /// Axis `i` of the result is axis `of[i]`.
+    /// Permutes the axes: axis `i` of the result is axis `of[i]`.
     ///
     /// # Errors
-    /// `of` does not name each axis once.
+    /// If `of` does not name each axis once.
     pub fn transposed(&self, of: &[usize]) -> Result<HalfTensor<T>, Error> {
         Ok(self.seen(self.layout.with_axes(&inverse_axes(of, self.layout.rank())?)?))
     }
 
-    /// A slice of each axis.
+    /// A view of a slice along each axis.
     ///
     /// # Errors
-    /// There is not a slice for each axis, or one is not within its axis.
+    /// If there is not one slice per axis, or if a slice exceeds its axis.
     pub fn sliced(&self, slices: &[Slice]) -> Result<HalfTensor<T>, Error> {
         Ok(self.seen(self.layout.sliced(slices)?))
     }
 
-    /// The same memory under another layout that is within it.
+    /// A view of the same memory under another layout, which must be within it.
     fn seen(&self, layout: Layout) -> HalfTensor<T> {
         HalfTensor { elements: self.elements.clone(), layout }
     }
 }
 
-/// The elements of the first few indices, and the extents.
+/// Prints the extents and the elements of the first 64 indices.
 impl<T: Half> fmt::Debug for HalfTensor<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 64;

@@ -1,5 +1,5 @@
-//! Layouts: how the indices of a tensor map to positions in memory. A view is another layout of the same memory, so everything that
-//! changes nothing but which index an element has is a function here, and copies nothing.
+//! Layouts: maps from the indices of a tensor to positions in memory. A view is another layout of the same memory. So functions
+//! that only change the indices of elements are functions of layouts, and copy nothing.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -9,16 +9,17 @@ use cembra_runtime::MOST_AXES;
 use smallvec::SmallVec;
 use std::fmt;
 
-/// The most elements that an index space may have: as many as there can be addresses for elements of 8 bytes.
+/// The most elements of an index space: the number of possible addresses for elements of 8 bytes.
 const MOST_ELEMENTS: usize = isize::MAX as usize / 8;
 
-/// The numbers of indices of each axis.
+/// The number of indices per axis.
 pub type Extents = SmallVec<[usize; 6]>;
 
-/// How far the elements of neighbouring indices of each axis lie apart, in elements; 0 where all indices have one element.
+/// The distance between elements with neighbouring indices, in elements, per axis; 0 if all indices of an axis have the same
+/// element.
 pub type Strides = SmallVec<[isize; 6]>;
 
-/// How indices map to positions: `offset` and the sum of each index times the stride of its axis.
+/// A map from indices to positions: `offset` plus the sum of each index times the stride of its axis.
 #[derive(PartialEq, Eq, Hash)]
 pub struct Layout {
     extents: Extents,
@@ -27,36 +28,36 @@ pub struct Layout {
 }
 
 impl Clone for Layout {
-    // Whole copies of a few numbers: layouts are cloned for every view and every run.
+    // Copies of a few numbers as a whole: layouts are cloned for every view and every run.
     #[inline]
     fn clone(&self) -> Self {
         self.moved(0)
     }
 }
 
-/// Indices of one axis: so many, a step apart, from a first one on.
+/// Indices along one axis: `count` indices from `start` on, `step` apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Slice {
     /// The first index.
     pub start: usize,
-    /// From one index to the next; not 0, and negative for the other direction.
+    /// The distance from one index to the next; not 0, and negative for descending indices.
     pub step: isize,
-    /// How many indices.
+    /// The number of indices.
     pub count: usize,
 }
 
 impl Slice {
-    /// All indices of an axis.
+    /// A slice of all indices along an axis.
     #[must_use]
     #[inline]
     pub const fn all(extent: usize) -> Slice {
         Slice { start: 0, step: 1, count: extent }
     }
 
-    /// The indices from `start` to before `stop`, a step apart.
+    /// The indices from `start` until before `stop`, `step` apart.
     ///
     /// # Errors
-    /// The step is 0.
+    /// If the step is 0.
     pub fn new(start: usize, stop: usize, step: isize) -> Result<Slice, Error> {
         let length = match step {
             0 => return Err(Error::tensors(TensorErrorKind::Index, "a slice has a step of 0")),
@@ -66,7 +67,7 @@ impl Slice {
         Ok(Slice { start, step, count: length.div_ceil(step.unsigned_abs()) })
     }
 
-    /// The last index; the first where there is none.
+    /// The last index, or `start` if there are no indices; `None` if it does not fit.
     const fn last(self) -> Option<usize> {
         let steps = self.count.saturating_sub(1);
         match steps.checked_mul(self.step.unsigned_abs()) {
@@ -76,10 +77,10 @@ impl Slice {
         }
     }
 
-    /// An error if an index is not one of an axis of this extent.
+    /// Checks that all indices are within an axis of this extent.
     ///
     /// # Errors
-    /// It is not, or the step is 0.
+    /// If an index is not, or if the step is 0.
     pub fn check(self, extent: usize) -> Result<(), Error> {
         if self.step == 0 {
             return Err(Error::tensors(TensorErrorKind::Index, "a slice has a step of 0"));
@@ -99,16 +100,16 @@ impl fmt::Display for Slice {
     }
 }
 
-/// How many indices an index space has.
+/// The number of indices in an index space.
 ///
 /// # Errors
-/// It has more axes or indices than a tensor may have.
+/// If it has more axes or indices than a tensor may have.
 pub fn index_count(extents: &[usize]) -> Result<usize, Error> {
     if extents.len() > MOST_AXES {
         let message = format!("a tensor of {} axes: it may have {MOST_AXES}", extents.len());
         return Err(Error::tensors(TensorErrorKind::RankMismatch, message));
     }
-    // Axes without indices are counted as one of them, so that no product of extents is too large, whatever is left out of it.
+    // An empty axis counts as one index here, so that no product of some of the extents can overflow.
     let most = extents.iter().try_fold(1_usize, |count, extent| count.checked_mul((*extent).max(1)));
     most.filter(|count| *count <= MOST_ELEMENTS).map(|count| if extents.contains(&0) { 0 } else { count }).ok_or_else(
         || {
@@ -121,16 +122,16 @@ pub fn index_count(extents: &[usize]) -> Result<usize, Error> {
 }
 
 impl Layout {
-    /// Indices in the order of their elements, the last axis the fastest.
+    /// The row-major layout: indices in the order of their elements, with the last axis contiguous.
     ///
     /// # Errors
-    /// There are more axes or elements than a tensor may have.
+    /// If there are more axes or elements than a tensor may have.
     pub fn row_major(extents: &[usize]) -> Result<Layout, Error> {
         index_count(extents)?;
         Ok(Layout { extents: extents.into(), strides: SmallVec::new(), offset: 0 }.ordered())
     }
 
-    /// The same indices in the order of their elements, the last axis the fastest.
+    /// The row-major layout with the same extents.
     #[must_use]
     #[inline]
     pub fn ordered(&self) -> Layout {
@@ -143,15 +144,15 @@ impl Layout {
         Layout { extents: self.extents.clone(), strides, offset: 0 }
     }
 
-    /// One index of no axes.
+    /// The layout of a scalar: one index without axes.
     pub(crate) fn of_one() -> Layout {
         Layout { extents: SmallVec::new(), strides: SmallVec::new(), offset: 0 }
     }
 
-    /// A layout of these strides, over memory of so many elements.
+    /// A layout with these strides, over memory of `memory` elements.
     ///
     /// # Errors
-    /// There are not as many strides as extents, or an index lies outside of the memory.
+    /// If there are not as many strides as extents, or if an index is outside of the memory.
     pub fn strided(extents: &[usize], strides: &[isize], offset: usize, memory: usize) -> Result<Layout, Error> {
         index_count(extents)?;
         if extents.len() != strides.len() {
@@ -163,19 +164,19 @@ impl Layout {
         Ok(layout)
     }
 
-    /// An error if an index lies outside of memory of so many elements.
+    /// Checks that all positions are within memory of `memory` elements.
     ///
     /// # Errors
-    /// One does.
+    /// If a position is outside of the memory.
     #[inline]
     pub fn check_within(&self, memory: usize) -> Result<(), Error> {
         if self.is_within(memory) { Ok(()) } else { Err(self.outside(memory)) }
     }
 
-    /// True if all positions lie within memory of so many elements.
+    /// Returns true if all positions are within memory of `memory` elements.
     #[inline]
     fn is_within(&self, memory: usize) -> bool {
-        // How far the positions reach before the first index's, and behind it.
+        // The reach of the positions before and after that of the first index.
         let (mut before, mut behind) = (0_usize, 0_usize);
         for (extent, stride) in self.axes() {
             let Some(last) = extent.checked_sub(1) else { return true };
@@ -196,8 +197,8 @@ impl Layout {
         Error::tensors(TensorErrorKind::Index, message)
     }
 
-    /// A layout of as many strides as extents, where the number of indices is known to be one that a tensor may have: nothing is asked. Memory is
-    /// seen through it only by what asks whether it is within.
+    /// A layout without checks: `strides` must have as many axes as `extents`, whose number of indices must be one that a tensor
+    /// may have. Memory is accessed through the layout only after a check that its positions are within.
     #[doc(hidden)]
     #[must_use]
     #[inline]
@@ -206,21 +207,22 @@ impl Layout {
         Layout { extents: extents.into(), strides, offset }
     }
 
-    /// True if the two have the same extents and strides, wherever they begin. It is asked for each input of each run.
+    /// Returns true if both layouts have the same extents and strides, whatever their offsets. This is called for each input of
+    /// each run.
     #[inline]
     #[must_use]
     pub fn lies_as(&self, other: &Layout) -> bool {
         let (own, others) = (&self.extents[..], &other.extents[..]);
         let (strides, other_strides) = (&self.strides[..], &other.strides[..]);
         let rank = own.len();
-        // Said so, that axes are looked at without asking each time.
+        // These tests let the compiler omit bounds checks in the loop.
         if others.len() != rank || strides.len() != rank || other_strides.len() != rank {
             return false;
         }
         (0..rank).all(|axis| own[axis] == others[axis] && strides[axis] == other_strides[axis])
     }
 
-    /// The same, further on in memory.
+    /// A copy of the layout, `distance` elements further on in memory.
     #[inline]
     #[must_use]
     pub fn moved(&self, distance: usize) -> Layout {
@@ -228,7 +230,7 @@ impl Layout {
         Layout { extents, strides, offset: self.offset.wrapping_add(distance) }
     }
 
-    /// The number of indices of each axis.
+    /// The number of indices per axis.
     #[must_use]
     #[inline]
     pub fn extents(&self) -> &[usize] {
@@ -242,24 +244,25 @@ impl Layout {
         &self.strides
     }
 
-    /// The extent and the stride of each axis.
+    /// The extent and the stride per axis.
     #[inline]
     pub fn axes(&self) -> impl ExactSizeIterator<Item = (usize, isize)> {
         self.extents.iter().copied().zip(self.strides.iter().copied())
     }
 
-    /// True if these are its axes.
+    /// Returns true if the layout has exactly these axes, given by extent and stride.
     #[inline(never)]
     #[must_use]
     pub fn is_of_axes(&self, axes: &[(usize, isize)]) -> bool {
         self.axes().eq(axes.iter().copied())
     }
 
-    /// True if it has one axis, and this is it. False where it was one of more that were taken away.
+    /// Returns true if the layout has exactly one axis, with this extent and stride. False for a layout whose axes are on the
+    /// heap, because it once had more.
     #[inline]
     #[must_use]
     pub fn is_of_axis(&self, extent: usize, stride: isize) -> bool {
-        // Asked so, what has one number is seen to have it in its place, not elsewhere.
+        // These tests tell the compiler that the numbers are inline, not on the heap.
         let is_one =
             !self.extents.spilled() && !self.strides.spilled() && (self.extents.len(), self.strides.len()) == (1, 1);
         is_one && (self.extents[0], self.strides[0]) == (extent, stride)
@@ -286,14 +289,14 @@ impl Layout {
         self.extents.iter().product()
     }
 
-    /// True if there are no indices.
+    /// Returns true if there are no indices.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.extents.contains(&0)
     }
 
-    /// True if the elements lie next to each other in the order of their indices.
+    /// Returns true if the elements are adjacent, in the order of their indices.
     #[must_use]
     #[inline]
     pub fn is_row_major(&self) -> bool {
@@ -306,7 +309,7 @@ impl Layout {
             })
     }
 
-    /// The least and the greatest position of an element; none where there are no elements.
+    /// The least and the greatest position; `None` if there are no elements.
     #[must_use]
     pub fn range(&self) -> Option<(i128, i128)> {
         if self.is_empty() {
@@ -324,7 +327,8 @@ impl Layout {
         Some(range)
     }
 
-    /// True if no two indices surely have one element. It is told from the strides alone: some layouts that never do so are refused.
+    /// Returns true if different indices surely have different elements. The test uses only the strides, so it is false for some
+    /// layouts without overlaps.
     #[must_use]
     pub fn is_injective(&self) -> bool {
         let mut axes: SmallVec<[(usize, usize); 6]> = (self.extents.iter().zip(&self.strides))
@@ -341,7 +345,8 @@ impl Layout {
             })
     }
 
-    /// True if the two surely share no position. Of memory that is the same, ranges and the strides' common divisor tell.
+    /// Returns true if two layouts of the same memory surely share no position. The test uses their ranges and the common divisor
+    /// of their strides.
     #[must_use]
     pub fn is_disjoint(&self, other: &Layout) -> bool {
         let (Some(own), Some(others)) = (self.range(), other.range()) else { return true };
@@ -356,10 +361,10 @@ impl Layout {
         divisor > 1 && !self.offset.abs_diff(other.offset).is_multiple_of(divisor)
     }
 
-    /// The position of an index.
+    /// The position of an index in memory.
     ///
     /// # Errors
-    /// It is none of the layout.
+    /// If the index is outside of the layout.
     pub fn position(&self, index: &[usize]) -> Result<usize, Error> {
         if index.len() != self.rank() {
             let message = format!("an index of {} for {} axes", index.len(), self.rank());
@@ -375,7 +380,7 @@ impl Layout {
         Ok(at.cast_unsigned())
     }
 
-    /// The positions of all indices in their order, the last axis the fastest.
+    /// The positions of all indices in row-major order.
     #[must_use]
     pub fn positions(&self) -> Positions<'_> {
         Positions {
@@ -386,10 +391,10 @@ impl Layout {
         }
     }
 
-    /// Axis `to[i]` of the result is axis `i` of this layout; axes that go to one are walked together, as a diagonal.
+    /// Moves axis `i` of this layout to axis `to[i]` of the result. Axes that move to the same one become its diagonal.
     ///
     /// # Errors
-    /// Axes of the result are left out, or axes of unlike extents go to one.
+    /// If an axis of the result is left out, or if axes of different extents move to one.
     pub fn with_axes(&self, to: &[usize]) -> Result<Layout, Error> {
         let rank = to.iter().map(|axis| axis.saturating_add(1)).max().unwrap_or(0);
         if to.len() != self.rank() || rank > to.len() {
@@ -414,7 +419,8 @@ impl Layout {
         Ok(Layout { extents, strides, offset: self.offset })
     }
 
-    /// The axes that are not named, and, as distances from position 0, those that are.
+    /// Splits the layout into one of the axes not in `axes`, and one of the axes in `axes`, whose positions are distances from
+    /// position 0.
     #[must_use]
     pub fn split(&self, axes: &[u8]) -> [Layout; 2] {
         let mut parts =
@@ -427,10 +433,10 @@ impl Layout {
         parts
     }
 
-    /// The indices of a slice of each axis.
+    /// The indices in a slice of each axis.
     ///
     /// # Errors
-    /// There is not a slice for each axis, or one is not within its axis.
+    /// If there is not one slice per axis, or if a slice exceeds its axis.
     pub fn sliced(&self, slices: &[Slice]) -> Result<Layout, Error> {
         if slices.len() != self.rank() {
             let message = format!("{} slices for {} axes", slices.len(), self.rank());
@@ -446,17 +452,17 @@ impl Layout {
             }
             offset = offset.wrapping_add(slice.start.cast_signed().wrapping_mul(self.strides[axis]));
         }
-        // Without elements no position is looked at, and that of the first index may be outside.
+        // Without elements no position is accessed, and that of the first index may be outside.
         if !made.is_empty() {
             made.offset = offset.cast_unsigned();
         }
         Ok(made)
     }
 
-    /// The same elements for all indices of axes that are new, in front, or were of extent 1.
+    /// Broadcasts to these extents: elements repeat along new axes, which come first, and along axes of extent 1.
     ///
     /// # Errors
-    /// An extent is neither kept nor was 1.
+    /// If an extent other than 1 would change.
     pub fn broadcast_to(&self, extents: &[usize]) -> Result<Layout, Error> {
         index_count(extents)?;
         let refused = || {
@@ -475,10 +481,10 @@ impl Layout {
         Ok(Layout { extents: extents.into(), strides, offset: self.offset })
     }
 
-    /// The same elements in the same order under other extents, where no element has to move for that.
+    /// Reshapes to these extents, with the same elements in the same order; `None` if elements would have to move.
     ///
     /// # Errors
-    /// There are not as many indices.
+    /// If the number of indices differs.
     pub fn reshaped(&self, extents: &[usize]) -> Result<Option<Layout>, Error> {
         if index_count(extents)? != self.len() {
             let message = format!("a tensor of {:?} does not reshape to {extents:?}", &self.extents[..]);
@@ -487,7 +493,7 @@ impl Layout {
         if self.is_empty() {
             return Layout::row_major(extents).map(Some);
         }
-        // Runs of axes that nest are one axis; each is cut anew.
+        // Adjacent axes whose strides nest are merged into one, and then cut again.
         let mut nested: SmallVec<[(usize, isize); 6]> = SmallVec::new();
         for (extent, stride) in self.extents.iter().zip(&self.strides).filter(|(extent, _)| **extent != 1) {
             match nested.last_mut() {
@@ -533,7 +539,7 @@ fn common_divisor(mut a: usize, mut b: usize) -> usize {
     a
 }
 
-/// Positions of indices in order.
+/// An iterator over the positions of all indices, in row-major order.
 #[derive(Clone, Debug)]
 pub struct Positions<'l> {
     layout: &'l Layout,
@@ -554,7 +560,7 @@ impl Iterator for Positions<'_> {
             if self.index[axis] < self.layout.extents[axis] {
                 break;
             }
-            // Strides of axes without a second index may be anything.
+            // The stride of an axis with one index may have any value.
             let gone = self.layout.strides[axis].wrapping_mul(self.index[axis].cast_signed());
             self.at = self.at.wrapping_sub(gone);
             self.index[axis] = 0;

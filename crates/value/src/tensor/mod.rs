@@ -1,5 +1,5 @@
-//! Tensors: elements of one type under indices of any number of axes, in memory that is shared, and the layouts through which views see it.
-//! What is computed of tensors, and how, is said by `cembra-tensor`.
+//! Tensors: elements of one type with indices over any number of axes, in shared memory, and the layouts of their views.
+//! Computations on tensors are in `cembra-tensor`.
 
 mod comparison;
 mod element;

@@ -1,5 +1,5 @@
-//! Tensors as arrays of the crate `ndarray`, and such arrays as tensors. Memory moves, or is seen, where it can be; a copy is made at most
-//! once, and it is said here when.
+//! Conversions between tensors and arrays of the crate `ndarray`. Memory is moved or viewed where possible. At most one copy is
+//! made, as stated at each conversion.
 
 use super::element::{Data, Element};
 use super::error::TensorErrorKind;
@@ -9,10 +9,10 @@ use crate::Error;
 use ndarray::{Array, ArrayD, ArrayView, ArrayViewD, Dimension, IxDyn, ShapeBuilder, ShapeError};
 use triomphe::Arc;
 
-/// Takes the array's memory as it is, under any strides. Nothing is copied.
+/// Takes over the array's memory, with any strides. Nothing is copied.
 ///
 /// # Errors
-/// There are more axes than a tensor may have.
+/// If there are more axes than a tensor may have.
 impl<T: Element, D: Dimension> TryFrom<Array<T, D>> for Tensor {
     type Error = Error;
 
@@ -24,10 +24,10 @@ impl<T: Element, D: Dimension> TryFrom<Array<T, D>> for Tensor {
     }
 }
 
-/// Copies the elements, once, into the order of their indices: a tensor has memory of its own.
+/// Copies the elements once, in row-major order, because a tensor owns its memory.
 ///
 /// # Errors
-/// There are more axes than a tensor may have.
+/// If there are more axes than a tensor may have.
 impl<T: Element, D: Dimension> TryFrom<ArrayView<'_, T, D>> for Tensor {
     type Error = Error;
 
@@ -36,10 +36,10 @@ impl<T: Element, D: Dimension> TryFrom<ArrayView<'_, T, D>> for Tensor {
     }
 }
 
-/// Sees the tensor's memory under its layout, with strides of 0 and negative ones as they are. Nothing is copied.
+/// Views the tensor's memory under its layout, including strides of 0 and negative strides. Nothing is copied.
 ///
 /// # Errors
-/// The elements are of another type.
+/// If the elements are of another type.
 impl<'t, T: Element> TryFrom<&'t Tensor> for ArrayViewD<'t, T> {
     type Error = Error;
 
@@ -53,11 +53,11 @@ impl<'t, T: Element> TryFrom<&'t Tensor> for ArrayViewD<'t, T> {
     }
 }
 
-/// Gives the tensor's memory away as it is, where nobody else has it, it is all seen and no two indices have one element. Otherwise
-/// the elements are copied, once, into the order of their indices.
+/// Gives the tensor's memory away if no other tensor shares it, if the tensor has all of its elements, and if no two indices have
+/// the same element. Otherwise the elements are copied once, in row-major order.
 ///
 /// # Errors
-/// The elements are of another type.
+/// If the elements are of another type.
 impl<T: Element> TryFrom<Tensor> for ArrayD<T> {
     type Error = Error;
 
@@ -77,7 +77,7 @@ impl<T: Element> TryFrom<Tensor> for ArrayD<T> {
     }
 }
 
-/// Strides as `ndarray` has them: negative ones as numbers without a sign that are as many below 2^64.
+/// Strides as `ndarray` represents them: a negative stride is a `usize` by two's complement.
 fn strides(layout: &Layout) -> IxDyn {
     IxDyn(&layout.strides().iter().map(|stride| stride.cast_unsigned()).collect::<Vec<usize>>())
 }

@@ -1,5 +1,5 @@
-//! Tensors: elements in shared memory, and the layout that they are seen through. A tensor is a value: whoever changes one has memory of
-//! his own, or gets a copy. [`TensorMut`] writes to memory of somebody else.
+//! Tensors: elements in shared memory, and the layout of the indices. A tensor is a value: a change first copies memory that
+//! others share. [`TensorMut`] writes to borrowed memory.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -11,7 +11,7 @@ use crate::ScalarValue;
 use cembra_runtime::{QType, Scalar};
 use triomphe::Arc;
 
-/// Elements of one type under indices of any number of axes. Cloning it, and looking at parts of it, copies nothing.
+/// Elements of one type with indices over any number of axes. Clones and views copy no elements.
 ///
 /// ```
 /// use cembra_value::tensor::Tensor;
@@ -30,41 +30,41 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// A tensor of these elements, the last axis the fastest.
+    /// Makes a tensor of these elements, in row-major order.
     ///
     /// # Errors
-    /// There are not as many elements as indices.
+    /// If the number of elements differs from the number of indices.
     pub fn new<T: Element>(extents: &[usize], elements: Vec<T>) -> Result<Tensor, Error> {
         Tensor::of_data(extents, T::data(elements))
     }
 
-    /// A tensor of no axes: one element.
+    /// A tensor without axes, which has one element.
     #[must_use]
     pub fn scalar<T: Element>(element: T) -> Tensor {
         Tensor { data: Arc::new(T::data(vec![element])), layout: Layout::of_one() }
     }
 
-    /// The same of a value of the type of elements.
+    /// A tensor without axes, whose element is a scalar value.
     ///
     /// # Errors
-    /// Tensors have no such elements.
+    /// If tensors have no elements of this type.
     pub fn of_value(value: &ScalarValue) -> Result<Tensor, Error> {
         Tensor::of_data(&[], Data::of_bits(value.scalar(), value.bits())?)
     }
 
-    /// A tensor of zeros, or of `false`.
+    /// Makes a tensor of zeros, or of `false`.
     ///
     /// # Errors
-    /// Tensors have no such elements, or not as many.
+    /// If tensors have no elements of this type, or not as many.
     pub fn zeros(scalar: Scalar, extents: &[usize]) -> Result<Tensor, Error> {
         let layout = Layout::row_major(extents)?;
         Ok(Tensor { data: Arc::new(Data::zeros(scalar, layout.len())?), layout })
     }
 
-    /// A tensor of these elements, the last axis the fastest.
+    /// Makes a tensor of these elements, in row-major order.
     ///
     /// # Errors
-    /// There are not as many elements as indices.
+    /// If the number of elements differs from the number of indices.
     pub fn of_data(extents: &[usize], data: Data) -> Result<Tensor, Error> {
         let layout = Layout::row_major(extents)?;
         if layout.len() != data.len() {
@@ -74,37 +74,37 @@ impl Tensor {
         Ok(Tensor { data: Arc::new(data), layout })
     }
 
-    /// Elements of memory, under any layout.
+    /// Makes a tensor of memory, under any layout.
     ///
     /// # Errors
-    /// The layout has positions outside of the memory.
+    /// If the layout has positions outside of the memory.
     #[inline]
     pub fn from_parts(data: Data, layout: Layout) -> Result<Tensor, Error> {
         layout.check_within(data.len())?;
         Ok(Tensor { data: Arc::new(data), layout })
     }
 
-    /// Memory that others may share, under any layout.
+    /// Makes a tensor of memory that may be shared, under any layout.
     ///
     /// # Errors
-    /// The layout has positions outside of the memory.
+    /// If the layout has positions outside of the memory.
     #[inline]
     pub fn from_shared(data: Arc<Data>, layout: Layout) -> Result<Tensor, Error> {
         layout.check_within(data.len())?;
         Ok(Tensor { data, layout })
     }
 
-    /// The same memory under any other layout; of other parts of it too, which this one does not see.
+    /// A view of the memory under another layout, which may include parts of the memory that this tensor does not.
     ///
     /// # Errors
-    /// The layout has positions outside of the memory.
+    /// If the layout has positions outside of the memory.
     #[inline]
     pub fn under(&self, layout: Layout) -> Result<Tensor, Error> {
         layout.check_within(self.data.len())?;
         Ok(self.seen(layout))
     }
 
-    /// True if both see the same memory, or parts of it.
+    /// Returns true if both tensors are in the same memory, even if in different parts.
     #[must_use]
     pub fn shares_memory(&self, other: &Tensor) -> bool {
         Arc::ptr_eq(&self.data, &other.data)
@@ -123,97 +123,99 @@ impl Tensor {
         QType::Tensor(self.scalar_type(), self.extents().len() as u8)
     }
 
-    /// Bytes of memory that it holds, besides itself. Tensors that share memory hold the same bytes.
+    /// The bytes of memory that the tensor holds, besides the tensor itself. Tensors that share memory hold the same bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         usize::try_from(self.data.bytes()).unwrap_or(usize::MAX)
     }
 
-    /// The number of indices of each axis.
+    /// The number of indices per axis.
     #[must_use]
     #[inline]
     pub fn extents(&self) -> &[usize] {
         self.layout.extents()
     }
 
-    /// How the indices map to the memory.
+    /// The map from indices to memory.
     #[must_use]
     #[inline]
     pub const fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The memory, of which it may see but a part.
+    /// The memory, which may have more elements than the tensor.
     #[must_use]
     #[inline]
     pub fn data(&self) -> &Data {
         &self.data
     }
 
-    /// The memory, to be shared.
+    /// The memory as a shared pointer.
     #[must_use]
     #[inline]
     pub const fn shared(&self) -> &Arc<Data> {
         &self.data
     }
 
-    /// The memory, and how the indices map to it.
+    /// Splits the tensor into its memory and its layout.
     #[must_use]
     #[inline]
     pub fn into_parts(self) -> (Arc<Data>, Layout) {
         (self.data, self.layout)
     }
 
-    /// All elements of the memory, to be written to, if no other tensor has it. There may be more of them than this one sees.
+    /// The elements of the whole memory for writing, which may be more than the tensor's own; `None` if another tensor shares the
+    /// memory.
     #[inline]
     pub fn own_data(&mut self) -> Option<DataMut<'_>> {
         Arc::get_mut(&mut self.data).map(Data::all_mut)
     }
 
-    /// Sees other memory under the same layout from now on: the memory of before.
+    /// Replaces the memory and keeps the layout. Returns the previous memory.
     ///
     /// # Errors
-    /// The layout has positions outside of the other memory. The tensor is then unchanged.
+    /// If the layout has positions outside of the new memory. The tensor is then unchanged.
     #[inline]
     pub fn exchange(&mut self, data: Arc<Data>) -> Result<Arc<Data>, Error> {
         self.layout.check_within(data.len())?;
         Ok(std::mem::replace(&mut self.data, data))
     }
 
-    /// The same memory under another layout that is within it.
+    /// A view of the same memory under another layout, which must be within it.
     #[inline]
     fn seen(&self, layout: Layout) -> Tensor {
         Tensor { data: self.data.clone(), layout }
     }
 
-    /// Axis `i` of the result is axis `of[i]`.
+    /// Permutes the axes: axis `i` of the result is axis `of[i]`.
     ///
     /// # Errors
-    /// `of` does not name each axis once.
+    /// If `of` does not name each axis once.
     pub fn transposed(&self, of: &[usize]) -> Result<Tensor, Error> {
         Ok(self.seen(self.layout.with_axes(&inverse_axes(of, self.layout.rank())?)?))
     }
 
-    /// A slice of each axis.
+    /// A view of a slice along each axis.
     ///
     /// # Errors
-    /// There is not a slice for each axis, or one is not within its axis.
+    /// If there is not one slice per axis, or if a slice exceeds its axis.
     pub fn sliced(&self, slices: &[Slice]) -> Result<Tensor, Error> {
         Ok(self.seen(self.layout.sliced(slices)?))
     }
 
-    /// The same elements for all indices of axes that are new, in front, or were of extent 1.
+    /// Broadcasts to these extents: elements repeat along new axes, which come first, and along axes of extent 1.
     ///
     /// # Errors
-    /// An extent is neither kept nor was 1.
+    /// If an extent other than 1 would change.
     pub fn broadcast_to(&self, extents: &[usize]) -> Result<Tensor, Error> {
         Ok(self.seen(self.layout.broadcast_to(extents)?))
     }
 
-    /// The same elements in the same order under other extents. They are copied only where no layout of this memory gives that order.
+    /// Reshapes to these extents, with the same elements in the same order. They are copied only if no layout of this memory
+    /// gives that order.
     ///
     /// # Errors
-    /// There are not as many indices, or the system has no memory for a copy.
+    /// If the number of indices differs, or if the system has no memory for a copy.
     pub fn reshaped(&self, extents: &[usize]) -> Result<Tensor, Error> {
         match self.layout.reshaped(extents)? {
             Some(layout) => Ok(self.seen(layout)),
@@ -224,12 +226,12 @@ impl Tensor {
         }
     }
 
-    /// An error if the system has no memory for a copy: indices may share elements, and be as many as one likes.
+    /// Checks that the system has memory for a copy. Indices may share elements, so a copy may be larger than the memory.
     fn check_copy(&self) -> Result<(), Error> {
         check_room(Data::element_size(self.scalar_type()).unwrap_or(0).saturating_mul(self.layout.len()))
     }
 
-    /// The elements in the order of their indices, copied. For tensors that are known to be no larger than memory is: indices may share elements.
+    /// Copies the elements in row-major order. The tensor must be known to fit in memory, because indices may share elements.
     #[must_use]
     pub fn gathered(&self) -> Data {
         let mut made = self.data.none();
@@ -237,7 +239,7 @@ impl Tensor {
         made
     }
 
-    /// A tensor of the same elements that lie in the order of their indices: this one, or a copy.
+    /// A tensor with the same elements in row-major order: this one, or a copy.
     #[must_use]
     pub fn row_major(&self) -> Tensor {
         if self.layout.is_row_major() {
@@ -246,16 +248,16 @@ impl Tensor {
         Tensor { data: Arc::new(self.gathered()), layout: self.layout.ordered() }
     }
 
-    /// Elements in the order of the indices of a layout, of which there are as many.
+    /// Makes a tensor of as many elements as the layout has indices, in the order of its indices.
     pub(super) fn ordered<T: Element>(layout: &Layout, elements: Vec<T>) -> Tensor {
         debug_assert_eq!(layout.len(), elements.len());
         Tensor { data: Arc::new(T::data(elements)), layout: layout.ordered() }
     }
 
-    /// A copy of the elements, the last axis the fastest.
+    /// Copies the elements, in row-major order.
     ///
     /// # Errors
-    /// They are of another type, or the system has no memory for so many: indices may share elements.
+    /// If the elements are of another type, or if the system has no memory for the copy: indices may share elements.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, Error> {
         self.check_copy()?;
         if let Some(elements) = self.as_slice::<T>()? {
@@ -265,7 +267,8 @@ impl Tensor {
         Ok(self.layout.positions().map(|at| elements[at]).collect())
     }
 
-    /// The elements, the last axis the fastest. They are moved if no other tensor has the memory and they are all that lies in it, in this order.
+    /// The elements in row-major order. They are moved if no other tensor shares the memory, and if they are all of it in this
+    /// order; else copied.
     ///
     /// ```
     /// use cembra_value::tensor::Tensor;
@@ -277,7 +280,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// They are of another type, or have to be copied, and the system has no memory for so many.
+    /// If the elements are of another type, or if they must be copied and the system has no memory for the copy.
     pub fn into_vec<T: Element>(mut self) -> Result<Vec<T>, Error> {
         let is_all = self.layout.is_row_major() && self.layout.offset() == 0 && self.layout.len() == self.data.len();
         if is_all && let Some(elements) = Arc::get_mut(&mut self.data).and_then(T::of_mut) {
@@ -286,39 +289,39 @@ impl Tensor {
         self.to_vec()
     }
 
-    /// The elements without a copy, if they lie in the order of their indices.
+    /// The elements without a copy; `None` if they are not adjacent in row-major order.
     ///
     /// # Errors
-    /// They are of another type.
+    /// If the elements are of another type.
     pub fn as_slice<T: Element>(&self) -> Result<Option<&[T]>, Error> {
         let elements = self.elements::<T>()?;
         let (first, len) = (self.layout.offset(), self.layout.len());
         Ok(self.layout.is_row_major().then(|| if len == 0 { &[][..] } else { &elements[first..][..len] }))
     }
 
-    /// The element of an index.
+    /// The element at an index.
     ///
     /// # Errors
-    /// There is no such index, or the elements are of another type.
+    /// If there is no such index, or if the elements are of another type.
     pub fn get<T: Element>(&self, index: &[usize]) -> Result<T, Error> {
         Ok(self.elements::<T>()?[self.layout.position(index)?])
     }
 
-    /// All elements of the memory.
+    /// The elements of the whole memory.
     fn elements<T: Element>(&self) -> Result<&[T], Error> {
         T::of(&self.data).ok_or_else(|| wrong_type::<T>(self.scalar_type()))
     }
 
-    /// The positions of the elements, in the order of their indices.
+    /// The positions of the elements, in row-major order of their indices.
     #[must_use]
     pub fn positions(&self) -> Positions<'_> {
         self.layout.positions()
     }
 
-    /// The tensor to be written to, through its layout. Memory that others see too is copied first.
+    /// The tensor for writing, through its layout. Memory that others share is copied first.
     ///
     /// # Errors
-    /// Two indices may have one element.
+    /// If two indices may have the same element.
     pub fn to_mut(&mut self) -> Result<TensorMut<'_>, Error> {
         if !self.layout.is_injective() {
             return Err(overlapping(&self.layout));
@@ -339,10 +342,11 @@ fn overlapping(layout: &Layout) -> Error {
     Error::tensors(TensorErrorKind::OverlappingTarget, message).hint("write to a copy")
 }
 
-/// For axes of a result, which axis of the operand each is, the other way: where each axis of the operand goes.
+/// Inverts a permutation of axes: `of[i]` is the operand's axis that becomes axis `i`, and the result has at each of the
+/// operand's axes where it goes.
 ///
 /// # Errors
-/// An axis is missing or stands twice.
+/// If an axis is missing or occurs twice.
 pub fn inverse_axes(of: &[usize], rank: usize) -> Result<Extents, Error> {
     let mut to = Extents::from_elem(usize::MAX, rank);
     for (at, axis) in of.iter().enumerate() {
@@ -359,7 +363,7 @@ pub fn inverse_axes(of: &[usize], rank: usize) -> Result<Extents, Error> {
     Ok(to)
 }
 
-/// Memory of somebody else that is written through a layout.
+/// Borrowed memory that is written through a layout.
 #[derive(Debug)]
 pub struct TensorMut<'m> {
     data: &'m mut Data,
@@ -367,10 +371,10 @@ pub struct TensorMut<'m> {
 }
 
 impl<'m> TensorMut<'m> {
-    /// Memory under a layout.
+    /// Writes to memory under a layout.
     ///
     /// # Errors
-    /// The layout has positions outside of the memory, or two indices may have one element.
+    /// If the layout has positions outside of the memory, or if two indices may have the same element.
     pub fn new(data: &'m mut Data, layout: Layout) -> Result<Self, Error> {
         let layout = Layout::strided(layout.extents(), layout.strides(), layout.offset(), data.len())?;
         if !layout.is_injective() {
@@ -379,7 +383,7 @@ impl<'m> TensorMut<'m> {
         Ok(TensorMut { data, layout })
     }
 
-    /// The number of indices of each axis.
+    /// The number of indices per axis.
     #[must_use]
     pub fn extents(&self) -> &[usize] {
         self.layout.extents()
@@ -391,10 +395,10 @@ impl<'m> TensorMut<'m> {
         self.data.scalar()
     }
 
-    /// All elements, the last axis the fastest.
+    /// The elements for writing, in row-major order.
     ///
     /// # Errors
-    /// They are of another type, or do not lie in that order.
+    /// If the elements are of another type, or not adjacent in that order.
     pub fn as_mut_slice<T: Element>(&mut self) -> Result<&mut [T], Error> {
         let (first, len) = (self.layout.offset(), self.layout.len());
         let found = self.data.scalar();
@@ -406,30 +410,30 @@ impl<'m> TensorMut<'m> {
         Ok(if len == 0 { &mut [] } else { &mut elements[first..][..len] })
     }
 
-    /// Writes an element.
+    /// Writes the element at an index.
     ///
     /// # Errors
-    /// There is no such index, or the elements are of another type.
+    /// If there is no such index, or if the elements are of another type.
     pub fn set<T: Element>(&mut self, index: &[usize], element: T) -> Result<(), Error> {
         let (at, found) = (self.layout.position(index)?, self.data.scalar());
         T::of_mut(self.data).ok_or_else(|| wrong_type::<T>(found))?[at] = element;
         Ok(())
     }
 
-    /// Writes an element by its bits.
+    /// Writes the element at an index, given by its bits.
     ///
     /// # Errors
-    /// There is no such index.
+    /// If there is no such index.
     pub fn set_bits(&mut self, index: &[usize], bits: u64) -> Result<(), Error> {
         let at = self.layout.position(index)?;
         self.data.set_bits(at, bits);
         Ok(())
     }
 
-    /// A slice of each axis.
+    /// The part in a slice of each axis.
     ///
     /// # Errors
-    /// There is not a slice for each axis, or one is not within its axis.
+    /// If there is not one slice per axis, or if a slice exceeds its axis.
     pub fn sliced(self, slices: &[Slice]) -> Result<Self, Error> {
         Ok(TensorMut { layout: self.layout.sliced(slices)?, data: self.data })
     }
@@ -437,7 +441,7 @@ impl<'m> TensorMut<'m> {
     /// Writes the elements of a tensor, broadcast to these extents.
     ///
     /// # Errors
-    /// It does not broadcast, or has elements of another type.
+    /// If the tensor does not broadcast to these extents, or has elements of another type.
     pub fn assign(&mut self, from: &Tensor) -> Result<(), Error> {
         if from.scalar_type() != self.data.scalar() {
             let (found, own) = (from.scalar_type().short_name(), self.data.scalar().short_name());

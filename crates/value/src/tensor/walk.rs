@@ -1,23 +1,24 @@
-//! Walks over index spaces, in several memories at once: the positions in each, and copies from one order into another.
+//! Walks over index spaces in several memories at once, with the position in each, and copies from one order into another.
 
 use smallvec::SmallVec;
 use std::convert::Infallible;
 
-/// An axis that is copied: its number of indices, and its strides in what is read and in what is written.
+/// An axis of a copy: its number of indices, and its strides in the source and in the target.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CopiedAxis {
     /// The number of indices.
     pub extent: usize,
-    /// The stride in what is read.
+    /// The stride in the source.
     pub from: isize,
-    /// The stride in what is written.
+    /// The stride in the target.
     pub to: isize,
 }
 
 /// The number of indices of an axis, and its stride in each memory.
 pub type WalkedAxis<const N: usize> = (usize, [isize; N]);
 
-/// Visits all indices, those of the last axis the fastest, with the position of each in every memory. `starts` are the positions of the first.
+/// Visits all indices in row-major order, with the position of each in every memory. `starts` are the positions of the first
+/// index.
 pub fn walk<const N: usize>(axes: &[WalkedAxis<N>], starts: [usize; N], mut visit: impl FnMut([usize; N])) {
     let Ok(()) = try_walk(axes, starts, |at| -> Result<(), Infallible> {
         visit(at);
@@ -25,10 +26,10 @@ pub fn walk<const N: usize>(axes: &[WalkedAxis<N>], starts: [usize; N], mut visi
     });
 }
 
-/// The same as [`walk`], up to the first error.
+/// Visits all indices like [`walk`], until a visit returns an error.
 ///
 /// # Errors
-/// That of the visit.
+/// If a visit returns an error.
 #[inline]
 pub fn try_walk<const N: usize, E>(
     axes: &[WalkedAxis<N>],
@@ -62,15 +63,17 @@ pub fn try_walk<const N: usize, E>(
     }
 }
 
-/// How many elements of two axes are copied together: where reading and writing are fast along different ones, what lies between stays in
-/// the cache.
+/// The number of elements per axis of a tile that is copied at a time, if the source and the target have different contiguous
+/// axes. The tile stays in the cache.
 const TILE: usize = 64;
 
-/// How many lines are read side by side: of as many as there are elements in a small register, code is made that turns them in registers.
+/// The number of lines that are read side by side. It is the number of elements in a small vector register, so that the compiler
+/// transposes in registers.
 const SIDE_BY_SIDE: usize = 4;
 
-/// Copies columns to rows. In `from` the elements of a column are adjacent: the first column begins at `first`, and columns are `column_apart` elements
-/// apart. In `to` the elements of a row are adjacent: the first row begins at `start`, and rows are `row_apart` elements apart.
+/// Copies columns to rows. In `from` the elements of a column are adjacent: the first column begins at `first`, and columns are
+/// `column_apart` elements apart. In `to` the elements of a row are adjacent: the first row begins at `start`, and rows are
+/// `row_apart` elements apart.
 fn turn<T: Copy>(
     from: &[T],
     first: usize,
@@ -100,10 +103,10 @@ fn turn<T: Copy>(
     }
 }
 
-/// Copies elements from their positions to those in another order.
+/// Copies the elements at all indices of the axes, from `from` starting at `first`, to `to` starting at 0.
 ///
 /// # Panics
-/// An axis leads to a position outside of either slice.
+/// If an axis leads outside of either slice.
 pub fn copy_axes<T: Copy>(from: &[T], first: usize, to: &mut [T], axes: &[CopiedAxis]) {
     let nearest = |stride: fn(&CopiedAxis) -> isize| {
         (0..axes.len()).filter(|at| stride(&axes[*at]) != 0).min_by_key(|at| stride(&axes[*at]).unsigned_abs())
