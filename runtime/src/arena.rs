@@ -1,32 +1,32 @@
-//! The arena of a call: memory for the strings an evaluation makes, given out piece by piece and taken back all at once
-//! when the next evaluation begins. Once it has grown to what a model needs, it allocates no more.
+//! The arena of an evaluation: memory for the strings that it makes. Pieces are handed out one after the other, and all of them are taken back
+//! when the next evaluation begins. Once the arena has grown to what a model needs, it allocates no more.
 
 use crate::memory::Memory;
 use crate::slack::Slack;
 use crate::{Fault, FaultKind, has_room};
 use std::ptr::NonNull;
 
-/// The smallest chunk of memory asked of the system.
+/// The smallest chunk that is allocated from the system, in bytes.
 const CHUNK: usize = 4 << 10;
 
 /// Memory for the strings of one evaluation at a time.
 ///
-/// Views of pieces are read while further pieces are written, and while the arena moves: what was given out is never borrowed
-/// again, neither by itself nor as a part of its chunk.
+/// Strings in earlier pieces are read while later pieces are written, and while the arena is moved. So memory that was handed out is never
+/// borrowed again, neither by itself nor as a part of its chunk.
 #[derive(Debug)]
 pub struct Arena {
-    /// Oldest first; pieces are cut from the last one.
+    /// Oldest first. Pieces are cut from the last chunk.
     chunks: Vec<Memory>,
-    /// The first byte of the last chunk; of nothing, while there is none.
+    /// The first byte of the last chunk; dangling while there is no chunk.
     start: NonNull<u8>,
-    /// How many bytes may be taken from it: within the chunk, and within the limit.
+    /// The number of bytes of the last chunk that may be handed out: within the chunk, and within the limit.
     room: usize,
-    /// How many of them are taken.
+    /// The number of bytes of the last chunk that were handed out.
     taken: usize,
-    /// How many bytes were given out of other chunks since the last reset. So what an evaluation may take does not depend on
-    /// the chunks that others before it left.
+    /// The number of bytes that were handed out from earlier chunks since the last reset. It makes the limit of an evaluation independent of the
+    /// chunks that earlier evaluations left.
     before: usize,
-    /// How many bytes all chunks have.
+    /// The size of all chunks together, in bytes.
     size: usize,
     limit: usize,
     slack: Slack,
@@ -41,10 +41,10 @@ impl Arena {
     /// The default limit: 64 MiB.
     pub const LIMIT: usize = 64 << 20;
 
-    /// The most that any limit allows: more cannot be allocated.
+    /// The largest limit, in bytes: the system cannot allocate more.
     const MOST: usize = isize::MAX as usize / 2;
 
-    /// An empty arena that will hold up to `limit` bytes.
+    /// An empty arena that hands out at most `limit` bytes between two resets.
     #[must_use]
     pub const fn new(limit: usize) -> Self {
         let limit = if limit < Arena::MOST { limit } else { Arena::MOST };
@@ -60,32 +60,32 @@ impl Arena {
         }
     }
 
-    /// Bytes of memory that all chunks hold.
+    /// The size of all chunks together, in bytes.
     #[must_use]
     pub const fn memory_bytes(&self) -> usize {
         self.size
     }
 
-    /// The most bytes that it will hold.
+    /// The most bytes that the arena hands out between two resets.
     #[must_use]
     pub const fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Bytes that were given out since the last reset.
+    /// The number of bytes that were handed out since the last reset.
     #[must_use]
     pub const fn used(&self) -> usize {
         self.before + self.taken
     }
 
-    /// Takes everything back. One chunk as large as all together takes the place of several. What one large evaluation took is given back to the
-    /// system after some small ones.
+    /// Takes all pieces back. Several chunks are replaced by one of their total size. If one evaluation needed a lot of memory, the memory goes
+    /// back to the system after some evaluations that need little.
     #[inline]
     pub fn reset(&mut self) {
         if self.size > Slack::KEPT {
             self.settle();
         }
-        // Under Miri memory is never used again, so that it sees who looks at what was taken back.
+        // Miri gets new memory at each reset, so that it notices reads of pieces that were taken back.
         if self.chunks.len() > 1 || (cfg!(miri) && !self.chunks.is_empty()) {
             self.join();
         }
@@ -93,7 +93,7 @@ impl Arena {
         self.room = self.size.min(self.limit);
     }
 
-    /// Takes everything back, and holds up to so many bytes from now on. Memory beyond that goes back to the system.
+    /// Takes all pieces back and sets the limit to `limit` bytes. The memory goes back to the system if it is larger than that.
     pub fn reset_to(&mut self, limit: usize) {
         self.limit = limit.min(Arena::MOST);
         if self.size > self.limit {
@@ -102,7 +102,7 @@ impl Arena {
         self.reset();
     }
 
-    /// Gives memory back that evaluations do not need.
+    /// Frees the memory if evaluations have not needed it for some time.
     #[cold]
     #[inline(never)]
     fn settle(&mut self) {
@@ -116,7 +116,7 @@ impl Arena {
         (self.start, self.size) = (NonNull::dangling(), 0);
     }
 
-    /// Puts one chunk in the place of all.
+    /// Replaces all chunks by one of their total size.
     #[cold]
     #[inline(never)]
     fn join(&mut self) {
@@ -124,17 +124,17 @@ impl Arena {
         self.add(self.size);
     }
 
-    /// A piece of `len` bytes, zeros or not, valid until the next reset.
+    /// Returns a piece of `len` bytes that is valid until the next reset. Its content is unspecified.
     ///
     /// # Errors
-    /// The limit is reached.
+    /// If the limit is exceeded.
     #[inline]
     pub fn allocate(&mut self, len: usize) -> Result<&mut [u8], Fault> {
         if self.room - self.taken < len {
             self.grow(len)?;
         }
-        // SAFETY: ARENA-PIECE: so many bytes behind those that are taken lie in the chunk. They hold zeros or what an earlier
-        // evaluation wrote, and nobody else has them since the last reset.
+        // SAFETY: ARENA-PIECE: `len` bytes after those that are taken are inside the chunk. They hold zeros or what an earlier evaluation wrote,
+        // and no other piece since the last reset contains them.
         unsafe {
             let piece = self.start.add(self.taken);
             self.taken += len;
@@ -142,7 +142,7 @@ impl Arena {
         }
     }
 
-    /// Adds a chunk that has room for a piece.
+    /// Adds a chunk with room for a piece of `len` bytes.
     #[cold]
     fn grow(&mut self, len: usize) -> Result<(), Fault> {
         let left = self.limit.saturating_sub(self.before + self.taken);
@@ -159,7 +159,7 @@ impl Arena {
         Ok(())
     }
 
-    /// Cuts the pieces to come from a new chunk.
+    /// Adds a chunk of `size` bytes, from which the next pieces are cut.
     #[cold]
     fn add(&mut self, size: usize) {
         let chunk = Memory::zeroed(size);
@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    /// Every piece is written when it is made and read when all are, over many chunks and places of the arena.
+    /// Every piece is written when it is made and read after all were made, over many chunks and positions of the arena.
     #[test]
     fn pieces_keep_what_they_hold_while_others_are_made() {
         let mut arena = Arena::new(Arena::LIMIT);
@@ -214,12 +214,12 @@ mod tests {
                 let piece = arena.allocate(len).unwrap();
                 piece.fill(round.wrapping_add(at as u8));
                 views.push((piece.as_ptr(), len));
-                // Whoever holds an arena may go elsewhere.
+                // The arena may be moved.
                 arena = *Box::new(arena);
             }
             assert_eq!(arena.chunks.len() > 1, round == 0, "round {round}: {} chunks", arena.chunks.len());
             for (at, (start, len)) in views.iter().enumerate() {
-                // SAFETY: ARENA-PIECE: the piece is good until the next reset.
+                // SAFETY: ARENA-PIECE: the piece is valid until the next reset.
                 let piece = unsafe { std::slice::from_raw_parts(*start, *len) };
                 assert!(piece.iter().all(|&byte| byte == round.wrapping_add(at as u8)), "piece {at} in round {round}");
             }
@@ -243,7 +243,7 @@ mod tests {
         assert!(arena.allocate(1000).is_ok());
         assert_eq!(arena.allocate(3000).unwrap_err(), Fault::with(FaultKind::ArenaLimit, 6000));
         assert_eq!(arena.memory_bytes(), CHUNK);
-        // What is left of the limit can be had to the last byte, whatever is left of a chunk.
+        // The rest of the limit can be used to the last byte, whatever is left of a chunk.
         arena.reset();
         assert!(arena.allocate(4000).is_ok());
         assert!(arena.allocate(2000).is_ok());

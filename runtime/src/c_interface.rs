@@ -1,18 +1,19 @@
-//! The C interface of `include/cembra.h`: evaluators of models from object files, their faults, limits and cancellation.
-//! Handles are opaque; nothing unwinds; what each function wants is in the header, and named here by its invariant.
+//! The functions of the C interface `include/cembra.h`: evaluators of models from object files, their faults, limits and
+//! cancellation. Handles are opaque, and no function unwinds. The header states what each function requires; here it is
+//! the invariant under `# Safety`.
 
 use crate::fault::FaultView;
 use crate::standalone::AnyEvaluator;
 use crate::{Cancellation, FaultKind, ModelFault, ObjectModel, Refusal, STATUS_FAULT, STATUS_OK, Text};
 
-/// An evaluator with the fault of its last evaluation.
+/// An evaluator together with the fault of its last evaluation.
 #[derive(Debug)]
 pub(crate) struct EvaluatorHandle {
     evaluator: AnyEvaluator,
     fault: Option<ModelFault>,
 }
 
-/// Makes an evaluator, or says by a status why there can be none.
+/// Makes an evaluator. If that is not possible, writes null and returns a status that gives the reason.
 ///
 /// # Safety
 /// C-HANDLE: `model` is defined by an object file, `evaluator` can be written.
@@ -26,12 +27,12 @@ pub(crate) unsafe extern "C" fn cembra_evaluator_new(
         Ok(evaluator) => (Some(Box::new(EvaluatorHandle { evaluator, fault: None })), STATUS_OK),
         Err(refusal) => (None, refusal as i32),
     };
-    // SAFETY: C-HANDLE: the place can be written; what it held before is not ours to drop.
+    // SAFETY: C-HANDLE: the target can be written; its old content is not ours to drop.
     unsafe { evaluator.write(made) };
     status
 }
 
-/// Frees an evaluator; nothing happens for null.
+/// Frees an evaluator; does nothing for null.
 ///
 /// # Safety
 /// C-HANDLE.
@@ -60,7 +61,7 @@ pub(crate) unsafe extern "C" fn cembra_evaluate(
     }
 }
 
-/// Tells the last fault of an evaluator; returns false if it had none.
+/// Writes the last fault of an evaluator to `fault`; returns false if there was none.
 ///
 /// # Safety
 /// C-HANDLE: `fault` can be written.
@@ -73,18 +74,18 @@ pub(crate) unsafe extern "C" fn cembra_evaluator_fault(evaluator: &EvaluatorHand
     let message = unsafe { Text::from_raw(message.as_ptr(), message.len()) };
     let operator_name = Text::new(last.operator().unwrap_or_default());
     let (kind, operands) = (last.kind() as u32, last.operands());
-    // SAFETY: C-HANDLE: the place can be written.
+    // SAFETY: C-HANDLE: the target can be written.
     unsafe { fault.write(FaultView { kind, start, end, unused: 0, operands, operator_name, message }) };
     true
 }
 
-/// Allows so many rounds of loops in each evaluation.
+/// Sets the most rounds that the loops of each evaluation may run together.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cembra_evaluator_set_loop_rounds(evaluator: &mut EvaluatorHandle, limit: u64) {
     evaluator.evaluator.context.set_iterations(limit);
 }
 
-/// Gives the evaluations to come a token to look at, or none.
+/// Sets the token that later evaluations poll; null removes it.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cembra_evaluator_set_cancellation(
     evaluator: &mut EvaluatorHandle,
@@ -105,7 +106,7 @@ pub(crate) extern "C" fn cembra_cancellation_cancel(token: &Cancellation) {
     token.cancel();
 }
 
-/// Frees a token; evaluators that look at it keep what they need of it.
+/// Frees a token. Evaluators that poll it keep a reference of their own to its flag.
 ///
 /// # Safety
 /// C-HANDLE.
@@ -114,13 +115,13 @@ pub(crate) unsafe extern "C" fn cembra_cancellation_free(token: Option<Box<Cance
     drop(token);
 }
 
-/// The name of a kind of fault; empty for a number that is none.
+/// Returns the name of a kind of fault; an empty text if no kind has this number.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cembra_fault_name(kind: u32) -> Text<'static> {
     Text::new(FaultKind::from_number(kind).map_or("", FaultKind::name))
 }
 
-/// What a status other than that of a fault means; empty for one that has no meaning.
+/// Returns the meaning of a status that refuses a model; an empty text for every other status.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cembra_status_message(status: i32) -> Text<'static> {
     let refusals = [Refusal::Revision, Refusal::FloatMode];

@@ -1,13 +1,13 @@
-//! Days and moments: the values of DATE and TIMESTAMP, how they are written, and their parts. The calendar is the Gregorian
-//! one, also for the years before there was one; there are no leap seconds and no time zones but UTC.
+//! Dates and timestamps: the values of DATE and TIMESTAMP, their texts and their parts. The calendar is the Gregorian one, also for the years
+//! before its introduction. There are no leap seconds, and no time zone but UTC.
 //!
-//! What is here works with whole numbers only. The rules of operators state the calendar again, in another way.
+//! This module uses integer arithmetic only. The rules of operators implement the calendar again, in another way.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A `DATE`: days since 1970-01-01, as Arrow has them. All of an `i32` are dates. The years 1 to 9999 are written in four digits, other
-/// years with a sign and at least four digits; the year before 1 is `+0000`.
+/// A `DATE`: days since 1970-01-01, as in Arrow. Every `i32` is a date. The years 1 to 9999 are written with four digits, other years with a
+/// sign and at least four digits; the year before 1 is `+0000`.
 ///
 /// ```
 /// use cembra_runtime::Date;
@@ -23,8 +23,7 @@ use std::str::FromStr;
 #[repr(transparent)]
 pub struct Date(pub i32);
 
-/// A `TIMESTAMP`: microseconds since 1970-01-01T00:00:00Z, as Arrow has them. All of an `i64` are timestamps, whose years are written
-/// as those of a [`Date`].
+/// A `TIMESTAMP`: microseconds since 1970-01-01T00:00:00Z, as in Arrow. Every `i64` is a timestamp. Years are written as those of a [`Date`].
 ///
 /// ```
 /// use cembra_runtime::{Date, Timestamp};
@@ -38,7 +37,7 @@ pub struct Date(pub i32);
 #[repr(transparent)]
 pub struct Timestamp(pub i64);
 
-/// A text is no date, no timestamp or no duration.
+/// The error for a text that is not a date, a timestamp or a duration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Misspelled;
 
@@ -56,10 +55,10 @@ impl std::error::Error for Misspelled {}
 const SHIFT: i64 = 719_468;
 const DAYS_OF_400_YEARS: i64 = 146_097;
 
-/// The digits of a fraction of a second that a timestamp has.
+/// The most digits of a timestamp's fraction of a second.
 const FRACTION_DIGITS: usize = 6;
 
-/// Year, month and day of the day that is `days` days after 1970-01-01. `days` is an `i32`, or a few days outside of that range.
+/// Returns year, month and day of the day that is `days` days after 1970-01-01. `days` is an `i32`, or a few days outside of that range.
 pub(crate) fn civil(days: i64) -> (i32, i32, i32) {
     let days = days + SHIFT;
     let (cycle, day) = (days.div_euclid(DAYS_OF_400_YEARS), days.rem_euclid(DAYS_OF_400_YEARS));
@@ -68,17 +67,17 @@ pub(crate) fn civil(days: i64) -> (i32, i32, i32) {
     let month = (5 * day_of_year + 2) / 153;
     let day_of_month = day_of_year - (153 * month + 2) / 5 + 1;
     let month = if month < 10 { month + 3 } else { month - 9 };
-    // Some six million years either way.
+    // At most some six million years before or after 1970.
     ((year + 400 * cycle + i64::from(month <= 2)) as i32, month as i32, day_of_month as i32)
 }
 
-/// The day of the year, from 1, of a year, month and day.
+/// Returns the day of the year, from 1 to 366.
 pub(crate) fn day_of_year(year: i32, month: i32, day: i32) -> i32 {
     const BEFORE: [i32; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
     BEFORE[(month as usize + 11) % 12] + day + i32::from(is_leap(year) && month > 2)
 }
 
-/// True for years of 366 days.
+/// Returns true if the year has 366 days.
 pub(crate) const fn is_leap(year: i32) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
@@ -88,16 +87,17 @@ impl Date {
     pub const FIRST: Date = Date(-719_162);
     /// 9999-12-31, the last day whose year is written without a sign.
     pub const LAST: Date = Date(2_932_896);
-    /// The last whose midnight is a timestamp; the first is as far from 1970.
+    /// The last day whose midnight is a timestamp; the first one is as far before 1970 as this one is after it.
     pub const LAST_WITH_MIDNIGHT: Date = Date(106_751_991);
 
-    /// The day of a year, a month from 1 and a day from 1; none if there is no such day, or it is more than `i32` days away.
+    /// The day with this year, this month from 1 to 12, and this day of the month. `None` if there is no such day, or if it does not fit in an
+    /// `i32` of days.
     #[must_use]
     pub fn of(year: i32, month: u32, day: u32) -> Option<Date> {
         if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
             return None;
         }
-        // Counted from March, the day that some years lack is the last of the year.
+        // Counted from March, a leap day is the last day of the year.
         let year_from_march = i64::from(year) - i64::from(month <= 2);
         let (cycle, year_of_cycle) = (year_from_march.div_euclid(400), year_from_march.rem_euclid(400));
         let month_from_march = i64::from((month + 9) % 12);
@@ -114,7 +114,7 @@ impl Date {
         civil(i64::from(self.0))
     }
 
-    /// The day of the week, as ISO 8601 has it: Monday is 1, Sunday is 7.
+    /// The day of the week as in ISO 8601: Monday is 1, Sunday is 7.
     #[must_use]
     pub fn weekday(self) -> i32 {
         // 1970-01-01 was a Thursday.
@@ -128,23 +128,24 @@ impl Date {
         day_of_year(year, month, day)
     }
 
-    /// Midnight, at which the day begins; none for what is too far from 1970.
+    /// The timestamp of the day's first moment; `None` if that does not fit in 64 bits of microseconds.
     #[must_use]
     pub fn midnight(self) -> Option<Timestamp> {
         i64::from(self.0).checked_mul(Timestamp::DAY).map(Timestamp)
     }
 
-    /// True for the years 1 to 9999, which are written in four digits. Operators read and make texts of no other years.
+    /// Returns true if the year is from 1 to 9999, so that it is written with four digits. Operators read and write texts for these years
+    /// only.
     #[must_use]
     pub fn has_text(self) -> bool {
         (Date::FIRST..=Date::LAST).contains(&self)
     }
 
-    /// The day that a text spells as `Display` does: the year, two digits and two. A year from 1 to 9999 has four digits, another one a sign
-    /// and as many digits as it needs, at least four.
+    /// Parses the text that `Display` writes: the year, two digits of the month and two of the day. A year from 1 to 9999 has four digits. Any
+    /// other year has a sign and at least four digits.
     ///
     /// # Errors
-    /// The day is written in another way, or there is no such day.
+    /// If the text has another form, or there is no such day.
     pub fn from_text(text: &str) -> Result<Date, Misspelled> {
         let (year, &[b'-', a, b, b'-', c, d]) = text.as_bytes().split_last_chunk().ok_or(Misspelled)? else {
             return Err(Misspelled);
@@ -152,7 +153,7 @@ impl Date {
         let (year, is_signed) = match year {
             [_, _, _, _] => (number(year)?.cast_signed(), false),
             [b'+', digits @ ..] => (signed_year(digits)?, true),
-            // The year 0 has one sign only.
+            // The year 0 is written with a plus only.
             [b'-', digits @ ..] => (-Some(signed_year(digits)?).filter(|year| *year != 0).ok_or(Misspelled)?, true),
             _ => return Err(Misspelled),
         };
@@ -162,15 +163,16 @@ impl Date {
 }
 
 impl Timestamp {
-    /// Microseconds of a day.
+    /// Microseconds per day.
     pub const DAY: i64 = 86_400_000_000;
+    /// Microseconds per second.
     pub(crate) const SECOND: i64 = 1_000_000;
     const MINUTE: i64 = 60 * Timestamp::SECOND;
 
     /// The day, in UTC.
     #[must_use]
     pub fn date(self) -> Date {
-        // Of all microseconds there are some hundred million days.
+        // All timestamps together span some hundred million days, so the number fits.
         Date(self.0.div_euclid(Timestamp::DAY) as i32)
     }
 
@@ -183,17 +185,18 @@ impl Timestamp {
         (part(seconds / 3600), part(seconds / 60 % 60), part(seconds % 60), part(micros % Timestamp::SECOND))
     }
 
-    /// True for the years 1 to 9999, which are written in four digits. Operators read and make texts of no other years.
+    /// Returns true if the year is from 1 to 9999, so that it is written with four digits. Operators read and write texts for these years
+    /// only.
     #[must_use]
     pub fn has_text(self) -> bool {
         self.date().has_text()
     }
 
-    /// The moment that is written so: a date, `T`, hours, minutes and seconds, up to six digits of a fraction, and `Z` or how far the clock is
-    /// before that of UTC: `+01:00`, `+0100` or `+01`.
+    /// Parses a timestamp: a date, `T`, hours, minutes and seconds, up to six digits of a fraction, and `Z` or the offset from UTC: `+01:00`,
+    /// `+0100` or `+01`.
     ///
     /// # Errors
-    /// It is written in another way, or there is no such moment.
+    /// If the text has another form, or there is no such timestamp.
     pub fn from_text(text: &str) -> Result<Timestamp, Misspelled> {
         let digits =
             text.split_once('.').map_or("", |(_, behind)| behind).bytes().take_while(u8::is_ascii_digit).count();
@@ -201,21 +204,22 @@ impl Timestamp {
         if is_exact { Timestamp::from_data_text(text) } else { Err(Misspelled) }
     }
 
-    /// The moment that data may write so: the same, with a blank for the `T`, and with more digits of a fraction. These are cut off, which
-    /// rounds to the microsecond before, also before 1970.
+    /// Parses a timestamp as data may contain it: like [`from_text`](Timestamp::from_text), but a blank may replace the `T`, and the fraction
+    /// may have more than six digits. More digits are cut off, which rounds towards the past, also before 1970.
     ///
     /// # Errors
-    /// It is written in another way, or there is no such moment.
+    /// If the text has another form, or there is no such timestamp.
     pub fn from_data_text(text: &str) -> Result<Timestamp, Misspelled> {
         let (shown, offset) = Timestamp::shown(text)?;
         let behind = i64::from(offset.ok_or(Misspelled)?) * Timestamp::MINUTE;
         shown.0.checked_sub(behind).map(Timestamp).ok_or(Misspelled)
     }
 
-    /// What a clock of no known zone shows: the same without the `Z`. It is the moment at which that of UTC shows so.
+    /// Parses a local time without a zone, as the timestamp at which a clock of UTC shows it. The form is that of
+    /// [`from_data_text`](Timestamp::from_data_text), but without an offset.
     ///
     /// # Errors
-    /// It is written in another way, or says how far the clock is before that of UTC.
+    /// If the text has another form, or an offset.
     pub fn from_text_without_zone(text: &str) -> Result<Timestamp, Misspelled> {
         match Timestamp::shown(text)? {
             (shown, None) => Ok(shown),
@@ -223,7 +227,7 @@ impl Timestamp {
         }
     }
 
-    /// What a clock shows, and how many minutes it is before that of UTC, if that is said.
+    /// Parses a local time and its offset from UTC in minutes; the offset is `None` if the text has none.
     fn shown(text: &str) -> Result<(Timestamp, Option<i32>), Misspelled> {
         let (date, time) = text.split_once(['T', ' ']).ok_or(Misspelled)?;
         let date = Date::from_text(date)?;
@@ -249,14 +253,14 @@ impl Timestamp {
             return Err(Misspelled);
         }
         let seconds = i64::from(hour * 3600 + minute * 60 + second);
-        // The first midnight of all is not an `i64`, and some moments after it are.
+        // The midnight of the first day that has timestamps does not fit in an `i64`, but later moments of that day do.
         let micros = i128::from(date.0) * i128::from(Timestamp::DAY)
             + i128::from(seconds * Timestamp::SECOND + i64::from(fraction));
         Ok((Timestamp(i64::try_from(micros).map_err(|_| Misspelled)?), offset))
     }
 }
 
-/// How many minutes a clock is before that of UTC.
+/// Parses an offset from UTC; returns minutes.
 fn offset(sign: u8, hours: &[u8], minutes: &[u8]) -> Result<i32, Misspelled> {
     let (hours, minutes) = (number(hours)?, number(minutes)?);
     if hours > 23 || minutes > 59 {
@@ -266,7 +270,7 @@ fn offset(sign: u8, hours: &[u8], minutes: &[u8]) -> Result<i32, Misspelled> {
     Ok(if sign == b'-' { -all } else { all })
 }
 
-/// The digits of a year that has a sign: four, or more that do not begin with a zero.
+/// Parses the digits of a year with a sign: four digits, or up to seven that do not begin with a zero.
 fn signed_year(digits: &[u8]) -> Result<i32, Misspelled> {
     match digits {
         [_, _, _, _] | [b'1'..=b'9', _, _, _, _] | [b'1'..=b'9', _, _, _, _, _] | [b'1'..=b'9', _, _, _, _, _, _] => {
@@ -276,7 +280,7 @@ fn signed_year(digits: &[u8]) -> Result<i32, Misspelled> {
     }
 }
 
-/// A number of a few digits.
+/// Parses decimal digits. There must be so few that the number fits.
 fn number(digits: &[u8]) -> Result<u32, Misspelled> {
     digits.iter().try_fold(0, |number, digit| match digit {
         b'0'..=b'9' => Ok(10 * number + u32::from(digit - b'0')),
@@ -313,7 +317,7 @@ impl fmt::Debug for Timestamp {
 }
 
 impl fmt::Display for Timestamp {
-    /// The text that [`from_text`](Timestamp::from_text) reads, with as many digits of a fraction as there are.
+    /// Writes the text that [`from_text`](Timestamp::from_text) reads. A fraction has no trailing zeros.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (hour, minute, second, micros) = self.time();
         write!(f, "{}T{hour:02}:{minute:02}:{second:02}", self.date())?;
@@ -333,7 +337,7 @@ macro_rules! read {
         impl FromStr for $ty {
             type Err = Misspelled;
 
-            /// Reads what `Display` writes. A number is not read: nothing says whether it counts days or has the digits of a year.
+            /// Parses the text that `Display` writes. A plain number is refused, because it could count days or be the digits of a year.
             fn from_str(text: &str) -> Result<$ty, Misspelled> {
                 $ty::from_text(text)
             }
@@ -348,7 +352,7 @@ mod with_chrono {
     use super::{Date, Misspelled, Timestamp};
     use chrono::{DateTime, Datelike, NaiveDate, TimeZone, Utc};
 
-    /// Days from the first of the year 1, which is day 1 there, to 1970-01-01.
+    /// Days from 0001-01-01, which is day 1 for `chrono`, to 1970-01-01.
     const EPOCH: i32 = 719_163;
 
     impl From<NaiveDate> for Date {
@@ -360,14 +364,14 @@ mod with_chrono {
     impl TryFrom<Date> for NaiveDate {
         type Error = Misspelled;
 
-        /// Fails for what is further away than `chrono` reaches, some 262,000 years.
+        /// Fails for a date outside of `chrono`'s range of some 262,000 years.
         fn try_from(date: Date) -> Result<NaiveDate, Misspelled> {
             date.0.checked_add(EPOCH).and_then(NaiveDate::from_num_days_from_ce_opt).ok_or(Misspelled)
         }
     }
 
     impl<Zone: TimeZone> From<DateTime<Zone>> for Timestamp {
-        /// Nanoseconds are rounded down to microseconds, also before 1970; a leap second is the one after it.
+        /// Rounds nanoseconds down to microseconds, also before 1970. A leap second becomes the second after it.
         fn from(moment: DateTime<Zone>) -> Timestamp {
             Timestamp(moment.timestamp_micros())
         }
@@ -376,7 +380,7 @@ mod with_chrono {
     impl TryFrom<Timestamp> for DateTime<Utc> {
         type Error = Misspelled;
 
-        /// Fails for what is further away than `chrono` reaches, some 262,000 years.
+        /// Fails for a timestamp outside of `chrono`'s range of some 262,000 years.
         fn try_from(moment: Timestamp) -> Result<DateTime<Utc>, Misspelled> {
             DateTime::from_timestamp_micros(moment.0).ok_or(Misspelled)
         }
@@ -387,7 +391,7 @@ mod with_chrono {
 mod tests {
     use super::*;
 
-    /// Every day of 800 years, counted up by the rules that everybody learns.
+    /// Checks every day of 800 years, counted up by the well-known leap-year rules.
     #[test]
     fn days_follow_each_other() {
         let (mut year, mut month, mut day) = (1600, 1, 1);

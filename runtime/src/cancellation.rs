@@ -1,5 +1,4 @@
-//! Cancellation: a flag that one thread raises, or the clock, and the evaluations it was given to look at. How the clock does so is in
-//! `timer.rs`.
+//! Cancellation: a flag that a thread or a deadline raises, and that evaluations poll. `timer.rs` implements the deadlines.
 
 use crate::FaultKind;
 use crate::flag::{CANCELLED, Flag, OVERDUE, RUNS};
@@ -8,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
-/// A token that ends evaluations. Clones are the same token; it may be given to any number of evaluations, on any threads.
-/// Once it is cancelled it stays so.
+/// A token that ends evaluations. Clones are the same token. It may be given to any number of evaluations on any threads. A token that was cancelled
+/// stays cancelled.
 ///
 /// ```
 /// let token = cembra_runtime::Cancellation::new();
@@ -27,9 +26,9 @@ impl Cancellation {
         Cancellation::default()
     }
 
-    /// Another token, which is cancelled with this one, and by itself once a moment has passed: evaluations end with
-    /// [`FaultKind::Deadline`] then. One thread of the process waits for the moments of all tokens; it begins with the first of them, and
-    /// if there cannot be such a thread the token is cancelled at once. A token that is dropped before its moment costs nothing after it.
+    /// Makes a token with a deadline. It is cancelled together with this one, and by itself at `deadline`; then evaluations end with
+    /// [`FaultKind::Deadline`]. One thread of the process waits for the deadlines of all tokens; the first deadline starts it. If the thread cannot
+    /// be started, the new token is cancelled at once. A token that is dropped before its deadline costs nothing afterwards.
     ///
     /// ```
     /// use cembra_runtime::{Cancellation, FaultKind};
@@ -44,7 +43,7 @@ impl Cancellation {
     /// ```
     #[must_use]
     pub fn until(&self, deadline: Instant) -> Cancellation {
-        // What this one goes back to is alive as long as the new one is; this one may be dropped before.
+        // The new flag owns the root flag, so that stays alive; `self` may be dropped earlier.
         let (first, deadline) = match &self.0.until {
             Some((first, own)) => (first, deadline.min(*own)),
             None => (&self.0, deadline),
@@ -54,7 +53,7 @@ impl Cancellation {
         if !Arc::ptr_eq(first, &self.0) {
             self.0.add(&made);
         }
-        // One of them may have been cancelled before the new one was known to it.
+        // One of the two flags may have been raised before the new one was added to it.
         let raised = [first, &self.0].map(|flag| flag.inherited()).into_iter().find(|state| *state != RUNS);
         match raised {
             Some(state) => made.raise(state),
@@ -64,7 +63,7 @@ impl Cancellation {
         Cancellation(made)
     }
 
-    /// Another token, which is cancelled with this one. To cancel it leaves this one as it is.
+    /// Makes a token that is cancelled together with this one. Cancelling the new token does not cancel this one.
     ///
     /// ```
     /// let token = cembra_runtime::Cancellation::new();
@@ -96,25 +95,26 @@ impl Cancellation {
         Cancellation(flag)
     }
 
-    /// Asks every evaluation that was given the token to end. Returns at once; they end when they next look.
+    /// Asks every evaluation with this token to end. Returns at once; an evaluation ends when it next polls the token.
     pub fn cancel(&self) {
         self.0.raise(CANCELLED);
     }
 
-    /// True once `cancel` was called, or the time is over. Only the token of runs with a [time limit](crate::TimeLimit) is taken back, by the next run.
+    /// Returns true after `cancel`, or after the deadline. Only a token of runs with a [time limit](crate::TimeLimit) becomes false again, when the
+    /// next run begins.
     #[inline]
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.state.load(Ordering::Relaxed) != RUNS
     }
 
-    /// What an evaluation that the token ended came to: [`FaultKind::Deadline`] if its time was over, else [`FaultKind::Cancelled`].
+    /// The fault of an evaluation that this token ended: [`FaultKind::Deadline`] if its time was over, else [`FaultKind::Cancelled`].
     #[must_use]
     pub fn fault(&self) -> FaultKind {
         if self.0.inherited() == OVERDUE { FaultKind::Deadline } else { FaultKind::Cancelled }
     }
 
-    /// The flag, which lives as long as the token.
+    /// The flag's state, which lives as long as the token.
     pub(crate) fn flag(&self) -> *const AtomicU8 {
         &raw const self.0.state
     }
@@ -134,7 +134,7 @@ mod tests {
         first.cancel();
         assert!(of_first.iter().all(|token| token.is_cancelled() && token.fault() == FaultKind::Cancelled));
         assert!(!of_second.is_cancelled() && !second.is_cancelled());
-        // Of one that is cancelled already.
+        // A child of a token that is cancelled already.
         assert_eq!((first.until(far).is_cancelled(), first.until(far).fault()), (true, FaultKind::Cancelled));
         let over = second.until(Instant::now());
         over.cancel();

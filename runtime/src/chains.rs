@@ -24,33 +24,33 @@
 
 use std::ops::Range;
 
-/// How many chains the sums of a block have.
+/// The number of chains in a block.
 pub const CHAINS: usize = 64;
 
-/// How many positions a block has. Its chains are joined behind the last of them.
+/// The number of positions in a block. After the last of them the block's chains are joined.
 pub const SUM_BLOCK: usize = 1 << 16;
 
-// Machine code finds the chain of a row by a mask, and chains are joined by halves.
+// Machine code computes the chain of a row with a mask, and chains are joined by halves.
 const _: () = assert!(CHAINS.is_power_of_two() && SUM_BLOCK.is_multiple_of(CHAINS));
 
-/// The chain of the element at a position, which may be counted from the first element or from the first of the block.
+/// Returns the chain of the element at `position`, counted from the first element or from the start of the block.
 #[must_use]
 #[inline(always)]
 pub const fn chain_of(position: usize) -> usize {
     position % CHAINS
 }
 
-/// True if `len` elements are combined one after the other, without chains.
+/// Returns true if `len` elements are combined one after the other, without chains.
 #[must_use]
 #[inline(always)]
 pub const fn is_in_order(len: usize) -> bool {
     len <= CHAINS
 }
 
-/// The positions of each block of `len` elements, in order.
+/// Returns the range of positions of each block of `len` elements, in order.
 #[inline]
 pub fn sum_blocks(len: usize) -> impl Iterator<Item = Range<usize>> {
-    // Plain steps: short groups are one block, and spend no time on an iterator of many.
+    // A plain counter, because most groups are one block and should not pay for a general iterator.
     let mut end = 0;
     std::iter::from_fn(move || {
         let start = end;
@@ -59,9 +59,9 @@ pub fn sum_blocks(len: usize) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// How two numbers become one: an addition, say. Functions of two numbers are, and so are types that implement it.
+/// A function that combines two numbers to one, such as an addition. Every `Fn(W, W) -> W` implements it.
 pub trait Combine<W>: Copy {
-    /// The two as one. What was combined before comes first.
+    /// Combines `before`, the result so far, with the element `next`.
     fn combine(self, before: W, next: W) -> W;
 }
 
@@ -83,13 +83,13 @@ impl Combine<f64> for Addition {
     }
 }
 
-/// The total of some blocks and of the block behind them, given the total of those before.
+/// Combines the total of all earlier blocks with the result of the next block.
 #[inline(always)]
 pub fn then_block<W>(before: W, block: W, combine: impl Combine<W>) -> W {
     combine.combine(before, block)
 }
 
-/// Combines sums with the elements next to them: each with one.
+/// Combines the element at each index with the sum at the same index.
 #[inline(always)]
 fn take_each<T: Copy, W: Copy>(sums: &mut [W], elements: &[T], widen: impl Fn(T) -> W, combine: impl Combine<W>) {
     for (sum, element) in sums.iter_mut().zip(elements) {
@@ -97,7 +97,7 @@ fn take_each<T: Copy, W: Copy>(sums: &mut [W], elements: &[T], widen: impl Fn(T)
     }
 }
 
-/// Combines the second half of some sums with the first, and gives the first.
+/// Combines each sum of the second half with the one of the first half, and returns the first half.
 #[inline(always)]
 fn halve<W: Copy>(sums: &mut [W], combine: impl Combine<W>) -> &mut [W] {
     let (first, second) = sums.split_at_mut(sums.len() / 2);
@@ -105,7 +105,7 @@ fn halve<W: Copy>(sums: &mut [W], combine: impl Combine<W>) -> &mut [W] {
     first
 }
 
-/// The sums of a block, one for each chain. They begin at a line of the cache, as vectors that lie in two lines take twice the time.
+/// The chains of one block. They are aligned to a cache line, because a vector that spans two lines takes twice the time.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Chains<W = f64>(pub [W; CHAINS]);
@@ -117,14 +117,14 @@ impl Default for Chains {
 }
 
 impl<W: Copy> Chains<W> {
-    /// Chains that have no elements yet.
+    /// Chains without elements: each is the neutral element.
     #[must_use]
     #[inline(always)]
     pub const fn new(neutral: W) -> Self {
         Chains([neutral; CHAINS])
     }
 
-    /// Combines a row of elements, one with each chain: `element` gives that of a chain.
+    /// Combines one element with each chain: `element(i)` with chain `i`.
     #[inline(always)]
     pub fn take_row(&mut self, element: impl Fn(usize) -> W, combine: impl Combine<W>) {
         for (at, chain) in self.0.iter_mut().enumerate() {
@@ -132,11 +132,12 @@ impl<W: Copy> Chains<W> {
         }
     }
 
-    /// Combines contiguous elements, of which the first belongs to the first chain. It is inlined, so it has the vectors of its caller.
+    /// Combines contiguous elements, the first of which belongs to chain 0. It is inlined, so that it is compiled for the caller's vector
+    /// width.
     #[inline(always)]
     pub fn take_slice<T: Copy>(&mut self, elements: &[T], widen: impl Fn(T) -> W + Copy, combine: impl Combine<W>) {
         let (rows, rest) = elements.as_chunks::<CHAINS>();
-        // A copy can live in registers.
+        // A local copy can stay in registers.
         let mut own = self.clone();
         for row in rows {
             take_each(&mut own.0, row, widen, combine);
@@ -150,7 +151,7 @@ impl<W: Copy> Chains<W> {
     pub fn joined(&self, combine: impl Combine<W>) -> W {
         const { assert!(CHAINS == 1 << 6) };
         let mut sums = self.0;
-        // Six times, and no loop, so that the compiler knows all lengths.
+        // Six calls instead of a loop, so that the compiler knows all lengths.
         let sums = halve(&mut sums, combine);
         let sums = halve(sums, combine);
         let sums = halve(sums, combine);
@@ -162,12 +163,12 @@ impl<W: Copy> Chains<W> {
 }
 
 impl Chains {
-    /// The sum of all chains, which are zeros then.
+    /// Returns the sum of all chains and sets them to zero.
     #[inline]
     pub fn take(&mut self) -> f64 {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx512f") {
-            // SAFETY: FEATURE: the processor was asked just now.
+            // SAFETY: FEATURE: the processor has it, as was just checked.
             return unsafe { self.take_in_vectors() };
         }
         self.take_by_halves()
@@ -177,8 +178,8 @@ impl Chains {
         std::mem::take(self).joined(Addition)
     }
 
-    /// The same as [`joined`](Chains::joined) gives, in vectors of 8, which no compiler is known to find by itself: they are read as loops
-    /// wrote them just before. A read of a part of what was just written waits until it is in the cache.
+    /// Computes what [`joined`](Chains::joined) computes, with vectors of 8 numbers, which compilers do not find by themselves. The loads
+    /// have the width of the stores just before, because a load of another width waits until the store is in the cache.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f")]
     fn take_in_vectors(&mut self) -> f64 {
@@ -198,9 +199,9 @@ impl Chains {
     }
 }
 
-/// Combines `len` elements that are all there at once. For at most [`CHAINS`] of them `in_order` goes on from what it is given; of more,
-/// `block` takes the elements of these positions to chains, the first of them to the first chain. Both are called as it fits the caller's
-/// elements: missing ones are left out, and loops have the caller's vectors.
+/// Folds `len` elements, all of which are available at once. Up to [`CHAINS`] elements are folded by `in_order`, which is given the neutral
+/// element. Otherwise `block` folds each range of positions into chains, beginning with chain 0. The callers' closures skip missing elements
+/// and are compiled for the caller's vector width.
 #[inline(always)]
 pub fn fold_whole<W: Copy>(
     len: usize,
@@ -221,42 +222,43 @@ pub fn fold_whole<W: Copy>(
     total
 }
 
-/// Elements that are combined as they come, `len` of them in all. It can stop anywhere, and goes on from there.
+/// A fold of `len` elements that arrive in parts of any size.
 #[derive(Clone, Debug)]
 pub struct ChainFold<W, C> {
     neutral: W,
     combine: C,
     len: usize,
-    /// True for elements that are combined one after the other.
+    /// True if the elements are combined one after the other, without chains.
     is_in_order: bool,
     /// The position of the next element.
     at: usize,
-    /// The chains of the block of that position. Of elements in order, those that were lent.
+    /// The chains of the current block. If elements are in order, the chains that were lent to the caller.
     chains: Option<Chains<W>>,
-    /// All blocks before, or all elements in order.
+    /// The result of all finished blocks; if elements are in order, of all elements.
     total: W,
 }
 
-/// Where elements go, the first of them and those that follow.
+/// The accumulators for some consecutive elements.
 #[derive(Debug)]
 pub enum FoldTarget<'f, W> {
-    /// They are combined with this number one after the other.
+    /// A single number, with which all elements are combined, one after the other.
     InOrder(&'f mut W),
-    /// Each is combined with a chain of its own, the first with the first of these.
+    /// A chain for each element, the first chain for the first element.
     Row(&'f mut [W]),
-    /// They belong to all chains in turn, beginning with the first.
+    /// The elements belong to all chains in turn, beginning with chain 0.
     Rows(&'f mut Chains<W>),
 }
 
 impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
-    /// The fold of `len` elements, beginning with the first.
+    /// The fold of `len` elements, from the first one on.
     #[inline]
     pub fn new(len: usize, neutral: W, combine: C) -> Self {
         ChainFold::from_block(len, 0, neutral, combine)
     }
 
-    /// The fold of some blocks of `len` elements, whose first element is at `start`, where a block begins. Blocks that were folded apart
-    /// become one by [`then`](ChainFold::then). It is inlined, so that the chains are made in the place where they stay.
+    /// The fold of some blocks of `len` elements. `start` is the position of the first element, which must be the start of a block.
+    /// [`then`](ChainFold::then) joins blocks that were folded separately. It is inlined, so that the chains are constructed where they
+    /// stay.
     #[inline(always)]
     pub fn from_block(len: usize, start: usize, neutral: W, combine: C) -> Self {
         debug_assert!(start.is_multiple_of(SUM_BLOCK), "{start} is in the middle of a block");
@@ -265,14 +267,14 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
         ChainFold { neutral, combine, len, is_in_order, at: start, chains, total: neutral }
     }
 
-    /// The fold of any number of elements one after the other, without chains.
+    /// A fold of any number of elements one after the other, without chains.
     #[inline]
     pub fn in_order(neutral: W, combine: C) -> Self {
         ChainFold { neutral, combine, len: usize::MAX, is_in_order: true, at: 0, chains: None, total: neutral }
     }
 
-    /// Hands the next `count` elements to `take` in parts: a place, and which of these elements go there. It is inlined, so that loops of
-    /// `take` have the vectors of the caller.
+    /// Passes the next `count` elements to `take` in parts: the accumulators, and the range of the elements that belong to them. It is
+    /// inlined, so that the loops of `take` are compiled for the caller's vector width.
     #[inline(always)]
     pub fn extend_by(&mut self, count: usize, mut take: impl FnMut(FoldTarget<'_, W>, Range<usize>)) {
         let mut from = 0;
@@ -291,7 +293,7 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
         }
     }
 
-    /// Takes the next `count` elements one by one: `element` gives each in turn, given its place among them, or nothing if it is missing.
+    /// Folds the next `count` elements one by one. `element(i)` returns element `i` of them, or `None` if it is missing.
     #[inline]
     pub fn extend_each(&mut self, count: usize, mut element: impl FnMut(usize) -> Option<W>) {
         let combine = self.combine;
@@ -311,7 +313,7 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
         });
     }
 
-    /// Takes the next elements, which are contiguous. It is inlined, so it has the vectors of its caller.
+    /// Folds the next elements, which are contiguous. It is inlined, so that it is compiled for the caller's vector width.
     #[inline(always)]
     pub fn extend_slice<T: Copy>(&mut self, elements: &[T], widen: impl Fn(T) -> W + Copy) {
         let combine = self.combine;
@@ -331,7 +333,7 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
         );
     }
 
-    /// Says that the next `count` elements, all of one block or all in order, were combined.
+    /// Records that the next `count` elements were combined. They must belong to one block, or be in order.
     #[inline(always)]
     fn advance(&mut self, count: usize) {
         self.at += count;
@@ -347,26 +349,26 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
         }
     }
 
-    /// The chains that the caller may add the next `count` elements to, as machine code does: an element `i` positions behind the next one
-    /// to chain [`chain_of`]`(i)`, in the order of positions. Then it calls [`lent`](ChainFold::lent). This is for sums: for a missing
-    /// element it may add zero, and no sum is -0.
+    /// Lends chains to which the caller, such as machine code, must add the next `count` elements: the element `i` positions after the next
+    /// one to chain [`chain_of`]`(i)`, in the order of positions. Afterwards the caller must call [`lent`](ChainFold::lent). This is for
+    /// sums only: zero may be added for a missing element, because no sum is -0.
     ///
-    /// None if the next element does not belong to the first chain, if the elements are of two blocks, if fewer than `count` elements are
-    /// left, or if they are only some of the elements that are added one after the other.
+    /// `None` if the next element does not belong to chain 0, if the elements belong to two blocks, if fewer than `count` elements are left,
+    /// or if elements are in order and these are not all of them.
     #[inline(always)]
     pub fn lend(&mut self, count: usize) -> Option<&mut Chains<W>> {
         if count > self.len.saturating_sub(self.at) {
             return None;
         }
         if self.is_in_order {
-            // Each has a chain of its own.
+            // Each element has a chain of its own.
             return (count == self.len).then(|| self.chains.insert(Chains::new(self.neutral)));
         }
         let is_of_block = chain_of(self.at) == 0 && self.at % SUM_BLOCK + count <= SUM_BLOCK;
         self.chains.as_mut().filter(|_| is_of_block)
     }
 
-    /// Says that the next `count` elements were added to the chains that were lent for them.
+    /// Records that the next `count` elements were added to the lent chains.
     #[inline(always)]
     pub fn lent(&mut self, count: usize) {
         if self.is_in_order {
@@ -380,20 +382,20 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
         self.advance(count);
     }
 
-    /// Takes the next block, of which this is the total. All blocks before it are over.
+    /// Combines the total with `block`, the result of the next block. All earlier blocks must be finished.
     #[inline]
     pub fn then_block(&mut self, block: W) {
         self.total = then_block(self.total, block, self.combine);
     }
 
-    /// Takes the next block, which another fold of as many elements has made of it, on another thread perhaps. All blocks before it are
-    /// over.
+    /// Combines the total with the next block, which another fold of the same `len` has computed, perhaps on another thread. All earlier
+    /// blocks must be finished.
     #[inline]
     pub fn then(&mut self, block: &Self) {
         self.then_block(block.finish());
     }
 
-    /// What the elements give that have come.
+    /// The result of the elements so far.
     #[inline]
     pub fn finish(&self) -> W {
         match &self.chains {
@@ -405,24 +407,24 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
     }
 }
 
-/// Several folds whose elements lie side by side, as those of columns do: a row has the next element of each.
+/// Several folds whose elements are interleaved like columns: a row has the next element of each fold.
 #[derive(Clone, Debug)]
 pub struct ChainFolds<W, C> {
     neutral: W,
     combine: C,
     is_in_order: bool,
-    /// How many folds there are.
+    /// The number of folds.
     width: usize,
-    /// A row for each chain, with that chain of all folds; one row of folds in order.
+    /// One row per chain, which holds that chain of every fold. A single row if elements are in order.
     rows: Vec<W>,
-    /// The position in the block.
+    /// The position in the current block.
     at: usize,
-    /// All blocks before.
+    /// The results of all finished blocks, one per fold.
     totals: Vec<W>,
 }
 
 impl<W: Copy, C: Combine<W>> ChainFolds<W, C> {
-    /// Folds of `len` elements each. There are none before [`begin`](ChainFolds::begin).
+    /// Folds of `len` elements each. There are no folds until [`begin`](ChainFolds::begin).
     pub const fn new(len: usize, neutral: W, combine: C) -> Self {
         let is_in_order = is_in_order(len);
         ChainFolds { neutral, combine, is_in_order, width: 0, rows: Vec::new(), at: 0, totals: Vec::new() }
@@ -433,12 +435,12 @@ impl<W: Copy, C: Combine<W>> ChainFolds<W, C> {
         ChainFolds::new(0, neutral, combine)
     }
 
-    /// How many numbers each fold keeps while elements come.
+    /// The number of accumulators per fold.
     pub const fn chains(&self) -> usize {
         if self.is_in_order { 1 } else { CHAINS }
     }
 
-    /// Begins `width` folds anew, in the memory of those before.
+    /// Starts `width` new folds and reuses the memory of earlier ones.
     pub fn begin(&mut self, width: usize) {
         (self.width, self.at) = (width, 0);
         self.rows.clear();
@@ -447,7 +449,7 @@ impl<W: Copy, C: Combine<W>> ChainFolds<W, C> {
         self.totals.resize(width, self.neutral);
     }
 
-    /// The numbers that the caller combines with the next row of elements, each with one.
+    /// Returns one accumulator per fold. The caller must combine the elements of the next row with them.
     #[inline]
     pub fn next_row(&mut self) -> &mut [W] {
         if !self.is_in_order && self.at == SUM_BLOCK {
@@ -470,7 +472,7 @@ impl<W: Copy, C: Combine<W>> ChainFolds<W, C> {
         self.at = 0;
     }
 
-    /// What the elements of each fold give that have come.
+    /// Returns the result of each fold for the elements so far.
     pub fn finish(&mut self) -> &[W] {
         if self.is_in_order {
             return &self.rows;
@@ -490,7 +492,7 @@ mod tests {
     fn chains_are_joined_by_halves() {
         let mut others = 0;
         for seed in 0..50 {
-            // Of other sizes each time, so that other orders give other sums.
+            // The sizes differ, so that other orders give other sums.
             let number = |at: usize| (at as f64 * 1.7 + f64::from(seed)).sin() * f64::from(at as u32 * 29 % 16).exp2();
             let chains = Chains(std::array::from_fn(number));
             let mut expected: Vec<f64> = chains.0.to_vec();

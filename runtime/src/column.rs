@@ -1,6 +1,5 @@
-//! Columns: values of one type for many rows in memory of somebody else, as code sees them, and the contract of whatever
-//! evaluates a model on them. Everything above (who owns the memory, threads, errors, files) knows implementers by this
-//! contract alone.
+//! Columns: values of one type for many rows, in memory that others own, as compiled code accesses them. Also the traits of functions that
+//! evaluate a model on columns. Owners of memory, threads, errors and files are in other crates, which know a function only by these traits.
 
 use crate::layout::layout;
 use crate::{Arena, Context, Frame, QType, Scalar};
@@ -9,31 +8,31 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where the values of a column are. What is there is said by its [`ColumnForm`], which code is made for.
+/// The addresses and strides of a column's values and presences. The column's [`ColumnForm`], for which code is compiled, states how to read them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// The first row's value, or the first byte of its bits. Never written through where the column is an input.
+    /// The first row's value, or the first byte of its bits. An input is never written through this pointer.
     pub data: *mut u8,
-    /// Bytes from one row's value to the next; 0 where all rows share one. Not used for bits.
+    /// Bytes from one row's value to the next; 0 if all rows share one value. Not used for bits.
     pub stride: isize,
-    /// The first row's presence: a byte, or the first byte of bits; null where all rows are present.
+    /// The first row's presence: a byte, or the first byte of bits. Null if all rows are present.
     pub presence: *mut u8,
     /// Bytes from one row's presence to the next. Not used for bits.
     pub presence_stride: isize,
 }
 
 impl Column {
-    /// A column that nobody looks at.
+    /// A placeholder for a column that no code accesses.
     #[must_use]
     pub const fn nowhere() -> Column {
         Column { data: std::ptr::null_mut(), stride: 0, presence: std::ptr::null_mut(), presence_stride: 0 }
     }
 }
 
-// SAFETY: COLUMNS: whoever makes a column vouches for its use by other threads.
+// SAFETY: COLUMNS: the creator of a column is responsible for its use by other threads.
 unsafe impl Send for Column {}
-// SAFETY: COLUMNS, likewise.
+// SAFETY: COLUMNS, as for `Send`.
 unsafe impl Sync for Column {}
 
 layout! {
@@ -51,53 +50,53 @@ layout! {
     }
 }
 
-/// How the data of a column lie.
+/// The format of a column's data.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum DataForm {
-    /// Values in the layout of frames, a stride apart: numbers, bytes for BOOLEAN (0 or 1), views of strings (address, then
-    /// length), tuples. At any address.
+    /// Values in the layout of frames, one per stride, at any address: numbers, a byte for BOOLEAN (0 or 1), string views (address, then length),
+    /// tuples.
     Values,
-    /// BOOLEAN as bits: that of the first row is the lowest of the first byte.
+    /// BOOLEAN as bits. The first row is the lowest bit of the first byte.
     Bits,
-    /// No data at all: UNIT.
+    /// No data, for UNIT.
     Nothing,
-    /// Sums of what the rows of an output have, in FLOAT64: as many as there are [`CHAINS`](crate::CHAINS), each with what came before.
-    /// Every row that is present adds its number to the sum whose position is the row's modulo so many, rows in their order;
-    /// a call begins with a row of the first. No sum is -0 before. Where a row fails, sums are anything.
+    /// Sums of an output over rows, in FLOAT64: [`CHAINS`](crate::CHAINS) sums that already have a value. Each present row, in order, adds its
+    /// number to the sum whose index is the row modulo `CHAINS`; a call must begin with a row of sum 0. No sum may be -0 before the call. If a row
+    /// fails, the sums are unspecified.
     Chains,
 }
 
-/// How the presence of a column lies.
+/// The format of a column's presence.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PresenceForm {
     /// Every row is present.
     All,
-    /// A bit a row: that of the first row is the lowest of the first byte.
+    /// One bit per row. The first row is the lowest bit of the first byte.
     Bits,
-    /// A byte a row, a stride apart: any but 0 is present.
+    /// One byte per stride; any value but 0 means present.
     Bytes,
 }
 
-/// What code has to know of a column before it is made.
+/// The properties of a column that must be known before code for it is compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ColumnForm {
-    /// The data.
+    /// The format of the data.
     pub data: DataForm,
-    /// The presence. The inputs of a plain type are `All`.
+    /// The format of the presence. It is `All` for inputs of a type that is not optional.
     pub presence: PresenceForm,
-    /// True for an input whose rows have numbers of values that lie elsewhere.
+    /// True if the rows of an input are indices into a dictionary of values.
     pub is_dictionary: bool,
-    /// True if all rows share one value and one presence, a byte: strides are 0. Only for inputs; no bits then.
+    /// True if all rows share one value and one presence byte, so that strides are 0. Only for inputs without bits.
     pub is_shared: bool,
-    /// True if values are next to each other, so that the stride is known.
+    /// True if values are contiguous, so that the stride is the size of a value.
     pub is_dense: bool,
-    /// Which strides are the same, of all the columns that code is made for: those of data and of bytes of presence with the
-    /// same number. Of 0 nothing is said.
+    /// Classes of equal strides among all columns of a function: one for the data, one for the presence bytes. Strides with the same class are
+    /// equal; class 0 means unknown.
     pub paces: [u8; 2],
 }
 
 impl ColumnForm {
-    /// Numbers next to each other, all of them present.
+    /// The form of contiguous numbers that are all present.
     pub const DENSE: ColumnForm = ColumnForm {
         data: DataForm::Values,
         presence: PresenceForm::All,
@@ -107,7 +106,7 @@ impl ColumnForm {
         paces: [0; 2],
     };
 
-    /// True if a column of an input, or of an output, of the type may lie so.
+    /// Returns true if an input or an output of the type `qtype` may have this form.
     #[must_use]
     pub fn fits(&self, qtype: &QType, is_output: bool) -> bool {
         let has_data = match (self.data, qtype.scalar()) {
@@ -117,7 +116,7 @@ impl ColumnForm {
             (DataForm::Chains, scalar) => is_output && matches!(scalar, Some(Scalar::Float32 | Scalar::Float64)),
         };
         let has_presence = match self.presence {
-            // What an output that may be missing says of that may be left out.
+            // The presence of an optional output may be left out.
             PresenceForm::All => true,
             PresenceForm::Bits => qtype.is_optional() && !self.is_shared,
             PresenceForm::Bytes => qtype.is_optional(),
@@ -126,7 +125,7 @@ impl ColumnForm {
     }
 }
 
-/// The rows of a strip that are to be run again by the reference, because they fail, meet a limit, or may.
+/// The rows of a strip that the reference evaluation must repeat, because they fail, reach a limit, or may do so.
 #[derive(Clone, Debug, Default)]
 pub struct FailedRows {
     words: Vec<u64>,
@@ -134,7 +133,7 @@ pub struct FailedRows {
 }
 
 impl FailedRows {
-    /// None, with room for the rows of a strip.
+    /// An empty set with room for `rows` rows.
     #[must_use]
     pub fn none(rows: usize) -> FailedRows {
         FailedRows { words: vec![0; rows.div_ceil(64)], any: false }
@@ -145,7 +144,7 @@ impl FailedRows {
         self.add_all(row..row + 1);
     }
 
-    /// Adds rows.
+    /// Adds the rows of a range.
     pub fn add_all(&mut self, rows: Range<usize>) {
         if rows.end > 64 * self.words.len() {
             self.words.resize(rows.end.div_ceil(64), 0);
@@ -156,14 +155,14 @@ impl FailedRows {
         }
     }
 
-    /// True if there are any.
+    /// Returns true if the set is not empty.
     #[inline]
     #[must_use]
     pub fn any(&self) -> bool {
         self.any
     }
 
-    /// The first row from so many on.
+    /// The first row of the set that is at least `from`.
     #[must_use]
     pub fn next(&self, from: usize) -> Option<usize> {
         let first = self.words.get(from / 64)? >> (from % 64);
@@ -175,7 +174,7 @@ impl FailedRows {
         Some(64 * word + self.words[word].trailing_zeros() as usize)
     }
 
-    /// Takes the rows out, in order.
+    /// Removes all rows and returns them in order.
     pub fn drain(&mut self) -> impl Iterator<Item = usize> + '_ {
         self.any = false;
         self.words.iter_mut().enumerate().flat_map(|(at, word)| {
@@ -188,33 +187,34 @@ impl FailedRows {
     }
 }
 
-/// The most rows of a strip where something is kept for each: as many as stay in the first-level cache.
+/// The most rows in a strip if intermediate values are stored per row: as many as stay in the first-level cache.
 pub const STRIP_ROWS: usize = 1024;
 
-/// The rows of a strip of which nothing is kept: as many as make calls and strips cost nothing. Blocks of sums end with one.
+/// The most rows in a strip without stored intermediate values, chosen so that the overhead per strip does not matter. Blocks of sums end at a
+/// multiple of it.
 pub const LONG_STRIP_ROWS: usize = 1 << 14;
 
-/// Bytes of a line of the cache, and of the widest vector: values that begin with one are loaded and stored at once.
+/// Bytes in a cache line and in the widest vector. Aligned vectors of this size are loaded and stored at once.
 pub const LINE: usize = 64;
 
-/// From how many bytes on what is made goes past the caches: with what it is made of it is more than most last levels have for a few
-/// threads, and whoever reads it begins with what was overwritten there long ago.
+/// The fewest bytes of output for which stores bypass the caches. Together with its inputs, such an output exceeds the share of a few threads in
+/// most last-level caches, so its start would be evicted before anyone reads it.
 pub const PAST_CACHES: usize = 1 << 24;
 
-/// Waits until others can see what this thread wrote past the caches.
+/// Makes the stores of this thread that bypassed the caches visible to other threads.
 pub fn drain_past_caches() {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: FEATURE: each processor of this kind has the instruction.
+    // SAFETY: FEATURE: every x86-64 processor has the instruction.
     unsafe {
         std::arch::x86_64::_mm_sfence();
     }
 }
 
-/// Asks for what is at an address, which the processor does not foresee: it is in the nearest cache some time later, if there is something.
+/// Prefetches the cache line at an address into the nearest cache. The address need not be mapped.
 #[inline(always)]
 pub fn prefetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: FEATURE: every processor of this kind has it; whatever the address, nothing is read.
+    // SAFETY: FEATURE: every x86-64 processor has the instruction. A prefetch reads nothing, whatever the address.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
     }
@@ -222,39 +222,40 @@ pub fn prefetch<T>(at: *const T) {
     let _ = at;
 }
 
-/// What a function needs besides its columns.
+/// The sizes of the memory that a function needs besides its columns.
 #[derive(Clone, Debug, Default)]
 pub struct ScratchLayout {
-    /// The most rows that it takes at once, a multiple of 64.
+    /// The most rows that the function takes in one call, a multiple of 64.
     pub rows: usize,
-    /// The bytes of a strip's intermediate values.
+    /// The bytes that the intermediate values of a strip take.
     pub bytes: usize,
-    /// The frame of its rows, as it starts.
+    /// The initial frame for its rows.
     pub frame: Frame,
 }
 
-/// Memory for the strips of one thread.
+/// The memory of one thread for evaluating strips.
 #[derive(Debug)]
 pub struct Scratch {
-    /// A strip's intermediate values, in words.
+    /// The intermediate values of a strip, as words.
     pub words: Vec<u64>,
-    /// A frame for rows.
+    /// The frame in which rows are evaluated.
     pub frame: Frame,
-    /// The texts of a strip's outputs: they outlive the rows that make them.
+    /// The strings of a strip's outputs. They outlive the rows that make them.
     pub texts: Arena,
-    /// The rows that are to be run again; emptied by whoever does so.
+    /// The rows that must be evaluated again. The caller empties it.
     pub failed: FailedRows,
-    /// True if the run writes so much that nobody finds it in the caches: it may go past them. Who hands on what was made
-    /// [drains](drain_past_caches) first.
+    /// True if the run writes so much that its outputs would not stay in the caches, so stores may bypass them. Before other threads read the
+    /// outputs, the caller must call [`drain_past_caches`].
     pub past_caches: bool,
-    /// Addresses of what is read soon: the function may fetch as much from each of them as it reads of a strip.
+    /// Addresses of data that is read soon. The function may prefetch from each address as many bytes as it reads for a strip.
     pub ahead: Vec<usize>,
-    /// What the function keeps from one strip to the next of a run.
+    /// The state that the function carries from one strip of a run to the next.
     pub kept: Option<Box<dyn Any + Send>>,
 }
 
 impl Scratch {
-    /// Memory of a layout. Its texts may take [`Arena::LIMIT`]: rows whose strings find no room have failed, and are run again.
+    /// Allocates the memory for a layout. Strings may take [`Arena::LIMIT`] bytes; rows whose strings do not fit count as failed and are evaluated
+    /// again.
     #[must_use]
     pub fn new(layout: &ScratchLayout) -> Scratch {
         Scratch {
@@ -269,30 +270,31 @@ impl Scratch {
     }
 }
 
-/// Values that rows of a column have numbers of.
+/// The distinct values of a dictionary column, which its rows name by index.
 pub trait Dictionary: Debug + Send + Sync {
-    /// How many there are.
+    /// The number of values.
     fn values(&self) -> u32;
 
-    /// Writes a value of a scalar type to a cell of that type; false, and zeros, if it is missing, or there is none of the number.
+    /// Writes the value with index `number`, which has a scalar type, to `to`. Writes zeros and returns false if the value is missing or there is
+    /// no such index.
     ///
     /// # Safety
     /// COLUMNS: there is room for a value of the column's scalar type.
     unsafe fn write(&self, number: u32, to: *mut u8) -> bool;
 }
 
-/// The rows of a strip of a dictionary column.
+/// The dictionary indices of a strip's rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbers<'a> {
-    /// The number of each row's value: less than there are values, or as many, where the row has none.
+    /// The index of each row's value; `values()` for a row without one.
     pub of_rows: *const u32,
-    /// True if each row has one.
+    /// True if every row has a value.
     pub all_present: bool,
     /// The values.
     pub dictionary: &'a dyn Dictionary,
 }
 
-/// The columns that a function was made for: of a model's inputs, then of its outputs.
+/// The columns that a function was compiled for: those of the model's inputs, then those of its outputs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MadeFor {
     /// The types of inputs and outputs.
@@ -301,60 +303,59 @@ pub struct MadeFor {
     pub forms: Box<[ColumnForm]>,
 }
 
-/// A model as something that evaluates it on the rows of columns.
+/// A model, compiled to evaluate the rows of columns.
 ///
 /// # Safety
-/// COLUMNS: `run` reads and writes nothing but what its contract names, and answers as the model does.
+/// COLUMNS: `run` reads and writes only what its contract names, and gives the results of the model.
 pub unsafe trait BatchFunction: Debug + Send + Sync {
-    /// What it needs besides columns.
+    /// The sizes of the memory that the function needs besides columns.
     fn scratch(&self) -> ScratchLayout;
 
-    /// The columns that it was made for: it reads and writes beside the values of others.
+    /// The columns that the function was compiled for. With columns of other types or forms it would read and write outside of their values.
     fn made_for(&self) -> &MadeFor;
 
-    /// The most rows that it takes at once, as its layout says.
+    /// The most rows that the function takes in one call, as in its `ScratchLayout`.
     fn rows(&self) -> usize;
 
-    /// The inputs whose numbers it is given, those of them whose columns are dictionaries: it computes once for each value.
+    /// The inputs for which `run` must be given dictionary indices. Their columns are dictionaries, and the function computes once per value
+    /// instead of once per row.
     fn numbered(&self) -> &[u32] {
         &[]
     }
 
-    /// False for an input whose column it never looks at, but at its numbers: then nothing is written there.
+    /// Returns false if the function uses only the indices of this input and never reads its column. Then the caller need not write the column.
     fn reads(&self, input: usize) -> bool {
         _ = input;
         true
     }
 
-    /// The input, a dictionary, on whose value alone the string of an output depends: then the output's column may be given
-    /// without memory for data, and the strings are asked for with `results`. None if there is no such input.
+    /// The dictionary input that alone determines the string of this output; `None` if there is none. If there is one, the output's column needs
+    /// no memory for data, and the caller gets the strings with `results`.
     fn result_of(&self, output: usize) -> Option<u32> {
         _ = output;
         None
     }
 
-    /// Gives the numbers and the strings of an output that came to be known since it was asked before; no string where it is
-    /// missing. `known` says how far that was, and is 0 in the beginning.
+    /// Passes to `f` the results of an output that were computed since the last call: the dictionary index, and the string, `None` if it is
+    /// missing. `known` is the position of the last call; the first call must pass 0.
     fn results(&self, output: usize, scratch: &Scratch, known: &mut u64, f: &mut dyn FnMut(u32, Option<&[u8]>)) {
         _ = (output, scratch, known, f);
     }
 
-    /// A run begins: what was kept in the scratch of others is of no use any more.
+    /// Begins a run: discards the state that the scratch carries from an earlier run.
     fn begin(&self, scratch: &mut Scratch, context: &Context) {
         _ = (scratch, context);
     }
 
-    /// Evaluates the first so many rows of the columns: a strip. Rows that it adds to `scratch.failed` are unwritten, or
-    /// written with anything; all others are written. Views of strings in outputs are of inputs, of literals, or of
-    /// the scratch.
+    /// Evaluates the first `rows` rows of the columns: a strip. All rows are written, except that those which it adds to `scratch.failed` hold
+    /// unspecified values. String views in outputs refer to inputs, to literals, or to the scratch.
     ///
     /// # Safety
-    /// COLUMNS: `begin` was called for the run. `numbers` are those of the strip's rows, of the inputs that `numbered` says, in
-    /// order. `columns` are those of the model's inputs, then of its outputs, in order, of the forms that the function was
-    /// made for and of the types of the model, each with memory for all rows (bits: of inputs to the byte of the last row, of
-    /// outputs in whole words of 64). There are no more rows than the layout says. No output overlaps an input or another
-    /// output, unless the function allows it. The scratch is of this function's layout, the context of its limits; nobody
-    /// else uses them, or the outputs.
+    /// COLUMNS: `begin` was called for the run. `numbers` are the strip's dictionary indices for the inputs in `numbered`, in that order.
+    /// `columns` are those of the model's inputs, then of its outputs, in order, of the forms that the function was made for and of the types of
+    /// the model, each with memory for all rows (bits: of inputs to the byte of the last row, of outputs in whole words of 64). `rows` is at most
+    /// what the layout says. No output overlaps an input or another output, unless the function allows it. The scratch has this function's layout,
+    /// and the context its limits; nothing else uses them, or the outputs.
     unsafe fn run(
         &self,
         columns: &[Column],
@@ -364,35 +365,35 @@ pub unsafe trait BatchFunction: Debug + Send + Sync {
         context: &mut Context,
     );
 
-    /// The same where all columns are numbers that it reads and writes where they lie: it needs no scratch and knows no failed rows. None if
-    /// there is more to it.
+    /// The function without scratch and failed rows. `None` unless all columns are numbers that it reads and writes in place and it needs nothing
+    /// else.
     fn bare(&self) -> Option<Arc<dyn BareFunction>> {
         None
     }
 
-    /// Bytes of memory it holds, code included.
+    /// The bytes of memory that the function holds, code included.
     fn memory_bytes(&self) -> usize;
 }
 
-/// A model as a loop over the numbers of columns, with nothing around it.
+/// A model, compiled to a loop over columns of numbers, without scratch.
 ///
 /// # Safety
-/// COLUMNS: `play` and `play_at` read and write nothing but what their contracts name, and answer as the model does.
+/// COLUMNS: `play` and `play_at` read and write only what their contracts name, and give the results of the model.
 pub unsafe trait BareFunction: Debug + Send + Sync {
-    /// The columns that it reads, then those that it writes, in the order in which `play_at` takes them.
+    /// The indices of the columns that the loop reads, then of those that it writes. `play_at` takes them in this order.
     fn columns(&self) -> &[u32];
 
-    /// Evaluates so many rows of the columns, any number of them, and fetches meanwhile what is at these addresses, where there may be
-    /// nothing. True if a row failed: then what is in outputs is unspecified.
+    /// Evaluates the first `rows` rows of the columns; any number is possible. Meanwhile it prefetches from the addresses `ahead`, which may be
+    /// unmapped. Returns true if a row failed; then the outputs are unspecified.
     ///
     /// # Safety
     /// COLUMNS: as for [`BatchFunction::run`], without scratch.
     unsafe fn play(&self, columns: &[Column], rows: usize, ahead: &[usize], context: &mut Context) -> bool;
 
-    /// Evaluates so many rows of each of so many lines with as little between them as there can be: the columns are those of the first line,
-    /// `shifts` the bytes from where each begins for a line to where it does for the next. As much as a line reads may be fetched from each
-    /// address that is `ahead`, which goes on from line to line by so many bytes, too. None, and nothing is done, where it has no way to do
-    /// that.
+    /// Evaluates many lines of rows with as little overhead between lines as possible. `counts` are the rows per line and the number of lines.
+    /// `columns` are those of the first line, and `shifts` the bytes from the start of each column in one line to its start in the next. `ahead`
+    /// are addresses to prefetch from, each with the bytes by which it moves per line. Returns true if a row failed. `None`, and nothing is done,
+    /// if the code cannot run over lines.
     ///
     /// # Safety
     /// COLUMNS: as for `play`, for the columns of each line.
@@ -404,27 +405,28 @@ pub unsafe trait BareFunction: Debug + Send + Sync {
         ahead: &[(usize, isize)],
     ) -> Option<bool>;
 
-    /// The same as `play`, where of each column that it wants the first number is given.
+    /// Evaluates rows as `play` does. `firsts` are the addresses of the first number of each column in `columns()`.
     ///
     /// # Safety
     /// COLUMNS: as for `play`.
     unsafe fn play_at(&self, firsts: &[*mut u8], rows: usize, context: &mut Context) -> bool;
 
-    /// The code that does what `play_at` does, where it does nothing else for so many rows. It lives as long as this.
+    /// The machine code of `play_at`, for direct calls; `None` if `play_at` does more than to call it for `rows` rows. The code lives as long as
+    /// this function.
     fn entry(&self, rows: usize) -> Option<LoopEntry> {
         _ = rows;
         None
     }
 }
 
-/// A loop over the numbers of columns as code: called with where each begins, how many rows they have, and 1 for one line of them. What it returns
-/// is 0 if no row fails. Who calls it promises COLUMNS.
+/// The machine code of a loop over columns of numbers. Its arguments are the addresses of the columns' first numbers, the number of rows, and 1 as
+/// the number of lines. Returns 0 if no row fails. The caller must ensure COLUMNS.
 #[cfg(target_arch = "x86_64")]
 pub type LoopEntry = unsafe extern "sysv64" fn(*const *mut u8, usize, usize) -> u32;
 
-/// The same on other machines.
+/// The machine code of a loop over columns of numbers, on processors other than x86-64.
 ///
-/// Who calls it promises COLUMNS.
+/// The caller must ensure COLUMNS.
 #[cfg(not(target_arch = "x86_64"))]
 pub type LoopEntry = unsafe extern "C" fn(*const *mut u8, usize, usize) -> u32;
 
@@ -446,7 +448,7 @@ mod tests {
         let optional = |scalar| QType::Optional(scalar);
         let tuple = QType::Tuple([QType::FLOAT64, QType::BOOLEAN].into_iter().collect());
         let fits = |form: ColumnForm, qtype: &QType| [false, true].map(|is_output| form.fits(qtype, is_output));
-        // Values are of every type but UNIT, which has none.
+        // Every type but UNIT has values.
         for qtype in [&QType::FLOAT64, &QType::BOOLEAN, &QType::TEXT, &tuple, &optional(Scalar::Int32)] {
             assert_eq!(fits(plain, qtype), [true; 2], "{qtype}");
             assert_eq!(fits(ColumnForm { data: Data::Nothing, ..plain }, qtype), [false; 2], "{qtype}");
@@ -454,19 +456,19 @@ mod tests {
         }
         assert_eq!(fits(plain, &QType::UNIT), [false; 2]);
         assert_eq!(fits(ColumnForm { data: Data::Nothing, ..plain }, &optional(Scalar::Unit)), [true; 2]);
-        // Bits are truth values, each row's own.
+        // Bits are for booleans that rows do not share.
         let bits = ColumnForm { data: Data::Bits, ..plain };
         assert_eq!(fits(bits, &optional(Scalar::Boolean)), [true; 2]);
         assert_eq!(fits(bits, &QType::INT32), [false; 2]);
         assert_eq!(fits(bits, &tuple), [false; 2]);
         assert_eq!(fits(ColumnForm { is_shared: true, ..bits }, &QType::BOOLEAN), [false; 2]);
-        // Sums are of floats, and made of outputs.
+        // Chains are for outputs of a float type.
         let chains = ColumnForm { data: Data::Chains, ..plain };
         assert_eq!(fits(chains, &QType::FLOAT64), [false, true]);
         assert_eq!(fits(chains, &optional(Scalar::Float32)), [false, true]);
         assert_eq!(fits(chains, &QType::INT32), [false; 2]);
         assert_eq!(fits(chains, &tuple), [false; 2]);
-        // What has no presence is there.
+        // A column without presence is present.
         for presence in [Presence::Bits, Presence::Bytes] {
             let form = ColumnForm { presence, ..plain };
             assert_eq!(fits(form, &QType::FLOAT64), [false; 2]);

@@ -1,9 +1,9 @@
-//! How the bytes of strings compare. What is compared for equality is mostly short and of another length, so lengths are looked
-//! at first, and up to sixteen bytes as words that may overlap: only what is longer is worth a call.
+//! Comparisons of byte strings. Strings that are tested for equality are mostly short and of different lengths. So lengths are
+//! compared first, and up to sixteen bytes as two words that may overlap; only longer strings take a call.
 
 use std::cmp::Ordering;
 
-/// The first and the last word of two lists that have at least one.
+/// The first and the last word of each of two byte strings, which must be at least one word long.
 macro_rules! words {
     ($word:ty, $both:ty, $x:expr, $y:expr) => {{
         const BYTES: usize = size_of::<$word>();
@@ -16,13 +16,13 @@ macro_rules! words {
     }};
 }
 
-/// The same of lists of one to three bytes: the first, the middle and the last byte.
+/// The first, the middle and the last byte of a string of one to three bytes, as one number.
 fn bytes(list: &[u8]) -> u32 {
     let at = |at: usize| u32::from(list.get(at).copied().unwrap_or_default());
     at(0) << 16 | at(list.len() / 2) << 8 | at(list.len() - 1)
 }
 
-/// True if both lists are the same bytes.
+/// Returns true if both strings have the same bytes.
 #[must_use]
 #[inline]
 pub fn equal(x: &[u8], y: &[u8]) -> bool {
@@ -44,7 +44,7 @@ pub fn equal(x: &[u8], y: &[u8]) -> bool {
     }
 }
 
-/// The order of two lists byte by byte, a list before those that it begins.
+/// Compares two strings byte by byte. A prefix comes before the longer string.
 #[must_use]
 #[inline]
 pub fn order(x: &[u8], y: &[u8]) -> Ordering {
@@ -57,7 +57,7 @@ pub fn order(x: &[u8], y: &[u8]) -> Ordering {
 mod tests {
     use super::*;
 
-    /// What the slow and plain way says.
+    /// The expected result, computed in a simple and slow way.
     fn plain(x: &[u8], y: &[u8]) -> Ordering {
         let differs = x.iter().zip(y).find(|(x, y)| x != y);
         differs.map_or(x.len().cmp(&y.len()), |(x, y)| x.cmp(y))
@@ -81,7 +81,7 @@ mod tests {
                     other[at] = byte;
                     holds(&text[..n], &other);
                     holds(&other, &text[..n]);
-                    // A second difference behind the first, the other way round, and one text longer than the other.
+                    // A second difference after the first, in the other direction, and one string longer than the other.
                     if let Some(last) = other.last_mut() {
                         *last = 255 - byte;
                     }

@@ -1,5 +1,5 @@
-//! The evaluation context: what a call carries besides its frame. Kernels and generated code report a fault by filling
-//! the fault record and returning a status; both backends build the same error from the same record.
+//! The evaluation context: the state of an evaluation besides its frame. Kernels and generated code report a fault by filling the context's fault
+//! record and returning a status. Both backends build the same error from the same record.
 
 use crate::flag::NEVER;
 use crate::layout::layout;
@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 use std::time::{Duration, Instant};
 
-/// What a context knows of the fault that stopped an evaluation.
+/// The record of the fault that stopped an evaluation.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FaultRecord {
-    /// Which step of the plan failed.
+    /// The step of the plan that failed.
     pub site: u32,
-    /// The number of the `FaultKind`.
+    /// The number of the [`FaultKind`].
     pub kind: u32,
     /// The fault's operands.
     pub operands: [u64; 2],
@@ -32,26 +32,26 @@ pub struct Context {
     functions: *const functions::Address,
     calls: *const KernelCall,
     fault: FaultRecord,
-    /// The flag of the token, for generated code; `NEVER` without one.
+    /// The state byte of the token's flag, for generated code; that of `NEVER` without a token.
     cancel: *const AtomicU8,
     iterations: u64,
-    /// How many rounds are left, where generated code does not keep that in a register.
+    /// The number of loop rounds that are left, unless generated code has it in a register.
     rounds_left: u64,
-    /// How much work on strings an evaluation may do.
+    /// The most work on strings that an evaluation may do.
     work: i64,
-    /// How much of it is left, for generated code too; negative once a comparison would have taken more.
+    /// The work on strings that is left; generated code changes it too. Negative after a comparison that needed more.
     work_left: i64,
     arena: Arena,
     token: Option<Cancellation>,
-    /// The time limit of each run with this context. The token is that of the limit then.
+    /// The time limit of each run with this context. If there is one, `token` is the token of the limit.
     time_limit: Option<TimeLimit>,
-    /// The last reason that an operator of the user gave for a fault, and its code, if that is one of its own.
+    /// The last reason that an operator of the user gave for a fault, and the error code that came with the reason, if any.
     reason: (Box<str>, Option<&'static str>),
-    /// The counter of evaluations, if there is one.
+    /// The counter of evaluations; `None` if they are not counted.
     tally: Option<Arc<Tally>>,
-    /// True if there is a time limit or a tally: one byte to look at for those without.
+    /// True if there is a time limit or a tally, so that contexts without either test one byte only.
     is_watched: bool,
-    /// The caller's structs, for calls in a row that copy from or to them. Generated code has them in registers.
+    /// The caller's structs, for kernel chains that copy from or to them. Generated code has them in registers.
     input: FramePtr,
     output: FramePtr,
 }
@@ -76,24 +76,24 @@ layout! {
         pub FAULT_KIND_OFFSET = (offset of fault.kind);
         /// Offset of the first operand of the fault record; the second follows 8 bytes later.
         pub FAULT_OPERANDS_OFFSET = (offset of fault.operands);
-        /// Offset of the number of times that the loops of one evaluation may run.
+        /// Offset of the most rounds that the loops of one evaluation may run together.
         pub ITERATIONS_OFFSET = (offset of iterations);
-        /// Offset of the number of times that the loops of this evaluation may run on. Generated code sets it first.
+        /// Offset of the number of rounds that the loops of this evaluation may still run. Generated code initialises it.
         pub ROUNDS_LEFT_OFFSET = (offset of rounds_left);
-        /// Offset of the work on strings that is left, 8 bytes: negative once a comparison would have taken more.
+        /// Offset of the work on strings that is left, 8 bytes: negative after a comparison that needed more.
         pub WORK_LEFT_OFFSET = (offset of work_left);
     }
 }
 
 impl Context {
-    /// How often the loops of one evaluation may run together, unless a caller says otherwise.
+    /// The default for the most rounds that the loops of one evaluation may run together.
     pub const ITERATIONS: u64 = 10_000_000;
 
-    /// How much work on strings one evaluation may do, unless a caller says otherwise: as much as reading so many bytes takes.
+    /// The default for the most work on strings that one evaluation may do. A unit of work is about the time to read one byte.
     pub const STRING_WORK: u64 = 1 << 30;
-    /// Whatever does as much work at once looks at the token before.
+    /// Work of at least this many units polls the token first.
     const POLLED_WORK: i64 = 1 << 16;
-    /// Strings that are shorter are compared for nothing.
+    /// Comparisons of fewer bytes than this count as no work.
     const COMPARED_FREE: usize = 256;
 
     /// A context with no fault recorded.
@@ -119,7 +119,7 @@ impl Context {
         }
     }
 
-    /// Gives generated code its table of kernel calls.
+    /// Sets the table of kernel calls for generated code.
     ///
     /// # Safety
     /// CODE-ALIVE: the table is that of the code that runs with this context from now on, and lives as long as calls are made.
@@ -128,7 +128,7 @@ impl Context {
         self.calls = calls;
     }
 
-    /// Says where the caller's structs are during the evaluation that begins.
+    /// Sets the addresses of the caller's structs for the evaluation that begins.
     ///
     /// # Safety
     /// CALL: they are the memory that the evaluation was given.
@@ -137,27 +137,27 @@ impl Context {
         (self.input, self.output) = (input, output);
     }
 
-    /// The caller's input struct, as `set_structs` said.
+    /// The caller's input struct, as passed to `set_structs`.
     #[inline]
     #[must_use]
     pub fn input(&self) -> FramePtr {
         self.input
     }
 
-    /// The caller's output struct, as `set_structs` said.
+    /// The caller's output struct, as passed to `set_structs`.
     #[inline]
     #[must_use]
     pub fn output(&self) -> FramePtr {
         self.output
     }
 
-    /// A context whose evaluations make up to `limit` bytes of strings each.
+    /// A context whose evaluations each make at most `limit` bytes of strings.
     #[must_use]
     pub fn with_arena_limit(limit: usize) -> Self {
         Context { arena: Arena::new(limit), ..Context::new() }
     }
 
-    /// A context of the same limits and with the same token, for evaluations in the midst of this one's.
+    /// Makes a context with the same limits and the same token, for evaluations inside of this context's evaluation.
     #[must_use]
     pub fn like(&self) -> Self {
         let mut other = Context::with_arena_limit(self.arena.limit());
@@ -166,49 +166,50 @@ impl Context {
         other
     }
 
-    /// Sets how often the loops of one evaluation may run together.
+    /// Sets the most rounds that the loops of one evaluation may run together.
     pub fn set_iterations(&mut self, limit: u64) {
         self.iterations = limit;
     }
 
-    /// How often the loops of one evaluation may run together.
+    /// The most rounds that the loops of one evaluation may run together.
     #[must_use]
     pub fn iterations(&self) -> u64 {
         self.iterations
     }
 
-    /// Sets how much work on strings one evaluation may do, beginning with the next.
+    /// Sets the most work on strings that one evaluation may do, from the next evaluation on.
     pub fn set_string_work(&mut self, limit: u64) {
         self.work = i64::try_from(limit).unwrap_or(i64::MAX);
     }
 
-    /// How much work on strings one evaluation may do.
+    /// The most work on strings that one evaluation may do.
     #[must_use]
     pub fn string_work(&self) -> u64 {
         self.work.unsigned_abs()
     }
 
-    /// How much work on strings this evaluation has done.
+    /// The work on strings that this evaluation has done so far.
     #[must_use]
     pub fn work_done(&self) -> u64 {
         self.work.abs_diff(self.work_left.max(0))
     }
 
-    /// True if this evaluation may do so much work on strings more, and make so many bytes of them.
+    /// Returns true if this evaluation may do `work` more units of work on strings and make `bytes` more bytes of strings.
     #[must_use]
     pub fn has_room(&self, work: u64, bytes: usize) -> bool {
         u64::try_from(self.work_left).is_ok_and(|left| left >= work)
             && self.arena.limit().saturating_sub(self.arena.used()) >= bytes
     }
 
-    /// Begins an evaluation: takes back the memory of the last one's strings, and none of its work counts any more.
+    /// Begins an evaluation: frees the strings of the last one and resets the work to zero.
     #[inline]
     pub fn begin(&mut self) {
         self.arena.reset();
         self.work_left = self.work;
     }
 
-    /// What an evaluation came to whose function returned this status: a fault if a comparison found no work left.
+    /// Ends an evaluation whose function returned `status`, and returns its final status: a fault if a comparison exceeded the work limit, else
+    /// `status`.
     #[inline]
     #[must_use]
     pub fn end(&mut self, status: i32) -> i32 {
@@ -221,11 +222,11 @@ impl Context {
         self.fail(self.no_work())
     }
 
-    /// Takes work on strings out of what an evaluation may do, before it is done: a unit for each byte that is read once, more
-    /// where a byte takes long. Long work looks at the token too, so that an evaluation ends between any two operators.
+    /// Charges work on strings before it is done: one unit for each byte that is read once, more if a byte takes longer. Long work polls the token
+    /// too, so an evaluation can end between any two operators.
     ///
     /// # Errors
-    /// There is not so much left, or the evaluation was cancelled.
+    /// If less than `units` is left, or the evaluation was cancelled.
     #[inline]
     pub fn charge(&mut self, units: usize) -> Result<(), Fault> {
         match self.work_after(units) {
@@ -237,10 +238,10 @@ impl Context {
         }
     }
 
-    /// Looks at the token behind an operator that has done so much work on strings, if that was long.
+    /// Polls the token after an operator that has done `units` units of work on strings, if that was long.
     ///
     /// # Errors
-    /// The evaluation was cancelled, or its time is over.
+    /// If the evaluation was cancelled, or its time is over.
     #[inline]
     pub fn check_after(&self, units: usize) -> Result<(), Fault> {
         if i64::try_from(units).is_ok_and(|units| units < Context::POLLED_WORK) || !self.poll_cancelled() {
@@ -249,30 +250,30 @@ impl Context {
         Err(Fault::new(FaultKind::Cancelled))
     }
 
-    /// Compares strings, byte by byte; short ones are no more work than numbers. It cannot fail, as generated code could not
-    /// leave there: once there is no work left all long strings are equal to it, and the evaluation comes to a fault before its
-    /// outputs are written. Who can fail calls `check_compared` behind it.
+    /// Compares strings byte by byte. Short ones count as no work. A comparison cannot fail, because generated code could not stop there: once no
+    /// work is left, all long strings compare as equal, and the evaluation ends with a fault before its outputs are written. A caller that can fail
+    /// must call `check_compared` afterwards.
     #[inline]
     pub fn compare(&mut self, x: &[u8], y: &[u8]) -> Ordering {
         if self.may_compare(x.len().min(y.len())) { compare::order(x, y) } else { Ordering::Equal }
     }
 
-    /// True if two strings are the same, as [`compare`](Context::compare) says.
+    /// Returns true if two strings are equal. It charges work as [`compare`](Context::compare) does.
     #[inline]
     pub fn equal(&mut self, x: &[u8], y: &[u8]) -> bool {
         x.len() == y.len() && (!self.may_compare(x.len()) || compare::equal(x, y))
     }
 
-    /// Says whether there was work left for all comparisons.
+    /// Checks that there was enough work left for all comparisons.
     ///
     /// # Errors
-    /// There was not, or the evaluation was cancelled.
+    /// If there was not, or the evaluation was cancelled.
     #[inline]
     pub fn check_compared(&self) -> Result<(), Fault> {
         if self.work_left < 0 { Err(self.no_work()) } else { Ok(()) }
     }
 
-    /// Takes the work of comparing so many bytes; false if there is not so much left.
+    /// Charges the comparison of `bytes` bytes; returns false if there is not enough work left.
     #[inline]
     fn may_compare(&mut self, bytes: usize) -> bool {
         if bytes < Context::COMPARED_FREE {
@@ -283,7 +284,7 @@ impl Context {
         left.is_some()
     }
 
-    /// How much work is left, if that is as much.
+    /// The work that is left after `units` more; `None` if there is not enough, or the evaluation was cancelled.
     #[inline]
     fn work_after(&self, units: usize) -> Option<i64> {
         let units = i64::try_from(units).unwrap_or(i64::MAX);
@@ -292,7 +293,7 @@ impl Context {
         (!stops).then_some(left)
     }
 
-    /// The fault of work that is not to be done.
+    /// The fault for refused work: the token's if that is cancelled, else the work limit.
     #[cold]
     fn no_work(&self) -> Fault {
         if self.poll_cancelled() {
@@ -301,7 +302,7 @@ impl Context {
         Fault::with(FaultKind::WorkLimit, self.string_work())
     }
 
-    /// Gives the evaluations to come a token to look at, or none. They have no time limit then.
+    /// Sets the token that later evaluations poll; `None` removes it. They have no time limit then.
     pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
         self.cancel = token.as_ref().map_or(&raw const NEVER, Cancellation::flag);
         self.token = token;
@@ -309,13 +310,13 @@ impl Context {
         self.is_watched = self.tally.is_some();
     }
 
-    /// Counts the evaluations to come there, or nowhere.
+    /// Sets the counter of later evaluations; `None` removes it.
     pub fn set_tally(&mut self, tally: Option<Arc<Tally>>) {
         self.tally = tally;
         self.is_watched = self.tally.is_some() || self.time_limit.is_some();
     }
 
-    /// Counts an evaluation, if evaluations are counted.
+    /// Counts an evaluation if there is a counter.
     #[inline]
     pub fn count_evaluation(&self) {
         if let Some(tally) = &self.tally {
@@ -323,22 +324,22 @@ impl Context {
         }
     }
 
-    /// True if runs have a time limit, or are counted.
+    /// Returns true if runs have a time limit, or evaluations are counted.
     #[inline]
     #[must_use]
     pub const fn is_watched(&self) -> bool {
         self.is_watched
     }
 
-    /// True if runs have a time limit.
+    /// Returns true if runs have a time limit.
     #[inline]
     #[must_use]
     pub const fn has_time_limit(&self) -> bool {
         self.time_limit.is_some()
     }
 
-    /// Gives each run to come a time limit, and a token beside it: a run ends with [`FaultKind::Deadline`] once it takes longer. Runs are those between
-    /// [`begin_run`](Context::begin_run) and [`end_run`](Context::end_run). If the limit is zero, none begins.
+    /// Sets a time limit for each later run, and a token besides: a run that takes longer ends with [`FaultKind::Deadline`]. A run is the time from
+    /// [`begin_run`](Context::begin_run) to [`end_run`](Context::end_run). With a limit of zero, no run begins.
     pub fn set_time_limit(&mut self, token: Option<Cancellation>, limit: Duration) {
         let token = token.unwrap_or_default();
         if limit.is_zero() {
@@ -349,19 +350,19 @@ impl Context {
         self.put_time_limit(limit);
     }
 
-    /// Takes the time limit out, so that the runs to come are parts of one. The token still is that of the limit.
+    /// Removes the time limit, so that later runs are parts of one run. The token remains that of the limit.
     pub fn take_time_limit(&mut self) -> Option<TimeLimit> {
         self.is_watched = self.tally.is_some();
         self.time_limit.take()
     }
 
-    /// Puts a time limit back that [`take_time_limit`](Context::take_time_limit) took out.
+    /// Restores a time limit that [`take_time_limit`](Context::take_time_limit) removed.
     pub fn put_time_limit(&mut self, limit: TimeLimit) {
         self.time_limit = Some(limit);
         self.is_watched = true;
     }
 
-    /// Begins a run, which has the whole time limit, if there is one.
+    /// Begins a run: its whole time limit, if there is one, starts now.
     #[inline]
     pub fn begin_run(&self) {
         if let Some(limit) = &self.time_limit {
@@ -377,28 +378,28 @@ impl Context {
         }
     }
 
-    /// True if the token says that no run may begin. That the last run took longer than its time limit does not count.
+    /// Returns true if the token allows no new run. A last run that exceeded its time limit does not prevent one.
     #[inline]
     #[must_use]
     pub fn lets_none_begin(&self) -> bool {
         self.poll_cancelled() && self.time_limit.as_ref().is_none_or(TimeLimit::is_ended)
     }
 
-    /// The token that evaluations look at.
+    /// The token that evaluations poll; `None` without one.
     #[must_use]
     pub fn cancellation(&self) -> Option<Cancellation> {
         self.token.clone()
     }
 
-    /// True if the evaluation has a token and that was cancelled: then it ends with `FaultKind::Cancelled`. Whatever may
-    /// run long looks here now and then: the interpreter every so many steps, generated code through `CANCEL_OFFSET`.
+    /// Returns true if the evaluation has a token that was cancelled; then it must end with `FaultKind::Cancelled`. Everything that may run long
+    /// polls it: the interpreter after a fixed number of steps, generated code through `CANCEL_OFFSET`.
     #[inline]
     #[must_use]
     pub fn poll_cancelled(&self) -> bool {
         self.token.as_ref().is_some_and(Cancellation::is_cancelled)
     }
 
-    /// Where strings that an evaluation makes are put.
+    /// The arena for the strings of an evaluation.
     #[inline]
     pub fn arena(&mut self) -> &mut Arena {
         &mut self.arena
@@ -410,15 +411,15 @@ impl Context {
         self.arena.memory_bytes()
     }
 
-    /// Records a fault and returns the status that stops the evaluation. The caller of a kernel adds the site.
+    /// Records a fault and returns the status that stops the evaluation. A kernel's caller adds the site.
     #[cold]
     pub fn fail(&mut self, fault: Fault) -> i32 {
         self.fault = FaultRecord { site: 0, kind: fault.kind as u32, operands: fault.operands };
         STATUS_FAULT
     }
 
-    /// Makes a fault of the kind [`FaultKind::Invalid`] for a reason, which the context keeps until it keeps another. `code` is the code of its own that
-    /// the reason has, if it has one.
+    /// Makes a fault of the kind [`FaultKind::Invalid`] with a reason. The context stores the reason until the next one. `code` is the operator's own
+    /// error code for the reason, if it has one.
     #[cold]
     pub fn refuse(&mut self, reason: String, code: Option<&'static str>) -> Fault {
         self.reason = (reason.into(), code);
@@ -426,7 +427,7 @@ impl Context {
         Fault { kind: FaultKind::Invalid, operands: [reason.as_ptr() as u64, reason.len() as u64] }
     }
 
-    /// The code of the recorded fault, if an operator of the user gave a reason with a code of its own.
+    /// The operator's own error code for the recorded fault; `None` if the fault has no reason, or the reason no code.
     #[must_use]
     pub fn reason_code(&self) -> Option<&'static str> {
         let (reason, code) = &self.reason;
@@ -435,12 +436,12 @@ impl Context {
         code.filter(|_| is_recorded)
     }
 
-    /// Says which step the recorded fault belongs to.
+    /// Sets the step that the recorded fault belongs to.
     pub fn set_site(&mut self, site: u32) {
         self.fault.site = site;
     }
 
-    /// The record of the last fault. Who ends an evaluation only sees that its flag is raised; why, the token says here.
+    /// The record of the last fault. If an evaluation was stopped by its token, the kind comes from the token: cancelled or deadline.
     #[must_use]
     pub fn record(&self) -> FaultRecord {
         match &self.token {
@@ -452,9 +453,8 @@ impl Context {
     }
 }
 
-// SAFETY: FUNCTION-TABLE: the pointers are to the immutable table of functions, to a table of calls that its owner
-// keeps, unchanged, as long as calls are made, and to the atomic flag of the token that the context owns. CALL: the structs
-// are looked at only by the call that was given them.
+// SAFETY: FUNCTION-TABLE: the pointers are to the immutable table of functions, to a table of calls that its owner keeps, unchanged, as long as calls
+// are made, and to the atomic flag of the token that the context owns. CALL: only the call that was given the structs accesses them.
 unsafe impl Send for Context {}
 
 #[cfg(test)]
@@ -474,7 +474,7 @@ mod tests {
         let mut context = with_work(10);
         assert_eq!(context.charge(7), Ok(()));
         assert_eq!(context.charge(4), Err(Fault::with(FaultKind::WorkLimit, 10)));
-        // What is refused is not taken.
+        // A refused charge is not subtracted.
         assert_eq!((context.charge(3), context.work_done()), (Ok(()), 10));
         assert_eq!(context.end(STATUS_OK), STATUS_OK);
         context.begin();

@@ -1,13 +1,13 @@
-//! Lengths of time: the values of DURATION, how they are written, and their arithmetic, which fails where it does not fit. A length is of
-//! microseconds; months and years have none, and are not here.
+//! Lengths of time: the values of DURATION, their texts, and their arithmetic, which fails if a result does not fit. A duration is a
+//! number of microseconds, so months and years are not supported.
 //!
-//! Two spellings are read: `P1DT12H`, of ISO 8601, which is data's, and `1d 12h`, which is the text language's.
+//! There are two notations: `P1DT12H` of ISO 8601, which data uses, and `1d 12h` of the text language.
 
 use crate::Misspelled;
 use std::fmt;
 use std::str::FromStr;
 
-/// A `DURATION`: microseconds, as Arrow has them. All of an `i64` are durations, and have a text.
+/// A `DURATION`: microseconds, as in Arrow. Every `i64` is a duration and has a text.
 ///
 /// ```
 /// use cembra_runtime::Duration;
@@ -21,7 +21,7 @@ use std::str::FromStr;
 #[repr(transparent)]
 pub struct Duration(pub i64);
 
-/// The units of literals, the longest first, with their microseconds.
+/// The units of literals and their microseconds, the longest first.
 const UNITS: [(&str, u64); 7] =
     [("w", 7 * DAY), ("d", DAY), ("h", HOUR), ("min", MINUTE), ("s", SECOND), ("ms", 1000), ("us", 1)];
 const SECOND: u64 = 1_000_000;
@@ -29,18 +29,18 @@ const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// Why a literal of a duration is none.
+/// The reason why a literal is not a duration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DurationFault {
-    /// A part is no number with a unit at once behind it, or a `_` is not between two digits.
+    /// A part is not a number immediately followed by a unit, or a `_` is not between two digits.
     Part,
     /// A unit is not shorter than the one before it.
     Order,
-    /// A fraction in another part than the last.
+    /// A part before the last one has a fraction.
     Fraction,
-    /// It is no whole number of microseconds.
+    /// The length is not a whole number of microseconds.
     Digits,
-    /// It is more than 64 bits of microseconds.
+    /// The length does not fit in 64 bits of microseconds.
     Range,
 }
 
@@ -59,16 +59,16 @@ impl fmt::Display for DurationFault {
 impl std::error::Error for DurationFault {}
 
 impl Duration {
-    /// True for the letters that a part of a literal ends with, as `min`.
+    /// Returns true if `letters` is a unit of literals, such as `min`.
     #[must_use]
     pub fn is_unit(letters: &str) -> bool {
         UNITS.iter().any(|(unit, _)| *unit == letters)
     }
 
-    /// The duration that a literal of the text language is: `1d 12h`, `1.5h`, `-90s`. The minus is of all parts.
+    /// Parses a literal of the text language: `1d 12h`, `1.5h`, `-90s`. A minus sign applies to all parts.
     ///
     /// # Errors
-    /// It is none; see [`DurationFault`].
+    /// A [`DurationFault`] if the text is not such a literal.
     pub fn from_literal(text: &str) -> Result<Duration, DurationFault> {
         let (is_negative, parts) = match text.strip_prefix('-') {
             Some(rest) => (true, rest.trim_start()),
@@ -94,17 +94,17 @@ impl Duration {
         signed(total, is_negative).ok_or(DurationFault::Range)
     }
 
-    /// The literal of the text language: `1d 12h`, `0s`. Weeks are written as days.
+    /// Formats the duration as a literal of the text language: `1d 12h`, `0s`. Weeks are written as days.
     #[must_use]
     pub const fn literal(self) -> impl fmt::Display {
         Literal(self)
     }
 
-    /// The duration that is written so in ISO 8601: `P1DT12H`, `-PT1.5S`, `P2W`. Each of `nW`, `nD`, `nH`, `nM` and `nS` may be left
-    /// out, but not all of them; of a second there may be six digits behind the point.
+    /// Parses a duration of ISO 8601: `P1DT12H`, `-PT1.5S`, `P2W`. Each of `nW`, `nD`, `nH`, `nM` and `nS` may be left out, but not all
+    /// of them. Seconds may have up to six digits after the point.
     ///
     /// # Errors
-    /// It is written in another way, has years or months, or is longer than 64 bits of microseconds.
+    /// If the text has another form, has years or months, or does not fit in 64 bits of microseconds.
     pub fn from_text(text: &str) -> Result<Duration, Misspelled> {
         let (is_negative, rest) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -137,8 +137,9 @@ impl Duration {
         signed(total, is_negative).ok_or(Misspelled)
     }
 
-    /// The duration that data may write so: the same, with more digits of a second. They are rounded down to microseconds, as those of
-    /// [`Timestamp::from_data_text`](crate::Timestamp::from_data_text) are: a negative duration becomes longer.
+    /// Parses a duration as data may contain it: like [`from_text`](Duration::from_text), but seconds may have more than six digits. They
+    /// are rounded down to microseconds, as by [`Timestamp::from_data_text`](crate::Timestamp::from_data_text), so a negative duration
+    /// becomes longer.
     ///
     /// ```
     /// use cembra_runtime::Duration;
@@ -148,7 +149,7 @@ impl Duration {
     /// ```
     ///
     /// # Errors
-    /// Those of `from_text`, apart from the number of digits.
+    /// As `from_text`, except for the number of digits.
     pub fn from_data_text(text: &str) -> Result<Duration, Misspelled> {
         const MOST_DIGITS: usize = 6;
         let split = text.split_once('.').and_then(|(whole, rest)| Some((whole, rest.strip_suffix('S')?)));
@@ -165,23 +166,23 @@ impl Duration {
         }
     }
 
-    /// The product with an integer; none beyond 64 bits.
+    /// Returns the product with an integer; `None` if it does not fit in 64 bits.
     #[must_use]
     pub fn times(self, factor: i64) -> Option<Duration> {
         self.0.checked_mul(factor).map(Duration)
     }
 
-    /// The product with a float, rounded to microseconds, halves to even; none for NaN and beyond 64 bits.
+    /// Returns the product with a float, rounded to microseconds, halves to even; `None` for NaN, or if it does not fit in 64 bits.
     #[must_use]
     pub fn times_float(self, factor: f64) -> Option<Duration> {
         rounded(self.0 as f64 * factor)
     }
 
-    /// The quotient by an integer, rounded to microseconds, halves to even; none by zero and beyond 64 bits.
+    /// Returns the quotient by an integer, rounded to microseconds, halves to even; `None` for zero, or if it does not fit in 64 bits.
     #[must_use]
     pub fn over(self, divisor: i64) -> Option<Duration> {
         let (quotient, rest) = (self.0.checked_div(divisor)?, self.0.checked_rem(divisor)?);
-        // How the rest compares with half of the divisor, neither of which has to fit when doubled.
+        // The rest is compared with half of the divisor, without doubling either of them, which could overflow.
         let (rest, size) = (rest.unsigned_abs(), divisor.unsigned_abs());
         let is_up = match rest.cmp(&(size - rest)) {
             std::cmp::Ordering::Less => false,
@@ -192,26 +193,27 @@ impl Duration {
         if is_up { quotient.checked_add(away).map(Duration) } else { Some(Duration(quotient)) }
     }
 
-    /// The quotient by a float, rounded to microseconds, halves to even; none for NaN, by zero and beyond 64 bits.
+    /// Returns the quotient by a float, rounded to microseconds, halves to even; `None` if it is NaN, infinite, or does not fit in 64
+    /// bits.
     #[must_use]
     pub fn over_float(self, divisor: f64) -> Option<Duration> {
         rounded(self.0 as f64 / divisor)
     }
 }
 
-/// A float as a duration.
+/// Rounds a number of microseconds, halves to even; `None` if that does not fit in 64 bits.
 fn rounded(micros: f64) -> Option<Duration> {
     const BEYOND: f64 = 9_223_372_036_854_775_808.0;
     let micros = micros.round_ties_even();
     (-BEYOND..BEYOND).contains(&micros).then_some(Duration(micros as i64))
 }
 
-/// A length with its sign; none if 64 bits do not hold it.
+/// The length with its sign; `None` if it does not fit in 64 bits.
 fn signed(length: u64, is_negative: bool) -> Option<Duration> {
     if is_negative { 0_i64.checked_sub_unsigned(length) } else { i64::try_from(length).ok() }.map(Duration)
 }
 
-/// The microseconds of a number of a unit, exact.
+/// Parses a number of units as microseconds, without rounding.
 fn amount(number: &str, unit: u64) -> Result<u64, DurationFault> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     let count = digits(whole)?.checked_mul(unit).ok_or(DurationFault::Range)?;
@@ -219,8 +221,8 @@ fn amount(number: &str, unit: u64) -> Result<u64, DurationFault> {
     if fraction.is_empty() {
         return if number.ends_with('.') { Err(DurationFault::Part) } else { Ok(count) };
     }
-    // The microseconds of a week are 2 to the power of 13 times an odd number, and those of no unit have a higher power of 2. So no
-    // fraction of more digits is a whole number of them, its last digit being no zero.
+    // The microseconds of a week are 2 to the power of 13 times an odd number, and no unit has a higher power of 2. So a fraction with
+    // more digits, the last of which is not zero, cannot be a whole number of microseconds.
     const MOST_DIGITS: usize = 13;
     let length = fraction.bytes().filter(|digit| *digit != b'_').count();
     if length > MOST_DIGITS {
@@ -234,7 +236,7 @@ fn amount(number: &str, unit: u64) -> Result<u64, DurationFault> {
     count.checked_add((product / power) as u64).ok_or(DurationFault::Range)
 }
 
-/// The number that some digits are, with a `_` between two of them here and there.
+/// Parses digits, with single `_` allowed between two digits.
 fn digits(text: &str) -> Result<u64, DurationFault> {
     let bytes = text.as_bytes();
     let is_digit = |at: Option<&u8>| at.is_some_and(u8::is_ascii_digit);
@@ -252,14 +254,14 @@ fn digits(text: &str) -> Result<u64, DurationFault> {
     if bytes.is_empty() { Err(DurationFault::Part) } else { Ok(number) }
 }
 
-/// What is left of a length, without a whole number of a unit.
+/// Subtracts the whole multiples of `unit` from `rest` and returns their number.
 fn take(rest: &mut u64, unit: u64) -> u64 {
     let count = *rest / unit;
     *rest %= unit;
     count
 }
 
-/// Writes seconds, with as many digits behind the point as there are.
+/// Writes seconds and their unit, the fraction without trailing zeros.
 fn write_seconds(f: &mut fmt::Formatter<'_>, micros: u64, unit: &str) -> fmt::Result {
     write!(f, "{}", micros / SECOND)?;
     let (mut rest, mut length) = (micros % SECOND, 6);
@@ -275,14 +277,14 @@ fn write_seconds(f: &mut fmt::Formatter<'_>, micros: u64, unit: &str) -> fmt::Re
 impl FromStr for Duration {
     type Err = Misspelled;
 
-    /// Reads what `Display` writes.
+    /// Parses the text that `Display` writes.
     fn from_str(text: &str) -> Result<Duration, Misspelled> {
         Duration::from_text(text)
     }
 }
 
 impl fmt::Display for Duration {
-    /// As ISO 8601 has it: `P1DT12H`, `-PT0.5S`; nothing is `PT0S`.
+    /// Writes the duration as in ISO 8601: `P1DT12H`, `-PT0.5S`; zero is `PT0S`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = self.0.unsigned_abs();
         let days = take(&mut rest, DAY);
@@ -311,6 +313,7 @@ impl fmt::Debug for Duration {
     }
 }
 
+/// Formats a duration as a literal of the text language.
 struct Literal(Duration);
 
 impl fmt::Display for Literal {
@@ -342,9 +345,9 @@ mod with_chrono {
     impl TryFrom<TimeDelta> for Duration {
         type Error = Misspelled;
 
-        /// Nanoseconds are rounded down to microseconds. Fails for what is longer than 64 bits of microseconds.
+        /// Rounds nanoseconds down to microseconds. Fails if the length does not fit in 64 bits of microseconds.
         fn try_from(length: TimeDelta) -> Result<Duration, Misspelled> {
-            // That rounds towards zero.
+            // `num_microseconds` rounds towards zero.
             let micros = length.num_microseconds().ok_or(Misspelled)?;
             let is_less = length < TimeDelta::microseconds(micros);
             micros.checked_sub(i64::from(is_less)).map(Duration).ok_or(Misspelled)
@@ -386,7 +389,7 @@ mod tests {
             assert_eq!((length.to_string().as_str(), length.literal().to_string().as_str()), (text, literal));
             assert_eq!((text.parse(), Duration::from_literal(literal)), (Ok(length), Ok(length)));
         }
-        // Steps by a number that has no factor in common with the units.
+        // Multiples of a step that has no factor in common with the units.
         for step in -50_000..50_000_i64 {
             let length = Duration(step * 12_345_678_901 + step.rem_euclid(7) * 7_919_191_919_191);
             assert_eq!(length.to_string().parse(), Ok(length));

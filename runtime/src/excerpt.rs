@@ -1,23 +1,23 @@
-//! Excerpts: texts of models and of data as messages quote them. The texts may be as long as a file; messages may not, and
-//! there may be a hundred of them. The texts are anybody's: [`visible`] shows the characters that steer a terminal as escapes.
+//! Excerpts: texts of models and of data as messages quote them. Texts may be as long as a file and a message may occur a hundred times,
+//! so quotes are cut. Texts come from untrusted sources, so [`visible`] escapes the characters that control a terminal.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
 /// The most characters of a text that a message quotes.
 const QUOTED: usize = 60;
-/// The most characters of a whole message.
+/// The most characters of a message.
 const MESSAGE: usize = 1_000;
 
-/// True for a character that steers a terminal or reorders the text around it: the control characters of C0 and C1, DEL, the marks
-/// of bidirectional text, the separators of lines and of paragraphs.
+/// Returns true for a character that controls a terminal or reorders the text around it: control characters of C0 and C1, DEL, marks of
+/// bidirectional text, separators of lines and of paragraphs.
 fn steers(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A foreign text on one line: characters that steer a terminal, end a line or reorder text are escapes, as in `\u{1b}`. All
-/// that is printed but data goes through this function, or through [`visible_lines`].
+/// Returns an untrusted text as one line: characters that control a terminal, end a line or reorder text are replaced by escapes such as
+/// `\u{1b}`. Everything that is printed, except data, goes through this function or [`visible_lines`].
 ///
 /// ```
 /// use cembra_runtime::visible;
@@ -29,7 +29,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, &steers)
 }
 
-/// The same for a text of several lines, which keeps its line feeds and tabs.
+/// Escapes control characters as [`visible`] does, but keeps line feeds and tabs, for texts of several lines.
 #[must_use]
 pub fn visible_lines(text: &str) -> Cow<'_, str> {
     escaped(text, &|character| steers(character) && !matches!(character, '\n' | '\t'))
@@ -49,7 +49,7 @@ fn escaped<'t>(text: &'t str, is_hidden: &dyn Fn(char) -> bool) -> Cow<'t, str> 
     Cow::Owned(shown)
 }
 
-/// A text as messages show it: the whole of it if it is short enough, else its first characters and `…`. Control characters are escapes.
+/// A text as messages show it: the whole text if it is short enough, else its first characters and `…`. Control characters are escaped.
 ///
 /// ```
 /// use cembra_runtime::Excerpt;
@@ -64,29 +64,29 @@ pub struct Excerpt<'t> {
 }
 
 impl<'t> Excerpt<'t> {
-    /// A text that a message quotes, at most 60 characters.
+    /// An excerpt for quoting a text inside of a message: at most 60 characters.
     #[must_use]
     pub fn quoted(text: &'t str) -> Self {
         Excerpt::of(text, QUOTED)
     }
 
-    /// A text that is the message, at most 1,000 characters.
+    /// An excerpt for a text that is the whole message: at most 1,000 characters.
     #[must_use]
     pub fn message(text: &'t str) -> Self {
         Excerpt::of(text, MESSAGE)
     }
 
-    /// The same between quotes, with the escapes of a literal.
+    /// Returns the excerpt as a string literal, with quotes and escapes.
     #[must_use]
     pub fn literal(self) -> String {
         format!("{:?}", [self.shown, if self.is_cut { "…" } else { "" }].concat())
     }
 
-    /// What a value is shown as, quoted: no more of it is written than that.
+    /// Formats a value as [`quoted`](Excerpt::quoted) shows it. Formatting stops once the text is long enough.
     #[must_use]
     pub fn of_value(value: &dyn fmt::Display) -> String {
         let mut start = Start(String::new());
-        // It fails once there is enough.
+        // Writing fails once there is enough text.
         let _ = write!(start, "{value}");
         Excerpt::quoted(&start.0).to_string()
     }
@@ -98,7 +98,7 @@ impl<'t> Excerpt<'t> {
         }
     }
 
-    /// The message on one line, in memory of its own that a longer one does not keep.
+    /// Returns the message as one line of at most 1,000 characters. Memory that a longer message needed is freed.
     #[must_use]
     pub fn of_message(message: String) -> String {
         let shown = match cut_at(&message, MESSAGE) {
@@ -108,7 +108,7 @@ impl<'t> Excerpt<'t> {
             },
             Some(_) => Excerpt::message(&message).to_string(),
         };
-        // Escapes are longer than what they stand for.
+        // Escapes are longer than the characters that they replace.
         if cut_at(&shown, MESSAGE).is_none() { shown } else { Excerpt::message(&shown).to_string() }
     }
 }
@@ -120,7 +120,7 @@ impl fmt::Display for Excerpt<'_> {
     }
 }
 
-/// Takes the first texts that are written, until they are longer than what is quoted.
+/// Collects the start of a text; fails once it is longer than a quote can be.
 struct Start(String);
 
 impl fmt::Write for Start {
@@ -133,15 +133,15 @@ impl fmt::Write for Start {
     }
 }
 
-/// Where a text of more characters than this is cut, so that it has as many with `…` behind it.
+/// The byte at which to cut a text so that it has at most `most` characters together with `…`; `None` if the whole text fits.
 fn cut_at(text: &str, most: usize) -> Option<usize> {
-    // So many bytes are no more characters than that, which says it of nearly all texts.
+    // A text has at most as many characters as bytes, so nearly all texts need no count.
     if text.len() <= most {
         return None;
     }
     let mut ends = text.char_indices().map(|(at, _)| at).skip(most.saturating_sub(1));
     let end = ends.next()?;
-    // The text may end with the last character that fits.
+    // The last character that fits may be the end of the text.
     ends.next().map(|_| end)
 }
 

@@ -8,7 +8,7 @@ pub const STATUS_OK: i32 = 0;
 /// The status of an evaluation that stopped at a fault; the context's record says which.
 pub const STATUS_FAULT: i32 = 1;
 
-/// The ways an operator can fail at run time. The list is exhaustive, so that whoever matches it is told by the compiler about a new kind.
+/// The ways an operator can fail at run time. The list is exhaustive, so that the compiler reports a new kind to every `match`.
 #[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FaultKind {
@@ -22,36 +22,36 @@ pub enum FaultKind {
     Assertion = 4,
     /// An evaluation makes more strings than its arena may hold; the operand is the limit in bytes.
     ArenaLimit = 5,
-    /// An argument outside of an operator's domain; the operands are a text view that says what was wrong, or nothing.
+    /// An argument is outside of an operator's domain; the operands are a view of a text with the reason, or zeros.
     Invalid = 6,
-    /// A text that is not of the form it is parsed as; the operand is the text.
+    /// A text that does not have the form that is required for parsing it; the operand is the text.
     Parse = 7,
     /// The evaluation's token was cancelled. Not the fault of any operator.
     Cancelled = 8,
-    /// The loops of an evaluation run more often than it may; the operand is the limit.
+    /// The loops of an evaluation run more rounds than allowed; the operand is the limit.
     IterationLimit = 9,
     /// An index outside of a sequence; the operands are the index and the size.
     IndexRange = 10,
     /// An evaluation does more work on strings than it may; the operand is the limit. Any operator that reads strings can end with this fault, and
     /// none of them causes it.
     WorkLimit = 11,
-    /// Arrays that belong together are of unlike sizes; the operands are two of them.
+    /// Arrays that belong together have different sizes; the operands are two of these sizes.
     SizeMismatch = 12,
     /// The deadline of the evaluation's token has passed. Not the fault of any operator.
     Deadline = 13,
-    /// A computed date or timestamp is not of the years 1 to 9999, or 64 bits do not hold a computed duration; the operand is the value that it is
-    /// computed from.
+    /// A computed date or timestamp is outside of the years 1 to 9999, or a computed duration does not fit in 64 bits; the operand is the value
+    /// from which it is computed.
     TimeRange = 14,
 }
 
 impl FaultKind {
-    /// True if the kind is a fault of the whole evaluation, not of the operator that noticed it.
+    /// Returns true if the kind is a fault of the whole evaluation, not of the operator that noticed it.
     #[must_use]
     pub const fn is_of_evaluation(self) -> bool {
         matches!(self, FaultKind::WorkLimit) || self.is_of_token()
     }
 
-    /// True if a token ended the evaluation: it was cancelled, or its deadline has passed.
+    /// Returns true if a token ended the evaluation: it was cancelled, or its deadline has passed.
     #[must_use]
     pub const fn is_of_token(self) -> bool {
         matches!(self, FaultKind::Cancelled | FaultKind::Deadline)
@@ -81,7 +81,7 @@ impl FaultKind {
         FaultKind::ALL.into_iter().find(|kind| *kind as u32 == number)
     }
 
-    /// Returns the code of the kind, as documentation and machine-readable output have it.
+    /// Returns the code of the kind, as in the documentation and in machine-readable output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -102,8 +102,8 @@ impl FaultKind {
         }
     }
 
-    /// Describes the fault in words. `operand` is the operand as people write it, if it is known; `result` is the type of the operator's result;
-    /// `text` is the text that the fault's operands view, for the kinds that have one. Long texts are cut.
+    /// Describes the fault in words. `operand` is the operand as it is written for people, if it is known. `result` is the type of the operator's
+    /// result. `text` is the text that the fault's operands refer to, for the kinds that have one. Long texts are cut.
     #[must_use]
     pub fn describe(self, operand: Option<&str>, result: &str, text: &str) -> String {
         match (self, operand) {
@@ -169,7 +169,7 @@ impl Fault {
     }
 }
 
-/// A fault as C sees it; the texts live until the evaluator is used again.
+/// A fault as C sees it. Its texts live until the evaluator is used again.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct FaultView {

@@ -1,31 +1,32 @@
-//! The flag that ends evaluations: it is raised once, by a thread or by the clock, together with the flags that depend
-//! on it. Only the flag of runs with a time limit is lowered again.
+//! The flag that ends evaluations. A thread or the clock raises it once, together with the flags that depend on it. Only a flag of runs with a
+//! time limit is lowered again.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
-/// The state of a flag that is never raised, for contexts without a token.
+/// The state of a flag that is not raised, for contexts without a token.
 pub(crate) static NEVER: AtomicU8 = AtomicU8::new(RUNS);
 
-/// The states of a flag. Generated code knows that the first is 0 and that no other is.
+/// The state of a flag that is not raised. It must be 0, because generated code tests for that. The other states follow.
 pub(crate) const RUNS: u8 = 0;
+/// The state of a flag that was raised by a cancellation.
 pub(crate) const CANCELLED: u8 = 1;
+/// The state of a flag that was raised by a deadline.
 pub(crate) const OVERDUE: u8 = 2;
-/// A bit beside these states: the time limit of the run is over. The next run clears it.
+/// A bit that is added to the state: the time limit of the run is over. The next run clears it.
 pub(crate) const LATE: u8 = 4;
 
 /// A flag, and the flags that are raised with it.
 #[derive(Debug, Default)]
 pub(crate) struct Flag {
     pub(crate) state: AtomicU8,
-    /// The flags that are raised with this one: at most one for each living token that was made of it, and as many dead
-    /// ones until the next is added.
+    /// The flags that are raised with this one. Flags of dropped tokens are removed when the list would have to grow.
     pub(crate) others: Mutex<Vec<Weak<Flag>>>,
-    /// The moment at which the clock raises the flag, if it does, and the flag without such a moment that this one was
-    /// made of.
+    /// The root flag, which has no deadline and from which this one was derived, and the deadline at which the clock raises this flag. `None`
+    /// without a deadline.
     pub(crate) until: Option<(Arc<Flag>, Instant)>,
-    /// The flag with which this flag of runs is raised.
+    /// For a flag of runs: the flag that raises it.
     #[expect(dead_code, reason = "the clock raises it only while it is alive")]
     pub(crate) of: Option<Arc<Flag>>,
 }
@@ -71,29 +72,29 @@ impl Flag {
         self.raise(OVERDUE);
     }
 
-    /// Raises the flag until [`lower`](Flag::lower), because the time limit of its run is over. Flags that were made of it are raised for good.
+    /// Raises the flag until [`lower`](Flag::lower), because the time limit of its run is over. Flags that depend on it are raised permanently.
     pub(crate) fn raise_late(&self) {
         self.state.fetch_or(LATE, Ordering::Relaxed);
         Flag::raise_all(self.take_others(), OVERDUE);
     }
 
-    /// Takes `raise_late` back.
+    /// Undoes `raise_late`.
     pub(crate) fn lower(&self) {
         self.state.fetch_and(!LATE, Ordering::Relaxed);
     }
 
-    /// True after `raise_late`.
+    /// Returns true after `raise_late`, until `lower`.
     #[inline]
     pub(crate) fn is_late(&self) -> bool {
         self.state.load(Ordering::Relaxed) & LATE != 0
     }
 
-    /// The state without that of a run that was late.
+    /// The state without the bit `LATE`.
     pub(crate) fn lasting(&self) -> u8 {
         self.state.load(Ordering::Relaxed) & !LATE
     }
 
-    /// The state of a flag that is made of this one.
+    /// The initial state of a flag that is derived from this one.
     pub(crate) fn inherited(&self) -> u8 {
         match self.state.load(Ordering::Relaxed) {
             LATE => OVERDUE,

@@ -1,5 +1,5 @@
-//! Frames: one contiguous piece of plain bytes that holds every leaf, literal, temporary and output of a model, and
-//! the layout that says where. A frame needs no destructor; it is reset by copying the literal template over it.
+//! Frames: contiguous plain bytes that hold every leaf, literal, temporary and output of a model, and the layout that
+//! assigns their offsets. A frame needs no destructor. It is reset by copying the template with the literals over it.
 //!
 //! A slot is an offset that carries its type. Reading and writing through a slot is unchecked in release builds: the
 //! invariant FRAME-SLOT of `docs/safety.md` is that slots are used only with frames of the layout that made them.
@@ -21,7 +21,7 @@ impl<T> Slot<T> {
         Slot { offset, holds: PhantomData }
     }
 
-    /// Bytes from the start of the frame.
+    /// The offset from the start of the frame, in bytes.
     #[must_use]
     pub const fn offset(self) -> u32 {
         self.offset
@@ -36,17 +36,17 @@ impl<T> Clone for Slot<T> {
 
 impl<T> Copy for Slot<T> {}
 
-/// An offset and the type of the value there.
+/// An offset in frames, with the type of the value there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TypedSlot {
-    /// Bytes from the start of the frame.
+    /// The offset from the start of the frame, in bytes.
     pub offset: u32,
     /// The type of the value.
     pub qtype: QType,
 }
 
 impl std::fmt::Display for TypedSlot {
-    /// `FLOAT64 [0x10]`, as listings show it.
+    /// Formats the slot as listings show it: `FLOAT64 [0x10]`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} [0x{:02X}]", self.qtype, self.offset)
     }
@@ -66,7 +66,7 @@ impl Default for FrameLayout {
 }
 
 impl FrameLayout {
-    /// Appends a slot for a value of this type and returns its offset; `None` if the frame would pass 2 GiB.
+    /// Appends a slot for a value of this type and returns its offset; `None` if the frame would exceed 2 GiB.
     pub fn add(&mut self, qtype: &QType) -> Option<u32> {
         let layout = qtype.layout();
         let end = u64::from(self.size) + u64::from(layout.align) + u64::from(layout.size);
@@ -92,15 +92,15 @@ impl FrameLayout {
     }
 }
 
-/// The memory of one evaluation, 8-byte aligned. Where it lies does not change when the frame is moved.
+/// The memory of one evaluation, 8-byte aligned. Its address does not change when the frame is moved.
 #[derive(Debug)]
 pub struct Frame {
     memory: Memory,
 }
 
 impl Frame {
-    /// A frame that starts with these bytes, which hold no views: their pointers would be nothing but numbers. A frame with
-    /// views is made as a clone of another.
+    /// A frame that starts with these bytes. They must not contain views, because only the numbers of their pointers would
+    /// be copied. A frame with views must be cloned from another frame.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let memory = Memory::zeroed(bytes.len());
@@ -109,7 +109,7 @@ impl Frame {
         Frame { memory }
     }
 
-    /// A frame of zeros, for a layout of this size.
+    /// A frame of zeros, for a layout of `size` bytes.
     #[must_use]
     pub fn zeroed(size: usize) -> Self {
         Frame { memory: Memory::zeroed(size) }
@@ -130,7 +130,7 @@ impl Frame {
 
 impl Clone for Frame {
     fn clone(&self) -> Self {
-        // SAFETY: OWNED-MEMORY: whoever writes to a frame has it for itself alone (CALL).
+        // SAFETY: OWNED-MEMORY: code that writes to a frame has exclusive use of it (CALL).
         Frame { memory: unsafe { self.memory.copy() } }
     }
 }
@@ -183,10 +183,10 @@ impl FramePtr {
         unsafe { self.base.add(slot.offset as usize).cast::<T>().write(value) }
     }
 
-    /// The bits of a number or flag at an offset, zero-extended; any flag but 0 is 1.
+    /// Reads the bits of a number or flag at `offset`, zero-extended. A flag other than 0 is read as 1.
     ///
     /// # Safety
-    /// FRAME-SLOT: a value of this machine type, or a part of a view, lies there.
+    /// FRAME-SLOT: a value of this machine type, or a part of a view, is stored there.
     #[inline]
     #[must_use]
     pub unsafe fn read_bits(self, ty: MachineType, offset: u32) -> u64 {
@@ -200,7 +200,7 @@ impl FramePtr {
         }
     }
 
-    /// Writes the bits of a number or flag to an offset.
+    /// Writes the bits of a number or flag to `offset`.
     ///
     /// # Safety
     /// FRAME-SLOT: there is room for a value of this machine type.
@@ -216,13 +216,13 @@ impl FramePtr {
         }
     }
 
-    /// Copies `size` bytes between two places, which may overlap.
+    /// Copies `size` bytes from the offset `from` to the offset `to` in `target`. The two ranges may overlap.
     ///
     /// # Safety
-    /// FRAME-SLOT for both places: alive, `size` bytes long, the target writable.
+    /// FRAME-SLOT for both ranges: alive, `size` bytes long, the target writable.
     #[inline]
     pub unsafe fn copy_to(self, from: u32, target: FramePtr, to: u32, size: u32) {
-        // SAFETY: FRAME-SLOT, promised by the caller. A size that is known is a move or two instead of a call.
+        // SAFETY: FRAME-SLOT, promised by the caller. For a constant size the copy is a move or two instead of a call.
         unsafe {
             let (from, to) = (self.base.add(from as usize), target.base.add(to as usize));
             match size {
@@ -278,7 +278,8 @@ mod tests {
         assert_eq!((frame.size(), Frame::default().size()), (16, 0));
     }
 
-    /// Bytes alone are not enough: the pointer in the clone must be one, for its text to be read by it.
+    /// A copy of the bytes alone is not enough: the clone must have a real pointer, because its text is read through that
+    /// pointer.
     #[test]
     fn a_clone_has_the_views_of_its_frame_and_memory_of_its_own() {
         let text = String::from("a text");

@@ -1,10 +1,10 @@
-//! The functions generated code calls, in one table reached through the context: generated code holds no address, so
-//! it can be moved and cached. One list gives the number, the signature and the function.
+//! The functions that generated code calls, in one table that it reaches through the context. So generated code contains no
+//! addresses, and it can be moved and cached. One list defines the number, the signature and the function.
 
 use crate::preserving::call_preserving;
 use crate::{Bytes, Context, MachineType, compare, math};
 
-/// An entry of the function table; cast back to its signature only by generated code.
+/// An entry of the function table. Only generated code casts it back to its signature.
 pub(crate) type Address = *const ();
 
 macro_rules! runtime_functions {
@@ -24,19 +24,19 @@ macro_rules! runtime_functions {
                 match self { $(RuntimeFn::$variant => $symbol),* }
             }
 
-            /// Where the table has the function that calls others without overwriting registers; it comes after all others.
+            /// The index in the table of the function that calls others and preserves all registers. It is the last entry.
             ///
-            /// Its arguments are the address of a function of one or two floats and that of two words, where the operands are
-            /// and the result will be.
+            /// Its arguments are the address of a function of one or two floats, and the address of two words that hold the operands
+            /// and receive the result.
             pub const CALL_PRESERVING: usize = RuntimeFn::ALL.len();
 
-            /// True if the function takes the address of the context before its arguments.
+            /// Returns true if the function takes the address of the context before its arguments.
             #[must_use]
             pub const fn takes_context(self) -> bool {
                 match self { $(RuntimeFn::$variant => false $(|| is_there!($context))?),* }
             }
 
-            /// True if the function may be called by way of [`CALL_PRESERVING`](RuntimeFn::CALL_PRESERVING).
+            /// Returns true if the function may be called through [`CALL_PRESERVING`](RuntimeFn::CALL_PRESERVING).
             #[must_use]
             pub const fn is_preserving(self) -> bool {
                 let (takes, ret) = self.signature();
@@ -47,16 +47,16 @@ macro_rules! runtime_functions {
                 }
             }
 
-            /// Argument and result types, but for the context.
+            /// The types of the arguments and of the result, without the context.
             #[must_use]
             pub const fn signature(self) -> (&'static [MachineType], MachineType) {
                 match self { $(RuntimeFn::$variant => (&[$(MachineType::$argty),*], MachineType::$ret)),* }
             }
 
-            /// Calls the function on bits (arguments zero-extended), without a context, for the evaluator of tapes.
+            /// Calls the function on bits (arguments zero-extended) without a context, for the evaluator of tapes.
             ///
             /// # Safety
-            /// STRING-VIEW: arguments that the function takes for a view of a text are one.
+            /// STRING-VIEW: arguments that the function takes as a view of a text are one.
             #[must_use]
             pub unsafe fn call_on_bits(self, bits: &[u64]) -> u64 {
                 match self { $(RuntimeFn::$variant => {
@@ -128,6 +128,7 @@ bits! {
     u8: |b| b as u8, u64::from;
 }
 
+/// The address of the function table, for contexts.
 pub(crate) fn table() -> *const Address {
     TABLE.0.as_ptr()
 }
@@ -137,9 +138,9 @@ runtime_functions! {
     ExpF32 = "exp_f32" (x: F32) -> F32 { math::exp_f32(x) }
     /// e to the power of x.
     ExpF64 = "exp_f64" (x: F64) -> F64 { math::exp_f64(x) }
-    /// e to the power of x, less 1.
+    /// e to the power of x, minus 1, without cancellation near 0.
     Expm1F32 = "expm1_f32" (x: F32) -> F32 { math::expm1_f32(x) }
-    /// e to the power of x, less 1.
+    /// e to the power of x, minus 1, without cancellation near 0.
     Expm1F64 = "expm1_f64" (x: F64) -> F64 { math::expm1_f64(x) }
     /// Natural logarithm.
     LogF32 = "log_f32" (x: F32) -> F32 { math::log_f32(x) }
@@ -161,17 +162,17 @@ runtime_functions! {
     PowF32 = "pow_f32" (x: F32, y: F32) -> F32 { math::pow_f32(x, y) }
     /// x to the power of y.
     PowF64 = "pow_f64" (x: F64, y: F64) -> F64 { math::pow_f64(x, y) }
-    /// Remainder of the division that truncates.
+    /// The remainder of the truncating division, with the sign of x.
     FmodF32 = "fmod_f32" (x: F32, y: F32) -> F32 { math::fmod_f32(x, y) }
-    /// Remainder of the division that truncates.
+    /// The remainder of the truncating division, with the sign of x.
     FmodF64 = "fmod_f64" (x: F64, y: F64) -> F64 { math::fmod_f64(x, y) }
-    /// Floor of the exact quotient.
+    /// The floor of the exact quotient.
     FloorDivideF32 = "floor_divide_f32" (x: F32, y: F32) -> F32 { math::floor_divide_f32(x, y) }
-    /// Floor of the exact quotient.
+    /// The floor of the exact quotient.
     FloorDivideF64 = "floor_divide_f64" (x: F64, y: F64) -> F64 { math::floor_divide_f64(x, y) }
-    /// Remainder of the floor division.
+    /// The remainder of the floor division, with the sign of y.
     RemainderF32 = "remainder_f32" (x: F32, y: F32) -> F32 { math::remainder_f32(x, y) }
-    /// Remainder of the floor division.
+    /// The remainder of the floor division, with the sign of y.
     RemainderF64 = "remainder_f64" (x: F64, y: F64) -> F64 { math::remainder_f64(x, y) }
     /// Sine.
     SinF32 = "sin_f32" (x: F32) -> F32 { math::sin_f32(x) }
@@ -193,13 +194,13 @@ runtime_functions! {
     AtanF32 = "atan_f32" (x: F32) -> F32 { math::atan_f32(x) }
     /// Arc tangent.
     AtanF64 = "atan_f64" (x: F64) -> F64 { math::atan_f64(x) }
-    /// Angle of a point.
+    /// The angle of the point (x, y), from -pi to pi.
     Atan2F32 = "atan2_f32" (y: F32, x: F32) -> F32 { math::atan2_f32(y, x) }
-    /// Angle of a point.
+    /// The angle of the point (x, y), from -pi to pi.
     Atan2F64 = "atan2_f64" (y: F64, x: F64) -> F64 { math::atan2_f64(y, x) }
-    /// Distance of a point from the origin.
+    /// The distance of the point (x, y) from the origin.
     HypotF32 = "hypot_f32" (x: F32, y: F32) -> F32 { math::hypot_f32(x, y) }
-    /// Distance of a point from the origin.
+    /// The distance of the point (x, y) from the origin.
     HypotF64 = "hypot_f64" (x: F64, y: F64) -> F64 { math::hypot_f64(x, y) }
     /// 2 to the power of x.
     Exp2F32 = "exp2_f32" (x: F32) -> F32 { math::exp2_f32(x) }
@@ -209,41 +210,41 @@ runtime_functions! {
     ErfF32 = "erf_f32" (x: F32) -> F32 { math::erf_f32(x) }
     /// Error function.
     ErfF64 = "erf_f64" (x: F64) -> F64 { math::erf_f64(x) }
-    /// 1 less the error function.
+    /// 1 minus the error function, without cancellation.
     ErfcF32 = "erfc_f32" (x: F32) -> F32 { math::erfc_f32(x) }
-    /// 1 less the error function.
+    /// 1 minus the error function, without cancellation.
     ErfcF64 = "erfc_f64" (x: F64) -> F64 { math::erfc_f64(x) }
-    /// Normal distribution function.
+    /// The probability that a standard normal variable is at most x.
     NormalCdfF32 = "normal_cdf_f32" (x: F32) -> F32 { math::normal_cdf_f32(x) }
-    /// Normal distribution function.
+    /// The probability that a standard normal variable is at most x.
     NormalCdfF64 = "normal_cdf_f64" (x: F64) -> F64 { math::normal_cdf_f64(x) }
-    /// Product and sum rounded once, for machines without the instruction.
+    /// `x * y + z`, rounded once, for machines without the instruction.
     FmaF32 = "fma_f32" (x: F32, y: F32, z: F32) -> F32 { math::in_software_f32(x, y, z) }
-    /// Product and sum rounded once, for machines without the instruction.
+    /// `x * y + z`, rounded once, for machines without the instruction.
     FmaF64 = "fma_f64" (x: F64, y: F64, z: F64) -> F64 { math::in_software_f64(x, y, z) }
-    /// Whole number towards minus infinity, for machines without the instruction.
+    /// The largest integer that is not above x, for machines without the instruction.
     FloorF32 = "floor_f32" (x: F32) -> F32 { x.floor() }
-    /// Whole number towards minus infinity, for machines without the instruction.
+    /// The largest integer that is not above x, for machines without the instruction.
     FloorF64 = "floor_f64" (x: F64) -> F64 { x.floor() }
-    /// Whole number towards plus infinity, for machines without the instruction.
+    /// The smallest integer that is not below x, for machines without the instruction.
     CeilF32 = "ceil_f32" (x: F32) -> F32 { x.ceil() }
-    /// Whole number towards plus infinity, for machines without the instruction.
+    /// The smallest integer that is not below x, for machines without the instruction.
     CeilF64 = "ceil_f64" (x: F64) -> F64 { x.ceil() }
-    /// Whole number towards zero, for machines without the instruction.
+    /// x rounded to an integer towards zero, for machines without the instruction.
     TruncF32 = "trunc_f32" (x: F32) -> F32 { x.trunc() }
-    /// Whole number towards zero, for machines without the instruction.
+    /// x rounded to an integer towards zero, for machines without the instruction.
     TruncF64 = "trunc_f64" (x: F64) -> F64 { x.trunc() }
-    /// -1, 0 or 1 as the first text is before, equal to or after the second, byte by byte.
+    /// Compares two texts byte by byte: returns -1, 0 or 1 if the first one is before, equal to or after the second.
     CompareText = "compare_text" in context (xp: I64, xn: I64, yp: I64, yn: I64) -> I32 {
         // SAFETY: STRING-VIEW, CHECKED-RULE: lowering passes the pointer and length of live views, with length 0 for a missing text,
         // and so do rules of users.
         let (x, y) = unsafe { (Bytes::from_raw(xp as *const u8, xn as usize), Bytes::from_raw(yp as *const u8, yn as usize)) };
         let (x, y) = (x.as_slice(), y.as_slice());
-        // SAFETY: FUNCTION-TABLE: generated code hands over the context of its call, the evaluator of tapes none.
+        // SAFETY: FUNCTION-TABLE: generated code passes the context of its call, the evaluator of tapes passes null.
         let order = unsafe { context.as_mut() }.map_or_else(|| compare::order(x, y), |context| context.compare(x, y));
         order as i32
     }
-    /// 0 if two texts of this length are equal, else 1. If a tape knows the length, the second text is there in any case.
+    /// Returns 0 if two texts of length `n` are equal, else 1. If a tape knows the length, the second text is always there.
     TextsDiffer = "texts_differ" in context (xp: I64, yp: I64, n: I64) -> I32 {
         // SAFETY: STRING-VIEW: lowering passes the pointers of live views of one length, with length 0 for a missing text.
         let (x, y) = unsafe { (Bytes::from_raw(xp as *const u8, n as usize), Bytes::from_raw(yp as *const u8, n as usize)) };
@@ -260,7 +261,7 @@ mod tests {
     use crate::interface::fingerprint;
     use std::fmt::Write as _;
 
-    /// Numbers of all sizes, of the sizes that functions are made for, and special ones.
+    /// Numbers of all magnitudes, of the magnitudes that functions are used for, and special values.
     fn operands(ty: MachineType, state: &mut u64) -> u64 {
         *state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         let (bits, kind) = (*state >> 8, *state >> 60);
@@ -276,13 +277,13 @@ mod tests {
         }
     }
 
-    /// What a function comes to on many operands, as one number; all NaNs are alike.
+    /// A hash of a function's results for many operands. All NaNs are treated as equal.
     fn digest(function: RuntimeFn, points: usize) -> u64 {
         let (takes, ret) = function.signature();
         let (mut state, mut results) = (1, String::new());
         for _ in 0..points {
             let operands: Vec<u64> = takes.iter().map(|ty| operands(*ty, &mut state)).collect();
-            // SAFETY: STRING-VIEW: it takes none.
+            // SAFETY: STRING-VIEW: the function takes no texts.
             let bits = unsafe { function.call_on_bits(&operands) };
             let nan = if ret == MachineType::F32 {
                 f32::from_bits(bits as u32).is_nan()

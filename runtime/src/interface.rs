@@ -1,8 +1,8 @@
-//! The agreement between machine code, object files and this crate: the numbers of the functions in the table, the offsets of parts that all of them
-//! read, and the results of the mathematical functions. Code that outlives the process that made it is only run by a crate of the same agreement.
+//! The agreement between machine code, object files and this crate: the numbers of the functions in the table, the offsets of fields that several of
+//! them read, and the results of the mathematical functions. Code that outlives its process may only run with a crate of the same agreement.
 //!
-//! Only [`layout!`](crate::layout) gives offsets to code generators, and its constants are part of the agreement: if [`facts`] lacks the layout of a
-//! type, a constant of the type is unused, which the compiler refuses.
+//! Only [`layout!`](crate::layout) gives offsets to code generators, and its constants are part of the agreement. If [`facts`] lacks the layout of a
+//! type, a constant of that type is unused, which is a compile error.
 
 use crate::fault::FaultView;
 use crate::object_model::{LiteralText, Site};
@@ -12,27 +12,27 @@ use crate::{
 };
 use std::sync::OnceLock;
 
-/// The revision of all this crate and machine code agree on, raised with every change of [`interface`]. People tell agreements
-/// apart by it, programs by [`interface_fingerprint`].
+/// The revision of everything that this crate and machine code agree on. It must be raised with every change of [`interface`]. People tell
+/// agreements apart by the revision, programs by [`interface_fingerprint`].
 pub const INTERFACE_REVISION: u32 = 13;
 
-/// A line of the agreement: what is numbered, and its number.
+/// A line of the agreement: the name of a fact, and its number.
 pub(crate) type Fact = (String, u64);
 
-/// The agreement as text: a line for each function, offset, layout and fault, each with its number.
+/// The agreement as text: one line per function, offset, layout and fault, each with its number.
 #[must_use]
 pub fn interface() -> String {
     text(&facts())
 }
 
-/// The number that stands for the whole text of [`interface`]: object files carry it.
+/// A hash of the text of [`interface`]. Object files contain it.
 #[must_use]
 pub fn interface_fingerprint() -> u64 {
     static OWN: OnceLock<u64> = OnceLock::new();
     *OWN.get_or_init(|| fingerprint(&interface()))
 }
 
-/// Everything that is agreed on, in the order of the text.
+/// All facts of the agreement, in the order of the text.
 pub(crate) fn facts() -> Vec<Fact> {
     let mut facts: Vec<Fact> = vec![
         ("revision".to_owned(), INTERFACE_REVISION.into()),
@@ -69,17 +69,17 @@ pub(crate) fn facts() -> Vec<Fact> {
     }));
     let preserving = "function call_preserving: addresses of a function and of its words";
     facts.push((preserving.to_owned(), RuntimeFn::CALL_PRESERVING as u64));
-    // As these names were spelled when the first file was written.
+    // The names keep the spelling that the first files had.
     facts.extend(FaultKind::ALL.map(|kind| (format!("fault {}", kind.name().replace('-', "_")), kind as u64)));
     facts
 }
 
-/// An agreement as text.
+/// Formats an agreement as text.
 pub(crate) fn text(facts: &[Fact]) -> String {
     facts.iter().map(|(what, number)| format!("{what} {number}\n")).collect()
 }
 
-/// FNV-1a in 64 bits: what guards against accidents need be no more.
+/// Returns the FNV-1a hash in 64 bits. It protects against accidents only, not against attacks.
 pub(crate) fn fingerprint(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -1,17 +1,18 @@
-//! Functions that are called with a context: compiled models, and kernels, which compute one operator on frame slots and go
-//! on with the next of a row. The interpreter runs rows of them; generated code calls those that have no form in
-//! instructions, through a table in the context.
+//! Functions that are called with a context: compiled models, and kernels. A kernel computes one operator on frame slots and
+//! goes on with the next call of its chain. The interpreter runs such chains; generated code calls the kernels that have no
+//! form in instructions, through a table in the context.
 
 use crate::layout::layout;
 use crate::{Context, Fault, FramePtr, STATUS_FAULT, STATUS_OK};
 
-/// A kernel. It reads its arguments from frame slots, writes its result to one, and goes on with the call behind its own in
-/// the row; the last one of a row returns `STATUS_OK`. A failing one fills the context's fault record and returns.
+/// A kernel. It reads its arguments from frame slots, writes its result to a slot, and goes on with the next call of the
+/// chain; the last call of a row returns `STATUS_OK`. A kernel that fails fills the context's fault record and returns a
+/// status.
 ///
-/// Calling it is unsafe: KERNEL-ROW must hold for the call.
+/// Calling a kernel is unsafe: KERNEL-ROW must hold for the call.
 pub type Kernel = unsafe extern "C" fn(context: &mut Context, frame: FramePtr, call: Call) -> i32;
 
-/// A word of a row.
+/// A word of a kernel chain.
 #[derive(Clone, Copy)]
 union Word {
     kernel: Kernel,
@@ -19,9 +20,9 @@ union Word {
     numbers: [u32; 2],
 }
 
-/// Calls of kernels, one behind the other in memory as they are made: each is its kernel, its data, the site that its fault
-/// names, the slots of its arguments, and that of its result. A kernel knows how long its call is, so it finds the next one
-/// for nothing, and every kernel has a jump of its own that the processor can learn.
+/// Calls of kernels, stored one after the other in memory in the order of execution. A call consists of its kernel, its data,
+/// the site for faults, the slots of its arguments, and the slot of its result. A kernel knows the length of its call, so it
+/// finds the next one at no cost, and every kernel has a jump of its own that the branch predictor can learn.
 #[derive(Clone, Default)]
 pub struct KernelChain(Vec<Word>);
 
@@ -37,11 +38,11 @@ impl std::fmt::Debug for KernelChain {
 }
 
 impl KernelChain {
-    /// Adds a call. `slots` are the offsets of the arguments, then of the result; `data` is what a user operator closes over,
-    /// null for others.
+    /// Appends a call. `slots` are the offsets of the arguments, then of the result. `data` is the data of a user operator,
+    /// null for other kernels.
     pub fn push(&mut self, kernel: Kernel, data: *const (), site: u32, slots: impl IntoIterator<Item = u32>) {
         let mut numbers = std::iter::once(site).chain(slots);
-        // Room for the end of the row too, where this is all of it.
+        // Reserves room for the end of the row too, in case this is its only call.
         self.0.reserve(4 + numbers.size_hint().0 / 2);
         self.0.extend([Word { kernel }, Word { data }]);
         while let Some(number) = numbers.next() {
@@ -49,41 +50,41 @@ impl KernelChain {
         }
     }
 
-    /// Ends a row of calls: what is added next is not gone on with.
+    /// Ends a row of calls: the previous call does not go on with the next one that is appended.
     pub fn end(&mut self) {
-        // SAFETY: KERNEL-ROW, which it asks for nothing of.
+        // SAFETY: KERNEL-ROW, of which this kernel needs nothing.
         unsafe extern "C" fn end(_: &mut Context, _: FramePtr, _: Call) -> i32 {
             STATUS_OK
         }
         self.0.push(Word { kernel: end });
     }
 
-    /// Gives back the room that was left for more calls.
+    /// Frees the memory that was reserved for more calls.
     pub fn shrink_to_fit(&mut self) {
         self.0.shrink_to_fit();
     }
 
-    /// Where the next call will be.
+    /// The position of the next call that is appended, in words.
     #[must_use]
     pub fn position(&self) -> usize {
         self.0.len()
     }
 
-    /// The call at a position. It is good while the row lives and neither grows nor shrinks.
+    /// The call at a position. It is valid while the chain lives and neither grows nor shrinks.
     #[inline]
     #[must_use]
     pub fn call(&self, position: usize) -> Call {
         Call(self.0.as_ptr().wrapping_add(position))
     }
 
-    /// Bytes of memory the row holds.
+    /// The bytes of memory that the chain holds.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.0.len() * size_of::<Word>()
     }
 }
 
-/// A call in a row.
+/// A call in a kernel chain.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub struct Call(*const Word);
@@ -95,7 +96,7 @@ impl std::fmt::Debug for Call {
 }
 
 impl Call {
-    /// Runs this call and those behind it.
+    /// Runs this call and the calls after it.
     ///
     /// # Safety
     /// KERNEL-ROW.
@@ -105,13 +106,14 @@ impl Call {
         unsafe { ((*self.0).kernel)(context, frame, self) }
     }
 
-    /// Goes on with the next call; this one has so many slots. A kernel does nothing after it, so that it becomes a jump.
+    /// Goes on with the next call. `slots` is the number of slots of this call. A kernel must do nothing afterwards, so that
+    /// this becomes a jump.
     ///
     /// # Safety
-    /// KERNEL-ROW, and this call has so many slots.
+    /// KERNEL-ROW, and this call has `slots` slots.
     #[inline(always)]
     pub unsafe fn go_on(self, slots: usize, context: &mut Context, frame: FramePtr) -> i32 {
-        // SAFETY: KERNEL-ROW, promised by the caller: behind the kernel, the data and the numbers is the next call.
+        // SAFETY: KERNEL-ROW, promised by the caller: the next call is after the kernel, the data and the numbers.
         unsafe { Call(self.0.add(2 + (1 + slots).div_ceil(2))).run(context, frame) }
     }
 
@@ -127,7 +129,7 @@ impl Call {
         STATUS_FAULT
     }
 
-    /// What the kernel was given besides slots.
+    /// The data of a user operator; null for other kernels.
     ///
     /// # Safety
     /// KERNEL-ROW.
@@ -138,10 +140,10 @@ impl Call {
         unsafe { (*self.0.add(1)).data }
     }
 
-    /// A slot: of an argument, or of the result behind them.
+    /// The slot of argument `at`, or of the result, which comes after the arguments.
     ///
     /// # Safety
-    /// KERNEL-ROW, and the call has that many.
+    /// KERNEL-ROW, and the call has that many slots.
     #[inline(always)]
     #[must_use]
     pub unsafe fn slot(self, at: usize) -> u32 {
@@ -149,10 +151,10 @@ impl Call {
         unsafe { self.number(1 + at) }
     }
 
-    /// A number: the site, then the slots.
+    /// The number at index `at`: the site, then the slots.
     ///
     /// # Safety
-    /// KERNEL-ROW, and the call has that many.
+    /// KERNEL-ROW, and the call has that many numbers.
     #[inline(always)]
     unsafe fn number(self, at: usize) -> u32 {
         // SAFETY: KERNEL-ROW, promised by the caller.
@@ -166,7 +168,7 @@ impl Call {
 /// CALL: the contract is stated at `cembra_plan::Function::call`.
 pub type RawFunction = unsafe extern "C" fn(*const u8, *mut u8, *mut u8, *mut Context) -> i32;
 
-/// What a function that is called on registers gives back, itself in two registers.
+/// The result of a function that is called on registers, returned in two registers itself.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RegisterResult {
@@ -176,9 +178,9 @@ pub struct RegisterResult {
 
 layout! {
     RegisterResult: u32 {
-        /// Offset of the status, which the first register has.
+        /// Offset of the status, which is returned in the first register.
         STATUS_OFFSET = (offset of status);
-        /// Offset of the result's bits, which the second register has.
+        /// Offset of the result's bits, which are returned in the second register.
         BITS_OFFSET = (offset of bits);
     }
 }
@@ -191,22 +193,22 @@ impl RegisterResult {
     /// No result: the context's fault record is filled.
     pub const FAULT: RegisterResult = RegisterResult { status: STATUS_FAULT as u64, bits: 0 };
 
-    /// A result, by its bits, zero-extended.
+    /// A present result with these bits, zero-extended.
     #[must_use]
     pub const fn value(bits: u64) -> RegisterResult {
         RegisterResult { status: STATUS_OK as u64, bits }
     }
 }
 
-/// A call of an operator's function, as generated code finds it: an entry of the table `Context::set_calls` gives.
+/// A call of an operator's function, for generated code: an entry of the table that is passed to `Context::set_calls`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct KernelCall {
-    /// The kernel; or, where the code that uses the entry says so, the function that is called on registers.
+    /// The kernel, or the function on registers. The code that uses the entry knows which of the two it is.
     pub function: *const (),
-    /// What a kernel is called with.
+    /// The call that is passed to a kernel.
     pub call: Call,
-    /// The data of a function that is called on registers.
+    /// The data that is passed to a function on registers.
     pub data: *const (),
 }
 
@@ -216,7 +218,7 @@ layout! {
         pub SIZE = (size);
         /// Offset of the function in an entry.
         pub FUNCTION_OFFSET = (offset of function);
-        /// Offset of what a kernel is called with in an entry.
+        /// Offset of the call that is passed to a kernel.
         pub CALL_OFFSET = (offset of call);
         /// Offset of the data in an entry.
         pub DATA_OFFSET = (offset of data);
@@ -229,7 +231,7 @@ mod tests {
     use crate::{FaultKind, Frame, Slot};
     use std::ptr::without_provenance;
 
-    /// Adds its data to what is in a slot, but not up to 100.
+    /// Adds its data to the number in a slot, at most up to 100.
     // SAFETY: KERNEL-ROW, with two slots and data that is a number.
     unsafe extern "C" fn add(context: &mut Context, frame: FramePtr, call: Call) -> i32 {
         // SAFETY: KERNEL-ROW and FRAME-SLOT: calls below have two slots of a frame of two words.

@@ -1,5 +1,5 @@
 //! The layout of values in memory: the size and the alignment of a type, and the constants by which code generators and object files know the offsets
-//! of its parts.
+//! of its fields.
 
 /// The size and the alignment of a type, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,15 +11,15 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Returns the smallest multiple of this alignment that is not below `offset`.
+    /// Returns the smallest multiple of this alignment that is at least `offset`.
     #[must_use]
     pub const fn align_up(self, offset: u32) -> u32 {
         (offset + self.align - 1) & !(self.align - 1)
     }
 }
 
-/// Defines the constants by which code generators and object files know the parts of a type, and the list of these constants for the agreement. A
-/// part is `offset of a.b`, or `size` for all of the type.
+/// Defines the constants by which code generators and object files know the offsets of a type's fields, and the list of these constants for the
+/// agreement. A constant is `offset of a.b`, or `size` for the size of the whole type.
 macro_rules! layout {
     (@name offset of $($field:ident).+) => { concat!($(".", stringify!($field)),+) };
     (@name size) => { ".size" };

@@ -1,6 +1,6 @@
-//! What a compiled cembra model needs at run time, and nothing else: types and their layouts, frames and slots,
-//! the representations of optionals and text, the evaluation context with its fault record, the functions that
-//! generated code calls, and the memory generated code lives in.
+//! The runtime of compiled cembra models: types and their layouts, frames and slots, optionals and texts, the
+//! evaluation context with its fault record, the functions that generated code calls, and the memory for
+//! generated code.
 //!
 //! This crate knows no expression, no operator and no compiler; everything else in the workspace is built on it.
 

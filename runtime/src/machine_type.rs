@@ -1,6 +1,6 @@
 //! Machine types: the types of values in registers.
 
-/// The type of a value that crosses a call.
+/// The type of a value in a register, such as an argument of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MachineType {
     /// 32-bit integer.
@@ -11,12 +11,12 @@ pub enum MachineType {
     F32,
     /// binary64.
     F64,
-    /// One byte, 0 or 1.
+    /// A byte, 0 or 1.
     Flag,
 }
 
 impl MachineType {
-    /// Returns the bytes that a value takes in memory.
+    /// Returns the number of bytes that a value takes in memory.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {
@@ -26,7 +26,7 @@ impl MachineType {
         }
     }
 
-    /// True for binary32 and binary64.
+    /// Returns true for binary32 and binary64.
     #[must_use]
     pub const fn is_float(self) -> bool {
         matches!(self, MachineType::F32 | MachineType::F64)

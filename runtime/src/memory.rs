@@ -1,25 +1,26 @@
-//! Memory that is reached by its address alone: what frames and the chunks of an arena lie in. Views of one part are read while
-//! others are written, so there is never a reference to all of it; nor does it stay in a box or a vector, moving which would
-//! be a claim to what is inside.
+//! Memory that is accessed by raw address only, for frames and the chunks of an arena. Views of one part are read while other
+//! parts are written, so there must be no reference to the whole memory. It is not stored in a box or a vector either, because
+//! moving one of these would assert unique access to the contents.
 
 use std::ptr::NonNull;
 
-/// Words that start as zeros, aligned to 8 bytes. Its address is good as long as it lives, wherever it is moved to.
+/// Memory that starts as zeros, aligned to 8 bytes. Its address is valid as long as it lives, and does not change when the
+/// owner is moved.
 #[derive(Debug)]
 pub(crate) struct Memory(NonNull<[u64]>);
 
-// SAFETY: OWNED-MEMORY: nobody else frees it, and whoever uses its address promises not to do so while others write.
+// SAFETY: OWNED-MEMORY: nothing else frees it, and users of the address promise not to access it while others write.
 unsafe impl Send for Memory {}
-// SAFETY: OWNED-MEMORY: through a shared one there is only an address, a size, and what nobody writes meanwhile.
+// SAFETY: OWNED-MEMORY: a shared one gives only an address, a size, and bytes that nothing writes meanwhile.
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Memory of at least so many bytes.
+    /// Allocates at least `bytes` bytes of zeros.
     pub(crate) fn zeroed(bytes: usize) -> Memory {
         Memory(NonNull::from(Box::leak(vec![0; bytes.div_ceil(8)].into_boxed_slice())))
     }
 
-    /// The first byte. All of it may be read and written by this address, as OWNED-MEMORY says.
+    /// The first byte. All of the memory may be read and written through this address, as OWNED-MEMORY states.
     #[inline]
     pub(crate) const fn start(&self) -> NonNull<u8> {
         self.0.cast()
@@ -30,13 +31,14 @@ impl Memory {
         self.0.len() * 8
     }
 
-    /// As much other memory that holds the same: pointers too, which numbers of the same value would not be.
+    /// Allocates memory of the same size with the same contents. Pointers in it remain valid pointers, which integers with the
+    /// same value would not be.
     ///
     /// # Safety
-    /// OWNED-MEMORY: nobody writes meanwhile.
+    /// OWNED-MEMORY: nothing writes meanwhile.
     pub(crate) unsafe fn copy(&self) -> Memory {
         let copy = Memory::zeroed(self.size());
-        // SAFETY: OWNED-MEMORY: both are of this size and apart; that nobody writes is promised by the caller.
+        // SAFETY: OWNED-MEMORY: both have this size and do not overlap; that nothing writes is promised by the caller.
         unsafe { copy.start().copy_from_nonoverlapping(self.start(), self.size()) };
         copy
     }
@@ -67,7 +69,7 @@ mod tests {
         }
     }
 
-    /// A pointer that is read from the copy may be followed: it is the one that was written, not a number.
+    /// A pointer that is read from the copy may be dereferenced, because it is the pointer that was written, not an integer.
     #[test]
     fn a_copy_holds_the_same_pointers() {
         let (memory, target) = (Memory::zeroed(24), 77_u32);

@@ -1,32 +1,32 @@
-//! Counting in months, quarters, years and weeks: sums and differences of dates, and where such units begin. As in `java.time`,
-//! a day that a month has not becomes its last one, and a unit counts once it is full.
+//! Date arithmetic in months, quarters, years and weeks: sums and differences, and the start of such units. As in `java.time`, a
+//! day that a month does not have becomes its last day, and a difference counts full units only.
 
 use crate::calendar::{civil, day_of_year, is_leap};
 use crate::{Date, Timestamp};
 
-/// What dates and timestamps are cut to.
+/// The units that dates and timestamps can be truncated to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CalendarUnit {
-    /// From the first of January.
+    /// A year, from 1 January.
     Year,
-    /// From the first of January, April, July or October.
+    /// A quarter, from the first of January, April, July or October.
     Quarter,
-    /// From the first of the month.
+    /// A month, from its first day.
     Month,
-    /// From Monday.
+    /// A week, from Monday.
     Week,
-    /// From midnight, in UTC.
+    /// A day, from midnight in UTC.
     Day,
-    /// From the full hour, in UTC.
+    /// An hour, from the full hour in UTC.
     Hour,
-    /// From the full minute.
+    /// A minute, from the full minute.
     Minute,
-    /// From the full second.
+    /// A second, from the full second.
     Second,
 }
 
 impl CalendarUnit {
-    /// Microseconds of an hour, a minute or a second; none for what is a day or longer.
+    /// The microseconds in an hour, a minute or a second; `None` for a day and longer units.
     const fn microseconds(self) -> Option<i64> {
         match self {
             CalendarUnit::Hour => Some(3_600_000_000),
@@ -37,7 +37,7 @@ impl CalendarUnit {
     }
 }
 
-/// Days of a month of a year.
+/// The number of days in a month.
 const fn length(year: i32, month: i32) -> i32 {
     match month {
         2 => 28 + is_leap(year) as i32,
@@ -46,19 +46,20 @@ const fn length(year: i32, month: i32) -> i32 {
     }
 }
 
-/// The date, if it is of the years 1 to 9999.
+/// The date; `None` if it is outside of the years 1 to 9999.
 fn with_text(date: Option<Date>) -> Option<Date> {
     date.filter(|date| date.has_text())
 }
 
 impl Date {
-    /// The day of a year, a month from 1 and a day from 1, if there is such a day in the years 1 to 9999.
+    /// The day with this year, this month from 1 and this day from 1; `None` if there is no such day in the years 1 to 9999.
     #[must_use]
     pub fn of_parts(year: i32, month: i32, day: i32) -> Option<Date> {
         with_text(Date::of(year, u32::try_from(month).ok()?, u32::try_from(day).ok()?))
     }
 
-    /// The same day `months` months later, or the last of that month if it is shorter; none outside of the years 1 to 9999.
+    /// Adds `months` months to the date. If the day does not exist in that month, the result is the month's last day. `None`
+    /// outside of the years 1 to 9999.
     #[must_use]
     pub fn add_months(self, months: i32) -> Option<Date> {
         let (year, month, day) = self.civil();
@@ -67,7 +68,8 @@ impl Date {
         Date::of_parts(year, month, day.min(length(year, month)))
     }
 
-    /// The same day `years` years later, or 28 February for 29 February where there is none; none outside of the years 1 to 9999.
+    /// Adds `years` years to the date; 29 February becomes 28 February if the year has no leap day. `None` outside of the years 1
+    /// to 9999.
     #[must_use]
     pub fn add_years(self, years: i32) -> Option<Date> {
         let (year, month, day) = self.civil();
@@ -75,10 +77,10 @@ impl Date {
         Date::of_parts(year, month, day.min(length(year, month)))
     }
 
-    /// Full months from this day to another, negative where that is before: from 31 January to 28 February there is none.
+    /// The number of full months from this day to `to`, negative if `to` is earlier: from 31 January to 28 February it is 0.
     #[must_use]
     pub fn months_to(self, to: Date) -> i32 {
-        // Of days, a month has fewer than 32.
+        // The factor 32 exceeds every day of a month.
         let packed = |date: Date| {
             let (year, month, day) = date.civil();
             (i64::from(year) * 12 + i64::from(month)) * 32 + i64::from(day)
@@ -86,20 +88,21 @@ impl Date {
         ((packed(to) - packed(self)) / 32) as i32
     }
 
-    /// Full years from this day to another, negative where that is before: from 29 February 2004 to 28 February 2005 there is none.
+    /// The number of full years from this day to `to`, negative if `to` is earlier: from 29 February 2004 to 28 February 2005 it is
+    /// 0.
     #[must_use]
     pub fn years_to(self, to: Date) -> i32 {
         self.months_to(to) / 12
     }
 
-    /// Days of the month that the day is in.
+    /// The number of days in the date's month.
     #[must_use]
     pub fn days_in_month(self) -> i32 {
         let (year, month, _) = self.civil();
         length(year, month)
     }
 
-    /// True in years of 366 days.
+    /// Returns true if the date's year has 366 days.
     #[must_use]
     pub fn is_in_leap_year(self) -> bool {
         is_leap(self.civil().0)
@@ -111,22 +114,22 @@ impl Date {
         (self.civil().1 + 2) / 3
     }
 
-    /// Year and week as ISO 8601 has them: weeks begin on Monday, and belong to the year that their Thursday is in.
+    /// The year and week of ISO 8601: weeks begin on Monday and belong to the year of their Thursday.
     #[must_use]
     pub fn iso_week(self) -> (i32, i32) {
         let (year, month, day) = civil(i64::from(self.0) + i64::from(4 - self.weekday()));
         (year, (day_of_year(year, month, day) - 1) / 7 + 1)
     }
 
-    /// The last day of the month; none outside of the years 1 to 9999.
+    /// The last day of the month; `None` outside of the years 1 to 9999.
     #[must_use]
     pub fn end_of_month(self) -> Option<Date> {
         let (year, month, _) = self.civil();
         Date::of_parts(year, month, length(year, month))
     }
 
-    /// The day on which the unit begins that the day is in; none outside of the years 1 to 9999. What is shorter than a day
-    /// begins with it.
+    /// The first day of the unit that contains the date. For a day and shorter units it is the date itself. `None` outside of the
+    /// years 1 to 9999.
     #[must_use]
     pub fn start_of(self, unit: CalendarUnit) -> Option<Date> {
         let (year, month, _) = self.civil();
@@ -143,8 +146,8 @@ impl Date {
 }
 
 impl Timestamp {
-    /// The moment of a day, in UTC, if there is such a time and it is in the years 1 to 9999. Seconds are rounded to
-    /// microseconds, a half to the even one.
+    /// The timestamp of a time of a day, in UTC; `None` if there is no such time, or it is outside of the years 1 to 9999. Seconds
+    /// are rounded to microseconds, halves to even.
     #[must_use]
     pub fn of_parts(date: Date, hour: i32, minute: i32, second: f64) -> Option<Timestamp> {
         if !(0..24).contains(&hour) || !(0..60).contains(&minute) || !(0.0..60.0).contains(&second) {
@@ -156,7 +159,7 @@ impl Timestamp {
         moment.has_text().then_some(moment)
     }
 
-    /// The moment at which the unit begins that the moment is in, in UTC; none outside of the years 1 to 9999.
+    /// The start, in UTC, of the unit that contains the timestamp. `None` outside of the years 1 to 9999.
     #[must_use]
     pub fn start_of(self, unit: CalendarUnit) -> Option<Timestamp> {
         match unit.microseconds() {

@@ -23,7 +23,7 @@ unsafe impl Send for ObjectModel {}
 // SAFETY: OBJECT-MODEL: threads share read-only data.
 unsafe impl Sync for ObjectModel {}
 
-/// A text literal that frames hold from the start, because machine code contains no addresses of texts.
+/// A text literal that frames contain from the start, because machine code contains no addresses of texts.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct LiteralText {
@@ -92,11 +92,13 @@ impl ObjectModel {
     /// operator's name, and the type of its result.
     pub const SITE_SIZE: u32 = Site::SIZE;
 
+    /// The table of text literals.
     pub(crate) fn texts(&self) -> &[LiteralText] {
         // SAFETY: OBJECT-MODEL: `texts` points to `text_count` entries.
         if self.text_count == 0 { &[] } else { unsafe { table(self.texts, self.text_count) } }
     }
 
+    /// The site of a step of the plan; `None` if the step is not in the table.
     pub(crate) fn site(&self, step: u32) -> Option<&Site> {
         // SAFETY: OBJECT-MODEL: `sites` points to `site_count` entries.
         let sites = if self.site_count == 0 { &[] } else { unsafe { table(self.sites, self.site_count) } };

@@ -1,15 +1,15 @@
-//! `Optional<T>`: a value that may be missing, in the layout frames and compiled code use. It is what Rust structs
-//! hold to be read and written in place; `Option<T>` has no guaranteed layout.
+//! `Optional<T>`: a value that may be missing, in the layout of frames and compiled code. Rust structs must use it for
+//! fields that are read and written in place, because `Option<T>` has no guaranteed layout.
 
 use std::mem::MaybeUninit;
 
 /// A value that may be missing: the presence flag at offset 0, the value at its own alignment.
 ///
-/// The value of a missing optional is unspecified and never looked at; comparisons treat all missing values as equal.
+/// The value of a missing optional is unspecified and not read; comparisons treat all missing values as equal.
 #[repr(C)]
 pub struct Optional<T> {
     present: u8,
-    /// What a model leaves behind a missing value need not be a value of the type at all.
+    /// After a missing result, these bytes need not be a valid value of the type.
     value: MaybeUninit<T>,
 }
 
@@ -25,7 +25,7 @@ impl<T: Copy> Optional<T> {
     /// A missing value.
     #[must_use]
     pub const fn missing() -> Self {
-        // Zeros rather than nothing, for what copies a value whether it is there or not.
+        // Zeros instead of uninitialised memory, for code that copies the value whether it is present or not.
         Optional { present: 0, value: MaybeUninit::zeroed() }
     }
 
@@ -35,29 +35,29 @@ impl<T: Copy> Optional<T> {
         Optional { present: 1, value: MaybeUninit::new(value) }
     }
 
-    /// A value that is present where the condition holds.
+    /// A value that is present if the condition holds.
     #[must_use]
     pub const fn present_if(condition: bool, value: T) -> Self {
         Optional { present: condition as u8, value: MaybeUninit::new(value) }
     }
 
-    /// True if there is a value.
+    /// Returns true if the value is present.
     #[must_use]
     pub const fn is_present(&self) -> bool {
         self.present != 0
     }
 
-    /// The value where it is, if there is one.
+    /// A reference to the value; `None` if it is missing.
     #[must_use]
     pub const fn as_ref(&self) -> Option<&T> {
-        // SAFETY: FRAME-SLOT: whoever says that it is present, here or in memory, has written the value.
+        // SAFETY: FRAME-SLOT: code that sets the presence, here or in memory, has written the value.
         if self.present != 0 { Some(unsafe { self.value.assume_init_ref() }) } else { None }
     }
 
-    /// The value, if there is one.
+    /// The value; `None` if it is missing.
     #[must_use]
     pub const fn get(&self) -> Option<T> {
-        // SAFETY: FRAME-SLOT: whoever says that it is present, here or in memory, has written the value.
+        // SAFETY: FRAME-SLOT: code that sets the presence, here or in memory, has written the value.
         if self.present != 0 { Some(unsafe { self.value.assume_init() }) } else { None }
     }
 }
@@ -122,12 +122,13 @@ mod tests {
         assert_ne!(Optional::present(7), Optional::missing());
     }
 
-    /// Models leave anything behind a missing value. A compiler that took it for a boolean could tell `None` by a 2 there.
+    /// Models write arbitrary bytes to missing values. If the compiler relied on a valid boolean, it could represent
+    /// `None` by a 2 in that byte.
     #[test]
     fn what_is_behind_a_missing_value_is_not_looked_at() {
         let outer: Vec<Option<Optional<bool>>> = (0..=255_u8)
             .map(|behind| {
-                // SAFETY: FRAME-SLOT: the presence is a byte, and there is room for a boolean, but none.
+                // SAFETY: FRAME-SLOT: the presence is a byte, and there is room for a boolean, but it is not initialised.
                 Some(unsafe { std::mem::transmute::<[u8; 2], Optional<bool>>([0, behind]) })
             })
             .collect();

@@ -1,5 +1,5 @@
-//! Which pass over rows this thread is in. Rows that are evaluated together are evaluated again, each by itself, where one of them fails. Functions of a
-//! host that are slow, or count their calls, can answer the second call for a row from the first.
+//! The pass over rows that this thread is in. If one of some rows that are evaluated together fails, the rows are evaluated again, one by one.
+//! Functions of a host that are slow, or that count their calls, can use the pass to answer the second call for a row from the first.
 
 use std::cell::Cell;
 
@@ -10,9 +10,9 @@ thread_local! {
 /// A pass over rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RowsPass {
-    /// The number of the rows that are evaluated together, among those of this thread.
+    /// The number of this group of rows among those that this thread has evaluated.
     pub number: u64,
-    /// True while rows of them are evaluated again.
+    /// True during the second pass, which evaluates rows of the group again.
     pub is_again: bool,
 }
 
@@ -23,13 +23,13 @@ impl RowsPass {
         PASS.get()
     }
 
-    /// Begins the first pass over rows that are evaluated together.
+    /// Begins the first pass over a group of rows that are evaluated together.
     pub fn begin() {
         let RowsPass { number, .. } = PASS.get();
         PASS.set(RowsPass { number: number.wrapping_add(1), is_again: false });
     }
 
-    /// Begins the second pass over the same rows, or those of them that failed.
+    /// Begins the second pass, over the same group or those of its rows that failed.
     pub fn repeat() {
         PASS.set(RowsPass { is_again: true, ..PASS.get() });
     }

@@ -1,15 +1,16 @@
-//! A way to call a function of the runtime that leaves every register as it was, for calls that hardly ever happen. What a
-//! usual call may overwrite has to be kept elsewhere around it, which takes the code generator time and the code around room,
-//! whether the call happens or not. Here the one who is called keeps it.
+//! A calling convention that preserves all registers, for calls of the runtime that hardly ever happen. A usual call may
+//! overwrite registers, so the code around it must save them. That costs the code generator time and the code space, whether
+//! the call happens or not. With this convention the callee saves them.
 
-/// Calls a function of FLOAT32s or FLOAT64s, up to two: `rdi` is its address, `rsi` that of two words. The arguments are read
-/// from the words, and the result is put into the first.
+/// Calls a function of one or two FLOAT32s or FLOAT64s. `rdi` is the function's address, `rsi` the address of two words,
+/// which hold the arguments. The result is stored to the first word.
 ///
-/// Generated code alone calls it, by a convention in which all registers are preserved.
+/// Only generated code calls it, by a convention in which all registers are preserved.
 #[cfg(all(target_arch = "x86_64", not(windows)))]
 #[unsafe(naked)]
 pub(crate) extern "C" fn call_preserving() {
-    // SAFETY: PRESERVING-CALL: nine words and sixteen vectors are kept; with them the stack is aligned as calls want it.
+    // SAFETY: PRESERVING-CALL: nine words and sixteen vectors are saved; with them the stack has the alignment that calls
+    // require.
     std::arch::naked_asm!(
         "push rbp",
         "mov rbp, rsp",
@@ -75,6 +76,6 @@ pub(crate) extern "C" fn call_preserving() {
     )
 }
 
-/// Never called: code for other machines calls functions in the usual way.
+/// A placeholder that is not called, because code for other machines calls functions in the usual way.
 #[cfg(not(all(target_arch = "x86_64", not(windows))))]
 pub(crate) extern "C" fn call_preserving() {}

@@ -1,9 +1,8 @@
-//! QTypes: the types of values, and how each is laid out in a frame. How they are written is said in `type_names`.
+//! QTypes: the types of values, and their layout in a frame. `type_names` writes them.
 //!
-//! A type is a scalar, an optional scalar, a tuple, or a shape, which is all in the type. Arrays of scalars, their shapes, and
-//! edges between them live beside frames, in array programs. Five more kinds exist only while
-//! a model is being prepared: the types of a type literal, of an untyped `missing`, of an unspecified argument, of a function
-//! and of a sequence; none has a place in a frame.
+//! A type whose values are in frames is a scalar, an optional scalar, a tuple or a shape. Arrays of scalars, their shapes and edges between
+//! them are stored outside of frames, in array programs. Tensors are in no frame either. Other types exist only while a model is prepared:
+//! those of a type literal, of an untyped `missing`, of an unspecified argument, of a function, of a dictionary and of a sequence.
 
 mod fields;
 
@@ -11,13 +10,12 @@ use crate::{Layout, Scalar};
 pub use fields::{Fields, Form, NameError, Names, TableForm};
 use std::sync::Arc;
 
-/// What is left of a scalar or an optional without its value and its scalar type: whether it may be missing. Each shape has
-/// a type of its own, with one value.
+/// The shape of a scalar or an optional: whether the value may be missing. Each shape has a type of its own, which has one value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ShapeType {
-    /// That of a scalar: one value.
+    /// The shape of a scalar: one value.
     Scalar,
-    /// That of an optional: one value, which may be missing.
+    /// The shape of an optional: one value, which may be missing.
     OptionalScalar,
 }
 
@@ -25,7 +23,7 @@ impl ShapeType {
     /// Every shape.
     pub const ALL: [ShapeType; 2] = [ShapeType::Scalar, ShapeType::OptionalScalar];
 
-    /// Arolla's name of its type.
+    /// Arolla's name of the shape's type.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -35,21 +33,20 @@ impl ShapeType {
     }
 }
 
-/// The two forms of arrays that Arolla tells apart. Both are kept as dense ones are: a value for each element, and a bit that
-/// says whether it is there.
+/// The two array types that Arolla distinguishes. Both are stored densely here: a value per element, and a bit for its presence.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ArrayKind {
-    /// `DENSE_ARRAY_FLOAT32` and its like.
+    /// `DENSE_ARRAY_FLOAT32` and the like.
     Dense,
-    /// `ARRAY_FLOAT32` and its like, which Arolla may keep sparsely.
+    /// `ARRAY_FLOAT32` and the like, which Arolla may store sparsely.
     Sparse,
 }
 
 impl ArrayKind {
-    /// Both.
+    /// Both kinds.
     pub const ALL: [ArrayKind; 2] = [ArrayKind::Dense, ArrayKind::Sparse];
 
-    /// What the names of its types begin with.
+    /// The prefix of the names of its types.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -59,19 +56,19 @@ impl ArrayKind {
     }
 }
 
-/// What an edge connects: each element of its child side with at most one of its parent side.
+/// The two sides of an edge. An edge connects each element of its child side with at most one element of its parent side.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum EdgeType {
-    /// A scalar with a scalar.
+    /// An edge from a scalar to a scalar.
     Scalars,
-    /// All elements of an array with a scalar.
+    /// An edge from all elements of an array to one scalar.
     ToScalar(ArrayKind),
-    /// The elements of an array with those of another: groups.
+    /// An edge from the elements of an array to those of another one: groups.
     Arrays(ArrayKind),
 }
 
 impl EdgeType {
-    /// Every one.
+    /// Every edge type.
     pub const ALL: [EdgeType; 5] = [
         EdgeType::Scalars,
         EdgeType::ToScalar(ArrayKind::Dense),
@@ -93,10 +90,10 @@ impl EdgeType {
     }
 }
 
-/// The type of a value. The list of forms is exhaustive, so that whoever matches it is told by the compiler about a new one.
+/// The type of a value. The list of forms is exhaustive, so that the compiler reports a new form to every `match`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum QType {
-    /// A value that is always there.
+    /// A value that is always present.
     Scalar(Scalar),
     /// A value that may be missing.
     Optional(Scalar),
@@ -104,56 +101,56 @@ pub enum QType {
     Tuple(Fields<QType>),
     /// The type of a shape: it has one value, which takes no space.
     Shape(ShapeType),
-    /// An array of a scalar type, whose elements may be missing. Lives beside frames.
+    /// An array of a scalar type, whose elements may be missing. Stored outside of frames.
     Array(ArrayKind, Scalar),
-    /// The type of an array's shape: how many elements it has. Lives beside frames.
+    /// The shape of an array: its number of elements. Stored outside of frames.
     ArrayShape(ArrayKind),
-    /// An edge. Lives beside frames.
+    /// An edge. Stored outside of frames.
     Edge(EdgeType),
     /// The type of a type literal such as the `f32` of `core.cast(x, f32)`. Compile time only.
     Meta,
-    /// The type of an untyped `missing`: common with every scalar type. Compile time only.
+    /// The type of an untyped `missing`: it has a common type with every scalar type. Compile time only.
     Nothing,
-    /// The type of the argument that says that there is none. Compile time only.
+    /// The type of the value that stands for an argument that is not given. Compile time only.
     Unspecified,
     /// The type of a function that is an operand. Compile time only.
     Function,
-    /// The type of a dictionary: of its keys, and of its values, which may be missing. Compile time only: what looks something up in
-    /// it is compiled from it.
+    /// The type of a dictionary: the types of its keys and of its values, which may be missing. Compile time only: lookups are compiled from
+    /// the dictionary itself.
     Dict(Scalar, Scalar),
-    /// The type of a sequence of elements of one type. Compile time only: loops take it apart.
+    /// The type of a sequence of elements of one type. Compile time only: loops are applied to it.
     Sequence(Arc<QType>),
-    /// The type of a tensor: of its elements, and how many axes it has, at most [`MOST_AXES`]. No frame has one: models with tensors are
-    /// evaluated as a whole, not row by row.
+    /// The type of a tensor: its element type, and its number of axes, at most [`MOST_AXES`]. Tensors are not in frames, because a model with
+    /// tensors is evaluated as a whole, not row by row.
     Tensor(Scalar, u8),
 }
 
 /// The most axes that a tensor may have.
 pub const MOST_AXES: usize = 16;
 
-/// What of a value lies in a frame.
+/// The part of a value that is stored in a frame, by the value's type.
 #[derive(Clone, Copy, Debug)]
 pub enum InFrame<'a> {
     /// A value of this type.
     Scalar(Scalar),
-    /// Its presence, and a value where it is there.
+    /// A presence, and a value of this type if that is set.
     Optional(Scalar),
-    /// What of each field does.
+    /// A tuple: the parts of its fields that are stored in a frame.
     Tuple(&'a Fields<QType>),
-    /// Nothing: the type has one value, or its values live beside frames, or while a model is being prepared only.
+    /// No part: the type has one value, or its values are stored outside of frames, or exist only while a model is prepared.
     Nothing,
 }
 
-/// How large a type is.
+/// The size of a type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent {
-    /// Fields of tuples, those of inner tuples included; 0 for a type that is no tuple.
+    /// The number of fields in tuples, including inner tuples; 0 for a type that is not a tuple.
     pub fields: usize,
-    /// How deep tuples and sequences nest; 0 for a type that is neither, 1 for a tuple of scalars.
+    /// The nesting depth of tuples and sequences; 0 for a type that is neither, 1 for a tuple of scalars.
     pub nesting: usize,
 }
 
-/// Where a part of a value lies inside it, in bytes from its start.
+/// The offset of a part of a value, in bytes from the start of the value.
 pub type FieldOffset = u32;
 
 impl QType {
@@ -180,7 +177,7 @@ impl QType {
     /// `TEXT`.
     pub const TEXT: QType = QType::Scalar(Scalar::Text);
 
-    /// What of its values lies in a frame.
+    /// The part of a value that is stored in a frame.
     #[inline]
     #[must_use]
     pub const fn in_frame(&self) -> InFrame<'_> {
@@ -202,7 +199,7 @@ impl QType {
         }
     }
 
-    /// Size and alignment in a frame. Shapes and compile-time types take no space, and neither does what lives beside frames.
+    /// Size and alignment in a frame. Shapes, compile-time types and values outside of frames take no space.
     #[must_use]
     pub fn layout(&self) -> Layout {
         match self.in_frame() {
@@ -226,7 +223,7 @@ impl QType {
         }
     }
 
-    /// Where the value of an optional lies: its presence byte is at 0. `None` for every other type.
+    /// The offset of an optional's value; its presence byte is at offset 0. `None` for every other type.
     #[inline]
     #[must_use]
     pub fn optional_value_offset(&self) -> Option<FieldOffset> {
@@ -236,14 +233,14 @@ impl QType {
         }
     }
 
-    /// Where field `index` of a tuple lies. `None` if this is not a tuple or has no such field. Who visits all fields asks
-    /// for all [`field_offsets`](QType::field_offsets) at once.
+    /// The offset of field `index` of a tuple. `None` if this is not a tuple or has no such field. To visit all fields, use
+    /// [`field_offsets`](QType::field_offsets), which is faster.
     #[must_use]
     pub fn field_offset(&self, index: usize) -> Option<FieldOffset> {
         self.field_offsets().nth(index)
     }
 
-    /// Where the fields of a tuple lie, in their order; nothing for other types.
+    /// The offsets of a tuple's fields, in order; empty for other types.
     pub fn field_offsets(&self) -> impl Iterator<Item = FieldOffset> + '_ {
         let fields = match self {
             QType::Tuple(fields) => &fields[..],
@@ -257,8 +254,8 @@ impl QType {
         })
     }
 
-    /// How large the type is. Fields of tuples that share memory are counted each time; measuring stops soon after the
-    /// type is found to be larger than `most` in one respect, so that it takes no longer than `most` allows.
+    /// Measures the type. Fields of tuples that share memory are counted each time. Measuring stops soon after one count exceeds that of
+    /// `most`, so the time is bounded by `most`.
     #[must_use]
     pub fn extent(&self, most: Extent) -> Extent {
         let mut extent = Extent { fields: 0, nesting: 0 };
@@ -274,7 +271,7 @@ impl QType {
                     }
                     open.push(fields.iter());
                 }
-                // No field, but as deep: types are compared, shown and dropped by functions that call themselves.
+                // A sequence has no fields, but it adds to the depth, because types are compared, shown and dropped by recursive functions.
                 Some(QType::Sequence(element)) => {
                     extent.nesting = extent.nesting.max(open.len());
                     if extent.nesting > most.nesting {
@@ -288,7 +285,7 @@ impl QType {
         extent
     }
 
-    /// The scalar behind a scalar or an optional.
+    /// The scalar type of a scalar or an optional; `None` for other types.
     #[must_use]
     pub const fn scalar(&self) -> Option<Scalar> {
         match self {
@@ -297,13 +294,13 @@ impl QType {
         }
     }
 
-    /// True for optionals (an untyped `missing` included).
+    /// Returns true for optionals, including an untyped `missing`.
     #[must_use]
     pub const fn is_optional(&self) -> bool {
         matches!(self, QType::Optional(_) | QType::Nothing)
     }
 
-    /// The optional form of a scalar or optional; any other type is returned as it is.
+    /// The optional form of a scalar or optional; any other type is returned unchanged.
     #[must_use]
     pub fn to_optional(&self) -> QType {
         match self {
@@ -312,10 +309,10 @@ impl QType {
         }
     }
 
-    /// True for types that values have at run time, and not only while a model is being prepared.
+    /// Returns true for types whose values exist at run time, not only while a model is prepared. Tensors are not included.
     #[must_use]
     pub fn is_run_time(&self) -> bool {
-        // Types nest only as deep as the text that spelled them.
+        // The recursion is bounded: types nest only as deep as the text that spelled them.
         match self {
             QType::Scalar(_)
             | QType::Optional(_)
@@ -334,16 +331,16 @@ impl QType {
         }
     }
 
-    /// True for what an input may be of, and what the text may declare: values of evaluations, and tensors.
+    /// Returns true for types that an input may have and a text may declare: run-time types, and tensors.
     #[must_use]
     pub fn is_declarable(&self) -> bool {
         matches!(self, QType::Tensor(..)) || self.is_run_time()
     }
 
-    /// True for what rows of data are made of: scalars, optionals, and tuples of these.
+    /// Returns true for types of fields of data rows: scalars, optionals, and tuples of them.
     #[must_use]
     pub fn is_data(&self) -> bool {
-        // Types nest only as deep as the text that spelled them.
+        // The recursion is bounded: types nest only as deep as the text that spelled them.
         match self.in_frame() {
             InFrame::Scalar(_) | InFrame::Optional(_) => true,
             InFrame::Tuple(fields) => fields.iter().all(QType::is_data),
@@ -351,23 +348,24 @@ impl QType {
         }
     }
 
-    /// True for types whose values live in frames, or nowhere: for those of scalar models.
+    /// Returns true for types without arrays, array shapes and edges: a model with such types only is a scalar model.
     #[must_use]
     pub fn is_framed(&self) -> bool {
-        // Types nest only as deep as the text that spelled them.
+        // The recursion is bounded: types nest only as deep as the text that spelled them.
         match self {
             QType::Tuple(fields) => fields.all_once(QType::is_framed),
             other => !other.is_beside_frames(),
         }
     }
 
-    /// True for what itself lives beside frames: an array, the shape of one, an edge.
+    /// Returns true for an array, an array shape and an edge, which are stored outside of frames.
     #[must_use]
     pub const fn is_beside_frames(&self) -> bool {
         matches!(self, QType::Array(..) | QType::ArrayShape(_) | QType::Edge(_))
     }
 
-    /// What an array has at each place, as an optional; of what is no array, the type itself: that is the same at each place.
+    /// The type of an array's elements, as an optional. A type that is not an array is returned unchanged, because its value is the same at
+    /// each index.
     #[must_use]
     pub fn of_each(&self) -> QType {
         match self {
@@ -376,7 +374,7 @@ impl QType {
         }
     }
 
-    /// The shape of a scalar or an optional.
+    /// The shape of a scalar or an optional; `None` for other types.
     #[must_use]
     pub const fn shape(&self) -> Option<ShapeType> {
         match self {
@@ -386,13 +384,14 @@ impl QType {
         }
     }
 
-    /// The tuple of these fields.
+    /// Makes the tuple with these fields.
     #[must_use]
     pub fn tuple(fields: impl IntoIterator<Item = QType>) -> QType {
         QType::Tuple(fields.into_iter().collect())
     }
 
-    /// The fields of a tuple, or of a struct that is always there; none of what is kept as a tuple in another [`Form`].
+    /// The fields of a tuple or a struct that cannot be missing. `None` for other types, including those that are represented by a tuple in
+    /// another [`Form`].
     #[must_use]
     pub fn as_tuple(&self) -> Option<&Fields<QType>> {
         match self {
@@ -401,7 +400,7 @@ impl QType {
         }
     }
 
-    /// The struct of an optional struct.
+    /// The struct type of an optional struct; `None` for other types.
     #[must_use]
     pub fn as_optional_struct(&self) -> Option<&QType> {
         match self {
@@ -410,7 +409,7 @@ impl QType {
         }
     }
 
-    /// The type of the elements of a list of structs, and of the entries of a dictionary that is given.
+    /// The element type of a list of structs, or the entry type of a dictionary that is an input; `None` for other types.
     #[must_use]
     pub fn element(&self) -> Option<&QType> {
         match self {
@@ -422,7 +421,7 @@ impl QType {
         }
     }
 
-    /// The types of keys and values of a dictionary that is given.
+    /// The key and value types of a dictionary that is an input; `None` for other types.
     #[must_use]
     pub fn as_map(&self) -> Option<(Scalar, Scalar)> {
         let QType::Tuple(members) = self else { return None };
@@ -432,7 +431,7 @@ impl QType {
         }
     }
 
-    /// The type of an input that is declared to be of this type: a dictionary is given as its entries, and all else as it is.
+    /// The type of an input that is declared with this type: the list of entries for a dictionary, else the type itself.
     #[must_use]
     pub fn as_input(&self) -> QType {
         let QType::Dict(key, value) = self else { return self.clone() };
@@ -443,7 +442,8 @@ impl QType {
         }
     }
 
-    /// The type of a struct that may be missing; any other type in its [optional form](QType::to_optional). What may be missing stays as it is.
+    /// The optional form of a struct; any other type in its [optional form](QType::to_optional). A type that may be missing already is returned
+    /// unchanged.
     #[must_use]
     pub fn optional_struct(&self) -> QType {
         match self.as_tuple() {
@@ -452,11 +452,11 @@ impl QType {
         }
     }
 
-    /// The type of a list of elements of this type: an array of scalars or optionals, a list of structs or optional structs. None for elements
-    /// that have arrays or lists in them, and for structs without fields, of which a list would have no size.
+    /// The type of a list with elements of this type: an array of scalars or optionals, a list of structs or optional structs. `None` for
+    /// elements that contain arrays or lists, and for structs without fields, because a list of them would have no size.
     #[must_use]
     pub fn list_of(&self) -> Option<QType> {
-        // Types nest only as deep as the text that spelled them.
+        // The recursion is bounded: types nest only as deep as the text that spelled them.
         match self {
             QType::Scalar(scalar) | QType::Optional(scalar) => Some(QType::Array(ArrayKind::Dense, *scalar)),
             QType::Tuple(fields) if !fields.is_empty() && matches!(fields.form(), Form::Tuple | Form::Optional) => {
@@ -467,7 +467,7 @@ impl QType {
         }
     }
 
-    /// A scalar type, or its optional.
+    /// The type `scalar`, or its optional.
     #[must_use]
     pub const fn of(scalar: Scalar, optional: bool) -> QType {
         if optional { QType::Optional(scalar) } else { QType::Scalar(scalar) }
@@ -534,7 +534,7 @@ mod tests {
         assert_ne!(named, same);
         assert_eq!((named.layout(), named.field_offset(1)), (same.layout(), same.field_offset(1)));
         assert_eq!(named.to_string(), "{a: bool, b: (bool, i32?)}");
-        // Types are copied all through a compiler.
+        // Types are copied in many places of a compiler.
         assert_eq!(size_of::<QType>(), 16);
         assert_eq!(outer.field_offsets().collect::<Vec<_>>(), [0, 4, 16, 24]);
         assert_eq!(QType::TEXT.field_offsets().count(), 0);

@@ -1,35 +1,37 @@
-//! Quotients of many numbers by one of them, without dividing each: a product with the rounded inverse, mended by what is left, has
-//! the bits of a division. Which divisors and which products that is right for; what is done where it is not is the user's.
+//! Divisions of many numbers by the same divisor, without a division for each: a product with the rounded inverse, corrected by the
+//! remainder, has the bits of a division. This module says for which divisors and products that is true; the callers divide in the
+//! other cases.
 //!
-//! With `r` the inverse of `s`, rounded, `q = x * r`, `left = s * q - x` and `q - left * r`, each rounded once, the last is `x / s`
-//! rounded once: for all `x` and `s`, as long as nothing on the way is too large or too small for its type. `docs/wide.md`
-//! has the proof.
+//! Let `r` be the rounded inverse of `s`, `q = x * r`, `left = s * q - x`, and the result `q - left * r`, each rounded once. Then
+//! the result is `x / s` rounded once, for all `x` and `s`, unless an intermediate value is too large or too small for its type.
+//! `docs/wide.md` has the proof.
 
-/// What stands for a divisor: the number that products are compared with, and the one that is multiplied with.
+/// The bits of a divisor, and of its rounded inverse.
 pub type Parts = [u64; 2];
 
-/// The divisors that have parts, the least and the one that all are below: the inverse is a normal number, and what is left of a
-/// [moderate] quotient is a multiple of the least number of the type.
+/// The least divisor that has parts, and the number that all of them must be below. In this range the inverse is a normal number,
+/// and the remainder of a [moderate] quotient is a multiple of the least number of the type.
 #[inline]
 const fn range(element: u8) -> [f64; 2] {
     if element == 8 { [power(-459), power(1022)] } else { [power(-40), power(126)] }
 }
 
-/// Two to the power of a normal number's exponent.
+/// Two to a power that is a normal number.
 #[inline]
 const fn power(exponent: i64) -> f64 {
     f64::from_bits((exponent + 1023).cast_unsigned() << 52)
 }
 
-/// How it is told that a float of so many bytes, 8 or 4, is moderate, a binary exponent from -511 to 512 or from -63 to 64: a bit
-/// that is set in its bits if this is added to them. Products that are moderate can be mended, and those of zeros.
+/// The two numbers `added` and `bit` for testing whether a float of `element` bytes, 8 or 4, is moderate: its binary exponent is
+/// from -511 to 512, or from -63 to 64. It is if `bit` is set in the sum of `added` and the float's bits. Moderate products can be
+/// corrected, and so can products of zeros.
 #[must_use]
 #[inline]
 pub const fn moderate(element: u8) -> [u64; 2] {
     if element == 8 { [1 << 61, 1 << 62] } else { [1 << 29, 1 << 30] }
 }
 
-/// The parts of a divisor of so many bytes, 8 or 4, given by its bits; none of one that is zero, negative or far from one.
+/// The parts of a divisor of `element` bytes, 8 or 4, given by its bits. `None` if it is zero, negative, NaN, or too far from one.
 #[must_use]
 #[inline]
 pub fn parts(element: u8, bits: u64) -> Option<Parts> {

@@ -1,13 +1,13 @@
-//! How much memory lengths from outside ask for: the one way from a length and the size of a value to bytes, and whether the system
-//! has so many. A length that does not fit is refused here, before anything is multiplied or made. What an evaluation may take of
-//! the memory is said by its limits, not here.
+//! Checks of memory sizes that come from untrusted lengths: the size in bytes of a number of values, and whether the system has that much
+//! memory. A length that does not fit is refused here, before anything is multiplied or allocated. How much memory an evaluation may use is
+//! not decided here, but by its limits.
 
 #![deny(clippy::arithmetic_side_effects)]
 
 #[cfg(target_os = "linux")]
 use rustix::mm::{Advice, madvise};
 
-/// The bytes of so many values of a size, next to each other; none if there cannot be memory for them.
+/// The size in bytes of `count` values of `size` bytes each; `None` if no memory can be that large.
 ///
 /// ```
 /// use cembra_runtime::byte_length;
@@ -24,7 +24,7 @@ pub const fn byte_length(count: usize, size: usize) -> Option<usize> {
     }
 }
 
-/// The words of 64 bits that so many values of a size lie in; none if there cannot be memory for them.
+/// The number of 64-bit words that hold `count` values of `size` bytes each; `None` if no memory can be that large.
 #[must_use]
 pub const fn word_length(count: usize, size: usize) -> Option<usize> {
     match byte_length(count, size) {
@@ -33,8 +33,8 @@ pub const fn word_length(count: usize, size: usize) -> Option<usize> {
     }
 }
 
-/// True if the system has memory for so many bytes. Zeros are made by an allocation that ends the process where it fails: ask before.
-/// What is small is there.
+/// Returns true if the system can allocate `bytes` bytes. Call it before allocating zeros, because a failed allocation of zeros ends the
+/// process. Sizes below 64 MiB are not checked and give true.
 #[must_use]
 pub fn has_room(bytes: usize) -> bool {
     const LARGE: usize = 1 << 26;
@@ -43,17 +43,17 @@ pub fn has_room(bytes: usize) -> bool {
         return true;
     }
     let is_there = room.try_reserve_exact(bytes).is_ok();
-    // It is asked for in earnest, though nothing is written there.
+    // Keeps the compiler from removing the allocation, although nothing is written to it.
     std::hint::black_box(room.as_ptr());
     is_there
 }
 
-/// Advises the system to back memory that was just made by huge pages, where it has many of them. Such memory is written once from front to
-/// back: with pages of 4 KiB a quarter of that time is faults of pages. Smaller memory stays as it is, and what it holds does not change.
+/// Advises the system to use huge pages for new memory. Such memory is written once from start to end, and with pages of 4 KiB a quarter of
+/// that time is spent on page faults. Memory below 8 MiB is left alone, and contents do not change.
 pub fn advise_huge_pages<T>(memory: &[T]) {
     #[cfg(target_os = "linux")]
     {
-        /// The bytes of a huge page of x86-64 and aarch64, and of four of them: the fewest that are worth a system call.
+        /// The bytes of a huge page of x86-64 and aarch64, and of four of them: the least size that is worth a system call.
         const PAGE: usize = 1 << 21;
         const LEAST: usize = PAGE << 2;
         if size_of_val(memory) < LEAST {
@@ -62,7 +62,7 @@ pub fn advise_huge_pages<T>(memory: &[T]) {
         let bytes = memory.as_ptr().cast::<u8>().cast_mut();
         let before = bytes.align_offset(PAGE);
         let whole = size_of_val(memory).saturating_sub(before) / PAGE;
-        // SAFETY: OWNED-MEMORY: these pages lie within the slice, and the advice changes no byte of them.
+        // SAFETY: OWNED-MEMORY: these pages are within the slice, and the advice changes no byte of them.
         let _ = unsafe { madvise(bytes.wrapping_add(before).cast(), whole.wrapping_mul(PAGE), Advice::LinuxHugepage) };
     }
     #[cfg(not(target_os = "linux"))]
@@ -79,7 +79,7 @@ mod tests {
         for wraps in [1 << 61, (1 << 61) + 1, 1 << 62, usize::MAX] {
             assert_eq!((byte_length(wraps, 8), word_length(wraps, 8)), (None, None), "{wraps}");
         }
-        // The most bytes that there can be, and one value more.
+        // The most bytes that are possible, and one value more.
         let most = isize::MAX.cast_unsigned() / 8;
         assert_eq!((byte_length(most, 8), byte_length(most + 1, 8)), (Some(8 * most), None));
         assert_eq!([word_length(1, 1), word_length(2, 4), word_length(3, 4)], [Some(1), Some(1), Some(2)]);

@@ -1,19 +1,19 @@
-//! The table of scalar types: what there is to say of each of them, once. Whatever else knows all scalar types is made from
-//! it, by the macro that hands the table on or by asking the type. What operators do with a type is not said here.
+//! The table of scalar types, which states every property of a type once. All other lists of scalar types are made from it, by its macro
+//! or by asking the type. What operators do with a type is not stated here.
 
 use crate::{Date, Duration, Layout, MachineType, Timestamp};
 use std::fmt;
 
-/// Hands the table of scalar types to a macro, behind what else is given for it in brackets.
+/// Passes the table of scalar types to a macro, after the tokens that the caller gives in brackets.
 ///
-/// A row is a variant, in brackets the Rust type that holds a value, and the facts: Arolla's name; the
-/// name of the text language, which people read; the kind; how a value lies in a register; the type whose representation it shares, where
-/// that is another; how the binary form of models writes a value, as a codec of `prost` and a number, which is never changed.
-/// Rows are in sections, by what holds a value:
+/// A row is a variant, in brackets the Rust type of a value, and these facts: Arolla's name; the name in the text language, which people
+/// read; the category; the type of a value in a register; the type whose representation it shares, if that is another one; and the
+/// encoding of a value in the binary form of models, as a codec of `prost` and a number, which must not change. The sections of rows
+/// differ in the storage of a value:
 ///
-/// * `unit`: nothing does.
+/// * `unit`: no storage.
 /// * `plain`: a Rust type that is [`Plain`].
-/// * `weak`: likewise, but the Rust type stands for a plain one already.
+/// * `weak`: a Rust type that is [`Plain`] and stands for another scalar type already.
 /// * `view`: memory elsewhere.
 #[macro_export]
 macro_rules! for_each_scalar {
@@ -21,7 +21,7 @@ macro_rules! for_each_scalar {
         $then! {
             [$($given)*]
             unit {
-                /// One value; its optional form, a mask, says yes or no.
+                /// A type with one value. Its optional form is a mask: present or missing.
                 Unit { "UNIT", "unit", Unit, None, message = 1 }
             }
             plain {
@@ -58,7 +58,7 @@ macro_rules! for_each_scalar {
     };
 }
 
-/// What a scalar type is like.
+/// The category of a scalar type.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Unit,
@@ -71,7 +71,7 @@ enum Kind {
     String,
 }
 
-/// A row of the table.
+/// A row of the table, as a value.
 struct Facts {
     name: &'static str,
     short_name: &'static str,
@@ -87,7 +87,7 @@ macro_rules! scalars {
             $name:literal, $short:literal, $kind:ident $(like $like:ident)?, $machine:expr, $codec:ident = $number:literal
         }
     )* })*) => {
-        /// A scalar type. The list is exhaustive, so that whoever matches it is told by the compiler about a new one.
+        /// A scalar type. The list is exhaustive, so that the compiler reports a new type to every `match`.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[repr(u8)]
         pub enum Scalar { $($($(#[$doc])* $variant,)*)* }
@@ -135,8 +135,8 @@ impl Scalar {
         self.facts().short_name
     }
 
-    /// The type whose representation this type shares: `Float64` for `WeakFloat`, else itself. Operators that are not
-    /// written for a type compute with its representation.
+    /// The type whose representation this type shares, such as `Float64` for `WeakFloat`; else the type itself. Operators without an
+    /// overload for a type compute with its representation.
     #[must_use]
     pub const fn representation(self) -> Scalar {
         match self.facts().representation {
@@ -145,68 +145,69 @@ impl Scalar {
         }
     }
 
-    /// How a value lies in a register; none for a unit, which needs none, and for strings, which take two.
+    /// The type of a value in a register; `None` for a unit, which needs no register, and for strings, which need two.
     #[inline]
     #[must_use]
     pub const fn machine_type(self) -> Option<MachineType> {
         self.facts().machine
     }
 
-    /// True for the signed integer types, which can be computed with.
+    /// Returns true for the signed integer types, which have arithmetic.
     #[must_use]
     pub const fn is_integer(self) -> bool {
         matches!(self.facts().kind, Kind::Integer)
     }
 
-    /// True for the floating-point types, `WeakFloat` included.
+    /// Returns true for the floating-point types, `WeakFloat` included.
     #[must_use]
     pub const fn is_float(self) -> bool {
         matches!(self.facts().kind, Kind::Float)
     }
 
-    /// True for integers and floats.
+    /// Returns true for signed integers and floats.
     #[must_use]
     pub const fn is_numeric(self) -> bool {
         self.is_integer() || self.is_float()
     }
 
-    /// True for what is written in digits: numbers and unsigned integers.
+    /// Returns true for types that are written in digits: integers, signed or not, and floats.
     #[must_use]
     pub const fn is_number(self) -> bool {
         self.is_numeric() || matches!(self.facts().kind, Kind::Unsigned)
     }
 
-    /// True for what elements of tensors may be: truth values, and numbers that a processor has.
+    /// Returns true for the element types of tensors: booleans, signed integers, and floats other than `WeakFloat`.
     #[must_use]
     pub const fn is_tensor_element(self) -> bool {
         matches!(self, Scalar::Boolean | Scalar::Int32 | Scalar::Int64 | Scalar::Float32 | Scalar::Float64)
     }
 
-    /// True for integers, with a sign or without one.
+    /// Returns true for integers, signed or not.
     #[must_use]
     pub const fn is_whole(self) -> bool {
         matches!(self.facts().kind, Kind::Integer | Kind::Unsigned)
     }
 
-    /// True for what `core.cast` casts among each other: numbers, booleans and `UInt64`.
+    /// Returns true for the types between which `core.cast` casts: numbers, booleans and `UInt64`.
     #[must_use]
     pub const fn is_castable(self) -> bool {
         self.is_number() || matches!(self.facts().kind, Kind::Truth)
     }
 
-    /// True for what is held in a register and is neither a number nor a truth value: literals and JSON write it in quotes.
+    /// Returns true for types that fit in a register but are neither numbers nor booleans: literals and JSON write their values in
+    /// quotes.
     #[must_use]
     pub const fn is_quoted(self) -> bool {
         self.machine_type().is_some() && !self.is_castable()
     }
 
-    /// True for dates and timestamps, which are places in time and no lengths of it.
+    /// Returns true for dates and timestamps, which are points in time, unlike durations.
     #[must_use]
     pub const fn is_moment(self) -> bool {
         matches!(self.facts().kind, Kind::Moment)
     }
 
-    /// True for texts and bytes, which are views of memory elsewhere.
+    /// Returns true for texts and bytes, which are views of memory elsewhere.
     #[must_use]
     pub const fn is_string(self) -> bool {
         matches!(self.facts().kind, Kind::String)
@@ -234,24 +235,24 @@ impl fmt::Display for Scalar {
 
 /// A Rust type that holds the values of a scalar type and is as large as one in a frame.
 pub trait Plain: Copy {
-    /// The number or truth value that it is made of; itself if it is one.
+    /// The number or truth value that represents it.
     type Raw;
-    /// What is read where a value lies: a byte in place of a truth value, else what it is made of.
+    /// The type that is read from memory: a byte for a truth value, else `Raw`.
     type Stored: Copy;
 
-    /// The value that was stored so.
+    /// Converts the value from its representation in memory.
     fn from_stored(stored: Self::Stored) -> Self;
 
-    /// What it is made of.
+    /// The number or truth value that represents the value.
     fn raw(self) -> Self::Raw;
 
-    /// The value that is made of this.
+    /// The value with this representation.
     fn from_raw(raw: Self::Raw) -> Self;
 
-    /// Its bits in a word, zero-extended.
+    /// The value's bits in a word, zero-extended.
     fn to_word(self) -> u64;
 
-    /// The value with these bits; what is above them is not looked at.
+    /// The value with these bits; higher bits are ignored.
     fn from_word(bits: u64) -> Self;
 }
 

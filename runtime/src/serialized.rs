@@ -1,14 +1,14 @@
-//! Serde of the types of fields, with the feature `serde`. A date, a timestamp and a duration are the texts that they display as, which are those of
-//! JSON and CSV; an optional value is the value, or nothing.
+//! Serde for the types of fields, with the feature `serde`. Dates, timestamps and durations are serialised as the texts that they display as, which
+//! JSON and CSV have too. An optional is serialised as the value, or as none.
 
 use crate::{Date, Duration, Misspelled, Optional, Timestamp};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 use serde::ser::{Serialize, Serializer};
 use std::fmt;
 
-/// Reads a text as a `T`.
+/// A visitor that parses a text as a `T`.
 struct TextOf<T> {
-    /// An example of such a text, for errors.
+    /// An example of such a text, for error messages.
     example: &'static str,
     read: fn(&str) -> Result<T, Misspelled>,
 }

@@ -1,27 +1,27 @@
-//! Memory that is kept from run to run, and given back once it is far more than runs need.
+//! A rule for reusing memory from run to run, and freeing it once runs need far less.
 
-/// Counts runs in a row that leave most of their memory unused.
+/// Counts consecutive runs that leave most of their memory unused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Slack {
     runs: u8,
 }
 
 impl Slack {
-    /// The most bytes that are kept however few are used.
+    /// The most bytes that are not freed even if few of them are used.
     pub const KEPT: usize = 1 << 20;
 
-    /// The number of runs in a row that use less than a quarter, after which memory is given back.
+    /// The number of consecutive runs that must use less than a quarter of the memory before it is freed.
     const RUNS: u8 = 16;
 
-    /// A count that begins now.
+    /// A count that starts at zero.
     #[must_use]
     pub const fn new() -> Slack {
         Slack { runs: 0 }
     }
 
-    /// Counts a run that used `used` of `held` bytes; true if the memory is to be given back.
+    /// Counts a run that used `used` of `held` bytes. Returns true if the memory should be freed.
     pub const fn is_over(&mut self, used: usize, held: usize) -> bool {
-        // A run that held little says nothing: the memory may be a result of it.
+        // A run that held little memory does not count, because its result may have the memory.
         if held > Slack::KEPT {
             self.runs = if used < held / 4 { self.runs + 1 } else { 0 };
         }

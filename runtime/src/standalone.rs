@@ -1,5 +1,5 @@
-//! Models compiled ahead of time: what an object file says of its model, and the evaluator that runs it with nothing but
-//! this crate. Files are written by `cembra build`; what they agree on with this crate is in `interface.rs`.
+//! Models compiled ahead of time: their evaluators, which need nothing but this crate and the object file. `cembra build` writes
+//! the files; `interface.rs` has the agreement between them and this crate.
 
 use crate::{
     Cancellation, Context, Fault, FaultKind, Frame, INTERFACE_REVISION, ObjectModel, STATUS_OK, Slot, Text,
@@ -8,20 +8,20 @@ use crate::{
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Why a model of an object file cannot be run by this program.
+/// The reason why this program cannot run a model of an object file.
 #[repr(i32)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The object file was made by a cembra whose machine code agrees with another revision of this crate, or with one of the
-    /// same revision that is laid out otherwise.
+    /// The object file was made for another revision of the agreement with this crate, or for one of the same revision with
+    /// another layout.
     Revision = 2,
-    /// The thread's floating-point mode is not the default: results would differ.
+    /// The thread's floating-point mode is not the default, so results would differ.
     FloatMode = 3,
 }
 
 impl Refusal {
-    /// What is wrong, and what helps.
+    /// The problem, and a way to solve it.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {
@@ -54,25 +54,26 @@ pub struct ModelFault {
 }
 
 impl ModelFault {
-    /// What went wrong.
+    /// The kind of the fault.
     #[must_use]
     pub const fn kind(&self) -> FaultKind {
         self.kind
     }
 
-    /// The name of the operator that failed; none for an evaluation that was cancelled.
+    /// The name of the operator that failed; `None` if the fault is one of the whole evaluation, such as cancellation.
     #[must_use]
     pub const fn operator(&self) -> Option<&'static str> {
         self.operator
     }
 
-    /// Where the operator stands in the text of the model: its first byte and the byte after its last.
+    /// The position of the operator in the text of the model: its first byte and the byte after its last. `None` if it is not
+    /// known.
     #[must_use]
     pub const fn span(&self) -> Option<(u32, u32)> {
         self.span
     }
 
-    /// The fault's operands, as the context recorded them.
+    /// The fault's operands, as recorded by the context.
     #[must_use]
     pub const fn operands(&self) -> [u64; 2] {
         self.operands
@@ -93,25 +94,25 @@ impl fmt::Display for ModelFault {
 
 impl std::error::Error for ModelFault {}
 
-/// A model as the module declares it that `cembra build` makes beside the object file: a type of its own for each model, so that
-/// what belongs to one is not taken for another's.
+/// A model, as declared by the module that `cembra build` writes beside the object file. Each model has a type of its own, so
+/// that structs and evaluators of different models cannot be confused.
 ///
 /// # Safety
 /// OBJECT-MODEL: an object file defines the model, and the structs are those that were made together with it.
 pub unsafe trait Declared {
-    /// The struct of the inputs; its texts live for `'t`.
+    /// The struct of the inputs. Its texts live for `'t`.
     type Input<'t>;
-    /// The struct of the outputs; its texts are views of those of the input, or of the object file.
+    /// The struct of the outputs. Its texts are views of those of the input, or of the object file.
     type Output<'t>: Default;
 
-    /// What the object file says of the model.
+    /// The description of the model in the object file.
     fn object() -> &'static ObjectModel;
 }
 
-/// Runs the model `M` of an object file, on one thread at a time. After a fault it can be used again.
+/// Evaluates the model `M` of an object file, on one thread at a time. It can be used again after a fault.
 ///
-/// The model is a part of the type: the evaluators of two models have frames of different sizes, and neither can take the
-/// place of the other. See the modules that `cembra build` makes.
+/// The model is part of the type, because the evaluators of two models have frames of different sizes and must not be exchanged.
+/// See the modules that `cembra build` writes.
 #[derive(Debug)]
 pub struct Evaluator<M> {
     evaluator: AnyEvaluator,
@@ -119,12 +120,12 @@ pub struct Evaluator<M> {
 }
 
 impl<M: Declared> Evaluator<M> {
-    /// An evaluator of the model.
+    /// Makes an evaluator of the model.
     ///
     /// # Errors
-    /// The object file is of another revision, or the thread's floating-point mode is not the default.
+    /// If the object file has another revision, or the thread's floating-point mode is not the default.
     pub fn new() -> Result<Self, Refusal> {
-        // SAFETY: OBJECT-MODEL, promised by whoever declared the model.
+        // SAFETY: OBJECT-MODEL, promised by the module that declares the model.
         let evaluator = unsafe { AnyEvaluator::new(M::object())? };
         Ok(Evaluator { evaluator, model: PhantomData })
     }
@@ -144,40 +145,40 @@ impl<M: Declared> Evaluator<M> {
         Ok(output)
     }
 
-    /// Allows so many rounds of loops in each evaluation.
+    /// Sets the most rounds that the loops of each evaluation may run together.
     pub fn set_loop_rounds(&mut self, limit: u64) {
         self.evaluator.context.set_iterations(limit);
     }
 
-    /// Allows so much work on strings in each evaluation.
+    /// Sets the most work on strings that each evaluation may do.
     pub fn set_string_work(&mut self, limit: u64) {
         self.evaluator.context.set_string_work(limit);
     }
 
-    /// The evaluations to come look at this token, when they start and now and then while they run; none takes it away.
+    /// Sets the token that later evaluations poll when they start and while they run; `None` removes it.
     pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
         self.evaluator.context.set_cancellation(token);
     }
 }
 
-/// Runs a model of an object file, whichever: a frame and a context of its own, for one thread at a time. It never leaves this
-/// crate by a reference: whoever had two could swap them.
+/// Evaluates any model of an object file: a frame and a context for one thread at a time. This crate gives out no references to
+/// it, because a caller with two of them could swap them.
 #[derive(Debug)]
 pub(crate) struct AnyEvaluator {
     model: &'static ObjectModel,
     frame: Frame,
-    /// The context of the evaluations, in which their limits are set.
+    /// The context of the evaluations, which has their limits.
     pub(crate) context: Context,
 }
 
 impl AnyEvaluator {
-    /// An evaluator of a model.
+    /// Makes an evaluator of a model.
     ///
     /// # Safety
     /// OBJECT-MODEL: an object file that `cembra build` made defines the model.
     ///
     /// # Errors
-    /// The object file is of another revision, or the thread's floating-point mode is not the default.
+    /// If the object file has another revision, or the thread's floating-point mode is not the default.
     // SAFETY: OBJECT-MODEL, promised by the caller.
     pub(crate) unsafe fn new(model: &'static ObjectModel) -> Result<AnyEvaluator, Refusal> {
         if (model.revision, model.interface) != (INTERFACE_REVISION, interface_fingerprint()) {
@@ -188,17 +189,17 @@ impl AnyEvaluator {
         }
         let mut frame = Frame::zeroed(model.frame_bytes as usize);
         for literal in model.texts() {
-            // SAFETY: FRAME-SLOT: the file says how large frames are, and where in them texts lie.
+            // SAFETY: FRAME-SLOT: the file has the size of frames, and the offsets of texts in them.
             unsafe { frame.ptr().write(Slot::at(literal.slot as u32), literal.text) };
         }
         Ok(AnyEvaluator { model, frame, context: Context::new() })
     }
 
-    /// Evaluates the model. A fault leaves the output as it was.
+    /// Evaluates the model. After a fault the output is unchanged.
     ///
     /// # Safety
-    /// CALL, for the structs that were made together with the object file: `input` holds the one of inputs, `output` is
-    /// memory for the one of outputs; texts of the input live as long as those of the output are used.
+    /// CALL, for the structs that were made together with the object file: `input` points to that of the inputs, `output` to
+    /// memory for that of the outputs. Texts of the input live as long as those of the output are used.
     ///
     /// # Errors
     /// The fault that stopped the evaluation.
@@ -218,7 +219,7 @@ impl AnyEvaluator {
         if status == STATUS_OK { Ok(()) } else { Err(unsafe { self.fault() }) }
     }
 
-    /// The fault that the context recorded.
+    /// Describes the fault that the context recorded.
     ///
     /// # Safety
     /// STRING-VIEW: the texts of the evaluation's inputs are still alive.
@@ -248,9 +249,9 @@ mod tests {
     use crate::c_interface::{EvaluatorHandle, cembra_evaluator_new};
     use crate::interface::{facts, fingerprint, text};
 
-    /// A model of an agreement, which does nothing.
+    /// A model with this agreement, whose function does nothing.
     fn model(revision: u32, interface: u64) -> &'static ObjectModel {
-        // SAFETY: CALL, of which it asks nothing.
+        // SAFETY: CALL, of which the function needs nothing.
         unsafe extern "C" fn nothing(_: *const u8, _: *mut u8, _: *mut u8, _: *mut Context) -> i32 {
             STATUS_OK
         }
@@ -268,11 +269,11 @@ mod tests {
         Box::leak(Box::new(model))
     }
 
-    /// Why there is no evaluator in Rust, and what a program in C is told.
+    /// The reason for which Rust and C programs get no evaluator.
     fn refusal(revision: u32, interface: u64) -> (Option<Refusal>, i32) {
         let model = model(revision, interface);
         let mut handle: Option<Box<EvaluatorHandle>> = None;
-        // SAFETY: OBJECT-MODEL: it has no tables, and a function that does nothing; C-HANDLE: the place can be written.
+        // SAFETY: OBJECT-MODEL: it has no tables, and a function that does nothing; C-HANDLE: the target can be written.
         let (made, status) = unsafe { (AnyEvaluator::new(model), cembra_evaluator_new(model, &raw mut handle)) };
         assert_eq!(handle.is_some(), status == STATUS_OK);
         (made.err(), status)

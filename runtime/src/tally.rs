@@ -1,4 +1,4 @@
-//! Counting of evaluations. Each context has a tally of its own, so that counting is an addition in memory that no other thread writes to.
+//! Counters of evaluations. Each context has a counter of its own, so that counting is an addition in memory that no other thread writes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct Tally(AtomicU64);
 
 impl Tally {
-    /// Adds evaluations. Only one thread may add to a tally at a time.
+    /// Adds `evaluations` to the count. Only one thread at a time may add to a tally.
     #[inline]
     pub fn add(&self, evaluations: u64) {
-        // A read and a write, which are a tenth of an addition that others could interrupt.
+        // A load and a store, which take a tenth of the time of an atomic addition.
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(evaluations), Ordering::Relaxed);
     }
 
@@ -20,7 +20,7 @@ impl Tally {
     }
 }
 
-/// The number of evaluations of sessions, executors and batches, which is right at any time.
+/// The total number of evaluations of sessions, executors and batches. It is exact at any time.
 ///
 /// ```
 /// use cembra_runtime::Evaluations;
@@ -36,20 +36,21 @@ impl Tally {
 #[derive(Debug, Default)]
 pub struct Evaluations(Mutex<Tallies>);
 
+/// The tallies of contexts, and the evaluations that no live tally counts.
 #[derive(Debug, Default)]
 struct Tallies {
-    /// The tallies of contexts: at most twice as many as are alive, and 64.
+    /// The tallies of contexts: at most twice as many as are alive, plus 64.
     live: Vec<Arc<Tally>>,
-    /// The evaluations of tallies that are gone, and those of batches.
+    /// The evaluations of batches, and of dropped tallies.
     ended: u64,
-    /// The number of live tallies at which those that are gone are looked for.
+    /// The length of `live` at which dropped tallies are removed.
     next_look: usize,
 }
 
 impl Tallies {
     fn drop_ended(&mut self) {
         let ended = &mut self.ended;
-        // A tally that only this list holds is added to no more.
+        // A tally that only this list references is not added to any more.
         self.live.retain(|tally| {
             let is_live = Arc::strong_count(tally) > 1;
             *ended = ended.wrapping_add(if is_live { 0 } else { tally.count() });
@@ -60,7 +61,7 @@ impl Tallies {
 }
 
 impl Evaluations {
-    /// A tally for one context.
+    /// Makes a tally for one context.
     #[must_use]
     pub fn tally(&self) -> Arc<Tally> {
         let mut tallies = self.tallies();
@@ -72,13 +73,13 @@ impl Evaluations {
         tally
     }
 
-    /// Adds evaluations of no context, as those of a batch are.
+    /// Adds evaluations that no context counts, such as those of a batch.
     pub fn add(&self, evaluations: u64) {
         let mut tallies = self.tallies();
         tallies.ended = tallies.ended.wrapping_add(evaluations);
     }
 
-    /// All evaluations so far.
+    /// The number of evaluations so far.
     #[must_use]
     pub fn count(&self) -> u64 {
         let tallies = self.tallies();
@@ -86,7 +87,7 @@ impl Evaluations {
     }
 
     fn tallies(&self) -> MutexGuard<'_, Tallies> {
-        // Nothing panics while they are locked.
+        // No code panics while it holds the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,15 +1,15 @@
-//! `Text` and `Bytes`: how strings are held in a frame: views (pointer and length) into memory that somebody else keeps
-//! alive for the whole call: the caller's input, the plan's literals, or the arena of the call.
+//! `Text` and `Bytes`: strings in a frame, as views (pointer and length) of memory that others keep alive for the whole call: the
+//! caller's input, the plan's literals, or the arena of the call.
 
 use crate::layout::layout;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Where the bytes of empty views are. Comparing no bytes with others, the C library may still look at the page they would be on,
-/// without reading them, and if there is no such page that takes a hundred times as long.
+/// The target of empty views. When comparing no bytes, the C library may still touch the page of the pointer without reading it,
+/// and if there is no such page that takes a hundred times as long.
 const NOTHING: &[u8] = &[0];
 
-/// A view of bytes: pointer at offset 0, length at 8.
+/// A view of bytes: pointer at offset 0, length at offset 8.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Bytes<'a> {
@@ -18,7 +18,7 @@ pub struct Bytes<'a> {
     lives: PhantomData<&'a [u8]>,
 }
 
-/// A view of UTF-8 text, laid out like `Bytes`.
+/// A view of UTF-8 text, with the layout of `Bytes`.
 #[repr(transparent)]
 #[derive(Clone, Copy, Default)]
 pub struct Text<'a>(Bytes<'a>);
@@ -54,7 +54,7 @@ impl<'a> Bytes<'a> {
         if self.len == 0 {
             return NOTHING.split_at(0).0;
         }
-        // SAFETY: STRING-VIEW (docs/safety.md): whoever made the view vouched for its bytes for 'a.
+        // SAFETY: STRING-VIEW (docs/safety.md): the creator of the view guaranteed its bytes for 'a.
         unsafe { std::slice::from_raw_parts(self.ptr, self.len) }
     }
 }
@@ -98,7 +98,7 @@ impl<'a> Text<'a> {
     #[must_use]
     #[inline]
     pub const fn as_str(self) -> &'a str {
-        // SAFETY: STRING-VIEW: whoever made the view vouched for its bytes being UTF-8.
+        // SAFETY: STRING-VIEW: the creator of the view guaranteed that its bytes are UTF-8.
         unsafe { str::from_utf8_unchecked(self.0.as_slice()) }
     }
 

@@ -1,5 +1,5 @@
-//! A time limit that each run of a context has anew. Beginning a run takes a few nanoseconds: it notes the beat of the clock (`timed_runs.rs`), whose
-//! thread looks at such notes every millisecond (`timer.rs`).
+//! A time limit for each run of a context. Beginning a run takes a few nanoseconds: it records the beat of the clock (`timed_runs.rs`), whose thread
+//! reads these records every millisecond (`timer.rs`).
 
 use crate::Cancellation;
 use crate::timed_runs::TimedRuns;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// The time limit of runs that follow each other: those of one context. The limit is forgotten when this is dropped.
+/// The time limit for consecutive runs of one context. Dropping it ends the watch by the clock.
 #[derive(Debug)]
 pub struct TimeLimit(Arc<TimedRuns>);
 
@@ -20,17 +20,17 @@ impl TimeLimit {
         TimeLimit(runs)
     }
 
-    /// The token of the runs.
+    /// The token that ends the runs.
     pub(crate) fn token(&self) -> Cancellation {
         Cancellation::of_flag(self.0.flag.clone())
     }
 
-    /// Begins a run, which has the whole limit.
+    /// Begins a run: its whole limit starts now.
     #[inline]
     pub fn begin(&self) {
         self.0.begin(CLOCK.beat.load(Ordering::Relaxed));
-        // The clock clears `is_ticking` before it reads the marks of runs once more, all in one order (SeqCst): it sees this run, or the run sees
-        // that it does not tick.
+        // The clock clears `is_ticking`, then reads the marks of runs once more; all of this is in one order (SeqCst). So either the clock sees this
+        // run, or the run sees that the clock does not tick.
         if !CLOCK.is_ticking.load(Ordering::SeqCst) {
             timer::start_ticking(&self.0);
         }
@@ -42,7 +42,7 @@ impl TimeLimit {
         self.0.end();
     }
 
-    /// True if no run may begin, because the token was cancelled. That the last run was late does not count.
+    /// Returns true if no run may begin, because the token was cancelled. A last run that was late does not prevent one.
     pub(crate) fn is_ended(&self) -> bool {
         self.0.is_ended()
     }
@@ -68,7 +68,7 @@ mod tests {
         context
     }
 
-    /// Runs until something ends the run.
+    /// Runs until the evaluation is ended.
     fn run_to_the_end(context: &Context) -> FaultKind {
         context.begin_run();
         while !context.poll_cancelled() {
@@ -96,7 +96,7 @@ mod tests {
         assert!(!token.is_cancelled());
     }
 
-    /// Short runs beside ones that are late: what was raised for one run never ends the next.
+    /// Short runs beside late ones: a flag that was raised for one run does not end the next one.
     #[test]
     fn a_flag_that_is_raised_late_does_not_end_the_next_run() {
         let limit = Duration::from_micros(1500);
@@ -149,7 +149,7 @@ mod tests {
         while !context.poll_cancelled() {
             std::thread::yield_now();
         }
-        // A token that is made of a late run's is late for good.
+        // A token that is derived from a late run's token remains late.
         let made = context.cancellation().expect("a token").until(Instant::now() + HOUR);
         token.cancel();
         context.end_run();
@@ -166,14 +166,14 @@ mod tests {
             assert!(context.lets_none_begin());
             assert_eq!(run_to_the_end(&context), FaultKind::Deadline);
         }
-        // No clock shows the end of this one.
+        // The end of this run is later than any clock can show.
         let context = with_limit(&Cancellation::new(), Duration::MAX);
         context.begin_run();
         assert!(!context.poll_cancelled());
         context.end_run();
     }
 
-    /// Contexts in the midst of a run have its token, and not its limit: what they run is a part of it.
+    /// Contexts that are made during a run have its token, but not its limit, because their evaluations are part of the run.
     #[test]
     fn a_run_within_a_run_has_its_time() {
         let mut context = with_limit(&Cancellation::new(), Duration::from_millis(2));
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(run_to_the_end(&inner), FaultKind::Deadline);
         assert!(begun.elapsed() >= Duration::from_millis(2) && inner.lets_none_begin());
         context.end_run();
-        // Runs of which the limit is taken out are parts of one.
+        // After the limit is taken out, runs are parts of one run.
         let limit = context.take_time_limit().expect("a limit");
         limit.begin();
         assert_eq!(run_to_the_end(&context), FaultKind::Deadline);
@@ -200,11 +200,11 @@ mod tests {
         let mut context = with_limit(&token, HOUR);
         (0..10_000).for_each(|_| context.set_time_limit(None, HOUR));
         context.set_cancellation(None);
-        // Those of other tests are alive.
+        // The limits of other tests are alive.
         assert!(timer::watched() < 100, "{}", timer::watched());
     }
 
-    /// The thread waits for nothing once no run began for a while, and the next run wakes it.
+    /// The thread waits without a timeout if no run began for a while, and the next run wakes it.
     #[test]
     fn the_clock_stops_and_goes_on() {
         let context = with_limit(&Cancellation::new(), Duration::from_millis(1));

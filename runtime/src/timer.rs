@@ -1,5 +1,5 @@
-//! The clock of the process: one thread that waits for the moments at which tokens end, and ticks every millisecond while a run has a time limit. It is
-//! no scheduler: all it does is to raise flags.
+//! The clock of the process: one thread that waits for the deadlines of tokens, and ticks every millisecond while a run has a time limit. It is not a
+//! scheduler: it only raises flags.
 
 use crate::flag::Flag;
 use crate::timed_runs::{RunMark, TimedRuns};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A flag that is to be raised at a moment, if anybody has it then.
+/// A flag that is raised at a deadline, if its token still exists then.
 struct Waiting {
     at: Instant,
     flag: Weak<Flag>,
@@ -37,31 +37,33 @@ impl Ord for Waiting {
     }
 }
 
-/// Runs with a time limit: the run that the clock saw last, and the moment from which it is late, if any clock can show it.
+/// Runs with a time limit: the mark that the clock saw last, and the time from which that run is late. The time is `None` if it is beyond the range
+/// of the clock.
 struct Watched {
     runs: Arc<TimedRuns>,
     seen: Option<RunMark>,
     late_from: Option<Instant>,
 }
 
-/// The flags and runs that the thread of the clock watches, and the process of the thread.
+/// The flags and runs that the clock's thread watches, and the process that started the thread.
 struct Queue {
-    /// The earliest first.
+    /// The earliest deadline first.
     flags: BinaryHeap<Reverse<Waiting>>,
     /// Runs with a time limit, by their addresses.
     runs: BTreeMap<usize, Watched>,
-    /// The number of the process that started the thread; 0 before. A process that was forked has no such thread, and starts its own.
+    /// The number of the process that started the thread; 0 before that. A forked process has no such thread and starts its own.
     process: u32,
 }
 
-/// The clock that runs with a time limit read.
+/// The part of the clock that runs with a time limit read.
 pub(crate) struct Clock {
     /// The number of ticks so far.
     pub(crate) beat: AtomicU64,
-    /// True while the thread ticks. A run that finds that it does not starts it.
+    /// True while the thread ticks. A run that finds it false starts the ticking.
     pub(crate) is_ticking: AtomicBool,
 }
 
+/// The clock of this process.
 pub(crate) static CLOCK: Clock = Clock { beat: AtomicU64::new(0), is_ticking: AtomicBool::new(false) };
 
 /// The longest time between two ticks.
@@ -72,17 +74,17 @@ const IDLE_BEATS: u64 = 100;
 
 static QUEUE: Mutex<Queue> = Mutex::new(Queue { flags: BinaryHeap::new(), runs: BTreeMap::new(), process: 0 });
 
-/// Told when the thread must not wait as long as it meant to.
+/// Notified when the thread must wake up earlier than planned.
 static EARLIER: Condvar = Condvar::new();
 
-/// Raises a flag at a moment. False if there is nothing that could.
+/// Makes the clock raise a flag at a deadline. Returns false if the thread cannot be started.
 pub(crate) fn wait_for(at: Instant, flag: &Arc<Flag>) -> bool {
     let mut queue = queue();
     if !queue.has_thread() {
         return false;
     }
     let queue = &mut queue.flags;
-    // Those that are of no use go before there is more room for them, so that they are never more than those that are.
+    // Flags without a token are removed before the queue grows, so there are never more of them than of the others.
     if queue.len() == queue.capacity() {
         queue.retain(|Reverse(waiting)| waiting.flag.strong_count() > 0);
     }
@@ -94,18 +96,18 @@ pub(crate) fn wait_for(at: Instant, flag: &Arc<Flag>) -> bool {
     true
 }
 
-/// Looks after runs with a time limit, until [`forget`].
+/// Watches runs with a time limit, until [`forget`].
 pub(crate) fn watch(runs: &Arc<TimedRuns>) {
     let watched = Watched { runs: runs.clone(), seen: None, late_from: None };
     queue().runs.insert(Arc::as_ptr(runs).addr(), watched);
 }
 
-/// Forgets these runs.
+/// Stops watching these runs.
 pub(crate) fn forget(runs: &Arc<TimedRuns>) {
     queue().runs.remove(&Arc::as_ptr(runs).addr());
 }
 
-/// Makes the thread tick, for a run that begins. If there is no thread, it ends the run and all that follow it.
+/// Makes the thread tick, for a run that begins. If there is no thread, this run and all later ones are ended.
 #[cold]
 #[inline(never)]
 pub(crate) fn start_ticking(runs: &TimedRuns) {
@@ -113,18 +115,18 @@ pub(crate) fn start_ticking(runs: &TimedRuns) {
     if !queue.has_thread() {
         return runs.end_all();
     }
-    // The thread looks at this with the lock, before it waits.
+    // The thread reads this under the lock, before it waits.
     CLOCK.is_ticking.store(true, Ordering::SeqCst);
     EARLIER.notify_one();
 }
 
-/// How many flags are waited for.
+/// The number of flags in the queue.
 #[cfg(test)]
 pub(crate) fn waiting() -> usize {
     queue().flags.len()
 }
 
-/// Stops ticking, as the thread does when no run needs it.
+/// Stops the ticking, as the thread does when no run needs it.
 #[cfg(test)]
 pub(crate) fn stop_ticking() {
     let queue = queue();
@@ -142,12 +144,13 @@ pub(crate) fn watched() -> usize {
 }
 
 fn queue() -> MutexGuard<'static, Queue> {
-    // Nothing panics while it is locked.
+    // No code panics while it holds the lock.
     QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Queue {
-    /// True if the process has the thread. It is started if it has not; it begins with the lock, so it finds all that is in the queue.
+    /// Returns true if the process has the thread. Otherwise the thread is started; it first takes the lock, so it finds everything that is in the
+    /// queue.
     fn has_thread(&mut self) -> bool {
         let process = process::id();
         if self.process == process {
@@ -161,7 +164,7 @@ impl Queue {
         started
     }
 
-    /// Raises flags whose moments are past. Returns the time until the next one.
+    /// Raises the flags whose deadlines have passed. Returns the time until the next deadline.
     fn raise_flags(&mut self) -> Option<Duration> {
         let now = Instant::now();
         while let Some(Reverse(first)) = self.flags.peek()
@@ -173,13 +176,13 @@ impl Queue {
         self.flags.peek().map(|Reverse(first)| first.at.saturating_duration_since(now))
     }
 
-    /// Ticks: raises the flags of runs that are late. Returns the time until the next tick; `None` if no run needs one.
+    /// Ticks: raises the flags of late runs. Returns the time until the next tick; `None` if no run needs one.
     fn tick(&mut self) -> Option<Duration> {
         if !CLOCK.is_ticking.load(Ordering::SeqCst) {
             return None;
         }
         let beat = CLOCK.beat.fetch_add(1, Ordering::SeqCst) + 1;
-        // A run of an earlier beat began before this moment, so it has at least its limit from now on.
+        // A run of an earlier beat began before `now`, so its limit is counted from `now` at the earliest.
         let now = Instant::now();
         let (mut wait, mut is_needed) = (TICK, false);
         for watched in self.runs.values_mut() {
@@ -201,14 +204,14 @@ impl Queue {
             return Some(wait);
         }
         CLOCK.is_ticking.store(false, Ordering::SeqCst);
-        // A run that began before that took the thread for ticking.
+        // A run that began before this store assumed that the thread ticks.
         let began = self.runs.values().any(|watched| watched.runs.last().is_running());
         CLOCK.is_ticking.fetch_or(began, Ordering::SeqCst);
         began.then_some(TICK)
     }
 }
 
-/// Raises flags as long as the process lives.
+/// The thread's function: raises flags as long as the process lives.
 fn run() {
     let mut queue = queue();
     loop {
@@ -220,8 +223,8 @@ fn run() {
     }
 }
 
-/// Forks of the process: the thread that forks has the lock meanwhile, so the child never finds it locked by a thread that it does not have, and
-/// the first run in the child starts a thread.
+/// Handlers for forks of the process. The forking thread holds the lock meanwhile, so the child does not inherit a lock that is held by a thread
+/// which the child does not have. The first run in the child starts a thread.
 #[cfg(unix)]
 mod forks {
     use super::{CLOCK, Queue, queue};
@@ -242,7 +245,7 @@ mod forks {
     }
 
     extern "C" fn before() {
-        // A thread that is at its end has no such variable any more, and forks without the lock.
+        // A thread that is ending has lost this variable, and forks without the lock.
         let _ = LOCK.try_with(|lock| lock.set(Some(queue())));
     }
 
@@ -257,7 +260,7 @@ mod forks {
 
     pub(super) fn prepare() {
         static ONCE: Once = Once::new();
-        // This fails without memory. A child then waits for ever if the thread had the lock when the process forked.
+        // This fails if there is no memory. Then a child waits forever if the thread had the lock when the process forked.
         ONCE.call_once(|| {
             pthread_atfork(Some(before), Some(in_parent), Some(in_child));
         });

@@ -1,22 +1,22 @@
-//! Transfers: how a row's value gets from a column to its slot of a frame, and from there to a column. What evaluates rows by way
-//! of a frame does so with them; nothing is evaluated here.
+//! Transfers: copies of a row's value from a column to its slot of a frame, and back. They are for evaluations of rows in a
+//! frame; nothing is evaluated here.
 
 use crate::{Arena, Bytes, Column, ColumnForm, DataForm, Fault, FramePtr, PresenceForm, QType, Slot};
 
-/// How a value gets from a column to its slot, or from there to a column.
+/// A way to copy a value from a column to its slot in a frame, or back.
 #[derive(Clone, Debug)]
 pub struct Transfer {
     form: ColumnForm,
-    /// Where the value is in the frame, and, where there is one, its presence.
+    /// The offsets in the frame of the value and, if it is optional, of its presence.
     slot: u32,
     presence: Option<u32>,
     size: u32,
-    /// The views of strings in a value: where they are in it, behind which presence.
+    /// The string views in the value: the offset of the presence, if the view has one, and the offset of the view.
     views: Vec<(Option<u32>, u32)>,
 }
 
 impl Transfer {
-    /// That of a value of the type in a slot, for columns of the form.
+    /// The transfer for a value of the type `qtype` in `slot`, and columns of the form `form`.
     #[must_use]
     pub fn of(qtype: &QType, slot: u32, form: ColumnForm) -> Transfer {
         let inside = qtype.optional_value_offset();
@@ -57,7 +57,7 @@ impl Transfer {
         }
     }
 
-    /// Copies a row's value from its slot. Of a string the view is copied.
+    /// Copies a row's value from its slot to the column. Of a string only the view is copied.
     ///
     /// # Safety
     /// COLUMNS, for a column of the form that has the row; FRAME-SLOT for the slot.
@@ -79,7 +79,7 @@ impl Transfer {
         }
     }
 
-    /// Says whether a row's value is there.
+    /// Writes whether a row's value is present.
     ///
     /// # Safety
     /// COLUMNS, as for `store`.
@@ -96,7 +96,7 @@ impl Transfer {
         }
     }
 
-    /// Says that a row's value is missing. It is zeros, or an empty string: who has no place for presence may look.
+    /// Sets a row's value to missing. Its data becomes zeros, or an empty string, for readers of columns without presence.
     ///
     /// # Safety
     /// COLUMNS, as for `store`.
@@ -115,10 +115,10 @@ impl Transfer {
         }
     }
 
-    /// Moves the strings that a row's value in a column views to where they outlive the row.
+    /// Copies the strings of a row's value in a column to `texts`, where they outlive the row.
     ///
     /// # Errors
-    /// There is no memory for them.
+    /// If the arena has no room for them.
     ///
     /// # Safety
     /// COLUMNS, as for `store`: the row was stored; STRING-VIEW: what is present views memory that is alive.
@@ -142,7 +142,7 @@ impl Transfer {
         Ok(())
     }
 
-    /// True if a row's value is there.
+    /// Returns true if a row's value is present.
     ///
     /// # Safety
     /// COLUMNS, for a column of the form that has the row.
@@ -158,9 +158,9 @@ impl Transfer {
     }
 }
 
-/// The views in a value of a type that lies at an offset.
+/// Appends the string views in a value of type `qtype` at the offset `at`.
 fn views_of(qtype: &QType, at: u32, views: &mut Vec<(Option<u32>, u32)>) {
-    // Types nest only as deep as the text that spelled them.
+    // The recursion is bounded: types nest only as deep as the text that spelled them.
     match qtype {
         QType::Scalar(scalar) if scalar.is_string() => views.push((None, at)),
         QType::Optional(scalar) if scalar.is_string() => {
@@ -175,10 +175,10 @@ fn views_of(qtype: &QType, at: u32, views: &mut Vec<(Option<u32>, u32)>) {
     }
 }
 
-/// The bit of a row.
+/// Returns the bit of a row.
 ///
 /// # Safety
-/// COLUMNS: there is one.
+/// COLUMNS: the column has the row.
 unsafe fn bit(first: *const u8, row: usize) -> u8 {
     // SAFETY: COLUMNS, promised by the caller.
     unsafe { *first.add(row / 8) >> (row % 8) & 1 }
@@ -187,7 +187,7 @@ unsafe fn bit(first: *const u8, row: usize) -> u8 {
 /// Sets the bit of a row.
 ///
 /// # Safety
-/// COLUMNS: there is one, and nobody else uses its byte.
+/// COLUMNS: the column has the row, and nothing else uses the byte of its bit.
 unsafe fn set_bit(first: *mut u8, row: usize, value: u8) {
     // SAFETY: COLUMNS, promised by the caller.
     unsafe {

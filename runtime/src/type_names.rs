@@ -1,23 +1,23 @@
-//! How types are written. A type has two names: that of the text language (`f64?`, `[f32?]`, `(i32, text)`), which is what `Display`
-//! prints and people read, and Arolla's (`OPTIONAL_FLOAT64`), which golden data, the agreement with object files and files of models
-//! know. Nothing is read here: the parser knows both.
+//! The names of types. A type has two: that of the text language (`f64?`, `[f32?]`, `(i32, text)`), which `Display` writes and people
+//! read, and Arolla's (`OPTIONAL_FLOAT64`), which golden data, the agreement with object files and model files contain. This module
+//! writes them; the parser reads both.
 
 use crate::{ArrayKind, EdgeType, Excerpt, Form, QType, Scalar};
 use std::fmt;
 
-/// What a dictionary and its type begin with in the text language. It is a word like any other everywhere else.
+/// The word that a dictionary and its type begin with in the text language. It is not reserved anywhere else.
 pub const DICT_WORD: &str = "dict";
 
 /// The type of edges between arrays in the text language.
 pub const EDGE_WORD: &str = "edge";
 
-/// What the type of a tensor begins with in the text language. It is a word like any other everywhere else.
+/// The word that the type of a tensor begins with in the text language. It is not reserved anywhere else.
 pub const TENSOR_WORD: &str = "tensor";
 
-/// What is not the same wherever types are written in the text language's form.
+/// The variable parts of writing types in the text language's form.
 #[derive(Clone, Copy, Debug)]
 pub struct TypeSpelling {
-    /// How many fields of tuples are written. In place of the next one is `..`, which no parser reads.
+    /// The most fields of tuples that are written. The next field is replaced by `..`, which no parser accepts.
     pub most_fields: u32,
     /// The name of a scalar type.
     pub scalar: fn(Scalar) -> &'static str,
@@ -26,8 +26,8 @@ pub struct TypeSpelling {
 }
 
 impl TypeSpelling {
-    /// For people: of a type with very many fields the first are written, because it may stand in every line of a listing. Long names
-    /// of fields are cut.
+    /// The spelling for people: only the first fields of a type with very many are written, because a type may be in every line of a
+    /// listing. Long field names are cut.
     pub const SHOWN: TypeSpelling = TypeSpelling {
         most_fields: 1000,
         scalar: Scalar::short_name,
@@ -36,24 +36,24 @@ impl TypeSpelling {
 }
 
 impl fmt::Display for QType {
-    /// As the text language writes it: `f32`, `i64?`, `[f64?]`, `(f32, text)`, `{x: f32}`. Of a type with very many fields the first are
-    /// written: `(f32, ..)`.
+    /// Writes the type in the text language: `f32`, `i64?`, `[f64?]`, `(f32, text)`, `{x: f32}`. Of a type with very many fields only
+    /// the first are written: `(f32, ..)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_spelled(f, &TypeSpelling::SHOWN)
     }
 }
 
 impl QType {
-    /// Writes the type in the text language's form. Types that the language has no short form for keep Arolla's name, which it reads
-    /// too; functions and sequences, of which nobody writes the type, are `function` and `sequence[T]`.
+    /// Writes the type in the text language's form. Types without a short form keep Arolla's name, which the language reads too. Types
+    /// of functions and sequences, which models cannot write, are `function` and `sequence[T]`.
     ///
     /// # Errors
-    /// What is written to fails.
+    /// If writing to `out` fails.
     pub fn write_spelled(&self, out: &mut dyn fmt::Write, spelling: &TypeSpelling) -> fmt::Result {
         self.write_part(out, spelling, &mut { spelling.most_fields })
     }
 
-    /// Writes a part of a type, with up to `left` fields.
+    /// Writes a part of a type, with at most `left` fields.
     fn write_part(&self, out: &mut dyn fmt::Write, spelling: &TypeSpelling, left: &mut u32) -> fmt::Result {
         let name = spelling.scalar;
         // Types nest only as deep as `Limits::nesting` allows, so this recursion is bounded.
@@ -128,7 +128,7 @@ impl QType {
     }
 }
 
-/// A type that is shown under Arolla's name.
+/// Formats a type under Arolla's name.
 #[derive(Clone, Copy, Debug)]
 pub struct TypeName<'t>(&'t QType);
 
@@ -139,7 +139,7 @@ impl fmt::Display for TypeName<'_> {
 }
 
 impl TypeName<'_> {
-    /// Writes the name, with up to `left` fields.
+    /// Writes the name, with at most `left` fields.
     fn write_part(self, f: &mut fmt::Formatter<'_>, left: &mut u32) -> fmt::Result {
         // Types nest only as deep as `Limits::nesting` allows, so this recursion is bounded.
         match self.0 {

@@ -9,9 +9,9 @@ pub enum UnixUnit {
     Second,
     /// Thousandths of a second.
     Millisecond,
-    /// Millionths of a second, as timestamps have them.
+    /// Millionths of a second, the unit of timestamps.
     Microsecond,
-    /// Billionths of a second. The last three digits are rounded down, towards the past.
+    /// Billionths of a second. The last three digits are cut off, towards the past.
     Nanosecond,
 }
 
@@ -21,13 +21,14 @@ impl UnixUnit {
 
     const ALL: [UnixUnit; 4] = [UnixUnit::Second, UnixUnit::Millisecond, UnixUnit::Microsecond, UnixUnit::Nanosecond];
 
-    /// The unit of this name.
+    /// The unit with this name; `None` if there is none.
     #[must_use]
     pub fn of_name(name: &str) -> Option<UnixUnit> {
         UnixUnit::NAMES.iter().position(|known| *known == name).map(|at| UnixUnit::ALL[at])
     }
 
-    /// The microseconds of one unit, and how many units make the smallest number of whole microseconds: one, or 1,000 nanoseconds.
+    /// The microseconds per unit, and the smallest number of units that is a whole number of microseconds: 1, or 1,000
+    /// nanoseconds.
     #[must_use]
     pub const fn ratio(self) -> (i64, i64) {
         match self {

@@ -1,6 +1,6 @@
-//! Memory for machine code: pages of a region that all models share. They are written, then made executable, never both,
-//! and given back when the last reference to them goes. A piece of code and everything that may call it share the pages
-//! through an `Arc`.
+//! Memory for machine code. The code of all models is in pages of shared regions. Pages are first written, then made executable; they
+//! are never both writable and executable. They are freed when the last `Arc` of them is dropped, so code and everything that may call
+//! it share the pages through an `Arc`.
 
 mod pool;
 mod reserve;
@@ -9,17 +9,19 @@ mod slots;
 use pool::{Pool, Slot};
 use std::sync::Arc;
 
-/// Pages could not be had or protected: the limit of the process, or the operating system's reason, which is the source.
+/// The error if pages cannot be allocated or protected: the limit of the process is exceeded, or the operating system refuses. In the
+/// second case its reason is the source.
 #[derive(Debug)]
 pub struct CodeMemoryError {
     reason: Reason,
 }
 
+/// The reason for a [`CodeMemoryError`].
 #[derive(Debug)]
 enum Reason {
-    /// All live code together would exceed this many bytes.
+    /// The limit of all live code, in bytes, would be exceeded.
     Limit(usize),
-    /// What the operating system refused to do.
+    /// The action that the operating system refused, and its reason.
     System(&'static str, std::io::Error),
 }
 
@@ -47,36 +49,36 @@ impl std::error::Error for CodeMemoryError {
     }
 }
 
-/// Pages being written. They are given back if they are dropped unpublished.
+/// Pages that are still writable. They are freed if they are dropped before `publish`.
 #[derive(Debug)]
 pub struct CodeMemory {
     slot: Slot,
 }
 
 impl CodeMemory {
-    /// Takes at least `size` writable bytes, page aligned.
+    /// Allocates at least `size` writable bytes, page aligned.
     ///
     /// # Errors
-    /// All live code together would exceed [`live_code_limit`], or the operating system has no such memory.
+    /// If all live code together would exceed [`live_code_limit`], or the operating system refuses the memory.
     pub fn allocate(size: usize) -> Result<CodeMemory, CodeMemoryError> {
         let mut slot = Pool::global().take(size)?;
         slot.make_writable().map_err(CodeMemoryError::system("write to"))?;
         Ok(CodeMemory { slot })
     }
 
-    /// Where to write.
+    /// The first writable byte.
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.slot.start()
     }
 
-    /// Writes to the start of the pages: as much of the bytes as there is room for.
+    /// Writes `bytes` to the start of the pages. Bytes beyond the size of the pages are dropped.
     pub fn write(&mut self, bytes: &[u8]) {
         let length = bytes.len().min(self.size());
         // SAFETY: CODE-SLOT: the pages are writable, this owner's alone, and of at least that length.
         unsafe { self.as_mut_ptr().copy_from_nonoverlapping(bytes.as_ptr(), length) };
     }
 
-    /// How much may be written: whole pages.
+    /// The number of writable bytes: whole pages.
     #[must_use]
     pub fn size(&self) -> usize {
         self.slot.size()
@@ -85,7 +87,7 @@ impl CodeMemory {
     /// Makes the pages executable and no longer writable.
     ///
     /// # Errors
-    /// The operating system refuses executable memory.
+    /// If the operating system refuses executable memory.
     pub fn publish(mut self) -> Result<Arc<CodePages>, CodeMemoryError> {
         self.slot.make_executable().map_err(CodeMemoryError::system("protect"))?;
         Ok(Arc::new(CodePages { slot: self.slot }))
@@ -112,27 +114,27 @@ impl CodePages {
         self.slot.size()
     }
 
-    /// What they hold: the code, and whatever fills its last page.
+    /// The contents of the pages: the code, and what fills the rest of the last page.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: CODE-SLOT: published pages are readable, nobody writes to them, and they live as long as self.
+        // SAFETY: CODE-SLOT: published pages are readable, nothing writes to them, and they live as long as self.
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.size()) }
     }
 }
 
-/// The bytes of the machine code of all models that live in this process, in whole pages.
+/// The bytes that the machine code of all live models takes in this process, in whole pages.
 #[must_use]
 pub fn live_code_bytes() -> usize {
     Pool::global().live()
 }
 
-/// The most bytes that the machine code of all models that live in this process may take; 1 GiB unless it was set.
+/// The most bytes that the machine code of all live models may take in this process; 1 GiB by default.
 #[must_use]
 pub fn live_code_limit() -> usize {
     Pool::global().limit()
 }
 
-/// Sets the most bytes that the machine code of all models that live in this process may take. Code that lives already is not touched.
+/// Sets the most bytes that the machine code of all live models may take in this process. Code that exists already is not touched.
 pub fn set_live_code_limit(bytes: usize) {
     Pool::global().set_limit(bytes);
 }

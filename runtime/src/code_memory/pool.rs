@@ -1,6 +1,6 @@
-//! The regions of address space that machine code lives in, and the slots of whole pages that are handed out of them. One
-//! region serves thousands of small models: pages side by side that are executable are one mapping to the operating
-//! system, which bounds the number of mappings, not only of pages.
+//! The regions of address space for machine code, and the slots of whole pages that are cut from them. One region serves
+//! thousands of small models. Adjacent executable pages are a single mapping for the operating system, which limits the
+//! number of mappings, not only of pages.
 
 use super::reserve::{Reserved, discard, reserve};
 use super::slots::Slots;
@@ -10,13 +10,13 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How much address space is reserved at a time; a larger piece of code gets a region of its own.
+/// The bytes of address space that are reserved at a time. A larger piece of code gets a region of its own.
 const REGION_BYTES: usize = 64 << 20;
 
-/// The most that all live code may take, unless it is set.
+/// The default limit for all live code, in bytes.
 const LIVE_LIMIT: usize = 1 << 30;
 
-/// Address space, and which of its pages are free.
+/// A range of address space, and the free pages in it.
 #[derive(Debug)]
 struct Region {
     memory: Arc<Reserved>,
@@ -26,10 +26,10 @@ struct Region {
 /// All regions of the process.
 #[derive(Debug)]
 pub(super) struct Pool {
-    /// At most as many as the limit of bytes of code has room for.
+    /// There are at most as many regions as the limit on code bytes has room for.
     regions: Mutex<Vec<Region>>,
     region_bytes: usize,
-    /// Changed only while the regions are locked.
+    /// The bytes of all slots. Written only while the regions are locked.
     live: AtomicUsize,
     limit: AtomicUsize,
 }
@@ -44,26 +44,29 @@ impl Pool {
         }
     }
 
-    /// The one pool that code lives in.
+    /// The pool that all code of the process is allocated from.
     pub(super) fn global() -> &'static Pool {
         static POOL: Pool = Pool::new(REGION_BYTES, LIVE_LIMIT);
         &POOL
     }
 
-    /// The bytes of all slots.
+    /// The size of all slots together, in bytes.
     pub(super) fn live(&self) -> usize {
         self.live.load(Ordering::Relaxed)
     }
 
+    /// The most bytes that all slots together may take.
     pub(super) fn limit(&self) -> usize {
         self.limit.load(Ordering::Relaxed)
     }
 
+    /// Sets the most bytes that all slots together may take.
     pub(super) fn set_limit(&self, bytes: usize) {
         self.limit.store(bytes, Ordering::Relaxed);
     }
 
-    /// Takes whole pages of at least `size` bytes, at least one. What they hold and how they are protected is undefined.
+    /// Allocates whole pages of at least `size` bytes, at least one page. Their contents and their protection are
+    /// unspecified.
     pub(super) fn take(&'static self, size: usize) -> Result<Slot, CodeMemoryError> {
         let (page, limit) = (region::page::size(), self.limit());
         let mut regions = self.lock();
@@ -79,7 +82,7 @@ impl Pool {
                 let bytes = self.region_bytes.next_multiple_of(page).max(size);
                 let memory = Arc::new(reserve(bytes).map_err(CodeMemoryError::system("reserve"))?);
                 let mut region = Region { memory: memory.clone(), slots: Slots::new(bytes / page) };
-                // The frontmost pages of a new region are those that `take` would give.
+                // The first pages of a new region are the ones that `take` returns.
                 let first = region.slots.take(size / page).unwrap_or_default();
                 regions.push(region);
                 (first, memory)
@@ -89,7 +92,7 @@ impl Pool {
         Ok(Slot { pool: self, memory, offset: first * page, size })
     }
 
-    /// Takes the pages of a slot back. A region of which nothing is left goes, unless it is the only one.
+    /// Frees the pages of a slot. A region without slots is unmapped, unless it is the only one.
     fn give(&self, slot: &Slot) {
         let page = region::page::size();
         let mut regions = self.lock();
@@ -108,14 +111,14 @@ impl Pool {
     }
 }
 
-/// Pages that belong to the holder alone until they are dropped.
+/// Pages that are exclusively the owner's until the slot is dropped.
 #[derive(Debug)]
 pub(super) struct Slot {
     pool: &'static Pool,
     memory: Arc<Reserved>,
-    /// Where its first page begins in the region, in bytes.
+    /// The offset of the first page in the region, in bytes.
     offset: usize,
-    /// In bytes, whole pages.
+    /// The size in bytes, a multiple of the page size.
     size: usize,
 }
 
@@ -146,18 +149,19 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        // The pages stay as they are protected, executable: a hole that differs from its neighbours would cost two
-        // mappings. What they hold goes at once; if the system refuses, it goes when they are written again.
-        // SAFETY: CODE-SLOT: nobody else has these pages, and nobody looks at them before they are written again.
+        // The pages stay executable, because a hole with another protection than its neighbours would cost two mappings.
+        // Their contents are discarded at once; if the system refuses, they are overwritten when the pages are used
+        // again.
+        // SAFETY: CODE-SLOT: nothing else has these pages, and nothing reads them before they are written again.
         unsafe { discard(&self.memory, self.offset, self.size) };
         self.pool.give(self);
     }
 }
 
-/// Protects pages.
+/// Sets the protection of pages.
 ///
 /// # Safety
-/// CODE-SLOT: the pages are mapped, and nobody else uses them.
+/// CODE-SLOT: the pages are mapped, and nothing else uses them.
 unsafe fn protect(start: *mut u8, size: usize, protection: Protection) -> io::Result<()> {
     // SAFETY: CODE-SLOT, promised by the caller.
     unsafe { region::protect(start, size, protection) }.map_err(|error| match error {
@@ -172,7 +176,7 @@ mod tests {
 
     const PAGES: usize = 8;
 
-    /// A pool of its own, with regions of 8 pages.
+    /// A separate pool with regions of 8 pages.
     fn pool(limit_pages: usize) -> &'static Pool {
         let page = region::page::size();
         Box::leak(Box::new(Pool::new(PAGES * page, limit_pages * page)))

@@ -1,6 +1,6 @@
-//! Address space for machine code, near the code that calls it. Branch predictors of x86-64 remember the lower 32 bits of a
-//! target: a call into another 4 GiB of the address space takes them a nanosecond longer, each time (`benches/record`). So
-//! the space is asked for in the 4 GiB that this program's own code lies in; if it cannot be had there, any will do.
+//! Reserves address space for machine code, near the code that calls it. Branch predictors of x86-64 store the lower 32
+//! bits of a target: each call into another 4 GiB of the address space takes a nanosecond longer (`benches/record`). So
+//! space is first requested in the 4 GiB that contain this program's own code; if that fails, any address is accepted.
 
 #[cfg(target_os = "linux")]
 use linux as system;
@@ -13,14 +13,14 @@ mod linux {
     use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
     use std::io;
 
-    /// Address space that is given back when it is dropped.
+    /// Reserved address space. It is unmapped when it is dropped.
     #[derive(Debug)]
     pub(in crate::code_memory) struct Reserved {
         start: *mut u8,
         size: usize,
     }
 
-    // SAFETY: CODE-SLOT: this is an address and a size; what lies there is touched by the owners of slots only.
+    // SAFETY: CODE-SLOT: this is an address and a size; only the owners of slots access the memory.
     unsafe impl Send for Reserved {}
     // SAFETY: CODE-SLOT, as for `Send`.
     unsafe impl Sync for Reserved {}
@@ -32,14 +32,14 @@ mod linux {
         }
     }
 
-    /// Addresses with the same upper bits are near each other.
+    /// The size of the blocks of address space in which all addresses have the same upper 32 bits.
     const NEAR: usize = 1 << 32;
-    /// How far from this program's code, whose heap lies behind it and grows.
+    /// The distance in bytes to this program's code. The heap follows the code and grows towards higher addresses.
     const DISTANCE: usize = 1 << 30;
-    /// How many places to ask for.
+    /// The number of addresses to try.
     const ATTEMPTS: usize = 16;
 
-    /// Reserves space that cannot be accessed yet, so that it costs no memory.
+    /// Reserves address space that cannot be accessed yet, so it takes no memory.
     pub(in crate::code_memory) fn reserve(bytes: usize) -> io::Result<Reserved> {
         let here = reserve as fn(usize) -> io::Result<Reserved> as usize;
         for hint in hints(here, bytes) {
@@ -51,7 +51,7 @@ mod linux {
         map(0, bytes)
     }
 
-    /// Where to ask for space near an address: before it if there is room, else at the end of its 4 GiB.
+    /// The addresses at which to request space near `here`: before it if there is room, else at the end of its 4 GiB.
     fn hints(here: usize, bytes: usize) -> impl Iterator<Item = usize> {
         let first = here / NEAR * NEAR;
         let end = match here.checked_sub(DISTANCE) {
@@ -66,7 +66,7 @@ mod linux {
 
     fn map(hint: usize, bytes: usize) -> io::Result<Reserved> {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: CODE-SLOT: without `FIXED`, a new mapping takes nothing that is in use, whatever the hint.
+        // SAFETY: CODE-SLOT: without `FIXED`, a new mapping replaces nothing that is in use, whatever the hint.
         let start =
             unsafe { mmap_anonymous(std::ptr::without_provenance_mut(hint), bytes, ProtFlags::empty(), flags) }?;
         Ok(Reserved { start: start.cast(), size: bytes })
@@ -74,15 +74,16 @@ mod linux {
 
     impl Drop for Reserved {
         fn drop(&mut self) {
-            // SAFETY: CODE-SLOT: every slot holds the reservation: there is none left. What cannot be unmapped stays.
+            // SAFETY: CODE-SLOT: every slot owns the reservation, so there are no slots left. If it cannot be unmapped, it
+            // stays.
             let _ = unsafe { munmap(self.start.cast(), self.size) };
         }
     }
 
-    /// Gives the pages' contents back to the system, which may refuse; they read as zeros then.
+    /// Discards the contents of pages, which then read as zeros. The system may refuse that.
     ///
     /// # Safety
-    /// CODE-SLOT: nobody else has these pages, and nobody looks at them before they are written again.
+    /// CODE-SLOT: nothing else has these pages, and nothing reads them before they are written again.
     pub(in crate::code_memory) unsafe fn discard(reserved: &Reserved, offset: usize, size: usize) {
         let start = reserved.start.wrapping_add(offset).cast();
         // SAFETY: CODE-SLOT, promised by the caller.
@@ -124,7 +125,7 @@ mod other {
     use memmap2::{MmapOptions, MmapRaw};
     use std::io;
 
-    /// Address space that is given back when it is dropped.
+    /// Reserved address space. It is unmapped when it is dropped.
     #[derive(Debug)]
     pub(in crate::code_memory) struct Reserved(MmapRaw);
 
@@ -135,18 +136,18 @@ mod other {
         }
     }
 
-    /// Reserves space that cannot be accessed yet, so that it costs no memory.
+    /// Reserves address space that cannot be accessed yet, so it takes no memory.
     pub(in crate::code_memory) fn reserve(bytes: usize) -> io::Result<Reserved> {
         let memory = MmapRaw::from(MmapOptions::new().len(bytes).no_reserve_swap().map_anon()?);
-        // SAFETY: CODE-SLOT: the mapping is new, nobody has a slot of it.
+        // SAFETY: CODE-SLOT: the mapping is new, and there are no slots of it.
         unsafe { region::protect(memory.as_mut_ptr(), bytes, region::Protection::NONE) }.map_err(io::Error::other)?;
         Ok(Reserved(memory))
     }
 
-    /// Gives the pages' contents back to the system, which may refuse.
+    /// Discards the contents of pages. The system may refuse that.
     ///
     /// # Safety
-    /// CODE-SLOT: nobody else has these pages, and nobody looks at them before they are written again.
+    /// CODE-SLOT: nothing else has these pages, and nothing reads them before they are written again.
     pub(in crate::code_memory) unsafe fn discard(reserved: &Reserved, offset: usize, size: usize) {
         #[cfg(unix)]
         // SAFETY: CODE-SLOT, promised by the caller.

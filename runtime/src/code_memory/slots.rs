@@ -1,28 +1,29 @@
-//! Which pages of a region are free: runs of pages, found by length to take the run that fits best and by place to join a
-//! run with its neighbours. Bookkeeping only; it touches no memory.
+//! The free pages of a region, as runs of pages. Runs are found by length, to take the best fit, and by position, to
+//! merge a freed run with its neighbours. This is bookkeeping only and touches no memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The free pages of one region.
 #[derive(Debug)]
 pub(super) struct Slots {
-    /// The length of each free run, by its first page. No two runs touch.
+    /// The length of each free run, by its first page. No two runs are adjacent.
     runs: BTreeMap<usize, usize>,
-    /// The same runs as length and first page.
+    /// The free runs as pairs of length and first page.
     by_length: BTreeSet<(usize, usize)>,
     pages: usize,
 }
 
 impl Slots {
-    /// A region of so many pages, all of them free.
+    /// A region of `pages` pages, all of them free.
     pub(super) fn new(pages: usize) -> Slots {
         let mut slots = Slots { runs: BTreeMap::new(), by_length: BTreeSet::new(), pages };
         slots.insert(0, pages);
         slots
     }
 
-    /// Takes the first pages of the shortest free run that has `pages` of them, the frontmost if there are several: holes
-    /// are filled before pages that were never used.
+    /// Takes the first `pages` pages of the shortest free run that is long enough, the first such run if there are
+    /// several. So holes are filled before pages that were never used. Returns the first page; `None` if no run is long
+    /// enough.
     pub(super) fn take(&mut self, pages: usize) -> Option<usize> {
         let &(length, first) = self.by_length.range((pages, 0)..).next()?;
         self.remove(first, length);
@@ -32,7 +33,7 @@ impl Slots {
         Some(first)
     }
 
-    /// Gives back pages that `take` gave.
+    /// Frees pages that `take` returned.
     pub(super) fn give(&mut self, first: usize, pages: usize) {
         let (mut start, mut end) = (first, first + pages);
         if let Some((&before, &length)) = self.runs.range(..first).next_back()
@@ -48,7 +49,7 @@ impl Slots {
         self.insert(start, end - start);
     }
 
-    /// Whether all pages are free.
+    /// Returns true if all pages are free.
     pub(super) fn is_unused(&self) -> bool {
         self.runs.get(&0) == Some(&self.pages)
     }
@@ -68,7 +69,7 @@ impl Slots {
 mod tests {
     use super::*;
 
-    /// The free runs of a region whose taken pages are marked.
+    /// The free runs of a region, given a text that marks its taken pages.
     fn runs(taken: &[bool]) -> BTreeMap<usize, usize> {
         let mut runs = BTreeMap::new();
         let mut start = 0;

@@ -1,15 +1,16 @@
-//! What the mathematical functions are written in: the operations of IEEE 754 on binary32 or binary64, bits as whole
-//! numbers, and choices instead of branches. An algorithm is one text over [`Arithmetic`]; it runs on plain numbers here, and
-//! a tape of the lowering rules records it, so interpreter and native code do the same operations in the same order.
+//! The operations that the mathematical functions are written in: those of IEEE 754 on binary32 or binary64, integer
+//! operations on their bits, and selections instead of branches. An algorithm is written once over [`Arithmetic`]. It runs on
+//! plain numbers here, and a tape of the lowering rules records it, so interpreter and native code do the same operations in
+//! the same order.
 
 use super::{fused, rare};
 use crate::RuntimeFn;
 
-/// A machine that algorithms run on, or are recorded by, with numbers of the format `F`: `f32` or `f64`. Its operations round
-/// once, to nearest; nothing is reordered.
+/// A machine that algorithms run on, or that records them, with numbers of the format `F`: `f32` or `f64`. Its operations
+/// round once, to nearest; nothing is reordered.
 ///
-/// `Number` is a number of that format, `Word` whole numbers of as many bits, `Truth` a truth value. An algorithm cannot ask
-/// for a number's value: it sees no lanes and takes no branches.
+/// `Number` is a number of that format, `Word` an integer of as many bits, `Truth` a truth value. An algorithm cannot read
+/// the value of a number, so it does not depend on the number of lanes and has no branches.
 #[expect(missing_docs, reason = "operations are named after what they do")]
 pub trait Arithmetic<F> {
     type Number: Copy;
@@ -17,13 +18,13 @@ pub trait Arithmetic<F> {
     type Truth: Copy;
 
     fn constant(&mut self, value: F) -> Self::Number;
-    /// The low bits of `bits`.
+    /// The low bits of `bits` as a word.
     fn word(&mut self, bits: u64) -> Self::Word;
 
     fn bits(&mut self, x: Self::Number) -> Self::Word;
     fn number(&mut self, bits: Self::Word) -> Self::Number;
-    /// A whole number with a sign as a number, rounded. Processors do it for many binary32 numbers at once, but few for
-    /// binary64.
+    /// Converts a signed integer to a number, rounded. Processors have a vector instruction for binary32, but few have one
+    /// for binary64.
     fn count(&mut self, x: Self::Word) -> Self::Number;
 
     fn neg(&mut self, x: Self::Number) -> Self::Number;
@@ -36,13 +37,13 @@ pub trait Arithmetic<F> {
     fn sqrt(&mut self, x: Self::Number) -> Self::Number;
     /// `x * y + z`, rounded once.
     fn fma(&mut self, x: Self::Number, y: Self::Number, z: Self::Number) -> Self::Number;
-    /// `x * 2^power`, rounded once, overflow and subnormal results included. The power is a whole number up to 252 in
-    /// binary32, 2044 in binary64, or the opposite; `x` is zero, infinite, or at least 2^-100 or 2^-960. NaN if both are NaN.
-    /// Of others something unspecified.
+    /// `x * 2^power`, rounded once, overflow and subnormal results included. The absolute value of `power` must be an integer
+    /// up to 252 in binary32, 2044 in binary64; `x` must be zero, infinite, or at least 2^-100 or 2^-960. NaN if both are
+    /// NaN. For other arguments the result is unspecified.
     fn scale(&mut self, x: Self::Number, power: Self::Number) -> Self::Number;
-    /// `x < y ? x : y`: the second where one is NaN.
+    /// `x < y ? x : y`: `y` if one of the two is NaN.
     fn min(&mut self, x: Self::Number, y: Self::Number) -> Self::Number;
-    /// `x > y ? x : y`: the second where one is NaN.
+    /// `x > y ? x : y`: `y` if one of the two is NaN.
     fn max(&mut self, x: Self::Number, y: Self::Number) -> Self::Number;
     fn copysign(&mut self, x: Self::Number, sign: Self::Number) -> Self::Number;
 
@@ -60,11 +61,11 @@ pub trait Arithmetic<F> {
     fn not(&mut self, a: Self::Truth) -> Self::Truth;
     fn either(&mut self, a: Self::Truth, b: Self::Truth) -> Self::Truth;
     fn select(&mut self, mask: Self::Truth, on: Self::Number, off: Self::Number) -> Self::Number;
-    /// The same, where the mask hardly ever holds, or always.
+    /// Selects as `select` does, for masks that hold almost never or almost always.
     fn select_rare(&mut self, mask: Self::Truth, on: Self::Number, off: Self::Number) -> Self::Number;
 
-    /// `ordinary`, but the value of `function` where the mask holds: on arguments that the branch-free text cannot do, and
-    /// that are rare enough for a call.
+    /// `ordinary`, or the value of `function` where the mask holds. This is for arguments that the branch-free algorithm
+    /// cannot compute, and that are rare enough for a call.
     fn rare(
         &mut self,
         mask: Self::Truth,
@@ -74,8 +75,8 @@ pub trait Arithmetic<F> {
     ) -> Self::Number;
 }
 
-/// A machine of binary64 numbers that takes and gives numbers of binary32, for functions that compute in binary64 and round
-/// at the end.
+/// A machine of binary64 numbers whose arguments and results are binary32 numbers, for functions that compute in binary64 and
+/// round at the end.
 #[expect(missing_docs, reason = "operations are named after what they do")]
 pub trait Narrowing: Arithmetic<f64> {
     type Single: Copy;
@@ -83,7 +84,7 @@ pub trait Narrowing: Arithmetic<f64> {
     fn widen(&mut self, x: Self::Single) -> Self::Number;
     fn narrow(&mut self, x: Self::Number) -> Self::Single;
 
-    /// As [`Arithmetic::rare`], for a function of binary32 numbers.
+    /// Replaces `ordinary` as [`Arithmetic::rare`] does, by a function of binary32 numbers.
     fn rare_single(
         &mut self,
         mask: Self::Truth,
@@ -135,7 +136,7 @@ pub(super) fn fma<F, A: Arithmetic<F>>(m: &mut A, x: A::Number, y: A::Number, c:
     m.fma(x, y, c)
 }
 
-/// `x` no further from zero than the bounds; a NaN stays one.
+/// `x` limited to the range from `low` to `high`; NaN remains NaN.
 #[inline(always)]
 pub(super) fn clamp<F, A: Arithmetic<F>>(m: &mut A, x: A::Number, low: F, high: F) -> A::Number {
     let (low, high) = (m.constant(low), m.constant(high));
@@ -143,8 +144,8 @@ pub(super) fn clamp<F, A: Arithmetic<F>>(m: &mut A, x: A::Number, low: F, high: 
     m.max(low, x)
 }
 
-/// `number * 2^power`, and zero where `x` is below a bound, whatever the number is there. Nothing is nearly zero by then: a
-/// processor takes long over each subnormal result, and over what is rounded to none.
+/// `number * 2^power`, or zero where `x` is below `bound`, whatever `number` is there. So results near zero are not computed
+/// at all, because processors take long for subnormal results and for results that round to zero.
 #[inline(always)]
 pub(super) fn scaled_from<F: Default, A: Arithmetic<F>>(
     m: &mut A,
@@ -168,8 +169,8 @@ pub(super) fn within<F, A: Arithmetic<F>>(m: &mut A, x: A::Number, bound: F) -> 
     m.less(magnitude, bound)
 }
 
-/// The polynomial with these coefficients, lowest first. Long ones are done as two, of the even and of the odd powers:
-/// one multiplication more, and half the time where nothing else is to be done meanwhile.
+/// The polynomial with these coefficients, lowest first. Long ones are split into two, of the even and of the odd powers: one
+/// more multiplication, but half the time if nothing else can be computed meanwhile.
 #[inline(always)]
 pub(super) fn polynomial<F: Copy, A: Arithmetic<F>, const N: usize>(m: &mut A, x: A::Number, c: [F; N]) -> A::Number {
     if N < 6 {
@@ -179,7 +180,7 @@ pub(super) fn polynomial<F: Copy, A: Arithmetic<F>, const N: usize>(m: &mut A, x
     by_halves(m, x, square, c)
 }
 
-/// The polynomial as one of the even and one of the odd powers, with the square of `x`.
+/// The polynomial as one of the even and one of the odd powers, given the square of `x`.
 #[inline(always)]
 pub(super) fn by_halves<F: Copy, A: Arithmetic<F>, const N: usize>(
     m: &mut A,
@@ -192,8 +193,8 @@ pub(super) fn by_halves<F: Copy, A: Arithmetic<F>, const N: usize>(
     m.fma(x, odd, even)
 }
 
-/// The polynomial of every coefficient of so many, from the one at `first`. Counted down by hand: of an iterator by steps the
-/// compiler makes a loop, with coefficients from memory.
+/// The polynomial of every `STEP`th coefficient, from the one at `first` on. The index is counted down by hand, because for
+/// `step_by` the compiler makes a loop that loads the coefficients from memory.
 #[inline(always)]
 fn every<const STEP: usize, F: Copy, A: Arithmetic<F>, const N: usize>(
     m: &mut A,
@@ -210,8 +211,8 @@ fn every<const STEP: usize, F: Copy, A: Arithmetic<F>, const N: usize>(
     sum
 }
 
-/// Plain numbers. `FUSED` says that `mul_add` is one instruction where this is compiled; elsewhere it would be a call of the
-/// host's library, and our own exact rule takes its place.
+/// The machine that runs on plain numbers. `FUSED` says that `mul_add` compiles to one instruction. Elsewhere it would call
+/// the host's library, so an exact integer rule replaces it.
 pub(super) struct Plain<const FUSED: bool>;
 
 macro_rules! plain {
@@ -236,7 +237,7 @@ macro_rules! plain {
                 sqrt(x: $float) -> $float { x.sqrt() }
                 fma(x: $float, y: $float, z: $float) -> $float { if FUSED { x.mul_add(y, z) } else { $fma(x, y, z) } }
                 scale(x: $float, power: $float) -> $float {
-                    // In two factors, either of which is an ordinary number.
+                    // In two factors, each of which is a normal number.
                     const WHOLE: $float = (3_u64 << ($mantissa - 1)) as $float;
                     let biased = (power + (WHOLE + 2.0 * $bias)).to_bits();
                     let half = biased >> 1;

@@ -1,10 +1,10 @@
-//! Floor division of floats and its remainder, as Python and NumPy have them. Both are computed from the exact remainder of the division that
-//! truncates, and from whole numbers where the quotient is too large for that. Zero divisors are errors of the operators, which ask for
-//! them before; here they give a NaN or an infinity.
+//! Floor division of floats and its remainder, as in Python and NumPy. Both are computed from the exact remainder of the truncating division,
+//! or with integers if the quotient is too large for that. Zero divisors are errors of the operators, which test for them first; here they
+//! give NaN or an infinity.
 
 use super::fused::parts;
 
-/// The limit of the quotients that are computed as floats. Below it, the error of the float before rounding is at most a quarter.
+/// The quotients below this limit are computed as floats. There the error before rounding is at most a quarter.
 const LIMIT: f64 = (1_u64 << 50) as f64;
 
 macro_rules! remainder {
@@ -22,12 +22,12 @@ macro_rules! remainder {
 }
 
 remainder! {
-    /// The rest of the floor division of `x` by `y`, rounded once; the sign is that of `y`. NaN for an infinite `x` and for `y = 0`.
+    /// The remainder of the floor division of `x` by `y`, rounded once, with the sign of `y`. NaN for an infinite `x` and for `y = 0`.
     remainder_f64: f64
 }
 
 remainder! {
-    /// The rest of the floor division of `x` by `y`, rounded once; the sign is that of `y`. NaN for an infinite `x` and for `y = 0`.
+    /// The remainder of the floor division of `x` by `y`, rounded once, with the sign of `y`. NaN for an infinite `x` and for `y = 0`.
     remainder_f32: f32
 }
 
@@ -67,8 +67,8 @@ fn floor_of_large(x: f64, y: f64) -> f64 {
     let shift = power.min(74);
     let (dividend, divisor) = (u128::from(mx) << shift, u128::from(my));
     let (whole, rest) = (dividend / divisor, dividend % divisor);
-    // The quotient is (`whole` + `rest` / `divisor`) * 2^left. Of the second term only the whole part counts, and of a power above 64 only
-    // whether that is zero.
+    // The quotient is (`whole` + `rest` / `divisor`) * 2^left. Of the second term only the whole part matters, and beyond a power of 64 only
+    // whether it is zero.
     let left = power - shift;
     let units = left.min(64);
     let negative = x.is_sign_negative() != y.is_sign_negative();

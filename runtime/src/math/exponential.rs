@@ -1,5 +1,6 @@
-//! The exponential, less 1, and the hyperbolic sine and tangent: `e^x = 2^k e^r` with `|r|` at most half of `ln 2`, and
-//! polynomials for `r`. Arguments are rare only where a result is about to overflow. `single.rs` has the binary32 ones.
+//! The exponential, the exponential minus 1, and the hyperbolic sine and tangent: `e^x = 2^k e^r` with `|r|` at most half of
+//! `ln 2`, and polynomials for `r`. Arguments are rare only if a result is about to overflow. `single.rs` has the functions
+//! for binary32.
 
 use super::arithmetic::{
     Arithmetic, Narrowing, add, clamp, fma, mul, polynomial, scaled_from, sub, times_plus, within,
@@ -7,12 +8,12 @@ use super::arithmetic::{
 use crate::RuntimeFn;
 use std::f64::consts::LOG2_E;
 
-/// Added to a number below 2^51 it leaves the nearest whole number in the low bits of the sum.
+/// Adding this to a number below 2^51 leaves the nearest integer in the low bits of the sum.
 pub(super) const WHOLE: f64 = 6_755_399_441_055_744.0;
 /// The bias of exponents.
 pub(super) const BIAS: f64 = 1023.0;
 
-/// `ln 2`, and what its rounding left.
+/// `ln 2`, and its rounding error.
 pub(super) const LN_2: [f64; 2] = [std::f64::consts::LN_2, 2.319_046_813_846_299_6e-17];
 
 /// `(e^r - 1 - r) / r^2`, to 2^-57 of `e^r`.
@@ -29,7 +30,7 @@ pub(super) const EXP: [f64; 10] = [
     2.511_445_779_610_916_4e-8,
 ];
 
-/// The same to 2^-61 of `e^r - 1`.
+/// `(e^r - 1 - r) / r^2`, to 2^-61 of `e^r - 1`.
 pub(super) const EXPM1: [f64; 11] = [
     0.5,
     0.166_666_666_666_666_77,
@@ -56,7 +57,7 @@ pub(super) const EXP_SINGLE: [f64; 8] = [
     0.000_197_749_356_106_703_96,
 ];
 
-/// `x / ln 2` as a whole number: itself, and in the low bits of a number, moved up by `bias`.
+/// `x / ln 2` rounded to an integer: as a number, and in the low bits of a word, where it is increased by `bias`.
 #[inline(always)]
 fn halves<A: Arithmetic<f64>>(m: &mut A, x: A::Number, bias: f64) -> (A::Number, A::Word) {
     let shift = m.constant(WHOLE + bias);
@@ -64,7 +65,7 @@ fn halves<A: Arithmetic<f64>>(m: &mut A, x: A::Number, bias: f64) -> (A::Number,
     (m.sub(shifted, shift), m.bits(shifted))
 }
 
-/// `x - k ln 2` in two parts, with `k` in the low bits, moved up by `bias`.
+/// `x - k ln 2` as the sum of two numbers, after `k` in the low bits of a word, where it is increased by `bias`.
 #[inline(always)]
 fn reduced<A: Arithmetic<f64>>(m: &mut A, x: A::Number, bias: f64) -> (A::Word, A::Number, A::Number) {
     let (k, biased) = halves(m, x, bias);
@@ -74,7 +75,7 @@ fn reduced<A: Arithmetic<f64>>(m: &mut A, x: A::Number, bias: f64) -> (A::Word, 
     (biased, r, times_plus(m, k, -LN_2[1], off))
 }
 
-/// `scale * r + base` and what its rounding loses, for a `base` that is at least `|scale * r|`, or zero.
+/// `scale * r + base` and its rounding error. `base` must be zero or at least `|scale * r|`.
 #[inline(always)]
 fn sum_in_two<A: Arithmetic<f64>>(
     m: &mut A,
@@ -100,13 +101,13 @@ pub(super) fn exp_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Numb
     // Beyond this the result is infinite anyway.
     let most = m.constant(710.0);
     let x = m.min(most, x);
-    // Moved up as scaling does it, too.
+    // Increased by the bias that scaling needs.
     let (k, _) = halves(m, x, 2.0 * BIAS);
-    // Exact: both are whole numbers of the last place of what is left.
+    // Exact: both are integer multiples of the last place of the difference.
     let high = times_plus(m, k, -LN_2[0], x);
     let r = times_plus(m, k, -LN_2[1], high);
     let (square, series) = (m.mul(r, r), polynomial(m, r, EXP));
-    // 1 + r in two numbers: one rounding is left that matters, the last.
+    // 1 + r as the sum of two numbers: only the last rounding matters.
     let near = add(m, high, 1.0);
     let kept = sub(m, near, 1.0);
     let lost = m.sub(high, kept);
@@ -122,7 +123,7 @@ pub(super) fn exp2_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Num
     // Beyond this the result is infinite anyway.
     let most = m.constant(1025.0);
     let x = m.min(most, x);
-    // Moved up as scaling does it, too.
+    // Increased by the bias that scaling needs.
     let shift = m.constant(WHOLE + 2.0 * BIAS);
     let shifted = m.add(x, shift);
     let k = m.sub(shifted, shift);
@@ -135,7 +136,7 @@ pub(super) fn exp2_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Num
     let near = add(m, high, 1.0);
     let kept = sub(m, near, 1.0);
     let lost = m.sub(high, kept);
-    // 1 + `high` is near enough to the derivative, which the error of `high` is multiplied by.
+    // 1 + `high` is near enough to the derivative, by which the error of `high` is multiplied.
     let low = m.fma(low, high, low);
     let lost = m.add(lost, low);
     let rest = m.fma(square, series, lost);
@@ -159,13 +160,13 @@ pub(super) fn exp2_single<A: Narrowing>(m: &mut A, x: A::Single) -> A::Single {
     m.narrow(result)
 }
 
-/// `e^x - 1` in two numbers, the second the smaller: `2^k (e^r - 1) + (2^k - 1)`, with `r` and the sum in two parts each. For
-/// `x` between -40 and 709.
+/// `e^x - 1` as the sum of two numbers, the second being the smaller: `2^k (e^r - 1) + (2^k - 1)`, with `r` and the sum in
+/// two numbers each. For `x` between -40 and 709.
 #[inline(always)]
 fn expm1_in_two<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> (A::Number, A::Number) {
     let (biased, r, low) = reduced(m, x, BIAS);
     let (square, series) = (m.mul(r, r), polynomial(m, r, EXPM1));
-    // The derivative at r is near enough to 1 + r for what r lacks.
+    // For the error of r, 1 + r is near enough to the derivative.
     let low = m.fma(low, r, low);
     let above = m.fma(square, series, low);
     let scale = power_of_two(m, biased);
@@ -186,13 +187,14 @@ pub(super) fn expm1_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Nu
     let (sum, rest) = expm1_in_two(m, bounded);
     let result = m.add(sum, rest);
     let result = m.copysign(result, x);
-    // Soon 2^k overflows.
+    // For slightly larger arguments 2^k overflows.
     let most = m.constant(709.0);
     let rare = m.less(most, x);
     m.rare(rare, RuntimeFn::Expm1F64, &[x], result)
 }
 
-/// `tanh x` in binary64: `t / (t + 2)` for `t = e^2|x| - 1`, the quotient with what it and its operands lack.
+/// `tanh x` in binary64: `t / (t + 2)` for `t = e^2|x| - 1`, with the rounding errors of the quotient and of its operands
+/// added.
 #[inline(always)]
 pub(super) fn tanh_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
     let magnitude = m.abs(x);
@@ -220,7 +222,7 @@ pub(super) fn tanh_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Num
     m.copysign(result, x)
 }
 
-/// `(sinh r - r) / r^3` and `(cosh r - 1) / r^2` in powers of `r^2`.
+/// `(sinh r - r) / r^3`, and then `(cosh r - 1) / r^2`, in powers of `r^2`.
 const SINH: [f64; 5] = [
     0.166_666_666_666_666_77,
     0.008_333_333_333_321_606,
@@ -247,7 +249,7 @@ fn half_powers<A: Arithmetic<f64>>(m: &mut A, biased: A::Word) -> (A::Number, A:
     (power_of_two(m, biased), power_of_two(m, opposite))
 }
 
-/// `sinh x` in binary64: `sinh(k ln 2) cosh r + cosh(k ln 2) sinh r`, the leading terms with what their rounding loses.
+/// `sinh x` in binary64: `sinh(k ln 2) cosh r + cosh(k ln 2) sinh r`, with the rounding errors of the leading terms added.
 #[inline(always)]
 pub(super) fn sinh_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
     let magnitude = m.abs(x);
@@ -263,7 +265,7 @@ pub(super) fn sinh_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Num
     let even = m.mul(square, even);
     let (sum, lost) = sum_in_two(m, cosh, r, sinh);
     let lost = m.add(lost, cut);
-    // What r lacks, times the derivative of the even part.
+    // The error of r, times the derivative of the even part.
     let slope = m.mul(r, low);
     let even = m.add(even, slope);
     let rest = m.fma(sinh, even, lost);
@@ -275,7 +277,7 @@ pub(super) fn sinh_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Num
     m.rare(rare, RuntimeFn::SinhF64, &[x], result)
 }
 
-/// What `sinh x` and `cosh x` are put together from, for results in binary32: those of `k ln 2`, and of `r`.
+/// The terms of `sinh x` and `cosh x`, for results in binary32: `sinh` and `cosh` of `k ln 2`, and of `r` (`odd` and `even`).
 struct Hyperbolic<A: Arithmetic<f64>> {
     sinh: A::Number,
     cosh: A::Number,
@@ -283,14 +285,14 @@ struct Hyperbolic<A: Arithmetic<f64>> {
     even: A::Number,
 }
 
-/// For `x` up to 700.
+/// The terms of `sinh x` and `cosh x`, for `x` up to 700.
 #[inline(always)]
 fn hyperbolic_for_single<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> Hyperbolic<A> {
     let (k, biased) = halves(m, x, BIAS - 1.0);
     let r = times_plus(m, k, -LN_2[0], x);
     let (up, down) = half_powers(m, biased);
     let (minus_sinh, cosh) = (m.sub(down, up), m.add(up, down));
-    // Taking zero away, not adding it, leaves a minus zero as it is.
+    // Negating, instead of adding zero, keeps a minus zero.
     let sinh = m.neg(minus_sinh);
     let square = m.mul(r, r);
     let (odd, even) = (polynomial(m, square, SINH_SINGLE), polynomial(m, square, COSH_SINGLE));

@@ -1,14 +1,14 @@
-//! Multiplying and adding with one rounding: what algorithms are built on. Most processors have the instruction; for the
-//! others there is an exact rule in whole numbers, so that all machines give the same bits.
+//! Multiplication and addition with one rounding, which the algorithms are built on. Most processors have an instruction
+//! for it. For the others there is an exact rule in integers, so that all machines give the same bits.
 
-/// True if the processor has the instruction. Of other machines it is known before they run.
+/// Returns true if the processor has the instruction. On processors other than x86-64 this is known at compile time.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn in_hardware() -> bool {
     std::arch::is_x86_feature_detected!("fma")
 }
 
-/// A finite number other than zero as `mantissa * 2^exponent`, the mantissa with its highest bit at 52.
+/// Splits a finite number other than zero into `mantissa * 2^exponent`. The highest bit of the mantissa is bit 52.
 pub(super) fn parts(x: f64) -> (u64, i32) {
     let field = ((x.to_bits() >> 52) & 0x7FF) as i32;
     let fraction = x.to_bits() & 0xF_FFFF_FFFF_FFFF;
@@ -20,7 +20,7 @@ pub(super) fn parts(x: f64) -> (u64, i32) {
     }
 }
 
-/// Shifted to the right; what falls off is kept as a set lowest bit.
+/// Shifts to the right. If a set bit is shifted out, the lowest bit of the result is set.
 fn shifted(x: u128, by: u32) -> u128 {
     if by >= 128 {
         return u128::from(x != 0);
@@ -28,7 +28,7 @@ fn shifted(x: u128, by: u32) -> u128 {
     (x >> by) | u128::from((x >> by) << by != x)
 }
 
-/// `x * y + z` rounded once, in whole numbers.
+/// `x * y + z` rounded once, computed with integers.
 #[must_use]
 pub fn in_software_f64(x: f64, y: f64, z: f64) -> f64 {
     if !x.is_finite() || !y.is_finite() || x == 0.0 || y == 0.0 {
@@ -73,7 +73,7 @@ fn rounded(sum: u128, exponent: i32) -> u64 {
     if magnitude > 1023 {
         return f64::INFINITY.to_bits();
     }
-    // Subnormal numbers keep what is not below their common last place.
+    // Subnormal numbers have a fixed last place.
     let normal = magnitude >= -1022;
     let dropped = if normal { top - 52 } else { -1074 - exponent };
     let mantissa = if dropped <= 0 {
@@ -90,8 +90,8 @@ fn rounded(sum: u128, exponent: i32) -> u64 {
     (u64::from(field) << 52) + mantissa
 }
 
-/// `x * y + z` rounded once: the product is exact in binary64; the sum is rounded to odd there, which a second rounding
-/// cannot spoil.
+/// `x * y + z` rounded once. The product is exact in binary64. The sum is rounded to odd there, so that the second
+/// rounding, to binary32, is right.
 #[must_use]
 pub fn in_software_f32(x: f32, y: f32, z: f32) -> f32 {
     let (product, addend) = (f64::from(x) * f64::from(y), f64::from(z));
@@ -132,7 +132,7 @@ mod tests {
         );
     }
 
-    /// A sequence that looks random: splitmix64.
+    /// A pseudorandom sequence: splitmix64.
     struct Sequence(u64);
 
     impl Sequence {
@@ -147,7 +147,8 @@ mod tests {
             f64::from_bits(self.next())
         }
 
-        /// Moderate numbers, some with few bits: sums that cancel, ties, products near the least and the largest number.
+        /// Numbers near 2^exponent, some with few bits: they give sums that cancel, ties, and products near the least
+        /// and the largest number.
         fn near(&mut self, exponent: i32) -> f64 {
             let bits = self.next();
             let mask = u64::MAX << (bits % 60);
@@ -173,7 +174,7 @@ mod tests {
             for spread in -60..60 {
                 for _ in 0..1500 {
                     check(random.near(a), random.near(b), random.near(c + spread));
-                    // What a product leaves when its rounded value is taken away.
+                    // The rounding error of a product.
                     let (x, y) = (random.near(a), random.near(b));
                     check(x, y, -(x * y));
                 }

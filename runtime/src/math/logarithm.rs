@@ -1,6 +1,6 @@
 //! Logarithms: `x = 2^e m` with the mantissa `m` from sqrt 1/2 to sqrt 2, and `ln m = 2 artanh s` with `s = (m-1) / (m+1)`: one
-//! division and a short series. Zeros, infinities, NaNs, negative and subnormal numbers are rare. `single.rs` has the
-//! binary32 ones.
+//! division and a short series. Zeros, infinities, NaNs, negative and subnormal numbers are rare arguments. `single.rs` has the
+//! functions for binary32.
 
 use super::arithmetic::{Arithmetic, add, less_from, mul, polynomial, sub, times_plus};
 use crate::RuntimeFn;
@@ -16,7 +16,7 @@ const SERIES: [f64; 7] = [
     0.153_140_841_800_846_08,
     0.147_956_392_104_538_68,
 ];
-/// The same to 2^-42.
+/// The coefficients of [`SERIES`] for a precision of 2^-42.
 pub(super) const LONG_SINGLE: [f64; 5] = [
     0.666_666_667_103_093_4,
     0.399_999_846_322_374_23,
@@ -25,28 +25,28 @@ pub(super) const LONG_SINGLE: [f64; 5] = [
     0.201_218_305_155_744_63,
 ];
 
-/// `ln 2` and the decimal logarithm of 2, cut so that their products with exponents are exact, and the rests.
+/// `ln 2` and the decimal logarithm of 2, each cut so that its product with an exponent is exact, and the remainder.
 pub(super) const LN_2_CUT: [f64; 2] = [0.693_147_180_559_663, 2.823_529_056_303_157_7e-13];
 const LOG10_2_CUT: [f64; 2] = [0.301_029_995_663_839_14, 1.420_502_322_726_61e-13];
-/// What is lost of the logarithms of e.
+/// The rounding errors of the logarithms of e to base 2 and 10.
 const LOG2_E_LOW: f64 = 2.035_527_374_093_103_3e-17;
 const LOG10_E_LOW: f64 = 1.098_319_650_216_765e-17;
 
-/// An exponent in the bits of a number is a multiple of this.
+/// The exponent in the bits of a number is a multiple of this.
 pub(super) const PLACE: f64 = 4_503_599_627_370_496.0;
 
-/// What a positive normal number `2^e m` consists of.
+/// The exponent and the mantissa of a positive normal number `2^e m`.
 pub(super) struct Parts<A: Arithmetic<f64>> {
-    /// `-e` where exponents are in the bits of a number.
+    /// `-e`, at the position of the exponent in the bits of a number.
     pub(super) field: A::Word,
-    /// The same as a number, which is a multiple of [`PLACE`]. That of others (zero, subnormal, negative, infinite, NaN) is at
-    /// least 1022 places off zero.
+    /// `-e` as a number times [`PLACE`]. For arguments that are not positive and normal (zero, subnormal, negative, infinite,
+    /// NaN) it is at least 1022 places from zero.
     pub(super) minus: A::Number,
     /// `m - 1`, exactly.
     pub(super) above: A::Number,
 }
 
-/// The parts of a positive normal number; of others the exponent is of use only.
+/// The parts of a positive normal number. For other arguments only the exponent is meaningful.
 #[inline(always)]
 pub(super) fn parts<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> Parts<A> {
     const LEAST: u64 = FRAC_1_SQRT_2.to_bits() + 0xF_FFFF_FFFF_FFFF;
@@ -66,19 +66,20 @@ pub(super) fn ratio<A: Arithmetic<f64>>(m: &mut A, above: A::Number) -> (A::Numb
     (s, m.mul(s, s))
 }
 
-/// True where the exponent, which is no NaN, is not near zero.
+/// True where the magnitude of the exponent, which must not be NaN, is above `bound`.
 #[inline(always)]
 pub(super) fn beyond<F, A: Arithmetic<F>>(m: &mut A, exponent: A::Number, bound: F) -> A::Truth {
     let (magnitude, bound) = (m.abs(exponent), m.constant(bound));
     m.less(bound, magnitude)
 }
 
-/// The exponents of positive finite binary32 numbers, subnormal ones too, are well within this.
+/// A bound for the exponents of positive finite binary32 numbers, including subnormal ones.
 pub(super) const SINGLE_EXPONENTS: f64 = 1000.0 * PLACE;
-/// The exponents of binary64 numbers that are surely normal.
+/// A bound for the exponents of binary64 numbers that are certainly normal.
 pub(super) const DOUBLE_EXPONENTS: f64 = 1021.5 * PLACE;
 
-/// `m - 1` where `1 + x = 2^e m`, rounded once: a tiny `x` is kept, and the sign of a zero. With it comes `2^-e - 1`.
+/// `m - 1` where `1 + x = 2^e m`, rounded once, so that a tiny `x` and the sign of a zero are kept. The second result is `2^-e
+/// - 1`.
 #[inline(always)]
 fn above_one<A: Arithmetic<f64>>(m: &mut A, x: A::Number, inverse: A::Number) -> (A::Number, A::Number) {
     let less = less_from(m, 1.0, inverse);
@@ -86,7 +87,7 @@ fn above_one<A: Arithmetic<f64>>(m: &mut A, x: A::Number, inverse: A::Number) ->
     (m.fma(x, inverse, base), base)
 }
 
-/// `e ln 2 + ln(1 + f)` in binary64, for a mantissa `1 + f` and what `f` lacks.
+/// `e ln 2 + ln(1 + f)` in binary64, for a mantissa `1 + f` and the rounding error of `f`.
 ///
 /// `ln(1 + f) = f - f^2/2 + s (f^2/2 + z series)`: the first two terms and the exponent's are nearly exact, the others small.
 #[inline(always)]
@@ -102,7 +103,8 @@ fn natural<A: Arithmetic<f64>>(
     let half = m.neg(minus_half);
     let half_square = m.mul(half, f);
     let inner = m.fma(z, series, half_square);
-    // The exponent's share is exact and the larger, or zero: with f it makes two numbers, and so do all three.
+    // The exponent's term is exact, and it is zero or the larger one. So its sum with f is exact in two numbers, and so is the
+    // sum of all three.
     let base = mul(m, minus_exponent, -LN_2_CUT[0] / PLACE);
     let sum = m.add(base, f);
     let kept = m.sub(sum, base);
@@ -126,7 +128,7 @@ pub(super) fn log_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Numb
     m.rare(rare, RuntimeFn::LogF64, &[x], result)
 }
 
-/// `ln(1 + x)` in binary64. The rounded sum is good for the exponent only.
+/// `ln(1 + x)` in binary64. The rounded sum `1 + x` determines the exponent only.
 #[inline(always)]
 pub(super) fn log1p_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
     let sum = add(m, x, 1.0);
@@ -135,7 +137,7 @@ pub(super) fn log1p_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Nu
     let inverse = m.plus(one, field);
     let inverse = m.number(inverse);
     let (f, base) = above_one(m, x, inverse);
-    // For a sum from the root of 2 to 3/2, f is rounded.
+    // If the sum is between sqrt 2 and 3/2, f is rounded.
     let rest = m.sub(base, f);
     let lacking = m.fma(x, inverse, rest);
     let result = natural(m, f, Some(lacking), minus);
@@ -144,8 +146,8 @@ pub(super) fn log1p_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Nu
     m.rare(rare, RuntimeFn::Log1pF64, &[x], result)
 }
 
-/// A logarithm to another base in binary64: that of the mantissa in two parts, times the logarithm of e in two parts, plus
-/// the exponent's share, of which the larger part is exact.
+/// A logarithm to another base in binary64: the natural logarithm of the mantissa in two numbers, times the logarithm of e in
+/// two numbers, plus the exponent's term, whose larger part is exact.
 #[inline(always)]
 fn scaled<A: Arithmetic<f64>>(
     m: &mut A,
@@ -161,7 +163,8 @@ fn scaled<A: Arithmetic<f64>>(
     let half = m.neg(minus_half);
     let half_square = m.mul(half, f);
     let inner = m.fma(z, series, half_square);
-    // f - f^2/2 in two numbers, and what the ratio lacks: near enough, it matters in the first factor only.
+    // f - f^2/2 in two numbers, and the error of the ratio. An approximate error is enough, because it matters in the first
+    // factor only.
     let high = m.fma(minus_half, f, f);
     let low = m.sub(f, high);
     let low = m.fma(minus_half, f, low);
@@ -175,7 +178,7 @@ fn scaled<A: Arithmetic<f64>>(
     let rest = times_plus(m, high, scale[1], rest);
     let rest = times_plus(m, low, scale[0], rest);
     let rest = if unit[1] == 0.0 { rest } else { times_plus(m, minus, -unit[1] / PLACE, rest) };
-    // The exponent's share is the larger, or zero.
+    // The exponent's term is zero or the larger one.
     let base = mul(m, minus, -unit[0] / PLACE);
     let sum = m.add(base, product);
     let lost = m.sub(base, sum);

@@ -1,13 +1,12 @@
-//! The mathematical functions of the language: one algorithm each, shared by all backends, so that every backend and
-//! every machine gives the same bits: the exact value rounded or the number next to it. `docs/language.md` says how often
-//! and how far off. Exponentials and logarithms of binary32 numbers compute in binary32, the other binary32 functions in
-//! binary64, where they round once.
+//! The mathematical functions of the language. All backends share one algorithm for each function, so every backend and every machine gives the
+//! same bits: the exact value rounded, or the number next to that. `docs/language.md` says how often, and how far off. Exponentials and
+//! logarithms of binary32 numbers compute in binary32; the other binary32 functions compute in binary64 and round once.
 //!
-//! An algorithm is a text over [`Arithmetic`], without branches. The functions here run it on plain numbers, with the
-//! processor's fused multiply-add or with an exact rule in its place; [`record`] runs it on whatever records operations.
+//! An algorithm is written over [`Arithmetic`], without branches. The functions here run it on plain numbers, with the processor's fused
+//! multiply-add or an exact rule that replaces it. [`record`] runs it on a machine that records the operations.
 //!
-//! Coefficients are those of minimax polynomials, from Remez' algorithm in 200 bits, weighted so that the error of the
-//! result is what is said beside them. Errors are then those of the last few roundings: `runtime/tests/functions/ulp.rs`.
+//! The coefficients are those of minimax polynomials, computed by Remez' algorithm in 200 bits, and weighted so that the error of the result is
+//! the one that their comments state. The rest of the error is that of the last few roundings: `runtime/tests/functions/ulp.rs`.
 
 mod arithmetic;
 mod division;
@@ -28,8 +27,8 @@ pub use fused::{in_software_f32, in_software_f64};
 use crate::RuntimeFn;
 use arithmetic::Plain;
 
-/// The number of what the functions here come to, raised with every change of any function's bits: machine code has their
-/// texts in it, and files of it outlive the process. `runtime/tests/functions/interface.rs` notices a change.
+/// The revision of the results of these functions. It must be raised with every change of any function's bits, because machine code contains the
+/// algorithms, and files of it outlive the process. `runtime/tests/functions/interface.rs` notices a change.
 pub const MATHEMATICS: u32 = 2;
 
 macro_rules! functions {
@@ -56,7 +55,8 @@ macro_rules! functions {
             }
         )*
 
-        /// Runs a function's text on a machine that tells no formats apart. Nothing for the other functions of the table.
+        /// Runs the algorithm of a function on a machine whose numbers have one type for both formats. `None` for functions of the table that
+        /// have no algorithm here.
         pub fn record<V, A>(machine: &mut A, function: RuntimeFn, arguments: &[V]) -> Option<V>
         where
             V: Copy,
@@ -157,19 +157,19 @@ pub fn fmod_f32(x: f32, y: f32) -> f32 {
     x % y
 }
 
-/// True if the thread rounds to nearest and keeps subnormal numbers, as "the same bits everywhere" needs.
+/// Returns true if the thread rounds to nearest and does not flush subnormal numbers to zero, as equal bits on all machines require.
 ///
-/// It is found out by what sums are: whoever reads the register that says so waits for all that was computed before, as that has the exceptions,
-/// too. These sums are inexact, and one has a subnormal result; a thread that lets such exceptions end it, ends here.
+/// It is found out from the results of sums, because reading the control register waits for all earlier computations. These sums are inexact,
+/// and one has a subnormal result; a thread that traps such exceptions traps here.
 #[inline]
 #[must_use]
 pub fn default_float_mode() -> bool {
-    /// 1, what is added to it, and two numbers whose difference is subnormal.
+    /// 1, two numbers to add to 1, and two numbers whose difference is subnormal.
     static PROBES: [f64; 5] =
         [1.0, f64::EPSILON * 0.75, f64::EPSILON * 0.25, f64::MIN_POSITIVE * 1.5, f64::MIN_POSITIVE];
     let [one, most, little, normal, least] = *std::hint::black_box(&PROBES);
-    // Rounded down or towards zero, the first sum would be 1; rounded up, the second would not. Half of the least normal number is a zero where
-    // such results are zeros, and twice that one where such arguments are.
+    // If sums are rounded down or towards zero, the first sum is 1; if they are rounded up, the second sum is not 1. Half of the least normal
+    // number is zero if subnormal results are flushed, and twice that half is zero if subnormal arguments are.
     let half = normal - least;
     one + most > one && one + little == one && half + half == least
 }

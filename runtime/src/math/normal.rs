@@ -9,7 +9,7 @@ use std::f64::consts::{FRAC_2_SQRT_PI, LOG2_E};
 
 /// An odd function near 0: `x (slope + x^2 series(x^2))`.
 struct Centre {
-    /// The derivative at 0 and the number that its rounding lost.
+    /// The derivative at 0, and its rounding error.
     slope: [f64; 2],
     series: [f64; 10],
     /// The slope and the series for a result in binary32.
@@ -26,7 +26,7 @@ struct Tail {
     divisor: f64,
     shift: f64,
     middle: f64,
-    /// The coefficient of `v^0` and the number that its rounding lost.
+    /// The coefficient of `v^0`, and its rounding error.
     first: [f64; 2],
     /// The coefficients from `v` on. With them the polynomial is exact to 2^-58.
     series: [f64; 21],
@@ -66,7 +66,7 @@ const ERF: Centre = Centre {
     end: 0.5,
 };
 
-/// `erfc x`.
+/// `erfc x`, for `x` from 0.5 on.
 const ERFC: Tail = Tail {
     rate: 1.0,
     divisor: 0.6875,
@@ -141,7 +141,7 @@ const BETWEEN: Centre = Centre {
     end: 0.75,
 };
 
-/// The probability beyond `x`.
+/// The probability that a standard normal variable is above `x`, for `x` from 0.75 on.
 const BEYOND: Tail = Tail {
     rate: 0.5,
     divisor: 1.0,
@@ -207,7 +207,7 @@ fn near_in_two<A: Arithmetic<f64>>(m: &mut A, x: A::Number, centre: &Centre) -> 
 fn bell_in_two<A: Arithmetic<f64>>(m: &mut A, x: A::Number, rate: f64) -> (Pair<A>, A::Number) {
     let opposite = mul(m, x, -rate);
     let [exponent, lost] = product(m, x, opposite);
-    // Moved up as scaling does it, too.
+    // Increased by the bias that scaling needs.
     let shift = m.constant(WHOLE + 2.0 * BIAS);
     let shifted = times_plus(m, exponent, LOG2_E, shift);
     let k = m.sub(shifted, shift);
@@ -241,10 +241,10 @@ fn far<A: Arithmetic<f64>>(m: &mut A, x: A::Number, tail: &Tail) -> A::Number {
     let low = m.sub(first, value);
     let low = m.fma(v, series, low);
     let low = add(m, low, tail.first[1]);
-    // The ratio lacks an eighth of its product with the rest.
+    // The error of the ratio is an eighth of its product with the rest.
     let change = mul(m, ratio, tail.slope / 8.0);
     let low = m.fma(rest, change, low);
-    // The inverse of the divisor in two numbers.
+    // The inverse of the divisor as the sum of two numbers.
     let (one, summand) = (m.constant(1.0), m.constant(tail.divisor));
     let (larger, smaller) = (m.max(x, summand), m.min(summand, x));
     let [divisor, divisor_low] = sum::<A>(m, larger, smaller);
@@ -331,7 +331,7 @@ fn near_for_single<A: Arithmetic<f64>>(m: &mut A, x: A::Number, centre: &Centre)
 /// The tail at `x`, which must not be negative, for a result in binary32.
 #[inline(always)]
 fn far_for_single<A: Arithmetic<f64>>(m: &mut A, x: A::Number, tail: &Tail) -> A::Number {
-    // Beyond this even half of the least number is more.
+    // For larger arguments the tail is below half of the least binary32 number.
     let end = m.constant(tail.end_single);
     let x = m.min(end, x);
     let (eight, shifted) = (m.constant(8.0), add(m, x, tail.shift));
@@ -367,7 +367,7 @@ pub(super) fn erf_single<A: Narrowing>(m: &mut A, x: A::Single) -> A::Single {
     m.narrow(result)
 }
 
-/// [`falling`] for a result in binary32.
+/// The function that falls from `total` to 0, as [`falling`] computes it, for a result in binary32.
 #[inline(always)]
 fn falling_for_single<A: Narrowing>(m: &mut A, x: A::Number, total: f64, centre: &Centre, tail: &Tail) -> A::Single {
     let near = near_for_single(m, x, centre);

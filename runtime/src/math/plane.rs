@@ -1,4 +1,4 @@
-//! The distance of a point of the plane from the origin, and the angle that it is seen at.
+//! The distance of a point of the plane from the origin, and its polar angle.
 
 use super::arithmetic::{Arithmetic, Narrowing, fma, mul, polynomial, times_plus};
 use super::power::{product, sum};
@@ -21,7 +21,7 @@ pub(super) fn hypot_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number, y: A::Nu
     const DOWN: f64 = f64::from_bits((1023 - 600) << 52);
     let (x, y) = (m.abs(x), m.abs(y));
     let infinite = is_one_infinite(m, x, y);
-    // A comparison with a NaN does not hold, so neither selection drops a NaN.
+    // A comparison with NaN is false, so neither selection drops a NaN.
     let is_less = m.less(x, y);
     let (larger, smaller) = (m.select(is_less, y, x), m.select(is_less, x, y));
     // The squares of numbers between 2^-500 and 2^500 are exact in two numbers, as far as they matter.
@@ -68,13 +68,13 @@ pub(super) fn hypot_single<A: Narrowing>(m: &mut A, x: A::Single, y: A::Single) 
     m.narrow(result)
 }
 
-/// `atan(y / x)` of magnitudes as `base + atan(above / below)`, the ratio at most the tangent of pi/8.
+/// `atan(y / x)`, for non-negative `x` and `y`, as `base + atan(above / below)`, where the ratio is at most the tangent of pi/8.
 struct Eighths<A: Arithmetic<f64>> {
     /// The base in eighths of a turn: 0, 1 or 2.
     number: A::Number,
     above: A::Number,
     below: A::Number,
-    /// True where the ratio is `(y-x) / (y+x)`, or `-x / y` if the second is true, too.
+    /// The first is true where the ratio is `(y-x) / (y+x)`; the second too where it is `-x / y`.
     beyond: [A::Truth; 2],
 }
 
@@ -91,8 +91,8 @@ fn eighths<A: Arithmetic<f64>>(m: &mut A, y: A::Number, x: A::Number) -> Eighths
     Eighths { above: choice(y, less, minus_x), below: choice(x, more, y), number: choice(zero, one, two), beyond }
 }
 
-/// The base in eighths of a turn, and the sign that the ratio is multiplied by, for a point with this `x`. Left of the origin the angle is half a turn less
-/// the angle of the magnitudes.
+/// The base in eighths of a turn, and the sign that the ratio is multiplied by, for a point with this `x`. Left of the origin the angle is half a
+/// turn less the angle of the magnitudes.
 #[inline(always)]
 fn reflected<A: Arithmetic<f64>>(m: &mut A, x: A::Number, number: A::Number) -> (A::Number, A::Number) {
     let bits = m.bits(x);
@@ -137,7 +137,7 @@ pub(super) fn atan2_double<A: Arithmetic<f64>>(m: &mut A, y: A::Number, x: A::Nu
     let rest = m.fma(cube, series, low);
     let (number, direction) = reflected(m, x, number);
     let (q, rest) = (m.mul(q, direction), m.mul(rest, direction));
-    // The base is the larger, or zero.
+    // The base is zero or the larger one.
     let eighth = m.constant(FRAC_PI_4);
     let [base, base_low] = product::<A>(m, number, eighth);
     let base_low = times_plus(m, number, EIGHTH_LOW, base_low);

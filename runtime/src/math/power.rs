@@ -1,5 +1,5 @@
-//! Powers: `x^y = e^(y ln x)`, the logarithm and the product in two numbers each, so that an exponent of hundreds leaves
-//! the result within an ulp. Only positive ordinary bases, and results that are ordinary numbers, are done here.
+//! Powers: `x^y = e^(y ln x)`, with the logarithm and the product as sums of two numbers, so that even for an exponent
+//! of hundreds the result is within an ulp. Only positive normal bases with normal results are computed here.
 
 use super::arithmetic::{Arithmetic, Narrowing, add, fma, less_from, mul, polynomial, sub, times_plus, within};
 use super::exponential::{BIAS, EXPM1, LN_2, WHOLE, exp2_for_single, power_of_two};
@@ -7,8 +7,8 @@ use super::logarithm::{DOUBLE_EXPONENTS, LN_2_CUT, LONG_SINGLE, PLACE, Parts, SI
 use crate::RuntimeFn;
 use std::f64::consts::LOG2_E;
 
-/// Where a power is not left to logarithms: where the base is not positive and normal, where the product of exponent and
-/// logarithm is out of bounds or NaN, and at one half, a root, which is rounded correctly.
+/// True where a power is not computed by logarithms: if the base is not positive and normal, if the product of exponent
+/// and logarithm is out of bounds or NaN, or if the exponent is one half, because a square root is rounded correctly.
 #[inline(always)]
 fn unusual<A: Arithmetic<f64>>(
     m: &mut A,
@@ -26,7 +26,7 @@ fn unusual<A: Arithmetic<f64>>(
     m.either(root, rare)
 }
 
-/// `x^y` in binary32: the logarithm to base 2 and the product in binary64 are more than good enough.
+/// `x^y` in binary32. The logarithm to base 2 and the product are in binary64, which is more than precise enough.
 #[inline(always)]
 pub(super) fn pow_single<A: Narrowing>(m: &mut A, x: A::Single, y: A::Single) -> A::Single {
     let (base, power) = (m.widen(x), m.widen(y));
@@ -57,10 +57,10 @@ const TAIL: [f64; 8] = [
 ];
 const TWO_THIRDS: [f64; 2] = [0.666_666_666_666_666_6, 3.700_743_415_417_188e-17];
 
-/// A number in two parts, the second below the last place of the first.
+/// The sum of two numbers, the second below the last place of the first.
 pub(super) type Pair<A> = [<A as Arithmetic<f64>>::Number; 2];
 
-/// The sum of `a` and a `b` that is not larger, or of zero and `b`; what is lost comes second.
+/// The sum of `a` and `b` and its rounding error. `b` must not be larger than `a`, unless `a` is zero.
 #[inline(always)]
 pub(super) fn sum<A: Arithmetic<f64>>(m: &mut A, a: A::Number, b: A::Number) -> Pair<A> {
     let high = m.add(a, b);
@@ -68,7 +68,7 @@ pub(super) fn sum<A: Arithmetic<f64>>(m: &mut A, a: A::Number, b: A::Number) -> 
     [high, m.add(rest, b)]
 }
 
-/// The product, exactly.
+/// The exact product: the rounded one and its rounding error.
 #[inline(always)]
 pub(super) fn product<A: Arithmetic<f64>>(m: &mut A, a: A::Number, b: A::Number) -> Pair<A> {
     let high = m.mul(a, b);
@@ -84,7 +84,7 @@ pub(super) fn pair_product<A: Arithmetic<f64>>(m: &mut A, a: Pair<A>, b: Pair<A>
     [high, m.fma(a[1], b[0], low)]
 }
 
-/// The natural logarithm in two parts, to 2^-65.
+/// The natural logarithm as a sum of two numbers, to 2^-65.
 #[inline(always)]
 fn long_log<A: Arithmetic<f64>>(m: &mut A, above: A::Number, minus_exponent: A::Number) -> Pair<A> {
     let divisor = add(m, above, 2.0);
@@ -130,7 +130,7 @@ pub(super) fn pow_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number, y: A::Numb
     let r = times_plus(m, k, -LN_2[0], power);
     let low = times_plus(m, k, -LN_2[1], low);
     let (square, series) = (m.mul(r, r), polynomial(m, r, EXPM1));
-    // r is exact; what it lacks is multiplied by the power of what there is.
+    // r is exact; its missing part is multiplied by the power of r.
     let above = m.fma(square, series, r);
     let low = m.fma(low, above, low);
     let rest = m.fma(square, series, low);

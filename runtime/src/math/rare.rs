@@ -1,9 +1,10 @@
-//! The arguments that branch-free algorithms leave out: zeros, infinities and NaNs of a logarithm, huge angles, powers of
-//! negative numbers. The `libm` crate does them, in plain operations and within an ulp; being rare they may take longer.
+//! The functions for arguments that the branch-free algorithms leave out: zeros, infinities and NaNs of a logarithm, huge
+//! angles, powers of negative numbers. The `libm` crate computes them, in plain operations and within an ulp. They may be
+//! slow, because they are rare.
 
 use crate::RuntimeFn;
 
-/// The function of binary64 numbers.
+/// Computes a function for binary64 numbers.
 #[cold]
 #[inline(never)]
 pub(super) fn double(function: RuntimeFn, x: &[f64]) -> f64 {
@@ -33,7 +34,7 @@ fn angle(y: f64, x: f64) -> f64 {
     if !y.is_finite() || !x.is_finite() || larger == 0.0 {
         return libm::atan2(y, x);
     }
-    // The angle is the ratio here. Scaling could make `y` subnormal, and lose digits of it.
+    // The angle is the ratio here. Scaling could make `y` subnormal and lose digits.
     if x > 0.0 && y_size / x < f64::EPSILON * f64::EPSILON {
         return y / x;
     }
@@ -41,7 +42,7 @@ fn angle(y: f64, x: f64) -> f64 {
     super::atan2_f64(y * factor, x * factor)
 }
 
-/// The function of binary32 numbers, computed in binary64 and rounded.
+/// Computes a function for binary32 numbers, in binary64, and rounds.
 #[cold]
 #[inline(never)]
 pub(super) fn single(function: RuntimeFn, x: &[f32]) -> f32 {

@@ -1,24 +1,24 @@
-//! Exponentials and logarithms of binary32 numbers, in binary32: a player of vectors does twice as many at once as in
-//! binary64. What could lose more than an ulp is kept in two numbers, or is exact by the choice of intervals. Every argument
-//! there is was tried: `runtime/tests/functions/exhaustive.rs`.
+//! Exponentials and logarithms of binary32 numbers, computed in binary32, because a vector holds twice as many numbers as in binary64. Values
+//! whose rounding could lose more than an ulp are sums of two numbers, or exact by the choice of intervals. Every argument was tested:
+//! `runtime/tests/functions/exhaustive.rs`.
 
 use super::arithmetic::{Arithmetic, add, by_halves, fma, less_from, mul, polynomial, scaled_from, sub, times_plus};
 use super::logarithm::beyond;
 use crate::RuntimeFn;
 use std::f32::consts::{LOG2_E, LOG10_2, LOG10_E};
 
-/// Added to a number below 2^22 it leaves the nearest whole number in the low bits of the sum.
+/// Adding this to a number below 2^22 leaves the nearest integer in the low bits of the sum.
 const WHOLE: f32 = 12_582_912.0;
 /// The bias of exponents.
 const BIAS: f32 = 127.0;
 
-/// `ln 2`, and what its rounding left.
+/// `ln 2`, and its rounding error.
 const LN_2: [f32; 2] = [std::f32::consts::LN_2, -1.904_654_3e-9];
 
 /// `(e^r - 1 - r) / r^2`, to 2^-28 of `e^r`.
 const EXP: [f32; 5] = [0.499_999_94, 0.166_665_21, 0.041_668_326, 0.008_368_694, 0.001_381_458_5];
 
-/// The same to 2^-26 of `e^r - 1`.
+/// `(e^r - 1 - r) / r^2`, to 2^-26 of `e^r - 1`.
 const EXPM1: [f32; 5] = [0.499_999_97, 0.166_665_43, 0.041_667_35, 0.008_366_63, 0.001_388_263_8];
 
 /// `e^x`: `2^k e^r`.
@@ -27,7 +27,7 @@ pub(super) fn exp<A: Arithmetic<f32>>(m: &mut A, x: A::Number) -> A::Number {
     // Beyond this the result is infinite anyway.
     let most = m.constant(89.0);
     let x = m.min(most, x);
-    // Moved up as scaling does it, too.
+    // Increased by the bias that scaling needs.
     let shift = m.constant(WHOLE + 2.0 * BIAS);
     let shifted = times_plus(m, x, LOG2_E, shift);
     let k = m.sub(shifted, shift);
@@ -39,7 +39,7 @@ pub(super) fn exp<A: Arithmetic<f32>>(m: &mut A, x: A::Number) -> A::Number {
     scaled_from(m, x, -104.0, power, k)
 }
 
-/// `e^x - 1`: `2^k (e^r - 1) + (2^k - 1)`. The number that rounds most, `2^k r + (2^k - 1)` with an exact `r`, is summed first.
+/// `e^x - 1`: `2^k (e^r - 1) + (2^k - 1)`. The terms with the largest rounding error, `2^k r + (2^k - 1)` with an exact `r`, are added first.
 #[inline(always)]
 pub(super) fn expm1<A: Arithmetic<f32>>(m: &mut A, x: A::Number) -> A::Number {
     let least = m.constant(-30.0);
@@ -60,7 +60,7 @@ pub(super) fn expm1<A: Arithmetic<f32>>(m: &mut A, x: A::Number) -> A::Number {
     let sum = m.fma(scale, high, base);
     let result = m.fma(scale, rest, sum);
     let result = m.copysign(result, x);
-    // Soon 2^k overflows.
+    // For slightly larger arguments 2^k overflows.
     let most = m.constant(88.0);
     let rare = m.less(most, x);
     m.rare(rare, RuntimeFn::Expm1F32, &[x], result)
@@ -79,7 +79,7 @@ const LN: [f32; 9] = [
     -0.045_074_433,
 ];
 
-/// The same for the logarithm to base 2 less `f log2(e)`, for `1 + f` from sqrt 1/2 to sqrt 2.
+/// `(log2(1 + f) - f log2(e)) / f^2`, for `1 + f` from sqrt 1/2 to sqrt 2.
 const LOG2: [f32; 9] = [
     -0.721_347_33,
     0.480_898_2,
@@ -92,7 +92,7 @@ const LOG2: [f32; 9] = [
     -0.109_960_22,
 ];
 
-/// The same for the logarithm to base 10.
+/// `(log10(1 + f) - f log10(e)) / f^2`, for `1 + f` from sqrt 1/2 to sqrt 2.
 const LOG10: [f32; 9] = [
     -0.217_147_19,
     0.144_764_78,
@@ -105,22 +105,22 @@ const LOG10: [f32; 9] = [
     -0.033_101_346,
 ];
 
-/// What the rounding of the decimal logarithm of 2 left.
+/// The rounding error of the decimal logarithm of 2.
 const LOG10_2_LOW: f32 = -1.432_098_9e-8;
 
-/// The least mantissa where a logarithm's result has no more places than the logarithm of the mantissa: sqrt 1/2, but for the
-/// natural one 3/4, with which `log1p` gets mantissas without rounding.
+/// The least mantissa: with it a logarithm has no more places than the logarithm of the mantissa. It is sqrt 1/2, but 3/4 for the natural
+/// logarithm, because with that `log1p` gets mantissas without rounding.
 const ROOT: f32 = std::f32::consts::FRAC_1_SQRT_2;
 const THREE_QUARTERS: f32 = 0.75;
 
-/// An exponent in the bits of a number is a multiple of this.
+/// The exponent in the bits of a number is a multiple of this.
 const PLACE: f32 = 8_388_608.0;
-/// The exponents of numbers that are surely normal.
+/// A bound for the exponents of numbers that are certainly normal.
 const EXPONENTS: f32 = 125.5 * PLACE;
 
-/// The opposite of the exponent of a positive normal number `2^e m`, given its bits, with `m` from `least` to its double, in
-/// place and as a number, which is a multiple of [`PLACE`]. That of others (zero, subnormal, negative, infinite, NaN) is beyond [`EXPONENTS`].
-/// It is the opposite because times a negative constant that of 1 is -0, which is lost in any sum.
+/// The negated exponent `-e` of a positive normal number `2^e m`, with `m` from `least` to twice that, from the number's bits. It is returned
+/// at the position of the exponent in the bits, and as a number times [`PLACE`]. For other numbers (zero, subnormal, negative, infinite, NaN)
+/// it is beyond [`EXPONENTS`]. It is negated because the product of an exponent of zero and a negative constant is -0, which changes no sum.
 #[inline(always)]
 fn minus_exponent<A: Arithmetic<f32>>(m: &mut A, bits: A::Word, least: f32) -> (A::Word, A::Number) {
     let (above, field) = (m.word(u64::from(least.to_bits()) + 0x7F_FFFF), m.word(0xFF80_0000));
@@ -129,7 +129,7 @@ fn minus_exponent<A: Arithmetic<f32>>(m: &mut A, bits: A::Word, least: f32) -> (
     (minus, m.count(minus))
 }
 
-/// `m - 1`, exactly, from the bits of a number `2^e m` and `-e` in place.
+/// `m - 1`, exactly, from the bits of a number `2^e m` and `-e` at the position of the exponent.
 #[inline(always)]
 fn above_one<A: Arithmetic<f32>>(m: &mut A, bits: A::Word, minus: A::Word) -> A::Number {
     let bits = m.plus(bits, minus);
@@ -137,7 +137,7 @@ fn above_one<A: Arithmetic<f32>>(m: &mut A, bits: A::Word, minus: A::Word) -> A:
     sub(m, mantissa, 1.0)
 }
 
-/// `e ln 2 + ln(1 + f)`. One number is enough for `ln 2`: the product is not rounded.
+/// `e ln 2 + ln(1 + f)`. A single number is enough for `ln 2`, because the product is not rounded.
 #[inline(always)]
 fn natural<A: Arithmetic<f32>>(m: &mut A, f: A::Number, minus: A::Number) -> A::Number {
     let square = m.mul(f, f);
@@ -157,7 +157,7 @@ pub(super) fn log<A: Arithmetic<f32>>(m: &mut A, x: A::Number) -> A::Number {
     m.rare(rare, RuntimeFn::LogF32, &[x], result)
 }
 
-/// `ln(1 + x)`. The rounded sum is good for the exponent only; the mantissa's `f` is exact unless the exponent is large.
+/// `ln(1 + x)`. The rounded sum determines the exponent only; the mantissa's `f` is exact unless the exponent is large.
 #[inline(always)]
 pub(super) fn log1p<A: Arithmetic<f32>>(m: &mut A, x: A::Number) -> A::Number {
     let sum = add(m, x, 1.0);
@@ -166,7 +166,7 @@ pub(super) fn log1p<A: Arithmetic<f32>>(m: &mut A, x: A::Number) -> A::Number {
     let one = m.word(u64::from(1.0_f32.to_bits()));
     let inverse = m.plus(one, minus);
     let inverse = m.number(inverse);
-    // The opposite of 1 - 1 is -0, which leaves a minus zero as it is.
+    // The negation of 1 - 1 is -0, which keeps a minus zero.
     let less = less_from(m, 1.0, inverse);
     let base = m.neg(less);
     let f = m.fma(x, inverse, base);

@@ -1,20 +1,20 @@
-//! Sine, cosine and arc tangent. An angle is reduced to an eighth of a turn on either side of a quarter's multiple, with
-//! pi/2 in three numbers; angles of a billion and more are rare, and so are infinities and NaNs.
+//! Sine, cosine and arc tangent. An angle is reduced to at most an eighth of a turn from a multiple of a quarter turn,
+//! with pi/2 as the sum of three numbers. Angles of a billion and more, infinities and NaNs are rare arguments.
 
 use super::arithmetic::{Arithmetic, Narrowing, add, fma, mul, polynomial, sub, times_plus, within};
 use super::exponential::WHOLE;
 use crate::RuntimeFn;
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_2, FRAC_PI_4};
 
-/// pi/2: the number and what it lacks, twice.
+/// pi/2 as the sum of three numbers, each the rounding error of the sum before it.
 const QUARTER: [f64; 3] = [FRAC_PI_2, 6.123_233_995_736_766e-17, -1.497_384_904_859_169_8e-33];
 
-/// From here on angles are huge.
+/// The least angle that counts as huge, in radians.
 const HUGE: f64 = 1_073_741_824.0;
 
 const SIGN: u64 = 1 << 63;
 
-/// `(sin r - r) / r^3` and `(cos r - 1 + r^2/2) / r^4` in powers of `r^2`.
+/// `(sin r - r) / r^3`, and then `(cos r - 1 + r^2/2) / r^4`, in powers of `r^2`.
 const SIN: [f64; 7] = [
     -0.166_666_666_666_666_66,
     0.008_333_333_333_333_038,
@@ -35,12 +35,12 @@ const COS: [f64; 6] = [
 const SIN_SINGLE: [f64; 3] = [-0.166_666_545_946_419_86, 0.008_332_159_805_918_192, -0.000_195_151_514_175_970_56];
 const COS_SINGLE: [f64; 3] = [0.041_666_645_657_529_64, -0.001_388_731_498_773_281_8, 2.443_300_932_269_531_4e-5];
 
-/// An angle less a whole number of quarter turns.
+/// An angle minus a whole number of quarter turns.
 struct Reduced<A: Arithmetic<f64>> {
     rest: A::Number,
-    /// What the rest lacks.
+    /// The rounding error of the rest.
     low: A::Number,
-    /// The number of quarters, in the low bits.
+    /// The number of quarter turns, in the low bits.
     quarters: A::Word,
 }
 
@@ -57,7 +57,7 @@ fn reduce<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> Reduced<A> {
     Reduced { rest, low, quarters: m.bits(shifted) }
 }
 
-/// The polynomial of the sine by pairs of its terms: everything waits for it.
+/// The polynomial of the sine, evaluated in pairs of terms, because its latency determines that of the function.
 #[inline(always)]
 fn sine_series<A: Arithmetic<f64>>(m: &mut A, z: A::Number, square: A::Number) -> A::Number {
     let fourth = m.mul(square, square);
@@ -80,9 +80,10 @@ fn sine_and_cosine<A: Arithmetic<f64>>(m: &mut A, angle: &Reduced<A>) -> (A::Num
     let fourth = m.mul(square, square);
     let (odd, even) = (sine_series(m, square, fourth), polynomial(m, square, COS));
     let cube = m.mul(square, r);
-    // What the angle lacks goes to the sine times the cosine, near enough 1 - r^2/2; to the cosine times minus the sine.
+    // The error of the angle changes the sine by its product with the cosine, about 1 - r^2/2, and the cosine by its
+    // product with minus the sine.
     let share = m.fma(low, minus_half, low);
-    // And what the square lacks, times minus a sixth of the angle.
+    // The error of the square changes the sine by its product with minus a sixth of the angle.
     let minus_square = m.neg(square);
     let square_low = m.fma(r, r, minus_square);
     let sixth = mul(m, r, -1.0 / 6.0);
@@ -90,7 +91,7 @@ fn sine_and_cosine<A: Arithmetic<f64>>(m: &mut A, angle: &Reduced<A>) -> (A::Num
     let rest = m.fma(cube, odd, share);
     let sine = m.add(r, rest);
     let one = m.constant(1.0);
-    // 1 - r^2/2 in two numbers, the square not rounded before.
+    // 1 - r^2/2 as the sum of two numbers, without rounding the square first.
     let near = m.fma(minus_half_r, r, one);
     let lost = m.sub(one, near);
     let lost = m.fma(minus_half_r, r, lost);
@@ -111,8 +112,8 @@ fn short_sine_and_cosine<A: Arithmetic<f64>>(m: &mut A, r: A::Number) -> (A::Num
     (sine, fma(m, even, square, 1.0))
 }
 
-/// The one for even numbers of quarters or the one for odd ones, negated after half a turn, that is after two quarters
-/// more than `ahead`.
+/// Selects the value for an even or an odd number of quarter turns, and negates it if bit 1 of `quarters + ahead` is
+/// set, that is after half a turn.
 #[inline(always)]
 fn turned<A: Arithmetic<f64>>(
     m: &mut A,
@@ -148,7 +149,7 @@ fn is_huge<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Truth {
     m.not(ordinary)
 }
 
-/// The sine in binary64: that of the magnitude, with the sign, which a zero keeps.
+/// The sine in binary64: that of the magnitude, with the sign of `x`, so that a zero keeps its sign.
 #[inline(always)]
 pub(super) fn sin_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
     let magnitude = m.abs(x);
@@ -216,20 +217,20 @@ pub(super) const ATAN_SINGLE: [f64; 5] = [
     0.105_958_269_580_325_17,
     -0.060_829_883_767_929_22,
 ];
-/// What pi/4 lacks.
+/// The rounding error of pi/4.
 pub(super) const EIGHTH_LOW: f64 = 3.061_616_997_868_383e-17;
 
 /// The tangents of pi/8 and of 3 pi/8.
 pub(super) const TAN_PI_8: f64 = 0.414_213_562_373_095_03;
 pub(super) const TAN_3_PI_8: f64 = 2.414_213_562_373_095;
 
-/// `atan x = base + atan(above / below)`, the ratio at most the tangent of pi/8; for `x` from zero on. The base is a
-/// multiple of pi/4.
+/// `atan x`, for non-negative `x`, as `base + atan(above / below)`, where the ratio is at most the tangent of pi/8. The
+/// base is `number` times pi/4.
 struct Eighths<A: Arithmetic<f64>> {
     number: A::Number,
     above: A::Number,
     below: A::Number,
-    /// True where the ratio is `(x-1) / (x+1)`, or there is another.
+    /// The first is true where the ratio is `(x-1) / (x+1)`; the second too where it is `-1 / x`.
     beyond: [A::Truth; 2],
 }
 
@@ -249,7 +250,7 @@ fn eighths<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> Eighths<A> {
 /// The arc tangent in binary64.
 #[inline(always)]
 pub(super) fn atan_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
-    // Beyond this it is pi/2; infinities would not divide.
+    // Beyond this the result is pi/2; an infinity could not be divided.
     let magnitude = m.abs(x);
     let far = m.constant(1e60);
     let magnitude = m.min(far, magnitude);
@@ -258,7 +259,7 @@ pub(super) fn atan_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Num
     let inverse = m.div(one, below);
     let q = m.mul(above, inverse);
     let minus_q = m.neg(q);
-    // What x - 1 and x + 1 lost.
+    // The rounding errors of x - 1 and x + 1.
     let (less, more) = (add(m, above, 1.0), sub(m, below, 1.0));
     let (above_low, below_low) = (m.sub(magnitude, less), m.sub(magnitude, more));
     let lost = m.fma(minus_q, below_low, above_low);
@@ -271,12 +272,12 @@ pub(super) fn atan_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Num
     let square = m.mul(q, q);
     let cube = m.mul(square, q);
     let series = polynomial(m, square, ATAN);
-    // The derivative is near enough to 1 - q^2 for what q lacks.
+    // For the error of q, 1 - q^2 is near enough to the derivative.
     let minus_low = m.neg(low);
     let low = m.fma(square, minus_low, low);
     let rest = m.fma(cube, series, low);
     let rest = times_plus(m, number, EIGHTH_LOW, rest);
-    // The base is the larger, or zero.
+    // The base is zero or the larger one.
     let base = mul(m, number, FRAC_PI_4);
     let sum = m.add(base, q);
     let lost = m.sub(base, sum);

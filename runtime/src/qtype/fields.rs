@@ -1,7 +1,7 @@
-//! The fields of a tuple, of its type as of its values: a sequence, and the names of its members if the tuple is a named
-//! one. Whoever needs only the sequence (layouts, frames, backends) sees a slice and never asks for names.
+//! The members of a tuple type or a tuple value: a sequence, and the names of its members if the tuple is a named one. Code that needs only
+//! the sequence (layouts, frames, backends) uses it as a slice and ignores the names.
 //!
-//! An optional struct and a list of structs are kept as tuples too, of other members than those that a model names: see [`Form`].
+//! An optional struct and a list of structs are represented by tuples too, with other members than those that a model names: see [`Form`].
 
 use crate::{Excerpt, QType};
 use std::borrow::Cow;
@@ -12,39 +12,40 @@ use std::sync::{Arc, OnceLock};
 
 /// The members of a tuple, in order, with or without names.
 ///
-/// It is a slice of its members. Two are equal if members, names and forms are.
+/// It derefs to the slice of its members. Two are equal if their members, names and forms are equal.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Fields<T>(Arc<Parts<T>>);
 
-/// What the members of a tuple are together. Layouts, plans and backends know members alone.
+/// The kind of type that the members of a tuple represent. Layouts, plans and backends use the members only.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Form {
     /// The fields of a tuple.
     #[default]
     Tuple,
-    /// An optional struct, `{x: f64}?`: whether it is there, which is a mask, and the struct. Where it is not there, the scalars of the struct
-    /// are zero and its optionals missing.
+    /// An optional struct, `{x: f64}?`. The members are its presence, which is a mask, and the struct. If it is missing, the scalars of the
+    /// struct are zero and its optionals missing.
     Optional,
-    /// A list of structs of this type, `[{x: f64, y: text?}]`: a list for each member of the struct, which is an array where that is a scalar
-    /// or an optional. All have the same size. Of a scalar the array has each element.
+    /// A list of structs of this type, `[{x: f64, y: text?}]`. The members are one list per member of the struct: an array for a scalar or an
+    /// optional, and of a scalar every element is present. All lists have the same size.
     List(Arc<QType>),
-    /// A dictionary that a model is given, `dict[text, f64]`: a list of such pairs of a key and an optional value, so an array of keys, all of
-    /// which are there, and one of values.
+    /// A dictionary as an input of a model, `dict[text, f64]`: a list of pairs of this type, of a key and an optional value. So its members
+    /// are an array of keys, all of which are present, and an array of values.
     Map(Arc<QType>),
-    /// A table of several columns, which is some dictionaries. It exists only while a model is prepared.
+    /// A table of several columns, whose members are dictionaries. It exists only while a model is prepared.
     Table(Arc<TableForm>),
 }
 
-/// What a table of several columns is.
+/// The structure of a table of several columns.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TableForm {
-    /// How many parts a key has.
+    /// The number of parts that a key has.
     pub keys: usize,
-    /// True if the last part of a key is looked for in ranges.
+    /// True if the last part of a key is looked up in ranges.
     pub is_of_ranges: bool,
-    /// Of keys of several parts, by what the numbers before each part are multiplied: one more than there are of the part.
+    /// For keys of several parts: the factor for the combined number of the earlier parts, before each part's own number is added. It is the
+    /// number of the part's values plus one.
     pub bases: Box<[i64]>,
-    /// The struct that a value is; none of scalars.
+    /// The struct type of a value; `None` if values are scalars.
     pub value: Option<QType>,
 }
 
@@ -52,7 +53,7 @@ struct Parts<T> {
     members: Box<[T]>,
     names: Option<Names>,
     form: Form,
-    /// What was found of all members when somebody first asked.
+    /// The answer of `all_once`, once it was computed.
     holds: OnceLock<bool>,
 }
 
@@ -85,9 +86,9 @@ impl<T: Hash> Hash for Parts<T> {
 }
 
 impl<T> Fields<T> {
-    /// True if the members are all of a kind: each is looked at only once, however often it is asked. There is room for one question,
-    /// which is whether the members of a type [lie in frames](crate::QType::is_framed): it is asked of each operand, and a tuple with
-    /// many fields is an operand of each of its fields.
+    /// Returns true if `of_member` is true for all members. The answer is computed once and stored, so `of_member` must always be the same
+    /// function. It is [`QType::is_framed`](crate::QType::is_framed), which is asked for each operand, and a tuple with many fields is an
+    /// operand of each of its fields.
     pub(crate) fn all_once(&self, of_member: impl Fn(&T) -> bool) -> bool {
         *self.0.holds.get_or_init(|| self.iter().all(of_member))
     }
@@ -99,20 +100,20 @@ impl<T> Fields<T> {
         (names.len() == members.len()).then(|| Fields(Arc::new(Parts::new(members, Some(names)))))
     }
 
-    /// The names, if this is of a named tuple.
+    /// The names, if this is a named tuple.
     #[must_use]
     pub fn names(&self) -> Option<&Names> {
         self.0.names.as_ref()
     }
 
-    /// What the members are together.
+    /// The kind of type that the members represent.
     #[must_use]
     pub fn form(&self) -> &Form {
         &self.0.form
     }
 
-    /// The same members in another form. Nothing is checked: [`QType::optional_struct`] and [`QType::list_of`] make types, and of values
-    /// whoever takes them checks the form.
+    /// Replaces the form and keeps the members. The form is not checked: types are made by [`QType::optional_struct`] and [`QType::list_of`],
+    /// and the receivers of a value check its form.
     #[must_use]
     pub fn in_form(mut self, form: Form) -> Self
     where
@@ -122,24 +123,24 @@ impl<T> Fields<T> {
         self
     }
 
-    /// The members, to be written in place. They are copied first if another clone shares them.
+    /// The members, for changing them in place. They are copied first if another clone shares them.
     pub fn members_mut(&mut self) -> &mut [T]
     where
         T: Clone,
     {
         let parts = Arc::make_mut(&mut self.0);
-        // The answer was about the members as they were.
+        // The stored answer belongs to the old members.
         parts.holds = OnceLock::new();
         &mut parts.members
     }
 
-    /// Where the field with this name is.
+    /// The index of the field with this name; `None` if there is none.
     #[must_use]
     pub fn position(&self, name: &str) -> Option<usize> {
         self.names()?.position(name)
     }
 
-    /// What a field is called: its name, or its position.
+    /// The name of a field, or its index if it has no name.
     #[must_use]
     pub fn label(&self, index: usize) -> Cow<'_, str> {
         match self.names().and_then(|names| names.get(index)) {
@@ -148,7 +149,7 @@ impl<T> Fields<T> {
         }
     }
 
-    /// Fields of the same names and form with other members, of which there must be as many; otherwise they have no names, and are a tuple.
+    /// Makes fields with other members but the same names and form. If the number of members differs, the result has no names and is a tuple.
     #[must_use]
     pub fn with<U>(&self, members: Vec<U>) -> Fields<U> {
         let is_alike = self.len() == members.len();
@@ -157,7 +158,7 @@ impl<T> Fields<T> {
         Fields(Arc::new(Parts { form, ..Parts::new(members.into(), names) }))
     }
 
-    /// Fields of the same names, each made from the one here.
+    /// Makes fields with the same names and form, each member computed from the one here.
     #[must_use]
     pub fn map<U>(&self, make: impl FnMut(&T) -> U) -> Fields<U> {
         self.with(self.iter().map(make).collect())
@@ -205,26 +206,27 @@ impl<T: fmt::Debug> fmt::Debug for Fields<T> {
     }
 }
 
-/// The names of the fields of a named tuple: distinct, none empty, none with a comma in it or white space around it.
+/// The names of a named tuple's fields. They are distinct and not empty, and have no comma in them and no white space around them.
 ///
-/// They are few or many: finding one does not look at all.
+/// A name is found by binary search.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Names(Arc<Sorted>);
 
+/// Names, with an index for finding them.
 #[derive(PartialEq, Eq, Hash, Debug)]
 struct Sorted {
     names: Box<[Arc<str>]>,
-    /// The positions of the names in their order as texts.
+    /// The indices of the names, sorted by name.
     order: Box<[u32]>,
 }
 
-/// Why texts are not the names of a tuple's fields.
+/// The reason why texts cannot be the names of a tuple's fields.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum NameError {
-    /// Two fields have this name.
+    /// Two fields have the same name.
     Twice(Arc<str>),
-    /// This is not the name of a field.
+    /// A text is not a possible name of a field.
     Malformed(Arc<str>),
 }
 
@@ -244,10 +246,10 @@ impl fmt::Display for NameError {
 impl std::error::Error for NameError {}
 
 impl Names {
-    /// These names, in order.
+    /// Makes a list of names, in order.
     ///
     /// # Errors
-    /// Two are the same, or one is empty, has a comma in it, or white space around it.
+    /// If two names are equal, or a name is empty, has a comma in it, or white space around it.
     pub fn new<N: Into<Arc<str>>>(names: impl IntoIterator<Item = N>) -> Result<Names, NameError> {
         let names: Box<[Arc<str>]> = names.into_iter().map(Into::into).collect();
         if let Some(name) = names.iter().find(|name| name.is_empty() || name.contains(',') || name.trim() != &***name) {
@@ -263,10 +265,10 @@ impl Names {
         Ok(Names(Arc::new(Sorted { names, order })))
     }
 
-    /// The names of a text with commas between them; none for an empty text.
+    /// Parses a text of names with commas between them; an empty text gives no names.
     ///
     /// # Errors
-    /// As for [`Names::new`]; white space around a name is allowed here.
+    /// As for [`Names::new`], but white space around a name is allowed.
     pub fn parse(text: &str) -> Result<Names, NameError> {
         if text.trim().is_empty() {
             return Names::new(std::iter::empty::<&str>());
@@ -274,13 +276,13 @@ impl Names {
         Names::new(text.split(',').map(str::trim))
     }
 
-    /// The names as a text with commas between them.
+    /// The names as one text, with commas between them.
     #[must_use]
     pub fn joined(&self) -> String {
         self.join(",")
     }
 
-    /// Where the name is.
+    /// The index of the name; `None` if it is not there.
     #[must_use]
     pub fn position(&self, name: &str) -> Option<usize> {
         let Sorted { names, order } = &*self.0;
@@ -312,7 +314,7 @@ mod tests {
         assert!(fields.all_once(look) && fields.clone().all_once(look));
         assert_eq!(looks.get(), 3);
         assert!(!Fields::from([1, 0, 3]).all_once(look));
-        // What was asked is no part of what they are.
+        // The stored answer is not part of the value.
         assert!(fields == Fields::from([1, 2, 3]));
     }
 

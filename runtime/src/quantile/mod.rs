@@ -1,11 +1,11 @@
-//! Quantiles: the values below which a normal, Student's t or beta distribution lies with a given probability. They are
-//! computed in binary64 from the functions of the `libm` crate, so they are the same on every machine. The crates that
-//! have them either do not end for extreme parameters or lose half of the digits in the tails.
+//! Quantiles: the values below which a normal, Student's t or beta distribution lies with a given probability. They are computed
+//! in binary64 with the functions of the `libm` crate, so they are the same on every machine. Existing crates either do not
+//! terminate for extreme parameters or lose half of the digits in the tails.
 //!
 //! An estimate in binary64 is corrected, with twice the digits for t and beta (`refined`). For probabilities from 1e-300, for
-//! degrees of freedom from 1e-3 to 1e8, and for shapes from 1e-3 to 1e8, results are within 4 units in the last place of the
-//! exact value, and nearly all of t and beta are the exact value rounded: `runtime/tests/functions/quantiles.rs` holds them to it.
-//! Where a shape, or half of the degrees, is below 1e-6 or above 1e15 the estimate stands, which is good to ten digits or so.
+//! degrees of freedom from 1e-3 to 1e8, and for shapes from 1e-3 to 1e8, results are within 4 units in the last place of the exact
+//! value, and nearly all results of t and beta are the exact value rounded. `runtime/tests/functions/quantiles.rs` tests this. If
+//! a shape, or half of the degrees, is below 1e-6 or above 1e15, the result is the estimate, which has about ten digits.
 
 mod refined;
 mod twofold;
@@ -18,12 +18,12 @@ fn is_probability(p: f64) -> bool {
     (0.0..=1.0).contains(&p)
 }
 
-/// True if it is finite, too.
+/// Returns true if `x` is positive and finite.
 fn is_positive(x: f64) -> bool {
     x > 0.0 && x < f64::INFINITY
 }
 
-/// The quantile of the standard normal distribution; infinite at 0 and 1. `None` outside of them.
+/// The quantile of the standard normal distribution; infinite for 0 and 1. `None` if `p` is not a probability.
 #[must_use]
 pub fn normal(p: f64) -> Option<f64> {
     if !is_probability(p) {
@@ -32,13 +32,13 @@ pub fn normal(p: f64) -> Option<f64> {
     let off = p - 0.5;
     let tail = if off < 0.0 { p } else { 1.0 - p };
     let size = normal_estimate(off.abs(), tail);
-    // Further out the error function is subnormal, and one of the estimate's kind is all there is.
+    // For smaller tails the error function is subnormal, and only the estimate is possible.
     let size = if tail < 1e-300 { size } else { corrected(size, off.abs(), tail) };
     Some(size.copysign(off))
 }
 
-/// How far from zero it is that leaves `tail` beyond it, and `middle` between: algorithm AS 241 (Wichura 1988), a ratio of
-/// polynomials near the middle and two for the tails. Some units in the last place are wrong.
+/// The distance from zero that has the probability `tail` beyond it, and `middle` between zero and it: algorithm AS 241 (Wichura
+/// 1988), a ratio of polynomials near the middle and two for the tails. The error is a few units in the last place.
 fn normal_estimate(middle: f64, tail: f64) -> f64 {
     if middle <= 0.425 {
         return middle * ratio(&MIDDLE, 0.180_625 - middle * middle);
@@ -50,7 +50,8 @@ fn normal_estimate(middle: f64, tail: f64) -> f64 {
     if r <= 5.0 { ratio(&NEAR, r - 1.6) } else { ratio(&FAR, r - 5.0) }
 }
 
-/// A step of Newton's method from the estimate, next to which the error function is taken where its argument is a number.
+/// Corrects an estimate by a step of Newton's method. The error function is evaluated near the estimate, where its argument is
+/// exact in binary64.
 fn corrected(size: f64, middle: f64, tail: f64) -> f64 {
     const DENSITY: f64 = 0.398_942_280_401_432_7;
     let near = size * FRAC_1_SQRT_2;
@@ -59,7 +60,7 @@ fn corrected(size: f64, middle: f64, tail: f64) -> f64 {
     (Twofold::ROOT_2 * near + Twofold::from(step)).rounded()
 }
 
-/// A numerator and a denominator, constant term first.
+/// The coefficients of a numerator and a denominator, constant term first.
 type Ratio = [[f64; 8]; 2];
 
 #[expect(clippy::excessive_precision, reason = "as published")]
@@ -153,9 +154,9 @@ pub fn student_t(p: f64, degrees: f64) -> Option<f64> {
     Some(size.copysign(off))
 }
 
-/// How far from zero the quantile is that leaves `tail` beyond it.
+/// The distance from zero of the quantile that has the probability `tail` beyond it.
 fn t_size(tail: f64, degrees: f64) -> Option<f64> {
-    /// From here on the series in the reciprocal is a good estimate, and then exact.
+    /// For more degrees of freedom than this, the series in their reciprocal is a good estimate; beyond `LIMIT` it is exact.
     const MANY: f64 = 1e5;
     const LIMIT: f64 = 1e15;
     let near = if degrees > MANY { near_normal(normal(tail)?.abs(), degrees) } else { 0.0 };
@@ -176,15 +177,15 @@ fn t_size(tail: f64, degrees: f64) -> Option<f64> {
         estimated(Twofold::from(tails).ln(), half, 0.5)
     };
     Some(if odds.rounded().abs() > 3000.0 {
-        // Zero or infinite, which twice the precision has no numbers for.
+        // Zero or infinity, which a `Twofold` cannot represent.
         libm::exp(0.5 * (libm::log(degrees) - odds.rounded()))
     } else {
         ((Twofold::from(degrees).ln() - odds) * 0.5).exp().rounded()
     })
 }
 
-/// The quantile of a t distribution with many degrees of freedom from that of the normal distribution: its series in
-/// their reciprocal (Abramowitz and Stegun 26.7.5).
+/// The quantile of a t distribution with many degrees of freedom, computed from the normal quantile `z` by a series in the
+/// reciprocal of the degrees (Abramowitz and Stegun 26.7.5).
 fn near_normal(z: f64, degrees: f64) -> f64 {
     let (s, r) = (z * z, 1.0 / degrees);
     let first = (s + 1.0) / 4.0;
@@ -211,29 +212,29 @@ pub fn beta(p: f64, a: f64, b: f64) -> Option<f64> {
     Some((above / (one + grown)).rounded())
 }
 
-/// Shapes above it are as good as infinite, or nearly.
+/// The shape from which on a distribution is treated as nearly normal, or as nearly a scaled one.
 const HUGE: f64 = 1e8;
-/// Where ln(x / (1 - x)) is larger, x is 1.
+/// If ln(x / (1 - x)) is larger than this, x rounds to 1.
 const END: f64 = 45.0;
 
-/// ln(x / (1 - x)) for the x below which a beta distribution lies with probability `p`.
+/// Returns ln(x / (1 - x)) for the x below which a beta distribution lies with probability `p`.
 fn log_odds(p: f64, a: f64, b: f64) -> Twofold {
     let q = Twofold::sum(1.0, -p);
     let (ln_p, ln_q) = (Twofold::from(p).ln(), q.ln());
     let found = |target: Twofold, a: f64, b: f64| refined(target, a, b, rising(target.rounded(), a, b));
     if a > HUGE && b > HUGE {
-        // Nearly normal, with a width of both shapes and hardly any skew.
+        // Nearly normal, with a width that depends on both shapes and hardly any skew.
         let near = libm::log(a) - libm::log(b) + normal(p).unwrap_or(0.0) * (1.0 / a + 1.0 / b).sqrt();
         if p <= 0.5 { refined(ln_p, a, b, near) } else { -refined(ln_q, b, a, -near) }
     } else if a > HUGE && p >= 1e-9 {
         -found(ln_q, b, a)
     } else if a > HUGE {
-        // x is near 1, and what is missing from it is distributed nearly as if scaled.
+        // x is near 1, and 1 - x has nearly the same distribution up to a factor.
         refined(ln_p, a, b, rising(ln_p.rounded(), HUGE, b) + libm::log(a / HUGE))
     } else if b > HUGE || p <= q.rounded() {
         found(ln_p, a, b)
     } else {
-        // The smaller tail is the more exact one, unless x is next to 0.
+        // The smaller tail is more exact, unless x is next to 0.
         let mirrored = found(ln_q, b, a);
         if mirrored.rounded() > END { found(ln_p, a, b) } else { -mirrored }
     }
@@ -244,14 +245,14 @@ fn softplus(x: f64) -> f64 {
     x.max(0.0) + libm::log1p(libm::exp(-x.abs()))
 }
 
-/// Where ln I(x; a, b) is `target`, in ln(x / (1 - x)). In that variable it is concave: Newton's method, started below,
-/// rises to the solution and never passes it.
+/// Solves ln I(x; a, b) = `target` for ln(x / (1 - x)). The function is concave in that variable, so Newton's method, started
+/// below the solution, rises to it and does not overshoot.
 fn rising(target: f64, a: f64, b: f64) -> f64 {
     let ln_beta = ln_beta(a, b);
     let wide = a.min(b) >= WIDE;
     let width = (1.0 / a + 1.0 / b).sqrt();
     let mut v = if wide {
-        // About normal. If this is above the solution, the first step leads below.
+        // About normal. If this is above the solution, the first step leads below it.
         libm::log(a / b) + width * normal(libm::exp(target)).unwrap_or(0.0)
     } else {
         // e^(a v) / (a B) is an upper bound of I.
@@ -293,7 +294,7 @@ fn ln_below(v: f64, a: f64, b: f64) -> f64 {
     a * ln_x + b * ln_y - ln_a_beta(a, b) + libm::log(fraction(x, a, b))
 }
 
-/// The continued fraction of I(x; a, b), from the front (Lentz).
+/// The continued fraction of I(x; a, b), evaluated forwards (Lentz).
 fn fraction(x: f64, a: f64, b: f64) -> f64 {
     const TINY: f64 = 1e-300;
     let apart = |value: f64| if value.abs() < TINY { TINY } else { value };
@@ -342,7 +343,7 @@ fn ln_gamma_ratio(b: f64, a: f64) -> f64 {
     a - (b - 0.5) * libm::log1p(a / b) - a * libm::log(a + b) + (stirling(b) - stirling(a + b))
 }
 
-/// What Stirling's formula for ln Γ(x) leaves out, for an x from 10 on.
+/// The error of Stirling's formula for ln Γ(x), for an x from 10 on.
 fn stirling(x: f64) -> f64 {
     let s = 1.0 / (x * x);
     let tail = 1.0 / 1680.0 - s * (1.0 / 1188.0 - s * (691.0 / 360_360.0 - s / 156.0));
@@ -357,7 +358,7 @@ mod tests {
         assert!((found / expected - 1.0).abs() < 1e-12, "{found:e}, expected {expected:e}");
     }
 
-    // Expected values were computed with 50 digits by another program.
+    // The expected values were computed with 50 digits by another program.
 
     #[test]
     fn normal_quantiles_are_exact_into_the_tails() {
@@ -389,7 +390,7 @@ mod tests {
             (0.1, 7.5, -1.405_211_846_415_952_9),
             (1e-100, 50.0, -667.492_173_982_957_4),
             (0.25, 1000.0, -0.674_735_164_607_009_4),
-            // On both sides of where the series takes over.
+            // On both sides of the limit from which on the series is used.
             (0.01, 99_999.0, -2.326_385_165_728_190_4),
             (0.01, 100_001.0, -2.326_385_164_982_353),
             (1e-300, 2e6, -37.053_457_674_989_7),

@@ -1,15 +1,15 @@
-//! A quantile of the beta distribution from a good estimate of it: Halley's method in numbers of twice the precision, in
-//! ln(x / (1 - x)), so that what is rounded in the end is the exact value nearly always.
+//! Refines an estimate of a quantile of the beta distribution: Halley's method for ln(x / (1 - x)) in numbers of twice the
+//! precision, so that the rounded result is nearly always the exact value rounded.
 //!
 //! The incomplete beta function is a density times a continued fraction, which takes at most some hundred terms if one of
-//! the shapes is small. If both are large it would take tens of thousands, but then the quantile hardly depends on it, and
-//! an integral in binary64 takes its place.
+//! the shapes is small. If both are large it would take tens of thousands. But then the quantile hardly depends on the
+//! factor, and an integral in binary64 replaces the fraction.
 
 use super::twofold::Twofold;
 
-/// Where both shapes are at least this, the integral is taken.
+/// If both shapes are at least this large, the integral is used.
 pub(super) const WIDE: f64 = 100.0;
-/// Shapes below it are left to the estimate, and shapes above the other.
+/// For shapes below this one, and above the next, the estimate is the result.
 const LEAST: f64 = 1e-6;
 const MOST: f64 = 1e15;
 const CORRECTIONS: u32 = 12;
@@ -23,8 +23,8 @@ struct Beta {
     ln_beta: Twofold,
 }
 
-/// Where ln I(x; a, b) is `target`, in ln(x / (1 - x)), from an estimate; which it is if that is no good, or the shapes are
-/// extreme.
+/// Solves ln I(x; a, b) = `target` for ln(x / (1 - x)), from an estimate. The result is the estimate itself if the shapes
+/// are extreme, or if the method does not converge.
 pub(super) fn refined(target: Twofold, a: f64, b: f64, estimate: f64) -> Twofold {
     let shapes = LEAST..=MOST;
     if !(-1500.0..=50.0).contains(&estimate) || !shapes.contains(&a) || !shapes.contains(&b) {
@@ -41,7 +41,7 @@ pub(super) fn refined(target: Twofold, a: f64, b: f64, estimate: f64) -> Twofold
         if !step.is_finite() || step.abs() > 100.0 {
             break;
         }
-        // What is left is of the third order.
+        // The remaining error is of the third order.
         if bent.abs() < 1e-6 && newton.abs() < 1e-6 {
             return Twofold::from(near) + Twofold::from(step);
         }
@@ -87,7 +87,7 @@ impl Beta {
     }
 }
 
-/// The continued fraction of I(x; a, b), from the front (Lentz); NaN if it does not end.
+/// The continued fraction of I(x; a, b), evaluated forwards (Lentz); NaN if it does not converge.
 fn fraction(x: Twofold, a: f64, b: f64) -> Twofold {
     const ENOUGH: f64 = 1e-26;
     let one = Twofold::from(1.0);
@@ -116,12 +116,12 @@ fn fraction(x: Twofold, a: f64, b: f64) -> Twofold {
     Twofold::from(f64::NAN)
 }
 
-/// Steps of the integral for a correction, and for an estimate.
+/// The step of the integral for a correction, and then for an estimate.
 const FINE: f64 = 0.0625;
 pub(super) const COARSE: f64 = 0.25;
 
-/// The integral of the density below `v`, in ln(x / (1 - x)) and over the density there: by the trapezoidal rule, after
-/// distances below `v` are made double exponentials.
+/// The integral of the density up to `v`, as a function of ln(x / (1 - x)), divided by the density at `v`. It is computed
+/// by the trapezoidal rule, after a double exponential substitution of the distance from `v`.
 pub(super) fn integral(v: f64, a: f64, b: f64, step: f64) -> f64 {
     let (x, y) = (1.0 / (1.0 + libm::exp(-v)), 1.0 / (1.0 + libm::exp(v)));
     let width = ((a + b) * x * y).sqrt();

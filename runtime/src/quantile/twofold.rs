@@ -1,10 +1,11 @@
-//! Numbers of twice the precision: a binary64 number and what it lacks, 106 bits together. Products are exact by splitting
-//! the factors (Dekker), not by a fused instruction, so that all machines give the same bits at the same pace. Errors are a
-//! few units in the 104th bit, of logarithms and gamma functions in the 100th.
+//! Numbers of twice the precision: the sum of a binary64 number and its rounding error, 106 bits together. Products are
+//! exact by splitting the factors (Dekker), not by a fused instruction, so that all machines give the same bits at the same
+//! speed. Errors are a few units in the 104th bit; for logarithms and gamma functions, in the 100th.
 
 use std::f64::consts::{FRAC_1_SQRT_2, LOG2_E};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
+/// A number of twice the precision: the sum of `high` and `low`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Twofold {
     high: f64,
@@ -15,27 +16,27 @@ pub(super) struct Twofold {
 const LN_2: Twofold = Twofold { high: std::f64::consts::LN_2, low: 2.319_046_813_846_299_6e-17 };
 const HALF_LN_TAU: Twofold = Twofold { high: 0.918_938_533_204_672_8, low: -3.878_294_158_067_242e-17 };
 
-/// A sum and what its rounding loses.
+/// A sum and its rounding error.
 fn sum(a: f64, b: f64) -> Twofold {
     let high = a + b;
     let part = high - a;
     Twofold { high, low: (a - (high - part)) + (b - part) }
 }
 
-/// The same where `a` is the larger.
+/// A sum and its rounding error, if `a` is not smaller than `b`.
 fn ordered_sum(a: f64, b: f64) -> Twofold {
     let high = a + b;
     Twofold { high, low: b - (high - a) }
 }
 
-/// A number as two of 26 bits.
+/// A number as the sum of two numbers of 26 bits.
 fn halves(x: f64) -> (f64, f64) {
     let shifted = 134_217_729.0 * x;
     let high = shifted - (shifted - x);
     (high, x - high)
 }
 
-/// A product and what its rounding loses.
+/// A product and its rounding error.
 fn product(a: f64, b: f64) -> Twofold {
     let high = a * b;
     let ((a, a_low), (b, b_low)) = (halves(a), halves(b));
@@ -109,23 +110,23 @@ impl Twofold {
     /// The square root of 2.
     pub(super) const ROOT_2: Twofold = Twofold { high: std::f64::consts::SQRT_2, low: -9.667_293_313_452_913e-17 };
 
-    /// The sum of two numbers, exactly.
+    /// The exact sum of two numbers.
     pub(super) fn sum(a: f64, b: f64) -> Twofold {
         sum(a, b)
     }
 
-    /// The nearest number.
+    /// The nearest binary64 number.
     pub(super) fn rounded(self) -> f64 {
         self.high
     }
 
-    /// `2^k` times it, for a `k` within 2000 of zero.
+    /// The product with `2^k`, for a `k` within 2000 of zero.
     fn scaled(self, k: i32) -> Twofold {
         let (first, second) = powers(k);
         Twofold { high: self.high * first * second, low: self.low * first * second }
     }
 
-    /// e to the power of it: the series for a 512th of what is left of it beside a multiple of ln 2, squared nine times.
+    /// e to the power of the number: the series for 1/512 of its remainder modulo ln 2, squared nine times.
     pub(super) fn exp(self) -> Twofold {
         if self.high.abs() > 1380.0 || self.high.is_nan() {
             return Twofold::from(if self.high < 0.0 { 0.0 } else { self.high + f64::INFINITY });
@@ -143,7 +144,7 @@ impl Twofold {
         (above + Twofold::from(1.0)).scaled(k as i32)
     }
 
-    /// The natural logarithm of a positive number: that in binary64, and a step of Newton's method for what it lacks.
+    /// The natural logarithm of a positive number: that in binary64, corrected by a step of Newton's method.
     pub(super) fn ln(self) -> Twofold {
         let (mantissa, exponent) = libm::frexp(self.high);
         let exponent = if mantissa < FRAC_1_SQRT_2 { exponent - 1 } else { exponent };
@@ -154,9 +155,9 @@ impl Twofold {
         LN_2 * f64::from(exponent) + (lacking + Twofold::from(near))
     }
 
-    /// ln Γ of a positive number: Stirling's series from 40 on, and a product up to there.
+    /// ln Γ of a positive number: Stirling's series from 40 on; below, the argument is first increased by a product.
     pub(super) fn ln_gamma(self) -> Twofold {
-        /// The series' coefficients, as quotients.
+        /// The coefficients of the series, as numerators and denominators.
         const SERIES: [(f64, f64); 11] = [
             (1.0, 12.0),
             (-1.0, 360.0),
@@ -196,7 +197,7 @@ mod tests {
             assert_eq!(found.high, high);
             assert!((found.low - low).abs() <= high.abs() * 2f64.powi(-98), "{found:?} {low:e}");
         };
-        // Expected values were computed with 60 digits by another program.
+        // The expected values were computed with 60 digits by another program.
         near(Twofold::from(1.0).exp(), std::f64::consts::E, 1.4456468917292502e-16);
         near(Twofold::from(-600.5).exp(), 1.6075467697937942e-261, 3.537726127764541e-279);
         near(Twofold::from(1e-9).exp(), 1.000000001, -8.224037093664211e-17);
