@@ -1,5 +1,5 @@
-//! Extensions: rewrites that a user of the library adds to preparation, run after the optimiser on the lowered graph. What
-//! an operator computes is no matter of theirs: new operators are registered.
+//! Extensions: rewrites that a user of the library adds to preparation. They run after the optimiser, on the lowered
+//! graph. They do not define what operators compute; new operators are registered instead.
 
 use crate::{Id, Kind, TypedGraph};
 use cembra_expr::NodeId;
@@ -9,21 +9,21 @@ use cembra_value::{Code, Diagnostic, Error, Value};
 
 /// A node transformation.
 pub trait Extension: Send + Sync + std::fmt::Debug {
-    /// What to put in place of a node whose operands are final; `None` keeps it.
+    /// Returns the replacement for a node, whose operands are final; `None` keeps the node.
     ///
-    /// It is asked for every node, operands first, once each: what it makes is not transformed again. A replacement of
-    /// another type than the node's is not taken, nor is a node of another compilation. When all nodes were asked for, the
-    /// graph is typed again and the states of loops are looked for outside of them: a graph that is not sound is the error
+    /// It is called once per node, operands first, and its results are not transformed again. A replacement is ignored if
+    /// it has another type than the node, or belongs to another compilation. After the last node the graph is typed again,
+    /// and states of loops must not be used outside of their loops. A graph that fails these checks is the error
     /// [`Code::Extension`](cembra_value::Code::Extension).
     fn transform(&self, rewriter: &mut Rewriter<'_>, node: Id) -> Option<Id>;
 }
 
-/// A node being transformed, and the graph around it.
+/// A node that is being transformed, and the graph around it.
 ///
-/// Nodes are those of the compilation at hand. What it is asked of a node that it does not have, it does not know.
+/// Its functions take nodes of the current compilation; for a node that the graph does not have they return nothing.
 ///
-/// Composite operators are gone from the graph and casts are written out: a `core.where` is there under its own name, an
-/// `x + 1` of floats is `math.add` of `x` and a float literal.
+/// The graph has no composite operators, and casts are explicit: a `core.where` appears under its own name, and an `x + 1`
+/// of floats is `math.add` of `x` and a float literal.
 #[derive(Debug)]
 pub struct Rewriter<'g> {
     graph: &'g mut TypedGraph,
@@ -43,36 +43,36 @@ impl<'g> Rewriter<'g> {
         self.known(node).and_then(|node| self.graph.op(node)).map(|op| self.registry.get(op).name)
     }
 
-    /// The operands of a node.
+    /// The operands of a node; empty if it has none or is not in the graph.
     #[must_use]
     pub fn operands(&self, node: Id) -> &[Id] {
         self.known(node).map_or(&[], |node| self.graph.operands(node))
     }
 
-    /// The operands of a node that is this operator.
+    /// The operands of a node, if its operator is `operator`.
     #[must_use]
     pub fn matches(&self, node: Id, operator: &str) -> Option<&[Id]> {
         (self.operator(node) == Some(operator)).then(|| self.operands(node))
     }
 
-    /// The type of a node; none if there is no such node.
+    /// The type of a node; `None` if it is not in the graph.
     #[must_use]
     pub fn qtype(&self, node: Id) -> Option<&QType> {
         self.known(node).map(|node| self.graph.qtype(node))
     }
 
-    /// The node, if it is one of this graph.
+    /// The node, if it is in this graph.
     fn known(&self, node: Id) -> Option<Id> {
         Some(node).filter(|node| self.graph.contains(*node))
     }
 
-    /// The value of a literal.
+    /// The value of a literal; `None` for other nodes.
     #[must_use]
     pub fn value(&self, node: Id) -> Option<&Value> {
         self.known(node).and_then(|node| self.graph.value(node))
     }
 
-    /// The name of an input.
+    /// The name of an input; `None` for other nodes.
     #[must_use]
     pub fn input(&self, node: Id) -> Option<&str> {
         match self.graph.kind(self.known(node)?) {
@@ -81,16 +81,16 @@ impl<'g> Rewriter<'g> {
         }
     }
 
-    /// A literal.
+    /// Adds a literal.
     pub fn literal(&mut self, value: Value) -> Id {
         self.graph.literal(value, self.origin)
     }
 
-    /// An operator applied to operands, which are cast as the language casts them. Its faults are reported at the place of
-    /// the node that is transformed.
+    /// Adds an operator on these operands, with the implicit casts of the language. Its faults are reported at the place
+    /// of the transformed node.
     ///
     /// # Errors
-    /// There is no such operator, it is one that stands for an expression of others, or it does not take these operands.
+    /// If there is no such operator, it is a composite one, or it does not take these operands.
     pub fn apply(&mut self, operator: &str, operands: &[Id]) -> Result<Id, Error> {
         let refused = |message: String| Error::from(Diagnostic::new(Code::TypeMismatch, message));
         let found = self.registry.find(operator).filter(|op| !self.registry.get(*op).overloads().is_empty());

@@ -1,5 +1,5 @@
-//! The typed graph that passes rewrite: hash-consed like the expression graph, operands before users, every node with
-//! its type and with the expression node it came from, so that errors point at what the user wrote.
+//! The typed graph that passes rewrite. It is hash-consed like the expression graph, and operands come before users. Every node
+//! has its type, and the expression node that it came from, so that errors point at the user's text.
 
 use crate::type_table::{TypeId, TypeTable};
 use cembra_expr::NodeId;
@@ -19,60 +19,59 @@ use std::sync::Arc;
 pub struct Id(u32);
 
 impl Id {
-    /// The node's position; operands come before their users.
+    /// The node's index; operands come before their users.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The node at this position.
+    /// The node with this index.
     #[must_use]
     pub const fn from_index(index: usize) -> Self {
         Id(index as u32)
     }
 }
 
-/// What a typed node is.
+/// The kind of a typed node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// An input, by its position among the model's leaves.
+    /// An input, by its index among the model's leaves.
     Leaf(u32),
-    /// A literal, by its position in the graph's list of values.
+    /// A literal, by its index in the graph's list of values.
     Literal(u32),
     /// An operator.
     Operator {
-        /// Which.
+        /// The operator.
         op: OpId,
-        /// The overload that computes it, once casts are in place; none for structure.
+        /// The overload that computes it, after casts were added; `None` for structure.
         overload: Option<u16>,
         /// True if a strict overload runs on optionals.
         lifted: bool,
     },
-    /// A conditional: condition, then, else. Whether it evaluates only the branch that is chosen is said by the places of
-    /// nodes, not here.
+    /// A conditional: condition, then, else. The regions of nodes decide whether only the chosen branch is evaluated.
     Where {
-        /// The overload that computes it from the values of both branches; none for a conditional of a loop or a guard,
-        /// which is lazy whatever its branches hold.
+        /// The overload that computes it from the values of both branches. `None` for a conditional of a loop or a guard, which
+        /// is always lazy.
         overload: Option<u16>,
     },
-    /// A loop: the first state, and the tuple of the next state and the mask that says whether to go on, which is made at
-    /// least once. Its value is the last such tuple.
+    /// A loop. Its operands are the first state, and the round: a tuple of the next state and the mask for another round, which
+    /// is evaluated at least once. Its value is the last such tuple.
     Loop(LoopId),
     /// The state in a round of a loop.
     State(LoopId),
-    /// A function or a sequence, by position in a list of the typing pass; nothing needs it afterwards.
+    /// A function or a sequence, by its index in a list of the typing pass. Later passes have no such nodes.
     CompileTime(u32),
 }
 
 impl Kind {
-    /// The conditional of a loop or a guard.
+    /// The kind of a conditional of a loop or a guard.
     pub(crate) const LAZY: Kind = Kind::Where { overload: None };
 
-    /// An operator that is bound to what computes it: the one place that knows which operator is the conditional.
+    /// The kind of an operator that is bound to an overload. Only this function knows which operator is the conditional.
     pub(crate) fn bound(op: OpId, resolved: &Resolved) -> Kind {
         let Resolved { signature, overload, lifted } = resolved;
         let (overload, lifted) = (*overload, *lifted);
-        // One condition chooses between arrays; for a condition of each element both are computed.
+        // A single condition chooses between arrays. For a condition per element both arrays are computed.
         let chooses = |operands: &[QType]| match operands {
             [condition, on, off] => condition.scalar().is_some() && *on == signature.ret && *off == signature.ret,
             _ => false,
@@ -86,7 +85,7 @@ impl Kind {
 }
 
 impl Hash for Kind {
-    /// As one number: every node of every pass is hashed.
+    /// Hashes the kind as a single number, because every node of every pass is hashed.
     fn hash<H: Hasher>(&self, state: &mut H) {
         let (tag, number) = match *self {
             Kind::Leaf(leaf) => (0, u64::from(leaf)),
@@ -104,7 +103,7 @@ impl Hash for Kind {
     }
 }
 
-/// A loop of one graph. What is made of its state belongs into it.
+/// A loop of one graph. Nodes that depend on its state must be inside of it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LoopId {
     number: u32,
@@ -112,13 +111,14 @@ pub struct LoopId {
 }
 
 impl LoopId {
-    /// The most loops inside each other.
+    /// The largest nesting depth of loops.
     pub const MOST_DEPTH: u8 = 60;
 
-    /// The depth of loops over elements, which no other loop has. They are around others, and never inside of one.
+    /// The depth of loops over elements, which other loops do not have. Loops over elements are outermost.
     const OVER_ELEMENTS: u8 = LoopId::MOST_DEPTH + 1;
 
-    /// A loop over elements, by a number among those of its graph. Other loops are counted from 0 on, these from the other end.
+    /// The loop over elements with this number. Numbers of other loops count up from 0, these count down from the largest
+    /// number.
     #[must_use]
     pub const fn over_elements(number: u32) -> Self {
         LoopId { number: u32::MAX - number, depth: LoopId::OVER_ELEMENTS }
@@ -130,22 +130,24 @@ impl LoopId {
         self.depth == LoopId::OVER_ELEMENTS
     }
 
-    /// A loop, by a number of its own, and how many loops there are around it by whose states it may be made.
+    /// The loop with this number, which is unique in its graph. `depth` is the number of loops around it whose states it may
+    /// use.
     pub(crate) const fn new(number: u32, depth: u8) -> Self {
         LoopId { number, depth }
     }
 
-    /// True if the loop may be inside of another.
+    /// Returns true if this loop may be inside of the loop `around`.
     pub(crate) const fn is_inside(self, around: LoopId) -> bool {
         around.depth < self.depth
     }
 
-    /// The bit that stands for this loop among those around a node.
+    /// The bit of this loop in a set of loops.
     pub(crate) const fn bit(self) -> u64 {
         1 << self.depth
     }
 }
 
+/// A node as it is stored: its operands are `len` entries of the graph's `operands` from `start` on.
 #[derive(Clone, Debug)]
 struct Node {
     kind: Kind,
@@ -162,35 +164,35 @@ pub struct TypedGraph {
     operands: Vec<Id>,
     values: Vec<Value>,
     types: TypeTable,
-    /// Nodes by what they are.
+    /// Nodes by kind and operands.
     index: HashTable<Id>,
-    /// True if all nodes are in the index. Nodes that are known to differ from all others are put there once any one may be
-    /// looked for, if that ever happens.
+    /// True if all nodes are in the index. Nodes that are known to be new are added to it only when any node may be looked up,
+    /// if that ever happens.
     is_index_complete: bool,
-    /// True as long as operators that are added for nodes that differ are known to differ. Then only literals and casts, which
-    /// nodes may share, are looked for.
+    /// True while operators that are added for different nodes are known to be different. Then only literals and casts, which
+    /// nodes may share, are looked up.
     is_distinct: bool,
-    /// Seeded for each graph, so that no model can choose literals that collide.
+    /// A random seed per graph, so that a model cannot choose literals with colliding hashes.
     seed: RandomState,
     leaf_names: Arc<[Arc<str>]>,
-    /// What each leaf promises of its values; nothing of those behind the last.
+    /// The promise of each leaf about its values; leaves after the last entry promise nothing.
     leaf_promises: Arc<[Promise]>,
-    /// What is done to each element by functions that arrays are mapped by.
+    /// The bodies of functions that arrays are mapped by.
     bodies: Vec<Arc<Body>>,
 }
 
-/// What a function does to one element of each of some arrays: a graph of scalars whose leaves are the elements, as optionals,
-/// and what is the same for all of them.
+/// The function that an array is mapped by, for one element: a graph of scalars. Its leaves are the elements, as optionals, and
+/// the values that are the same for all elements.
 #[derive(Debug)]
 pub struct Body {
-    /// The nodes. Leaf `i` is operand `i + 1` of the node that maps.
+    /// The nodes. Leaf `i` is operand `i + 1` of the mapping node.
     pub graph: TypedGraph,
-    /// The node that is the result.
+    /// The result of the function.
     pub result: Id,
 }
 
 impl TypedGraph {
-    /// An empty graph over these leaves, with room for so many nodes.
+    /// An empty graph with these leaves, and memory for `nodes` nodes.
     #[must_use]
     pub fn new(leaf_names: Arc<[Arc<str>]>, nodes: usize) -> Self {
         TypedGraph {
@@ -208,25 +210,25 @@ impl TypedGraph {
         }
     }
 
-    /// The graph whose leaves promise this of their values, in their order.
+    /// The graph with these promises of its leaves, in the order of the leaves.
     #[must_use]
     pub fn with_promises(self, leaf_promises: Arc<[Promise]>) -> Self {
         TypedGraph { leaf_promises, ..self }
     }
 
-    /// The graph whose leaves have these names, in their order.
+    /// The graph with these names of its leaves, in the order of the leaves.
     #[must_use]
     pub fn with_leaf_names(self, leaf_names: Arc<[Arc<str>]>) -> Self {
         TypedGraph { leaf_names, ..self }
     }
 
-    /// An empty graph over the same leaves, with room for as many nodes, and for casts of some.
+    /// An empty graph with the same leaves, and memory for as many nodes and some casts.
     #[must_use]
     pub fn empty_like(&self) -> Self {
         self.empty_over(self.leaf_names.clone()).with_promises(self.leaf_promises.clone())
     }
 
-    /// An empty graph likewise, over other leaves.
+    /// An empty graph like [`empty_like`](TypedGraph::empty_like), but with other leaves.
     #[must_use]
     pub fn empty_over(&self, leaf_names: Arc<[Arc<str>]>) -> Self {
         let mut empty = TypedGraph::new(leaf_names, self.nodes.len() + self.nodes.len() / 8);
@@ -234,13 +236,13 @@ impl TypedGraph {
         empty
     }
 
-    /// Keeps what is done to each element, and says by which number.
+    /// Adds a body and returns its number.
     pub(crate) fn keep_body(&mut self, body: Body) -> i64 {
         self.bodies.push(body.into());
         self.bodies.len() as i64 - 1
     }
 
-    /// What a node that maps arrays does to each element; its other operands come behind the number of the body.
+    /// The body of a node that maps arrays; `None` for other nodes. The node's first operand is the number of the body.
     #[must_use]
     pub fn body(&self, id: Id) -> Option<&Arc<Body>> {
         let [number, ..] = self.as_op(id, id::MAP)? else { return None };
@@ -248,13 +250,13 @@ impl TypedGraph {
         self.bodies.get(usize::try_from(*number).ok()?)
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// True if there are no nodes.
+    /// Returns true if there are no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
@@ -265,34 +267,34 @@ impl TypedGraph {
         (0..self.nodes.len()).map(Id::from_index)
     }
 
-    /// True if the graph has such a node: it may be one of another graph.
+    /// Returns true if the graph has a node with this index. A node of another graph may have the index too.
     #[must_use]
     pub fn contains(&self, id: Id) -> bool {
         id.index() < self.nodes.len()
     }
 
-    /// What the node is.
+    /// The kind of a node.
     #[must_use]
     #[inline]
     pub fn kind(&self, id: Id) -> Kind {
         self.nodes[id.index()].kind
     }
 
-    /// The node's type.
+    /// The type of a node.
     #[must_use]
     #[inline]
     pub fn qtype(&self, id: Id) -> &QType {
         self.types.get(self.nodes[id.index()].qtype)
     }
 
-    /// The expression node this one came from.
+    /// The expression node that a node came from.
     #[must_use]
     #[inline]
     pub fn origin(&self, id: Id) -> NodeId {
         self.nodes[id.index()].origin
     }
 
-    /// The node's operands.
+    /// The operands of a node.
     #[must_use]
     #[inline]
     pub fn operands(&self, id: Id) -> &[Id] {
@@ -300,7 +302,7 @@ impl TypedGraph {
         &self.operands[node.start as usize..(node.start + node.len) as usize]
     }
 
-    /// The value, if the node is a literal.
+    /// The value of a literal; `None` for other nodes.
     #[must_use]
     #[inline]
     pub fn value(&self, id: Id) -> Option<&Value> {
@@ -310,8 +312,8 @@ impl TypedGraph {
         }
     }
 
-    /// The operator that computes the node, its overload, and whether that is lifted; none for leaves and literals, for loops
-    /// and for conditionals that no operator can compute.
+    /// The operator that computes a node, its overload, and whether the overload is lifted. `None` for leaves, literals, loops,
+    /// and conditionals without an overload.
     #[must_use]
     #[inline]
     pub fn operator(&self, id: Id) -> Option<(OpId, Option<u16>, bool)> {
@@ -322,7 +324,7 @@ impl TypedGraph {
         }
     }
 
-    /// What evaluating the node does besides giving its value, its operands apart; none for what no overload computes.
+    /// The effects of evaluating a node, apart from those of its operands; `None` if no overload computes it.
     #[must_use]
     pub fn effects(&self, registry: &Registry, id: Id) -> Option<Effects> {
         match self.operator(id) {
@@ -331,25 +333,25 @@ impl TypedGraph {
         }
     }
 
-    /// The operator that computes the node, if one does.
+    /// The operator that computes a node; `None` if none does.
     #[must_use]
     #[inline]
     pub fn op(&self, id: Id) -> Option<OpId> {
         self.operator(id).map(|(op, ..)| op)
     }
 
-    /// True for a conditional that is lazy whatever its branches hold.
+    /// Returns true for a conditional that is always lazy.
     pub(crate) fn is_always_lazy(&self, id: Id) -> bool {
         self.kind(id) == Kind::LAZY
     }
 
-    /// The operands, if the node is this operator.
+    /// The operands of a node, if its operator is `wanted`.
     #[must_use]
     pub fn as_op(&self, id: Id, wanted: OpId) -> Option<&[Id]> {
         (self.op(id) == Some(wanted)).then(|| self.operands(id))
     }
 
-    /// The values of the fields, if the node makes a tuple of them, with names or without.
+    /// The values of the fields, if the node makes a tuple, with names or without.
     #[must_use]
     pub fn made_fields(&self, id: Id) -> Option<&[Id]> {
         match self.op(id)? {
@@ -359,12 +361,12 @@ impl TypedGraph {
         }
     }
 
-    /// True if the node is an operator on each element of arrays, all by themselves.
+    /// Returns true if the node is an operator that is applied to each element of arrays separately.
     #[must_use]
     pub fn is_elementwise(&self, registry: &Registry, id: Id) -> bool {
         let over_arrays = match self.kind(id) {
             Kind::Operator { op: id::MAP, .. } => return true,
-            // Typing makes no such conditionals: those of a model over many rows are lazy for each element.
+            // The typing pass makes no such conditionals. Those of a model over many rows are lazy per element.
             Kind::Where { .. } => return matches!(self.qtype(self.operands(id)[0]), QType::Array(..)),
             Kind::Operator { op, overload: None, .. } => registry.get(op).over_arrays,
             _ => return false,
@@ -373,15 +375,15 @@ impl TypedGraph {
             && self.operands(id).iter().any(|operand| matches!(self.qtype(*operand), QType::Array(..)))
     }
 
-    /// What typing knows of a node.
+    /// A node as an argument of the typing rules: its type, and its value if it is a literal.
     pub(crate) fn argument(&self, id: Id) -> Argument<'_> {
         Argument { qtype: self.qtype(id), literal: self.value(id) }
     }
 
-    /// Settles the types of an operator on operands of this graph.
+    /// Resolves an operator on operands of this graph: its operand types, result type and overload.
     ///
     /// # Errors
-    /// The operator does not take these types.
+    /// If the operator does not take these types.
     pub fn resolve<'r>(
         &self,
         registry: &'r Registry,
@@ -392,7 +394,7 @@ impl TypedGraph {
         registry.resolve(op, &args)
     }
 
-    /// Settles the types of an operator on operands some of which are no nodes yet.
+    /// Resolves an operator on operands, some of which are not nodes yet.
     pub(crate) fn resolve_given<'r>(
         &self,
         registry: &'r Registry,
@@ -402,7 +404,7 @@ impl TypedGraph {
         registry.resolve(op, &self.arguments(operands))
     }
 
-    /// The operands as typing sees them; some of them are no nodes yet.
+    /// The operands as arguments of the typing rules. Some are not nodes yet.
     pub(crate) fn arguments<'a>(&'a self, operands: &[Operand<'a>]) -> SmallVec<[Argument<'a>; 4]> {
         let argument = |operand: &Operand<'a>| match *operand {
             Operand::Node(id) => self.argument(id),
@@ -417,34 +419,35 @@ impl TypedGraph {
         &self.leaf_names[leaf as usize]
     }
 
-    /// What a leaf promises of its values.
+    /// The promise of a leaf about its values.
     #[must_use]
     pub fn leaf_promise(&self, leaf: u32) -> Promise {
         self.leaf_promises.get(leaf as usize).copied().unwrap_or_default()
     }
 
-    /// Adds a literal, or finds it.
+    /// Adds a literal, or returns an equal one.
     pub fn literal(&mut self, value: Value, origin: NodeId) -> Id {
         self.complete_index();
         self.find_or_push_literal(value, origin).0
     }
 
-    /// Adds an operator or conditional, or finds it.
+    /// Adds an operator or conditional, or returns an equal one.
     pub fn add(&mut self, kind: Kind, operands: &[Id], qtype: &QType, origin: NodeId) -> Id {
         self.complete_index();
         self.find_or_push(kind, operands, qtype, origin)
     }
 
-    /// Says that operators that will be added for nodes that differ will differ too, or that they need not.
+    /// Sets whether operators that are added for different nodes are known to be different.
     pub(crate) fn set_distinct(&mut self, is_distinct: bool) {
         if is_distinct {
-            // Mostly of literals, which are fewer than operators.
+            // Most entries are literals, which are fewer than operators.
             self.index.reserve(self.nodes.capacity() / 2, |_| 0);
         }
         self.is_distinct = is_distinct;
     }
 
-    /// Adds a literal for one that differs from all others it was called for; as another type, two may become the same.
+    /// Adds a literal for an expression literal that differs from all others so far. Cast to another type, two of them may
+    /// become equal.
     pub(crate) fn literal_of_distinct(&mut self, value: Value, origin: NodeId) -> Id {
         if !self.is_distinct {
             return self.literal(value, origin);
@@ -454,7 +457,7 @@ impl TypedGraph {
         id
     }
 
-    /// Adds a cast that nodes share.
+    /// Adds a cast, which several nodes may share.
     pub(crate) fn add_cast(&mut self, kind: Kind, operand: Id, qtype: &QType, origin: NodeId) -> Id {
         if self.is_distinct {
             self.find_or_push(kind, &[operand], qtype, origin)
@@ -463,7 +466,7 @@ impl TypedGraph {
         }
     }
 
-    /// Adds what is no cast for a node that differs from all others.
+    /// Adds an operator other than a cast, for an expression node that differs from all others so far.
     pub(crate) fn add_of_distinct(&mut self, kind: Kind, operands: &[Id], qtype: &QType, origin: NodeId) -> Id {
         if !self.is_distinct {
             return self.add(kind, operands, qtype, origin);
@@ -472,7 +475,7 @@ impl TypedGraph {
         self.push(kind, operands, qtype, origin)
     }
 
-    /// Adds a literal, or finds it among those in the index.
+    /// Adds a literal, or finds an equal one in the index; true if it was found.
     fn find_or_push_literal(&mut self, value: Value, origin: NodeId) -> (Id, bool) {
         let hash = hash_literal(&self.seed, &value);
         let TypedGraph { index, nodes, values, .. } = self;
@@ -488,7 +491,7 @@ impl TypedGraph {
         (id, false)
     }
 
-    /// Adds an operator, or finds it among those in the index.
+    /// Adds an operator, or finds an equal one in the index.
     fn find_or_push(&mut self, kind: Kind, operands: &[Id], qtype: &QType, origin: NodeId) -> Id {
         let hash = hash_node(&self.seed, kind, operands);
         let TypedGraph { index, nodes, operands: all, .. } = self;
@@ -515,7 +518,7 @@ impl TypedGraph {
         id
     }
 
-    /// Puts all nodes into the index: any one may be looked for.
+    /// Adds all missing nodes to the index, before a lookup of any node.
     #[inline]
     fn complete_index(&mut self) {
         if !self.is_index_complete {
@@ -537,7 +540,7 @@ impl TypedGraph {
         self.is_index_complete = true;
     }
 
-    /// Puts a node into the index that is not there.
+    /// Adds a node to the index; it must not be there yet.
     fn enter(&mut self, id: Id, hash: u64) {
         let TypedGraph { index, nodes, operands, values, seed, .. } = self;
         index.insert_unique(hash, id, |id| {
@@ -549,15 +552,15 @@ impl TypedGraph {
         });
     }
 
-    /// Makes a conditional something else that computes it from these operands, which are no more than it has and come before
-    /// it. Nothing may be added to the graph afterwards: the node is no longer found by what it is.
+    /// Replaces a conditional in place by another operator on these operands, which must come before it and be no more than it
+    /// has. Afterwards nothing may be added to the graph, because the index has the node under its old kind.
     pub(crate) fn recompute(&mut self, id: Id, operator: Kind, operands: &[Id]) {
         let node = &mut self.nodes[id.index()];
         (node.kind, node.len) = (operator, operands.len() as u32);
         self.operands[node.start as usize..][..operands.len()].copy_from_slice(operands);
     }
 
-    /// Copies a node of another graph whose operands are already copied.
+    /// Copies a node of another graph. `operands` are the copies of its operands.
     pub fn copy_node(&mut self, from: &TypedGraph, id: Id, operands: &[Id]) -> Id {
         match from.value(id) {
             Some(value) => self.literal(value.clone(), from.origin(id)),
@@ -565,7 +568,7 @@ impl TypedGraph {
         }
     }
 
-    /// Copies a node likewise, an operator by itself even if there is another like it.
+    /// Copies a node of another graph. An operator is added even if the graph has an equal one.
     pub fn copy_apart(&mut self, from: &TypedGraph, id: Id, operands: &[Id]) -> Id {
         match from.value(id) {
             Some(value) => self.literal(value.clone(), from.origin(id)),
@@ -576,7 +579,7 @@ impl TypedGraph {
         }
     }
 
-    /// A node like one of this graph, on other operands; the node itself if they are the same.
+    /// The node with other operands; the node itself if they are the same.
     pub(crate) fn with_operands(&mut self, id: Id, operands: &[Id]) -> Id {
         if self.operands(id) == operands {
             return id;
@@ -586,7 +589,7 @@ impl TypedGraph {
         self.add(kind, operands, &qtype, origin)
     }
 
-    /// Which nodes these roots need, by position.
+    /// Computes for each node whether these roots need it.
     #[must_use]
     pub fn reachable(&self, roots: impl IntoIterator<Item = Id>) -> Vec<bool> {
         let mut needed = vec![false; self.len()];
@@ -608,12 +611,12 @@ impl TypedGraph {
 pub(crate) enum Operand<'a> {
     /// A node.
     Node(Id),
-    /// A literal of the program. It becomes a node of the type that it is used as.
+    /// A literal of the program. It becomes a node of the type that its use requires.
     Literal { node: NodeId, value: &'a Value, qtype: &'static QType },
 }
 
 impl Operand<'_> {
-    /// Its type, in the graph of its node.
+    /// The operand's type, given the graph of its node.
     #[inline]
     pub(crate) fn qtype<'g>(&self, graph: &'g TypedGraph) -> &'g QType {
         match self {
@@ -632,7 +635,7 @@ fn hash_node(seed: &RandomState, kind: Kind, operands: &[Id]) -> u64 {
 }
 
 impl TypedGraph {
-    /// Writes the nodes asked for, one a line: `%2 = math.multiply(%1, %0) : FLOAT32`.
+    /// Writes the nodes for which `which` is true, one per line: `%2 = math.multiply(%1, %0) : FLOAT32`.
     pub(crate) fn write_nodes(
         &self,
         f: &mut fmt::Formatter<'_>,

@@ -1,7 +1,8 @@
-//! Preparation: an untyped expression and the types of its leaves become a typed graph of kernel operators, literals and
-//! leaves, with every implicit cast written out and with the laziness of every `where` decided.
+//! Preparation turns an untyped expression and the types of its leaves into a typed graph of kernel operators, literals
+//! and leaves. In the graph every implicit cast is explicit, and the laziness of every `where` is decided.
 //!
-//! Each pass is a named value of one ordered list, can be left out or made the last, and has a printable result.
+//! The passes are named entries of one ordered list. A pass can be left out or made the last, and its result can be
+//! printed.
 
 mod extension;
 mod graph;

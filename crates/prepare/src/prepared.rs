@@ -1,6 +1,6 @@
-//! What goes through the passes and what comes out. Before places are found a model is a typed graph with its leaves and
-//! outputs; afterwards it is that and the region of every node. A plan is built of the latter only, so that it cannot be
-//! built of half a preparation.
+//! The inputs and results of passes. Before regions are assigned, a model is a typed graph with its leaves and outputs;
+//! afterwards it also has the region of every node. Plans are built from the latter only, so that they cannot be built
+//! from an incomplete preparation.
 
 use crate::{Id, RegionId, RegionTree, TypedGraph};
 use cembra_ops::Registry;
@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// A typed model: what passes rewrite.
+/// A typed model, as passes rewrite it.
 #[derive(Clone, Debug)]
 pub struct TypedModel {
     /// The operators.
@@ -21,25 +21,25 @@ pub struct TypedModel {
     pub leaves: Vec<(Arc<str>, QType)>,
     /// Name and node of each output, the main one first.
     pub outputs: Vec<(Arc<str>, Id)>,
-    /// True if code of the user took part: what is made of the graph is verified, in release builds too.
+    /// True if code of the user changed the graph. Then it is verified, in release builds too.
     pub rewritten: bool,
 }
 
 impl TypedModel {
-    /// Which nodes the outputs need, by position.
+    /// Computes for each node, by index, whether the outputs need it.
     #[must_use]
     pub fn needed(&self) -> Vec<bool> {
         self.graph.reachable(self.outputs.iter().map(|(_, id)| *id))
     }
 
-    /// True if some value lives beside frames: then there is no one plan of the model.
+    /// Returns true if some needed value is stored outside of frames. Then there is no single plan of the model.
     #[must_use]
     pub fn has_arrays(&self) -> bool {
         let needed = self.needed();
         self.graph.ids().any(|id| needed[id.index()] && !self.graph.qtype(id).is_framed())
     }
 
-    /// Writes the nodes that outputs need, one a line, then the outputs.
+    /// Writes the nodes that outputs need, one per line, then the outputs.
     fn write(&self, f: &mut fmt::Formatter<'_>, is_lazy: &dyn Fn(Id) -> bool) -> fmt::Result {
         self.graph.write_nodes(f, self.registry, &self.needed(), is_lazy)?;
         for (name, id) in &self.outputs {
@@ -49,47 +49,47 @@ impl TypedModel {
     }
 }
 
-/// Where the nodes of a graph are evaluated.
+/// The regions of the nodes of a graph.
 #[derive(Clone, Debug, Default)]
 pub struct Regions {
-    /// The region of each node, by position; the top one for nodes that nobody needs.
+    /// The region of each node, by index; the top region for nodes that are not needed.
     pub of_nodes: Vec<RegionId>,
     /// The tree of regions.
     pub tree: RegionTree,
-    /// For each conditional that evaluates only the branch that is chosen, the regions of its branches.
+    /// For each lazy conditional, the regions of its branches.
     pub branches: FxHashMap<Id, [RegionId; 2]>,
     /// For each loop, the region of its rounds.
     pub loops: FxHashMap<Id, RegionId>,
 }
 
-/// A model that is prepared as far as plans need: every node has its place.
+/// A model that is ready for planning: every node has its region.
 #[derive(Clone, Debug)]
 pub struct Placed {
     /// The model.
     pub model: TypedModel,
-    /// The places.
+    /// The regions of its nodes.
     pub regions: Regions,
 }
 
 impl Placed {
-    /// Where a node is evaluated.
+    /// The region in which a node is evaluated.
     #[must_use]
     pub fn region(&self, id: Id) -> RegionId {
         self.regions.of_nodes[id.index()]
     }
 }
 
-/// What preparation came to, or has come to so far.
+/// The result of preparation, final or after some passes.
 #[derive(Clone, Debug)]
 pub enum Prepared {
-    /// No places are found yet.
+    /// A model without regions.
     Typed(TypedModel),
-    /// Every node has its place.
+    /// A model in which every node has its region.
     Placed(Placed),
 }
 
 impl Prepared {
-    /// The model, with or without places.
+    /// The model, with or without regions.
     #[must_use]
     pub fn model(&self) -> &TypedModel {
         match self {
@@ -98,10 +98,10 @@ impl Prepared {
         }
     }
 
-    /// The model with the places of its nodes.
+    /// The model with the regions of its nodes.
     ///
     /// # Errors
-    /// The options said to stop before there are any.
+    /// If the options stopped preparation before regions were assigned.
     pub fn placed(self) -> Result<Placed, Diagnostics> {
         match self {
             Prepared::Typed(_) => {
@@ -114,7 +114,7 @@ impl Prepared {
 }
 
 impl fmt::Display for Prepared {
-    /// The nodes that outputs need, one a line, then the outputs.
+    /// Writes the nodes that outputs need, one per line, then the outputs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Prepared::Typed(model) => model.write(f, &|id| model.graph.is_always_lazy(id)),

@@ -1,11 +1,12 @@
-//! Regions: where a node must be evaluated. The top region always runs; each lazy conditional opens two more inside its
-//! own, one for each branch. A node belongs to the innermost region that contains all its uses, which is exactly the set
-//! of nodes Arolla's dominator rule puts into a branch: whatever two regions share is computed before both.
+//! Regions: the parts of a model in which nodes are evaluated. The top region always runs; each lazy conditional opens
+//! two more inside of its own, one per branch. A node belongs to the innermost region that contains all its uses. This
+//! is exactly the set of nodes that Arolla's dominator rule puts into a branch: a node that two regions share is
+//! computed before both.
 //!
 //! The lowest common ancestor of two regions is found in logarithmic time by jump pointers, so that conditionals nested
 //! a hundred thousand deep cost no more than flat ones.
 
-/// A region.
+/// A region of a [`RegionTree`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RegionId(u32);
 
@@ -13,19 +14,20 @@ impl RegionId {
     /// The region that always runs.
     pub const TOP: RegionId = RegionId(0);
 
-    /// The region at this position.
+    /// The region with this index.
     #[must_use]
     pub const fn from_index(index: usize) -> Self {
         RegionId(index as u32)
     }
 
-    /// The region's position.
+    /// The region's index.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
+/// A region as it is stored. `jump` is one of its ancestors, for finding common ancestors quickly.
 #[derive(Clone, Debug)]
 struct Region {
     parent: u32,
@@ -33,7 +35,7 @@ struct Region {
     depth: u32,
 }
 
-/// The tree of regions; parents come before children.
+/// The tree of regions. Parents come before children.
 #[derive(Clone, Debug)]
 pub struct RegionTree {
     regions: Vec<Region>,
@@ -46,19 +48,19 @@ impl Default for RegionTree {
 }
 
 impl RegionTree {
-    /// How many regions there are; at least the top one.
+    /// The number of regions, at least 1 for the top one.
     #[must_use]
     pub fn count(&self) -> usize {
         self.regions.len()
     }
 
-    /// The region around this one; the top region is its own.
+    /// The region around this one; the top region is its own parent.
     #[must_use]
     pub fn parent(&self, region: RegionId) -> RegionId {
         RegionId(self.regions[region.index()].parent)
     }
 
-    /// Opens a region inside another.
+    /// Opens a region inside of another one.
     pub fn open(&mut self, parent: RegionId) -> RegionId {
         let up = &self.regions[parent.index()];
         let over = &self.regions[up.jump as usize];
@@ -72,7 +74,7 @@ impl RegionTree {
         RegionId(self.regions.len() as u32 - 1)
     }
 
-    /// The innermost region that contains both.
+    /// The innermost region that contains both regions.
     #[must_use]
     pub fn common(&self, a: RegionId, b: RegionId) -> RegionId {
         let (mut a, mut b) = (a.0, b.0);

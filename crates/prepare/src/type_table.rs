@@ -1,18 +1,18 @@
-//! Types of nodes as numbers. Nearly all types are scalars, bare or optional: theirs are the same in every graph, and a node
-//! that is made has no type to clone, which the compiler would write in parts and read as a whole.
+//! Types of nodes as numbers. Nearly all types are scalars, plain or optional; these have the same numbers in every graph.
+//! So a new node needs no clone of a type, which the compiler would write in parts and then read as a whole.
 
 use cembra_runtime::{QType, Scalar};
 use std::sync::LazyLock;
 
-/// A type of one graph.
+/// The number of a type in one graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TypeId(u32);
 
-/// The types that nodes of a graph have besides scalars.
+/// The types of a graph's nodes other than scalars and optionals.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TypeTable(Vec<QType>);
 
-/// Scalars, each bare and then optional.
+/// The scalar types, each plain and then optional.
 static SCALARS: LazyLock<Vec<QType>> = LazyLock::new(|| {
     Scalar::ALL.into_iter().flat_map(|scalar| [false, true].map(|optional| QType::of(scalar, optional))).collect()
 });
@@ -23,13 +23,13 @@ fn number(scalar: Scalar, optional: bool) -> u32 {
     2 * scalar as u32 + u32::from(optional)
 }
 
-/// The type of a scalar, bare or optional.
+/// The type of a scalar, plain or optional.
 pub(crate) fn scalar_type(scalar: Scalar, optional: bool) -> &'static QType {
     &SCALARS[number(scalar, optional) as usize]
 }
 
 impl TypeTable {
-    /// The number of a type.
+    /// The number of a type, which is added if it is not a scalar or optional.
     #[inline]
     pub(crate) fn enter(&mut self, qtype: &QType) -> TypeId {
         TypeId(match qtype {
@@ -42,7 +42,7 @@ impl TypeTable {
         })
     }
 
-    /// The type with a number.
+    /// The type with this number.
     #[inline]
     pub(crate) fn get(&self, id: TypeId) -> &QType {
         match id.0.checked_sub(SCALAR_COUNT) {

@@ -1,9 +1,8 @@
-//! What can be told of a model once its types are known, and was probably not meant: digits that are lost, comparisons that
-//! always hold or never, branches that are never chosen. What takes no types is found in `cembra-expr`.
+//! Warnings about a typed model that was probably meant differently: digits that are lost, comparisons that always or never hold,
+//! branches that are never chosen. Warnings that need no types are found in `cembra-expr`.
 //!
-//! Nodes are looked at before anything is rewritten but what stands for an expression, so that each is what somebody wrote if
-//! its operator is the one at its origin. A function is typed for each of its calls: only what does not depend on what they
-//! give it is told of it.
+//! The graph has no rewrites except expansions, so a node is what the user wrote if its operator is that of its origin. A function is
+//! typed for each of its calls, so warnings about a function are limited to nodes that do not depend on its arguments.
 
 mod tensors;
 
@@ -17,10 +16,10 @@ use smallvec::SmallVec;
 
 pub use tensors::find_tensor_warnings;
 
-/// Adds what a model does and probably should not. The model is what the pass `expand` made of the program.
+/// Adds warnings about a model to `found`. The model must be the result of the pass `expand`.
 ///
 /// # Errors
-/// There is no time left.
+/// If the time limit is exceeded.
 pub fn find_warnings(
     model: &TypedModel,
     program: &Program,
@@ -48,7 +47,7 @@ pub fn find_warnings(
     Ok(())
 }
 
-/// The operator that a written one stands for on the operands of a node.
+/// The operator that a written one means on the operands of a node.
 fn chosen(graph: &TypedGraph, id: Id, op: OpId, registry: &Registry) -> OpId {
     let types = graph.operands(id).iter().map(|operand| graph.qtype(*operand));
     if !registry.get(op).may_be_another(types.clone()) {
@@ -57,7 +56,7 @@ fn chosen(graph: &TypedGraph, id: Id, op: OpId, registry: &Registry) -> OpId {
     registry.meant(op, &types.collect::<SmallVec<[&QType; 4]>>())
 }
 
-/// An operator as it is written.
+/// An operator as it is written in the program.
 struct WrittenOperator<'p> {
     graph: &'p Graph,
     registry: &'p Registry,
@@ -67,12 +66,12 @@ struct WrittenOperator<'p> {
 }
 
 impl WrittenOperator<'_> {
-    /// Where an operand stands.
+    /// The place of an operand; `None` if it has none inside of this operator.
     fn place_of(&self, operand: NodeId) -> Option<Span> {
         place_within(self.graph, operand, self.place?)
     }
 
-    /// The value of an operand that is a literal.
+    /// The value of an operand that is a literal; `None` for others.
     fn literal(&self, operand: NodeId) -> Option<&Value> {
         match self.graph.node(operand) {
             Node::Literal(value) => Some(value),
@@ -80,7 +79,7 @@ impl WrittenOperator<'_> {
         }
     }
 
-    /// The operator of an operand, as it is written.
+    /// The written operator of an operand; `None` if it is not an operator.
     fn operator(&self, operand: NodeId) -> Option<OpId> {
         let mut operand = operand;
         loop {
@@ -92,7 +91,7 @@ impl WrittenOperator<'_> {
         }
     }
 
-    /// Points at an operand, if that stands somewhere.
+    /// Adds the place of an operand to a warning, if it has one.
     fn also(&self, warning: Diagnostic, operand: Option<&NodeId>, text: &str) -> Diagnostic {
         match operand.and_then(|operand| self.place_of(*operand)) {
             Some(place) => warning.also(place, text),
@@ -110,7 +109,7 @@ fn constants(model: &TypedModel, needed: &[bool], options: &Options) -> Result<V
             _ if !needed[id.index()] => None,
             Some(value) => Some(value.clone()),
             None if graph.operands(id).iter().all(|operand| values[operand.index()].is_some()) => {
-                // A pattern can take as long as thousands of sums.
+                // A regular expression can take as long as thousands of sums.
                 options.budget.check_time()?;
                 evaluate_constant(graph, options.registry, id, |operand| values[operand.index()].as_ref())
             }
@@ -121,13 +120,13 @@ fn constants(model: &TypedModel, needed: &[bool], options: &Options) -> Result<V
     Ok(values)
 }
 
-/// True for operators that make floats of 32 bits of integers because somebody asked for that.
+/// Returns true for operators by which the user asks for a conversion to 32-bit floats.
 fn asks_for_floats(op: OpId) -> bool {
     matches!(op, id::TO_FLOAT32 | id::CAST | id::CAST_VALUES | id::FLOAT | id::DECLARED | id::DECLARED_OPERAND)
 }
 
-/// Integers that become floats of 32 bits because of what they are computed with, and do not fit into them: those of 64 bits, those
-/// that are known, and those that are compared.
+/// Warns about integers that become 32-bit floats because of the other operands, and do not fit: integers of 64 bits, known integers,
+/// and integers that are compared.
 fn digits(graph: &TypedGraph, id: Id, values: &[Option<Value>], written: &WrittenOperator<'_>, found: &mut Warnings) {
     if asks_for_floats(written.op) {
         return;
@@ -139,7 +138,7 @@ fn digits(graph: &TypedGraph, id: Id, values: &[Option<Value>], written: &Writte
         found.add(Code::LostDigits, written.place, || compared(written.operands.get(at), written));
     }
     for (at, operand) in graph.operands(id).iter().enumerate() {
-        // What stands for an expression may have other operands than the expression has.
+        // An expansion may have other operands than the operator that it replaces.
         let is_alike = written.operands.len() == graph.operands(id).len();
         let wrote = written.operands.get(at).filter(|_| is_alike);
         if let Some(cast) = graph.as_op(*operand, id::TO_FLOAT32) {
@@ -168,7 +167,7 @@ fn digits(graph: &TypedGraph, id: Id, values: &[Option<Value>], written: &Writte
     }
 }
 
-/// The warning of an i64 that becomes an f32.
+/// The warning about an i64 that becomes an f32.
 fn lost(wrote: Option<&NodeId>, written: &WrittenOperator<'_>) -> Diagnostic {
     let message = "an i64 becomes an f32 here, which keeps 7 of its up to 19 digits";
     let leaf = wrote.and_then(|wrote| match written.graph.node(*wrote) {
@@ -179,7 +178,7 @@ fn lost(wrote: Option<&NodeId>, written: &WrittenOperator<'_>) -> Diagnostic {
     written.also(Diagnostic::new(Code::LostDigits, message), wrote, "this is an i64").hint(hint)
 }
 
-/// An integer whose value is known, if it is not that of the float that it becomes.
+/// Warns about a known integer, if the float that it becomes has another value.
 fn rounded(integer: i64, float: f32, wrote: Option<&NodeId>, written: &WrittenOperator<'_>, found: &mut Warnings) {
     if f64::from(float) as i128 == i128::from(integer) {
         return;
@@ -191,15 +190,15 @@ fn rounded(integer: i64, float: f32, wrote: Option<&NodeId>, written: &WrittenOp
     });
 }
 
-/// True if an i32 is compared as an f32 with what may be as large as integers that an f32 does not tell apart.
+/// Returns true if an i32 is compared as an f32 with a value that may be so large that an f32 does not distinguish integers near it.
 fn compares(graph: &TypedGraph, id: Id, at: usize, values: &[Option<Value>], written: &WrittenOperator<'_>) -> bool {
     let is_small = |operand: &Id| values[operand.index()].as_ref().is_some_and(is_small);
     let others = graph.operands(id).iter().enumerate().filter(|(other, _)| *other != at);
     graph.op(id) == Some(written.op) && is_comparison(written.op) && !others.map(|(_, other)| other).any(is_small)
 }
 
-/// True for a float beyond which no integers are that an f32 does not tell apart: up to there every integer is an f32, and one that is
-/// larger stays larger.
+/// Returns true for a float below the integers that an f32 does not distinguish, or an infinity. Up to that limit every integer is an
+/// f32, and a larger integer stays larger.
 fn is_small(value: &Value) -> bool {
     const LARGEST: f32 = 16_777_216.0;
     match value.as_scalar() {
@@ -209,15 +208,16 @@ fn is_small(value: &Value) -> bool {
     }
 }
 
-/// The warning of an i32 that is compared with a float.
+/// The warning about an i32 that is compared with a float.
 fn compared(wrote: Option<&NodeId>, written: &WrittenOperator<'_>) -> Diagnostic {
     let message = "an i32 is compared as an f32 here, which does not tell integers beyond 16777216 apart";
     let warning = Diagnostic::new(Code::LostDigits, message).hint("write `to_float64(x)` to compare as f64");
     written.also(warning, wrote, "this is an i32")
 }
 
-/// The operand that is an array of i32, or meets one, and whose elements are compared as an f32 with what may be as large as integers
-/// that an f32 does not tell apart. Casts of elements are not written out before the elements are taken apart.
+/// The index of the operand that is an i32, alone or in an array, and that is compared as an f32, element by element, with a value
+/// that may be so large that an f32 does not distinguish integers near it. `None` if there is none. It is found from the types,
+/// because casts of elements are not explicit yet.
 fn compared_elements(
     graph: &TypedGraph,
     id: Id,
@@ -234,12 +234,12 @@ fn compared_elements(
     compares(graph, id, at, values, written).then_some(at)
 }
 
-/// The operand that is an array of such integers and is computed with as floats, of an operator on each element, for casts of elements
-/// are not written out before the elements are taken apart, or on all elements.
+/// The index of the operand that is an array of i64 and is computed with as f32, by an operator on each element or on all elements.
+/// `None` if there is none. It is found from the types, because casts of elements are not explicit yet.
 fn rounded_elements(graph: &TypedGraph, id: Id, registry: &Registry) -> Option<usize> {
     let Kind::Operator { op, .. } = graph.kind(id) else { return None };
     if matches!(registry.get(op).over_arrays, OverArrays::Kernel(_)) {
-        // What picks elements by their numbers has floats among its operands.
+        // An operator that picks elements by index has floats among its operands.
         let of = |operand: &Id| graph.qtype(*operand).of_each().scalar();
         let is_float =
             |operand: &Id| matches!(of(operand), Some(Scalar::Float32 | Scalar::Float64 | Scalar::WeakFloat));
@@ -269,7 +269,7 @@ fn as_integer(value: &ScalarValue) -> Option<i64> {
     }
 }
 
-/// Whether a mask is known to be present.
+/// True if a mask is known to be present, false if it is known to be missing; `None` if neither is known.
 fn holds(values: &[Option<Value>], id: Id) -> Option<bool> {
     match values[id.index()].as_ref()? {
         Value::Scalar(ScalarValue::Unit) | Value::Present(ScalarValue::Unit) => Some(true),
@@ -278,19 +278,19 @@ fn holds(values: &[Option<Value>], id: Id) -> Option<bool> {
     }
 }
 
-/// True for the comparisons that have a token.
+/// Returns true for comparisons that are written with a symbol.
 fn is_comparison(op: OpId) -> bool {
     matches!(op, id::EQUAL | id::NOT_EQUAL | id::LESS | id::LESS_EQUAL | id::GREATER | id::GREATER_EQUAL)
 }
 
-/// True for a comparison of literals that are written there: it is meant as it is.
+/// Returns true for a comparison of literals that are written there, which is intended.
 fn compares_literals(written: &WrittenOperator<'_>) -> bool {
     let is_literal = |operand: &NodeId| written.literal(*operand).is_some();
     let is_here = |operand: &NodeId| written.place.is_none() || written.place_of(*operand).is_some();
     written.operands.iter().all(|operand| is_literal(operand) && is_here(operand))
 }
 
-/// Comparisons of values that depend on no input, and of a value with itself.
+/// Warns about comparisons of values that depend on no input, and of a value with itself.
 fn comparison(
     graph: &TypedGraph,
     id: Id,
@@ -303,7 +303,7 @@ fn comparison(
     }
     let is_missing = |operand: &NodeId| matches!(written.literal(*operand), Some(Value::Missing(_) | Value::Nothing));
     if written.operands.iter().any(is_missing) {
-        // That is told without types.
+        // Another warning, which needs no types, covers this.
         return;
     }
     let holds = match holds(values, id) {
@@ -318,8 +318,8 @@ fn comparison(
     }
 }
 
-/// Whether the comparison of a value with itself holds, where that is sure: a NaN is unequal to itself, and of a missing value
-/// no comparison holds.
+/// Whether the comparison of a value with itself holds; `None` if that is not certain, because NaN is not equal to itself, and no
+/// comparison of a missing value holds.
 fn of_itself(graph: &TypedGraph, id: Id, written: &WrittenOperator<'_>) -> Option<bool> {
     let ([x, y], [left, right]) = (graph.operands(id), written.operands) else { return None };
     if x != y || left != right {
@@ -335,7 +335,7 @@ fn of_itself(graph: &TypedGraph, id: Id, written: &WrittenOperator<'_>) -> Optio
     }
 }
 
-/// Conditions that depend on no input.
+/// Warns about conditions that depend on no input.
 fn branch(graph: &TypedGraph, id: Id, values: &[Option<Value>], written: &WrittenOperator<'_>, found: &mut Warnings) {
     let is_conditional = matches!(graph.kind(id), Kind::Where { .. } | Kind::Operator { op: id::WHERE, .. });
     let [condition, on, off] = *written.operands else { return };
@@ -343,7 +343,7 @@ fn branch(graph: &TypedGraph, id: Id, values: &[Option<Value>], written: &Writte
         return;
     }
     let Some(holds) = graph.operands(id).first().and_then(|condition| holds(values, *condition)) else { return };
-    // Without an `else` nothing stands there.
+    // Without an `else` there is no other branch.
     let never = if holds { off } else { on };
     if holds && matches!(written.literal(never), Some(Value::Nothing)) {
         return;
@@ -352,7 +352,7 @@ fn branch(graph: &TypedGraph, id: Id, values: &[Option<Value>], written: &Writte
     if let Some(op) = written.operator(condition).filter(|op| is_comparison(*op))
         && !compares_literals(&WrittenOperator { operands, op, place: written.graph.span(condition), ..*written })
     {
-        // That the comparison is one of constants is told already.
+        // There is a warning about the comparison already.
         return;
     }
     found.add(Code::UnreachableBranch, written.place_of(never).or(written.place), || {

@@ -1,5 +1,5 @@
-//! Inputs that are read on demand: in the place of each leaf comes an operator that asks the caller for the value. A struct is asked for by its
-//! scalars, so that each is needed by itself.
+//! Inputs that are loaded on demand: each leaf is replaced by an operator that asks the caller for the value. The scalars of a struct are asked
+//! for separately, so that each is loaded only if it is needed.
 
 use super::rewrite::replace;
 use crate::{Id, Kind, TypedGraph, TypedModel};
@@ -13,37 +13,37 @@ use std::sync::Arc;
 /// The values that a model asks the caller for.
 #[derive(Clone, Debug)]
 pub struct AskedInputs {
-    /// The leaf that is the address of the caller's [`InputsView`](cembra_ops::column::InputsView).
+    /// The leaf whose value is the address of the caller's [`InputsView`](cembra_ops::column::InputsView).
     pub view: u32,
-    /// The values that are asked for, by their numbers, each of which is that of a leaf too: where every evaluation needs a value, the model has
-    /// the leaf.
+    /// The values that can be asked for, by number. The number is that of a leaf too, because the model reads the leaf instead if every
+    /// evaluation needs the value.
     pub values: FxHashMap<u32, AskedValue>,
 }
 
 /// A scalar or optional that a model asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct AskedValue {
-    /// The leaf of the input that has the value.
+    /// The leaf of the input that contains the value.
     pub input: u32,
-    /// The offset of the value in the layout of the input's type.
+    /// The offset of the value in the layout of the input's type, in bytes.
     pub offset: u32,
 }
 
-/// True if values of a type can be asked for.
+/// Returns true if values of this type can be asked for.
 #[must_use]
 pub fn is_askable(qtype: &QType) -> bool {
     match qtype {
-        // The limit of fields in a type bounds this, and its nesting.
+        // The recursion is bounded by the limits on fields and nesting of types.
         QType::Tuple(fields) => fields.iter().all(is_askable),
         other => column::overload(other).is_some(),
     }
 }
 
-/// Puts operators that ask for a value in the place of the leaves `inputs`, which are sorted, and whose types can be [asked for](is_askable).
-/// Leaves are added behind those that the model has.
+/// Replaces the leaves `inputs` by operators that ask for their values. The leaves must be sorted, and their types must be
+/// [askable](is_askable). Leaves are added after those of the model.
 ///
 /// # Errors
-/// Limits.
+/// If a limit is exceeded.
 pub fn ask_for(model: &mut TypedModel, inputs: &[u32], budget: &Budget) -> Result<AskedInputs, Diagnostics> {
     let places = InputParts::of(model, inputs);
     let mut leaves = AskedLeaves { leaves: std::mem::take(&mut model.leaves), numbers: FxHashMap::default(), view: 0 };
@@ -64,7 +64,7 @@ pub fn ask_for(model: &mut TypedModel, inputs: &[u32], budget: &Budget) -> Resul
     Ok(AskedInputs { view: leaves.view, values })
 }
 
-/// The nodes that are an input, or lie inside of one.
+/// The nodes that are an input, or a part of one.
 struct InputParts {
     of_nodes: FxHashMap<Id, AskedValue>,
     /// For each node, whether something else than a field of it is used.
@@ -87,7 +87,7 @@ impl InputParts {
             if let Some(place) = place {
                 found.of_nodes.insert(id, place);
             }
-            // The first operand of a field is taken apart; all others are used as they are.
+            // The first operand of a field access is only taken apart; other operands are used as a whole.
             let taken_apart = usize::from(place.is_some());
             for operand in graph.operands(id).iter().skip(taken_apart) {
                 found.is_whole[operand.index()] = true;
@@ -99,7 +99,7 @@ impl InputParts {
         found
     }
 
-    /// The place of a field, if that of its tuple is known.
+    /// The place of a field; `None` if that of its tuple is not known.
     fn field(&self, graph: &TypedGraph, id: Id) -> Option<AskedValue> {
         let [tuple, index] = graph.operands(id) else { return None };
         let AskedValue { input, offset } = *self.of_nodes.get(tuple)?;
@@ -125,16 +125,16 @@ impl AskedLeaves {
         self.leaves.len() as u32 - 1
     }
 
-    /// The node of a value: an operator that asks for it, or the tuple of such.
+    /// The node for a value: an operator that asks for it, or a tuple of such operators.
     fn value(&mut self, graph: &mut TypedGraph, place: AskedValue, qtype: &QType, origin: NodeId) -> Id {
         if let QType::Tuple(fields) = qtype {
-            // Types nest only as deep as the text that spelled them.
+            // The recursion is bounded: types nest only as deep as the text that spelled them.
             let members = fields.iter().zip(qtype.field_offsets()).map(|(field, inside)| {
                 let place = AskedValue { offset: place.offset + inside, ..place };
                 self.value(graph, place, field, origin)
             });
             let mut operands: Vec<Id> = members.collect();
-            // What makes tuples of different types of the same members differs in its first operand.
+            // Tuples of different types with the same members differ in their first operand.
             let (op, first) = match (qtype.as_tuple(), fields.names()) {
                 (Some(_), None) => (id::MAKE_TUPLE, None),
                 (Some(_), Some(names)) => (id::MAKE_NAMED, Some(Value::text(names.joined()))),
@@ -152,7 +152,7 @@ impl AskedLeaves {
         graph.add(kind, &[view, number], qtype, origin)
     }
 
-    /// The number of a value: that of its leaf, which is the input's own if the input is no tuple.
+    /// The number of a value: that of its leaf, which is the input's own leaf if the input is not a tuple.
     fn number(&mut self, place: AskedValue, qtype: &QType) -> u32 {
         if let Some(number) = self.numbers.get(&place) {
             return *number;

@@ -1,6 +1,6 @@
-//! Implicit casts, written out where an operator is bound to its overload: each operand is cast to the type that the operator
-//! was resolved for, first the scalar, then to an optional; an untyped `missing` becomes a typed one, and a literal one of the
-//! type it is cast to.
+//! Implicit casts, added when an operator is bound to its overload. Each operand is cast to the type that the operator was
+//! resolved for: first the scalar, then to an optional. An untyped `missing` becomes a typed one, and a literal becomes a
+//! literal of the new type.
 
 use crate::pass::wheres::unseen;
 use crate::{Id, Kind, TypedGraph};
@@ -11,10 +11,10 @@ use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 
 impl TypedGraph {
-    /// Adds an operator on operands of any types that it takes, with casts, bound to what computes it.
+    /// Adds an operator on operands of any types that it takes, with casts, bound to its overload.
     ///
     /// # Errors
-    /// The operator does not take these types.
+    /// If the operator does not take these types.
     pub fn apply(&mut self, registry: &Registry, op: OpId, operands: &[Id], origin: NodeId) -> Result<Id, TypeFault> {
         let mut op = op;
         let types = operands.iter().map(|operand| self.qtype(*operand));
@@ -25,10 +25,11 @@ impl TypedGraph {
         self.bind(registry, op, operands, origin).map_err(|message| TypeFault::mismatch(message, None))
     }
 
-    /// The same, of an operator that is what it is written as.
+    /// Adds an operator with casts as [`apply`](TypedGraph::apply) does, but does not replace it by the operator that it means
+    /// on these types.
     ///
     /// # Errors
-    /// In words, that the operator does not take these types.
+    /// A message, if the operator does not take these types.
     pub(crate) fn bind(
         &mut self,
         registry: &Registry,
@@ -41,8 +42,8 @@ impl TypedGraph {
     }
 }
 
-/// Adds an operator that was resolved for these operands, with casts. What has no overload takes its operands as they are:
-/// structure, and what an expression stands for that will cast them itself.
+/// Adds an operator that was resolved for these operands, with casts. Without an overload no casts are added: such an operator
+/// is structure, or composite, and then its expression casts the operands.
 pub(super) fn bind_resolved(
     graph: &mut TypedGraph,
     registry: &Registry,
@@ -65,9 +66,10 @@ pub(super) fn bind_resolved(
     Ok(graph.add(kind, &cast, ret, origin))
 }
 
-/// Adds a conditional over arrays. On the condition of each element it is an operator like others. On one scalar it chooses
-/// between arrays, which first become arrays of its type. A scalar cannot take the place of an array, of which only the other
-/// branch knows how many elements it has: but it is not evaluated either unless it is chosen.
+/// Adds a conditional over arrays. With a condition per element it is an ordinary operator. A single condition chooses between
+/// arrays, which are first cast to the element type of the result. A scalar branch cannot replace an array, because only the
+/// other branch knows the number of elements. So such a conditional computes both branches, but the scalar only if it is
+/// chosen.
 pub(super) fn conditional_of_arrays(
     graph: &mut TypedGraph,
     registry: &Registry,
@@ -106,7 +108,7 @@ pub(super) fn conditional_of_arrays(
     Ok(graph.add(Kind::bound(id::WHERE, &resolved), &chosen, &resolved.signature.ret, origin))
 }
 
-/// A value as one of a wider type.
+/// Casts a value to a wider type.
 pub(super) fn cast_to(
     graph: &mut TypedGraph,
     registry: &Registry,
@@ -130,7 +132,7 @@ pub(super) fn cast_to(
     casts.into_iter().try_fold(operand, |operand, op| cast_by(graph, registry, op, operand, origin))
 }
 
-/// What a cast operator makes of a value of a type that it takes.
+/// Adds a cast operator on a value of a type that it takes.
 pub(super) fn cast_by(
     graph: &mut TypedGraph,
     registry: &Registry,
@@ -143,19 +145,19 @@ pub(super) fn cast_by(
     Ok(graph.add_cast(Kind::bound(op, &resolved), operand, &resolved.signature.ret, origin))
 }
 
-/// An argument of which only the type is known: casts look at no literals.
+/// An argument with only its type, because casts do not look at literals.
 fn of_type(qtype: &QType) -> Argument<'_> {
     Argument { qtype, literal: None }
 }
 
-/// A literal as one of a wider type, which spares most of the nodes that folding would take away again. None if an operator
-/// must do it.
+/// Casts a literal to a wider type, which avoids most nodes that folding would remove again. `None` if an operator must do the
+/// cast.
 pub(super) fn literal_as(registry: &Registry, value: &Value, wanted: &QType) -> Result<Option<Value>, String> {
     if let (Value::Scalar(scalar), QType::Scalar(to)) = (value, wanted)
         && scalar.scalar().representation() == to.representation()
         && let Some(same) = ScalarValue::from_bits(*to, scalar.bits())
     {
-        // Kernels cannot tell the two apart: a cast changes nothing but the name of the type.
+        // Kernels cannot distinguish the two types, so the cast changes only the name of the type.
         return Ok(Some(Value::Scalar(same)));
     }
     let mut value = value.clone();
@@ -169,8 +171,8 @@ pub(super) fn literal_as(registry: &Registry, value: &Value, wanted: &QType) -> 
     Ok(Some(value))
 }
 
-/// The operators that make a value of one type one of a wider type, in their order. An untyped `missing` takes none, and
-/// neither does what is unspecified: typing lets it be a missing value only where that is the default.
+/// The operators that cast one type to a wider type, in order. An untyped `missing` and an unspecified argument need none;
+/// typing allows the latter only where the default is a missing value.
 fn casts(registry: &Registry, found: &QType, wanted: &QType) -> Result<SmallVec<[OpId; 2]>, String> {
     let refused = || format!("{found} cannot be cast to {wanted}");
     let to = wanted.scalar().ok_or_else(refused)?;

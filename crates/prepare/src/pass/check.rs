@@ -1,6 +1,6 @@
-//! Checks of a graph between passes. What holds after every pass is looked at in debug builds. After rewrites of the user it
-//! is looked at always, and more of it: plans and machine code believe the types of nodes and what is inside of which loop,
-//! and a rewrite can put anything in the place of anything.
+//! Checks of a graph between passes. The invariants of all passes are checked in debug builds. After rewrites of a user more
+//! is checked, and always: plans and machine code rely on the types of nodes and on the nesting of loops, and a rewrite can
+//! replace any node by any other.
 
 use crate::graph::LoopId;
 use crate::{Id, Kind, TypedGraph, TypedModel};
@@ -11,13 +11,15 @@ use cembra_value::{Budget, Code, Diagnostic, Diagnostics};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-/// What is wrong with a graph between passes, if anything: operands out of order, or types that do not fit the overload.
+/// Returns a description of the first invariant that is violated, if any: operands out of order, or types that the overload
+/// does not take.
 pub(super) fn invariants(model: &TypedModel) -> Option<String> {
     let graph = &model.graph;
     graph.ids().find_map(|id| node(graph, model.registry, id).err().map(|wrong| format!("%{} {wrong}", id.index())))
 }
 
-/// Checks the graph that rewrites of the user made: each node is typed again, and states of loops stay inside of them.
+/// Checks a graph after rewrites of a user: each node is typed again, and states of loops must be used inside of their loops
+/// only.
 pub(super) fn rewritten(model: &mut TypedModel, program: &Program, budget: &Budget) -> Result<(), Diagnostics> {
     let needed = model.needed();
     let mut scopes = Scopes::new(model.graph.len());
@@ -53,7 +55,7 @@ fn refused(model: &TypedModel, program: &Program, id: Id, wrong: &str) -> Diagno
         .into()
 }
 
-/// What all passes keep: operands come first, and have the types that the overload takes.
+/// Checks the invariants of all passes for a node: operands come before it, and have types that its overload takes.
 fn node(graph: &TypedGraph, registry: &Registry, id: Id) -> Result<(), String> {
     if graph.operands(id).iter().any(|operand| *operand >= id) {
         return Err("comes before an operand".to_owned());
@@ -82,14 +84,14 @@ fn node(graph: &TypedGraph, registry: &Registry, id: Id) -> Result<(), String> {
     Ok(())
 }
 
-/// Types a node once more, from its operands as they are now.
+/// Types a node again, from its current operands, and compares the types.
 fn retyped(model: &mut TypedModel, id: Id) -> Result<(), String> {
     let TypedModel { graph, registry, leaves, .. } = model;
     let operands: SmallVec<[Id; 4]> = graph.operands(id).into();
     let found = match graph.kind(id) {
         Kind::Leaf(leaf) => leaves.get(leaf as usize).map(|(_, qtype)| qtype.clone()),
         Kind::Literal(_) => graph.value(id).map(cembra_value::Value::qtype),
-        // That they are of one type is checked with their loop.
+        // Their types are checked together with their loop.
         Kind::State(_) | Kind::Loop(_) => return Ok(()),
         Kind::Where { .. } => {
             let [condition, on, off] = operands[..] else { return Err("has not three operands".to_owned()) };
@@ -101,7 +103,7 @@ fn retyped(model: &mut TypedModel, id: Id) -> Result<(), String> {
             if operands.len() != overload.args.len() {
                 return Err(format!("has {} operands", operands.len()));
             }
-            // An overload on FLOAT64 may stand for one on WEAK_FLOAT.
+            // An overload on FLOAT64 may be used for WEAK_FLOAT.
             overload.is_made(lifted, graph.qtype(id)).then(|| graph.qtype(id).clone())
         }
         Kind::Operator { op, overload: None, .. } => match registry.get(op).meaning {
@@ -123,11 +125,11 @@ fn retyped(model: &mut TypedModel, id: Id) -> Result<(), String> {
 
 /// The loops whose states nodes use without being inside of them, and the types of these states.
 struct Scopes {
-    /// For each node, a set of loops by position; the empty one is the first.
+    /// For each node, the index of its set of loops; the empty set has index 0.
     free: Vec<u32>,
     sets: Vec<SmallVec<[LoopId; 4]>>,
     known: FxHashMap<SmallVec<[LoopId; 4]>, u32>,
-    /// What two sets are together, computed before.
+    /// The unions of two sets that were computed so far.
     unions: FxHashMap<(u32, u32), u32>,
     states: FxHashMap<LoopId, QType>,
     closed: FxHashSet<LoopId>,
@@ -158,7 +160,7 @@ impl Scopes {
         })
     }
 
-    /// The union of two sets. Loops nest at most [`LoopId::MOST_DEPTH`] deep, so a set that is larger is wrong.
+    /// The union of two sets. Loops nest at most [`LoopId::MOST_DEPTH`] deep, so a larger set is an error.
     fn union(&mut self, a: u32, b: u32) -> Result<u32, String> {
         if a == b || b == 0 {
             return Ok(a);
@@ -178,7 +180,7 @@ impl Scopes {
         Ok(union)
     }
 
-    /// A node whose operands were entered before.
+    /// Computes the set of a node; those of its operands must be known.
     fn enter(&mut self, graph: &TypedGraph, id: Id) -> Result<(), String> {
         let mut free = 0;
         for operand in graph.operands(id) {
@@ -223,7 +225,7 @@ mod tests {
     use cembra_expr::NodeId;
     use cembra_value::Value;
 
-    /// What is said of a loop of one depth, on whose state another loop inside of it depends, of another depth.
+    /// The error for a loop of one depth, if another loop inside of it, of another depth, depends on its state.
     fn nested(outer: u8, inner: u8) -> Result<(), String> {
         let (outer, inner) = (LoopId::new(0, outer), LoopId::new(1, inner));
         let (mut graph, origin, state) = (TypedGraph::default(), NodeId::from_index(0), QType::INT64);
@@ -240,7 +242,7 @@ mod tests {
         Ok(())
     }
 
-    /// Places of loops are known by their depth: two that are as deep would take one for the other.
+    /// Regions of loops are identified by depth, so two loops of equal depth would be confused.
     #[test]
     fn a_loop_is_deeper_than_those_whose_states_it_uses() {
         assert_eq!(nested(1, 2), Ok(()));

@@ -1,5 +1,4 @@
-//! Composite operators are replaced by the expressions they stand for. What an expansion makes carries the origin of
-//! the node it replaces.
+//! Replaces composite operators by their expressions. The new nodes have the origin of the node that they replace.
 
 mod elements;
 
@@ -42,7 +41,7 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
             return Err(options.budget.limits().exceeded(Limit::LiteralBytes).at(program.graph.span(origin)).into());
         }
         let made = made.map_err(|fault| problem(origin, fault))?;
-        // What stands for an operator may be of a narrower type than the operator: its users were typed by the latter.
+        // The expression may have a narrower type than the operator, but users of the operator were typed by its own type.
         let qtype = graph.qtype(id).clone();
         if !qtype.is_framed() || matches!(qtype, QType::Dict(..)) {
             return Ok(Id::from_index(made.0 as usize));
@@ -53,24 +52,24 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
     elements::check(model, &options.budget, problem)
 }
 
-/// How an expression is made that stands for an operator on these operands.
+/// A function that makes the expression for an operator on these operands.
 type Expand = fn(&mut dyn Expansion, &[NodeHandle]) -> Result<NodeHandle, TypeFault>;
 
-/// What makes the expression that stands for an operator, if one does.
+/// The function that makes the expression for an operator; `None` if the operator is not composite here.
 fn expansion(registry: &Registry, op: OpId, graph: &TypedGraph, operands: &[Id]) -> Option<Expand> {
     let def = registry.get(op);
     let has_arrays = operands.iter().any(|operand| graph.qtype(*operand).is_beside_frames());
     let is_of_each = match def.over_arrays {
-        // What looks something up takes a dictionary that is made of arrays as the arrays, of which each element needs all.
+        // A lookup takes a dictionary that is made of arrays as these arrays, because each element needs all of them.
         OverArrays::Elementwise => !operands.iter().any(|operand| matches!(graph.qtype(*operand), QType::Tuple(_))),
         OverArrays::Kernel(_) => true,
         OverArrays::Expanded | OverArrays::Own => false,
     };
     match def.meaning {
-        // It is made where there is one element of each array, if at all.
+        // The expression is made later, for one element of each array, if at all.
         Meaning::Expand(_) if has_arrays && is_of_each => None,
         Meaning::Expand(expand) => Some(expand),
-        // Plans take tuples apart, but not optionals.
+        // Plans have no operation that takes fields of optional tuples.
         Meaning::Structure(Structure::GetNth) if matches!(graph.qtype(operands[0]), QType::Optional(_)) => {
             Some(optional_field)
         }
@@ -78,14 +77,15 @@ fn expansion(registry: &Registry, op: OpId, graph: &TypedGraph, operands: &[Id])
     }
 }
 
+/// The builder of expressions for composite operators, in a graph.
 struct Builder<'g> {
     graph: &'g mut TypedGraph,
     registry: &'static Registry,
     origin: NodeId,
-    /// Which nodes one other uses, by position, where that matters.
+    /// For each node, whether it has a single use; empty if no operator needs to know.
     used_once: &'g [bool],
-    /// The bytes that elements of arrays may still have that are made literals, in all of the model; `None` once they were not enough. The
-    /// arrays of a short text may be put together in many ways.
+    /// The bytes that elements of arrays may still take when arrays are made literals, for the whole model; `None` once the limit was
+    /// exceeded. It is needed because a short text may combine its arrays in many ways.
     room: &'g Cell<Option<usize>>,
 }
 
@@ -130,7 +130,7 @@ impl Expansion for Builder<'_> {
     }
 }
 
-/// Which nodes one other uses, and only in one place. Empty for a model that makes no dictionaries.
+/// Computes for each node whether it has a single use. Empty for a model that makes no dictionaries.
 fn used_once(graph: &TypedGraph) -> Vec<bool> {
     if !graph.ids().any(|id| graph.op(id) == Some(id::DICT_MAKE)) {
         return Vec::new();
@@ -142,7 +142,7 @@ fn used_once(graph: &TypedGraph) -> Vec<bool> {
     uses.into_iter().map(|uses| uses == 1).collect()
 }
 
-/// The field that is taken of a tuple with arrays, if that is made on the spot: nothing else has a use for the tuple then.
+/// The value of a field of a tuple with arrays, if the tuple is made by the operand itself; nothing else uses the tuple then.
 fn made_field(graph: &TypedGraph, op: OpId, operands: &[Id]) -> Option<Id> {
     let [tuple, index] = operands else { return None };
     if !matches!(op, id::GET_NTH | id::PART) || graph.qtype(*tuple).is_framed() {

@@ -1,4 +1,5 @@
-//! User rewrites, in the order they were registered; the first that changes a node wins. What they made is checked.
+//! Applies the rewrites of a user in the order in which they were registered; the first that changes a node wins.
+//! Their results are checked.
 
 use super::{check, rewrite::rebuild};
 use crate::pass::Options;
@@ -17,7 +18,8 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
             let made = guarded(transform, |words| {
                 Err(Diagnostics::from(Diagnostic::new(Code::Extension, format!("an extension panicked: {words}"))))
             })?;
-            // A replacement of another type would break its users; it is not taken, nor is a node of another graph.
+            // A replacement of another type would break users of the node, so it is ignored, and so is a node of
+            // another graph.
             if let Some(made) = made.filter(|made| new.contains(*made) && new.qtype(*made) == new.qtype(node)) {
                 return Ok(made);
             }

@@ -1,7 +1,7 @@
-//! Operators on literals are evaluated, by the kernels the run time uses. One that fails is left in place: its error
-//! belongs to the evaluation, and only if the value is used there. So is one on operands that are large, or stand for much: an edge or a
-//! shape of a few bytes may stand for any number of groups, and an operator on it would take more memory than the model has text.
-//! What is left is evaluated by a run, within its limits.
+//! Evaluates operators on literals, with the kernels that evaluations use. An operator that fails is not folded, because its error belongs
+//! to the evaluation, and only if the value is used there. Neither is an operator on large operands, or on operands that stand for much:
+//! an edge or a shape of a few bytes may stand for any number of groups, so its result could take more memory than the model has text.
+//! Such operators are evaluated at run time, within the limits there.
 
 use super::rewrite::replace;
 use crate::pass::Options;
@@ -24,18 +24,19 @@ pub(super) fn run(model: &mut TypedModel, _: &Program, options: &Options) -> Res
     })
 }
 
-/// True for an operator on literals.
+/// Returns true for an operator on literals.
 fn is_foldable(graph: &TypedGraph, id: Id) -> bool {
     graph.op(id).is_some() && graph.operands(id).iter().all(|o| graph.value(*o).is_some())
 }
 
-/// True for an operator on literals that may take as long as thousands of sums: the time is looked at before each.
+/// Returns true for an operator on literals that may take as long as thousands of sums, so that the time is checked before it.
 fn is_slow(graph: &TypedGraph, node: Id) -> bool {
     let is_number = |operand: &Id| graph.qtype(*operand).scalar().is_some_and(|scalar| !scalar.is_string());
     is_foldable(graph, node) && !graph.operands(node).iter().all(is_number)
 }
 
-/// True for an operator on literals that fails. Where the time of `budget` is over, any operator may fail, because the pass ends soon.
+/// Returns true for an operator on literals that fails. If the time of `budget` is over, any operator may count as failing, because the
+/// pass ends soon.
 pub(super) fn is_failing_constant(graph: &TypedGraph, registry: &Registry, budget: &Budget, node: Id) -> bool {
     if is_slow(graph, node) && budget.check_time().is_err() {
         return true;
@@ -43,7 +44,7 @@ pub(super) fn is_failing_constant(graph: &TypedGraph, registry: &Registry, budge
     matches!(evaluate_on(graph, registry, node, |operand| graph.value(operand)), Some(Err(_)))
 }
 
-/// The literal a node on literals evaluates to, or the node itself.
+/// Replaces a node on literals by its value; returns the node itself if it cannot be folded.
 pub(super) fn fold(graph: &mut TypedGraph, registry: &Registry, node: Id) -> Id {
     match evaluate_constant(graph, registry, node, |operand| graph.value(operand)) {
         Some(value) => graph.literal(value, graph.origin(node)),
@@ -51,7 +52,8 @@ pub(super) fn fold(graph: &mut TypedGraph, registry: &Registry, node: Id) -> Id 
     }
 }
 
-/// The value of a node on operands of which the values are known; `None` if one is not, it fails, or an operand or the result is large.
+/// Computes a node from the values of its operands. `None` if one is not known, the operator fails, or an operand or the result is too
+/// large.
 pub(crate) fn evaluate_constant<'v>(
     graph: &TypedGraph,
     registry: &Registry,
@@ -61,26 +63,28 @@ pub(crate) fn evaluate_constant<'v>(
     evaluate_on(graph, registry, node, value)?.ok().filter(|value| memory_bytes(value) <= MOST_BYTES)
 }
 
-/// The bytes of the elements that an array of literals has, at least one for each; `None` if a node makes no such array.
+/// The bytes of the elements of an array that is made of literals, at least one per element; `None` if the node does not make such an
+/// array.
 pub(super) fn written_bytes(graph: &TypedGraph, node: Id) -> Option<usize> {
     let operands = graph.as_op(node, id::ARRAY_MAKE_DENSE)?;
     operands.iter().try_fold(0_usize, |sum, operand| Some(sum + memory_bytes(graph.value(*operand)?).max(1)))
 }
 
-/// The array that a node makes of literals, element by element; `None` if its elements have more than `most` bytes. A text that is written
-/// once may be many elements.
+/// The array that a node makes of literals, element by element; `None` if its elements have more than `most` bytes. A single text of the
+/// model may be many elements.
 pub(super) fn written_array(graph: &TypedGraph, registry: &Registry, node: Id, most: usize) -> Option<Value> {
     written_bytes(graph, node).filter(|bytes| *bytes <= most)?;
     call_node(graph, registry, node, &operands_of(graph, node, |operand| graph.value(operand))?, usize::MAX)?.ok()
 }
 
-/// The most bytes that all operands of an operator that is evaluated have and stand for, and those of its result.
+/// The most bytes that all operands of a folded operator may have or stand for, and the most bytes of its result.
 const MOST_BYTES: usize = 1024;
 
-/// The bytes that an operator that is evaluated may take beside its operands, and the units of work on strings that it may do.
+/// The most bytes that a folded operator may take besides its operands, and the most units of work on strings.
 const ROOM: usize = 1 << 18;
 
-/// The memory of a string, of an array or an edge; tuples only hold those of their fields.
+/// The memory of a string, an array, an edge, a dictionary or a tensor, in bytes; 0 for other values. For tuples, the fields are not
+/// counted.
 fn memory_bytes(value: &Value) -> usize {
     match value.as_scalar() {
         Some(ScalarValue::Text(text)) => text.len(),
@@ -102,14 +106,14 @@ fn meant_bytes(value: &Value) -> usize {
         Value::ArrayShape(_, size) => *size,
         Value::Edge(edge) => edge.child_size().saturating_add(edge.parent_size()),
         Value::Tensor(tensor) => tensor.extents().iter().fold(1, |all: usize, extent| all.saturating_mul(*extent)),
-        // Types nest only as deep as the text that spelled them.
+        // The recursion is bounded: types nest only as deep as the text that spelled them.
         Value::Tuple(fields) => return fields.iter().map(meant_bytes).fold(0, usize::saturating_add),
         _ => 0,
     };
     memory_bytes(value).max(elements.saturating_mul(size_of::<i64>()))
 }
 
-/// The operands of a node; `None` if the value of one is not known.
+/// The values of a node's operands; `None` if one is not known.
 fn operands_of<'v>(
     graph: &TypedGraph,
     node: Id,
@@ -118,7 +122,7 @@ fn operands_of<'v>(
     graph.operands(node).iter().map(|operand| value(*operand).cloned()).collect()
 }
 
-/// The result of a node on operands of which the values are known; `None` if one is not, or for an operator that may need much.
+/// The result of a node, from the values of its operands. `None` if one is not known, or if the operator may need much memory or work.
 fn evaluate_on<'v>(
     graph: &TypedGraph,
     registry: &Registry,
@@ -126,7 +130,7 @@ fn evaluate_on<'v>(
     value: impl Fn(Id) -> Option<&'v Value>,
 ) -> Option<Result<Value, Fault>> {
     let args = operands_of(graph, node, value)?;
-    // Tuples are made and taken apart without a look at their fields.
+    // Tuples are made and taken apart without reading their fields.
     let is_structure = graph.op(node).is_some_and(|op| registry.structure(op).is_some());
     let bytes = if is_structure { memory_bytes } else { meant_bytes };
     if args.iter().map(bytes).fold(0, usize::saturating_add) > MOST_BYTES {
@@ -138,7 +142,7 @@ fn evaluate_on<'v>(
     }
 }
 
-/// Calls the operator of a node, with `room` bytes for its result and beside it.
+/// Calls the operator of a node, with `room` bytes for its result and other memory.
 fn call_node(
     graph: &TypedGraph,
     registry: &Registry,

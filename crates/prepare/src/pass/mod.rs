@@ -1,4 +1,4 @@
-//! The ordered list of passes, and what goes through it.
+//! The ordered list of passes, and the functions that run them.
 
 mod ask;
 mod cast;
@@ -25,13 +25,13 @@ use cembra_expr::Program;
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Diagnostics};
 
-/// A pass: a name, what it does, and the function.
+/// A pass of preparation.
 pub struct Pass {
-    /// The name used by options and `explain`.
+    /// The name, as used by options and `explain`.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// The task of the pass, in one sentence.
     pub summary: &'static str,
-    /// True if it can be left out.
+    /// True if the pass can be left out.
     pub optional: bool,
     run: PassAction,
 }
@@ -40,9 +40,9 @@ pub struct Pass {
 enum PassAction {
     /// Rewrites the graph.
     Graph(fn(&mut TypedModel, &Program, &Options) -> Result<(), Diagnostics>),
-    /// Gives every node its place.
+    /// Assigns a region to every node.
     Place(fn(TypedModel, &Program, &Options) -> Result<Placed, Diagnostics>),
-    /// Changes places.
+    /// Changes regions.
     Places(fn(&mut Placed, &Program, &Options) -> Result<(), Diagnostics>),
 }
 
@@ -62,7 +62,7 @@ impl Pass {
                 run(&mut placed, program, options)?;
                 Prepared::Placed(placed)
             }
-            // Passes come in the order of what they do, as a test says.
+            // A pass takes what the one before it gives; a test checks the order.
             (_, prepared) => prepared,
         })
     }
@@ -107,12 +107,12 @@ pub static PASSES: &[Pass] = &[
 
 /// Prepares a program for leaves of these types.
 ///
-/// `leaf_type` is asked for every leaf the outputs need; it returns the type of the data, if there is some, and
-/// must agree with what the program declares. `observe` sees the result of every pass. What options stop before nodes have
-/// their places is no [`Placed`].
+/// `leaf_type` is called for every leaf that the outputs need. It returns the type of the data, if there are data; the type must agree with
+/// the declaration in the program. `observe` is called with the result of every pass. The result is not a [`Placed`] if options stop before
+/// nodes have regions.
 ///
 /// # Errors
-/// Options that name what there is not; problems with names, types or limits, as many as could be found.
+/// If options have an unknown name, or for problems with names, types or limits: as many problems as could be found.
 pub fn prepare(
     program: &Program,
     leaf_type: &dyn Fn(&str) -> Option<QType>,
@@ -122,10 +122,10 @@ pub fn prepare(
     prepare_with(program, leaf_type, options, &PASSES.iter().collect::<Vec<_>>(), observe)
 }
 
-/// Prepares a program as [`prepare`] does, up to the graph whose nodes have no places yet, for [`place`].
+/// Prepares a program as [`prepare`] does, up to the graph whose nodes have no regions yet, for [`place`].
 ///
 /// # Errors
-/// Errors of `prepare`.
+/// As for `prepare`.
 pub fn prepare_graph(
     program: &Program,
     leaf_type: &dyn Fn(&str) -> Option<QType>,
@@ -162,7 +162,7 @@ fn prepare_with(
 /// Checks the names of passes and rewrites in options.
 ///
 /// # Errors
-/// A name that no pass or rewrite has, or that of a pass that cannot be left out.
+/// If a name is not that of a pass or a rewrite, or is that of a pass that cannot be left out.
 fn check_names(options: &Options) -> Result<(), Diagnostics> {
     let mut problems = Vec::new();
     let names = |optional: bool| {
@@ -185,32 +185,32 @@ fn check_names(options: &Options) -> Result<(), Diagnostics> {
     Diagnostics::check(problems)
 }
 
-/// Prepares a part of a model that was taken apart after its types were found: what is done to one element of arrays, or to
-/// scalars among arrays.
+/// Prepares a part of a typed model that was split: the function for one element of arrays, or the scalars among arrays.
 ///
 /// # Errors
-/// Problems with what operators stand for, or limits.
+/// If a composite operator cannot be expanded, or a limit is exceeded.
 pub fn prepare_part(model: TypedModel, program: &Program, options: &Options) -> Result<Placed, Diagnostics> {
     let is_run = |pass: &Pass| !["types", "extensions"].contains(&pass.name);
     if options.mode == Mode::Strict {
         return run_passes(model, program, options, is_run);
     }
-    // Rewrites that change bits were applied to the whole model. What else of it lies in one part depends on the backend, and bits must not.
+    // Rewrites that change bits were applied to the whole model already. They must not be applied to a part, because the split depends on
+    // the backend, and bits must not.
     run_passes(model, program, &Options { mode: Mode::Strict, ..options.clone() }, is_run)
 }
 
-/// Prepares a model that is typed already: what is done to each element of tensors.
+/// Prepares a model that is typed already: the function for one element of tensors.
 ///
 /// # Errors
-/// Problems with what operators stand for, with what extensions made, or limits.
+/// If a composite operator cannot be expanded, the result of an extension is not valid, or a limit is exceeded.
 pub fn prepare_typed(model: TypedModel, program: &Program, options: &Options) -> Result<Placed, Diagnostics> {
     run_passes(model, program, options, |pass| pass.name != "types")
 }
 
-/// Finds the places of the nodes that [`prepare_graph`] made.
+/// Assigns regions to the nodes of a graph that [`prepare_graph`] made.
 ///
 /// # Errors
-/// Limits; or options said to stop before there are places.
+/// If a limit is exceeded, or options stop before there are regions.
 pub fn place(model: TypedModel, program: &Program, options: &Options) -> Result<Placed, Diagnostics> {
     let is_last = |pass: &&Pass| options.stop_after.as_deref() == Some(pass.name);
     if PASSES.iter().find(is_last).is_some_and(Pass::is_of_graphs) {
@@ -220,7 +220,7 @@ pub fn place(model: TypedModel, program: &Program, options: &Options) -> Result<
     run_passes(model, program, options, |pass| !pass.is_of_graphs())
 }
 
-/// Runs these passes, but those that options leave out.
+/// Runs the passes for which `is_run` is true, except those that options leave out.
 fn run_passes(
     model: TypedModel,
     program: &Program,

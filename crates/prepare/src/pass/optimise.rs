@@ -1,5 +1,5 @@
-//! The optimiser: a table of peephole rewrites, each an entry of its own, applied bottom up until none fits. Strict
-//! ones keep every bit of every result (they may make an evaluation lazier); compat ones are Arolla's that do not.
+//! The optimiser: a table of peephole rewrites, applied bottom up until none fits. Strict rewrites keep every bit of every
+//! result, but may make an evaluation lazier. Compat rewrites are those of Arolla that do not keep every bit.
 
 mod rules;
 mod site;
@@ -17,22 +17,23 @@ use std::sync::OnceLock;
 /// A rewrite of one operator.
 #[derive(Debug)]
 pub struct Rewrite {
-    /// What it does, as `from -> to`. Options name rewrites by it.
+    /// The rewrite as `from -> to`, by which options name it.
     pub name: &'static str,
-    /// Whether it keeps every bit.
+    /// Strict if the rewrite keeps every bit.
     pub mode: Mode,
-    /// True if operands that were evaluated may then be skipped. Such a rewrite keeps away from operators on literals that
-    /// fail: Arolla refuses a model with one, so the failure must not go away in silence.
+    /// True if operands that were evaluated before may be skipped. Such a rewrite is not applied to a node that needs an
+    /// operator on literals which fails: Arolla refuses such a model, so the failure must not disappear.
     pub skips: bool,
-    /// What else there is to say: a condition, or what a compat rewrite changes. May be empty.
+    /// A condition, or the change that a compat rewrite makes. May be empty.
     pub note: &'static str,
     /// The operator at the root of the pattern.
     op: OpId,
-    /// The replacement for a node of that operator with these operands, of the same type; `None` if it does not fit.
+    /// Returns the replacement for a node of that operator with these operands, which has the same type; `None` if the
+    /// pattern does not match.
     apply: fn(&mut Site<'_>, &[Id]) -> Option<Id>,
 }
 
-/// The rewrites of the optimiser; those of one operator in the order they are tried.
+/// The rewrites of the optimiser. Those of one operator are in the order in which they are tried.
 pub fn rewrites() -> impl Iterator<Item = &'static Rewrite> {
     rules::FAMILIES.iter().copied().flatten()
 }
@@ -40,9 +41,9 @@ pub fn rewrites() -> impl Iterator<Item = &'static Rewrite> {
 /// The rules and the budget that all sites of one run of the pass share.
 struct Optimiser {
     registry: &'static Registry,
-    /// For each rule, by its position, whether this run uses it.
+    /// For each rule, by its index, whether this run uses it.
     enabled: Vec<bool>,
-    /// Which nodes need an operator on literals that fails.
+    /// The nodes that need a failing operator on literals.
     failing: Failing,
     budget: Budget,
 }
@@ -59,13 +60,13 @@ pub(super) fn run(model: &mut TypedModel, _: &Program, options: &Options) -> Res
     let mut run =
         Optimiser { registry: options.registry, enabled, failing: Failing::default(), budget: options.budget };
     replace(model, &options.budget, |graph, id, node| {
-        // Whether a loop has a round is often known.
+        // The condition of a loop's conditional is often a literal.
         if let (Kind::LAZY, [condition, on, off]) = (graph.kind(node), graph.operands(node))
             && let Some(condition) = graph.value(*condition)
         {
             return Ok(if matches!(condition, Value::Missing(_)) { *off } else { *on });
         }
-        // The rules are of scalars: they come to what is done to one element once there is an expression of that.
+        // The rules are for scalars. They are applied to functions of elements once these have expressions.
         if graph.operands(node).iter().chain([&node]).any(|part| !graph.qtype(*part).is_framed()) {
             return Ok(node);
         }
@@ -74,9 +75,9 @@ pub(super) fn run(model: &mut TypedModel, _: &Program, options: &Options) -> Res
     })
 }
 
-/// The rules of an operator with their positions among all, in the order they are tried.
+/// The rules of an operator, in the order in which they are tried, each with its index among all rules.
 fn rules_of(registry: &Registry, op: OpId) -> impl Iterator<Item = (usize, &'static Rewrite)> + use<> {
-    /// At most one list for each operator of the library.
+    /// At most one list per operator of the library.
     static BY_OP: OnceLock<Vec<Vec<(usize, &'static Rewrite)>>> = OnceLock::new();
     let table = BY_OP.get_or_init(|| {
         let mut table = vec![Vec::new(); registry.iter().count()];
@@ -85,11 +86,11 @@ fn rules_of(registry: &Registry, op: OpId) -> impl Iterator<Item = (usize, &'sta
         }
         table
     });
-    // Operators of the user have no rules.
+    // Operators of users have no rules.
     table.get(op.index()).map_or(&[][..], Vec::as_slice).iter().copied()
 }
 
-/// Which nodes of a growing graph need an operator on literals that fails.
+/// For each node of a growing graph, whether it needs a failing operator on literals.
 #[derive(Default)]
 struct Failing {
     known: Vec<bool>,

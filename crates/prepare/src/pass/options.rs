@@ -1,4 +1,4 @@
-//! Options of preparing a program.
+//! Options for preparing a program.
 
 use crate::Extension;
 use cembra_ops::Registry;
@@ -6,36 +6,37 @@ use cembra_value::Budget;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Which rewrites the optimiser may use.
+/// The set of rewrites that the optimiser may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Mode {
-    /// Only those that keep every bit of every result.
+    /// Only rewrites that keep every bit of every result.
     #[default]
     Strict,
-    /// Arolla's too, some of which change the sign of a zero, a NaN or a rounding.
+    /// Also Arolla's rewrites, some of which change the sign of a zero, a NaN or a rounding.
     Compat,
 }
 
-/// How to prepare.
+/// The options of a preparation.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The operators.
     pub registry: &'static Registry,
-    /// Which rewrites to use.
+    /// The set of rewrites to use.
     pub mode: Mode,
-    /// Outputs that are still weak floats stay so; otherwise they become FLOAT64.
+    /// True if outputs that are weak floats keep their type; otherwise they become FLOAT64.
     pub keep_weak_outputs: bool,
     /// The names of passes to leave out. [`PASSES`](super::PASSES) says which of them are optional.
     pub without: Vec<String>,
-    /// Rewrites of the optimiser to leave out, by name.
+    /// The names of rewrites to leave out.
     pub without_rewrites: Vec<String>,
-    /// The last pass to run, by name.
+    /// The name of the last pass to run; `None` for all passes.
     pub stop_after: Option<String>,
-    /// User rewrites.
+    /// Rewrites of the user, in order.
     pub extensions: Vec<Arc<dyn Extension>>,
-    /// Inputs with defaults that nobody gives: each is its default. Other names are ignored.
+    /// The names of inputs with defaults for which no value will be given, so that they are always their
+    /// defaults. Other names are ignored.
     pub absent: BTreeSet<String>,
-    /// The limits, and since when the time runs.
+    /// The limits, and the start of the time limit.
     pub budget: Budget,
 }
 

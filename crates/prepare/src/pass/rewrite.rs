@@ -1,9 +1,9 @@
-//! Rewriting a graph node by node, into a new one or in place: what most passes are made of.
+//! Rewriting of a graph node by node, into a new graph or in place, for most passes.
 
 use crate::{Id, TypedGraph, TypedModel};
 use cembra_value::{Budget, Diagnostics};
 
-/// Rebuilds the graph: `f` makes each needed node from its copy's operands. Nodes nobody needs are dropped.
+/// Rebuilds the graph: `f` makes the new node for each needed node, given the new operands. Other nodes are dropped.
 pub(super) fn rebuild(
     model: &mut TypedModel,
     budget: &Budget,
@@ -29,8 +29,9 @@ pub(super) fn rebuild(
     Ok(())
 }
 
-/// Rewrites the graph in place, for passes that keep most nodes: `f` is given each needed node, and the node on its final
-/// operands, which may be the same, and says what to put in its place. What is no longer needed stays.
+/// Rewrites the graph in place, for passes that keep most nodes. `f` is called with each needed node, and with that node
+/// on its final operands, which may be the same node; it returns the replacement. Nodes that are not needed any more stay
+/// in the graph.
 pub(super) fn replace(
     model: &mut TypedModel,
     budget: &Budget,

@@ -1,6 +1,7 @@
-//! The `select` pass: a conditional whose branches cannot fail, call nothing and cost less than what a branch that is
-//! guessed wrong costs on average becomes an operator like any other: both branches are computed, and one value is taken.
-//! Inner conditionals come first, so that the innermost of many nested ones become selections, and the outer ones skip them.
+//! The `select` pass: computes both branches of cheap conditionals. If the branches cannot fail, call nothing, and cost less
+//! than an average branch misprediction, the conditional becomes an ordinary operator: both branches are computed, and one
+//! value is selected. Inner conditionals come first, so that the innermost of many nested ones become selections, and the
+//! outer ones skip them.
 
 use crate::pass::Options;
 use crate::{Id, Kind, Placed, RegionId, Regions, TypedGraph};
@@ -10,15 +11,15 @@ use cembra_value::{Diagnostics, Value};
 use smallvec::{SmallVec, smallvec};
 use std::cmp::Reverse;
 
-/// The most that the branches of a selection may cost together for each conditional that it saves, as `Effects::cost`
-/// counts. A branch guessed wrong costs about 20 cycles, and about every second guess is wrong at worst.
+/// The most that the branches of a selection may cost together, per conditional that is replaced, in units of
+/// `Effects::cost`. A misprediction costs about 20 cycles, and at worst about every second branch is mispredicted.
 const MOST: u32 = 12;
 
-/// The most that they may cost however many conditionals there are: the further in one is, the more seldom it is asked. S5,
-/// twelve deep, runs fastest with its inner eight to eleven conditionals as selections.
+/// The most that the branches may cost together, whatever the number of conditionals, because inner conditionals are reached
+/// more seldom. Benchmark S5, twelve deep, runs fastest with its inner eight to eleven conditionals as selections.
 const MOST_NESTED: u32 = 40;
 
-/// What is computed in a region, if all of it can be part of a selection.
+/// The cost of the nodes in a region, and the number of conditionals that become selections.
 #[derive(Clone, Copy, Default)]
 struct Weight {
     cost: u32,
@@ -33,7 +34,7 @@ pub(super) fn run(placed: &mut Placed, _: &Program, options: &Options) -> Result
     }
     let graph = &mut model.graph;
     let registry = model.registry;
-    // What is in each region, but for the conditionals in it; none if it cannot be part of a selection.
+    // The weight of each region without the conditionals in it; `None` if it cannot be part of a selection.
     let mut weights = vec![Some(Weight::default()); tree.count()];
     for node in graph.ids() {
         let region = of_nodes[node.index()];
@@ -41,9 +42,9 @@ pub(super) fn run(placed: &mut Placed, _: &Program, options: &Options) -> Result
             continue;
         }
         let cost = match graph.kind(node) {
-            // A plan knows nothing of what lives beside frames.
+            // Plans have no values outside of frames.
             _ if graph.operands(node).iter().chain([&node]).any(|part| !graph.qtype(*part).is_framed()) => None,
-            // What is lazy counts what its branches hold instead.
+            // For a lazy conditional the cost of its branches is counted instead.
             Kind::Where { .. } if conditionals.contains_key(&node) => Some(0),
             Kind::Operator { .. } | Kind::Where { .. } => graph.effects(registry, node).map_or(Some(0), |of| of.cost),
             Kind::Leaf(_) | Kind::Literal(_) => Some(0),
@@ -51,7 +52,7 @@ pub(super) fn run(placed: &mut Placed, _: &Program, options: &Options) -> Result
         };
         add(&mut weights[region.index()], cost.map(|cost| Weight { cost, selections: 0 }));
     }
-    // Regions are opened from the outermost inwards.
+    // From the innermost regions outwards: regions are numbered from the outermost inwards.
     let mut inwards: Vec<_> = conditionals.iter().map(|(node, branches)| (*node, *branches)).collect();
     inwards.sort_unstable_by_key(|(_, [on, _])| Reverse(on.index()));
     let mut goes_into: Vec<Option<RegionId>> = vec![None; tree.count()];
@@ -77,7 +78,7 @@ pub(super) fn run(placed: &mut Placed, _: &Program, options: &Options) -> Result
         add(&mut weights[around.index()], weight);
     }
     for at in 0..goes_into.len() {
-        // The region around comes before, and is settled.
+        // The enclosing region has a smaller index, so its final region is known.
         if let Some(around) = goes_into[at] {
             goes_into[at] = Some(goes_into[around.index()].unwrap_or(around));
         }
@@ -88,8 +89,8 @@ pub(super) fn run(placed: &mut Placed, _: &Program, options: &Options) -> Result
     Ok(())
 }
 
-/// What selects a conditional's value, and of what. A value or none is the value under a mask, and need not be optional
-/// before.
+/// The operator that selects a conditional's value, and its operands. If the other branch is missing, that is the value
+/// under a mask, and the value need not be an optional before.
 fn selection(graph: &TypedGraph, node: Id) -> (OpId, SmallVec<[Id; 3]>) {
     match *graph.operands(node) {
         [condition, on, off] if graph.value(off).is_some_and(|value| matches!(value, Value::Missing(_))) => {

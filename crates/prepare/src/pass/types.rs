@@ -1,6 +1,6 @@
-//! The first pass: operator names are looked up, leaves get their types, the type of every node is inferred, and operators are
-//! bound to their overloads, with implicit casts written out. All
-//! problems are reported together, each at the text that caused it. Functions are taken apart on the way: see `function`.
+//! The first pass. It looks up operator names, assigns types to leaves, infers the type of every node, and binds operators to
+//! their overloads, with explicit casts. All problems are reported together, each at the text that caused it. Functions are
+//! inlined on the way: see `function`.
 
 mod days;
 mod external;
@@ -33,10 +33,10 @@ use std::sync::Arc;
 
 pub use partial::node_types;
 
-/// An input with its type and what it promises.
+/// An input with its type and its promise.
 type TypedLeaf = (Arc<str>, QType, Promise);
 
-/// The type of each input of the program that has one, and what it promises; inputs nobody uses need no type.
+/// Finds the type and the promise of each input of the program; inputs that are not used need no type.
 pub(super) fn leaves(
     program: &Program,
     leaf_type: &dyn Fn(&str) -> Option<QType>,
@@ -47,7 +47,7 @@ pub(super) fn leaves(
     Ok(found)
 }
 
-/// A model of a program before its nodes are typed: the leaves, and neither nodes nor outputs.
+/// The model of a program before its nodes are typed: it has leaves, but no nodes and no outputs.
 pub(super) fn model_of_leaves(leaves: Vec<TypedLeaf>, program: &Program, options: &Options) -> TypedModel {
     let names: Vec<Arc<str>> = leaves.iter().map(|(name, _, _)| name.clone()).collect();
     let promises: Vec<Promise> = leaves.iter().map(|(_, _, promise)| *promise).collect();
@@ -60,7 +60,7 @@ pub(super) fn model_of_leaves(leaves: Vec<TypedLeaf>, program: &Program, options
     }
 }
 
-/// The inputs that have types, and what is wrong with the others.
+/// The inputs that have types, and the problems of the others.
 fn find_leaves(
     program: &Program,
     leaf_type: &dyn Fn(&str) -> Option<QType>,
@@ -68,7 +68,7 @@ fn find_leaves(
 ) -> (Vec<TypedLeaf>, Vec<Diagnostic>) {
     let mut found = Vec::new();
     let mut problems = Vec::new();
-    // Asked for only if some input has no type.
+    // Computed only if some input has no type.
     let needed = LazyCell::new(|| program.needed_inputs());
     for (at, input) in program.inputs.iter().enumerate() {
         if problems.len() >= limits.problems.max(1) {
@@ -80,7 +80,7 @@ fn find_leaves(
             continue;
         }
         let qtype = match (&input.qtype, given) {
-            // What is always there needs no default.
+            // A value that is always present needs no default.
             (Some(declared), Some(given)) if input.default.is_some() && declared.scalar() == given.scalar() => given,
             (Some(declared), Some(given)) if *declared != given => {
                 problems.push(
@@ -158,7 +158,7 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
                 let id = typer.output(model, output, *id, options);
                 model.outputs.push((output.name.clone(), id));
             }
-            // What is wrong with it is told already.
+            // The problem was reported already.
             Some(_) => {}
             None => {
                 let message = format!("output `{}` is a node of another graph", output.name);
@@ -173,25 +173,25 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
     Diagnostics::check(typer.problems)
 }
 
-/// What is read of a leaf.
+/// The value that is used for a leaf.
 #[derive(Clone, Copy)]
 enum Fallback<'a> {
-    /// Itself.
+    /// The leaf itself.
     None,
-    /// This where it is missing.
+    /// This value where the leaf is missing.
     Missing(&'a ScalarValue),
-    /// This: nobody gives the leaf.
+    /// This value, because no value is given for the leaf.
     Absent(&'a ScalarValue),
-    /// The empty list or dictionary: nobody gives the leaf.
+    /// The empty list or dictionary, because no value is given for the leaf.
     Empty,
 }
 
-/// What is read of each leaf; nothing at all if no input has a default.
+/// The value that is used for each leaf; empty if no input has a default.
 fn defaults<'a>(program: &'a Program, model: &TypedModel, options: &Options) -> Vec<Fallback<'a>> {
     if program.inputs.iter().all(|input| input.default.is_none() && !input.is_empty_by_default) {
         return Vec::new();
     }
-    // The leaves are in the order of the inputs, of which some may have none.
+    // The leaves are in the order of the inputs, but some inputs have no leaf.
     let mut inputs = program.inputs.iter();
     let default_of = |name: &Arc<str>| {
         let input = inputs.find(|input| input.name == *name)?;
@@ -215,38 +215,39 @@ fn empty_literal(qtype: &QType) -> Option<Value> {
     Value::empty_collection(qtype).filter(|empty| matches!(empty, Value::Array(..)))
 }
 
-/// How many operands a problem looks at to show their types.
+/// The most operands of a call whose types a problem may show.
 const OPERANDS_SHOWN: usize = 64;
 
+/// The state of type inference for one program.
 struct Typer<'a> {
     graph: &'a Graph,
     registry: &'static Registry,
-    /// What each name means as an operator, looked up once.
+    /// For each name, the operator that it means, looked up once.
     operators: Vec<Option<OpId>>,
-    /// Those that others stand for.
+    /// The operators that were chosen in place of written ones.
     chosen: SmallVec<[OpId; 2]>,
-    /// The positions of the leaves, sorted by name.
+    /// The indices of the leaves, sorted by name.
     leaves: Vec<u32>,
-    /// What is read where a leaf is missing, by its position.
+    /// For each leaf, by its index, the value that is used for it.
     defaults: Vec<Fallback<'a>>,
     limits: &'a Limits,
     budget: &'a Budget,
-    /// How much larger the types may still become.
+    /// The size by which the types may still grow.
     allowance: Extent,
     problems: Vec<Diagnostic>,
-    /// The operators of the host that the text declares.
+    /// The operators of the host that the program declares.
     externs: Externs<'a>,
-    /// What each node became that depends on no parameter, once it was looked at; nothing if it or an operand of it is
-    /// wrong, which is reported once.
+    /// For each expression node that depends on no parameter, its typed node. The outer `None` if it was not typed yet, the
+    /// inner one if it or an operand is wrong, which is reported once.
     typed: Vec<Option<Option<Id>>>,
-    /// What literals became where they were last cast.
+    /// For each literal, the result of its last cast.
     cast_literals: Vec<Option<Id>>,
     functions: Functions,
     days: Days,
 }
 
 impl<'a> Typer<'a> {
-    /// One that has not looked at anything yet.
+    /// The state before any node was typed.
     fn new(model: &TypedModel, program: &'a Program, options: &'a Options) -> Result<Self, Diagnostics> {
         let graph = &program.graph;
         let mut leaves: Vec<u32> = (0..model.leaves.len() as u32).collect();
@@ -274,12 +275,12 @@ impl<'a> Typer<'a> {
 }
 
 impl Typer<'_> {
-    /// True if there are not yet as many problems as are reported.
+    /// Returns true if more problems may be reported.
     fn has_room(&self) -> bool {
         self.problems.len() < self.limits.problems.max(1)
     }
 
-    /// Types a node whose operands are typed.
+    /// Types a node whose operands are typed; `None` if there is a problem, which is reported.
     fn node(&mut self, model: &mut TypedModel, node: NodeId, environment: EnvironmentId) -> Option<Id> {
         match self.graph.node(node) {
             Node::Leaf(name) => {
@@ -323,7 +324,7 @@ impl Typer<'_> {
                             return None;
                         };
                         self.operators[name.index()] = Some(op);
-                        // An operator may have several names, and what is a cast may be written or implied.
+                        // An operator may have several names, and a cast may be explicit or implicit.
                         let is_other = self.registry.get(op).name != &**self.graph.name(name);
                         if is_other || is_cast(self.registry, op) || self.chosen.contains(&op) {
                             model.graph.set_distinct(false);
@@ -349,12 +350,12 @@ impl Typer<'_> {
         }
     }
 
-    /// The operator that a written one is of these operands; `None` if it does not take so many, which is reported.
+    /// The operator that a written one means on these operands; `None` if the number of operands is wrong, which is reported.
     fn meant(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, given: &[Operand<'_>]) -> Option<OpId> {
         if !self.registry.get(op).may_be_another(given.iter().map(|operand| operand.qtype(&model.graph))) {
             return Some(op);
         }
-        // What it stands for may take another number of operands.
+        // The operator that it means may take another number of operands.
         if let Err(fault) = self.registry.get(op).check_count(given.len()) {
             self.unresolved(model, node, op, given, &fault);
             return None;
@@ -362,14 +363,14 @@ impl Typer<'_> {
         Some(self.choose(model, op, given))
     }
 
-    /// An operator on operands that are typed.
+    /// Applies an operator to typed operands; `None` if there is a problem, which is reported.
     fn applied(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, given: &[Operand<'_>]) -> Option<Id> {
         let marked = match (op, given) {
             (id::WIDE, [x]) => Some((x, None)),
             (id::BESIDE, [x, y]) => Some((x, Some(y.qtype(&model.graph)))),
             _ => None,
         };
-        // Most marks of numbers change nothing.
+        // Most marks on numbers have no effect.
         if let Some((x, beside)) = marked
             && becomes_wide(x.qtype(&model.graph), beside).is_none()
         {
@@ -384,7 +385,7 @@ impl Typer<'_> {
             _ => self.structure(model, node, op, given),
         };
         if let (Some(_), Some(check)) = (made, self.registry.get(op).literals) {
-            // A regular expression of a few bytes can take milliseconds to compile: none is once the time is over.
+            // A regular expression of a few bytes can take milliseconds to compile, so the time is checked first.
             if let Err(problem) = self.budget.check_time() {
                 self.report(node, problem);
                 return None;
@@ -397,14 +398,14 @@ impl Typer<'_> {
         made
     }
 
-    /// The operator that another one stands for.
+    /// The operator that a written one means on these operands.
     fn choose(&mut self, model: &mut TypedModel, written: OpId, given: &[Operand<'_>]) -> OpId {
         let types: SmallVec<[&QType; 4]> = given.iter().map(|operand| operand.qtype(&model.graph)).collect();
         let op = self.registry.meant(written, &types);
         drop(types);
         if op != written && !self.chosen.contains(&op) {
             self.chosen.push(op);
-            // The same may have been written by its own name.
+            // The program may also use it by its own name.
             if self.operators.contains(&Some(op)) {
                 model.graph.set_distinct(false);
             }
@@ -412,7 +413,7 @@ impl Typer<'_> {
         op
     }
 
-    /// The leaf at a position, or what is read in its place.
+    /// The leaf with this index, or the value that is used instead.
     fn leaf(&mut self, model: &mut TypedModel, at: usize, node: NodeId) -> Option<Id> {
         let TypedModel { graph, leaves, .. } = model;
         let (default, is_absent) = match self.defaults.get(at) {
@@ -427,7 +428,7 @@ impl Typer<'_> {
                 return if leaves[at].1.as_map().is_some() { self.given_dict(model, leaf, node) } else { Some(leaf) };
             }
         };
-        // Equal defaults are equal literals.
+        // Equal defaults become one literal.
         graph.set_distinct(false);
         let default = graph.literal(Value::Scalar(default.clone()), node);
         if is_absent {
@@ -437,7 +438,7 @@ impl Typer<'_> {
         self.operator(model, node, id::PRESENCE_OR, &[Operand::Node(leaf), Operand::Node(default)])
     }
 
-    /// The dictionary of the entries that an input is given.
+    /// The dictionary with the entries that are given as an input.
     fn given_dict(&mut self, model: &mut TypedModel, leaf: Id, node: NodeId) -> Option<Id> {
         model.graph.set_distinct(false);
         let mut members = [leaf; 2];
@@ -448,7 +449,7 @@ impl Typer<'_> {
         self.structure(model, node, id::DICT_MAKE, &members.map(Operand::Node))
     }
 
-    /// A literal as it is.
+    /// Adds a literal without a cast.
     fn literal(&mut self, model: &mut TypedModel, node: NodeId, value: &Value) -> Id {
         match self.typed[node.index()] {
             Some(Some(known)) => known,
@@ -460,7 +461,7 @@ impl Typer<'_> {
         }
     }
 
-    /// An operator that is bound to an overload.
+    /// Adds an operator that has overloads.
     fn operator(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, given: &[Operand<'_>]) -> Option<Id> {
         if let [Operand::Node(x), Operand::Node(y)] = *given
             && let Some(made) = self.of_types(model, node, op, [x, y])
@@ -508,7 +509,7 @@ impl Typer<'_> {
         Ok(model.graph.add_of_distinct(Kind::bound(op, resolved), &operands, qtype, node))
     }
 
-    /// A literal as one of a wider type, for an operator that wants it.
+    /// Adds a literal as one of a wider type, for an operator that needs that type.
     fn cast_literal(
         &mut self,
         model: &mut TypedModel,
@@ -526,7 +527,7 @@ impl Typer<'_> {
         }
     }
 
-    /// What has no overload: structure, and what stands for an expression of other operators.
+    /// Adds an operator without overloads: structure, or a composite operator.
     fn structure(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, given: &[Operand<'_>]) -> Option<Id> {
         let mut operands: SmallVec<[Id; 4]> = given
             .iter()
@@ -570,7 +571,8 @@ impl Typer<'_> {
         self.fault(node, fault, &types, alike);
     }
 
-    /// What an operator on two type literals is, a problem included.
+    /// The result of an operator on two type literals. The outer `None` if it is not one, the inner one if there is a problem,
+    /// which is reported.
     fn of_types(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, operands: [Id; 2]) -> Option<Option<Id>> {
         match self.compare_types(model, op, operands) {
             Ok(value) => {
@@ -585,7 +587,8 @@ impl Typer<'_> {
         }
     }
 
-    /// What an operator on two type literals gives: nothing of types is left for later passes.
+    /// The value of an operator on two type literals; `None` for other operators and operands. It is computed here because later
+    /// passes have no types as values.
     fn compare_types(&mut self, model: &TypedModel, op: OpId, [x, y]: [Id; 2]) -> Result<Option<Value>, Diagnostic> {
         let (Some(x), Some(y)) = (model.graph.value(x), model.graph.value(y)) else { return Ok(None) };
         if let Value::Type(qtype @ (QType::Tuple(_) | QType::Sequence(_))) = x {
@@ -594,12 +597,12 @@ impl Typer<'_> {
         Ok(compare_types(op, x, y))
     }
 
-    /// Reports a type fault at the operand to blame, showing the types of the operands where they stand.
-    /// With one operand to blame, the others say something only if all should be `alike`.
+    /// Reports a type fault at the operand that causes it, with the types of the operands at their places. If one operand causes
+    /// it, the others are shown only if all types should be `alike`.
     fn fault(&mut self, node: NodeId, fault: &TypeFault, types: &[QType], alike: bool) {
         let operands = self.graph.operands(node);
         let whole = self.graph.span(node);
-        // A shared operand stands in many places (the bound is for very many); the one inside this call is meant.
+        // A shared operand has many places; the one inside of this call is meant. Only the first ones are searched.
         let inside = |at: usize| {
             let whole = whole?;
             let mut spans = self.graph.spans(*operands.get(at)?).take(256);
@@ -613,7 +616,7 @@ impl Typer<'_> {
         };
         let is_declared = matches!(self.graph.node(node), Node::Operator(name, _)
             if self.operators[name.index()] == Some(id::DECLARED));
-        // The argument of a parameter with a type stands elsewhere.
+        // The argument of a parameter with a type is outside of this call.
         let argument = |at: usize| self.graph.span(*operands.get(at)?).filter(|_| is_declared);
         let blamed = fault.operand.and_then(|at| Some((at, inside(at).or_else(|| argument(at))?)));
         let mut diagnostic = Diagnostic::new(fault.code, fault.message.clone());
@@ -653,7 +656,7 @@ impl Typer<'_> {
         self.report(node, diagnostic);
     }
 
-    /// An output: must have a type, and a weak float becomes FLOAT64 unless asked otherwise.
+    /// Checks an output: it must have a type, and a weak float becomes FLOAT64 unless an option keeps it.
     fn output(&mut self, model: &mut TypedModel, output: &cembra_expr::Output, id: Id, options: &Options) -> Id {
         let typed = &mut model.graph;
         let qtype = typed.qtype(id).clone();
@@ -680,7 +683,7 @@ impl Typer<'_> {
     }
 }
 
-/// The value and the type of a literal that may become one of another type where it is used.
+/// The value and the type of a literal that may be cast to another type by its use; `None` for other nodes.
 fn scalar_literal(graph: &Graph, node: NodeId) -> Option<(&Value, &'static QType)> {
     let Node::Literal(value) = graph.node(node) else { return None };
     let qtype = match value {
@@ -692,25 +695,26 @@ fn scalar_literal(graph: &Graph, node: NodeId) -> Option<(&Value, &'static QType
     Some((value, qtype))
 }
 
-/// The value of an operator on literals, such as the tuple of texts or the array of BYTES that are the names of a tuple's fields.
+/// The value of an operator on literals, such as the tuple of texts or the array of BYTES with the names of a tuple's fields.
+/// `None` if it cannot be computed.
 fn made_of_literals(graph: &TypedGraph, registry: &Registry, made: Id, limits: &Limits) -> Option<Value> {
     written_array(graph, registry, made, limits.literal_bytes)
         .or_else(|| evaluate_constant(graph, registry, made, |operand| graph.value(operand)))
 }
 
-/// True for the operators that implicit casts are.
+/// Returns true for operators that are used as implicit casts.
 fn is_cast(registry: &Registry, op: OpId) -> bool {
     op == id::TO_OPTIONAL || Scalar::ALL.into_iter().any(|scalar| registry.cast_to(scalar) == Some(op))
 }
 
-/// A weak float as a FLOAT64, also inside of a tuple that is made on the spot; anything else as it is.
+/// Casts a weak float to FLOAT64, and also the fields of a tuple that the node makes; returns other nodes unchanged.
 fn strengthen(typed: &mut TypedGraph, registry: &Registry, id: Id, origin: NodeId) -> Id {
     match typed.qtype(id).clone() {
         QType::Scalar(Scalar::WeakFloat) | QType::Optional(Scalar::WeakFloat) => {
-            // There is such a cast.
+            // This cast exists.
             cast_by(typed, registry, id::TO_FLOAT64, id, origin).unwrap_or(id)
         }
-        // Tuple types nest only as deep as the text or the builder may nest them.
+        // The recursion is bounded: types nest only as deep as the text or the builder may nest them.
         QType::Tuple(types) => {
             let Some(fields) = typed.made_fields(id).map(SmallVec::<[Id; 4]>::from_slice) else { return id };
             let strong: SmallVec<[Id; 4]> =
@@ -720,7 +724,7 @@ fn strengthen(typed: &mut TypedGraph, registry: &Registry, id: Id, origin: NodeI
             }
             let qtype = QType::Tuple(types.with(strong.iter().map(|field| typed.qtype(*field).clone()).collect()));
             let (kind, origin) = (typed.kind(id), typed.origin(id));
-            // The names of a named tuple stand before its fields.
+            // The names of a named tuple come before its fields.
             let mut names: SmallVec<[Id; 1]> = typed.operands(id)[..typed.operands(id).len() - fields.len()].into();
             if typed.op(id) == Some(id::FORMED) {
                 names = SmallVec::from_elem(typed.literal(Value::Type(qtype.clone()), origin), 1);

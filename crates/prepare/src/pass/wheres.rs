@@ -1,12 +1,13 @@
-//! The `where` pass: each conditional becomes lazy if one of its branches then holds an operator of its own, and every
-//! node gets the region it is evaluated in. Other conditionals are evaluated like any operator.
+//! The `where` pass. Each conditional becomes lazy if one of its branches then contains an operator of its own, and every
+//! node gets the region in which it is evaluated. Other conditionals are evaluated like any operator.
 //!
-//! A loop opens a region too, for what is made anew in each round. What does not depend on the loop's state is evaluated
-//! once, before the loop: always, if it cannot stop the evaluation; else if every round would evaluate it. (A loop is only
-//! reached if it runs at least once.) What may stop it and only a branch inside of the loop needs stays in that branch.
+//! A loop opens a region too, for the nodes that are computed anew in each round. A node that does not depend on the loop's
+//! state is evaluated once, before the loop: always, if it cannot stop the evaluation; otherwise if every round would
+//! evaluate it. (A loop that is reached runs at least once.) A node that may stop the evaluation, and that only a branch
+//! inside of the loop needs, stays in that branch.
 //!
-//! Before that, what several branches share, and nothing outside of branches needs, is put under a guard of its own if it
-//! can fail or costs much: see `guard`. Inputs that the caller is asked for are asked for where they are used: see `asked`.
+//! Before that, a node that several branches share, and that nothing outside of branches needs, gets a guard if it can fail
+//! or costs much: see `guard`. Inputs on demand are loaded where they are used: see `asked`.
 
 mod asked;
 mod guard;
@@ -21,7 +22,8 @@ pub(super) use guard::unseen;
 use invariant::Invariants;
 use rustc_hash::FxHashMap;
 
-/// How often guards may be added to a graph: each round can uncover sharing between what the last one put into branches.
+/// The most rounds of adding guards. Each round can uncover sharing between nodes that the previous round moved into
+/// branches.
 const GUARD_ROUNDS: usize = 8;
 
 pub(super) fn run(mut model: TypedModel, program: &Program, options: &Options) -> Result<Placed, Diagnostics> {
@@ -31,7 +33,7 @@ pub(super) fn run(mut model: TypedModel, program: &Program, options: &Options) -
         analysis = Analysis::of(&model);
         is_asked = asked::is_any_asked(&model.graph);
     }
-    // What may fail has the same guards whatever the caller is asked for. Guards for inputs alone come after them.
+    // Guards for nodes that may fail do not depend on inputs on demand. Guards for such inputs alone come later.
     let reasons = [GuardReason::Effects, GuardReason::Inputs];
     for reason in reasons.into_iter().take(1 + usize::from(is_asked)) {
         for _ in 0..GUARD_ROUNDS {
@@ -54,21 +56,22 @@ pub(super) fn run(mut model: TypedModel, program: &Program, options: &Options) -
     Ok(Placed { model, regions: Regions { of_nodes, tree, branches, loops } })
 }
 
-/// Where every node would be evaluated if every conditional were lazy.
+/// The region of every node if every conditional were lazy.
 struct Analysis {
     tree: RegionTree,
-    /// The region of each needed node.
+    /// The region of each needed node; `None` for others.
     regions: Vec<Option<RegionId>>,
-    /// True for nodes that something in their own region uses, or an output is.
+    /// True for nodes that are used by a node of their own region, or are outputs.
     used_at_home: Vec<bool>,
     /// The regions of each conditional's branches.
     branches: FxHashMap<Id, [RegionId; 2]>,
     /// The region of each loop's rounds.
     loops: FxHashMap<Id, RegionId>,
     invariants: Invariants,
-    /// For each region but the top one and those of loops, its conditional, and true for the branch of a present condition.
+    /// For each region other than the top region and those of loops: its conditional, and whether it is the branch for a
+    /// present condition.
     opened_by: Vec<Option<(Id, bool)>>,
-    /// How many operators each region holds.
+    /// The number of operators in each region.
     population: Vec<usize>,
 }
 
@@ -89,7 +92,7 @@ impl Analysis {
             found.regions[output.index()] = Some(RegionId::TOP);
             found.used_at_home[output.index()] = true;
         }
-        // Users come after operands: when a node is met from behind, all its uses are known.
+        // Users come after operands, so in reverse order all uses of a node are known when it is visited.
         for node in graph.ids().rev() {
             if let (Some(region), Kind::Operator { .. } | Kind::Where { .. } | Kind::Loop(_)) =
                 (found.regions[node.index()], graph.kind(node))
@@ -118,7 +121,7 @@ impl Analysis {
         self.branches.insert(node, branches);
     }
 
-    /// The regions that a node in `region` uses its first three operands in; it uses all others in `region`.
+    /// The regions in which a node of `region` uses its first three operands; it uses the others in `region`.
     fn used_in(&self, graph: &TypedGraph, node: Id, region: RegionId) -> [RegionId; 3] {
         match graph.kind(node) {
             Kind::Where { .. } => self.branches.get(&node).map_or([region; 3], |[on, off]| [region, *on, *off]),
@@ -127,12 +130,12 @@ impl Analysis {
         }
     }
 
-    /// The region that an operand has for a use in `used`: around the loops that it is an invariant of.
+    /// The region of an operand for a use in `used`: outside of the loops of which it is an invariant.
     fn home_of_use(&self, operand: Id, used: RegionId) -> RegionId {
         self.invariants.home(&self.tree, operand, used)
     }
 
-    /// True if a region is `around`, or inside of it.
+    /// Returns true if a region is `around`, or inside of it.
     fn is_inside(&self, region: RegionId, around: RegionId) -> bool {
         self.tree.common(region, around) == around
     }
@@ -153,7 +156,7 @@ impl Analysis {
             let used = *uses.get(at).unwrap_or(&region);
             let known = &mut self.regions[operand.index()];
             let home = known.map_or(used, |known| self.tree.common(known, used));
-            // A use at the old home is no longer at home if the home moved outwards.
+            // If the home region moves outwards, a use in the old one is not in the home region any more.
             let at_home = &mut self.used_at_home[operand.index()];
             *at_home = (*at_home && *known == Some(home)) || used == home;
             *known = Some(home);

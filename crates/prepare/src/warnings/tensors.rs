@@ -1,5 +1,5 @@
-//! Digits that a model with tensors loses, by the types of its nodes. Such a model is not typed value by value: what an expression over
-//! labels makes of its elements, as `a("i") / 3` does, is found here from the types of its operands.
+//! Warnings about lost digits in a model with tensors, from the types of its nodes. Such a model is not typed value by value, so the
+//! element types of an expression over labels, such as `a("i") / 3`, are computed here from the types of its operands.
 
 use super::{WrittenOperator, as_integer, asks_for_floats, compared, is_comparison, is_small, lost, rounded};
 use cembra_expr::{Node, NodeId, Program};
@@ -8,10 +8,10 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::{Code, Value, Warnings, common_scalar};
 use smallvec::SmallVec;
 
-/// The types of the elements of operands, as far as they are known.
+/// The element types of operands; `None` for an operand whose type is not known.
 type Elements = SmallVec<[Option<Scalar>; 4]>;
 
-/// Adds what a model with tensors does and probably should not, by the types of its nodes as far as they are known.
+/// Adds warnings about a model with tensors to `found`, from the types of its nodes as far as they are known.
 pub fn find_tensor_warnings(program: &Program, types: &[Option<QType>], registry: &Registry, found: &mut Warnings) {
     let graph = &program.graph;
     let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
@@ -24,7 +24,7 @@ pub fn find_tensor_warnings(program: &Program, types: &[Option<QType>], registry
         });
         let (name, operands) = match graph.node(node) {
             Node::Operator(name, operands) if needed => (name, operands),
-            // A number with a fraction takes on the type of what is beside it.
+            // A number with a fraction takes on the type of the other operand.
             Node::Literal(value) => {
                 elements.push(value.qtype().of_each().scalar());
                 continue;
@@ -44,12 +44,12 @@ pub fn find_tensor_warnings(program: &Program, types: &[Option<QType>], registry
     }
 }
 
-/// Elements as scalars; none if the type of one is not known.
+/// The element types as scalar types; `None` if one is not known.
 fn scalars(of: &Elements) -> Option<SmallVec<[QType; 4]>> {
     of.iter().map(|scalar| scalar.map(QType::Scalar)).collect()
 }
 
-/// The operator that a written one stands for on such elements.
+/// The operator that a written one means on elements of these types.
 fn chosen(registry: &Registry, op: OpId, of: &Elements) -> OpId {
     match scalars(of) {
         Some(types) if registry.get(op).may_be_another(&types) && registry.get(op).check_count(types.len()).is_ok() => {
@@ -59,7 +59,7 @@ fn chosen(registry: &Registry, op: OpId, of: &Elements) -> OpId {
     }
 }
 
-/// What an operator makes of such elements.
+/// The element type of an operator's result; `None` if it is not known.
 fn of_elements(registry: &Registry, op: OpId, of: &Elements) -> Option<Scalar> {
     if !matches!(registry.get(op).typing, Typing::Promote(_) | Typing::Overloads) {
         return None;
@@ -69,8 +69,8 @@ fn of_elements(registry: &Registry, op: OpId, of: &Elements) -> Option<Scalar> {
     registry.resolve(op, &args).ok()?.signature.ret.of_each().scalar()
 }
 
-/// Integers that become floats of 32 bits because of what they are computed or compared with: those of 64 bits, those that are written
-/// and no such float, and those that are compared.
+/// Warns about integers that become 32-bit floats because of the other operands: integers of 64 bits, literals that are not such
+/// floats, and integers that are compared.
 fn digits(written: &WrittenOperator<'_>, of: &Elements, made: Option<Scalar>, found: &mut Warnings) {
     let compares = is_comparison(written.op);
     let computed_as = if compares {
@@ -82,7 +82,7 @@ fn digits(written: &WrittenOperator<'_>, of: &Elements, made: Option<Scalar>, fo
     };
     let promotes = compares || matches!(written.registry.get(written.op).typing, Typing::Promote(_));
     let is_float = |scalar: &Option<Scalar>| matches!(scalar, Some(Scalar::Float32 | Scalar::Float64));
-    // What picks elements by their numbers has floats among its operands.
+    // An operator that picks elements by index has floats among its operands.
     if computed_as != Some(Scalar::Float32) || !promotes && of.iter().any(is_float) {
         return;
     }

@@ -1,6 +1,6 @@
-//! What composite operators stand for on elements of arrays. It is made where there is one element of each array, long after
-//! types were found; here it is made once beforehand, of nothing, so that what cannot be made is told like any other problem
-//! with a model, and to whoever only asks for its types.
+//! A check of composite operators on elements of arrays. Their expressions are made for one element of each array, long
+//! after the types were inferred. This check makes them once in advance, in a separate graph, so that an expression which
+//! cannot be made is reported like any other problem with a model, even if only the types are asked for.
 
 use super::{Builder, Expand};
 use crate::{Id, Kind, TypedGraph, TypedModel};
@@ -11,8 +11,8 @@ use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// Looks at all composite operators on elements that a model needs: those on arrays, and those in functions that arrays are
-/// mapped by. `problem` says where one is.
+/// Checks all composite operators on elements that a model needs: those on arrays, and those in functions that arrays are
+/// mapped by. `problem` makes the diagnostic for a node.
 pub(super) fn check(
     model: &TypedModel,
     budget: &Budget,
@@ -47,7 +47,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// What makes the expression that an operator stands for.
+/// The function that makes the expression of a composite operator; `None` for other nodes.
 fn composite(graph: &TypedGraph, registry: &Registry, id: Id) -> Option<Expand> {
     match registry.get(graph.op(id)?).meaning {
         Meaning::Expand(expand) => Some(expand),
@@ -55,7 +55,7 @@ fn composite(graph: &TypedGraph, registry: &Registry, id: Id) -> Option<Expand> 
     }
 }
 
-/// Makes what a node stands for on one element of each array, in a graph of its own.
+/// Makes the expression of a node for one element of each array, in a separate graph.
 fn of_elements(graph: &TypedGraph, registry: &'static Registry, id: Id, expand: Expand) -> Result<(), TypeFault> {
     let origin = graph.origin(id);
     let mut one = TypedGraph::new(Arc::default(), graph.operands(id).len());

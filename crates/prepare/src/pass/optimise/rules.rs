@@ -1,5 +1,5 @@
-//! The rules, by family, each a list of entries. The rules of one operator are tried in the order they have here: what
-//! makes a conditional comes before what only combines masks.
+//! The rules, as lists by family. Rules of the same operator are tried in the order of this list: rules that make a
+//! conditional come before those that only combine masks.
 
 mod arithmetic;
 mod boolean;
@@ -12,9 +12,9 @@ use crate::Id;
 use crate::pass::Mode::{Compat, Strict};
 use cembra_ops::id;
 
-/// A template for rules that keep every bit and all evaluations.
+/// The template for rules that keep every bit and all evaluations.
 const RULE: Rewrite = Rewrite { name: "", mode: Strict, skips: false, note: "", op: id::HAS, apply: |_, _| None };
 
-/// Every rule.
+/// All rules.
 pub(super) static FAMILIES: &[&[Rewrite]] =
     &[conditional::RULES, presence::RULES, boolean::RULES, arithmetic::RULES, structure::RULES];

@@ -1,5 +1,5 @@
-//! What a rule sees: the graph around the node it may replace, ways to match it, and ways to build the replacement. New
-//! nodes carry the origin of the node that is replaced; what is kept of it keeps its own.
+//! The interface of rules: the graph around the node that a rule may replace, functions to match it, and functions to
+//! build the replacement. New nodes have the origin of the replaced node; nodes that are reused keep theirs.
 
 use super::{Optimiser, rules_of};
 use crate::pass::fold::fold;
@@ -10,15 +10,16 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 
-/// A chain of rules is short, and this keeps it so.
+/// The most rules that are applied in a chain. Chains are much shorter in practice.
 const LONGEST_CHAIN: u32 = 64;
 
-/// Where a rule is applied. Types are settled: operands already have the types of the overload they are bound to.
+/// The node to which a rule is applied, and the graph. Operands already have the types of the overload that the node is
+/// bound to.
 pub(super) struct Site<'g> {
     graph: &'g mut TypedGraph,
     run: &'g mut Optimiser,
     origin: NodeId,
-    /// How many rules led here.
+    /// The number of rules that led to this node.
     depth: u32,
 }
 
@@ -27,7 +28,7 @@ impl<'g> Site<'g> {
         Site { graph, run, origin, depth: 0 }
     }
 
-    /// The simplest form of a node whose operands are simple.
+    /// Simplifies a node whose operands are simplified.
     pub(super) fn simplify(&mut self, node: Id) -> Id {
         let node = fold(self.graph, self.run.registry, node);
         let Some(op) = self.graph.op(node) else { return node };
@@ -49,7 +50,7 @@ impl<'g> Site<'g> {
         node
     }
 
-    /// An operator on operands it takes, simplified.
+    /// Adds an operator on operands that it takes, and simplifies it.
     pub(super) fn apply(&mut self, op: OpId, operands: &[Id]) -> Option<Id> {
         self.depth += 1;
         let made = self.bound(op, operands).map(|node| self.simplify(node));
@@ -57,7 +58,7 @@ impl<'g> Site<'g> {
         made
     }
 
-    /// The same, with the origin of another node.
+    /// Adds an operator as [`apply`](Site::apply) does, with the origin of the node `node`.
     pub(super) fn apply_as(&mut self, node: Id, op: OpId, operands: &[Id]) -> Option<Id> {
         let origin = std::mem::replace(&mut self.origin, self.graph.origin(node));
         let made = self.apply(op, operands);
@@ -65,7 +66,7 @@ impl<'g> Site<'g> {
         made
     }
 
-    /// The operator with its operands cast, the casts simplified.
+    /// Adds an operator with its operands cast, and simplifies the casts.
     fn bound(&mut self, op: OpId, operands: &[Id]) -> Option<Id> {
         let node = self.graph.bind(self.run.registry, op, operands, self.origin).ok()?;
         if self.graph.operands(node) == operands {
@@ -94,21 +95,22 @@ impl<'g> Site<'g> {
         Some((self.graph.op(node)?, self.graph.operands(node).try_into().ok()?))
     }
 
-    /// The operands, if the node is this operator with so many.
+    /// The operands of a node, if its operator is `op` and it has `N` operands.
     pub(super) fn operands<const N: usize>(&self, node: Id, op: OpId) -> Option<[Id; N]> {
         self.graph.as_op(node, op)?.try_into().ok()
     }
 
-    /// All fields of a tuple that is made on the spot.
+    /// The values of all fields, if the node makes a tuple.
     pub(super) fn fields(&self, node: Id) -> Option<&[Id]> {
         self.graph.made_fields(node)
     }
 
-    /// The operand of `core.to_optional`, or any other node itself.
+    /// The operand of `core.to_optional`; for other nodes the node itself.
     pub(super) fn plain(&self, node: Id) -> Id {
         self.operands(node, id::TO_OPTIONAL).map_or(node, |[inner]| inner)
     }
 
+    /// Returns true if the type of a node is an optional.
     pub(super) fn is_optional(&self, node: Id) -> bool {
         self.qtype(node).is_optional()
     }
@@ -117,11 +119,13 @@ impl<'g> Site<'g> {
         self.value(node).is_some()
     }
 
+    /// Returns true for a literal that is missing.
     pub(super) fn is_missing(&self, node: Id) -> bool {
         matches!(self.value(node), Some(Value::Missing(_)))
     }
 
-    /// True if the value of this node is there: by type, as a literal that is, or made optional on the spot.
+    /// Returns true if the value of the node is known to be present: by its type, as a literal, or because
+    /// `core.to_optional` makes it.
     pub(super) fn is_present(&self, node: Id) -> bool {
         match self.value(node) {
             Some(value) => !matches!(value, Value::Missing(_)),
@@ -129,7 +133,7 @@ impl<'g> Site<'g> {
         }
     }
 
-    /// True for a literal, bare or present, of exactly this number.
+    /// Returns true for a literal, plain or optional, that is exactly this number.
     pub(super) fn is_number(&self, node: Id, number: f64) -> bool {
         match self.value(node).and_then(Value::as_scalar) {
             Some(ScalarValue::Int32(v)) => f64::from(*v) == number,
@@ -140,7 +144,7 @@ impl<'g> Site<'g> {
         }
     }
 
-    /// The boolean, if the node is a literal one that is present.
+    /// The value of a present boolean literal; `None` for other nodes.
     pub(super) fn boolean(&self, node: Id) -> Option<bool> {
         match self.value(node)?.as_scalar()? {
             ScalarValue::Boolean(value) => Some(*value),
@@ -148,6 +152,7 @@ impl<'g> Site<'g> {
         }
     }
 
+    /// Returns true if the type of a node is `scalar`, plain or optional.
     pub(super) fn is_of(&self, node: Id, scalar: Scalar) -> bool {
         self.qtype(node).scalar() == Some(scalar)
     }
@@ -156,7 +161,7 @@ impl<'g> Site<'g> {
         self.qtype(node).scalar().is_some_and(Scalar::is_float)
     }
 
-    /// True if computing this node would evaluate an operator on literals that fails.
+    /// Returns true if computing this node would evaluate an operator on literals that fails.
     fn needs_failing_constant(&mut self, node: Id) -> bool {
         let Optimiser { failing, registry, budget, .. } = &mut *self.run;
         failing.is_needed_by(self.graph, registry, budget, node)

@@ -1,6 +1,6 @@
-//! What is added to a date, or subtracted from it: days, whatever type a statement declares. In `output late: i64 = today - (due + 30)`
-//! the `30` is marked as reached by the type, and stays an i32 because `due` is a date. The parser knows no types, so that the marks are
-//! taken off here.
+//! Numbers that are added to or subtracted from a date: they count days, whatever type the statement declares. In `output late: i64 =
+//! today - (due + 30)` the parser marks the `30` as an operand that the declared type reaches, but it must stay an i32, because `due` is
+//! a date. The parser knows no types, so these marks are removed here.
 
 use super::{Typer, passed::EnvironmentId, scalar_literal};
 use crate::graph::Operand;
@@ -13,19 +13,19 @@ use cembra_value::{ScalarValue, Value};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// True for a date, or dates.
+/// Returns true for a date, or an array of dates.
 fn is_date(qtype: &QType) -> bool {
     qtype.of_each().scalar() == Some(Scalar::Date)
 }
 
-/// What is known of marked operands beside dates.
+/// Results for marked operands of dates.
 #[derive(Default)]
 pub(super) struct Days {
-    /// The name of the mark; none if nothing is marked.
+    /// The name of the mark; `None` if nothing is marked.
     mark: Option<NameId>,
-    /// What nodes became beside a date, by where the parameters that they depend on have values.
+    /// The typed nodes without marks, by node and by the environment of the parameters that it depends on.
     typed: FxHashMap<(EnvironmentId, NodeId), Option<Id>>,
-    /// The values of operators on written numbers, by the position of what they became.
+    /// The values of operators on literal numbers, by the index of the typed node.
     values: FxHashMap<usize, Value>,
 }
 
@@ -36,7 +36,7 @@ impl Days {
 }
 
 impl<'a> Typer<'a> {
-    /// Replaces the operand beside a date by one that no declared type reaches.
+    /// Replaces the other operand of a date by one without marks. `None` if there is a problem, which is reported.
     pub(super) fn leave_beside_dates(
         &mut self,
         model: &mut TypedModel,
@@ -59,7 +59,7 @@ impl<'a> Typer<'a> {
         Some(())
     }
 
-    /// What a node is without the marks that reach it from the statement in which it stands beside a date.
+    /// Types a node without the marks of its statement, as the other operand of a date.
     fn beside(&mut self, model: &mut TypedModel, root: NodeId, environment: EnvironmentId) -> Option<Id> {
         let mut stack = vec![root];
         while let Some(&node) = stack.last() {
@@ -88,7 +88,8 @@ impl<'a> Typer<'a> {
         self.days.typed.get(&(home, root)).copied().flatten()
     }
 
-    /// The operands of a node that a type of its statement reaches. A sum with a date in it is left as it is: it was looked at.
+    /// The operands of a node that the declared type of its statement reaches; none for a sum with a date in it, which was handled
+    /// already.
     fn reached_parts(&mut self, model: &TypedModel, node: NodeId, environment: EnvironmentId) -> &'a [NodeId] {
         let graph = self.graph;
         let Node::Operator(name, operands) = graph.node(node) else { return &[] };
@@ -97,7 +98,7 @@ impl<'a> Typer<'a> {
         if types.any(|id| is_date(model.graph.qtype(id))) { &[] } else { parts }
     }
 
-    /// A node whose parts are without marks.
+    /// Types a node, given its reached operands without marks.
     fn unmarked(&mut self, model: &mut TypedModel, node: NodeId, environment: EnvironmentId) -> Option<Id> {
         let graph = self.graph;
         let Node::Operator(name, operands) = graph.node(node) else { return self.as_typed(model, node, environment) };
@@ -123,14 +124,15 @@ impl<'a> Typer<'a> {
         let made = self.applied(model, node, op, &given)?;
         let marked = self.as_typed(model, node, environment)?;
         let [wide, days] = [marked, made].map(|id| self.written_number(model, id));
-        // Days that were written and that an i32 does not hold are refused, as where no type is declared.
+        // If days are literal and do not fit in an i32, the marked node is kept, so that they are refused as they are without a declared
+        // type.
         if days.is_some() && wide.is_some_and(|wide| days != Some(wide)) {
             return Some(marked);
         }
         Some(made)
     }
 
-    /// The number that a node is, if it is made of written ones; an i64 is rounded.
+    /// The number that a node is, if it is computed from literals; an i64 is rounded.
     fn written_number(&mut self, model: &TypedModel, id: Id) -> Option<f64> {
         let Days { values, .. } = &self.days;
         let known = |id: Id| model.graph.value(id).or_else(|| values.get(&id.index()));
@@ -150,7 +152,7 @@ impl<'a> Typer<'a> {
         }
     }
 
-    /// What a node is where it stands.
+    /// The typed node with the marks.
     fn as_typed(&mut self, model: &mut TypedModel, node: NodeId, environment: EnvironmentId) -> Option<Id> {
         match scalar_literal(self.graph, node) {
             Some((value, _)) => Some(self.literal(model, node, value)),

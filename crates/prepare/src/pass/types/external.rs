@@ -1,5 +1,5 @@
-//! Calls of operators of the host that the text declares. Arguments become of the declared types, as parameters do; what the host
-//! has must be of these types, and what it does not have is only typed.
+//! Calls of operators of the host that the program declares. Arguments are cast to the declared types, as for parameters. The
+//! host's operator must have these types; if the host has none, the call is only typed.
 
 use super::Typer;
 use super::instance::{Instance, arg_of, exceeded, id_of};
@@ -10,10 +10,10 @@ use cembra_ops::{Argument, Expansion, OpId, Registry, Stop, TypeFault, id};
 use cembra_value::{Code, Diagnostic, Value};
 use rustc_hash::FxHashMap;
 
-/// The declared operators of a program by their names in its graph.
+/// The declared operators of a program, by their names in its graph.
 pub(super) type Externs<'a> = FxHashMap<NameId, &'a Extern>;
 
-/// The operators that a program declares, and what is wrong with those that the host has.
+/// Collects the operators that a program declares, and reports those that do not match the host's.
 pub(super) fn externs<'a>(program: &'a Program, options: &Options, problems: &mut Vec<Diagnostic>) -> Externs<'a> {
     let most = options.budget.limits().problems.max(1);
     let mut found = Externs::default();
@@ -23,7 +23,7 @@ pub(super) fn externs<'a>(program: &'a Program, options: &Options, problems: &mu
         {
             problems.push(fault);
         }
-        // What nobody calls may have no name in the graph.
+        // The graph may have no name for an operator that is not called.
         if let Some(name) = program.graph.find_name(&declared.name) {
             found.insert(name, declared);
         }
@@ -31,7 +31,7 @@ pub(super) fn externs<'a>(program: &'a Program, options: &Options, problems: &mu
     found
 }
 
-/// What is wrong with an operator of the host that a text declares.
+/// The problem of a declaration that does not match the host's operator; `None` if it matches, or the host has none.
 fn misfit(declared: &Extern, registry: &Registry) -> Option<Diagnostic> {
     let op = registry.find(&declared.name)?;
     let args: Vec<Argument<'_>> = declared.parameters.iter().map(|qtype| Argument { qtype, literal: None }).collect();
@@ -52,7 +52,7 @@ fn misfit(declared: &Extern, registry: &Registry) -> Option<Diagnostic> {
 }
 
 impl Typer<'_> {
-    /// A call of a declared operator, which the host may have.
+    /// Types a call of a declared operator. `op` is the host's operator, if it has one.
     pub(super) fn external(
         &mut self,
         model: &mut TypedModel,

@@ -1,15 +1,15 @@
-//! Free parameters: which placeholders each node depends on that no function inside of it binds. A node without any is the
-//! same wherever it is used; one with some is typed for each call that gives them values.
+//! Free parameters: the placeholders that a node depends on and that no function inside of it binds. A node without any is
+//! the same wherever it is used; a node with some is typed for each call that gives them values.
 //!
-//! Sets are shared: most nodes of a function have one of few.
+//! Sets are shared, because most nodes of a function have one of a few sets.
 
 use cembra_expr::{Graph, NameId, Node, NodeId};
 use cembra_value::{Code, Diagnostic, Diagnostics};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// The most members that are looked at to make sets of them: what keeps a model from a stranger from filling memory and time
-/// with them.
+/// The most set members that are visited while sets are made. It limits the memory and the time that a hostile model can
+/// take.
 const MOST_LOOKED_AT: usize = 16 << 20;
 
 /// A set of placeholders.
@@ -23,7 +23,7 @@ impl SetId {
 /// The free placeholders of every node of a graph.
 #[derive(Default)]
 pub(super) struct Free {
-    /// One for each node; none at all if no node is a function.
+    /// One set per node; empty if no node is a function.
     of_node: Vec<SetId>,
     sets: Vec<SmallVec<[NodeId; 4]>>,
     ids: FxHashMap<SmallVec<[NodeId; 4]>, SetId>,
@@ -31,7 +31,7 @@ pub(super) struct Free {
 }
 
 impl Free {
-    /// Finds them; `lambda` is the name that functions have.
+    /// Finds the free placeholders of all nodes; `lambda` is the name of functions in the graph.
     pub(super) fn of(graph: &Graph, lambda: NameId) -> Result<Free, Diagnostics> {
         let mut free = Free { of_node: Vec::with_capacity(graph.len()), ..Free::default() };
         free.intern(SmallVec::new());
@@ -67,7 +67,7 @@ impl Free {
         Ok(free)
     }
 
-    /// The sets of operands that have some, each once.
+    /// The distinct non-empty sets of operands, sorted.
     fn of_operands(&self, operands: &[NodeId]) -> SmallVec<[SetId; 4]> {
         let sets = operands.iter().map(|operand| self.of_node[operand.index()]);
         let mut sets: SmallVec<[SetId; 4]> = sets.filter(|set| *set != SetId::EMPTY).collect();
@@ -76,9 +76,9 @@ impl Free {
         sets
     }
 
-    /// The members of all these sets.
+    /// The union of all these sets.
     fn union(&mut self, sets: &[SetId]) -> SetId {
-        // All at once: one after the other would make a set for each.
+        // All at once, because one after the other would make a set for each step.
         let mut all = SmallVec::new();
         for set in sets {
             let members = &self.sets[set.0 as usize];

@@ -1,8 +1,8 @@
-//! Functions while types are found: closures and the environments they are called in. A function's body is typed anew for
-//! each call, with the arguments in place of its parameters; what depends on no parameter is typed once and shared, so it
-//! is evaluated once.
+//! Functions during type inference: closures, and the environments in which they are called. A function's body is typed anew for
+//! each call, with the arguments in place of its parameters. Nodes that depend on no parameter are typed once and shared, so they
+//! are evaluated once.
 //!
-//! Calls recurse, as deep as functions call functions; that depth is limited, and so is the number of nodes they make.
+//! Calls recurse as deep as functions call functions; that depth is limited, and so is the number of nodes that calls make.
 
 use super::free::{Free, SetId};
 use super::{
@@ -20,39 +20,41 @@ use smallvec::SmallVec;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What a call counts for besides its arguments and the nodes it makes: all is kept as long as preparation lasts.
+/// The steps that a call counts for, besides its arguments and the nodes it makes, because its memory is kept until preparation
+/// ends.
 const CALL: usize = 8;
 
-/// Steps from one look at the time to the next.
+/// The number of steps between two checks of the time.
 const STEPS_OF_A_LOOK: usize = 4096;
 
-/// How many free parameters are looked up in the time of a step: most nodes have fewer.
+/// The number of free parameters whose lookup counts as one step; most nodes have fewer.
 const MEMBERS_OF_A_STEP: usize = 16;
 
-/// The most calls inside each other: what the stack is large enough for. Fewer if `Limits::nesting` says so.
+/// The most calls inside of each other, for which the stack is large enough. `Limits::nesting` may allow fewer.
 const NESTING: usize = 64;
 
+/// The arguments of one call, and the nodes that were typed with them.
 struct Environment {
     parent: EnvironmentId,
     arguments: FxHashMap<NodeId, Id>,
     typed: FxHashMap<NodeId, Option<Id>>,
-    /// Where the members of sets of parameters are at home.
+    /// For each set of parameters, the innermost environment that gives a value to one of them.
     homes: FxHashMap<SetId, EnvironmentId>,
 }
 
-/// Everything about functions that typing keeps.
+/// The state of functions during type inference.
 #[derive(Default)]
 pub(super) struct Functions {
     free: Free,
-    /// The name functions have in the graph; none if it has no functions.
+    /// The name of functions in the graph; `None` if it has none.
     lambda: Option<NameId>,
-    /// All but the root.
+    /// The environments of calls; the root is not among them.
     environments: Vec<Environment>,
     pub(super) passed: Vec<Passed>,
-    /// Where the calls stand that are being made, outermost first.
+    /// The places of the calls that are in progress, outermost first.
     pub(super) calls: Vec<NodeId>,
     instantiated: usize,
-    /// The number of steps between two looks at the time.
+    /// The number of steps at which the time is checked next.
     timed: usize,
     pub(super) loops: u32,
     pub(super) loop_depth: u8,
@@ -72,12 +74,12 @@ impl Functions {
         self.environments.get((id.0 as usize).checked_sub(1)?)
     }
 
-    /// The value of a parameter.
+    /// The value of a parameter; `None` if the environment does not bind it.
     pub(super) fn argument(&self, environment: EnvironmentId, parameter: NodeId) -> Option<Id> {
         self.environment(environment)?.arguments.get(&parameter).copied()
     }
 
-    /// The innermost environment that gives a value to something the node depends on.
+    /// The innermost environment that gives a value to a parameter which the node depends on; the root if there is none.
     pub(super) fn home(&mut self, environment: EnvironmentId, node: NodeId) -> EnvironmentId {
         let set = self.free.set(node);
         if set == SetId::EMPTY || environment == EnvironmentId::ROOT {
@@ -104,7 +106,7 @@ impl Functions {
 }
 
 impl Typer<'_> {
-    /// Which nodes the roots need outside of functions.
+    /// Computes for each node whether the roots need it outside of functions.
     pub(super) fn needed(&self, roots: impl Iterator<Item = NodeId>) -> Vec<bool> {
         let Some(lambda) = self.functions.lambda else { return self.graph.reachable(roots) };
         let mut needed = vec![false; self.graph.len()];
@@ -124,7 +126,8 @@ impl Typer<'_> {
         needed
     }
 
-    /// What a node became in an environment, if it was typed.
+    /// The typed node for an expression node in an environment. The outer `None` if it was not typed yet, the inner one if it is
+    /// wrong.
     pub(super) fn known(&mut self, environment: EnvironmentId, node: NodeId) -> Option<Option<Id>> {
         let home = self.functions.home(environment, node);
         match self.functions.environment(home) {
@@ -140,7 +143,7 @@ impl Typer<'_> {
         }
     }
 
-    /// Types what a node needs and then the node, in an environment.
+    /// Types the operands of a node and then the node, in an environment.
     fn evaluate(&mut self, model: &mut TypedModel, environment: EnvironmentId, node: NodeId) -> Result<Id, Stop> {
         let mut stack = vec![(self.functions.home(environment, node), node)];
         let graph = self.graph;
@@ -179,8 +182,8 @@ impl Typer<'_> {
         self.known(environment, node).flatten().ok_or(Stop::Reported)
     }
 
-    /// Counts what calls, and operators on functions and sequences, make of a text that is much shorter; now and then looks at the
-    /// time.
+    /// Counts steps of calls and of operators on functions and sequences, because a short text can make many. Fails if there are
+    /// too many; from time to time it checks the time limit.
     pub(super) fn spend(&mut self, steps: usize) -> Result<(), Diagnostic> {
         self.functions.instantiated = self.functions.instantiated.saturating_add(steps);
         if self.functions.instantiated > self.limits.instantiation {
@@ -193,8 +196,8 @@ impl Typer<'_> {
         Ok(())
     }
 
-    /// Refuses types that are too large, of a node and of a type literal: a few nodes can make one that doubles with each of
-    /// them.
+    /// Refuses a node or a type literal whose type is too large. A few nodes can make such a type, because each of them may double
+    /// it.
     pub(super) fn admit(&mut self, model: &TypedModel, made: Id) -> Result<(), Diagnostic> {
         let qtype = match model.graph.value(made) {
             Some(Value::Type(qtype)) => qtype,
@@ -223,7 +226,7 @@ impl Typer<'_> {
         model.graph.add(kind, &[], &qtype, origin)
     }
 
-    /// A function as an operand.
+    /// Types a function that is an operand.
     pub(super) fn lambda(&mut self, model: &mut TypedModel, node: NodeId, environment: EnvironmentId) -> Option<Id> {
         let parameters = self.graph.operands(node).get(1..).unwrap_or(&[]);
         let odd = parameters.iter().find(|p| !matches!(self.graph.node(**p), Node::Placeholder(_)));
@@ -235,7 +238,7 @@ impl Typer<'_> {
         Some(self.pass(model, Passed::Lambda { node, environment }, QType::Function, node))
     }
 
-    /// An operator as an operand.
+    /// Types an operator that is an operand.
     pub(super) fn named(&mut self, model: &mut TypedModel, node: NodeId, operands: &[Id]) -> Option<Id> {
         let name = match operands {
             [name] => model.graph.value(*name).cloned(),
@@ -253,13 +256,13 @@ impl Typer<'_> {
         Some(self.pass(model, Passed::Operator(op), QType::Function, node))
     }
 
-    /// A sequence as an operand.
+    /// Adds a sequence that is an operand.
     pub(super) fn pass_sequence(&mut self, model: &mut TypedModel, sequence: Sequence, origin: NodeId) -> Id {
         let qtype = QType::Sequence(sequence.element_type().clone().into());
         self.pass(model, Passed::Sequence(Rc::new(sequence)), qtype, origin)
     }
 
-    /// Makes what an operator on functions or sequences stands for.
+    /// Makes the nodes of an operator on functions or sequences; `None` if there is a problem, which is reported.
     pub(super) fn instantiate(
         &mut self,
         model: &mut TypedModel,
@@ -284,7 +287,7 @@ impl Typer<'_> {
         }
     }
 
-    /// Calls a function at a node of the text.
+    /// Calls a function, for the node `node` of the program.
     pub(super) fn call(
         &mut self,
         model: &mut TypedModel,
@@ -338,7 +341,7 @@ impl Typer<'_> {
         }
     }
 
-    /// Calls an operator that was handed over as an operand; arguments that it has defaults for may be left out.
+    /// Calls an operator that was passed as an operand. Arguments with defaults may be left out.
     fn call_operator(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, arguments: &[Id]) -> Result<Id, Stop> {
         let def = self.registry.get(op);
         let mut operands: SmallVec<[Id; 4]> = arguments.into();
@@ -348,20 +351,20 @@ impl Typer<'_> {
         let mut instance = Instance { typer: self, model, node };
         let args: SmallVec<[NodeHandle; 4]> = operands.iter().map(|id| NodeHandle(id.index() as u32)).collect();
         let made = instance.apply_operator(op, &args).map(|made| Id::from_index(made.0 as usize))?;
-        // As for a node of the text: applied again and again, an operator makes types that grow.
+        // As for a node of the program, because repeated application of an operator can make types that grow.
         self.admit(model, made).map_err(exceeded)?;
         Ok(made)
     }
 
-    /// Reports a problem of a node, with the calls that led there. A function that is called again and again is wrong again and
-    /// again: what is said of one call already is not said of another.
+    /// Reports a problem of a node, with the calls that led to it. A function that is wrong is wrong in each call, so a problem
+    /// that was reported for one call is not reported for another.
     pub(super) fn report(&mut self, node: NodeId, problem: Diagnostic) {
-        // A limit is exceeded once, wherever that shows.
+        // A limit is reported only once, wherever it is exceeded.
         let known = |other: &Diagnostic| {
             let is_limit = problem.code() == Code::Limit;
             let told = |one: &Diagnostic| (one.code(), one.message().to_owned());
             let place = |one: &Diagnostic| (one.span(), one.label_text().to_owned());
-            // Calls are shown behind the other places.
+            // Calls are shown after the other places.
             let is_here = place(other) == place(&problem) && other.others().starts_with(problem.others());
             (is_limit || is_here) && told(other) == told(&problem)
         };

@@ -1,5 +1,5 @@
-//! What operators on functions and sequences build with: the typed graph, seen through handles, at one node of the text.
-//! Loops are made here, and the type of their state is found.
+//! The builder for operators on functions and sequences: the typed graph, accessed by handles, at one node of the
+//! program. Loops are made here, and the type of their state is inferred.
 
 use super::Typer;
 use super::passed::Passed;
@@ -15,10 +15,10 @@ use cembra_value::{Code, Diagnostic, Value};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
-/// How often the state of a loop may turn out to be of a wider type than thought.
+/// The most times that the state of a loop may turn out to have a wider type than assumed.
 const WIDENINGS: usize = 4;
 
-/// The graph, at a node of the text.
+/// The typed graph, at a node of the program.
 pub(super) struct Instance<'t, 'g, 'p> {
     pub(super) typer: &'t mut Typer<'g>,
     pub(super) model: &'p mut TypedModel,
@@ -29,13 +29,13 @@ pub(super) fn id_of(arg: NodeHandle) -> Id {
     Id::from_index(arg.0 as usize)
 }
 
-/// A limit that is exceeded while an operator is applied, whose operands are not to blame.
+/// The error for a limit that is exceeded while an operator is applied. No operand is blamed for it.
 pub(super) fn exceeded(problem: Diagnostic) -> Stop {
     let fault = TypeFault { code: problem.code(), ..TypeFault::mismatch(problem.message(), None) };
     Stop::Fault(problem.hints().iter().fold(fault, TypeFault::hint))
 }
 
-/// The fault of a model whose calls make too much.
+/// The error for a model whose calls make too many nodes.
 pub(super) fn too_much(message: String) -> Stop {
     let fault = TypeFault { code: Code::Limit, ..TypeFault::mismatch(message, None) };
     Stop::Fault(fault.hint("split the model, or call fewer functions"))
@@ -46,7 +46,7 @@ pub(super) fn arg_of(id: Id) -> NodeHandle {
 }
 
 impl Instance<'_, '_, '_> {
-    /// An operator on typed operands.
+    /// Applies an operator to typed operands.
     pub(super) fn apply_operator(&mut self, op: OpId, args: &[NodeHandle]) -> Result<NodeHandle, Stop> {
         self.typer.spend(1 + args.len()).map_err(exceeded)?;
         if let (id::PART, &[of, index]) = (op, args)
@@ -79,13 +79,13 @@ impl Instance<'_, '_, '_> {
         Ok(arg_of(bound.map_err(|message| TypeFault::mismatch(message, None))?))
     }
 
-    /// The member of a tuple that is made on the spot, so that nothing else of it is needed.
+    /// The value of a member of a tuple that the node makes, so that the other members are not needed.
     fn made_member(&self, of: NodeHandle, index: NodeHandle) -> Option<NodeHandle> {
         let index = usize::try_from(self.model.graph.value(id_of(index))?.as_scalar()?.bits()).ok()?;
         self.model.graph.made_fields(id_of(of))?.get(index).map(|member| arg_of(*member))
     }
 
-    /// The members of a tuple in any form, each as one of a wider type.
+    /// The members of a tuple in any form, each cast to a wider type.
     fn members_widened(&mut self, arg: NodeHandle, wide: &Fields<QType>) -> Result<Vec<NodeHandle>, TypeFault> {
         let mut widened = Vec::with_capacity(1 + wide.len());
         for (index, member) in wide.iter().enumerate() {
@@ -96,10 +96,10 @@ impl Instance<'_, '_, '_> {
         Ok(widened)
     }
 
-    /// A value as one of a wider type: scalars and elements of arrays are cast, tuples field by field.
+    /// Casts a value to a wider type: scalars and elements of arrays directly, tuples field by field.
     fn widened(&mut self, arg: NodeHandle, wide: &QType) -> Result<NodeHandle, TypeFault> {
         let found = self.qtype(arg);
-        // Types nest only as deep as the text that spelled them.
+        // The recursion is bounded: types nest only as deep as the text that spelled them.
         match wide {
             _ if found == *wide => Ok(arg),
             QType::Tuple(fields) if wide.as_tuple().is_some() => {
@@ -145,7 +145,8 @@ impl Instance<'_, '_, '_> {
         }
     }
 
-    /// One attempt at a loop over a state of this type: the state in a round, the next one, and whether to go on.
+    /// Makes the round of a loop with a state of this type. Returns the loop, the state in a round, the next state, and
+    /// the condition for another round.
     fn round(
         &mut self,
         init: NodeHandle,
@@ -167,7 +168,7 @@ impl Instance<'_, '_, '_> {
         Ok((id, state, next, again))
     }
 
-    /// A condition as a mask.
+    /// Converts a condition to a mask.
     fn mask(&mut self, condition: NodeHandle) -> Result<NodeHandle, TypeFault> {
         match self.qtype(condition) {
             QType::MASK => Ok(condition),
@@ -197,7 +198,7 @@ impl Expansion for Instance<'_, '_, '_> {
         match self.apply_operator(operator, args) {
             Ok(made) => Ok(made),
             Err(Stop::Fault(fault)) => Err(TypeFault { operand: None, ..fault }),
-            // Operators are applied to values here, in which nothing is reported.
+            // Operators are applied to values here, which reports nothing.
             Err(Stop::Reported) => {
                 let name = self.typer.registry.get(operator).name;
                 Err(TypeFault::mismatch(format!("{name} cannot be applied"), None))
@@ -279,11 +280,12 @@ impl Instantiation for Instance<'_, '_, '_> {
     }
 }
 
-/// The type of a state that starts as one type and goes on as another: the common one, field by field for tuples.
+/// The type of a state that starts with one type and goes on with another: their common type, for tuples field by field.
+/// `None` if there is none.
 fn common_state(a: &QType, b: &QType) -> Option<QType> {
     match (a, b) {
         _ if a == b => Some(a.clone()),
-        // How many elements there would be a scalar cannot tell.
+        // A scalar does not determine the number of elements.
         (QType::Array(..), other) | (other, QType::Array(..)) if !matches!(other, QType::Array(..)) => None,
         (QType::Tuple(a), QType::Tuple(b)) if a.form() != b.form() || *a.form() != Form::Tuple => {
             structs::common_struct(&QType::Tuple(a.clone()), &QType::Tuple(b.clone()))

@@ -1,5 +1,6 @@
-//! Functions that arrays are mapped by: typed once, on one element of each array, as the body of a node that maps. What the body
-//! needs but does not make of elements is captured: it is the same for all of them, and becomes an operand of the node.
+//! Functions that arrays are mapped by. A function is typed once, on one element of each array, and becomes the body of a mapping node.
+//! Values that the body uses but that depend on no element are captured: they are the same for all elements, and become operands of the
+//! node.
 
 use super::instance::{Instance, arg_of, exceeded, id_of};
 use crate::graph::Body;
@@ -11,7 +12,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The one form of the arrays among some arguments.
+/// The common kind of the arrays among some arguments.
 fn array_kind(g: &dyn Expansion, args: &[NodeHandle]) -> Result<ArrayKind, TypeFault> {
     let mut found = None;
     for (at, arg) in args.iter().enumerate() {
@@ -28,7 +29,7 @@ fn array_kind(g: &dyn Expansion, args: &[NodeHandle]) -> Result<ArrayKind, TypeF
                 return Err(TypeFault::mismatch(message, Some(1 + at)));
             }
             list if list.element().is_some() => found = Some(ArrayKind::Dense),
-            // A type is known while types are found.
+            // A type as an argument is a compile-time value.
             QType::Meta => {}
             qtype if qtype.is_framed() && qtype.is_run_time() => {}
             _ => {
@@ -43,64 +44,65 @@ fn array_kind(g: &dyn Expansion, args: &[NodeHandle]) -> Result<ArrayKind, TypeF
     })
 }
 
-/// Arrays of an argument that must be as long as those of the others. Beyond this many arguments, one node compares them all.
+/// The arrays of an argument must be as long as those of the others. For more arguments than this, a single node compares all lengths.
 const COMPARED: usize = 8;
 
-/// The steps that a node or an operand of a body counts for. Nodes that fields share are in the body of each field, and all bodies are kept.
+/// The steps that a node or an operand of a body counts for. Bodies have their own copies of nodes that several fields need, and all bodies
+/// are kept.
 const OF_A_BODY: usize = 4;
 
 /// An array that a function is mapped over.
 struct Mapped {
     operand: NodeHandle,
-    /// The position of the argument that the array belongs to: a list is an argument of several arrays.
+    /// The index of the argument that the array belongs to. A list is an argument with several arrays.
     argument: usize,
-    /// True if a list promises that no element is missing.
+    /// True if the type of a list promises that no element is missing.
     is_promised: bool,
 }
 
-/// The arrays that a function is mapped over, and how the body of a result is taken out of the graph.
+/// The arrays that a function is mapped over, and the analysis for extracting the bodies of results from the graph.
 #[derive(Default)]
 struct Extraction {
     arrays: Vec<Mapped>,
-    /// For the unknowns that stand for elements, the position of their array.
+    /// For each unknown that stands for an element, the index of its array.
     elements: FxHashMap<Id, usize>,
-    /// Nodes made before have nothing to do with elements.
+    /// The index of the first node that may depend on elements.
     from: usize,
-    /// One array of each argument. They are compared in length by every node, whatever its body needs.
+    /// One array per argument. Every node compares their lengths, whatever its body uses.
     compared: Vec<usize>,
-    /// For each node from `from` on, the node whose value it has: of a field of a struct that is made there, the value that the field is
-    /// given. So a body that reads one field of an element needs no others.
+    /// For each node from `from` on, the node that has its value: for a field of a struct that is made there, the value of that field. So a
+    /// body that reads one field of an element does not need the others.
     values: Vec<Id>,
     /// For each node from `from` on, true if its value depends on an element, so that it is computed in a body.
     is_inside: Vec<bool>,
 }
 
-/// A body, and the operands of the node that maps by it: one for each leaf, and then the arrays that only have to be as long.
+/// A body, and the operands of the node that maps by it: one per leaf, and then arrays that are only compared in length.
 struct Extracted {
     body: Body,
     operands: Vec<Id>,
 }
 
 impl Extraction {
-    /// The node whose value a node has.
+    /// The node that has the value of a node.
     fn value_of(&self, node: Id) -> Id {
         let at = node.index().checked_sub(self.from);
         at.and_then(|at| self.values.get(at)).copied().unwrap_or(node)
     }
 
-    /// For each node, true if its value depends on an element.
+    /// Returns true if the value of a node depends on an element.
     fn is_inside(&self, node: Id) -> bool {
         let at = node.index().checked_sub(self.from);
         at.and_then(|at| self.is_inside.get(at)).is_some_and(|is_inside| *is_inside)
     }
 
-    /// The operands of a node of the function, as the nodes whose values they have.
+    /// The operands of a node of the function, each replaced by the node that has its value.
     fn operands<'g>(&'g self, graph: &'g TypedGraph, node: Id) -> impl Iterator<Item = Id> + 'g {
         graph.operands(node).iter().map(|operand| self.value_of(*operand))
     }
 
-    /// Finds the nodes whose values the nodes of the function have, operands before users. What depends on no element is captured, so
-    /// it is written without tuples that have an element in another field.
+    /// Computes `values` and `is_inside` for the nodes of the function, operands before users. A value that depends on no element is
+    /// captured, so it is rebuilt without tuples that have an element in another field.
     fn find_values(&mut self, graph: &mut TypedGraph) {
         for node in (self.from + self.values.len()..graph.len()).map(Id::from_index) {
             let operands: SmallVec<[Id; 4]> = self.operands(graph, node).collect();
@@ -116,7 +118,7 @@ impl Extraction {
         }
     }
 
-    /// The field that a node takes of a tuple that is made of its fields.
+    /// The value of the field that a node takes of a tuple, if the tuple is made from its fields.
     fn taken_field(&self, graph: &TypedGraph, node: Id) -> Option<Id> {
         let (of, index) = match (graph.op(node)?, graph.operands(node)) {
             (id::GET_NTH | id::PART, [of, index]) => {
@@ -131,7 +133,7 @@ impl Extraction {
             _ => return None,
         };
         let (mut of, mut index) = (self.value_of(of), index);
-        // The fields of the second tuple are those that both have.
+        // Of a field that both tuples have, the second tuple's is used.
         while let Some([first, second]) = graph.as_op(of, id::UNION) {
             let name = graph.qtype(of).as_tuple()?.label(index);
             let position = |tuple: Id| graph.qtype(tuple).as_tuple()?.position(&name);
@@ -143,7 +145,7 @@ impl Extraction {
         graph.made_fields(of)?.get(index).copied()
     }
 
-    /// The nodes that the result needs and that could be made of elements, operands before users.
+    /// The nodes that the result needs and that may depend on elements, operands before users.
     fn candidates(&self, graph: &TypedGraph, result: Id) -> Vec<Id> {
         let mut found = FxHashMap::default();
         let mut open = vec![self.value_of(result)];
@@ -157,8 +159,8 @@ impl Extraction {
         found
     }
 
-    /// The body that makes `result`. Its leaves are the arrays and the captured values that it needs, so that all bodies together
-    /// are as large as their results, however many arrays there are.
+    /// Extracts the body that computes `result`. Its leaves are only the arrays and captured values that it uses, so the size of all bodies
+    /// together does not depend on the number of arrays.
     fn body(&self, graph: &TypedGraph, result: Id) -> Result<Extracted, TypeFault> {
         let result = self.value_of(result);
         let mut members = self.candidates(graph, result);
@@ -215,7 +217,7 @@ impl Extraction {
         Ok(Extracted { body: Body { graph: body, result }, operands })
     }
 
-    /// The array whose elements `result` is as they are, if there is one and its length is compared with no other.
+    /// The array whose elements are the result unchanged; `None` if there is none, or if other lengths must be compared with its own.
     fn as_it_is(&self, graph: &TypedGraph, result: Id) -> Option<NodeHandle> {
         let result = self.value_of(result);
         let of = |node: Id| self.elements.get(&self.value_of(node)).map(|at| &self.arrays[*at]);
@@ -228,6 +230,8 @@ impl Extraction {
 }
 
 impl Instance<'_, '_, '_> {
+    /// Maps a function over arrays and lists: the arrays of its results for each element. Arguments that are neither are the same for all
+    /// elements.
     pub(super) fn map_arrays(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, Stop> {
         let kind = array_kind(self, args)?;
         let from = self.model.graph.len();
@@ -256,7 +260,7 @@ impl Instance<'_, '_, '_> {
         }
         let result = self.call(function, &one_each)?;
         if extraction.compared.len() > COMPARED {
-            // The elements of the first array, once all have been compared.
+            // The elements of the first array, after all lengths were compared.
             let first = extraction.compared[0];
             let one = self.unknown(&self.qtype(extraction.arrays[first].operand).of_each());
             extraction.elements.insert(id_of(one), first);
@@ -270,7 +274,7 @@ impl Instance<'_, '_, '_> {
             return self.mapped(result, kind, &extraction);
         }
         let element = structs::strong(&self.qtype(result));
-        // A struct that has another one twice doubles with each `map`: its lists are looked at before their arrays are made.
+        // A struct that contains another one twice doubles with each `map`, so lists are checked before their arrays are made.
         self.admit_structs(&element)?;
         let mut arrays = Vec::new();
         let leaves = structs::leaves(self, result)?;
@@ -281,7 +285,7 @@ impl Instance<'_, '_, '_> {
         Ok(structs::list_of_arrays(self, &element, &mut arrays.into_iter())?)
     }
 
-    /// Refuses a struct that is too large with the structs in it, each of which is a node of its own.
+    /// Refuses a struct that is too large, together with the structs in it, each of which is a node of its own.
     fn admit_structs(&mut self, qtype: &QType) -> Result<(), Stop> {
         let mut open = vec![qtype];
         while let Some(inner) = open.pop() {
@@ -292,7 +296,7 @@ impl Instance<'_, '_, '_> {
         Ok(())
     }
 
-    /// The array of a scalar that a function makes of the elements of arrays.
+    /// The array of the scalars that a function computes from the elements of arrays.
     fn mapped(&mut self, result: NodeHandle, kind: ArrayKind, extraction: &Extraction) -> Result<NodeHandle, Stop> {
         let found = self.qtype(result);
         let Some(scalar) = found.scalar() else {

@@ -1,5 +1,5 @@
-//! The types of the nodes of a program that may be wrong: what an editor shows. What has no type, and what is made of it, is left
-//! out; what is wrong with it is told by the pass.
+//! The types of the nodes of a program that may have errors, for editors. Nodes without a type, and nodes that depend on them,
+//! are left out; the pass reports their problems.
 
 use super::{Typer, find_leaves, model_of_leaves, scalar_literal};
 use crate::pass::Options;
@@ -7,8 +7,8 @@ use crate::pass::types::passed::EnvironmentId;
 use cembra_expr::{NodeId, Program};
 use cembra_runtime::QType;
 
-/// The type of each node, by position; nothing for nodes that depend on a parameter, and for those that are wrong. Nodes that
-/// no output needs have theirs too. If a limit is exceeded, the nodes from there on have none.
+/// The type of each node, by index; `None` for nodes that depend on a parameter, and for wrong ones. Nodes that no output needs
+/// have types too. If a limit is exceeded, the remaining nodes have none.
 pub fn node_types(
     program: &Program,
     leaf_type: &dyn Fn(&str) -> Option<QType>,

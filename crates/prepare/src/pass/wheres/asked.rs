@@ -1,5 +1,5 @@
-//! Inputs that the caller is asked for. An input that every evaluation needs is a leaf. Any other is asked for where it is used, and so is what takes
-//! a few cheap operators to make of such inputs: each region that uses it has nodes of its own. The caller keeps what it was asked for, so asking
+//! Inputs on demand. An input that every evaluation needs becomes a leaf. Any other is asked for in each region that uses it, and so is a value that
+//! takes a few cheap operators to compute from such inputs: each region has its own copies of the nodes. The caller caches the inputs, so asking
 //! twice costs less than a guard, and no input is asked for in a branch that is not taken, however many branches share it.
 
 use super::Analysis;
@@ -8,26 +8,27 @@ use cembra_ops::{Effects, Registry, Structure, id};
 use cembra_value::Value;
 use smallvec::SmallVec;
 
-/// The most operators, inputs included, that a node is made of which each region that uses it has for itself.
+/// The most operators, inputs included, that a node with a copy per region may be computed with.
 const MOST_OPERATORS: u32 = 16;
 
-/// The most regions of one node that others are looked for in. They are the outermost, so they hold most of the others if there are such.
+/// The most regions of a node with which other regions are compared. They are the outermost ones, so they contain most of the others if any does.
 const MOST_COMPARED: usize = 64;
 
-/// True if the node asks for an input.
+/// Returns true if the node asks for an input.
 pub(super) fn is_asked(graph: &TypedGraph, node: Id) -> bool {
     graph.op(node) == Some(id::COLUMN_ASK)
 }
 
-/// True if the caller is asked for some input.
+/// Returns true if some node asks for an input.
 pub(super) fn is_any_asked(graph: &TypedGraph) -> bool {
     graph.ids().any(|node| is_asked(graph, node))
 }
 
-/// Which nodes each region that uses them has for itself, by position: inputs that the caller is asked for, and what takes up to
-/// [`MOST_OPERATORS`] to make of them that cannot fail and call nothing.
+/// Computes for each node whether each region that uses it gets its own copy: inputs on demand, and nodes that need at most [`MOST_OPERATORS`] to be
+/// computed from them, cannot fail and call nothing.
 pub(super) fn repeated(graph: &TypedGraph, registry: &Registry) -> Vec<bool> {
-    // How many operators a node is made of, which may count some twice; 0 for one that needs no such input, the most for one that is not cheap.
+    // The number of operators that a node is computed with, some of which may count twice. 0 if it needs no input on demand, the maximum if it is not
+    // cheap.
     let mut sizes = vec![0_u32; graph.len()];
     for node in graph.ids() {
         let made_of =
@@ -41,7 +42,7 @@ pub(super) fn repeated(graph: &TypedGraph, registry: &Registry) -> Vec<bool> {
     sizes.into_iter().map(|size| (1..=MOST_OPERATORS).contains(&size)).collect()
 }
 
-/// True if the node is an operator that cannot fail, calls nothing and has no branches.
+/// Returns true if the node is an operator that cannot fail, calls nothing and has no branches.
 fn is_cheap(graph: &TypedGraph, registry: &Registry, node: Id) -> bool {
     let Kind::Operator { op, .. } = graph.kind(node) else { return false };
     match graph.effects(registry, node) {
@@ -50,7 +51,7 @@ fn is_cheap(graph: &TypedGraph, registry: &Registry, node: Id) -> bool {
     }
 }
 
-/// Makes leaves of inputs that every evaluation needs, whatever guards are added. False if there are none.
+/// Replaces inputs that every evaluation needs, with or without guards, by leaves. Returns false if there are none.
 pub(super) fn keep_needed(model: &mut TypedModel, analysis: &Analysis) -> bool {
     let graph = &model.graph;
     let mut is_needed = vec![false; graph.len()];
@@ -91,13 +92,13 @@ pub(super) fn keep_needed(model: &mut TypedModel, analysis: &Analysis) -> bool {
     true
 }
 
-/// Gives each region that uses a repeated node a node of its own; the top region has leaves.
+/// Gives each region that uses a repeated node its own copy; the top region gets leaves.
 pub(super) fn repeat(model: &mut TypedModel, analysis: &Analysis) {
     let is_repeated = repeated(&model.graph, model.registry);
     let places = Places::of(model, analysis, &is_repeated);
     let old = std::mem::take(&mut model.graph);
     let mut new = old.empty_like();
-    // The copies of a node, one for each of its places, or the only one.
+    // The copies of each node: one per place of a repeated node, otherwise a single one.
     let mut copies: Vec<SmallVec<[Id; 1]>> = vec![SmallVec::new(); old.len()];
     for node in old.ids() {
         let Some(region) = analysis.regions[node.index()] else { continue };
@@ -126,9 +127,9 @@ pub(super) fn repeat(model: &mut TypedModel, analysis: &Analysis) {
     model.graph = new;
 }
 
-/// The regions that have a node of their own for each repeated node.
+/// For each repeated node, the regions with their own copy of it.
 struct Places {
-    /// By position, outermost first. None of them is inside of one of the first [`MOST_COMPARED`].
+    /// Indexed by node, outermost first. No region is inside of one of the first [`MOST_COMPARED`].
     of_nodes: Vec<Vec<RegionId>>,
 }
 
@@ -139,7 +140,7 @@ impl Places {
         for (_, output) in model.outputs.iter().filter(|(_, output)| is_repeated[output.index()]) {
             of_nodes[output.index()].push(RegionId::TOP);
         }
-        // Users come after operands: when a node is met from behind, all its uses are known.
+        // Users come after operands, so in reverse order all uses of a node are known when it is visited.
         for node in graph.ids().rev() {
             let Some(region) = analysis.regions[node.index()] else { continue };
             let mut own = std::mem::take(&mut of_nodes[node.index()]);
@@ -161,7 +162,7 @@ impl Places {
         &self.of_nodes[node.index()]
     }
 
-    /// The position, among the places of `node`, of the place for a use in the region `used`; 0 if the node has one place.
+    /// The index, among the places of `node`, of the place for a use in the region `used`; 0 if the node has at most one place.
     fn position(&self, analysis: &Analysis, node: Id, used: RegionId) -> usize {
         let places = self.of_node(node);
         if places.len() <= 1 {
@@ -172,9 +173,9 @@ impl Places {
     }
 }
 
-/// Drops regions inside of another, and those that are there twice.
+/// Drops regions that are inside of another one, and duplicates.
 fn retain_outermost(analysis: &Analysis, places: &mut Vec<RegionId>) {
-    // A region comes behind those around it.
+    // A region comes after its enclosing regions.
     places.sort_unstable();
     places.dedup();
     if places.first() == Some(&RegionId::TOP) {
@@ -188,7 +189,7 @@ fn retain_outermost(analysis: &Analysis, places: &mut Vec<RegionId>) {
     });
 }
 
-/// The node by which an input is asked for at the place of this number, or its leaf.
+/// The node that asks for an input at the place with this number; without a place, its leaf.
 fn ask_at(new: &mut TypedGraph, old: &TypedGraph, node: Id, place: Option<usize>) -> Id {
     let (qtype, origin) = (old.qtype(node), old.origin(node));
     let [view, number] = *old.operands(node) else { return node };

@@ -1,12 +1,12 @@
-//! Guards: a node that only branches use, but more than one of them, would be evaluated before all of them, needed or not.
-//! If it can fail or costs much, it is evaluated under the disjunction of the conditions under which it is needed: still
-//! at most once, and exactly when a branch that uses it is chosen.
+//! Guards. A node that several branches use, but nothing else, would be evaluated before all of them, whether it is needed or not. If it can
+//! fail or costs much, it is evaluated under the disjunction of the conditions under which it is needed: still at most once, and exactly when a
+//! branch that uses it is chosen.
 //!
-//! The guard is an ordinary conditional whose other branch is a constant that nobody looks at. Its condition is put together
-//! from those on the paths to the uses. Where a path cannot be followed exactly, or an exact guard would need the value that
-//! it guards, the guard is a little wider than need be. Nodes with too many uses, or too deep ones, keep Arolla's eager
-//! place. So do those that share a branch of a conditional that a rewrite made of an operator that evaluates all of its
-//! operands: what only that branch needs is skipped, and no more.
+//! The guard is an ordinary conditional, whose other branch is a constant that is not used. Its condition is computed from those on the paths
+//! to the uses. If a path cannot be followed exactly, or an exact guard would need the value that it guards, the guard is a little wider than
+//! necessary. Nodes with too many uses, or uses that are too deep, are evaluated eagerly, as in Arolla. So are nodes that share a branch of a
+//! conditional which a rewrite made from an operator that evaluates all of its operands: there only nodes that a single branch needs are
+//! skipped.
 
 mod path;
 
@@ -35,7 +35,7 @@ pub(super) enum GuardReason {
     Inputs,
 }
 
-/// Puts guards into the graph; false if there is nothing to guard.
+/// Adds guards to the graph; returns false if there is nothing to guard.
 pub(super) fn add(model: &mut TypedModel, program: &Program, reason: GuardReason, analysis: &Analysis) -> bool {
     if analysis.branches.len() < 2 {
         return false;
@@ -46,7 +46,7 @@ pub(super) fn add(model: &mut TypedModel, program: &Program, reason: GuardReason
     };
     let registry = model.registry;
     let mut guards = candidates(model, program, analysis, &is_repeated);
-    // The guards on a circle are made wider; those that still are on one are given up.
+    // The guards on a cycle are made wider; those that are still on a cycle are dropped.
     let circles = on_circles(&model.graph, &guards);
     for (_, paths) in guards.iter_mut().filter(|(node, paths)| needs_any(**node, paths, &circles)) {
         paths.iter_mut().for_each(Path::widen);
@@ -62,24 +62,26 @@ pub(super) fn add(model: &mut TypedModel, program: &Program, reason: GuardReason
     rebuild(model, registry, &guards)
 }
 
-/// Guards the conditions that must be moved, where they are needed first.
+/// Adds guards for conditions that must be moved to the place where they are first needed.
 fn move_conditions(guards: &mut Guards) {
     let moved: Vec<(Id, Path)> = guards.values().flatten().flat_map(Path::moved).collect();
     for (condition, path) in moved {
         let known = guards.entry(condition).or_default();
-        // Guards of one condition stand at different places; the outermost does for all.
+        // One condition may be moved to several places; a guard at the outermost place is enough for all.
         if known.first().is_none_or(|known| known.conditions().count() < path.conditions().count()) {
             *known = vec![path];
         }
     }
 }
 
-/// True if the node may stop the evaluation, or if its evaluation is a call. False for an input on demand, because it is asked for at its uses.
+/// Returns true if the node may stop the evaluation, or if its evaluation is a call. False for an input on demand, because it is asked for at
+/// its uses.
 fn is_worth_guarding(graph: &TypedGraph, registry: &Registry, node: Id) -> bool {
     graph.effects(registry, node).is_some_and(Effects::is_worth_skipping) && !is_asked(graph, node)
 }
 
-/// The nodes worth a guard, each with the paths to its uses. A node marked in `is_repeated` is worth one.
+/// The nodes worth a guard, each with the paths to its uses. Nodes that are marked in `is_repeated` are not guarded themselves, but a node that
+/// needs one can be worth a guard.
 fn candidates(model: &TypedModel, program: &Program, analysis: &Analysis, is_repeated: &[bool]) -> Guards {
     let is_repeated = |node: Id| is_repeated.get(node.index()).is_some_and(|is_repeated| *is_repeated);
     let (graph, registry) = (&model.graph, model.registry);
@@ -87,7 +89,7 @@ fn candidates(model: &TypedModel, program: &Program, analysis: &Analysis, is_rep
     let mut wanted = vec![false; graph.len()];
     for node in graph.ids() {
         let Some(home) = analysis.regions[node.index()] else { continue };
-        // What only this node needs moves with it, and what its branches hold.
+        // Operands that only this node needs move with it, and so do the nodes in its branches.
         let branches = analysis.branches.get(&node).copied().unwrap_or([home; 2]);
         let within = |region: RegionId| region == home || branches.contains(&region);
         let is_apart = |o: Id| is_repeated(o) && !analysis.used_at_home[o.index()];
@@ -131,8 +133,7 @@ fn candidates(model: &TypedModel, program: &Program, analysis: &Analysis, is_rep
     found
 }
 
-/// The nodes that outputs need, from the outputs down: an order that does not depend on how the program was put together,
-/// so that a guard does not either.
+/// The nodes that outputs need, from the outputs down. This order does not depend on how the program was built, so that guards do not either.
 fn from_outputs(model: &TypedModel) -> Vec<Id> {
     let mut seen = vec![false; model.graph.len()];
     let mut order = Vec::new();
@@ -146,9 +147,9 @@ fn from_outputs(model: &TypedModel) -> Vec<Id> {
     order
 }
 
-/// Which nodes may need a value that needs them, once there are guards: a condition can take a guarded node in a branch of
-/// its own. Nodes are settled from the leaves up, a guarded one after the conditions of its guard; what is never settled
-/// depends on a circle.
+/// Computes which nodes may be on a cycle, or need one, once there are guards, because the condition of a guard can contain a guarded node in a
+/// branch. Nodes are settled from the leaves up, a guarded one after the conditions of its guard; nodes that are not settled in the end depend
+/// on a cycle. Empty if there is no cycle.
 fn on_circles(graph: &TypedGraph, guards: &Guards) -> Vec<bool> {
     let mut needs: Vec<(Id, Id)> = Vec::new();
     for (node, paths) in guards {
@@ -157,7 +158,7 @@ fn on_circles(graph: &TypedGraph, guards: &Guards) -> Vec<bool> {
             needs.extend(around.conditions().map(|condition| (moved, condition)));
         }
     }
-    // Operands come before their users, so that only a condition that comes later can close a circle.
+    // Operands come before their users, so only a condition that comes later can close a cycle.
     if needs.iter().all(|(node, condition)| condition < node) {
         return Vec::new();
     }
@@ -180,13 +181,13 @@ fn on_circles(graph: &TypedGraph, guards: &Guards) -> Vec<bool> {
     unsettled.into_iter().map(|left| left > 0).collect()
 }
 
-/// True if a guarded node, or a condition moved for it, is one of these.
+/// Returns true if a guarded node, or a condition that is moved for it, is marked in `these`.
 fn needs_any(node: Id, paths: &[Path], these: &[bool]) -> bool {
     let mut all = paths.iter().flat_map(Path::moved).map(|(moved, _)| moved).chain([node]);
     all.any(|node| these.get(node.index()).is_some_and(|one| *one))
 }
 
-/// True for a conditional that was written as one.
+/// Returns true for a conditional that the program contains as one.
 fn is_written(program: &Program, registry: &Registry, origin: NodeId) -> bool {
     match program.graph.node(origin) {
         Node::Operator(name, _) => {
@@ -196,7 +197,7 @@ fn is_written(program: &Program, registry: &Registry, origin: NodeId) -> bool {
     }
 }
 
-/// A value of this type that nobody looks at; none for tuples.
+/// A constant of this type whose value is not used; `None` for tuples and other types without one.
 pub(in crate::pass) fn unseen(qtype: &QType) -> Option<Value> {
     match *qtype {
         QType::Optional(scalar) => Some(Value::Missing(scalar)),
@@ -207,14 +208,13 @@ pub(in crate::pass) fn unseen(qtype: &QType) -> Option<Value> {
     }
 }
 
-/// Rebuilds the graph with the guards in it. A guard depends on conditions that may come after the node's users, so nodes
-/// are visited from the outputs down, and not in the old order. False, and nothing changed, if all of
-/// them were there before.
+/// Rebuilds the graph with the guards. A guard depends on conditions that may come after the node's users, so nodes are visited from the
+/// outputs down, not in the old order. Returns false, and changes nothing, if all guards existed before.
 fn rebuild(model: &mut TypedModel, registry: &Registry, guards: &Guards) -> bool {
     let mut added = false;
     let old = std::mem::take(&mut model.graph);
     let mut new = old.empty_like();
-    // What stands for each node, bare or under its guard.
+    // The copy of each node, with its guard if it has one.
     let mut copies: Vec<Option<Id>> = vec![None; old.len()];
     enum Todo {
         Visit(Id),
@@ -251,8 +251,8 @@ fn rebuild(model: &mut TypedModel, registry: &Registry, guards: &Guards) -> bool
     added
 }
 
-/// The conditional that evaluates `node` where one of its uses happens; none if the node is such a conditional already: what
-/// a guard holds makes it worth guarding in the next round.
+/// Makes the conditional that evaluates `node` if one of its uses is evaluated. `None` if the node is such a conditional already, because the
+/// node in a guard makes the guard itself worth guarding in the next round.
 fn guard(graph: &mut TypedGraph, registry: &Registry, node: Id, paths: &[Path], copies: &[Option<Id>]) -> Option<Id> {
     let origin = graph.origin(node);
     let mut any: Option<Id> = None;
@@ -272,7 +272,7 @@ fn guard(graph: &mut TypedGraph, registry: &Registry, node: Id, paths: &[Path], 
         return None;
     }
     let unseen = graph.literal(unseen(graph.qtype(node))?, origin);
-    // Lazy from the start, and so a path may go through it whatever it guards.
+    // It is always lazy, so that a path may go through it whatever it guards.
     let qtype = graph.qtype(node).clone();
     Some(graph.add(Kind::LAZY, &[any?, node, unseen], &qtype, origin))
 }

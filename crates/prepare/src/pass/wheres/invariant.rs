@@ -1,25 +1,25 @@
-//! Loop invariants: what a loop's round uses without depending on the loop's state belongs before the loop.
+//! Loop invariants: nodes of a loop's round that do not depend on the loop's state are moved before the loop.
 //!
-//! What only a branch in the loop needs may turn out not to be needed in any round. It leaves the loop all the same if its rule
-//! is known, however long: that costs one evaluation at most, and staying costs one a round. What may stop the evaluation
-//! stays, and so does what is opaque, the price of which nobody knows.
+//! A node that only a branch in the loop needs may not be needed in any round. It is moved nevertheless if its rule is known,
+//! however expensive it is, because that costs at most one evaluation, while staying costs one per round. A node that may stop
+//! the evaluation stays, and so does an opaque one, whose cost is not known.
 
 use crate::graph::LoopId;
 use crate::{Id, Kind, RegionId, RegionTree, TypedGraph, TypedModel};
 use cembra_ops::Effects;
 
-/// What is known about loops, regions and nodes; empty for a graph without loops.
+/// The loops, regions and nodes that invariants are computed from; empty for a graph without loops.
 #[derive(Default)]
 pub(super) struct Invariants {
-    /// For each node, the bits of the loops whose states it is made of.
+    /// For each node, the bits of the loops whose states it depends on.
     states: Vec<u64>,
     /// For each node, whether evaluating it may stop the evaluation.
     stops: Vec<bool>,
-    /// For each region, the innermost loop around it and that loop's own region.
+    /// For each region, the innermost loop around it, and the region of that loop's rounds.
     loops: Vec<Option<(LoopId, RegionId)>>,
 }
 
-/// True for an operator on what lives beside frames, or that makes it.
+/// Returns true for an operator with arrays, array shapes or edges among its operands or as its result.
 fn has_arrays(graph: &TypedGraph, node: Id) -> bool {
     matches!(graph.kind(node), Kind::Operator { .. } | Kind::Where { .. })
         && graph.operands(node).iter().chain([&node]).any(|part| graph.qtype(*part).is_beside_frames())
@@ -41,7 +41,7 @@ impl Invariants {
             match graph.kind(node) {
                 Kind::State(id) => states |= id.bit(),
                 Kind::Loop(id) => (states, stops) = (states & !id.bit(), true),
-                // Arrays may be of unlike sizes, whatever is done to them.
+                // Arrays may have different sizes, whatever the operator.
                 _ if has_arrays(graph, node) => stops = true,
                 _ => stops |= graph.effects(model.registry, node).is_some_and(Effects::may_stop),
             }
@@ -50,21 +50,21 @@ impl Invariants {
         found
     }
 
-    /// Notes that a region was opened inside another.
+    /// Records that a region was opened inside of another one.
     pub(super) fn open(&mut self, inside: RegionId) {
         if let Some(around) = self.loops.get(inside.index()).copied() {
             self.loops.push(around);
         }
     }
 
-    /// Notes that a region, the last one opened, is that of a loop's rounds.
+    /// Records that the region opened last is that of a loop's rounds.
     pub(super) fn enter(&mut self, round: RegionId, id: LoopId) {
         if let Some(around) = self.loops.get_mut(round.index()) {
             *around = Some((id, round));
         }
     }
 
-    /// The bit of the loop whose rounds a region is; none for any other region.
+    /// The bit of the loop whose rounds a region is; 0 for any other region.
     pub(super) fn entered(&self, region: RegionId) -> u64 {
         match self.loops.get(region.index()) {
             Some(Some((id, round))) if *round == region => id.bit(),
@@ -72,12 +72,12 @@ impl Invariants {
         }
     }
 
-    /// True if a node depends on the state of one of these loops.
+    /// Returns true if a node depends on the state of one of these loops.
     pub(super) fn depends(&self, node: Id, loops: u64) -> bool {
         self.states.get(node.index()).is_some_and(|states| states & loops != 0)
     }
 
-    /// Where a node is evaluated that all its users have in `region`.
+    /// The region of a node whose users are all in `region`.
     pub(super) fn home(&self, tree: &RegionTree, node: Id, region: RegionId) -> RegionId {
         let mut region = region;
         while let Some((id, round)) = self.loops.get(region.index()).copied().flatten() {

@@ -1,10 +1,10 @@
-//! Sums, products and powers. Integers wrap, so that any order of a sum gives the same bits; floats only keep theirs
-//! where the order stays and no zero changes its sign.
+//! Rules for sums, products and powers. Integers wrap, so any order of a sum gives the same bits. Floats keep their
+//! bits only if the order stays the same and no zero changes its sign.
 
 use super::{Compat, Id, RULE, Rewrite, Site};
 use cembra_ops::id;
 
-/// `a` if `b` is the number that changes nothing, or `b` if `a` is.
+/// `a` if `b` is the neutral number, or `b` if `a` is.
 fn without_neutral(site: &Site<'_>, operands: &[Id], neutral: f64) -> Option<Id> {
     let [a, b] = *operands else { return None };
     if site.is_number(b, neutral) {
@@ -13,7 +13,7 @@ fn without_neutral(site: &Site<'_>, operands: &[Id], neutral: f64) -> Option<Id>
     site.is_number(a, neutral).then_some(b)
 }
 
-/// The sum of four, if all of them are there.
+/// The sum of four terms; `None` if `terms` is.
 fn add4(site: &mut Site<'_>, terms: Option<[Id; 4]>) -> Option<Id> {
     site.apply(id::ADD4, &terms?)
 }

@@ -1,10 +1,10 @@
-//! Booleans: negations, and comparisons that a condition turns into masks.
+//! Rules for booleans: negations, and comparisons that a condition turns into masks.
 
 use super::{Compat, Id, RULE, Rewrite, Site};
 use cembra_ops::{OpId, id};
 use cembra_value::{ScalarValue, Value};
 
-/// The comparisons that answer with a boolean, each with the one that answers with a mask.
+/// The comparisons with a boolean result, each with the comparison that has a mask as its result.
 const MASK_FORMS: [(OpId, OpId); 6] = [
     (id::BOOL_EQUAL, id::EQUAL),
     (id::BOOL_NOT_EQUAL, id::NOT_EQUAL),
@@ -14,7 +14,8 @@ const MASK_FORMS: [(OpId, OpId); 6] = [
     (id::BOOL_GREATER_EQUAL, id::GREATER_EQUAL),
 ];
 
-/// The mask of a comparison that answers with a boolean: its operator and operands.
+/// The comparison with a mask result that corresponds to a comparison with a boolean result: its operator and
+/// operands.
 fn as_mask(site: &Site<'_>, node: Id) -> Option<(OpId, [Id; 2])> {
     let (op, operands) = site.binary(node)?;
     let (_, mask) = MASK_FORMS.iter().find(|(boolean, _)| *boolean == op)?;
@@ -33,28 +34,29 @@ pub(super) fn equals(site: &mut Site<'_>, node: Id, value: bool) -> Option<Id> {
     site.apply(id::EQUAL, &[node, value])
 }
 
-/// `made(x, y)` for `from(x, y)`.
+/// Replaces `from(x, y)` by `made(x, y)`.
 fn negated(site: &mut Site<'_>, node: Id, from: OpId, made: OpId) -> Option<Id> {
     let operands: [Id; 2] = site.operands(node, from)?;
     site.apply(made, &operands)
 }
 
-/// True if the node compares floats, which may be NaN and then in no order.
+/// Returns true if the node compares floats, which may be NaN and are then not ordered.
 fn compares_floats(site: &Site<'_>, node: Id) -> bool {
     site.binary(node).is_some_and(|(_, [x, _])| site.is_float(x))
 }
 
-/// As `negated`, for a comparison of floats.
+/// Replaces `from(x, y)` by `made(x, y)` if it is a comparison of floats.
 fn negated_float(site: &mut Site<'_>, node: Id, from: OpId, made: OpId) -> Option<Id> {
     compares_floats(site, node).then(|| negated(site, node, from, made))?
 }
 
-/// As `negated`, for any other comparison.
+/// Replaces `from(x, y)` by `made(x, y)` if it is not a comparison of floats.
 fn negated_total(site: &mut Site<'_>, node: Id, from: OpId, made: OpId) -> Option<Id> {
     (!compares_floats(site, node)).then(|| negated(site, node, from, made))?
 }
 
-/// `a.mask(b)` of both operands' masks, if one of them is known to become simple.
+/// Replaces `boolean(x, y) == true` by `mask(x == true, y == true)`, if `x` or `y` is a literal or a
+/// comparison.
 fn each_is_true(site: &mut Site<'_>, a: &[Id], boolean: OpId, mask: OpId) -> Option<Id> {
     if !is_true(site, a[1]) {
         return None;

@@ -1,35 +1,36 @@
-//! Conditionals: those that are decided, those that only look like computations, and those that are pushed into branches.
-//! Where a rule makes a `core.where`, what only one branch needs is evaluated only when that branch is chosen.
+//! Rules for conditionals: conditions that are known, computations that are conditionals in another form, and operators
+//! that are moved into branches. If a rule makes a `core.where`, operands that only one branch needs are evaluated only
+//! if that branch is chosen.
 
 use super::boolean::equals;
 use super::{Id, RULE, Rewrite, Site};
 use cembra_ops::{OpId, id};
 
-/// An operator of one operand applied to both branches of a conditional, if one of them is a literal.
+/// Moves an operator of one operand into both branches of a conditional, if one of them is a literal.
 fn into_branches(site: &mut Site<'_>, conditional: Id, op: OpId) -> Option<Id> {
     let [condition, on, off] = site.operands(conditional, id::WHERE)?;
     if !site.is_literal(on) && !site.is_literal(off) {
         return None;
     }
     let (on, off) = (site.apply(op, &[on])?, site.apply(op, &[off])?);
-    // It stays the conditional it was.
+    // The new conditional keeps the origin of the old one.
     site.apply_as(conditional, id::WHERE, &[condition, on, off])
 }
 
-/// True if the one mask is present just where the other is missing.
+/// Returns true if one mask is present exactly where the other is missing.
 fn is_opposite(site: &Site<'_>, not: Id, mask: Id) -> bool {
     let Some([of]) = site.operands(not, id::PRESENCE_NOT) else { return false };
-    // The opposite of `has(x)` has become that of `x`.
+    // `not has(x)` has been rewritten to `not x`.
     of == mask || site.operands(mask, id::HAS) == Some([of])
 }
 
-/// `b` of `b & not c`, for this `c`.
+/// `b` of `b & not c`, if `c` is `condition`.
 fn unless(site: &Site<'_>, node: Id, condition: Id) -> Option<Id> {
     let [b, not] = site.operands(node, id::PRESENCE_AND)?;
     is_opposite(site, not, condition).then_some(b)
 }
 
-/// `c` of `c | default`, for this literal.
+/// `c` of `c | default`, if the literal is `default`.
 fn or_else(site: &Site<'_>, node: Id, default: bool) -> Option<Id> {
     let [condition, literal] = site.operands(site.plain(node), id::PRESENCE_OR)?;
     (site.boolean(literal) == Some(default)).then_some(condition)

@@ -1,5 +1,5 @@
-//! Presence: what is known to be there or not, and masks that can be combined another way. An operand that decides
-//! nothing is not evaluated any more.
+//! Rules for presence: values that are known to be present or missing, and masks that can be combined in another
+//! way. Operands that have no influence on the result are not evaluated any more.
 
 use super::{Id, RULE, Rewrite, Site};
 use cembra_ops::id;
@@ -8,7 +8,7 @@ use cembra_value::{ScalarValue, Value};
 
 const IF_LITERAL: &str = "if `a` or `b` is a literal";
 
-/// The masks of `(x & a)` and `(x & b)`, and their `x`, if it is the same.
+/// `x`, `a` and `b` of `x & a` and `x & b`; `None` if their `x` differs.
 fn of_one(site: &Site<'_>, [x, a]: [Id; 2], other: Id) -> Option<[Id; 3]> {
     let [y, b] = site.operands(other, id::PRESENCE_AND)?;
     (site.plain(x) == site.plain(y)).then_some([y, a, b])

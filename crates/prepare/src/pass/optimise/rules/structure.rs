@@ -1,4 +1,4 @@
-//! Tuples.
+//! Rules for tuples.
 
 use super::{RULE, Rewrite};
 use cembra_ops::id;

@@ -1,9 +1,9 @@
-//! Paths: the conditions under which a use of a node happens, from the place of its guard inwards.
+//! Paths: the conditions under which a use of a node is evaluated, from the place of its guard inwards.
 //!
-//! The outermost condition is computed where the guard stands. An inner one is computed there too if that cannot fail and
-//! costs little. One that can fail is moved there under the conditions around it, so that it is evaluated exactly when it
-//! was, if nothing that it takes with it is used elsewhere. Any other is left out, and the guard is a little wide. So is one
-//! that differs from round to round of a loop that the path leads into.
+//! The outermost condition is computed at the place of the guard. An inner one is computed there too if it cannot fail and is
+//! cheap. One that can fail is moved there, under the conditions around it, so that it is evaluated exactly when it was before;
+//! this requires that the nodes it is computed from have no other uses. Any other condition is left out, which makes the guard a
+//! little wider. So is a condition that differs from round to round of a loop that the path leads into.
 
 use super::is_worth_guarding;
 use crate::pass::wheres::Analysis;
@@ -15,38 +15,38 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::Value;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The most levels of conditionals between a guard and a use of what it guards.
+/// The most levels of conditionals between a guard and a use of the guarded node.
 const MOST_LEVELS: usize = 64;
 /// The most conditions of a path.
 const MOST_CONDITIONS: usize = 8;
-/// The most paths of which each is compared with each.
+/// The most paths that are compared pairwise.
 const MOST_COMPARED: usize = 64;
-/// The most operators that an inner condition may take to compute.
+/// The most operators that an inner condition may be computed with.
 const MOST_OPERATORS: usize = 16;
 
-/// All of these masks, each present or missing as said; outermost first.
+/// A conjunction of masks, each of which must be present (true) or missing (false); outermost first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Path {
     conditions: Vec<(Id, bool)>,
-    /// The conditions that must be moved, by position, each with how many of those before it are around it.
+    /// The conditions that must be moved: their index, and the number of conditions before them that are around them.
     moved: Vec<(usize, usize)>,
 }
 
-/// Where paths are looked for.
+/// The data for finding paths.
 pub(super) struct Paths<'a> {
     pub(super) graph: &'a TypedGraph,
     pub(super) analysis: &'a Analysis,
     pub(super) registry: &'a Registry,
     /// The nodes that may get a guard of their own.
     pub(super) wanted: &'a [bool],
-    /// How often each node is used; counted when it is first asked.
+    /// The number of uses of each node, counted at the first query.
     pub(super) uses: Vec<u32>,
-    /// True for a conditional that was written as one.
+    /// Returns true for a conditional that the program contains as one.
     pub(super) is_written: &'a dyn Fn(NodeId) -> bool,
 }
 
 impl Paths<'_> {
-    /// The conditions from `home`, where `node` is computed, down to `used`; none if there are too many levels to look at.
+    /// The conditions from `home`, where `node` is computed, down to `used`; an empty path if there are too many levels.
     pub(super) fn find(&mut self, node: Id, used: RegionId, home: RegionId) -> Path {
         let mut levels = Vec::new();
         let mut region = used;
@@ -58,14 +58,14 @@ impl Paths<'_> {
             region = self.analysis.tree.parent(region);
         }
         let mut path = Path::default();
-        // How many conditions lead to each region on the way, as long as none was left out.
+        // The number of conditions that lead to each region on the way, as long as none was left out.
         let mut leading: Vec<(RegionId, usize)> = vec![(home, 0)];
         let mut exact = true;
-        // The loops that the path has entered: a guard stands before them, and knows nothing of their states.
+        // The loops that the path has entered. A guard is before them and does not know their states.
         let mut entered = 0;
         for region in levels.into_iter().rev() {
             let Some((conditional, on)) = self.analysis.opened_by[region.index()] else {
-                // Every round happens as far as the path knows: it already asks for the first.
+                // The path already has the condition of the first round, and assumes that every round is evaluated.
                 entered |= self.analysis.invariants.entered(region);
                 leading.push((region, path.conditions.len()));
                 continue;
@@ -76,10 +76,10 @@ impl Paths<'_> {
             let condition = self.graph.operands(conditional)[0];
             if self.analysis.invariants.depends(condition, entered) {
                 exact = false;
-            // An inner conditional may ask again what an outer one asked.
+            // An inner conditional may have the condition of an outer one.
             } else if !path.conditions.contains(&(condition, on)) {
                 let around = leading.iter().find(|(region, _)| Some(*region) == self.region(condition));
-                // What the path asks the other way round is computed anyway, and the path is never taken.
+                // The negated condition is on the path, so it is computed anyway, and the path is not taken.
                 let asked = path.conditions.contains(&(condition, !on));
                 if path.conditions.is_empty()
                     || asked
@@ -102,7 +102,7 @@ impl Paths<'_> {
         path
     }
 
-    /// True for a conditional that was written as one, and for that of a loop, which may have no rounds.
+    /// Returns true for a conditional that the program contains as one, and for that of a loop, which may have no rounds.
     fn is_written(&self, conditional: Id) -> bool {
         self.graph.is_always_lazy(conditional) || (self.is_written)(self.graph.origin(conditional))
     }
@@ -111,15 +111,15 @@ impl Paths<'_> {
         self.analysis.regions[node.index()]
     }
 
-    /// True if a condition is computed where the guard of a node stands, or before, whatever the guard asks.
+    /// Returns true if a condition is computed at the place of a node's guard or before, independently of the guard.
     fn is_at_hand(&self, condition: Id, node: Id, home: RegionId) -> bool {
         let is_before = |at: RegionId| self.analysis.tree.common(at, home) == at;
         self.region(condition).is_some_and(is_before) && !self.wanted[condition.index()] && !self.needs(condition, node)
     }
 
-    /// True if nothing else uses what a condition takes to compute, but for what is computed in this region or around it, and
-    /// what may be computed anywhere. What can fail and the guarded node needs too may get a guard next, which must not need
-    /// the condition.
+    /// Returns true if the nodes that a condition is computed from have no other uses. Nodes that are computed in `region` or
+    /// around it do not count, and neither do nodes that may be computed anywhere. Nodes that can fail and that the guarded node
+    /// needs too may get a guard next, which must not need the condition.
     fn takes_only_its_own(&mut self, condition: Id, guarded: Id, region: RegionId) -> bool {
         let mut seen: FxHashMap<Id, u32> = FxHashMap::default();
         let mut stack = vec![condition];
@@ -151,7 +151,7 @@ impl Paths<'_> {
         seen.into_iter().all(|(node, uses)| self.uses[node.index()] == uses)
     }
 
-    /// True if evaluating a node can fail, or if it takes too long to tell.
+    /// Returns true if evaluating a node can fail, or if it takes too long to find out.
     fn may_fail(&self, node: Id) -> bool {
         let mut seen: FxHashSet<Id> = FxHashSet::default();
         let mut stack = vec![node];
@@ -171,7 +171,7 @@ impl Paths<'_> {
         false
     }
 
-    /// True if a node needs another one, or if it takes too long to tell.
+    /// Returns true if a node needs another one, or if it takes too long to find out.
     fn needs(&self, node: Id, other: Id) -> bool {
         let mut seen: FxHashSet<Id> = FxHashSet::default();
         let mut stack = vec![node];
@@ -187,7 +187,7 @@ impl Paths<'_> {
         false
     }
 
-    /// True if a condition can be computed where it was not meant to be: no operator that it takes can fail or costs much.
+    /// Returns true if a condition can be computed at another place: none of its operators can fail or costs much.
     fn is_safe_anywhere(&self, condition: Id) -> bool {
         let mut stack = vec![condition];
         let mut seen = 0;
@@ -218,7 +218,7 @@ impl Paths<'_> {
     }
 }
 
-/// True if a mask may need an input that the caller is asked for, or if it takes too long to tell.
+/// Returns true if a mask may need an input on demand, or if it takes too long to find out.
 fn asks(graph: &TypedGraph, mask: Id) -> bool {
     let mut seen: FxHashSet<Id> = FxHashSet::default();
     let mut stack = vec![mask];
@@ -234,22 +234,22 @@ fn asks(graph: &TypedGraph, mask: Id) -> bool {
 }
 
 impl Path {
-    /// True if the use is not known to depend on anything.
+    /// Returns true if the path has no conditions, so that the use may always be evaluated.
     pub(super) fn is_empty(&self) -> bool {
         self.conditions.is_empty()
     }
 
-    /// The masks.
+    /// The masks of the path.
     pub(super) fn conditions(&self) -> impl Iterator<Item = Id> {
         self.conditions.iter().map(|(condition, _)| *condition)
     }
 
-    /// The conditions to move, each with the path to where it is computed now.
+    /// The conditions that must be moved, each with the path to its present place.
     pub(super) fn moved(&self) -> impl Iterator<Item = (Id, Path)> {
         self.moved.iter().map(|(at, around)| (self.conditions[*at].0, self.cut(*around)))
     }
 
-    /// Leaves out the conditions that must be moved.
+    /// Removes the conditions that must be moved.
     pub(super) fn widen(&mut self) {
         let moved = std::mem::take(&mut self.moved);
         let mut at = 0;
@@ -259,13 +259,13 @@ impl Path {
         });
     }
 
-    /// The first conditions.
+    /// The path of the first `len` conditions.
     fn cut(&self, len: usize) -> Path {
         let moved = self.moved.iter().copied().filter(|(at, _)| *at < len).collect();
         Path { conditions: self.conditions[..len].to_vec(), moved }
     }
 
-    /// The mask that is present where all conditions are as said.
+    /// Builds the mask that is present if each condition has the value that the path requires.
     pub(super) fn mask(
         &self,
         graph: &mut TypedGraph,
@@ -280,7 +280,7 @@ impl Path {
                 mask = bound(graph, registry, id::PRESENCE_NOT, &[mask], origin)?;
             }
             all = Some(match all {
-                // What asks the caller for an input is evaluated where it was: under the conditions around it.
+                // A mask that asks for an input is evaluated lazily, under the conditions around it, as before.
                 Some(so_far) if so_far != mask && asks(graph, mask) => {
                     let missing = graph.literal(Value::Missing(Scalar::Unit), origin);
                     graph.add(Kind::LAZY, &[so_far, mask, missing], &QType::MASK, origin)
@@ -293,9 +293,10 @@ impl Path {
     }
 }
 
-/// Drops paths that say no more than others do: the longer of two that begin alike, and two that part only at their last
-/// condition, for which what they share is left. All uses together may turn out to depend on nothing. Of few paths, one that
-/// asks all that another one asks goes as well, whatever else it asks and in which order: what it asks may need the guarded node.
+/// Drops paths that others imply. Of two paths with a common start the longer one is dropped if the start is a path itself. Two
+/// paths that differ only in the value of their last condition are replaced by the rest of the path, so that all uses together
+/// may depend on nothing. Among few paths, one that has all conditions of another one is dropped too, whatever the order, because
+/// its other conditions may need the guarded node.
 pub(super) fn reduce(paths: &mut Vec<Path>) {
     let mut all: FxHashSet<Vec<(Id, bool)>> = paths.iter().map(|path| path.conditions.clone()).collect();
     for len in (1..=MOST_CONDITIONS).rev() {
@@ -334,7 +335,7 @@ pub(super) fn reduce(paths: &mut Vec<Path>) {
     }
 }
 
-/// An operator on operands of exactly its types.
+/// Adds an operator on operands that have exactly its types.
 pub(super) fn bound(
     graph: &mut TypedGraph,
     registry: &Registry,
