@@ -1,26 +1,27 @@
-//! Why a plan was not compiled.
+//! The errors of compiling a plan or a tape.
 
 use cembra_value::Diagnostic;
 
-/// The kinds of failure.
+/// The reasons why a compilation can fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// This machine or operating system cannot run generated code of ours.
+    /// This machine or operating system cannot run code from this crate.
     Unsupported,
     /// The plan or its code exceeds a limit.
     Limit,
-    /// The code needs more stack than it may take.
+    /// The code needs more stack than allowed.
     Stack,
     /// The code generator refused the function.
     CodeGenerator,
     /// There was no memory for the code.
     Memory,
-    /// The columns or ports are not as many as there are inputs and outputs, or one cannot hold values of its type.
+    /// The number of columns or ports differs from that of inputs and outputs, or one of them does not fit the type
+    /// of its values.
     Columns,
 }
 
-/// A plan could not be compiled.
+/// The error of a plan or tape that could not be compiled.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
@@ -34,13 +35,13 @@ impl Error {
         Error { kind, message: message.into(), limit: None }
     }
 
-    /// The limit that was exceeded, if that is the reason.
+    /// The diagnostic of the exceeded limit; `None` if the reason is another one.
     #[must_use]
     pub fn limit(&self) -> Option<&Diagnostic> {
         self.limit.as_deref()
     }
 
-    /// The kind of failure.
+    /// The reason for the failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind

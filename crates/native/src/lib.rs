@@ -1,9 +1,9 @@
-//! The native backend: the only crate that names Cranelift. What `cembra-record` makes of a plan is played into a function
-//! builder, line by line, between blocks for its conditionals and loops; the code is free of relocations, lives in slots that
-//! are given back with its last reference, and runs on the caller's structs in place.
+//! The native backend, and the only crate that uses Cranelift. It plays the recording that `cembra-record` makes of a plan into a function
+//! builder: lines of instructions, between blocks for conditionals and loops. The code needs no relocations, is in memory that is freed with
+//! its last reference, and works on the caller's structs in place.
 //!
-//! * `scalar` plays a tape for one row, `lanes` for several; `emit` is what both share.
-//! * `translate` puts lines, calls, branches and loops together to functions, of one row or of a loop over rows.
+//! * `scalar` plays a tape for one row, `lanes` for several; `emit` has the parts that both share.
+//! * `translate` combines lines, calls, branches and loops to functions, for one row or for a loop over rows.
 //! * `artifact` makes code that runs, is cached, or goes into object files.
 
 mod artifact;
@@ -20,5 +20,6 @@ pub use artifact::{
 pub use cembra_runtime::RawFunction;
 pub use error::{Error, ErrorKind};
 
-/// The version of cembra, and a hash of the sources that machine code depends on: processes with the same text have the same code for a model.
+/// The version of cembra, and a hash of the sources that machine code depends on. Processes with the same fingerprint compile a model to the
+/// same code.
 pub const FINGERPRINT: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("CEMBRA_CODE_SOURCES"), ")");

@@ -1,6 +1,6 @@
-//! Making a plan's machine code: its pieces are built and compiled one after the other in the thread's scratch memory, put
-//! behind each other, and the calls between them are filled in. What comes out can be put anywhere: calls are relative,
-//! nothing else refers to a place.
+//! Generation of a plan's machine code. Its functions are built and compiled one after the other in the thread's scratch
+//! memory, concatenated, and the calls between them are filled in. The code can be placed anywhere, because calls are
+//! relative and nothing else refers to an address.
 
 use super::isa::{Codegen, Tier};
 use crate::error::{Error, ErrorKind};
@@ -19,43 +19,44 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The most stack that an evaluation of a plan may take, in bytes: all its functions that call one another.
+/// The most stack that an evaluation of a plan may take, in bytes, for all of its functions that call one another.
 pub const STACK_BYTES: usize = 256 << 10;
 
-/// What a call takes of the stack beyond the frame of the function: the way back and the caller's frame pointer.
+/// The stack that a call takes besides the function's frame, in bytes: the return address and the caller's frame pointer.
 const CALL_STACK: usize = 16;
 
-/// Where functions begin, and code wherever it is put.
+/// The alignment of functions, and of the whole code.
 pub(crate) const ALIGNMENT: usize = 16;
 
-/// What is between them: on x86-64 an instruction of one byte that stops whoever runs into it.
+/// The bytes between functions: on x86-64 an instruction that traps.
 const PADDING: u8 = 0xCC;
 
-/// The most values of a plan that a thread keeps the memory of when it has compiled it.
+/// The most values of a plan for which a thread keeps the memory after compiling.
 const MOST_KEPT: usize = 1 << 12;
 
 /// The machine code of a plan.
 #[derive(Debug)]
 pub(crate) struct Code {
-    /// The bytes. The first is that of the entry, a function of the signature `RawFunction`.
+    /// The bytes. They start with the entry, a function of the signature `RawFunction`.
     pub(crate) bytes: Vec<u8>,
-    /// The most stack it takes, in bytes, without what it calls of others.
+    /// The most stack that the code takes, in bytes, without functions outside of it.
     pub(crate) stack: usize,
 }
 
-/// What `explain` shows of a compilation.
+/// The listings of a compilation, for `explain`.
 #[derive(Clone, Debug, Default)]
 pub struct Listings {
-    /// The functions as given to the code generator.
+    /// The functions as they were passed to the code generator.
     pub clif: String,
-    /// The machine code as the code generator prints it.
+    /// The machine code as printed by the code generator.
     pub vcode: String,
     /// The machine code's bytes.
     pub code: Vec<u8>,
-    /// Ranges of the code that are there for a step of the plan, in order; elsewhere it is of the functions themselves.
+    /// The ranges of the code that belong to a step of the plan, in order. Other bytes belong to a function as a whole.
     pub steps: Vec<(Range<usize>, StepId)>,
 }
 
+/// Memory for compiling, reused from one plan to the next.
 struct Scratch {
     context: cranelift_codegen::Context,
     builder: FunctionBuilderContext,
@@ -73,14 +74,14 @@ impl Scratch {
 }
 
 thread_local! {
-    /// What the thread's last compilation left; none while there is one, and none again once the thread is ending.
+    /// The scratch memory of the thread's last compilation. `None` during a compilation, and when the thread is ending.
     static SCRATCH: RefCell<Option<Box<Scratch>>> = const { RefCell::new(None) };
 }
 
-/// The code of a plan for a machine; what is to be listed of it is added to `listings`.
+/// Generates the code of a plan for a machine, and adds its listings to `listings`.
 ///
 /// # Errors
-/// A limit is exceeded, or the code generator fails.
+/// If a limit is exceeded, or the code generator fails.
 pub(crate) fn generate(
     plan: &Plan,
     binding: &Binding,
@@ -93,7 +94,8 @@ pub(crate) fn generate(
     of_outline(&outline, tier, codegen, budget, listings, None)
 }
 
-/// The code of a plan in a loop over the rows of columns of these forms; none if the plan is not one function.
+/// Generates the code of a plan as a loop over the rows of columns of these forms; `None` if the plan is split into
+/// several functions.
 ///
 /// # Errors
 /// As for `generate`.
@@ -104,7 +106,7 @@ pub(crate) fn generate_rows(
     codegen: &Codegen,
     budget: &Budget,
 ) -> Result<Option<Code>, Error> {
-    // Nothing is in its slot; where everything is the forms say.
+    // The offsets are not used: the values are where the forms say.
     let elsewhere = |base, count| vec![ValueLocation { base, offset: 0 }; count];
     let binding = Binding {
         inputs: elsewhere(Base::Input, plan.inputs().len()),
@@ -127,13 +129,13 @@ fn of_outline(
 ) -> Result<Code, Error> {
     let kept = SCRATCH.try_with(RefCell::take).unwrap_or_default();
     let mut scratch = kept.unwrap_or_else(|| Box::new(Scratch::new()));
-    // The code generator may panic on what it does not support; its state is thrown away then.
+    // The code generator may panic on input that it does not support; then its state is dropped.
     let made = catch_unwind(AssertUnwindSafe(|| all(&mut scratch, outline, tier, codegen, budget, listings, columns)));
     let made = made.map_err(|_| generator("the code generator failed on the model"))?;
     if scratch.workspace.capacity() > MOST_KEPT {
         scratch.workspace = Workspace::default();
     }
-    // An error says that the thread keeps nothing any more.
+    // This fails if the thread is ending; then nothing is stored.
     let _ = SCRATCH.try_with(|place| place.replace(Some(scratch)));
     made
 }
@@ -142,16 +144,16 @@ fn generator(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::CodeGenerator, message)
 }
 
-/// A function that was compiled: where it begins, and the stack it takes.
+/// A compiled function: its offset in the code, and the stack it takes, in bytes.
 struct Placed {
     start: usize,
     stack: usize,
 }
 
-/// A call of another function, to be filled in.
+/// A call from one function to another, whose distance must be filled in.
 struct Call {
     from: usize,
-    /// Where the four bytes are that say how far it is.
+    /// The offset in the calling function of the four bytes of the distance.
     at: usize,
     to: usize,
     addend: i64,
@@ -169,7 +171,7 @@ fn all(
     let (limits, isa) = (budget.limits(), &codegen.fast);
     let mut bytes = Vec::new();
     let (mut placed, mut calls) = (Vec::new(), Vec::new());
-    // Without the instruction that they are made of, functions are better called in any tier.
+    // On processors without fused multiply-add, mathematical functions are called in any tier.
     let inlined = tier == Tier::Optimised && isa.has_native_fma() && outline.pieces.inlines();
     scratch.workspace.reset(outline.plan, inlined);
     for number in 0..outline.pieces.list().len() {
@@ -216,7 +218,8 @@ fn all(
     Ok(Code { bytes, stack })
 }
 
-/// Refuses a function of its own that cannot be put just anywhere, or takes too much memory or stack.
+/// Checks a separately compiled function. Fails if it needs relocations or a larger alignment, or exceeds the limit of
+/// code or stack.
 pub(crate) fn check_alone(code: &CompiledCode, budget: &Budget) -> Result<(), Error> {
     let limits = budget.limits();
     if !code.buffer.relocs().is_empty() {
@@ -244,7 +247,7 @@ fn check_stack(stack: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// The stack that a function takes, without those that it calls.
+/// The stack that a function takes, in bytes, without the functions that it calls.
 fn stack(code: &CompiledCode) -> usize {
     code.buffer.frame_layout().map_or(0, |frame| frame.frame_to_fp_offset as usize) + CALL_STACK
 }
@@ -253,12 +256,12 @@ fn stack(code: &CompiledCode) -> usize {
 pub(crate) fn signature(isa: &dyn TargetIsa) -> ir::Signature {
     let mut signature = ir::Signature::new(isa.default_call_conv());
     signature.params.extend([AbiParam::new(types::I64); 4]);
-    // Where registers are wider, the calling convention wants all of one filled.
+    // Where registers are wider, the calling convention requires that the whole register is defined.
     signature.returns.push(AbiParam::new(types::I32).sext());
     signature
 }
 
-/// The ranges of a function's code that carry a step, where it begins at `start`.
+/// The ranges of a function's code that belong to a step. `start` is the function's offset.
 fn marked_steps(code: &CompiledCode, start: usize) -> impl Iterator<Item = (Range<usize>, StepId)> {
     let marked = code.buffer.get_srclocs_sorted().iter().filter(|range| !range.loc.is_default());
     marked.map(move |range| {
@@ -267,7 +270,8 @@ fn marked_steps(code: &CompiledCode, start: usize) -> impl Iterator<Item = (Rang
     })
 }
 
-/// Notes where a function calls others. Code that refers to anything else could not be moved.
+/// Records the calls of a function to others. Fails if the code refers to anything else, because then it could not be
+/// moved.
 fn note_calls(code: &CompiledCode, func: &ir::Function, from: usize, calls: &mut Vec<Call>) -> Result<(), Error> {
     for reloc in code.buffer.relocs() {
         let callee = match (&reloc.target, reloc.kind) {
@@ -282,7 +286,8 @@ fn note_calls(code: &CompiledCode, func: &ir::Function, from: usize, calls: &mut
     Ok(())
 }
 
-/// Writes how far it is to a called function: four bytes, counted from themselves, with what the processor adds.
+/// Writes the distance to a called function: four bytes, relative to their own position and corrected by the addend of the
+/// relocation.
 fn fill_in(bytes: &mut [u8], placed: &[Placed], call: &Call) -> Result<(), Error> {
     let at = placed[call.from].start + call.at;
     let distance = placed[call.to].start as i64 - at as i64 + call.addend;
@@ -291,7 +296,7 @@ fn fill_in(bytes: &mut [u8], placed: &[Placed], call: &Call) -> Result<(), Error
     Ok(())
 }
 
-/// The most stack that functions take together which call one another. Each comes before those that it calls.
+/// The most stack that a chain of calls takes, in bytes. Each function must come before those that it calls.
 fn deepest(placed: &[Placed], calls: &[Call]) -> usize {
     let mut below = vec![0; placed.len()];
     for call in calls.iter().rev() {

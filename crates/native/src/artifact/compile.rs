@@ -1,4 +1,5 @@
-//! Compiling a plan: its code is made, published, and wrapped so that nobody can call it after its pages are gone.
+//! Compilation of a plan: its code is generated, published, and wrapped so that it cannot be called after its pages are
+//! freed.
 
 use super::code::{self, Listings};
 use super::isa::{self, Tier};
@@ -10,7 +11,7 @@ use cembra_runtime::{CodePages, Context, FramePtr, KernelCall, KernelChain, RawF
 use cembra_value::Budget;
 use std::sync::Arc;
 
-/// A compiled plan. Its code lives as long as it does.
+/// A compiled plan. Its code lives as long as this value, or a clone of its pages.
 #[derive(Debug)]
 pub struct Compiled {
     pages: Arc<CodePages>,
@@ -24,11 +25,11 @@ pub struct Compiled {
 #[derive(Debug)]
 struct Calls {
     table: Box<[KernelCall]>,
-    /// What the entries of the table point to.
+    /// The targets of pointers in the table.
     owned: (KernelChain, Vec<CompiledLiteral>),
 }
 
-// SAFETY: OPERATOR-DATA; the other pointers are into the row beside the table, which lives as long.
+// SAFETY: OPERATOR-DATA; the other pointers are into the chain beside the table, which lives as long.
 unsafe impl Send for Calls {}
 // SAFETY: OPERATOR-DATA, and nothing is ever written through the pointers.
 unsafe impl Sync for Calls {}
@@ -46,7 +47,7 @@ impl Calls {
                 row.end();
             }
         }
-        // Before anything points into it.
+        // Before pointers into it are taken.
         row.shrink_to_fit();
         let entry = |((id, callee), position): ((StepId, Callee), usize)| {
             let (function, data) = (callee.address(), plan.data(id).as_ptr());
@@ -58,31 +59,31 @@ impl Calls {
 }
 
 impl Compiled {
-    /// The code's entry. It stays valid only while this value, or a clone of its pages, lives.
+    /// The code's entry. It is valid only while this value, or a clone of its pages, lives.
     #[must_use]
     pub fn raw(&self) -> RawFunction {
         self.function
     }
 
-    /// Gives a context the table that the code calls kernels by; `call` does so itself, the bare function cannot.
+    /// Sets the table of kernel calls in a context. This is needed for calling the bare function; `call` does it by itself.
     pub fn prepare_context(&self, context: &mut Context) {
-        // SAFETY: CODE-ALIVE: whoever runs the bare function holds what it is of, which has the table.
+        // SAFETY: CODE-ALIVE: a caller of the bare function owns the compiled plan, which has the table.
         unsafe { context.set_calls(self.calls.table.as_ptr()) };
     }
 
-    /// The most stack that a call takes, in bytes. Functions outside of the model, such as kernels, take some of their own.
+    /// The most stack that a call takes, in bytes. Functions outside of the model, such as kernels, need more.
     #[must_use]
     pub fn stack_bytes(&self) -> usize {
         self.stack
     }
 
-    /// True if the code came from a cache and was not compiled.
+    /// Returns true if the code came from a cache.
     #[must_use]
     pub fn was_cached(&self) -> bool {
         self.was_cached
     }
 
-    /// The memory the code lives in.
+    /// The memory of the code.
     #[must_use]
     pub fn pages(&self) -> &Arc<CodePages> {
         &self.pages
@@ -108,20 +109,20 @@ impl Function for Compiled {
     }
 }
 
-/// Compiles a plan for the given places of its inputs and outputs, in a tier.
+/// Compiles a plan in a tier, for the given locations of its inputs and outputs.
 ///
 /// # Errors
-/// The machine is not supported, a limit is exceeded, or there is no memory for the code.
+/// If the machine is not supported, a limit is exceeded, or there is no memory for the code.
 pub fn compile(plan: &Plan, binding: &Binding, tier: Tier, budget: &Budget) -> Result<Compiled, Error> {
     let code = code::generate(plan, binding, tier, &isa::host(tier)?, budget, None)?;
     // SAFETY: CODE-ENTRY: the code was made of the plan just above.
     unsafe { install(plan, &code.bytes, code.stack, false) }
 }
 
-/// Makes code runnable.
+/// Publishes code as a compiled plan.
 ///
 /// # Safety
-/// CODE-ENTRY: the bytes are what `code::generate` made of this plan for this machine.
+/// CODE-ENTRY: `code::generate` made the bytes from this plan for this machine.
 pub(crate) unsafe fn install(plan: &Plan, bytes: &[u8], stack: usize, was_cached: bool) -> Result<Compiled, Error> {
     let pages = store::publish(bytes)?;
     // SAFETY: CODE-ENTRY, promised by the caller.
@@ -129,7 +130,7 @@ pub(crate) unsafe fn install(plan: &Plan, bytes: &[u8], stack: usize, was_cached
     Ok(Compiled { pages, function, calls: Calls::of(plan), stack, was_cached })
 }
 
-/// Compiles a plan and shows what became of it, without making it runnable.
+/// Compiles a plan and returns the listings, without making the code runnable.
 ///
 /// # Errors
 /// As for `compile`.

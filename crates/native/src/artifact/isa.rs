@@ -1,5 +1,5 @@
-//! The instruction sets we compile for and the settings we compile with: the host's, built once per process and tier, and
-//! those of targets that object files are made for.
+//! The instruction sets and settings for compiling: those of the host, which are built once per process and tier, and those
+//! of targets for object files.
 
 use crate::error::{Error, ErrorKind};
 use cranelift_codegen::isa::{self, LookupError, OwnedTargetIsa};
@@ -8,10 +8,10 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 use target_lexicon::{PointerWidth, Triple};
 
-/// What an object file is made for: a platform, and the extensions of its instruction set that may be used.
+/// The target of an object file: a platform, and the extensions of its instruction set that code may use.
 ///
-/// The default is this machine's platform and the baseline of its architecture, so that the file runs on every such machine.
-/// All extensions give the same bits.
+/// The default is this machine's platform with the baseline of its architecture, so that the file runs on every such
+/// machine. All extensions give the same bits.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Target {
     triple: Option<String>,
@@ -39,7 +39,7 @@ impl Target {
         self
     }
 
-    /// Allows every extension of this machine. The file then runs on machines that have them all.
+    /// Allows every extension of this machine. The file then needs a machine that has all of them.
     #[must_use]
     pub fn native_features(mut self) -> Self {
         self.native = true;
@@ -47,18 +47,18 @@ impl Target {
     }
 }
 
-/// How much goes into machine code. All tiers give the same bits.
+/// The effort that is spent on machine code. All tiers give the same bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum Tier {
-    /// Code at once: registers are given out in one pass, mathematical functions are called.
+    /// Fast compilation: registers are allocated in one pass, and mathematical functions are called.
     Quick,
-    /// The fastest code: mathematical functions are part of it.
+    /// Fast code: mathematical functions are inlined.
     #[default]
     Optimised,
 }
 
-/// The settings of all tiers: no relocations, little stack at a time, checked in debug builds.
+/// The settings of all tiers: no relocations, stack probes inline, verification in debug builds.
 const SETTINGS: &[(&str, &str)] = &[
     ("is_pic", "false"),
     ("use_colocated_libcalls", "false"),
@@ -72,18 +72,18 @@ const SETTINGS: &[(&str, &str)] = &[
 /// The code generator for a machine and a tier.
 #[derive(Clone)]
 pub(crate) struct Codegen {
-    /// For most functions. The rules and tapes leave little to optimise: on straight lines and branches the code generator's
-    /// optimisation takes a quarter of the time and gains nothing.
+    /// The settings for most functions. Rules and tapes leave little to optimise: for straight lines and branches the code
+    /// generator's optimisation takes a quarter of the time and gains nothing.
     pub(crate) fast: OwnedTargetIsa,
-    /// For functions that gain from it, in the tier that cares.
+    /// The settings for functions that gain from optimisation; `None` in the tier `Quick`.
     pub(crate) optimising: Option<OwnedTargetIsa>,
 }
 
-/// This machine.
+/// The code generator for this machine.
 pub(crate) fn host(tier: Tier) -> Result<Codegen, Error> {
     static HOSTS: [OnceLock<Result<Codegen, Error>>; 2] = [OnceLock::new(), OnceLock::new()];
     let codegen = || {
-        // Elsewhere, memory that was written needs its instruction cache flushed before it runs.
+        // Other processors would need an instruction cache flush before new code runs.
         if !cfg!(target_arch = "x86_64") {
             return Err(Error::new(ErrorKind::Unsupported, "native code runs on x86-64 only so far"));
         }
@@ -92,7 +92,7 @@ pub(crate) fn host(tier: Tier) -> Result<Codegen, Error> {
     HOSTS[tier as usize].get_or_init(codegen).clone()
 }
 
-/// A target.
+/// The code generator for a target.
 pub(crate) fn of(target: &Target, tier: Tier) -> Result<Codegen, Error> {
     let name = target.triple.as_deref().unwrap_or("this machine");
     let for_name = format!("for {name}");

@@ -1,4 +1,4 @@
-//! What is made of a plan's code: functions that run, entries of a cache, object files.
+//! The products of compiling a plan: functions that run, cache entries, object files.
 
 mod cache;
 mod code;

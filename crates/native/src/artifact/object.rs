@@ -1,5 +1,6 @@
-//! Object files: the machine code of a plan with the tables that `cembra_runtime::ObjectModel` describes, as data with
-//! relocations. The code itself has none. Nothing in a file is undefined: what it calls it finds in the context.
+//! Object files: the machine code of a plan, and the tables that `cembra_runtime::ObjectModel` describes, as data with
+//! relocations. The code itself has no relocations. A file has no undefined symbols, because the code finds the
+//! functions that it calls through the context.
 
 use super::code::{self, signature};
 use super::isa::{self, Target, Tier};
@@ -11,7 +12,7 @@ use cranelift_codegen::ir::Endianness;
 use cranelift_module::{DataDescription, DataId, FuncId, Linkage, Module, ModuleError};
 use cranelift_object::{ObjectBuilder, ObjectModule};
 
-/// A step that can fail, as an object file tells it.
+/// A step that can fail, for the table of sites in an object file.
 #[derive(Clone, Debug)]
 pub struct Site {
     /// The step.
@@ -20,20 +21,21 @@ pub struct Site {
     pub operator: String,
     /// The type of its result.
     pub result: String,
-    /// Where it stands in the text: the first byte and the byte after the last; the same if that is not known.
+    /// The place of the operator in the text: the first byte and the byte after the last. Both are equal if the place
+    /// is not known.
     pub span: (u32, u32),
 }
 
-/// The steps that call functions of the library, which object files cannot.
+/// The steps that call functions of the library. Object files do not support them.
 pub fn called_steps(plan: &Plan) -> impl Iterator<Item = StepId> {
     cembra_record::callees(plan).map(|(step, _)| step)
 }
 
-/// Makes an object file of a plan. It defines the data `name_model`, an `ObjectModel`. The sites are in the order of
-/// their steps.
+/// Makes an object file of a plan. It defines the data `name_model`, an `ObjectModel`. The sites must be in the order
+/// of their steps.
 ///
 /// # Errors
-/// The target is not supported, a step calls a function of the library, or a limit is exceeded.
+/// If the target is not supported, a step calls a function of the library, or a limit is exceeded.
 pub fn object(
     plan: &Plan,
     binding: &Binding,
@@ -82,7 +84,7 @@ fn refused(error: ModuleError) -> Error {
     Error::new(ErrorKind::CodeGenerator, format!("no object file: {error}"))
 }
 
-/// The texts that a frame holds from the start, with their slots.
+/// The text literals of the plan, with their slots in the frame.
 fn literal_texts(plan: &Plan) -> Vec<(u32, &[u8])> {
     let mut found = Vec::new();
     let mut open: Vec<(u32, &Value)> =
@@ -117,16 +119,16 @@ fn literal_texts(plan: &Plan) -> Vec<(u32, &[u8])> {
     found
 }
 
-/// The bytes of a table, and where in it addresses of strings go.
+/// The bytes of a table, and the places in it for addresses of strings.
 #[derive(Default)]
 struct Table {
     bytes: Vec<u8>,
-    /// Offsets in the table and in the strings.
+    /// Pairs of an offset in the table and an offset in the strings.
     strings: Vec<(u32, i64)>,
 }
 
 impl Table {
-    /// Appends a number, given with its lowest byte first.
+    /// Appends a number, whose bytes are given with the lowest first.
     fn number(&mut self, bytes: &[u8], big: bool) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
@@ -135,7 +137,7 @@ impl Table {
         }
     }
 
-    /// Appends a view of a string that it adds to the strings.
+    /// Appends a view of a string, and the string to `strings`.
     fn string(&mut self, string: &[u8], strings: &mut Vec<u8>, big: bool) {
         if !string.is_empty() {
             self.strings.push((self.bytes.len() as u32, strings.len() as i64));
@@ -146,7 +148,7 @@ impl Table {
     }
 }
 
-/// An object file being made.
+/// An object file that is being built.
 struct File<'n> {
     module: ObjectModule,
     big: bool,
@@ -154,7 +156,7 @@ struct File<'n> {
 }
 
 impl File<'_> {
-    /// Defines read-only data; none if there are no bytes.
+    /// Defines read-only data; `None` if there are no bytes.
     fn data(
         &mut self,
         what: &str,
@@ -181,7 +183,7 @@ impl File<'_> {
         self.module.declare_data(&format!("{}_{what}", self.name), linkage, false, false).map_err(refused)
     }
 
-    /// Defines what the runtime is given of the model.
+    /// Defines the `ObjectModel` of the file.
     fn model(
         &mut self,
         function: FuncId,

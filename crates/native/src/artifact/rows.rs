@@ -1,6 +1,6 @@
-//! Native rows: a plan's machine code behind the contract of batches. A plan without strings that is one function is a loop in
-//! machine code. Any other goes row by row over a frame: limits of strings are a row's, and what a row makes of them is kept
-//! before the next.
+//! Native evaluation of rows: a plan's machine code as a `BatchFunction`. A plan without strings that is a single function
+//! becomes a loop in machine code. Any other plan is evaluated row by row in a frame, because limits on strings apply per row,
+//! and the strings of a row must be copied before the next row.
 
 use super::code;
 use super::compile::{Compiled, compile, install};
@@ -14,34 +14,34 @@ use cembra_runtime::{
 };
 use cembra_value::Budget;
 
-/// The most rows that are taken at once: results are read by others while they are in the first-level cache.
+/// The most rows per call. Others read the results while these are in the first-level cache.
 const MOST_ROWS: usize = 1024;
 
-/// A plan compiled for the rows of columns. Its code lives as long as it does.
+/// A plan, compiled for the rows of columns. Its code lives as long as this value.
 #[derive(Debug)]
 pub struct CompiledRows {
     code: Compiled,
     template: Template,
     calls: RowCalls,
-    /// How many outputs there are.
+    /// The number of outputs.
     outputs: usize,
     made_for: MadeFor,
 }
 
-/// How rows are evaluated.
+/// The way rows are evaluated.
 #[derive(Debug)]
 enum RowCalls {
-    /// All by one call: the code's input are the columns, its output a `Progress`.
+    /// A single call for all rows: the code's input are the columns, its output is a `Progress`.
     Loop,
-    /// By a call each, bound to the frame.
+    /// A call for each row, with inputs and outputs in the frame.
     Frame { inputs: Vec<Transfer>, outputs: Vec<Transfer>, has_strings: bool },
 }
 
-/// Compiles a plan for columns of these forms: of its inputs, then of its outputs.
+/// Compiles a plan for columns of these forms: those of its inputs, then of its outputs.
 ///
 /// # Errors
-/// The forms are not those of columns of the plan's inputs and outputs, the machine is not supported, a limit is exceeded, or
-/// there is no memory for the code.
+/// If the forms do not fit the plan's inputs and outputs, the machine is not supported, a limit is exceeded, or there is no
+/// memory for the code.
 pub fn compile_rows(plan: &Plan, forms: &[ColumnForm], tier: Tier, budget: &Budget) -> Result<CompiledRows, Error> {
     check_forms(plan, forms)?;
     let (of_inputs, of_outputs) = forms.split_at(plan.inputs().len());
@@ -78,7 +78,7 @@ impl CompiledRows {
     }
 }
 
-/// Refuses forms that columns of the plan cannot have: code made for them would read and write beside the values.
+/// Fails if columns of the plan cannot have these forms, because code for them would access memory outside of the values.
 fn check_forms(plan: &Plan, forms: &[ColumnForm]) -> Result<(), Error> {
     let inputs = plan.inputs().iter().map(|input| (input.value, false));
     let outputs = plan.outputs().iter().map(|output| (output.value, true));
@@ -89,7 +89,7 @@ fn check_forms(plan: &Plan, forms: &[ColumnForm]) -> Result<(), Error> {
     }
     for (at, ((value, is_output), form)) in inputs.chain(outputs).zip(forms).enumerate() {
         let qtype = &plan.value(value).qtype;
-        // Rows are not added up here.
+        // This code does not add rows up.
         if !form.fits(qtype, is_output) || form.data == DataForm::Chains {
             let what = if is_output { "output" } else { "input" };
             let message = format!("column {at} is {form:?}, which no {what} of type {qtype} can be");
@@ -99,7 +99,8 @@ fn check_forms(plan: &Plan, forms: &[ColumnForm]) -> Result<(), Error> {
     Ok(())
 }
 
-// SAFETY: COLUMNS: machine code and transfers load inputs and store outputs of the forms that they were made for, of the rows.
+// SAFETY: COLUMNS: machine code and transfers access only the given rows of inputs and outputs of the forms that they were
+// made for.
 unsafe impl BatchFunction for CompiledRows {
     fn scratch(&self) -> ScratchLayout {
         ScratchLayout { rows: MOST_ROWS, bytes: 0, frame: self.template.frame() }
@@ -160,7 +161,7 @@ unsafe impl BatchFunction for CompiledRows {
 }
 
 impl CompiledRows {
-    /// Evaluates the rows in machine code, from one that fails to the next.
+    /// Evaluates the rows in machine code. After a row that fails, it goes on with the next one.
     ///
     /// # Safety
     /// COLUMNS, as for `run`; the bits of outputs are zeros.
@@ -186,10 +187,10 @@ impl CompiledRows {
         }
     }
 
-    /// Evaluates the row whose inputs are in the frame. False if it fails.
+    /// Evaluates the row whose inputs are in the frame. Returns false if it fails.
     ///
     /// # Safety
-    /// CALL: the frame is of the plan, with the inputs in their slots.
+    /// CALL: the frame belongs to the plan, with the inputs in their slots.
     unsafe fn one(&self, has_strings: bool, frame: FramePtr, context: &mut Context) -> bool {
         if has_strings {
             context.begin();
@@ -203,10 +204,10 @@ impl CompiledRows {
     }
 }
 
-/// Fills the words of a column's bits with zeros.
+/// Sets the words of a column's bits to zero.
 ///
 /// # Safety
-/// COLUMNS: the column is of the form, with memory for the rows.
+/// COLUMNS: the column has the form, with memory for the rows.
 unsafe fn clear_bits(column: &Column, form: ColumnForm, rows: usize) {
     let data = (form.data == DataForm::Bits).then_some(column.data);
     let presence = (form.presence == PresenceForm::Bits).then_some(column.presence);

@@ -1,10 +1,10 @@
-//! Where machine code goes: a slot of the process's code memory.
+//! Publishing of machine code in the process's code memory.
 
 use crate::error::{Error, ErrorKind};
 use cembra_runtime::{CodeMemory, CodePages};
 use std::sync::Arc;
 
-/// Puts code into executable memory; its first byte is the first byte of the pages.
+/// Copies code to executable memory. The first byte of the code is the first byte of the pages.
 pub(crate) fn publish(code: &[u8]) -> Result<Arc<CodePages>, Error> {
     let failed = |e: cembra_runtime::CodeMemoryError| Error::new(ErrorKind::Memory, e.to_string());
     let mut memory = CodeMemory::allocate(code.len()).map_err(failed)?;

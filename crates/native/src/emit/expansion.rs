@@ -1,5 +1,5 @@
-//! Scaling and splitting of floats, which the code generator has no instructions for: their expansions, played on numbers or
-//! on vectors of them.
+//! Scaling and splitting of floats, for which the code generator has no instructions: their expansions, applied to numbers
+//! or vectors.
 
 use super::instructions::{choose, compare, constant, shift};
 use super::state::FunctionState;
@@ -9,7 +9,7 @@ use cranelift_codegen::ir;
 use cranelift_frontend::FunctionBuilder;
 
 impl FunctionState<'_> {
-    /// `a * 2^power`, as `Bin::Scale` has it.
+    /// `a * 2^power`, as defined by `Bin::Scale`.
     pub(super) fn scale(
         &mut self,
         builder: &mut FunctionBuilder<'_>,
@@ -19,7 +19,7 @@ impl FunctionState<'_> {
         self.expand(builder, scaling(ty), &[a, power], 0)
     }
 
-    /// The mantissa of a float or its exponent.
+    /// The mantissa or the exponent of a float.
     pub(super) fn split(
         &mut self,
         builder: &mut FunctionBuilder<'_>,
@@ -30,7 +30,7 @@ impl FunctionState<'_> {
         self.expand(builder, splitting(ty), &[a], usize::from(op == Un::Exponent))
     }
 
-    /// One output of an expansion.
+    /// Emits an expansion and returns one of its outputs.
     fn expand(
         &mut self,
         builder: &mut FunctionBuilder<'_>,

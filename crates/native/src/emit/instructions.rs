@@ -1,6 +1,6 @@
-//! An instruction of a tape as instructions of the code generator, on the machine values of its operands. Numbers and vectors
-//! of numbers take the same builder methods: the types of the operands say which it is, so that players of all widths choose
-//! here. Which vectors there are, and what only goes number by number, is for the player in lanes to know.
+//! Emission of single tape instructions, given the machine values of their operands. Numbers and vectors use the same builder
+//! methods, chosen by the types of the operands, so players of all widths share this module. Vector types, and operations
+//! that must be done lane by lane, belong to the player in lanes.
 
 use super::memory::clif_type;
 use super::state::FunctionState;
@@ -10,20 +10,21 @@ use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 
-/// The same result from operands that suit the processor better.
+/// Replaces an operation by one with the same result that suits the processor better.
 pub(crate) fn suited(tape: &Tape, op: Bin, a: Val, b: Val) -> (Bin, Val, Val) {
     let (two, float) = match tape.ty(a) {
         MachineType::F32 => (u64::from(2_f32.to_bits()), true),
         MachineType::F64 => (2_f64.to_bits(), true),
         _ => (2, false),
     };
-    // A float constant is read from memory, and only the second operand of an instruction can be.
+    // A float constant is loaded from memory, and only the second operand of an instruction can be in memory.
     let swaps = float && matches!(op, Bin::Add | Bin::Mul) && tape.known_bits(a).is_some();
     let (a, b) = if swaps { (b, a) } else { (a, b) };
     if float && op == Bin::Mul && tape.known_bits(b) == Some(two) { (Bin::Add, a, a) } else { (op, a, b) }
 }
 
-/// A comparison, or its opposite: a byte that is 0 or 1, or for vectors integers of all zeros or all ones.
+/// A comparison, or its negation if `opposite`. The result is a byte that is 0 or 1, or for vectors integers of all zeros or
+/// all ones.
 pub(crate) fn compare(
     builder: &mut FunctionBuilder<'_>,
     op: Cmp,
@@ -53,7 +54,7 @@ pub(crate) fn compare(
     builder.ins().icmp(if opposite { cc.complement() } else { cc }, a, b)
 }
 
-/// The first where the result of a comparison holds, else the second.
+/// Selects `on` where the result of a comparison holds, else `off`.
 pub(crate) fn choose(builder: &mut FunctionBuilder<'_>, holds: ir::Value, on: ir::Value, off: ir::Value) -> ir::Value {
     let ty = builder.func.dfg.value_type(on);
     if !ty.is_vector() {
@@ -72,7 +73,7 @@ pub(crate) fn shift(builder: &mut FunctionBuilder<'_>, op: Shift, a: ir::Value, 
     }
 }
 
-/// A constant from its bits: a number, or as many of them as there are lanes.
+/// A constant with these bits: a number, or a vector of `lanes` equal numbers.
 pub(crate) fn constant(builder: &mut FunctionBuilder<'_>, ty: MachineType, bits: u64, lanes: u32) -> ir::Value {
     if let Some(vector) = clif_type(ty).by(lanes).filter(|ty| ty.is_vector()) {
         return splat(builder, vector, bits);
@@ -86,20 +87,21 @@ pub(crate) fn constant(builder: &mut FunctionBuilder<'_>, ty: MachineType, bits:
     }
 }
 
-/// A vector of one constant, from the bits of a lane.
+/// A vector whose lanes all have these bits.
 pub(crate) fn splat(builder: &mut FunctionBuilder<'_>, ty: ir::Type, bits: u64) -> ir::Value {
     let lane = &bits.to_le_bytes()[..ty.lane_type().bytes() as usize];
     let all = builder.func.dfg.constants.insert(lane.repeat(ty.lane_count() as usize).into());
     builder.ins().vconst(ty, all)
 }
 
-/// The machine type of a float, or of the floats of a vector.
+/// The machine type of a float, or of a vector's lanes.
 fn float_type(ty: ir::Type) -> MachineType {
     if ty.lane_type() == types::F32 { MachineType::F32 } else { MachineType::F64 }
 }
 
 impl FunctionState<'_> {
-    /// An operation on one number, or on a vector of them if it is no conversion and the processor has it.
+    /// Emits an operation on a number. On a vector it is possible if it is not a conversion and the processor has the
+    /// instruction.
     pub(crate) fn unary(&mut self, builder: &mut FunctionBuilder<'_>, op: Un, a: ir::Value) -> ir::Value {
         let from = builder.func.dfg.value_type(a);
         let (float, narrow) = (from.lane_type().is_float(), from.lane_type() == types::F32);
@@ -138,7 +140,7 @@ impl FunctionState<'_> {
         }
     }
 
-    /// An operation on two numbers, or on two vectors if the processor has it.
+    /// Emits an operation on two numbers, or on two vectors if the processor has the instruction.
     pub(crate) fn binary(
         &mut self,
         builder: &mut FunctionBuilder<'_>,
@@ -161,7 +163,7 @@ impl FunctionState<'_> {
             Bin::And => ins.band(a, b),
             Bin::Or => ins.bor(a, b),
             Bin::Xor => ins.bxor(a, b),
-            // Both forms use "less than": only so the selection becomes one instruction.
+            // Both use "less than", because only then the selection becomes a single instruction.
             Bin::FMin => {
                 let less = ins.fcmp(FloatCC::LessThan, a, b);
                 choose(builder, less, a, b)
@@ -179,7 +181,7 @@ impl FunctionState<'_> {
         }
     }
 
-    /// `a * b + c` rounded once, of numbers, or of vectors if the processor has it.
+    /// `a * b + c`, rounded once, of numbers, or of vectors if the processor has the instruction.
     pub(crate) fn fma(&mut self, builder: &mut FunctionBuilder<'_>, [a, b, c]: [ir::Value; 3]) -> ir::Value {
         if self.environment.isa.has_native_fma() {
             return builder.ins().fma(a, b, c);

@@ -1,25 +1,26 @@
-//! What instructions there are: what players ask of the machine that they make code for.
+//! Properties of the target machine that players ask for.
 
 use cranelift_codegen::isa::{CallConv, TargetIsa};
 use cranelift_codegen::settings::RegallocAlgorithm;
 use target_lexicon::Architecture;
 
-/// True where instructions take the time of compiling, and not what waits in registers: they are given out in one pass.
+/// Returns true in the tier `Quick`, where registers are allocated in one pass. There the number of instructions
+/// determines the compile time, not the number of values in registers.
 pub(crate) fn is_quick(isa: &dyn TargetIsa) -> bool {
     isa.flags().regalloc_algorithm() == RegallocAlgorithm::SinglePass
 }
 
-/// True for an instruction set whose code the code generator can make with vectors of 128 bits.
+/// Returns true if the code generator supports vectors of 128 bits for this architecture.
 pub(crate) fn has_vectors(isa: &dyn TargetIsa) -> bool {
     matches!(isa.triple().architecture, Architecture::X86_64 | Architecture::Aarch64(_))
 }
 
-/// True for the instruction set whose floats cannot be selected as they are, and whose comparisons have a preferred order.
+/// Returns true for x86-64, where floats cannot be selected directly and comparisons have a preferred order.
 pub(crate) fn is_x86_64(isa: &dyn TargetIsa) -> bool {
     isa.triple().architecture == Architecture::X86_64
 }
 
-/// True if the machine has calls that leave all registers as they were.
+/// Returns true if the machine has a calling convention that preserves all registers.
 pub(crate) fn can_preserve_registers(isa: &dyn TargetIsa) -> bool {
     is_x86_64(isa) && isa.default_call_conv() == CallConv::SystemV
 }

@@ -1,12 +1,12 @@
-//! Values of a plan as values of the code generator, in memory and at joins: here they are loaded, stored, and spread over the
-//! machine values that cross from one block to another.
+//! Values of a plan as values of the code generator: loading, storing, and spreading over the machine values that are passed
+//! from one block to another.
 
 use cembra_record::{Datum, MachineValue, Presence, datum_types};
 use cembra_runtime::{InFrame, MachineType, QType, Scalar};
 use cranelift_codegen::ir::{self, AliasRegion, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 
-/// A value of the plan in values of the code generator.
+/// A value of the plan, with values of the code generator as its parts.
 pub(crate) type EmittedValue = MachineValue<ir::Value>;
 
 /// The code generator's type of a machine type.
@@ -20,7 +20,7 @@ pub(crate) const fn clif_type(ty: MachineType) -> ir::Type {
     }
 }
 
-/// The code generator's type of a number.
+/// The code generator's type of a number; `None` for booleans and for types without a register.
 pub(crate) fn number_type(scalar: Scalar) -> Option<ir::Type> {
     scalar.machine_type().filter(|ty| *ty != MachineType::Flag).map(clif_type)
 }
@@ -33,7 +33,7 @@ pub(crate) fn zero(builder: &mut FunctionBuilder<'_>, ty: ir::Type) -> ir::Value
     }
 }
 
-/// A value as the machine values that cross a join.
+/// Appends the machine values that pass a value across a join.
 pub(crate) fn spread(builder: &mut FunctionBuilder<'_>, qtype: &QType, held: &EmittedValue, out: &mut Vec<ir::Value>) {
     match qtype.in_frame() {
         InFrame::Scalar(scalar) => spread_datum(builder, scalar, &held.datum, out),
@@ -66,7 +66,7 @@ fn spread_datum(builder: &mut FunctionBuilder<'_>, scalar: Scalar, datum: &Datum
     }
 }
 
-/// The presence as a byte.
+/// The presence as a byte, 0 or 1.
 pub(crate) fn presence_flag(builder: &mut FunctionBuilder<'_>, presence: Presence<ir::Value>) -> ir::Value {
     match presence {
         Presence::Present => builder.ins().iconst(types::I8, 1),
@@ -75,20 +75,20 @@ pub(crate) fn presence_flag(builder: &mut FunctionBuilder<'_>, presence: Presenc
     }
 }
 
-/// A place in memory: an address, the bytes from there, and how it may be touched.
+/// A memory location: an address, an offset in bytes, and its properties for loads and stores.
 #[derive(Clone, Copy)]
 pub(crate) struct Memory {
     pub(crate) base: ir::Value,
     pub(crate) offset: u32,
     pub(crate) region: AliasRegion,
-    /// True if nobody writes it during the call, and it can be read from the first instruction on.
+    /// True if the memory is not written during the call, and may be read from the first instruction on.
     pub(crate) constant: bool,
-    /// True if the address is aligned for what is there.
+    /// True if the address is aligned for the value.
     pub(crate) aligned: bool,
 }
 
 impl Memory {
-    /// The same place, with a value that a kernel has just put there.
+    /// Returns this location with `constant` cleared, because a kernel has just written it.
     pub(crate) fn written_during_the_call(self) -> Memory {
         Memory { constant: false, ..self }
     }
@@ -110,7 +110,7 @@ impl Memory {
         builder.ins().load(ty, self.load_flags(), self.base, self.offset as i32)
     }
 
-    /// The byte that is there, as an integer of 32 bits.
+    /// Loads the byte, zero-extended to 32 bits.
     pub(crate) fn load_byte(self, builder: &mut FunctionBuilder<'_>) -> ir::Value {
         builder.ins().uload8(types::I32, self.load_flags(), self.base, self.offset as i32)
     }
@@ -120,7 +120,7 @@ impl Memory {
     }
 }
 
-/// Loads a value in the layout of its type.
+/// Loads a value from memory in the layout of its type.
 pub(crate) fn load(builder: &mut FunctionBuilder<'_>, qtype: &QType, from: Memory) -> EmittedValue {
     match qtype.in_frame() {
         InFrame::Scalar(scalar) => MachineValue::present(load_datum(builder, scalar, from)),
@@ -129,7 +129,7 @@ pub(crate) fn load(builder: &mut FunctionBuilder<'_>, qtype: &QType, from: Memor
             let value = from.at(qtype.optional_value_offset().unwrap_or(0));
             let mut datum = load_datum(builder, scalar, value);
             if let Datum::Flag(flag) = &mut datum {
-                // Where the value is missing the byte may be anything, and flags are 0 or 1.
+                // The byte of a missing value is arbitrary, but flags must be 0 or 1.
                 *flag = builder.ins().band_imm_s(*flag, 1);
             }
             MachineValue { presence, datum }
@@ -146,7 +146,7 @@ pub(crate) fn load(builder: &mut FunctionBuilder<'_>, qtype: &QType, from: Memor
     }
 }
 
-/// Loads what is there of a value that is present.
+/// Loads the datum of a present value.
 pub(crate) fn load_datum(builder: &mut FunctionBuilder<'_>, scalar: Scalar, from: Memory) -> Datum<ir::Value> {
     match scalar.machine_type() {
         Some(MachineType::Flag) => Datum::Flag(from.load(builder, types::I8)),
@@ -156,7 +156,7 @@ pub(crate) fn load_datum(builder: &mut FunctionBuilder<'_>, scalar: Scalar, from
     }
 }
 
-/// Stores a value in the layout of its type.
+/// Stores a value to memory in the layout of its type.
 pub(crate) fn store(builder: &mut FunctionBuilder<'_>, qtype: &QType, held: &EmittedValue, to: Memory) {
     match qtype.in_frame() {
         InFrame::Scalar(scalar) => store_datum(builder, scalar, &held.datum, to),
@@ -179,10 +179,10 @@ pub(crate) fn store(builder: &mut FunctionBuilder<'_>, qtype: &QType, held: &Emi
     }
 }
 
-/// Copies a value from one place to another part by part, so that few parts are in registers at once: the allocator of registers
-/// takes time quadratic in the values that live together.
+/// Copies a value part by part, so that few parts are in registers at once. The time of the register allocator is quadratic in
+/// the number of values that live at the same time.
 pub(crate) fn copy(builder: &mut FunctionBuilder<'_>, qtype: &QType, from: Memory, to: Memory) {
-    // Types nest only as deep as the limit of tuples.
+    // The recursion is bounded by the limit on the nesting of tuples.
     if let InFrame::Tuple(fields) = qtype.in_frame() {
         for (field, offset) in fields.iter().zip(qtype.field_offsets()) {
             copy(builder, field, from.at(offset), to.at(offset));
@@ -193,7 +193,7 @@ pub(crate) fn copy(builder: &mut FunctionBuilder<'_>, qtype: &QType, from: Memor
     store(builder, qtype, &held, to);
 }
 
-/// Stores what is there of a value that is present.
+/// Stores the datum of a present value.
 pub(crate) fn store_datum(builder: &mut FunctionBuilder<'_>, scalar: Scalar, datum: &Datum<ir::Value>, to: Memory) {
     match datum {
         Datum::Flag(value) | Datum::Num(value) => to.store(builder, *value),
@@ -205,7 +205,7 @@ pub(crate) fn store_datum(builder: &mut FunctionBuilder<'_>, scalar: Scalar, dat
             let one = builder.ins().iconst(types::I8, 1);
             to.store(builder, one);
         }
-        // The value of what is missing is never looked at.
+        // The datum of a missing value is not read.
         Datum::Nothing | Datum::Tuple(_) => {}
     }
 }

@@ -1,5 +1,5 @@
-//! What all players share: an instruction of a tape as instructions of the code generator, values in memory, the state of a
-//! function being built, and what the machine has.
+//! The parts that all players share: emission of tape instructions, values in memory, the state of a function that is being
+//! built, and properties of the machine.
 
 mod expansion;
 pub(crate) mod instructions;

@@ -1,5 +1,5 @@
-//! The state of a function being built, beyond its instructions: what it is built in, what was imported once for all calls,
-//! and what is found on the way.
+//! The state of a function that is being built, besides its instructions: its environment, the imports that calls share,
+//! and findings for the end.
 
 use super::memory::clif_type;
 use cembra_runtime::{Context, FaultKind, RuntimeFn, STATUS_FAULT};
@@ -12,38 +12,38 @@ use cranelift_frontend::FunctionBuilder;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// What a function is built in.
+/// The environment of a function that is being built.
 #[derive(Clone, Copy)]
 pub(crate) struct Environment<'a> {
     pub(crate) isa: &'a dyn TargetIsa,
-    /// The evaluation's context.
+    /// The address of the evaluation's context.
     pub(crate) context: ir::Value,
     pub(crate) context_region: AliasRegion,
-    /// Whether instructions carry the steps that they are for: it takes time, and only listings show it.
+    /// True if instructions are marked with the steps that they belong to. It takes time and only listings need it.
     pub(crate) marks_steps: bool,
 }
 
-/// What a function has imported.
+/// The signatures that a function has imported.
 #[derive(Default)]
 struct Imports {
     signatures: FxHashMap<RuntimeFn, SigRef>,
     preserving: Option<Preserving>,
 }
 
-/// What calls need that leave all registers as they were.
+/// The imports for calls that preserve all registers.
 #[derive(Clone, Copy)]
 struct Preserving {
     signature: SigRef,
-    /// Where operands and results are put.
+    /// The stack slot for operands and results.
     words: StackSlot,
 }
 
-/// What is found while a function is built, for who finishes it.
+/// Findings while a function is built, for its completion.
 #[derive(Default)]
 pub(crate) struct Findings {
-    /// Loads that others were made in the place of.
+    /// Loads that were replaced by others.
     pub(crate) replaced: Vec<ir::Inst>,
-    /// True once there is something that the code generator's optimisation makes better.
+    /// True once the function contains something that gains from the code generator's optimisation.
     pub(crate) is_improvable: bool,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct FunctionState<'a> {
 }
 
 impl<'a> FunctionState<'a> {
-    /// The state of a function that nothing is in yet.
+    /// The state of an empty function.
     pub(crate) fn new(
         builder: &mut FunctionBuilder<'_>,
         isa: &'a dyn TargetIsa,
@@ -70,19 +70,19 @@ impl<'a> FunctionState<'a> {
         }
     }
 
-    /// How the fields of the context are read and written that change during a call.
+    /// The flags for accesses to those fields of the context that change during a call.
     pub(crate) fn context_flags(&self) -> MemFlagsData {
         MemFlagsData::trusted().with_alias_region(Some(self.environment.context_region))
     }
 
-    /// Says that the instructions to come are for a step of the plan; for none, that they are of the function itself.
+    /// Marks the following instructions as belonging to a step of the plan, or with `None` to the function as a whole.
     pub(crate) fn mark(&self, builder: &mut FunctionBuilder<'_>, step: Option<u32>) {
         if self.environment.marks_steps {
             builder.set_srcloc(step.map_or_else(SourceLoc::default, SourceLoc::new));
         }
     }
 
-    /// Leaves the function with a fault of these operand bits in the context's record.
+    /// Emits a return with a fault, whose operand bits are stored to the context's record.
     pub(crate) fn fail(&self, builder: &mut FunctionBuilder<'_>, kind: FaultKind, operands: [ir::Value; 2], site: u32) {
         let (flags, context) = (self.context_flags(), self.environment.context);
         for (value, offset) in [(site, Context::FAULT_SITE_OFFSET), (kind as u32, Context::FAULT_KIND_OFFSET)] {
@@ -96,7 +96,7 @@ impl<'a> FunctionState<'a> {
         builder.ins().return_(&[status]);
     }
 
-    /// Calls a runtime function through the context's table.
+    /// Emits a call of a runtime function through the context's table.
     pub(crate) fn call(
         &mut self,
         builder: &mut FunctionBuilder<'_>,
@@ -119,7 +119,7 @@ impl<'a> FunctionState<'a> {
         builder.inst_results(call)[0]
     }
 
-    /// Calls a runtime function of floats and keeps all registers: operands and result go through memory.
+    /// Emits a call of a runtime function on floats that preserves all registers: operands and result are passed in memory.
     pub(crate) fn call_preserving(
         &mut self,
         builder: &mut FunctionBuilder<'_>,
@@ -141,7 +141,7 @@ impl<'a> FunctionState<'a> {
         builder.ins().stack_load(types::I64, clif_type(function.signature().1), preserving.words, 0)
     }
 
-    /// The addresses at these positions of the context's table.
+    /// Loads the addresses at these positions of the context's table.
     fn addresses<const N: usize>(&self, builder: &mut FunctionBuilder<'_>, positions: [usize; N]) -> [ir::Value; N] {
         let flags = MemFlagsData::trusted().with_readonly().with_can_move();
         let table = builder.ins().load(types::I64, flags, self.environment.context, Context::FUNCTIONS_OFFSET);
@@ -149,7 +149,7 @@ impl<'a> FunctionState<'a> {
     }
 }
 
-/// A part of memory that overlaps no other.
+/// Makes an alias region: memory that does not overlap any other region.
 pub(crate) fn region(builder: &mut FunctionBuilder<'_>, number: u32, name: &'static str) -> AliasRegion {
     builder.func.dfg.alias_regions.insert(AliasRegionData { user_id: number, description: name.into() })
 }

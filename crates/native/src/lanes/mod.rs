@@ -1,8 +1,8 @@
-//! Tapes on arrays: a tape compiled to a loop over rows that plays it on two or four of them at a time, and on single ones at
-//! the end. There is no plan here, no frame and no conditional, only a tape and its ports.
+//! Tapes on arrays: a tape is compiled to a loop over rows that computes two or four of them at a time, and single rows at the
+//! end. The input is only a tape and its ports, without plan, frame or conditionals.
 //!
-//! Of several lanes the loop only finds out that some fail, before it stores any of them: which, and why, is for whoever runs
-//! the rows again. So code in lanes needs no record of who failed and where.
+//! For several lanes the loop finds out only whether one of them fails, before it stores any of their results. The caller must
+//! run the rows again to learn which row fails and why, so code in lanes records no faults.
 
 mod player;
 mod ports;
@@ -22,14 +22,14 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// How many rows are taken at a time. All give the same bits.
+/// The number of rows that are computed at a time. Results have the same bits for all of them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Lanes {
-    /// One: the code is that of single evaluations.
+    /// A single row: the code is the same as for single evaluations.
     One,
-    /// Two: numbers of 64 bits fill a vector.
+    /// Two rows: numbers of 64 bits fill a vector.
     Two,
-    /// Four: numbers of 32 bits fill a vector, those of 64 bits two of them.
+    /// Four rows: numbers of 32 bits fill a vector, numbers of 64 bits two vectors.
     Four,
 }
 
@@ -37,7 +37,7 @@ impl Lanes {
     /// Every number of lanes.
     pub const ALL: [Lanes; 3] = [Lanes::One, Lanes::Two, Lanes::Four];
 
-    /// The number.
+    /// The number of lanes.
     #[must_use]
     pub const fn count(self) -> usize {
         match self {
@@ -47,7 +47,7 @@ impl Lanes {
         }
     }
 
-    /// As many as the widest numbers of a tape that are needed fill a vector with.
+    /// The number of lanes that fills a vector with the widest live numbers of a tape.
     fn of(tape: &Tape) -> Lanes {
         // All other numbers are as wide as their operands.
         let made = |instr: &Instr| match instr {
@@ -61,13 +61,13 @@ impl Lanes {
     }
 }
 
-/// A loop over the rows of arrays.
+/// The function of a loop over the rows of arrays.
 ///
 /// # Safety
-/// PORTS: pointers to the arrays of all inputs, then of all outputs, as long as there are rows.
+/// PORTS: the pointers are to the arrays of all inputs, then of all outputs, with as many elements as rows.
 type Loop = unsafe extern "C" fn(*const *mut u8, usize, *mut Context) -> i32;
 
-/// A tape as a loop over arrays. Its code lives as long as it does.
+/// A tape, compiled to a loop over arrays. Its code lives as long as this value.
 #[derive(Debug)]
 pub struct LaneLoop {
     pages: Arc<CodePages>,
@@ -75,7 +75,7 @@ pub struct LaneLoop {
     bytes: usize,
 }
 
-// SAFETY: PORTS: the code loads and stores the elements of rows alone, and bits as the contract says.
+// SAFETY: PORTS: the code accesses the elements of the rows only, and bits as the contract states.
 unsafe impl TapeLoop for LaneLoop {
     // SAFETY: PORTS and STRING-VIEW, promised by the caller.
     unsafe fn play(&self, ports: &[*mut u8], rows: usize, context: &mut Context) -> bool {
@@ -92,29 +92,30 @@ unsafe impl TapeLoop for LaneLoop {
     }
 }
 
-/// What can be played in lanes: everything. What the processor does one by one is done lane by lane.
+/// The instructions that can be played in lanes: all of them. Those without a vector instruction are done lane by lane.
 #[must_use]
 pub fn can_play() -> CanPlay {
     |_, _| true
 }
 
-/// Compiles a finished tape to a loop over arrays, with as many lanes as suit its numbers; the ports say how each input lies in
-/// memory, and each output, if not in rows. Instructions that no output and no fault needs are left out.
+/// Compiles a finished tape to a loop over arrays, with the number of lanes that suits its numbers. The ports are the array
+/// layouts of inputs and outputs; outputs without a port are in rows. Instructions that neither an output nor a fault needs are
+/// left out.
 ///
 /// # Errors
-/// The machine is not supported, the tape cannot have these ports, the code exceeds a limit of the budget, or there is no memory
-/// for it.
+/// If the machine is not supported, the tape cannot have these ports, the code exceeds a limit of the budget, or there is no
+/// memory for it.
 pub fn compile(tape: &Tape, inputs: &[Port], outputs: &[Port], budget: &Budget) -> Result<LaneLoop, Error> {
     let isa = host(Tier::Optimised)?.fast;
-    // Without SSE4.1 there are no lanes.
+    // Lanes need SSE4.1.
     let lanes = if isa.has_round() { Lanes::of(tape) } else { Lanes::One };
     compile_for(&isa, tape, [inputs, outputs], lanes, budget)
 }
 
-/// The same with a number of lanes, to compare them.
+/// Compiles a finished tape as [`compile`] does, but with a given number of lanes, for comparing them.
 ///
 /// # Errors
-/// As for `compile`, or the machine has no lanes.
+/// As for `compile`, or if the machine has no lanes.
 pub fn compile_in(
     lanes: Lanes,
     tape: &Tape,
@@ -140,7 +141,7 @@ fn compile_for(
         return Err(Error::new(ErrorKind::Columns, "the tape's inputs and outputs cannot have these ports"));
     }
     let failed = |message: String| Error::new(ErrorKind::CodeGenerator, message);
-    // The code generator may panic on what it does not support.
+    // The code generator may panic on input that it does not support.
     let made = catch_unwind(AssertUnwindSafe(|| {
         let mut context = cranelift_codegen::Context::new();
         let mut scratch = FunctionBuilderContext::new();

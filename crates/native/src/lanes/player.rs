@@ -1,8 +1,8 @@
-//! The player in lanes: plays a tape on two or four rows at once, in vectors of 128 bits. What an instruction becomes is said
-//! where the scalar player asks too (`crate::instructions`); the players are two because what they hold differs: here vectors,
-//! masks of two widths and faults that wait for the end of the tape, there single values, bytes, pairs and branches.
+//! The player in lanes: it plays a tape on two or four rows at once, in vectors of 128 bits. It shares the emission of
+//! instructions with the scalar player (`crate::emit`). The two are separate because their values differ: vectors, masks of
+//! two widths and faults that are tested at the end of the tape here; single values, bytes, pairs and branches there.
 //!
-//! What the processor or the code generator cannot do in lanes is done lane by lane, as the scalar player does it.
+//! Operations without a vector instruction are done lane by lane, as the scalar player does them.
 
 use super::Lanes;
 use super::vectors::{self, Vectors, Width, vector_type};
@@ -13,7 +13,7 @@ use cranelift_codegen::ir::{self, BlockArg, InstBuilder};
 use cranelift_frontend::FunctionBuilder;
 use smallvec::SmallVec;
 
-/// A mask in the widths that it was needed in.
+/// A mask, in each width in which it was needed so far.
 #[derive(Clone, Default)]
 struct Widths([Option<Vectors>; 2]);
 
@@ -41,21 +41,22 @@ enum EmittedResult {
     Mask(Widths),
 }
 
-/// Plays one tape.
+/// The player of one tape.
 pub(crate) struct Player<'p, 'b, 'f> {
     pub(crate) builder: &'p mut FunctionBuilder<'b>,
     state: &'p mut FunctionState<'f>,
     tape: &'p Tape,
     lanes: Lanes,
     made: Vec<EmittedResult>,
-    /// Where a fault was found.
+    /// The lanes that have failed so far.
     failed: Widths,
 }
 
+/// A function that emits an operation on two vectors.
 type Operation = fn(&mut FunctionBuilder<'_>, ir::Value, ir::Value) -> ir::Value;
 
 impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
-    /// Plays the live instructions. `inputs` are the vectors of the tape's inputs in order, masks being `Width::Single`.
+    /// Plays the live instructions. `inputs` are the vectors of the tape's inputs in order; masks have `Width::Single`.
     pub(crate) fn play(
         builder: &'p mut FunctionBuilder<'b>,
         state: &'p mut FunctionState<'f>,
@@ -78,7 +79,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         player
     }
 
-    /// A byte that is not 0 if an instruction that was played fails in some lane; nothing if none can.
+    /// A byte that is not 0 if a played instruction fails in some lane; `None` if none can fail.
     pub(crate) fn any_failed(&mut self) -> Option<ir::Value> {
         let [single, double] = std::mem::take(&mut self.failed).0;
         let failed = match (single, double) {
@@ -86,7 +87,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
                 let single = vectors::rewidened(self.builder, self.lanes, Width::Single, &single);
                 self.each(&single, &double, |builder, a, b| builder.ins().bor(a, b))
             }
-            // The unused half of a vector must not have a say.
+            // The unused half of the vector must be ignored.
             (Some(single), None) if self.lanes == Lanes::Two => {
                 vectors::rewidened(self.builder, self.lanes, Width::Single, &single)
             }
@@ -95,13 +96,13 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         Some(self.any(&failed))
     }
 
-    /// A byte that is not 0 if one of the lanes is. All of the vectors are in use.
+    /// A byte that is not 0 if one of the lanes is set. All lanes of the vectors must be in use.
     fn any(&mut self, mask: &Vectors) -> ir::Value {
         let all = mask[1..].iter().fold(mask[0], |all, more| self.builder.ins().bor(all, *more));
         self.builder.ins().vany_true(all)
     }
 
-    /// The numbers of an instruction.
+    /// The vectors of an instruction's result.
     pub(crate) fn numbers(&mut self, val: Val) -> Vectors {
         match &self.made[val.index()] {
             EmittedResult::Numbers(numbers) => numbers.clone(),
@@ -112,7 +113,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         }
     }
 
-    /// The lanes of a mask, of a width.
+    /// The lanes of a mask in the width `width`.
     pub(crate) fn mask(&mut self, mask: Mask, width: Width) -> Vectors {
         let EmittedResult::Mask(widths) = &mut self.made[mask.index()] else {
             debug_assert!(false, "v{} is used as a mask but was not played", mask.index());
@@ -130,7 +131,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         converted
     }
 
-    /// The width that masks have in common, or else that of the first.
+    /// The width that all of the masks have; if there is none, that of the first.
     fn common(&self, masks: &[Mask]) -> Width {
         let has =
             |mask: &Mask, width| matches!(&self.made[mask.index()], EmittedResult::Mask(widths) if widths.has(width));
@@ -154,7 +155,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         let (lanes, tape) = (self.lanes, self.tape);
         EmittedResult::Numbers(match instr {
             Instr::Input(_) | Instr::InputMask => return EmittedResult::Nothing,
-            // Two or four rows seldom agree on what to jump over.
+            // Two or four rows seldom skip the same code, so nothing is skipped.
             Instr::Begin(_) | Instr::End => return EmittedResult::Nothing,
             Instr::Const(ty, bits) => vectors::constant(self.builder, lanes, *ty, *bits),
             Instr::MaskConst(value) => {
@@ -217,7 +218,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         })
     }
 
-    /// Does with each vector of the operands what the function does with one.
+    /// Applies a function to each vector of the operands.
     fn vector_by_vector(
         &mut self,
         operands: &[Vectors],
@@ -230,7 +231,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         (0..operands[0].len()).map(result).collect()
     }
 
-    /// Does with the numbers of each lane what the function does with those of one; the results are of the type.
+    /// Applies a function to the numbers of each lane. The results have the type `ty`.
     fn lane_by_lane(
         &mut self,
         ty: MachineType,
@@ -261,7 +262,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
     fn binary(&mut self, op: Bin, a: Val, b: Val) -> Vectors {
         let ty = self.tape.ty(a);
         let operands = [self.numbers(a), self.numbers(b)];
-        // The processor does not divide integers in lanes.
+        // Processors have no vector division of integers.
         if op == Bin::Div && vector_type(ty).lane_type().is_int() {
             return self
                 .lane_by_lane(ty, &operands, |state, builder, args| state.binary(builder, op, args[0], args[1]));
@@ -278,7 +279,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         EmittedResult::Mask(Widths::one(width, holds))
     }
 
-    /// Adds a mask to those of the lanes that fail.
+    /// Adds the lanes of a mask to those that fail.
     fn note_fault(&mut self, mask: Mask) {
         let width = self.common(&[mask]);
         let mask = self.mask(mask, width);
@@ -290,12 +291,13 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         *self.failed.at(width) = Some(failed);
     }
 
-    /// Goes to a cold block if the mask holds in some lane, calls there for each lane in which it does, and comes back.
+    /// Emits a branch to a cold block if the mask holds in some lane. There the function is called for each lane in which it
+    /// holds.
     fn rare_call(&mut self, mask: Mask, function: RuntimeFn, args: &[Val], otherwise: Val) -> Vectors {
         let ty = self.tape.ty(otherwise);
         let args: SmallVec<[Vectors; 4]> = args.iter().map(|arg| self.numbers(*arg)).collect();
         let otherwise = self.numbers(otherwise);
-        // With two lanes, only vectors of 64 bits a lane are in use altogether.
+        // With two lanes, only vectors with 64 bits per lane have no unused lanes.
         let width = if self.lanes == Lanes::Two { Width::Double } else { self.common(&[mask]) };
         let mask = self.mask(mask, width);
         let any = self.any(&mask);
@@ -323,7 +325,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         results
     }
 
-    /// A block that is hardly ever run, and is given vectors like these.
+    /// A block that is hardly ever executed, with parameters of the types of these vectors.
     fn cold_block(&mut self, like: &[ir::Value]) -> ir::Block {
         let block = self.builder.create_block();
         self.builder.set_cold_block(block);
@@ -331,7 +333,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         block
     }
 
-    /// Gives a block parameters for vectors like these.
+    /// Adds parameters of the types of these vectors to a block.
     fn take_vectors(&mut self, block: ir::Block, like: &[ir::Value]) {
         for vector in like {
             let ty = self.builder.func.dfg.value_type(*vector);
@@ -339,7 +341,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         }
     }
 
-    /// Goes on in a block; all jumps to it are made.
+    /// Continues in a block. All jumps to it must have been emitted.
     fn enter(&mut self, block: ir::Block) {
         self.builder.seal_block(block);
         self.builder.switch_to_block(block);

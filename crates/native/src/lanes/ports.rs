@@ -1,5 +1,5 @@
-//! Ports in lanes: what an array has at the rows of a strip, loaded into vectors and stored from them. Numbers lie in an array
-//! as they are, masks as bits. The bits of an output gather in a word, which is stored when it is full.
+//! Ports in lanes: loading the elements of a strip's rows from arrays into vectors, and storing vectors to arrays. An array holds
+//! numbers directly and masks as bits. The bits of an output are collected in a word, which is stored when it is full.
 
 use super::Lanes;
 use super::vectors::{SIZE, Vectors, Width, count, per_vector, recast, vector_type};
@@ -10,15 +10,15 @@ use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 use smallvec::smallvec;
 
-/// Nothing is known of an array's alignment.
+/// The alignment of arrays is not known.
 const FLAGS: MemFlagsData = MemFlagsData::new().with_notrap();
 
-/// Loads the element that all rows share: a number, or the byte of a mask.
+/// Loads the element that all rows share: a number, or a mask as a byte.
 pub(super) fn load_shared(builder: &mut FunctionBuilder<'_>, from: ir::Value, ty: MachineType) -> ir::Value {
     builder.ins().load(clif_type(ty), FLAGS, from, 0)
 }
 
-/// An element for all lanes; masks are `Width::Single`.
+/// A vector with the same element in all lanes. A mask has `Width::Single`.
 pub(super) fn spread(builder: &mut FunctionBuilder<'_>, lanes: Lanes, ty: MachineType, element: ir::Value) -> Vectors {
     let element = match ty {
         MachineType::Flag => {
@@ -39,7 +39,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// The sums that the rows of a strip are added to: a strip has no more rows than there are, and begins at a multiple of its own.
+    /// The chains that the rows of a strip are added to. A strip has at most [`CHAINS`] rows and begins at a multiple of its length.
     pub(super) fn of_chains(builder: &mut FunctionBuilder<'_>, array: ir::Value, row: ir::Value) -> Rows {
         Rows { array, first: builder.ins().band_imm_s(row, CHAINS as i64 - 1) }
     }
@@ -50,7 +50,7 @@ impl Rows {
         builder.ins().iadd(self.array, offset)
     }
 
-    /// The bits from the first row's on, to the end of its byte.
+    /// Loads the bits from the first row's to the end of its byte.
     fn load_bits(self, builder: &mut FunctionBuilder<'_>) -> ir::Value {
         let byte = builder.ins().ushr_imm_u(self.first, 3);
         let from = builder.ins().iadd(self.array, byte);
@@ -60,7 +60,7 @@ impl Rows {
         builder.ins().ushr(byte, bit)
     }
 
-    /// Loads the number of one row, or a mask there: 0 or 1.
+    /// Loads the number of one row, or its mask as 0 or 1.
     pub(super) fn load_one(self, builder: &mut FunctionBuilder<'_>, ty: MachineType) -> ir::Value {
         if ty == MachineType::Flag {
             let bits = self.load_bits(builder);
@@ -107,7 +107,7 @@ impl Rows {
         }
     }
 
-    /// The bits of a strip are in one byte: strips begin at multiples of as many rows as they have.
+    /// Loads a mask. The bits of a strip are in one byte, because strips begin at multiples of their length.
     fn load_mask(self, builder: &mut FunctionBuilder<'_>) -> Vectors {
         let bits = self.load_bits(builder);
         let all = builder.ins().splat(types::I32X4, bits);
@@ -119,7 +119,7 @@ impl Rows {
     }
 }
 
-/// The width that masks of outputs are wanted in: all of the vector is in use.
+/// The mask width from which the bits of outputs are made; with it all lanes of the vector are in use.
 pub(super) const fn width_of_bits(lanes: Lanes) -> Width {
     match lanes {
         Lanes::Four => Width::Single,
@@ -127,25 +127,25 @@ pub(super) const fn width_of_bits(lanes: Lanes) -> Width {
     }
 }
 
-/// The bits of a mask of that width, as a word.
+/// The bits of a mask of this width, as a word.
 pub(super) fn bits_of(builder: &mut FunctionBuilder<'_>, mask: &Vectors) -> ir::Value {
     let bits = builder.ins().vhigh_bits(types::I32, mask[0]);
     builder.ins().uextend(types::I64, bits)
 }
 
-/// A word with the bits of the rows from `first` on put in; they are zeros before.
+/// Puts the bits of the rows from `first` on into a word. These bits of the word must be zeros.
 pub(super) fn gathered(
     builder: &mut FunctionBuilder<'_>,
     word: ir::Value,
     bits: ir::Value,
     first: ir::Value,
 ) -> ir::Value {
-    // The processor takes the position modulo 64.
+    // The processor takes the shift modulo 64.
     let bits = builder.ins().ishl(bits, first);
     builder.ins().bor(word, bits)
 }
 
-/// Stores the word that has the bit of a row.
+/// Stores the word that contains the bit of a row.
 pub(super) fn store_word(builder: &mut FunctionBuilder<'_>, array: ir::Value, row: ir::Value, word: ir::Value) {
     let number = builder.ins().ushr_imm_u(row, 6);
     let offset = builder.ins().ishl_imm_u(number, 3);

@@ -1,5 +1,5 @@
-//! The loop over rows: it takes them in strips of as many as there are lanes, plays the tape on each strip, and stores its
-//! results once it is known that no lane of it fails. What is left after the last whole strip is taken row by row.
+//! The loop over rows. It takes them in strips of as many rows as there are lanes, plays the tape on each strip, and
+//! stores the results once no lane has failed. Rows after the last whole strip are taken one by one.
 
 use super::Lanes;
 use super::player::Player as LanePlayer;
@@ -14,10 +14,10 @@ use cranelift_codegen::ir::{self, AbiParam, BlockArg, InstBuilder, MemFlagsData,
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::FunctionBuilder;
 
-/// How many bits of an output are stored at once.
+/// The number of bits of an output that are stored at once.
 const WORD_ROWS: i64 = 64;
 
-/// An input of the tape.
+/// An input of the tape: an array of rows, or the loaded element that all rows share.
 enum Input {
     Rows(ir::Value),
     Shared(ir::Value),
@@ -27,13 +27,13 @@ enum Input {
 struct Strips<'a> {
     tape: &'a Tape,
     inputs: Vec<(Input, MachineType)>,
-    /// Each output with its port and its array.
+    /// The outputs, each with its port and its array.
     outputs: Vec<(Output, Port, ir::Value)>,
     rows: ir::Value,
     failed: ir::Block,
 }
 
-/// Where a strip begins, and the words of the outputs that are masks, as far as they are gathered.
+/// The first row of a strip, and the words with the collected bits of outputs that are masks.
 struct At {
     row: ir::Value,
     words: Vec<ir::Value>,
@@ -69,7 +69,7 @@ pub(super) fn build(
         let array = array(builder);
         let input = match port {
             Port::Rows => Input::Rows(array),
-            // There are no chains among inputs.
+            // Inputs have no chains.
             Port::Shared | Port::Chains => Input::Shared(ports::load_shared(builder, array, ty)),
         };
         (input, ty)
@@ -113,14 +113,14 @@ impl Strips<'_> {
         }
     }
 
-    /// A block that is given the beginning of a strip.
+    /// A block with the beginning of a strip as its parameters.
     fn beginning(&self, builder: &mut FunctionBuilder<'_>) -> (ir::Block, At) {
         let block = builder.create_block();
         let row = builder.append_block_param(block, types::I64);
         (block, At { row, words: self.masks().map(|_| builder.append_block_param(block, types::I64)).collect() })
     }
 
-    /// All strips of so many lanes, from there on; says where they end.
+    /// Emits the loop over all strips of `lanes` rows from `from` on; returns where they end.
     fn all(&self, builder: &mut FunctionBuilder<'_>, state: &mut FunctionState<'_>, lanes: Lanes, from: At) -> At {
         let (start, at) = self.beginning(builder);
         let [strip, end] = [(); 2].map(|()| builder.create_block());
@@ -150,7 +150,7 @@ impl Strips<'_> {
         at
     }
 
-    /// One row, whose fault leaves the function at once. Gives the words.
+    /// Emits the code for one row, whose fault leaves the function at once. Returns the words.
     fn one_row(&self, builder: &mut FunctionBuilder<'_>, state: &mut FunctionState<'_>, at: &At) -> Vec<ir::Value> {
         let inputs = self.inputs.iter().map(|(input, ty)| match input {
             Input::Rows(array) => Rows { array: *array, first: at.row }.load_one(builder, *ty),
@@ -181,7 +181,7 @@ impl Strips<'_> {
         bits
     }
 
-    /// A row in each lane; goes to `failed` if one of them fails. Gives the words.
+    /// Emits the code for one row per lane, which goes to `failed` if one of them fails. Returns the words.
     fn several(
         &self,
         builder: &mut FunctionBuilder<'_>,
@@ -191,7 +191,7 @@ impl Strips<'_> {
     ) -> Vec<ir::Value> {
         let inputs = self.inputs.iter().map(|(input, ty)| match input {
             Input::Rows(array) => Rows { array: *array, first: at.row }.load(builder, lanes, *ty),
-            // Again in each strip, which is an instruction: a vector for each of many would not stay in registers.
+            // Spread in each strip, by one instruction, because many such vectors would not stay in registers.
             Input::Shared(element) => ports::spread(builder, lanes, *ty, *element),
         });
         let inputs: Vec<Vectors> = inputs.collect();
@@ -233,7 +233,7 @@ fn arguments(at: &At) -> Vec<BlockArg> {
     std::iter::once(&at.row).chain(&at.words).map(|value| BlockArg::from(*value)).collect()
 }
 
-/// Goes on in a block; all jumps to it are made.
+/// Continues in a block. All jumps to it must have been emitted.
 fn enter(builder: &mut FunctionBuilder<'_>, block: ir::Block) {
     builder.seal_block(block);
     builder.switch_to_block(block);

@@ -1,5 +1,5 @@
-//! Lanes on a processor that has hardly more than they need: no fused multiply-add, no comparison of 64-bit integers, no
-//! instructions of three operands. The host has more, and the tests from outside run on the host.
+//! Tests of lanes for a processor with little more than they need: no fused multiply-add, no comparison of 64-bit
+//! integers, no instructions with three operands. Tests outside of the crate run on the host, which has more.
 
 use super::*;
 use cembra_ops::{Lower, OperandType, Registry, record};
@@ -18,7 +18,7 @@ fn old_processor() -> OwnedTargetIsa {
     builder.finish(settings::Flags::new(settings::builder())).expect("an instruction set")
 }
 
-/// A number, a boolean or a unit from outside; strings never come into vectors.
+/// An input of an operand's type; `None` for strings, which are not in vectors.
 fn input(tape: &mut Tape, operand: OperandType) -> Option<Cell> {
     let presence = if operand.optional { Presence::When(tape.input_mask()) } else { Presence::Present };
     let datum = match operand.scalar.machine_type() {
@@ -30,7 +30,7 @@ fn input(tape: &mut Tape, operand: OperandType) -> Option<Cell> {
     Some(Cell { presence, datum })
 }
 
-/// Any bits, or a number between -20 and 20.
+/// Random bits, or a number between -20 and 20.
 fn bits(random: &mut fastrand::Rng, ty: MachineType) -> u64 {
     let small = random.f64() * 40.0 - 20.0;
     match ty {
@@ -63,12 +63,12 @@ fn check(name: &str, tape: &Tape, output: Output, within: Option<Mask>, isa: &Ow
 /// The type of an input and its bits in each row.
 type Column = (MachineType, Vec<u64>);
 
-/// Bytes of a number.
+/// The bytes of a number.
 fn size(ty: MachineType) -> usize {
     crate::emit::clif_type(ty).bytes() as usize
 }
 
-/// A port's array of some rows.
+/// A port's array with these rows.
 fn array(ty: MachineType, rows: &[u64]) -> Vec<u8> {
     match ty {
         MachineType::Flag => {
@@ -79,7 +79,7 @@ fn array(ty: MachineType, rows: &[u64]) -> Vec<u8> {
     }
 }
 
-/// The same on these rows: on those that succeed, and on all if some fail.
+/// Runs the tape on these rows, with each number of lanes: first all rows, then the rows that succeed.
 fn check_rows(name: &str, tape: &Tape, output: Output, within: Option<Mask>, isa: &OwnedTargetIsa, columns: &[Column]) {
     let (at, ty) = match output {
         Output::Number(val) => (val.index(), tape.ty(val)),
@@ -90,7 +90,7 @@ fn check_rows(name: &str, tape: &Tape, output: Output, within: Option<Mask>, isa
     finished.finish();
     let of_row = |row: &usize| -> Vec<u64> { columns.iter().map(|(_, column)| column[*row]).collect() };
     let all: Vec<usize> = (0..ROWS).collect();
-    // SAFETY: STRING-VIEW: what views there are among the columns are of texts that live on.
+    // SAFETY: STRING-VIEW: views in the columns are of texts that live on.
     let outcome = |row: &usize| unsafe { tape.run_on_bits(&of_row(row)) };
     let good: Vec<usize> = all.iter().copied().filter(|row| matches!(outcome(row), Outcome::Done(_))).collect();
     for lanes in Lanes::ALL {
@@ -102,7 +102,7 @@ fn check_rows(name: &str, tape: &Tape, output: Output, within: Option<Mask>, isa
             let mut written = vec![0; (rows.len() * size(ty)).next_multiple_of(8)];
             let ports = arrays.iter_mut().map(Vec::as_mut_ptr).chain([written.as_mut_ptr()]);
             let ports: Vec<*mut u8> = ports.collect();
-            // SAFETY: PORTS: the arrays are made of the tape's types, with as many elements as there are rows.
+            // SAFETY: PORTS: the arrays have the tape's types, with as many elements as there are rows.
             let fails = unsafe { function.play(&ports, rows.len(), &mut Context::new()) };
             assert_eq!(fails, rows.len() > good.len(), "{name} in {lanes:?}\n{tape}");
             if fails {
@@ -153,7 +153,7 @@ fn rules_give_the_same_bits_without_newer_instructions() {
     assert!(tapes > 150, "only {tapes} tapes");
 }
 
-/// Views of texts come from outside as any numbers; those of missing ones are garbage.
+/// Views of texts are inputs with arbitrary numbers; those of missing texts are garbage.
 #[test]
 fn texts_are_compared_in_each_lane_that_has_them() {
     let words = [

@@ -1,5 +1,5 @@
-//! Numbers and masks in lanes, as vectors of 128 bits: as many as the lanes' numbers fill, one at least. Two lanes of 32 bits
-//! fill half a vector; what its other half holds nobody looks at. Here they are taken apart, put together and converted.
+//! Numbers and masks in lanes, as vectors of 128 bits: as many vectors as the numbers fill, at least one. Two lanes of 32
+//! bits fill half a vector, whose other half is ignored. This module extracts, combines and converts lanes.
 
 use super::Lanes;
 use crate::emit::instructions::splat;
@@ -8,13 +8,13 @@ use cranelift_codegen::ir::{self, Endianness, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 use smallvec::{SmallVec, smallvec};
 
-/// The vectors that numbers in lanes are made of, the first lanes first.
+/// The vectors with the numbers of all lanes, the first lanes first.
 pub(crate) type Vectors = SmallVec<[ir::Value; 2]>;
 
 /// The size of a vector in bytes.
 pub(crate) const SIZE: usize = 16;
 
-/// The width of the lanes of a mask, which has all ones or all zeros in each. It is that of the numbers that were compared.
+/// The width of a mask's lanes, which are all ones or all zeros. It is the width of the numbers that were compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Width {
     /// 32 bits.
@@ -24,7 +24,7 @@ pub(crate) enum Width {
 }
 
 impl Width {
-    /// That of numbers of a type.
+    /// The width of numbers of a type.
     pub(crate) const fn of(ty: MachineType) -> Width {
         match ty {
             MachineType::I64 | MachineType::F64 => Width::Double,
@@ -32,7 +32,7 @@ impl Width {
         }
     }
 
-    /// The other one.
+    /// The other width.
     pub(crate) const fn other(self) -> Width {
         match self {
             Width::Single => Width::Double,
@@ -40,7 +40,7 @@ impl Width {
         }
     }
 
-    /// Integers of the width.
+    /// The integer type of this width.
     pub(crate) const fn integer(self) -> MachineType {
         match self {
             Width::Single => MachineType::I32,
@@ -49,7 +49,7 @@ impl Width {
     }
 }
 
-/// The type of a vector of numbers.
+/// The type of a vector with numbers of this type.
 pub(crate) const fn vector_type(ty: MachineType) -> ir::Type {
     match ty {
         MachineType::I32 | MachineType::Flag => types::I32X4,
@@ -59,17 +59,17 @@ pub(crate) const fn vector_type(ty: MachineType) -> ir::Type {
     }
 }
 
-/// How many numbers of a type are in a vector.
+/// The number of lanes in a vector of a type.
 pub(crate) fn per_vector(ty: MachineType) -> usize {
     vector_type(ty).lane_count() as usize
 }
 
-/// How many vectors the numbers of a type fill.
+/// The number of vectors that the numbers of all lanes fill.
 pub(crate) fn count(lanes: Lanes, ty: MachineType) -> usize {
     lanes.count().div_ceil(per_vector(ty))
 }
 
-/// The bits of a vector as one of another type.
+/// Reinterprets the bits of a vector as a vector of another type.
 pub(crate) fn recast(builder: &mut FunctionBuilder<'_>, to: ir::Type, vector: ir::Value) -> ir::Value {
     if builder.func.dfg.value_type(vector) == to {
         return vector;
@@ -77,7 +77,7 @@ pub(crate) fn recast(builder: &mut FunctionBuilder<'_>, to: ir::Type, vector: ir
     builder.ins().bitcast(to, MemFlagsData::new().with_endianness(Endianness::Little), vector)
 }
 
-/// The same number in all lanes.
+/// Vectors with the same number in all lanes.
 pub(crate) fn constant(builder: &mut FunctionBuilder<'_>, lanes: Lanes, ty: MachineType, bits: u64) -> Vectors {
     let vector = splat(builder, vector_type(ty), bits);
     smallvec![vector; count(lanes, ty)]
@@ -89,7 +89,7 @@ pub(crate) fn lane(builder: &mut FunctionBuilder<'_>, vectors: &Vectors, lane: u
     builder.ins().extractlane(vectors[lane / per], (lane % per) as u8)
 }
 
-/// Vectors of the numbers of all lanes.
+/// Vectors from the numbers of all lanes.
 pub(crate) fn from_lanes(builder: &mut FunctionBuilder<'_>, ty: MachineType, numbers: &[ir::Value]) -> Vectors {
     let vector = |numbers: &[ir::Value]| {
         let first = builder.ins().scalar_to_vector(vector_type(ty), numbers[0]);
@@ -99,7 +99,7 @@ pub(crate) fn from_lanes(builder: &mut FunctionBuilder<'_>, ty: MachineType, num
     numbers.chunks(per_vector(ty)).map(vector).collect()
 }
 
-/// A vector of bytes of two, by their numbers.
+/// A vector of bytes that are selected from two vectors by their indices.
 fn bytes(builder: &mut FunctionBuilder<'_>, a: ir::Value, b: ir::Value, which: [u8; SIZE]) -> ir::Value {
     let (ty, which) = (builder.func.dfg.value_type(a), builder.func.dfg.immediates.push(which.to_vec().into()));
     let (a, b) = (recast(builder, types::I8X16, a), recast(builder, types::I8X16, b));
@@ -112,7 +112,8 @@ fn lower_halves(builder: &mut FunctionBuilder<'_>, a: ir::Value, b: ir::Value) -
     bytes(builder, a, b, [0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23])
 }
 
-/// Vectors of 32 bits a lane, cut so that the lower half of each has the lanes that 64 bits a lane fill a vector with.
+/// Splits a vector with 32 bits per lane, so that the lower half of each result has the lanes of one vector with 64 bits per
+/// lane.
 fn halves(builder: &mut FunctionBuilder<'_>, lanes: Lanes, vector: ir::Value) -> Vectors {
     match lanes {
         Lanes::Four => {
@@ -123,7 +124,7 @@ fn halves(builder: &mut FunctionBuilder<'_>, lanes: Lanes, vector: ir::Value) ->
     }
 }
 
-/// The opposite of `halves`.
+/// Joins what `halves` has split.
 fn joined(builder: &mut FunctionBuilder<'_>, vectors: &Vectors) -> ir::Value {
     match vectors[..] {
         [low, high] => lower_halves(builder, low, high),
@@ -131,14 +132,14 @@ fn joined(builder: &mut FunctionBuilder<'_>, vectors: &Vectors) -> ir::Value {
     }
 }
 
-/// Integers of 64 bits without their upper halves.
+/// The lower 32 bits of integers of 64 bits.
 fn narrowed(builder: &mut FunctionBuilder<'_>, vectors: &Vectors) -> ir::Value {
     let (low, high) = (vectors[0], vectors[vectors.len() - 1]);
     let even = bytes(builder, low, high, [0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27]);
     recast(builder, types::I32X4, even)
 }
 
-/// Numbers of one type as numbers of another, as `Un::Convert` has it; nothing where the processor does that one by one.
+/// Converts numbers to another type as `Un::Convert` does; `None` if processors do not have it as a vector instruction.
 pub(crate) fn convert(
     builder: &mut FunctionBuilder<'_>,
     lanes: Lanes,
@@ -167,7 +168,7 @@ pub(crate) fn convert(
         }
         (F64, I32) => {
             let narrow = numbers.iter().map(|vector| {
-                // These two together are one conversion: the backend has neither of them alone.
+                // The backend supports only the two together, as one conversion.
                 let (wide, zero) =
                     (builder.ins().fcvt_to_sint_sat(types::I64X2, *vector), splat(builder, types::I64X2, 0));
                 builder.ins().snarrow(wide, zero)
@@ -179,7 +180,7 @@ pub(crate) fn convert(
     })
 }
 
-/// A mask of one width as one of the other.
+/// Converts a mask to the other width.
 pub(crate) fn rewidened(builder: &mut FunctionBuilder<'_>, lanes: Lanes, from: Width, mask: &Vectors) -> Vectors {
     match from {
         Width::Single => {

@@ -1,7 +1,7 @@
-//! Blends: selections of floats by comparisons of floats, played in vector registers, where a mask is as wide as a number and
-//! taking one of two is three logical operations. Through integer registers, as the scalar player chooses otherwise, each
-//! number moves to the other side of the processor and back. The vectors hold the number in every lane, and the first is the
-//! result: nothing else is computed in them. The players of `crate::lanes` compute rows; this is one row.
+//! Blends: selections of floats by comparisons of floats, computed in vector registers. There a mask is as wide as a number,
+//! and a selection is three logical operations. The scalar player's usual selection uses integer registers, so each number
+//! must be moved there and back. The vectors hold the number in every lane, and the result is the first lane; the other lanes
+//! are not used. The players of `crate::lanes` compute many rows; this is for one row.
 
 use super::playing::{Playing, vector_of};
 use crate::emit::{clif_type, instructions, machine};
@@ -10,36 +10,36 @@ use cembra_tape::{Bin, Instr, Tape, Un};
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use cranelift_codegen::isa::TargetIsa;
 
-/// How an instruction is played.
+/// The form in which an instruction is played.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum VectorForm {
-    /// As a number, or a mask as a byte.
+    /// Played as a number, or as a mask in a byte.
     Scalar,
-    /// A selection, in vectors. Its result may be a number for others too.
+    /// A selection, in vectors. Its result is also available as a number.
     Selected,
-    /// In vectors, for selections only, and just before the first of them: what is made early waits in a register, and of
-    /// nested selections the innermost comes first.
+    /// In vectors, used by selections only, and played just before the first of them, because an early result would occupy a
+    /// register. Of nested selections the innermost comes first.
     Deferred,
-    /// The same, once a selection has asked for it.
+    /// Like `Deferred`, after a selection has requested it.
     Demanded,
-    /// A mask in vectors that is a byte for others.
+    /// A mask in vectors that others use as a byte.
     MaskBoth,
 }
 
-/// The forms of a tape's instructions; empty if all are scalar.
+/// Chooses the forms of a tape's instructions; empty if all are scalar.
 ///
-/// Selections are played in vectors, what makes their masks, and the arithmetic that is for nothing else. It pays where there
-/// are more selections to save than numbers to bring into vectors.
+/// Selections are played in vectors, and so are the instructions that make their masks, and arithmetic that only they use.
+/// This is done only if it saves more moves between registers than it adds.
 fn find(isa: &dyn TargetIsa, tape: &Tape) -> Vec<VectorForm> {
     let (instrs, live) = (tape.instrs(), tape.live());
-    // Other machines select floats in one instruction.
+    // Other processors select floats with one instruction.
     if !machine::is_x86_64(isa)
         || machine::is_quick(isa)
         || !instrs.iter().any(|instr| matches!(instr, Instr::Select { rare: false, .. }))
     {
         return Vec::new();
     }
-    // The type whose vectors a mask can be in: of the floats that were compared for it.
+    // The float type whose vectors can hold a mask: that of the floats that were compared for it.
     let mut widths: Vec<Option<MachineType>> = Vec::with_capacity(instrs.len());
     for instr in instrs {
         widths.push(match instr {
@@ -81,24 +81,24 @@ fn find(isa: &dyn TargetIsa, tape: &Tape) -> Vec<VectorForm> {
     if moved < saved { forms } else { Vec::new() }
 }
 
-/// How the instructions of a tape are played, and what was put into vectors; both empty if nothing is.
+/// The forms of a tape's instructions, and the vectors that were made so far. Both are empty if nothing is played in vectors.
 pub(super) struct Blends {
     forms: Vec<VectorForm>,
     vectors: Vec<Option<ir::Value>>,
 }
 
 impl Blends {
-    /// The forms of a tape's instructions; nothing is played yet.
+    /// Chooses the forms of a tape's instructions, before any is played.
     pub(super) fn of(isa: &dyn TargetIsa, tape: &Tape) -> Blends {
         let forms = find(isa, tape);
         Blends { vectors: vec![None; forms.len()], forms }
     }
 
-    /// Plays an instruction in vectors if that is its form. True if nothing is left to play of it.
+    /// Plays an instruction in vectors if that is its form. Returns true if the instruction needs nothing else.
     pub(super) fn play(&mut self, playing: &mut Playing<'_, '_, '_>, at: usize) -> bool {
         match self.forms.get(at) {
             None | Some(VectorForm::Scalar) => return false,
-            // Others have asked for it, or will.
+            // It is played before a selection that uses it.
             Some(VectorForm::Deferred | VectorForm::Demanded) => return true,
             Some(VectorForm::MaskBoth) => {
                 self.play_deferred(playing, at);
@@ -113,7 +113,7 @@ impl Blends {
         true
     }
 
-    /// Plays an instruction in vectors, and before it what waited to be asked for.
+    /// Plays an instruction in vectors, after the deferred instructions that it needs.
     fn play_deferred(&mut self, playing: &mut Playing<'_, '_, '_>, last: usize) {
         let tape = playing.tape;
         let mut needed = vec![last];
@@ -166,7 +166,7 @@ impl Blends {
         })
     }
 
-    /// An earlier instruction's number in every lane of a vector, or its mask as wide as one.
+    /// The number of an earlier instruction in every lane of a vector, or its mask in the width of the number.
     fn vector(&mut self, playing: &mut Playing<'_, '_, '_>, at: usize) -> ir::Value {
         if let Some(vector) = self.vectors[at] {
             return vector;

@@ -1,4 +1,4 @@
-//! The scalar player: a tape as code for one row.
+//! The scalar player, which makes the code of a tape for one row.
 
 mod blends;
 mod pairs;

@@ -1,22 +1,22 @@
-//! Pairs: two divisions of FLOAT64 on a tape, or two square roots, of which neither needs the other's result. A processor is
-//! busy with two of them in one vector instruction no longer than with one alone, and nothing else takes it as long.
+//! Pairs: two FLOAT64 divisions on a tape, or two square roots, neither of which needs the other's result. A processor
+//! computes both in one vector instruction in the time of one, and no other instruction takes as long.
 
 use cembra_runtime::MachineType;
 use cembra_tape::{Bin, Instr, Tape, Un};
 
-/// How far apart on the tape the two of a pair may be.
+/// The largest distance between the two instructions of a pair on the tape, plus one.
 const FARTHEST: usize = 64;
 
-/// Two instructions to play as one, by position on the tape.
+/// Two instructions to play as one, by their index on the tape.
 pub(super) struct Pair {
     pub(super) first: usize,
     pub(super) second: usize,
-    /// What the second needs that comes after the first, in order.
+    /// The instructions after the first one that the second one needs, in order.
     pub(super) between: Vec<usize>,
 }
 
-/// The pairs among the live instructions, in the order of their first ones. Each instruction is in one pair at most, and what
-/// a pair needs is played before it, whole pairs or single instructions.
+/// The pairs among the live instructions, in the order of their first ones. Each instruction is in at most one pair. The
+/// operands of a pair are played before it, as whole pairs or as single instructions.
 pub(super) fn find(tape: &Tape) -> Vec<Pair> {
     let (instrs, live) = (tape.instrs(), tape.live());
     let mut pairs: Vec<Pair> = Vec::new();
@@ -40,7 +40,7 @@ pub(super) fn find(tape: &Tape) -> Vec<Pair> {
             };
             if alike && live[at] && !paired[at] && !depends[at - first] && takes_long(tape, &instrs[at]) {
                 let between = needed(instrs, first, at);
-                // What is played early cannot wait for a partner.
+                // An instruction that is moved forward cannot be part of another pair.
                 between.iter().chain([&at]).for_each(|taken| paired[*taken] = true);
                 pairs.push(Pair { first, second: at, between });
                 break;
@@ -57,7 +57,7 @@ fn takes_long(tape: &Tape, instr: &Instr) -> bool {
     }
 }
 
-/// What `second` needs from after `first`, in order.
+/// The instructions after `first` that `second` needs, in order.
 fn needed(instrs: &[Instr], first: usize, second: usize) -> Vec<usize> {
     let mut needed = vec![false; second - first + 1];
     needed[second - first] = true;
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use cembra_tape::{Output, Val};
 
-    /// The pairs of a tape on two numbers, of which these results are needed.
+    /// The pairs of a tape with two inputs, and these results as outputs.
     fn pairs<const N: usize>(build: impl FnOnce(&mut Tape, Val, Val) -> [Val; N]) -> Vec<(usize, usize, Vec<usize>)> {
         let mut tape = Tape::new();
         let (x, y) = (tape.input(MachineType::F64), tape.input(MachineType::F64));

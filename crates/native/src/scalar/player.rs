@@ -1,5 +1,5 @@
-//! The scalar player: plays a tape into a function builder, one lane, masks as bytes. It chooses instructions; what they
-//! mean was said by the rules.
+//! The scalar player: it plays a tape into a function builder, for one lane, with masks as bytes. It only selects
+//! instructions; rules have defined their meaning.
 
 use super::blends::Blends;
 use super::pairs::{self, Pair};
@@ -11,8 +11,8 @@ use cembra_tape::{Bin, Cmp, Instr, Mask, Tape, Un, Val};
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 
-/// Plays the needed instructions of a tape. `inputs` are the values of its inputs in order; `values` is filled with what its
-/// instructions became.
+/// Plays the live instructions of a tape. `inputs` are the values of its inputs in order. `values` is filled with the results
+/// of its instructions.
 pub(crate) fn play(
     builder: &mut FunctionBuilder<'_>,
     state: &mut FunctionState<'_>,
@@ -42,14 +42,14 @@ pub(crate) fn play(
     }
 }
 
-/// Plays one tape.
+/// The player of one tape.
 struct Player<'p, 'b, 'f> {
     playing: Playing<'p, 'b, 'f>,
     blends: Blends,
 }
 
 impl Player<'_, '_, '_> {
-    /// Plays an instruction that was not played yet.
+    /// Plays an instruction, unless it was played already.
     fn step(&mut self, at: usize) {
         let playing = &mut self.playing;
         if playing.values[at].is_none() {
@@ -60,7 +60,7 @@ impl Player<'_, '_, '_> {
         }
     }
 
-    /// Plays two divisions or square roots as one of vectors.
+    /// Plays two divisions or square roots as one vector operation.
     fn pair(&mut self, first: usize, second: usize) {
         let playing = &mut self.playing;
         let tape = playing.tape;
@@ -94,7 +94,7 @@ impl Playing<'_, '_, '_> {
     fn instr(&mut self, at: usize, instr: &Instr) -> Option<ir::Value> {
         Some(match instr {
             Instr::Input(_) | Instr::InputMask => return None,
-            // One row takes no time to speak of for what it could jump over: that is what conditionals are for.
+            // In one row, skipped code would hardly take time. Larger parts are skipped by conditionals.
             Instr::Begin(_) | Instr::End => return None,
             Instr::Const(ty, bits) => instructions::constant(self.builder, *ty, *bits, 1),
             Instr::MaskConst(value) => self.builder.ins().iconst(types::I8, i64::from(*value)),
@@ -133,7 +133,7 @@ impl Playing<'_, '_, '_> {
                 self.builder.ins().bxor(a, b)
             }
             Instr::MaskNot(a) => match self.tape.instrs()[a.index()] {
-                // The opposite comparison is one instruction and fuses into branches like any other.
+                // The negated comparison is a single instruction, and fuses with branches like any other.
                 Instr::Cmp(op, x, y) => self.compare(op, x, y, true),
                 _ => {
                     let a = self.mask(*a);
@@ -154,8 +154,8 @@ impl Playing<'_, '_, '_> {
         })
     }
 
-    /// Goes to another block where the mask holds, calls there, and comes back. A mathematical function is called so where its
-    /// argument is rare: the block is a cold one.
+    /// Calls a function in another block if the mask holds, and comes back; otherwise the result is `otherwise`. If the
+    /// function is a mathematical one, its argument is rare, so the block is a cold one.
     fn call_where(&mut self, mask: Mask, function: RuntimeFn, args: &[Val], otherwise: Val) -> ir::Value {
         let known_length = args.last().and_then(|length| self.tape.known_bits(*length));
         let args: smallvec::SmallVec<[ir::Value; 4]> = args.iter().map(|arg| self.val(*arg)).collect();
@@ -173,7 +173,7 @@ impl Playing<'_, '_, '_> {
         }
         self.builder.append_block_param(join, self.builder.func.dfg.value_type(otherwise));
         let mut last = mask;
-        // Two branches are less than the disjunction of two comparisons.
+        // Two branches take less time than the disjunction of two comparisons.
         while let Instr::MaskOr(first, second) = self.tape.instrs()[last.index()] {
             let next = self.builder.create_block();
             let first = self.mask(first);
@@ -204,7 +204,7 @@ impl Playing<'_, '_, '_> {
     }
 
     fn compare(&mut self, op: Cmp, a: Val, b: Val, opposite: bool) -> ir::Value {
-        // Tested as `b > a`, which wants a constant in a register.
+        // The code generator emits it as `b > a`, which needs a constant in a register.
         let is_swapped = matches!(op, Cmp::Lt | Cmp::Le) && machine::is_x86_64(self.state.environment.isa);
         let a = self.val(a);
         let b = if is_swapped && !machine::is_quick(self.state.environment.isa) {
@@ -222,13 +222,13 @@ impl Playing<'_, '_, '_> {
             let (on, off) = (self.val(on), self.val(off));
             return self.builder.ins().select(mask, on, off);
         }
-        // A float select is a branch on x86-64; for masks that depend on the data a conditional move is better.
+        // A float select is a branch on x86-64. For masks that depend on the data a conditional move is better.
         let (on, off) = (self.integer(on), self.integer(off));
         let chosen = self.builder.ins().select(mask, on, off);
         self.builder.ins().bitcast(ty, MemFlagsData::new(), chosen)
     }
 
-    /// Leaves the function where the mask holds, with the fault in the context's record.
+    /// Leaves the function if the mask holds, with the fault in the context's record.
     fn fault(&mut self, mask: Mask, kind: FaultKind, operands: &[Option<Val>; 2], site: u32) {
         let mask = self.mask(mask);
         let operands = operands.map(|operand| operand.map(|val| self.val(val)));
@@ -247,7 +247,7 @@ impl Playing<'_, '_, '_> {
         self.builder.switch_to_block(goes_on);
     }
 
-    /// A number's bits, zero-extended.
+    /// The bits of a number, zero-extended to 64 bits.
     fn as_bits(&mut self, value: ir::Value) -> ir::Value {
         match self.builder.func.dfg.value_type(value) {
             types::F64 => self.builder.ins().bitcast(types::I64, MemFlagsData::new(), value),

@@ -1,5 +1,4 @@
-//! A tape being played as single values: what its instructions became so far, and the forms in which players ask for their
-//! operands.
+//! A tape that is being played as single values: the results so far, and the forms in which players need operands.
 
 use crate::emit::{FunctionState, clif_type, instructions};
 use cembra_runtime::MachineType;
@@ -7,16 +6,16 @@ use cembra_tape::{Mask, Tape, Val};
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 
-/// A tape being played.
+/// A tape that is being played.
 pub(super) struct Playing<'p, 'b, 'f> {
     pub(super) builder: &'p mut FunctionBuilder<'b>,
     pub(super) state: &'p mut FunctionState<'f>,
     pub(super) tape: &'p Tape,
-    /// What each instruction became.
+    /// The result of each instruction; `None` if it was not played yet, or has none.
     pub(super) values: &'p mut Vec<Option<ir::Value>>,
 }
 
-/// The vectors of a type, if that is a float.
+/// The vector type with lanes of the type `ty`; `None` if that is not a float.
 pub(super) fn vector_of(ty: ir::Type) -> Option<ir::Type> {
     if ty.is_float() { ty.by(types::I8X16.bits() / ty.bits()) } else { None }
 }
@@ -30,7 +29,7 @@ impl Playing<'_, '_, '_> {
         self.value(mask.index(), types::I8)
     }
 
-    /// The value of an earlier instruction. Operands of live instructions are live, so it is always there.
+    /// The value of an earlier instruction. It exists, because operands of live instructions are live.
     fn value(&mut self, at: usize, ty: ir::Type) -> ir::Value {
         match self.values[at] {
             Some(value) => value,
@@ -41,8 +40,8 @@ impl Playing<'_, '_, '_> {
         }
     }
 
-    /// A number that will be in a register. A float constant gets there out of a vector with one instruction, and else with
-    /// two, by way of an integer register.
+    /// A number that will be in a register. A float constant gets there from a vector with one instruction; otherwise it
+    /// would take two, through an integer register.
     pub(super) fn in_register(&mut self, val: Val) -> ir::Value {
         match self.tape.known_bits(val).zip(vector_of(clif_type(self.tape.ty(val)))) {
             Some((bits, ty)) => {
@@ -53,7 +52,8 @@ impl Playing<'_, '_, '_> {
         }
     }
 
-    /// The bits of a float as an integer: at once, where it is a constant or comes from memory that does not change.
+    /// The bits of a float as an integer. For a constant, or a value from memory that does not change, no conversion is
+    /// needed.
     pub(super) fn integer(&mut self, val: Val) -> ir::Value {
         let int = if self.tape.ty(val) == MachineType::F32 { types::I32 } else { types::I64 };
         if let Some(bits) = self.tape.known_bits(val) {

@@ -1,6 +1,6 @@
-//! Loads that are repeated as another type: where a float is wanted as an integer and comes from memory that does not change, it
-//! is read as one, without a move from one kind of register to the other. What was loaded before is removed if nobody uses it.
-//! S3, which selects among eight inputs, takes 5 % longer without.
+//! Loads that are repeated with another type. If a float is needed as an integer, and comes from memory that does not change, it
+//! is loaded again as an integer, without a move between kinds of registers. The earlier load is removed if it has no other use.
+//! Without this, benchmark S3, which selects among eight inputs, takes 5 % longer.
 
 use super::playing::Playing;
 use cembra_tape::Val;
@@ -8,7 +8,7 @@ use cranelift_codegen::ir::{self, Inst, InstBuilder, InstructionData, Opcode, Va
 use rustc_hash::FxHashSet;
 
 impl Playing<'_, '_, '_> {
-    /// A number from memory that does not change, read as a type of its size; none for other numbers.
+    /// Loads a number again, as another type of the same size. `None` if it was not loaded from memory that does not change.
     pub(crate) fn read_as(&mut self, val: Val, ty: ir::Type) -> Option<Value> {
         let load = self.load_of(val)?;
         let InstructionData::Load { flags, arg: base, offset, .. } = self.builder.func.dfg.insts[load] else {
@@ -19,7 +19,7 @@ impl Playing<'_, '_, '_> {
         Some(self.builder.ins().load(ty, flags, base, offset))
     }
 
-    /// The load that a number comes from, if it would find the same later.
+    /// The load that a number comes from; `None` if it has another source, or the memory may change.
     fn load_of(&self, val: Val) -> Option<Inst> {
         let dfg = &self.builder.func.dfg;
         let ValueDef::Result(inst, _) = dfg.value_def(self.values[val.index()]?) else { return None };
@@ -30,7 +30,8 @@ impl Playing<'_, '_, '_> {
     }
 }
 
-/// Removes loads whose results nobody uses. The code generator takes every load for one that may have an effect.
+/// Removes those of the loads whose results are not used. The code generator does not, because it assumes that a load may have
+/// an effect.
 pub(crate) fn remove_unused(func: &mut ir::Function, loads: &[Inst]) {
     if loads.is_empty() {
         return;

@@ -1,19 +1,19 @@
-//! Texts in instructions: what is cheaper than a call of the runtime's function that does the same. The bytes of a text are read
-//! only here, and only as many as it has.
+//! Comparisons of texts as inline instructions, where they are cheaper than a call of the runtime's function. Only here machine code
+//! reads the bytes of texts, and only as many as a text has.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 
-/// The longest text that is compared in instructions: four words.
+/// The longest text that is compared inline, in bytes: four words.
 const LONGEST: u64 = 32;
 
-/// The longest that is compared without a branch: two words.
+/// The longest text that is compared without a branch, in bytes: two words.
 const LONGEST_AT_ONCE: u64 = 16;
 
-/// What `RuntimeFn::TextsDiffer` gives of a text and a literal of this length where the mask says that the text has that length too,
-/// and `otherwise` elsewhere. No branch is taken, which nobody could foresee: where the text has another length, the literal is
-/// compared with itself. None if the literal is too long for that.
+/// Compares a text with a literal of `length` bytes as `RuntimeFn::TextsDiffer` does, where the mask says that the text has that
+/// length; elsewhere the result is `otherwise`. There is no branch, which would be unpredictable: a text of another length is
+/// replaced by the literal itself. `None` if the literal is too long.
 pub(super) fn differ_at_once(
     builder: &mut FunctionBuilder<'_>,
     mask: ir::Value,
@@ -29,8 +29,8 @@ pub(super) fn differ_at_once(
     Some(builder.ins().select(mask, found, otherwise))
 }
 
-/// What `RuntimeFn::TextsDiffer` gives of two texts of this length, in instructions; none if they are too long for that. They are
-/// compared by words, of which the last may overlap the one before it.
+/// Compares two texts of `length` bytes as `RuntimeFn::TextsDiffer` does, inline; `None` if they are empty or too long. They are
+/// compared word by word; the last word may overlap the one before it.
 pub(super) fn differ(builder: &mut FunctionBuilder<'_>, [x, y]: [ir::Value; 2], length: u64) -> Option<ir::Value> {
     let word = match length {
         0 => return None,
@@ -40,7 +40,7 @@ pub(super) fn differ(builder: &mut FunctionBuilder<'_>, [x, y]: [ir::Value; 2], 
         8..=LONGEST => types::I64,
         _ => return None,
     };
-    // Nobody aligns texts.
+    // Texts need not be aligned.
     let flags = MemFlagsData::new().with_notrap();
     let (length, bytes) = (length as i32, word.bytes() as i32);
     let mut differences = None;

@@ -1,5 +1,5 @@
-//! Accesses to elements of columns, which lie outside of the memory that a function is given: their address is computed of the
-//! step's operands.
+//! Accesses to elements of columns. They are outside of the memory that a function is given, so the address is computed from
+//! the step's operands.
 
 use super::body::Body;
 use crate::emit::{Memory, memory};
@@ -8,7 +8,7 @@ use cembra_record::{Datum, MemoryAccess};
 use cranelift_codegen::ir::{self, InstBuilder, types};
 
 impl Body<'_, '_, '_> {
-    /// Reads or writes the element that a step accesses.
+    /// Loads or stores the element that a step accesses.
     pub(super) fn access(&mut self, id: StepId, access: MemoryAccess) {
         let plan = self.plan();
         let step = plan.step(id);
@@ -28,7 +28,7 @@ impl Body<'_, '_, '_> {
         self.made(step.out, made);
     }
 
-    /// An integer of 64 bits in a register.
+    /// A 64-bit integer in a register.
     fn number(&mut self, value: ValueId) -> ir::Value {
         match self.value(value).datum {
             Datum::Num(number) => number,

@@ -1,6 +1,6 @@
-//! The body of a function being built: its instructions so far, the memory it is given, and what it holds of the plan's
-//! values. Values stay in registers; memory is touched for inputs, outputs, literal texts, and what crosses from one piece to
-//! another.
+//! The body of a function that is being built: its instructions so far, the memory that it is given, and the machine values
+//! of the plan's values. Values stay in registers. Memory is used only for inputs, outputs, literal texts, and values that
+//! are passed from one piece to another.
 
 use super::columns::Row;
 use crate::emit::{EmittedValue, FunctionState, Memory, memory, region};
@@ -12,16 +12,16 @@ use cranelift_codegen::ir::{self, AliasRegion, InstBuilder, types};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::FunctionBuilder;
 
-/// The memory that a function is given: the caller's input and output, and the frame. No two of them overlap.
+/// The memory that a function is given: the caller's input and output, and the frame. They do not overlap.
 #[derive(Clone, Copy)]
 pub(super) struct Memories {
-    /// Their addresses.
+    /// The addresses of input, output and frame.
     pub(super) addresses: [ir::Value; 3],
     pub(super) regions: [AliasRegion; 3],
 }
 
 impl Memories {
-    /// A place in them that nobody writes during the call.
+    /// A location that is not written during the call.
     fn at(&self, place: ValueLocation) -> Memory {
         let which = match place.base {
             Base::Input => 0,
@@ -43,24 +43,24 @@ impl Memories {
     }
 }
 
-/// A function being built.
+/// A function that is being built.
 pub(super) struct Body<'a, 'b, 'f> {
     pub(super) outline: &'a Outline<'a>,
     pub(super) builder: &'a mut FunctionBuilder<'b>,
     pub(super) state: FunctionState<'f>,
     pub(super) memories: Memories,
-    /// The machine values of the plan's values; what a branch computed or loaded is not there behind it.
+    /// The machine values of the plan's values. Values that a branch computed or loaded are removed after it.
     pub(super) held: &'a mut ScopedValueMap<EmittedValue>,
-    /// The row, where inputs and outputs are columns.
+    /// The current row, if inputs and outputs are columns.
     pub(super) row: Option<Row<'a>>,
-    /// The memory of all columns, once something is read or written there. It is none of the others.
+    /// The alias region of all columns, created by the first access. It does not overlap the others.
     columns: Option<AliasRegion>,
-    /// True where a branch has just ended because the conditional at its end has.
+    /// True if a branch has just ended, because the conditional at its end has jumped to its join.
     pub(super) has_joined: bool,
 }
 
 impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
-    /// A body with nothing in it but its entry. The function's parameters are input, output, frame and context.
+    /// A body with an empty entry block. The function's parameters are input, output, frame and context.
     pub(super) fn new(
         outline: &'a Outline<'a>,
         builder: &'a mut FunctionBuilder<'b>,
@@ -79,7 +79,7 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         Body { outline, builder, state, memories, held, row: None, columns: None, has_joined: false }
     }
 
-    /// The memory of columns.
+    /// The alias region of columns.
     pub(super) fn columns(&mut self) -> AliasRegion {
         *self.columns.get_or_insert_with(|| region(self.builder, 4, "columns"))
     }
@@ -92,8 +92,8 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         self.memories.at(place)
     }
 
-    /// The machine values of a value. Those of a literal are made where they are asked for; what another piece made, or the
-    /// caller, is loaded where it is first asked for.
+    /// The machine values of a value. Those of a literal are made at each use. A value of another piece or of the caller is
+    /// loaded at its first use.
     pub(super) fn value(&mut self, value: ValueId) -> EmittedValue {
         if let Some(held) = self.held.get(value) {
             return held.clone();
@@ -108,7 +108,7 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         loaded
     }
 
-    /// The memory that a value is read from which is neither held nor a literal.
+    /// The memory from which a value is loaded that has no machine values and is not a literal.
     fn source(&self, value: ValueId) -> Memory {
         let (outline, plan) = (self.outline, self.plan());
         let (place, constant) = outline.locations.place(plan, outline.binding, value);
@@ -120,7 +120,7 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         Memory { constant, ..self.memory(place) }
     }
 
-    /// Puts a value into a place: part by part, if it lies in memory.
+    /// Copies a value to a location, part by part if it is in memory.
     fn put(&mut self, value: ValueId, place: ValueLocation) {
         let is_in_memory = self.held.get(value).is_none() && self.outline.locations.literal(value).is_none();
         if is_in_memory {
@@ -132,7 +132,7 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         }
     }
 
-    /// Makes a tuple in its slot, field by field. Nothing of it is held.
+    /// Makes a tuple in its slot, field by field, without machine values for it.
     pub(super) fn make_in_slot(&mut self, tuple: ValueId, fields: &[ValueId]) {
         let (outline, slot) = (self.outline, self.plan().place(tuple));
         for (field, inside) in fields.iter().zip(outline.plan.value(tuple).qtype.field_offsets()) {
@@ -140,7 +140,7 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         }
     }
 
-    /// Notes what a value is, and puts it into its slot if others look for it there.
+    /// Records the machine values of a value, and stores them to its slot if others load it from there.
     pub(super) fn made(&mut self, value: ValueId, made: EmittedValue) {
         if self.outline.locations.is_stored(value) {
             self.store(value, &made, self.plan().place(value));
@@ -148,26 +148,26 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         self.made_in_slot(value, made);
     }
 
-    /// Notes what a value is that is in its slot, or need not be there.
+    /// Records the machine values of a value that is in its slot already, or need not be there.
     pub(super) fn made_in_slot(&mut self, value: ValueId, made: EmittedValue) {
         if !self.outline.locations.is_in_slot_only(value) {
             self.held.set(value, made);
         }
     }
 
-    /// Puts a value into a place.
+    /// Stores a value to a location.
     pub(super) fn store(&mut self, value: ValueId, held: &EmittedValue, place: ValueLocation) {
         let to = self.memory(place);
         memory::store(self.builder, &self.outline.plan.value(value).qtype, held, to);
     }
 
-    /// Puts an output into its place.
+    /// Stores an output to its location.
     pub(super) fn output(&mut self, at: usize) {
         let (outline, plan) = (self.outline, self.plan());
         let (value, place) = (plan.outputs()[at].value, outline.binding.outputs[at]);
         if self.row.is_some() {
             let held = self.value(value);
-            // Columns of outputs are behind those of inputs.
+            // Columns of outputs come after those of inputs.
             let column = plan.inputs().len() + at;
             if let Some(row) = &mut self.row {
                 row.store(self.builder, column, &plan.value(value).qtype, &held);
@@ -192,7 +192,7 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
                     Some(MachineType::F32) => Datum::Num(ins.f32const(f32::from_bits(bits as u32))),
                     Some(MachineType::F64) => Datum::Num(ins.f64const(f64::from_bits(bits))),
                     None if v.scalar() == Scalar::Unit => Datum::Nothing,
-                    // The frame's template holds a view of the text: code with an address in it could not be moved.
+                    // The frame's template has a view of the text, because code with an address in it could not be moved.
                     None => {
                         let inside = qtype.optional_value_offset().unwrap_or(0);
                         let from = self.memory(ValueLocation { offset: place.offset + inside, ..place });

@@ -1,6 +1,6 @@
-//! Conditionals: the code goes to one of two blocks and meets again at a join, whose parameters are the result. A conditional at
-//! the end of a branch meets where that branch does: a chain of joins that each only hand a value on costs the quick tier
-//! moves in each (S5: 5 % of a call, 21 % of calls that wait for each other).
+//! Conditionals: the code branches to one of two blocks, which jump to a common join, whose parameters are the result. A
+//! conditional at the end of a branch uses the join of that branch. Otherwise a chain of joins that only pass a value on would
+//! cost the quick tier moves in each of them (benchmark S5: 5 % of a call, 21 % for calls that wait for each other).
 
 use super::body::Body;
 use cembra_plan::{BlockId, StepId};
@@ -13,15 +13,15 @@ pub(super) struct Branch {
     /// The code of the branch for a missing condition.
     off: ir::Block,
     pub(super) join: ir::Block,
-    /// True if the join is that of the conditional around, a branch of which this one ends.
+    /// True if the join is that of the enclosing conditional, because this one is at the end of its branch.
     is_outer: bool,
-    /// How many values were known before the branches.
+    /// The number of held values before the branches.
     known: usize,
 }
 
 impl Body<'_, '_, '_> {
-    /// Goes to the branch of a conditional for a present condition. What results goes to the join of the conditional around, if
-    /// that is given.
+    /// Begins the branch for a present condition. The result goes to the join `outer` of the enclosing conditional, if that is
+    /// given.
     pub(super) fn begin_branch(&mut self, step: StepId, condition: ir::Value, outer: Option<ir::Block>) -> Branch {
         let [on, off] = [(); 2].map(|()| self.builder.create_block());
         let join = outer.unwrap_or_else(|| {
@@ -36,13 +36,13 @@ impl Body<'_, '_, '_> {
         Branch { step, off, join, is_outer: outer.is_some(), known: self.held.depth() }
     }
 
-    /// Ends the branch for a present condition, and goes to the other.
+    /// Ends the branch for a present condition, and begins the other one.
     pub(super) fn begin_other_branch(&mut self, branch: Branch, on: BlockId) {
         self.jump_to_join(branch, on);
         self.builder.switch_to_block(branch.off);
     }
 
-    /// Ends the other branch, and goes on where the branches meet.
+    /// Ends the other branch, and continues at the join.
     pub(super) fn end_branches(&mut self, branch: Branch, off: BlockId) {
         self.jump_to_join(branch, off);
         if branch.is_outer {
@@ -56,7 +56,7 @@ impl Body<'_, '_, '_> {
         self.made(out, result);
     }
 
-    /// Notes the result of the only branch of a conditional that runs.
+    /// Records the result of a conditional whose condition is known, so that only one branch is built.
     pub(super) fn end_only_branch(&mut self, step: StepId, branch: BlockId) {
         if let Some(result) = self.plan().block(branch).result {
             let held = self.value(result);
@@ -64,7 +64,7 @@ impl Body<'_, '_, '_> {
         }
     }
 
-    /// Ends a branch with its result, unless a conditional at its end has done so.
+    /// Ends a branch with its result, unless a conditional at its end has done that.
     fn jump_to_join(&mut self, branch: Branch, block: BlockId) {
         if !std::mem::take(&mut self.has_joined)
             && let Some(result) = self.plan().block(block).result

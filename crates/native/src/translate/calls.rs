@@ -1,5 +1,5 @@
-//! Calls: of operators that have no rule, on registers where the types fit them, else of a kernel, whose arguments are put
-//! into the frame and whose result is taken from there; and of other pieces of the plan, on the same memory.
+//! Calls. An operator without a rule is called on registers if its types fit, otherwise as a kernel: its arguments are stored
+//! to the frame and its result is loaded from there. Other pieces of the plan are called with the same memory.
 
 use super::body::Body;
 use super::exits::Exits;
@@ -12,7 +12,7 @@ use cranelift_codegen::ir::{
     self, AbiParam, ExtFuncData, ExternalName, InstBuilder, MemFlagsData, SigRef, UserExternalName, types,
 };
 
-/// The signatures of what a function calls, imported when they are first needed.
+/// The signatures of called functions, imported at their first use.
 #[derive(Default)]
 pub(super) struct Calls {
     kernel: Option<SigRef>,
@@ -24,7 +24,7 @@ fn number_type(qtype: &QType) -> Option<ir::Type> {
 }
 
 impl Calls {
-    /// The call of a step that has one.
+    /// Emits the call of a step, if it has one.
     pub(super) fn step(&mut self, body: &mut Body<'_, '_, '_>, exits: &mut Exits, id: StepId) {
         let Some((callee, number)) = body.outline.callee(id) else { return };
         exits.poll(body.builder, &body.state);
@@ -49,7 +49,7 @@ impl Calls {
         }
     }
 
-    /// Calls a kernel: the arguments go to their slots in the frame, the result comes from its own.
+    /// Calls a kernel: its arguments are stored to their slots in the frame, its result is loaded from its slot.
     fn kernel(&mut self, body: &mut Body<'_, '_, '_>, id: StepId, kernel: ir::Value, call: ir::Value) -> EmittedValue {
         let plan = body.plan();
         let step = plan.step(id);
@@ -73,8 +73,8 @@ impl Calls {
         memory::load(body.builder, &plan.value(step.out).qtype, from)
     }
 
-    /// Calls a piece by its number, which whoever puts the functions together replaces by the way there. The function is left
-    /// at once if the piece fails.
+    /// Calls a piece by its number, which is replaced by the distance when the functions are put together. The function
+    /// returns at once if the piece fails.
     pub(super) fn piece(&mut self, body: &mut Body<'_, '_, '_>, exits: &mut Exits, number: usize) {
         let signature = *self.piece.get_or_insert_with(|| {
             let own = body.builder.func.signature.clone();
@@ -91,7 +91,7 @@ impl Calls {
     }
 }
 
-/// Calls a function on registers, as `cembra_ops` lays such calls down.
+/// Calls a function on registers, by the convention of `cembra_ops`.
 fn on_registers(body: &mut Body<'_, '_, '_>, id: StepId, function: ir::Value, data: ir::Value) -> EmittedValue {
     let plan = body.plan();
     let step = plan.step(id);
@@ -99,7 +99,7 @@ fn on_registers(body: &mut Body<'_, '_, '_>, id: StepId, function: ir::Value, da
     signature.params.extend([AbiParam::new(types::I64); 3]);
     signature.returns.extend([AbiParam::new(types::I64); 2]);
     let mut args = vec![body.state.environment.context, data];
-    // Bit by bit which arguments are there: first those that always are.
+    // One bit per argument that is present: first the arguments that always are.
     let (mut always, mut sometimes) = (0, Vec::new());
     let mut values = Vec::new();
     for (at, arg) in plan.args(step).iter().enumerate() {
@@ -138,7 +138,7 @@ fn on_registers(body: &mut Body<'_, '_, '_>, id: StepId, function: ir::Value, da
     MachineValue { presence, datum: datum(body, bits, qtype) }
 }
 
-/// What a register holds of a value; anything for one that is missing.
+/// The register for an argument's value; unspecified if the argument is missing.
 fn in_register(body: &mut Body<'_, '_, '_>, held: &EmittedValue, qtype: &QType) -> ir::Value {
     match held.datum {
         Datum::Num(value) => value,
@@ -147,7 +147,7 @@ fn in_register(body: &mut Body<'_, '_, '_>, held: &EmittedValue, qtype: &QType) 
     }
 }
 
-/// The value that a result's bits are.
+/// The datum with a result's bits.
 fn datum(body: &mut Body<'_, '_, '_>, bits: ir::Value, qtype: &QType) -> Datum<ir::Value> {
     let ins = body.builder.ins();
     let same = MemFlagsData::new();
@@ -164,7 +164,7 @@ fn datum(body: &mut Body<'_, '_, '_>, bits: ir::Value, qtype: &QType) -> Datum<i
     }
 }
 
-/// Leaves the function with the status of a call that failed; it has filled the fault record but for the site.
+/// Leaves the function with the status of a failed call. The call has filled the fault record except for the site.
 fn leave_on_fault(body: &mut Body<'_, '_, '_>, failed: ir::Value, status: ir::Value, site: StepId) {
     let [leaves, goes_on] = [(); 2].map(|()| body.builder.create_block());
     body.builder.set_cold_block(leaves);

@@ -1,5 +1,5 @@
-//! Columns in machine code: what the value of a column is at a row, and how one is put there, for each form that columns have.
-//! What goes over the rows is not here.
+//! Columns in machine code: loading a row's value from a column, and storing one to it, for each form of columns. The loop
+//! over rows is in `rows.rs`.
 
 use crate::emit::{EmittedValue, Memory, memory};
 use cembra_record::{Datum, MachineValue, Presence};
@@ -8,42 +8,43 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, AliasRegion, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 
-/// How many distances from the first row are kept, each for all columns of a stride: more would not stay in registers.
+/// The most distances from the first row that are carried along, each for all columns with the same stride. More would not
+/// stay in registers.
 pub(super) const KEPT: usize = 3;
 
-/// How far it is from the first row to the one that is evaluated, in columns of a pace.
+/// The distance in bytes from the first row to the current one, in columns of a stride class.
 #[derive(Clone, Copy)]
 pub(super) struct Distance {
     pub(super) pace: u8,
     pub(super) bytes: ir::Value,
 }
 
-/// Where the bit of a row is.
+/// The position of a row's bit.
 #[derive(Clone, Copy)]
 struct Bit {
-    /// The number of its byte.
+    /// The index of its byte.
     byte: ir::Value,
-    /// Its number in the byte, or more.
+    /// The index of the bit in the byte.
     number: ir::Value,
 }
 
-/// The row that is being evaluated, and the columns.
+/// The current row, and the columns.
 #[derive(Clone, Copy)]
 pub(super) struct Row<'a> {
     pub(super) forms: &'a [ColumnForm],
-    /// The address of the columns' descriptions.
+    /// The address of the column descriptions.
     pub(super) columns: ir::Value,
     pub(super) number: ir::Value,
     pub(super) distances: [Option<Distance>; KEPT],
-    /// Of the memory of inputs, and of outputs.
+    /// The alias regions of inputs, and of outputs.
     pub(super) regions: [AliasRegion; 2],
-    /// What columns of bits have in common: of inputs, once one was read, and the number of the word of outputs, once one was
-    /// written.
+    /// The bit position for inputs that are bits, after the first load of one. Then, for outputs that are bits, the index of
+    /// the word, after the first store of one.
     input_bit: Option<Bit>,
     output_word: Option<ir::Value>,
 }
 
-/// A stride that is read from a column's description.
+/// A stride, as a field of a column's description.
 #[derive(Clone, Copy)]
 pub(super) struct Stride {
     column: usize,
@@ -51,7 +52,8 @@ pub(super) struct Stride {
     pub(super) pace: u8,
 }
 
-/// The strides whose distances are worth keeping: those of several columns. The others are multiplied.
+/// The strides whose distances are carried along: those that several columns share. For other columns the row is multiplied by
+/// the stride.
 pub(super) fn kept_strides(forms: &[ColumnForm]) -> impl Iterator<Item = Stride> {
     let fields = [Column::STRIDE_OFFSET, Column::PRESENCE_STRIDE_OFFSET];
     let all = move || {
@@ -67,7 +69,7 @@ pub(super) fn kept_strides(forms: &[ColumnForm]) -> impl Iterator<Item = Stride>
 }
 
 impl<'a> Row<'a> {
-    /// The row of this number.
+    /// The row with this number.
     pub(super) fn new(
         forms: &'a [ColumnForm],
         columns: ir::Value,
@@ -78,18 +80,18 @@ impl<'a> Row<'a> {
         Row { forms, columns, number, distances, regions, input_bit: None, output_word: None }
     }
 
-    /// A field of a column's description.
+    /// Loads a field of a column's description.
     fn field(&self, builder: &mut FunctionBuilder<'_>, column: usize, field: i32) -> ir::Value {
         let flags = MemFlagsData::trusted().with_readonly().with_can_move();
         builder.ins().load(types::I64, flags, self.columns, Column::SIZE * column as i32 + field)
     }
 
-    /// A stride.
+    /// Loads a stride.
     pub(super) fn stride(&self, builder: &mut FunctionBuilder<'_>, stride: Stride) -> ir::Value {
         self.field(builder, stride.column, stride.field)
     }
 
-    /// The address of the row's element.
+    /// The address of the row's element, given the offsets of the two fields for the first address and the stride.
     fn element(
         &self,
         builder: &mut FunctionBuilder<'_>,
@@ -130,7 +132,7 @@ impl<'a> Row<'a> {
         builder.ins().band_imm_s(narrow, 1)
     }
 
-    /// Sets the row's bit to a flag: it is 0 before. Outputs have whole words.
+    /// Sets the row's bit, which must be 0 before, to a flag. Outputs have whole words.
     fn store_bit(&mut self, builder: &mut FunctionBuilder<'_>, column: usize, first: i32, flag: ir::Value) {
         let row = self.number;
         let word = *self.output_word.get_or_insert_with(|| builder.ins().ushr_imm_u(row, 6));
@@ -139,14 +141,14 @@ impl<'a> Row<'a> {
         let base = builder.ins().iadd(first, offset);
         let to = Memory { base, offset: 0, region: self.regions[1], constant: false, aligned: false };
         let wide = builder.ins().uextend(types::I64, flag);
-        // By the number of the row in its word: no more bits of it count.
+        // The processor takes the shift modulo 64, so the row number is the index in the word.
         let own = builder.ins().ishl(wide, row);
         let others = to.load(builder, types::I64);
         let all = builder.ins().bor(others, own);
         to.store(builder, all);
     }
 
-    /// Where the row's data are.
+    /// The location of the row's data.
     fn data(
         &self,
         builder: &mut FunctionBuilder<'_>,
@@ -162,7 +164,7 @@ impl<'a> Row<'a> {
         Memory { base, offset: 0, region, constant, aligned: false }
     }
 
-    /// Where the byte of the row's presence is.
+    /// The location of the row's presence byte.
     fn presence(
         &self,
         builder: &mut FunctionBuilder<'_>,
@@ -175,7 +177,7 @@ impl<'a> Row<'a> {
         Memory { base, offset: 0, region, constant, aligned: true }
     }
 
-    /// The row's value of an input.
+    /// Loads the row's value of an input.
     pub(super) fn load(&mut self, builder: &mut FunctionBuilder<'_>, column: usize, qtype: &QType) -> EmittedValue {
         let region = self.regions[0];
         let form = self.forms[column];
@@ -199,7 +201,7 @@ impl<'a> Row<'a> {
             DataForm::Values => {
                 let from = self.data(builder, column, qtype, region, true);
                 match memory::load_datum(builder, scalar, from) {
-                    // Where the value is missing the byte may be anything, and flags are 0 or 1.
+                    // The byte of a missing value is arbitrary, but flags must be 0 or 1.
                     Datum::Flag(flag) => Datum::Flag(builder.ins().band_imm_s(flag, 1)),
                     datum => datum,
                 }
@@ -208,7 +210,7 @@ impl<'a> Row<'a> {
         MachineValue { presence, datum }
     }
 
-    /// Puts an output into its column.
+    /// Stores the row's value of an output.
     pub(super) fn store(
         &mut self,
         builder: &mut FunctionBuilder<'_>,
@@ -228,7 +230,7 @@ impl<'a> Row<'a> {
                 let to = self.data(builder, column, qtype, region, false);
                 memory::store_datum(builder, scalar, datum, to);
             }
-            // The value of what is missing is never looked at.
+            // The data of a missing value are not read.
             (DataForm::Nothing | DataForm::Bits | DataForm::Chains, _) => {}
         }
         if !qtype.is_optional() || form.presence == PresenceForm::All {

@@ -1,9 +1,9 @@
-//! The blocks by which a function is left before its end: cancelled, or because a piece that it called failed. Each is made
-//! when it is first needed, and there is one of each.
+//! The blocks through which a function is left early: after cancellation, and after the failure of a called piece. Each is
+//! created at its first use, and only once.
 //!
-//! Generated code looks whether it was cancelled before it calls a kernel, which may run long, and wherever it would go
-//! round again. Starting is not its concern: who calls it looks before. Comparisons of strings cannot fail, so the code
-//! looks before it writes outputs whether there was work left for all of them.
+//! Generated code polls for cancellation before it calls a kernel, which may run long, and before each further round of a
+//! loop. It does not poll at its start, which is up to the caller. Comparisons of strings cannot fail, so before writing
+//! outputs the code checks whether there was work left for all of them.
 
 use crate::emit::FunctionState;
 use cembra_runtime::{Context, FaultKind, STATUS_FAULT};
@@ -11,7 +11,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 
-/// The blocks by which a function is left.
+/// The blocks through which a function is left early.
 #[derive(Default)]
 pub(super) struct Exits {
     cancelled: Option<ir::Block>,
@@ -19,17 +19,17 @@ pub(super) struct Exits {
 }
 
 impl Exits {
-    /// Leaves the function here if the evaluation was cancelled.
+    /// Emits a poll, which leaves the function if the evaluation was cancelled.
     pub(super) fn poll(&mut self, builder: &mut FunctionBuilder<'_>, state: &FunctionState<'_>) {
         let fixed = MemFlagsData::trusted().with_readonly().with_can_move();
         let flag = builder.ins().load(types::I64, fixed, state.environment.context, Context::CANCEL_OFFSET);
-        // Atomic: a plain load in a loop could be taken out of it.
+        // The load is atomic, because a plain load could be moved out of a loop.
         let raised = builder.ins().atomic_load(types::I8, MemFlagsData::trusted(), flag);
         leave_if(builder, raised, &mut self.cancelled);
     }
 
-    /// Leaves the function here if a comparison of strings found no work left. What the evaluation comes to then is for its
-    /// context to say.
+    /// Emits a check, which leaves the function if a comparison of strings found no work left. The context then determines
+    /// the fault.
     pub(super) fn check_work(&mut self, builder: &mut FunctionBuilder<'_>, state: &FunctionState<'_>) {
         let left =
             builder.ins().load(types::I64, state.context_flags(), state.environment.context, Context::WORK_LEFT_OFFSET);
@@ -37,12 +37,12 @@ impl Exits {
         leave_if(builder, none, &mut self.cancelled);
     }
 
-    /// Leaves the function here if a piece that it called has failed.
+    /// Emits a check, which leaves the function if a called piece has failed.
     pub(super) fn leave_on_status(&mut self, builder: &mut FunctionBuilder<'_>, status: ir::Value) {
         leave_if(builder, status, &mut self.failed);
     }
 
-    /// Fills the blocks. The function cannot be left through them after that.
+    /// Fills the blocks. Afterwards the function cannot be left through them.
     pub(super) fn finish(self, builder: &mut FunctionBuilder<'_>, state: &FunctionState<'_>) {
         for (block, is_cancelled) in [(self.cancelled, true), (self.failed, false)] {
             let Some(block) = block else { continue };
@@ -60,7 +60,7 @@ impl Exits {
     }
 }
 
-/// Goes to the block if the condition holds.
+/// Branches to the block if the condition holds.
 fn leave_if(builder: &mut FunctionBuilder<'_>, condition: ir::Value, block: &mut Option<ir::Block>) {
     let leave = *block.get_or_insert_with(|| builder.create_block());
     let goes_on = builder.create_block();

@@ -1,4 +1,4 @@
-//! Values that cross from one block of a function to another, as the parameters of a block.
+//! Values that are passed from one block of a function to another, as block parameters.
 
 use super::body::Body;
 use crate::emit::{EmittedValue, clif_type, memory};
@@ -7,7 +7,7 @@ use cembra_record::{gather, part_types};
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder};
 
 impl Body<'_, '_, '_> {
-    /// Gives a block the parameters that are a value.
+    /// Appends the block parameters that represent a value.
     pub(super) fn append_params(&mut self, block: ir::Block, value: ValueId) {
         let mut params = Vec::new();
         part_types(&self.plan().value(value).qtype, &mut params);
@@ -16,13 +16,13 @@ impl Body<'_, '_, '_> {
         }
     }
 
-    /// The value that a block's parameters are.
+    /// The value that a block's parameters represent.
     pub(super) fn params_of(&mut self, block: ir::Block, value: ValueId) -> EmittedValue {
         let params = self.builder.block_params(block);
         gather(&self.plan().value(value).qtype, &mut params.iter().copied())
     }
 
-    /// Goes to a block whose parameters are a value, with what is to be that value there.
+    /// Jumps to a block whose parameters represent `value`, with the arguments `held`.
     pub(super) fn jump_with(&mut self, block: ir::Block, value: ValueId, held: &EmittedValue) {
         let mut args = Vec::new();
         memory::spread(self.builder, &self.outline.plan.value(value).qtype, held, &mut args);

@@ -1,5 +1,5 @@
-//! From a piece of a plan to a function: straight lines are recorded on a tape each and played, conditionals and loops become
-//! blocks, steps without a rule calls.
+//! Translation of a piece of a plan to a function. Each straight line of steps is recorded on a tape and played; conditionals and
+//! loops become blocks; steps without a rule become calls.
 
 mod accesses;
 mod body;
@@ -28,32 +28,32 @@ pub(crate) use rows::Progress;
 use rows::Rows;
 use std::ops::Range;
 
-/// Memory that building functions needs, used again from one to the next.
+/// Memory for building functions, reused from one to the next.
 #[derive(Default)]
 pub(crate) struct Workspace {
-    /// The machine values of the plan's values, in the function being built.
+    /// The machine values of the plan's values, in the function that is being built.
     held: ScopedValueMap<EmittedValue>,
     line: Line<ir::Value>,
-    /// What the instructions of the line's tape became.
+    /// The results of the instructions of the line's tape.
     played: Vec<Option<ir::Value>>,
 }
 
 impl Workspace {
-    /// Makes room for a plan. Mathematical functions are written out if they are to be `inlined`, else called.
+    /// Prepares for a plan. Mathematical functions are `inlined` or called.
     pub(crate) fn reset(&mut self, plan: &Plan, inlined: bool) {
         self.held.reset(plan);
         self.line.reset(plan, inlined);
     }
 
-    /// How many values there is room for.
+    /// The number of values that there is memory for.
     pub(crate) fn capacity(&self) -> usize {
         self.held.capacity()
     }
 }
 
-/// Builds the body of a function whose parameters are input, output, frame and context: a piece of a plan. Says whether
-/// the code generator's optimisation would make it better. If there are forms of columns, the plan is one piece, and the
-/// function evaluates it on rows: the first two parameters are the columns and a `Progress`.
+/// Builds the body of the function for a piece of a plan. Its parameters are input, output, frame and context. Returns true if
+/// the code generator's optimisation would improve it. If `columns` are given, the plan must be a single piece, and the function
+/// evaluates it on rows: the first two parameters are the columns and a `Progress`.
 pub(crate) fn translate(
     builder: &mut FunctionBuilder<'_>,
     isa: &dyn TargetIsa,
@@ -90,6 +90,7 @@ pub(crate) fn translate(
     body.state.findings.is_improvable
 }
 
+/// The translation of one piece to a function.
 struct Translation<'a, 'b, 'f> {
     body: Body<'a, 'b, 'f>,
     exits: Exits,
@@ -99,24 +100,24 @@ struct Translation<'a, 'b, 'f> {
     played: &'a mut Vec<Option<ir::Value>>,
 }
 
-/// What is left to do of a piece.
+/// The work that remains for a piece.
 enum Todo {
-    /// A block, and where its result goes if that is a join.
+    /// A block; its result goes to the join, if there is one.
     Block(BlockId, Option<ir::Block>),
-    /// Some of a block's steps, likewise.
+    /// Some of a block's steps; the result of the block goes to the join, if there is one.
     Steps(BlockId, Range<usize>, Option<ir::Block>),
-    /// The branch for a present condition is done; the other comes.
+    /// The branch for a present condition is done, and the other one follows.
     Else(Branch, [BlockId; 2]),
     /// Both branches are done.
     Join(Branch, BlockId),
-    /// A branch is done whose condition was known.
+    /// The only branch of a conditional with a known condition is done.
     Known(StepId, BlockId),
-    /// A round of a loop is done; rounds start at the block.
+    /// A round of a loop is done. Rounds start at the block.
     Again(StepId, ir::Block),
 }
 
 impl Body<'_, '_, '_> {
-    /// Leaves the function: all is done.
+    /// Emits a return with the status of success.
     fn succeed(&mut self) {
         let status = self.builder.ins().iconst(types::I32, i64::from(STATUS_OK));
         self.builder.ins().return_(&[status]);
@@ -124,7 +125,7 @@ impl Body<'_, '_, '_> {
 }
 
 impl Translation<'_, '_, '_> {
-    /// A whole piece: its steps, then its calls, then its outputs. What happens at its end is not said.
+    /// Translates a whole piece: its steps, then its calls, then its outputs. The caller emits its end.
     fn piece(&mut self, number: usize) {
         let outline = self.body.outline;
         let piece = &outline.pieces.list()[number];
@@ -149,7 +150,7 @@ impl Translation<'_, '_, '_> {
         }
     }
 
-    /// Steps of a block with the blocks inside of them, without recursion.
+    /// Translates steps of a block and the blocks inside of them, without recursion.
     fn steps(&mut self, block: BlockId, steps: Range<usize>) {
         let outline = self.body.outline;
         let plan = outline.plan;
@@ -164,7 +165,7 @@ impl Translation<'_, '_, '_> {
                 Todo::Steps(block, range, join) => {
                     let Some(segment) = Segment::first(plan, &plan.block(block).steps[range.clone()]) else { continue };
                     let rest = range.start + segment.step_count()..range.end;
-                    // What ends a branch meets where the branch does.
+                    // A conditional at the end of a branch uses the branch's join.
                     let ends = |id: StepId| {
                         let out = plan.step(id).out;
                         rest.is_empty() && plan.block(block).result == Some(out) && !outline.locations.is_stored(out)
@@ -189,7 +190,8 @@ impl Translation<'_, '_, '_> {
         }
     }
 
-    /// A line or a call, or the beginning of a conditional or loop. The result of a conditional goes to `outer` if that is there.
+    /// Translates a line, a call or an access, or begins a conditional or a loop. The result of a conditional goes to `outer`, if
+    /// that is given.
     fn segment(&mut self, segment: Segment<'_>, outer: Option<ir::Block>, stack: &mut Vec<Todo>) {
         let plan = self.body.outline.plan;
         match segment {
@@ -228,7 +230,7 @@ impl Translation<'_, '_, '_> {
     /// Records a straight line of steps and plays it.
     fn line(&mut self, steps: &[StepId]) {
         let Translation { body, line, played, .. } = self;
-        // A tuple that is too wide for more steps beside it.
+        // A tuple that is a line of its own, because it has very many fields.
         if let [only] = steps
             && let step = body.outline.plan.step(*only)
             && matches!(step.action, Action::MakeTuple)
@@ -245,7 +247,7 @@ impl Translation<'_, '_, '_> {
         }
     }
 
-    /// Says that the instructions to come are for a step.
+    /// Marks the following instructions as belonging to a step.
     fn mark(&mut self, step: StepId) {
         self.body.state.mark(self.body.builder, Some(step.index() as u32));
     }

@@ -1,6 +1,6 @@
-//! Loops: a block whose parameters are the state, entered with the first state and again from the end of each round. How
-//! many rounds all loops of an evaluation may run is counted, and checked where a round begins again: in a register if the
-//! plan is one function, else in the context, where all pieces find it.
+//! Loops: a block whose parameters are the state. It is entered with the first state, and again from the end of each
+//! round. The rounds of all loops of an evaluation are counted, and the limit is checked before each further round. The
+//! count is in a register if the plan is a single function, else in the context, where all pieces find it.
 
 use super::body::Body;
 use super::exits::Exits;
@@ -10,15 +10,15 @@ use cembra_runtime::{Context, FaultKind};
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, condcodes::IntCC, types};
 use cranelift_frontend::Variable;
 
-/// The count of rounds that may yet run.
+/// The number of rounds that may still run.
 #[derive(Default)]
 pub(super) struct Rounds {
-    /// The register with it, if it is in one.
+    /// The variable with that number; `None` if it is in the context.
     left: Option<Variable>,
 }
 
 impl Rounds {
-    /// Where an evaluation begins, loads how many rounds there may be, if there are loops.
+    /// Initialises the number of rounds at the start of an evaluation, if there are loops.
     pub(super) fn begin(&mut self, body: &mut Body<'_, '_, '_>) {
         if !body.outline.has_loops {
             return;
@@ -53,7 +53,7 @@ impl Rounds {
         }
     }
 
-    /// Goes back to the start of rounds or on, as the mask in the round's result says.
+    /// Starts the next round or leaves the loop, depending on the mask in the round's result.
     pub(super) fn end_round(
         &self,
         body: &mut Body<'_, '_, '_>,
@@ -105,15 +105,15 @@ impl Rounds {
     }
 }
 
-/// The limit of rounds.
+/// Loads the limit of rounds.
 fn most(body: &mut Body<'_, '_, '_>) -> ir::Value {
     let flags = MemFlagsData::trusted().with_readonly().with_can_move();
     body.builder.ins().load(types::I64, flags, body.state.environment.context, Context::ITERATIONS_OFFSET)
 }
 
-/// Goes to a new block where rounds start, with the first state.
+/// Begins a loop: jumps to a new block, in which rounds start, with the first state.
 pub(super) fn begin_rounds(body: &mut Body<'_, '_, '_>, init: ValueId, state: ValueId) -> ir::Block {
-    // What machine code does for addresses and constants need not be done in every round.
+    // The code generator's optimisation moves addresses and constants out of the loop.
     body.state.findings.is_improvable = true;
     let start = body.builder.create_block();
     body.append_params(start, state);

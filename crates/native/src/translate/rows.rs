@@ -1,6 +1,6 @@
-//! Rows: a whole plan in a loop over the rows of columns. What a value of a column is at a row is loaded where the row begins, and
-//! outputs are stored where it ends; between the two the code is that of a single evaluation. A row that fails leaves the
-//! function, whose progress says which it was; whoever called it goes on with the next.
+//! Rows: a whole plan in a loop over the rows of columns. Inputs are loaded at the start of a row, outputs are stored at its end;
+//! in between the code is that of a single evaluation. A row that fails leaves the function, and the progress says which row it
+//! was; the caller goes on with the next one.
 
 use super::body::Body;
 use super::columns::{Distance, KEPT, Row, Stride, kept_strides};
@@ -9,7 +9,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use std::mem::offset_of;
 
-/// The rows that are left, one at least: code reads where to begin and end, and says which row it is at.
+/// The rows that remain, at least one. The code reads where to begin and end, and writes the current row to `next`.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Progress {
@@ -20,12 +20,12 @@ pub(crate) struct Progress {
 /// The loop over rows.
 pub(super) struct Rows {
     start: ir::Block,
-    /// The strides whose distances from the first row are kept from one row to the next.
+    /// The strides whose distances from the first row are carried from row to row.
     strides: Vec<Stride>,
 }
 
 impl Rows {
-    /// Loads what all rows share, goes to the first row, and loads its inputs.
+    /// Loads the inputs that all rows share, begins the loop, and loads the other inputs of the row.
     pub(super) fn begin<'a>(body: &mut Body<'a, '_, '_>, forms: &'a [ColumnForm]) -> Rows {
         let [columns, progress, _] = body.memories.addresses;
         let [inputs, outputs, _] = body.memories.regions;
@@ -55,7 +55,7 @@ impl Rows {
         Rows { start, strides }
     }
 
-    /// Goes on with the next row; leaves the function behind the last.
+    /// Goes on with the next row, or leaves the function after the last one.
     pub(super) fn end(self, body: &mut Body<'_, '_, '_>) {
         let Some(row) = body.row else { return };
         let builder = &mut *body.builder;
@@ -77,7 +77,7 @@ impl Rows {
     }
 }
 
-/// Loads the inputs that all rows share, or those that they do not.
+/// Loads the inputs that all rows share if `shared`, else the other inputs.
 fn load<'a>(body: &mut Body<'a, '_, '_>, mut row: Row<'a>, shared: bool) {
     let plan = body.plan();
     for (at, input) in plan.inputs().iter().enumerate() {

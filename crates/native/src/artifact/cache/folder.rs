@@ -1,5 +1,5 @@
-//! The folder of a code cache: opened only if it is this user's alone, read and written without ever waiting for anybody,
-//! kept below a size. Entries appear whole, by renaming, and what goes wrong is no error.
+//! The folder of a code cache. It is opened only if no other user can write to it, read and written without waiting for locks,
+//! and kept below a size. Entries appear whole, by renaming. A failed read or write is not an error of the caller.
 
 use super::key::Key;
 use cembra_value::{Code, Diagnostic};
@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the files of entries that are not whole yet are called, around letters that differ.
+/// The start and the end of the names of incomplete files; random letters are between them.
 const PART: (&str, &str) = (".cembra-", ".part");
 
 /// A folder that only this user can write to.
@@ -16,7 +16,7 @@ const PART: (&str, &str) = (".cembra-", ".part");
 pub(super) struct Folder {
     path: PathBuf,
     most: u64,
-    /// The bytes that files held when they were last counted, and what was written since.
+    /// The bytes of all files when they were last counted, plus the bytes written since.
     held: AtomicU64,
 }
 
@@ -25,9 +25,11 @@ fn refused(path: &Path, why: impl std::fmt::Display) -> Diagnostic {
 }
 
 impl Folder {
+    /// Opens a folder, and creates it if it does not exist. `most` is the most bytes of its files. Fails if others can write
+    /// to it.
     pub(super) fn open(path: &Path, most: u64) -> Result<Folder, Diagnostic> {
         create(path).map_err(|e| refused(path, e))?;
-        // Links are followed once, here: what is checked is what is used.
+        // Links are resolved once, here, so that the folder which is checked is the folder which is used.
         let whole = path.canonicalize().map_err(|e| refused(path, e))?;
         check_private(&whole)?;
         let folder = Folder { path: whole, most, held: AtomicU64::new(0) };
@@ -35,10 +37,10 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Reads an entry, if it is no larger than `most` bytes.
+    /// Reads an entry that has at most `most` bytes.
     pub(super) fn read(&self, key: &Key, most: u64) -> io::Result<Vec<u8>> {
         let path = self.path.join(key.file_name());
-        // Looked at first: to open what is no file could take for ever.
+        // Checked first, because opening something other than a file could block forever.
         let about = fs::symlink_metadata(&path)?;
         if !about.is_file() {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -46,12 +48,12 @@ impl Folder {
         let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
         let size = usize::try_from(about.len()).ok().filter(|_| about.len() <= most).ok_or_else(too_large)?;
         let mut bytes = Vec::with_capacity(size + 1);
-        // It may have grown since.
+        // The file may have grown since.
         File::open(&path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > most { Err(too_large()) } else { Ok(bytes) }
     }
 
-    /// Keeps an entry, if that is possible.
+    /// Writes an entry; failures are ignored.
     pub(super) fn write(&self, key: &Key, entry: &[u8]) {
         if self.try_write(key, entry).is_ok()
             && self.held.fetch_add(entry.len() as u64, Ordering::Relaxed) + entry.len() as u64 > self.most
@@ -67,8 +69,8 @@ impl Folder {
         Ok(())
     }
 
-    /// Counts the entries, and removes the oldest if there are too many bytes: to three quarters, so that not every entry that
-    /// is written then is followed by a count. Whatever else is in the folder is somebody's, and stays.
+    /// Counts the bytes of all entries. If there are too many, removes the oldest entries until three quarters of the limit
+    /// are left, so that not every later write causes a count. Other files in the folder are not touched.
     fn evict(&self) {
         let Ok(entries) = fs::read_dir(&self.path) else { return };
         let mut files: Vec<(std::time::SystemTime, u64, PathBuf)> = entries
@@ -85,7 +87,7 @@ impl Folder {
                 if held <= self.most / 4 * 3 {
                     break;
                 }
-                // Somebody else may have removed it.
+                // Another process may have removed it.
                 if begins_as_entry(&path) && fs::remove_file(path).is_ok() {
                     held -= size;
                 }
@@ -95,13 +97,13 @@ impl Folder {
     }
 }
 
-/// True for the names of entries, and of those that are not whole yet.
+/// Returns true for names of entries, complete or not.
 fn is_of_cache(name: &str) -> bool {
     let part = name.strip_prefix(PART.0).is_some_and(|rest| rest.ends_with(PART.1));
     part || Key::is_file_name(name)
 }
 
-/// True for a file that begins as entries do, or to do so.
+/// Returns true if the file's bytes are the start of an entry, or a part of that start.
 fn begins_as_entry(path: &Path) -> bool {
     let mut start = Vec::with_capacity(Key::MAGIC.len());
     let read = File::open(path).and_then(|file| file.take(Key::MAGIC.len() as u64).read_to_end(&mut start));
@@ -119,7 +121,7 @@ fn create(_: &Path) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::Unsupported, "the system has no permissions of the Unix kind"))
 }
 
-/// Nobody but this user (and the system's administrator) can put a file into the folder, or another folder in its place.
+/// Checks that only this user (and the system's administrator) can put a file into the folder, or replace the folder.
 #[cfg(unix)]
 fn check_private(path: &Path) -> Result<(), Diagnostic> {
     use std::os::unix::fs::MetadataExt;
@@ -128,7 +130,7 @@ fn check_private(path: &Path) -> Result<(), Diagnostic> {
     if !folder.is_dir() {
         return Err(refused(path, "it is no folder"));
     }
-    // A file that is made here belongs to whoever this process acts as.
+    // A file that is created here belongs to the user that this process acts as.
     let ours = tempfile::NamedTempFile::new_in(path).and_then(|file| file.as_file().metadata());
     let ours = ours.map_err(|e| refused(path, e))?.uid();
     if folder.uid() != ours {
@@ -139,7 +141,7 @@ fn check_private(path: &Path) -> Result<(), Diagnostic> {
     }
     for above in path.ancestors().skip(1) {
         let folder = about(above)?;
-        // In a folder with the sticky bit, others can neither rename nor remove what is not theirs.
+        // In a folder with the sticky bit, users cannot rename or remove files of others.
         let open = folder.mode() & 0o022 != 0 && folder.mode() & 0o1000 == 0;
         if open || ![0, ours].contains(&folder.uid()) {
             let why = format!("other users can put another folder in its place, in {}", above.display());

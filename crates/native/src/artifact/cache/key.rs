@@ -1,5 +1,5 @@
-//! Keys of the code cache: a hash of all that machine code depends on, which names an entry and keys its checksum. An entry
-//! that was damaged, cut short, or put under another's name has another checksum.
+//! Keys of the code cache: a hash of everything that machine code depends on. It is the name of an entry and the key of its
+//! checksum, so an entry that was damaged, truncated, or renamed fails the check.
 
 use super::super::isa::{Codegen, Tier};
 use cembra_plan::{Binding, Plan};
@@ -8,18 +8,18 @@ use cembra_value::Limits;
 use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 
-/// Where the body starts in an entry: behind the magic and the checksum.
+/// The offset of the body in an entry, after the magic and the checksum.
 const HEADER: usize = Key::MAGIC.len() + blake3::OUT_LEN;
-/// How names of entries end.
+/// The extension of the names of entries.
 const ENDING: &str = ".code";
 
 /// The key of an entry.
 pub(super) struct Key(blake3::Hash);
 
 impl Key {
-    /// What an entry starts with.
+    /// The first bytes of an entry.
     pub(super) const MAGIC: &[u8; 16] = b"cembra code  01\n";
-    /// Bytes of an entry besides its code: the header, and the stack that the code takes.
+    /// The bytes of an entry besides its code: the header, and the code's stack size.
     pub(super) const OVERHEAD: usize = HEADER + size_of::<u64>();
 
     /// The key of the code that a plan is compiled to.
@@ -36,7 +36,7 @@ impl Key {
         format!("{}{ENDING}", self.0.to_hex())
     }
 
-    /// True if some entry is called so.
+    /// Returns true if `name` is the name of an entry.
     pub(super) fn is_file_name(name: &str) -> bool {
         name.strip_suffix(ENDING).is_some_and(|hash| blake3::Hash::from_hex(hash).is_ok())
     }
@@ -45,13 +45,13 @@ impl Key {
         blake3::keyed_hash(self.0.as_bytes(), body)
     }
 
-    /// The entry of this key with this code, which takes so much stack.
+    /// Makes the entry with this key, for code that takes `stack` bytes of stack.
     pub(super) fn seal(&self, code: &[u8], stack: usize) -> Vec<u8> {
         let body = [&(stack as u64).to_le_bytes(), code].concat();
         [Key::MAGIC.as_slice(), self.checksum(&body).as_bytes(), &body].concat()
     }
 
-    /// The code of an entry and the stack that it takes, if it is one of this key.
+    /// The code of an entry and the stack that it takes. `None` if the entry is damaged or has another key.
     pub(super) fn open<'e>(&self, entry: &'e [u8]) -> Option<(&'e [u8], usize)> {
         let (header, body) = entry.split_at_checked(HEADER)?;
         let checksum = header.strip_prefix(Key::MAGIC)?;
@@ -61,7 +61,7 @@ impl Key {
     }
 }
 
-/// What the code of every plan depends on, hashed once.
+/// The hash of everything that the code of every plan depends on, computed once per tier.
 fn surroundings(codegen: &Codegen, tier: Tier) -> &'static blake3::Hasher {
     static HOSTS: [OnceLock<blake3::Hasher>; 2] = [OnceLock::new(), OnceLock::new()];
     let (version, sources) = (env!("CARGO_PKG_VERSION"), env!("CEMBRA_CODE_SOURCES"));
@@ -69,8 +69,8 @@ fn surroundings(codegen: &Codegen, tier: Tier) -> &'static blake3::Hasher {
         .get_or_init(|| hash_surroundings(codegen, [version, sources, cranelift_codegen::VERSION, &interface()]))
 }
 
-/// Hashes versions (of cembra, of its sources, of the code generator, of what code and runtime agree on), the processor with
-/// its extensions, and the settings.
+/// Hashes versions (of cembra, of its sources, of the code generator, of the agreement between code and runtime), the
+/// processor with its extensions, and the settings.
 fn hash_surroundings(codegen: &Codegen, versions: [&str; 4]) -> blake3::Hasher {
     let Codegen { fast, optimising } = codegen;
     let mut parts: Vec<String> = versions.into_iter().map(str::to_owned).collect();
@@ -86,7 +86,7 @@ fn hash_surroundings(codegen: &Codegen, versions: [&str; 4]) -> blake3::Hasher {
     hasher
 }
 
-/// What is hashed, gathered first: many small pieces are hashed slower than one large one.
+/// The bytes to hash, collected first, because hashing many small pieces is slower than one large one.
 struct Bytes(Vec<u8>);
 
 impl Hasher for Bytes {
@@ -95,7 +95,7 @@ impl Hasher for Bytes {
     }
 
     fn finish(&self) -> u64 {
-        // Nobody asks: the digest is taken of the bytes.
+        // Not used: the digest is computed from the bytes.
         0
     }
 }

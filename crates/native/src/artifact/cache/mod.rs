@@ -1,6 +1,6 @@
-//! The code cache: machine code kept in a folder from one process to the next. An entry is a file named by the hash of all
-//! that its code depends on; what is in it is believed only if its checksum, keyed with that hash, is right. Whatever else
-//! is found is a miss, and the code is compiled as without a cache.
+//! The code cache: a folder that keeps machine code from one process to the next. An entry is a file whose name is the hash
+//! of everything that its code depends on. It is used only if its checksum, which is keyed with that hash, is right.
+//! Anything else is a miss, and the code is compiled as without a cache.
 
 mod folder;
 mod key;
@@ -17,11 +17,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A folder of machine code that outlives the process. Clones are the same cache, and any number of processes may use the
-/// folder at once.
+/// A folder of machine code that outlives the process. Clones are the same cache. Any number of processes may use the folder
+/// at once.
 ///
-/// Code is taken from it without being compiled, so whoever could write there could run anything as this user: a folder that
-/// others can write to, or reach by renaming one above it, is refused.
+/// Code from the folder is run, so anyone who can write to it could run any code as this user. Therefore a folder is refused
+/// if others can write to it, or replace it by renaming a folder above it.
 ///
 /// ```
 /// use cembra_native::CodeCache;
@@ -45,29 +45,29 @@ struct Inner {
 }
 
 impl CodeCache {
-    /// The bytes of files that a folder may hold, unless a caller says otherwise: 256 MiB.
+    /// The default for the most bytes of files in a folder: 256 MiB.
     pub const MOST_BYTES: u64 = 256 << 20;
 
-    /// Opens a folder as a cache, and makes it, for its owner only, if it is not there.
+    /// Opens a folder as a cache. If it does not exist, it is created with access for its owner only.
     ///
     /// # Errors
-    /// The folder cannot be made or read; it, or one above it, belongs to somebody else or can be written by others; or the
-    /// system has no permissions of the Unix kind.
+    /// If the folder cannot be created or read; if it, or a folder above it, belongs to another user or can be written by
+    /// others; or if the system has no Unix permissions.
     pub fn open(folder: impl AsRef<Path>) -> Result<CodeCache, Diagnostic> {
         CodeCache::open_within(folder, CodeCache::MOST_BYTES)
     }
 
-    /// Opens a folder as a cache that holds up to about `most` bytes: beyond that the oldest files are removed.
+    /// Opens a folder as a cache of at most about `most` bytes; if it grows larger, the oldest files are removed.
     ///
     /// # Errors
-    /// As `open`.
+    /// As for `open`.
     pub fn open_within(folder: impl AsRef<Path>, most: u64) -> Result<CodeCache, Diagnostic> {
         let folder = Folder::open(folder.as_ref(), most)?;
         let [hits, misses, damaged, bypassed] = [(); 4].map(|()| AtomicU64::new(0));
         Ok(CodeCache(Arc::new(Inner { folder, hits, misses, damaged, bypassed })))
     }
 
-    /// What the cache has been asked for since it was opened, through any of its clones.
+    /// The numbers of hits, misses and other requests since the cache was opened, through any of its clones.
     #[must_use]
     pub fn counters(&self) -> CacheCounters {
         let Inner { folder: _, hits, misses, damaged, bypassed } = &*self.0;
@@ -76,11 +76,11 @@ impl CodeCache {
         CacheCounters { hits, misses, damaged, bypassed, ..CacheCounters::default() }
     }
 
-    /// Compiles a plan as [`compile`](crate::compile) does, or takes its code from the cache. Code that is compiled is kept;
-    /// that it could not be is no error.
+    /// Takes the code of a plan from the cache, or compiles it as [`compile`](crate::compile) does and stores it. A failure
+    /// to store it is ignored.
     ///
     /// # Errors
-    /// As [`compile`](crate::compile).
+    /// As for [`compile`](crate::compile).
     pub fn compile(&self, plan: &Plan, binding: &Binding, tier: Tier, budget: &Budget) -> Result<Compiled, Error> {
         let count = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
         let inner = &*self.0;
@@ -90,12 +90,12 @@ impl CodeCache {
         }
         let codegen = isa::host(tier)?;
         let key = Key::of(&codegen, plan, binding, tier, budget.limits());
-        // Larger code would be refused if it were made.
+        // Larger code would be refused by the compilation.
         let most = budget.limits().code_bytes.saturating_add(Key::OVERHEAD);
         let entry = inner.folder.read(&key, most as u64);
         if let Ok(Some((kept, stack))) = entry.as_ref().map(|entry| key.open(entry)) {
             count(&inner.hits);
-            // SAFETY: CODE-CACHE: the entry is from a folder of this user's alone, under the key of this plan.
+            // SAFETY: CODE-CACHE: the entry is from a folder that only this user can write to, under the key of this plan.
             return unsafe { install(plan, kept, stack, true) };
         }
         count(&inner.misses);
