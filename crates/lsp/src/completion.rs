@@ -1,5 +1,5 @@
-//! What the word before the cursor may become: names that are known there, operators, words of the language, types, and the names
-//! of a call's arguments.
+//! Completion of the word before the cursor: names in scope, operators, words of the language, types, and names of a call's
+//! arguments. Also the signature of the call around the cursor.
 
 use crate::analysis::Analysis;
 use crate::hover::{declaration, operator};
@@ -12,16 +12,16 @@ use lsp_types::{
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Words that begin a statement, and those that begin a value.
+/// Words that begin a statement, and then words that begin a value.
 const STATEMENTS: &[&str] = &["input", "let", "fn", "output", "extern fn", "use", "table", "tile", "test"];
 const VALUES: &[&str] = &["if", "not", "true", "false", "present", "missing", "inf", "nan", "fn", "let"];
-/// Words that go on behind a value.
+/// Words that may follow a value.
 const OPERATORS: &[&str] = &["then", "else", "and", "or", "in", "not in"];
 
-/// The most names that are told at once.
+/// The most names that one list contains.
 const MOST: usize = 1_000;
 
-/// How far up the list something is: what is nearer first.
+/// The group of an item in the list. Items are sorted by these groups, in this order.
 #[derive(Clone, Copy)]
 enum Rank {
     Argument,
@@ -30,8 +30,8 @@ enum Rank {
     Operator,
 }
 
-/// What may be completed at a byte of the text. If too many names are known, those with the word in them are told, and more when it
-/// is longer.
+/// The list of completions at a byte of the text. If more than `MOST` names are in scope, only names that contain the word are
+/// listed; the list is marked as incomplete, so that the editor asks again for a longer word.
 pub(crate) fn complete(analysis: &Analysis, byte: usize) -> CompletionList {
     let context = context(analysis, byte);
     let range = analysis.range(Span::new(context.word.start, context.word.end));
@@ -46,12 +46,12 @@ pub(crate) fn complete(analysis: &Analysis, byte: usize) -> CompletionList {
     CompletionList { is_incomplete: list.is_incomplete, items: list.items }
 }
 
-/// What may stand at a byte of the text.
+/// The syntactic context of a byte of the text.
 fn context(analysis: &Analysis, byte: usize) -> CursorContext {
     cursor_context(analysis.text(), analysis.statement_start(byte), byte)
 }
 
-/// Adds to the item of an operator what it does.
+/// Adds the documentation of an operator to its item.
 pub(crate) fn resolve(mut item: CompletionItem) -> CompletionItem {
     let is_operator = item.kind == Some(CompletionItemKind::FUNCTION) && item.documentation.is_none();
     if let Some(def) = is_operator.then(|| operator(&item.label)).flatten() {
@@ -61,7 +61,7 @@ pub(crate) fn resolve(mut item: CompletionItem) -> CompletionItem {
     item
 }
 
-/// The parameters of the call that a byte of the text is in.
+/// The signature of the call that a byte of the text is in; `None` if there is none.
 pub(crate) fn signature(analysis: &Analysis, byte: usize) -> Option<SignatureHelp> {
     let call = context(analysis, byte).call?;
     let callee = callee(analysis, &call)?;
@@ -81,7 +81,7 @@ pub(crate) fn signature(analysis: &Analysis, byte: usize) -> Option<SignatureHel
     Some(SignatureHelp { signatures: vec![information], active_signature: Some(0), active_parameter: active })
 }
 
-/// What is called, as far as an editor shows it.
+/// The called function, as an editor shows it.
 struct Callee {
     form: String,
     parameters: Vec<String>,
@@ -89,10 +89,10 @@ struct Callee {
     summary: Option<Cow<'static, str>>,
 }
 
-/// What a call calls: a function of the text, or an operator.
+/// The function of a call: a function of the text, or an operator. `None` if it is not known.
 fn callee(analysis: &Analysis, call: &OpenCall) -> Option<Callee> {
     let written = analysis.text_at(call.callee);
-    // The text may have been understood otherwise before the bracket was written.
+    // The text may have been parsed differently before the bracket was written.
     let names = analysis.names();
     let byte = call.callee.start;
     let known = match names.at(byte).filter(|(span, _)| *span == call.callee) {
@@ -124,7 +124,7 @@ fn callee(analysis: &Analysis, call: &OpenCall) -> Option<Callee> {
     })
 }
 
-/// The lists that a block takes, behind `a("i,j").block(`: its tensor is in front.
+/// The lists that a block takes, after `a("i,j").block(`; the tensor before the point is not a parameter.
 fn block(analysis: &Analysis, call: &OpenCall) -> Option<Callee> {
     let def = operator(BLOCK)?;
     let method = BLOCK.rsplit('.').next().unwrap_or(BLOCK);
@@ -139,12 +139,12 @@ fn block(analysis: &Analysis, call: &OpenCall) -> Option<Callee> {
     })
 }
 
-/// The labels that a tensor is called with, if a name stands for one.
+/// The labels of a call of a tensor; `None` if the name does not stand for a tensor.
 fn labelled(analysis: &Analysis, known: &NamedPlace) -> Option<Callee> {
     let declared = || analysis.input(known.name)?.qtype.as_ref();
     let qtype = analysis.type_of(known).or_else(declared)?;
     let QType::Tensor(_, rank) = qtype else { return None };
-    // As many letters as there are axes, of which there are at most 16.
+    // One letter per axis; a tensor has at most 16 axes.
     let letters: Vec<String> = ('i'..='z').take(usize::from(*rank)).map(String::from).collect();
     let labels = format!("\"{}\"", letters.join(","));
     Some(Callee {
@@ -159,7 +159,7 @@ fn own_length(analysis: &Analysis) -> u32 {
     u32::try_from(analysis.text().len()).unwrap_or(u32::MAX)
 }
 
-/// Items that take the place of one word.
+/// A list of items that replace a word.
 struct List {
     range: Range,
     items: Vec<CompletionItem>,
@@ -197,7 +197,7 @@ impl List {
         self
     }
 
-    /// The names of a call's arguments.
+    /// Adds the names of a call's arguments.
     fn arguments(mut self, analysis: &Analysis, context: &CursorContext) -> List {
         let call = context.call.filter(|call| call.begins);
         if let Some(callee) = call.and_then(|call| callee(analysis, &call)) {
@@ -208,16 +208,16 @@ impl List {
         self
     }
 
-    /// What an expression begins with: names, operators and words.
+    /// Adds everything that an expression can begin with: names, operators and words.
     fn values(mut self, analysis: &Analysis, context: &CursorContext) -> List {
         let mut seen: HashSet<&str> = HashSet::new();
-        // What a statement that goes on here defines is not known in it.
+        // A name is not in scope inside of the statement that defines it.
         let statement = analysis.statement_start(context.word.start as usize);
         let is_here = |name: &NamedPlace| name.whole.start as usize == statement && !name.kind.is_local();
         let goes_on = context.expected != ExpectedAt::Statement;
         let known = analysis.names().known_at(context.word.start, own_length(analysis));
         let known: Vec<_> = known.filter(|name| !(goes_on && is_here(name))).collect();
-        // Of equal names the innermost counts.
+        // Of equal names the innermost is listed.
         let word = analysis.text_at(context.word);
         let are_many = known.len() > MOST;
         for name in known.into_iter().rev() {

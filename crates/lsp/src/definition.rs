@@ -1,11 +1,11 @@
-//! Where names are defined and used.
+//! The definitions and uses of names.
 
 use crate::analysis::Analysis;
 use cembra::Span;
 use cembra_expr::Referent;
 use lsp_types::{DocumentHighlight, Location, Position, Range, Uri};
 
-/// Where what stands at a byte of the text is defined: a name, or a file that is used.
+/// The location of the definition of the name, or of the used file, at a byte of the text. `None` if there is neither.
 pub(crate) fn definition(analysis: &Analysis, byte: usize, uri: &dyn Fn(&str) -> Option<Uri>) -> Option<Location> {
     match analysis.referent_at(byte)?.1 {
         Referent::Name(name) => location(analysis, name, uri),
@@ -16,8 +16,7 @@ pub(crate) fn definition(analysis: &Analysis, byte: usize, uri: &dyn Fn(&str) ->
     }
 }
 
-/// The uses of the name that stands at a byte of the text, in it and in the files that it uses, and its definition, if that is asked
-/// for.
+/// The uses of the name at a byte, in the text and in the files that it uses. The definition is included if `with_definition`.
 pub(crate) fn references(
     analysis: &Analysis,
     byte: usize,
@@ -28,13 +27,13 @@ pub(crate) fn references(
     places.into_iter().filter_map(|place| location(analysis, place, uri)).collect()
 }
 
-/// The same of the text alone, for showing.
+/// The definition and the uses of the name at a byte, in the main text only, for highlighting.
 pub(crate) fn highlights(analysis: &Analysis, byte: usize) -> Vec<DocumentHighlight> {
     let places = places(analysis, byte, true).into_iter().filter(|place| analysis.is_own(*place));
     places.map(|place| DocumentHighlight { range: analysis.range(place), kind: None }).collect()
 }
 
-/// The places of the name that stands at a byte of the text, its definition first. An operator is defined nowhere.
+/// The spans of the name at a byte of the text. The definition comes first if `with_definition`; an operator has none.
 pub(crate) fn places(analysis: &Analysis, byte: usize, with_definition: bool) -> Vec<Span> {
     let names = analysis.names();
     match analysis.referent_at(byte) {
@@ -60,7 +59,7 @@ mod tests {
     use cembra::{Limits, Sources};
     use std::collections::BTreeSet;
 
-    /// Where the name at a byte is defined and used, the definition first.
+    /// The spans where the name at a byte is defined and used, the definition first.
     fn marked(text: &str, at: usize) -> Vec<u32> {
         let sources = Sources::alone("m.cem", text);
         let analysis = Analysis::of(sources, BTreeSet::new(), &Limits::default(), Encoding::Utf8);
@@ -78,7 +77,7 @@ mod tests {
         let text = "fn f(a, b) = a + b; output z = f(b=1, a=2) + a";
         assert_eq!(marked(text, 5), [5, 13, 38]);
         assert_eq!(marked(text, 33), [8, 17, 33]);
-        // Behind the function it is a leaf.
+        // After the function the name is a leaf.
         assert_eq!(marked(text, 45), [45]);
         assert_eq!(marked(text, 31), [3, 31]);
         let text = "input a: f64; let g = fn(a) = a * 2.0; output y = L.a + g(a)";
@@ -87,7 +86,7 @@ mod tests {
         assert_eq!(marked(text, 56), [18, 56]);
         let text = "extern fn fx.rate(text): f64; output y = fx.rate(\"a\") + M.fx.rate(\"b\")";
         assert_eq!(marked(text, 45), [10, 41, 56]);
-        // Operators are used, and defined nowhere.
+        // Operators have uses but no definition.
         let text = "input x: f64; output y = sqrt(x) + math.sqrt(x) + round(x)";
         assert_eq!(marked(text, 26), [25, 35]);
         assert_eq!(marked(text, 51), [50]);

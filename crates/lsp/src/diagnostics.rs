@@ -1,4 +1,5 @@
-//! Problems as the protocol has them. What is wrong is found by the library, and worded as `cembra check` words it.
+//! Conversion of problems to diagnostics of the protocol. The library finds the problems; their wording is that of `cembra
+//! check`.
 
 use crate::analysis::Analysis;
 use cembra::{Code, Diagnostic};
@@ -6,10 +7,11 @@ use lsp_types::{
     DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag, Location, NumberOrString, Range, Uri,
 };
 
-/// What editors show as the source of a problem.
+/// The source of a problem, as editors show it.
 const SOURCE: &str = "cembra";
 
-/// The problems of a text and of the files that it uses, each with the file that it is in. `uri` gives the address of a file.
+/// The diagnostics of a text and of the files that it uses, each with the name of its file. `uri` gives the address of a
+/// file.
 pub(crate) fn told(
     analysis: &Analysis,
     name: &str,
@@ -38,7 +40,7 @@ pub(crate) fn told(
     analysis.problems().iter().map(told).collect()
 }
 
-/// True for the problem of a text that has nothing but definitions: it may be one that others use.
+/// Returns true for the diagnostic of a text that has definitions only: other texts may use such a text.
 pub(crate) fn is_without_output(problem: &lsp_types::Diagnostic) -> bool {
     matches!(&problem.code, Some(NumberOrString::String(code)) if code == Code::NoOutput.as_str())
 }
@@ -51,12 +53,12 @@ fn severity(code: Code) -> DiagnosticSeverity {
     }
 }
 
-/// True for what may as well not be there: editors show it paler.
+/// Returns true for code that has no effect, which editors show paler.
 fn is_unnecessary(code: Code) -> bool {
     matches!(code, Code::UnusedLet | Code::UnreachableBranch)
 }
 
-/// The message, what is said at the place, and what to try, each on its line.
+/// The message, the text at the place, and the hints, each on a line.
 fn message(problem: &Diagnostic) -> String {
     let mut text = problem.message().to_owned();
     if !problem.label_text().is_empty() {

@@ -1,5 +1,5 @@
-//! The texts that an editor has open, and the files beside them. What is open is read from the editor, also where another text uses
-//! it; everything else from the disk.
+//! The texts that an editor has open, and the files that they use. An open text is read from the editor, even where another text
+//! uses it; every other file is read from the disk.
 
 use crate::analysis::Analysis;
 use crate::positions::{Encoding, Positions};
@@ -15,16 +15,16 @@ use std::rc::Rc;
 /// A text that an editor has open.
 #[derive(Debug)]
 pub(crate) struct Document {
-    /// Its address, as the editor writes it.
+    /// The address of the text, as the editor writes it.
     pub(crate) uri: Uri,
-    /// The editor's number of its version.
+    /// The editor's version number of the text.
     pub(crate) version: i32,
     text: String,
-    /// What is known of the version, once somebody asked.
+    /// The analysis of this version; `None` until it is needed.
     analysis: Option<Rc<Analysis>>,
 }
 
-/// The texts by what they are called.
+/// The open texts, by name.
 #[derive(Debug)]
 pub(crate) struct Documents {
     open: BTreeMap<String, Document>,
@@ -33,7 +33,7 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
-    /// None yet.
+    /// An empty collection.
     pub(crate) fn new(encoding: Encoding) -> Documents {
         Documents { open: BTreeMap::new(), limits: Limits::default(), encoding }
     }
@@ -43,12 +43,12 @@ impl Documents {
         self.open.keys().cloned().collect()
     }
 
-    /// The open text of a name.
+    /// The open text with this name.
     pub(crate) fn get(&self, name: &str) -> Option<&Document> {
         self.open.get(name)
     }
 
-    /// The address of a text, open or not.
+    /// The address of a text, open or not; `None` if its name is not a path.
     pub(crate) fn uri(&self, name: &str) -> Option<Uri> {
         self.open.get(name).map(|document| document.uri.clone()).or_else(|| uri_of(name))
     }
@@ -60,7 +60,7 @@ impl Documents {
         self.changed(&name);
     }
 
-    /// Changes an open text. One that is not open is none of ours.
+    /// Applies changes to an open text; ignores other texts.
     pub(crate) fn change(&mut self, uri: &Uri, version: i32, changes: Vec<TextDocumentContentChangeEvent>) {
         let name = name_of(uri);
         let Some(document) = self.open.get_mut(&name) else { return };
@@ -77,14 +77,14 @@ impl Documents {
         self.changed(&name);
     }
 
-    /// Closes a text: what is on the disk counts again.
+    /// Closes a text, so that the file on the disk is read again.
     pub(crate) fn close(&mut self, uri: &Uri) {
         let name = name_of(uri);
         self.open.remove(&name);
         self.changed(&name);
     }
 
-    /// A text is another one: forgets what was found with it.
+    /// Drops the analyses that depend on the text `name`, which has changed.
     pub(crate) fn changed(&mut self, name: &str) {
         for (open, document) in &mut self.open {
             if open == name || document.analysis.as_ref().is_some_and(|analysis| analysis.looks_for(name)) {
@@ -93,14 +93,14 @@ impl Documents {
         }
     }
 
-    /// Any file may be another one: forgets everything that was found.
+    /// Drops all analyses, because any file may have changed.
     pub(crate) fn all_changed(&mut self) {
         for document in self.open.values_mut() {
             document.analysis = None;
         }
     }
 
-    /// What is known of an open text.
+    /// The analysis of an open text; `None` if no text with this name is open.
     pub(crate) fn analysis(&mut self, name: &str) -> Option<Rc<Analysis>> {
         if let Some(known) = &self.open.get(name)?.analysis {
             return Some(known.clone());

@@ -1,15 +1,15 @@
-//! Why the server ends other than it should.
+//! The errors that end the server.
 
 use std::io;
 
-/// Why a server ended.
+/// The reason why a server ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// The editor is gone, or said `exit`, and did not say `shutdown` before.
+    /// The editor closed the connection, or sent `exit`, without `shutdown` before.
     #[error("the editor is gone without having shut the server down")]
     NotShutDown,
-    /// What the editor says is no message of the protocol, or cannot be read.
+    /// The editor sent something that is not a message of the protocol, or that cannot be read.
     #[error("the editor cannot be understood: {0}")]
     Stream(#[source] io::Error),
 }

@@ -1,11 +1,11 @@
-//! Formatting a whole text, as `cembra fmt` does, but with the line ends that the text has: an editor shows no others.
+//! Formatting of a whole text, as `cembra fmt` does it, but with the line ends that the text has, because an editor shows no others.
 
 use crate::analysis::Analysis;
 use cembra::{Limits, Registry, Span, format};
 use lsp_types::TextEdit;
 
-/// What makes the text as it should be laid out; nothing if it cannot be read. It is one edit at most, of the part that changes, so that an
-/// editor keeps its place.
+/// The edits that format a text; `None` if it cannot be parsed. There is at most one edit, which covers only the changed part, so that an
+/// editor keeps its position.
 pub(crate) fn edits(analysis: &Analysis) -> Option<Vec<TextEdit>> {
     let text = analysis.text();
     let made = formatted(text)?;
@@ -15,12 +15,12 @@ pub(crate) fn edits(analysis: &Analysis) -> Option<Vec<TextEdit>> {
     let (old, new) = (text.as_bytes(), made.as_bytes());
     let equal = |(a, b): &(&u8, &u8)| a == b;
     let start = text.floor_char_boundary(old.iter().zip(new).take_while(equal).count());
-    // No position is in the middle of what ends a line.
+    // No position of the protocol is between the two bytes of a line end.
     let is_middle = |at: usize| at > 0 && old[at - 1] == b'\r' && old.get(at) == Some(&b'\n');
     let start = start - usize::from(is_middle(start));
     let least = old.len().min(new.len()) - start;
     let end = old.iter().rev().zip(new.iter().rev()).take_while(equal).count().min(least);
-    // Equal bytes from the end on may begin in the middle of a character.
+    // The equal bytes at the end may begin in the middle of a character.
     let end = text.len() - text.ceil_char_boundary(text.len() - end);
     let end = end - usize::from(is_middle(text.len() - end));
     let span = Span::new(u32::try_from(start).ok()?, u32::try_from(text.len() - end).ok()?);
@@ -28,7 +28,7 @@ pub(crate) fn edits(analysis: &Analysis) -> Option<Vec<TextEdit>> {
     Some(vec![TextEdit::new(analysis.range(span), part.to_owned())])
 }
 
-/// The text as it should be laid out.
+/// The formatted text; `None` if the text cannot be parsed.
 fn formatted(text: &str) -> Option<String> {
     let made = format(text, Registry::standard(), &Limits::default()).ok()?;
     let line_end = text.find('\n').map_or("", |at| &text[..=at]);

@@ -1,5 +1,5 @@
-//! What is shown of the place that the mouse points at: what a name is and its type, what an operator does, the type of an
-//! expression. Types are spelled as a text writes them.
+//! Hover texts for the place that the mouse points at: the declaration and the type of a name, the documentation of an
+//! operator, the type of an expression. Types are spelled as a text writes them.
 
 use crate::analysis::Analysis;
 use cembra::{QType, Registry, Span, print_type, reference};
@@ -8,10 +8,11 @@ use cembra_ops::OpDef;
 use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind};
 use std::collections::HashSet;
 
-/// The most types that are listed of what has several, in a function that is called with several.
+/// The most types that are listed for one expression. An expression in a function has several if the function is called
+/// with several types.
 const TYPES: usize = 4;
 
-/// What is to be shown for a byte of the text, if there is something.
+/// The hover text for a byte of the text; `None` if there is nothing to show.
 pub(crate) fn hover(analysis: &Analysis, byte: usize) -> Option<Hover> {
     let (span, value) = match analysis.referent_at(byte) {
         Some((span, Referent::Name(name))) => (span, named(analysis, analysis.names().named_at(name)?)),
@@ -26,18 +27,18 @@ pub(crate) fn hover(analysis: &Analysis, byte: usize) -> Option<Hover> {
     Some(Hover { contents, range: Some(analysis.range(span)) })
 }
 
-/// The operator of a name in the graph.
+/// The operator with this name in the graph; `None` if there is none.
 pub(crate) fn operator(name: &str) -> Option<&'static OpDef> {
     let registry = Registry::standard();
     Some(registry.get(registry.find(name)?))
 }
 
-/// True for the operators that labels behind a name are.
+/// Returns true for the operators that labels after a name stand for.
 fn is_labelling(name: &str) -> bool {
     matches!(name, AT_LABELS | BIND_LABELS | ASSIGN_LABELS)
 }
 
-/// A block of text of the language.
+/// Formats text of the language as a code block.
 fn block(text: &str) -> String {
     format!("```cem\n{text}\n```\n")
 }
@@ -46,7 +47,7 @@ fn heading(def: &OpDef) -> String {
     block(&reference::call_form(def))
 }
 
-/// What a name is.
+/// The hover text of a name: its declaration, its kind, and the comment above it.
 fn named(analysis: &Analysis, name: &NamedPlace) -> String {
     let mut text = block(&declaration(analysis, name));
     let note = match name.kind {
@@ -71,10 +72,10 @@ fn named(analysis: &Analysis, name: &NamedPlace) -> String {
     text
 }
 
-/// How a name is, or might be, declared: with the type that was found.
+/// The declaration of a name, written or possible, with the type that was inferred.
 pub(crate) fn declaration(analysis: &Analysis, name: &NamedPlace) -> String {
     let written = analysis.text_at(name.name);
-    // With the labels of the axes, where it is defined with some.
+    // The signature includes the labels of the axes, if the definition has some.
     let with_type = |word: &str| {
         let signature = analysis.text_at(name.signature);
         match analysis.type_of(name) {
@@ -101,13 +102,13 @@ pub(crate) fn declaration(analysis: &Analysis, name: &NamedPlace) -> String {
     }
 }
 
-/// The comment that ends on the line before the statement of a name, which is mostly about it.
+/// The comment that ends on the line before the statement of a name, and mostly describes it. `None` if there is none.
 fn comment_above(analysis: &Analysis, name: &NamedPlace) -> Option<String> {
     if name.kind.is_local() || name.kind == NameKind::Leaf {
         return None;
     }
     let before = analysis.text_before(name.whole);
-    // What stands before the statement on its own line is another statement.
+    // Text before the statement on the same line is another statement.
     let (before, _) = before.rsplit_once('\n').filter(|(_, line)| line.trim().is_empty())?;
     let lines = before.lines().rev().map_while(|line| line.trim().strip_prefix('#'));
     let mut lines: Vec<&str> = lines.map(str::trim).collect();
@@ -115,11 +116,11 @@ fn comment_above(analysis: &Analysis, name: &NamedPlace) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// The innermost expression around a byte of the text that has a type, and what there is to say of it.
+/// The innermost expression around a byte of the text that has a type, and its hover text.
 fn expression(analysis: &Analysis, byte: usize) -> Option<(Span, String)> {
     let graph = &analysis.program().graph;
     let nodes = || (0..graph.len()).map(NodeId::from_index);
-    // Labels of axes are a part of what has them, and no texts.
+    // Labels of axes are a part of the labelled expression, not texts.
     let labels = |node| match graph.node(node) {
         Node::Operator(name, &[.., labels]) if is_labelling(graph.name(name)) => Some(labels),
         _ => None,
@@ -140,7 +141,7 @@ fn expression(analysis: &Analysis, byte: usize) -> Option<(Span, String)> {
         }
     }
     let (span, mut nodes) = found?;
-    // Arguments that are left out stand where the call does.
+    // Arguments that are left out have the span of the call.
     let is_literal = |node: &NodeId| matches!(graph.node(*node), Node::Literal(_));
     if !nodes.iter().all(is_literal) {
         nodes.retain(|node| !is_literal(node));
@@ -165,7 +166,7 @@ fn expression(analysis: &Analysis, byte: usize) -> Option<(Span, String)> {
         Node::Operator(name, _) => operator(graph.name(name)),
         _ => None,
     }) {
-        // What gives labels is called by no name.
+        // Operators that stand for labels are not called by name.
         text.push_str(&if is_labelling(def.name) { String::new() } else { heading(def) });
         text.push_str(def.summary);
     }

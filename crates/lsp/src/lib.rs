@@ -1,8 +1,8 @@
-//! The language server of cembra: what editors are told of a text while it is written. It speaks the Language Server Protocol over
-//! standard input and output, one message after the other, and knows nothing of how models are run.
+//! The language server of cembra: diagnostics, completion and other editor features for texts while they are written. It speaks
+//! the Language Server Protocol over standard input and output, handles one message after the other, and does not evaluate models.
 //!
-//! A text is analysed once for each of its versions, when somebody asks or nothing else is to do; `Analysis` is what is
-//! kept of that, and everything else reads it.
+//! Each version of a text is analysed at most once: on demand, or when no message waits. `Analysis` holds the result, which
+//! everything else reads.
 
 mod analysis;
 mod completion;
@@ -23,14 +23,14 @@ pub use server::serve;
 
 use lsp_server::Connection;
 
-/// Serves an editor over standard input and output until it says `exit`.
+/// Serves an editor over standard input and output until it sends `exit`.
 ///
 /// # Errors
-/// The editor does not speak the protocol, or is gone without having said `shutdown`.
+/// If the editor does not speak the protocol, or closes the connection without `shutdown`.
 pub fn run_stdio() -> Result<(), ServerError> {
     let (connection, threads) = Connection::stdio();
     let served = serve(&connection);
-    // The thread that writes ends when nobody can give it anything to write.
+    // The writing thread ends when the connection is dropped.
     drop(connection);
     served.and(threads.join().map_err(ServerError::Stream))
 }

@@ -1,28 +1,28 @@
-//! Positions as the protocol counts them, lines and units of an encoding, and bytes of a text.
+//! Conversion between positions of the protocol (lines and units of an encoding) and bytes of a text.
 
 use cembra::Span;
 use cembra_value::Lines;
 use lsp_types::{Position, PositionEncodingKind, Range};
 
-/// What positions count in a line.
+/// The unit in which positions count within a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Encoding {
     /// Bytes.
     Utf8,
-    /// Units of UTF-16, of which a character may take two. Every editor knows these.
+    /// Units of UTF-16; a character may take two. Every editor supports these.
     Utf16,
     /// Characters.
     Utf32,
 }
 
 impl Encoding {
-    /// The best of what an editor offers: bytes need no counting.
+    /// The best encoding that an editor offers: bytes if possible, because they need no conversion.
     pub(crate) fn of(offered: &[PositionEncodingKind]) -> Encoding {
         let all = [Encoding::Utf8, Encoding::Utf32];
         all.into_iter().find(|one| offered.contains(&one.kind())).unwrap_or(Encoding::Utf16)
     }
 
-    /// The name of it.
+    /// The protocol's name of the encoding.
     pub(crate) fn kind(self) -> PositionEncodingKind {
         match self {
             Encoding::Utf8 => PositionEncodingKind::UTF8,
@@ -40,20 +40,20 @@ impl Encoding {
     }
 }
 
-/// Bytes between places whose distance from the begin is kept: a line may be the whole text.
+/// The number of bytes between entries of `units`. They are needed because a line may be the whole text.
 const STEP: usize = 1 << 10;
 
-/// The lines of a text, for its positions.
+/// The line index of a text, for converting positions.
 #[derive(Debug)]
 pub(crate) struct Positions {
     lines: Lines,
     encoding: Encoding,
-    /// For every `STEP` bytes, how many units are before the character there.
+    /// For every `STEP` bytes, the number of units before the character there.
     units: Vec<usize>,
 }
 
 impl Positions {
-    /// Those of a text, which all questions are then about.
+    /// The index of a text. The same text must be passed to all other functions.
     pub(crate) fn of(text: &str, encoding: Encoding) -> Positions {
         let (mut units, mut before) = (Vec::new(), 0);
         for (byte, c) in text.char_indices() {
@@ -65,7 +65,8 @@ impl Positions {
         Positions { lines: Lines::of(text), encoding, units }
     }
 
-    /// The position of a byte. One in the middle of a character is where that begins, one of what ends a line is the line's end.
+    /// The position of a byte. A byte in the middle of a character has the position of the character's start, a byte of a line
+    /// end that of the line's end.
     pub(crate) fn position(&self, text: &str, byte: usize) -> Position {
         let byte = text.floor_char_boundary(byte.min(text.len()));
         let line = self.lines.line_of(byte);
@@ -74,8 +75,8 @@ impl Positions {
         Position::new(number(line), number(character))
     }
 
-    /// The byte of a position. One behind the end of a line is that end, one behind the text is the text's end, and one in the
-    /// middle of a character is where that begins.
+    /// The byte of a position. A position after the end of a line means that end, one after the text the text's end, and one in
+    /// the middle of a character the character's start.
     pub(crate) fn byte(&self, text: &str, position: Position) -> usize {
         let range = self.lines.range(text, position.line as usize);
         let wanted = self.units_before(text, range.start) + position.character as usize;
@@ -93,7 +94,7 @@ impl Positions {
         byte
     }
 
-    /// How many units are before a byte, at which a character begins.
+    /// The number of units before a byte, which must be the start of a character.
     fn units_before(&self, text: &str, byte: usize) -> usize {
         let at = (byte / STEP).min(self.units.len().saturating_sub(1));
         let known = text.floor_char_boundary(at * STEP);
@@ -122,14 +123,14 @@ mod tests {
             let positions = Positions::of(text, encoding);
             assert_eq!(positions.position(text, 12), Position::new(1, x));
             assert_eq!(positions.byte(text, Position::new(1, x)), 12);
-            // Between the two bytes that end the line, and behind the text.
+            // Between the two bytes of the line end, and after the text.
             assert_eq!(positions.position(text, 2), Position::new(0, 1));
             assert_eq!(positions.byte(text, Position::new(0, 99)), 1);
             assert_eq!(positions.position(text, 99), Position::new(2, 0));
             assert_eq!(positions.byte(text, Position::new(7, 3)), text.len());
         }
         let positions = Positions::of(text, Encoding::Utf16);
-        // In the middle of a pair of units.
+        // In the middle of a surrogate pair.
         assert_eq!(positions.byte(text, Position::new(1, 1)), 3);
         assert_eq!(positions.byte(text, Position::new(1, 2)), 7);
     }
@@ -148,7 +149,7 @@ mod tests {
             for (byte, c) in text.char_indices() {
                 assert_eq!(positions.position(&text, byte), Position::new(line, number(character)), "{byte}");
                 if text[..byte].ends_with('\r') && c == '\n' {
-                    // The two are one end.
+                    // The two bytes are one line end.
                 } else {
                     assert_eq!(positions.byte(&text, Position::new(line, number(character))), byte);
                 }

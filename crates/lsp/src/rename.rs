@@ -1,4 +1,4 @@
-//! Renaming a name of the text, wherever the text and the files that it uses have it.
+//! Renaming of a name of the text, in the text and in the files that it uses.
 
 use crate::analysis::Analysis;
 use crate::definition::places;
@@ -7,27 +7,27 @@ use cembra_expr::{NameKind, NamedPlace, is_plain_name};
 use lsp_types::{Range, TextEdit, Uri, WorkspaceEdit};
 use std::collections::HashMap;
 
-/// Why a name is not given another.
+/// The reason why a name cannot be changed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// Nothing at the place has a name, or one that is not of the text.
+    /// There is no name at the place, or one that no text defines.
     #[error("only a name that a text defines can be changed")]
     NoName,
-    /// A word of the language, or none at all.
+    /// The new name is a word of the language, or not a name.
     #[error("`{0}` is no name: letters, digits and `_`, and no word of the language")]
     NotPlain(String),
-    /// There is another one.
+    /// The new name exists already in an overlapping scope.
     #[error("`{0}` is a name already")]
     Taken(String),
 }
 
-/// Where the name at a byte of the text is, if it can be changed.
+/// The range of the name at a byte of the text, if it can be changed.
 pub(crate) fn renamable(analysis: &Analysis, byte: usize) -> Result<Range, Refusal> {
     let (span, _) = name_at(analysis, byte)?;
     Ok(analysis.range(span))
 }
 
-/// The edits that change the name at a byte of the text.
+/// The edits that rename the name at a byte of the text to `new`.
 #[expect(clippy::mutable_key_type, reason = "the protocol's own type, whose keys nobody changes")]
 pub(crate) fn rename(
     analysis: &Analysis,
@@ -40,7 +40,7 @@ pub(crate) fn rename(
         return Err(Refusal::NotPlain(new.to_owned()));
     }
     let others = analysis.names().names().iter().filter(|other| other.name != name.name);
-    // Names in two functions have nothing to do with each other.
+    // Local names of two functions do not conflict.
     let meet = |other: &NamedPlace| {
         !(name.kind.is_local() && other.kind.is_local())
             || (name.scope.start <= other.scope.end && other.scope.start <= name.scope.end)
@@ -57,8 +57,8 @@ pub(crate) fn rename(
     Ok(WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() })
 }
 
-/// The name at a byte of the text, where it stands and where it is defined. Names in quotes, which may be anything, and names of the
-/// host are not changed.
+/// The span of the name at a byte of the text, and its definition. Names in quotes, which may be any text, and names of the host
+/// cannot be changed.
 fn name_at(analysis: &Analysis, byte: usize) -> Result<(Span, &NamedPlace), Refusal> {
     let (span, _) = analysis.referent_at(byte).ok_or(Refusal::NoName)?;
     let name = analysis.named_at(byte).ok_or(Refusal::NoName)?;

@@ -1,5 +1,5 @@
-//! The conversation with an editor: which message asks for what, and when the problems of texts are told. Messages are answered in
-//! their order by one thread; problems are told when no message waits, so that nobody waits for them who types on.
+//! The conversation with an editor: the dispatch of messages, and the publishing of problems. One thread answers messages in their
+//! order. Problems are published only when no message waits, so they do not delay someone who types on.
 
 use crate::analysis::Analysis;
 use crate::documents::Documents;
@@ -24,13 +24,13 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-/// The files that models are made of.
+/// The files that models consist of.
 const FILES: &str = "**/*.{cem,csv}";
 
-/// Serves an editor until it says `exit`.
+/// Serves an editor until it sends `exit`.
 ///
 /// # Errors
-/// The editor is gone, or says `exit`, without having said `shutdown`.
+/// If the editor closes the connection, or sends `exit`, without `shutdown` before.
 pub fn serve(connection: &Connection) -> Result<(), ServerError> {
     let client = initialize(connection)?;
     let encoding = encoding(&client);
@@ -45,7 +45,7 @@ pub fn serve(connection: &Connection) -> Result<(), ServerError> {
     server.run()
 }
 
-/// Waits for the first message, and says what the server can.
+/// Waits for the `initialize` request, and answers with the server's capabilities.
 fn initialize(connection: &Connection) -> Result<ClientCapabilities, ServerError> {
     loop {
         let (id, params) = connection.initialize_start().map_err(|_| ServerError::NotShutDown)?;
@@ -66,7 +66,7 @@ fn initialize(connection: &Connection) -> Result<ClientCapabilities, ServerError
     }
 }
 
-/// What positions count, by what an editor offers.
+/// The unit of positions, from the encodings that an editor offers.
 fn encoding(client: &ClientCapabilities) -> Encoding {
     let offered = client.general.as_ref().and_then(|general| general.position_encodings.as_deref());
     Encoding::of(offered.unwrap_or_default())
@@ -125,25 +125,26 @@ fn refused(id: RequestId, code: ErrorCode, message: String) -> Response {
     Response::new_err(id, code as i32, message)
 }
 
-/// The problems of a text that an editor was told.
+/// The problems of a text as they were last sent to the editor.
 #[derive(PartialEq)]
 struct Published {
     version: Option<i32>,
     problems: Vec<Diagnostic>,
 }
 
-/// What goes on after a message.
+/// The action after a message: to wait for the next one, or to exit.
 enum Next {
     Message,
     Exit,
 }
 
+/// The state of a server for one editor.
 struct Server<'c> {
     connection: &'c Connection,
     client: ClientCapabilities,
     documents: Documents,
     published: BTreeMap<String, Published>,
-    /// True if texts changed since problems were told.
+    /// True if texts changed since problems were last published.
     is_stale: bool,
     is_shut_down: bool,
 }
@@ -168,13 +169,14 @@ impl Server<'_> {
                         return if self.is_shut_down { Ok(()) } else { Err(ServerError::NotShutDown) };
                     }
                 }
-                // Only of the registration of what is watched; without it, files are read again when texts change.
+                // The only response is to the registration of watched files; if that fails, files are read again when texts
+                // change.
                 Message::Response(_) => {}
             }
         }
     }
 
-    /// Answers a request; a mistake of ours is told and costs that request alone.
+    /// Answers a request. A panic is reported as an error of this request and ends nothing else.
     fn answer_safely(&mut self, request: Request) -> Response {
         let id = request.id.clone();
         catch_unwind(AssertUnwindSafe(|| self.answer(request)))
@@ -243,14 +245,14 @@ impl Server<'_> {
         }
     }
 
-    /// What is known of the text of a position, and the byte that is meant.
+    /// The analysis of the text of a position, and the byte of the position.
     fn at(&mut self, place: &TextDocumentPositionParams) -> Option<(Rc<Analysis>, usize)> {
         let analysis = self.documents.analysis(&name_of(&place.text_document.uri))?;
         let byte = analysis.byte(place.position);
         Some((analysis, byte))
     }
 
-    /// Takes a notification. One that is malformed, or that nobody knows, is left out: there is no answer to it.
+    /// Handles a notification. A malformed or unknown one is ignored, because notifications have no answer.
     fn take_note(&mut self, note: Notification) -> Result<Next, ServerError> {
         match note.method.as_str() {
             told::Exit::METHOD => return Ok(Next::Exit),
@@ -269,7 +271,7 @@ impl Server<'_> {
             told::DidChangeWatchedFiles::METHOD => take::<told::DidChangeWatchedFiles>(note, |params| {
                 params.changes.iter().for_each(|change| self.documents.changed(&name_of(&change.uri)));
             }),
-            // A folder may have become another one, with all that is in it.
+            // A folder may have been renamed, with all files in it.
             told::DidRenameFiles::METHOD => self.documents.all_changed(),
             _ => return Ok(Next::Message),
         }
@@ -277,7 +279,7 @@ impl Server<'_> {
         Ok(Next::Message)
     }
 
-    /// Asks to be told of files that change on the disk.
+    /// Asks the editor to report changes of files on the disk.
     fn watch_files(&self) -> Result<(), ServerError> {
         let watched = self.client.workspace.as_ref().and_then(|workspace| workspace.did_change_watched_files);
         if watched.and_then(|watched| watched.dynamic_registration) != Some(true) {
@@ -295,12 +297,12 @@ impl Server<'_> {
         send(self.connection, Request::new("files".to_owned().into(), method, params))
     }
 
-    /// Tells the problems of all texts that are other ones than were told last.
+    /// Sends the problems of all texts whose problems or version changed since they were last sent.
     fn publish(&mut self) -> Result<(), ServerError> {
         if !std::mem::take(&mut self.is_stale) {
             return Ok(());
         }
-        // A mistake of ours leaves the problems as they were told last.
+        // After a panic the problems remain as they were last sent.
         let found = catch_unwind(AssertUnwindSafe(|| self.problems())).unwrap_or_default();
         for (name, problems) in found {
             let document = self.documents.get(&name);
@@ -322,7 +324,7 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// The problems of each text that has some or had some, as all open texts have them.
+    /// The problems of each text that has some or had some, collected from the analyses of all open texts.
     fn problems(&mut self) -> BTreeMap<String, Vec<Diagnostic>> {
         let mut found: BTreeMap<String, Vec<Diagnostic>> =
             self.published.keys().map(|name| (name.clone(), Vec::new())).collect();
@@ -335,7 +337,7 @@ impl Server<'_> {
             for (file, problem) in diagnostics::told(analysis, name, &|name| self.documents.uri(name)) {
                 let of_file = found.entry(file).or_default();
                 let is_file_to_use = diagnostics::is_without_output(&problem) && is_used();
-                // Several texts may use a file, and have the same to say of it.
+                // Several texts may use the same file and report the same problem of it.
                 if !is_file_to_use && !of_file.contains(&problem) {
                     of_file.push(problem);
                 }
@@ -350,7 +352,7 @@ fn take<N: Told>(note: Notification, with: impl FnOnce(N::Params)) {
     let _malformed = serde_json::from_value(note.params).map(with);
 }
 
-/// Answers a request that is never refused.
+/// Answers a request whose function cannot fail.
 fn answer<R: Asked>(request: Request, make: impl FnOnce(R::Params) -> R::Result) -> Response {
     try_answer::<R, String>(request, |params| Ok(make(params)))
 }

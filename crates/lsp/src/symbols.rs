@@ -1,4 +1,4 @@
-//! The outline of a text: what its statements define, and its tests.
+//! The outline of a text: the names that its statements define, and its tests.
 
 use crate::analysis::Analysis;
 use crate::hover::declaration;
@@ -6,7 +6,7 @@ use cembra::Span;
 use cembra_expr::NameKind;
 use lsp_types::{DocumentSymbol, SymbolKind};
 
-/// The names that statements of the text itself define, and its tests, in their order.
+/// The outline of the main text: the names that its statements define, and its tests, in their order.
 pub(crate) fn symbols(analysis: &Analysis) -> Vec<DocumentSymbol> {
     let is_listed = |kind: NameKind| !kind.is_local() && kind != NameKind::Leaf;
     let names = analysis.names().names().iter().filter(|name| is_listed(name.kind) && analysis.is_own(name.name));

@@ -1,11 +1,12 @@
-//! Names of texts: the URI that an editor gives a file, and the path that `use` and the disk know. Only `file` URIs of this machine
-//! are paths (RFC 8089); all others are names as they are.
+//! Names of texts: the URI that an editor gives a file, and the path that `use` and the file system know. Only `file` URIs of this
+//! machine are paths (RFC 8089); other URIs are used as names unchanged.
 
 use lsp_types::Uri;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use std::path::{Path, PathBuf};
 
-/// The bytes of a path that a URI writes as `%20`: those that RFC 3986 allows in no path, and `%` itself.
+/// The bytes of a path that a URI must write as escapes such as `%20`: those that RFC 3986 does not allow in a path, and `%`
+/// itself.
 const ENCODED: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -23,7 +24,7 @@ const ENCODED: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// The path of a file.
+/// The path of a `file` URI of this machine; `None` for any other URI.
 pub(crate) fn path_of(uri: &Uri) -> Option<PathBuf> {
     let (scheme, rest) = uri.as_str().split_once(':')?;
     if !scheme.eq_ignore_ascii_case("file") {
@@ -43,17 +44,17 @@ pub(crate) fn path_of(uri: &Uri) -> Option<PathBuf> {
     }
     let path = format!("/{}", segments.join("/"));
     let path = percent_decode_str(&path).decode_utf8().ok()?;
-    // `/c:/models` is `c:/models` where paths begin with a drive.
+    // `/c:/models` means `c:/models` on systems where paths begin with a drive.
     let drive = if cfg!(windows) { path.strip_prefix('/') } else { None };
     Some(PathBuf::from(drive.unwrap_or(&path)))
 }
 
-/// The name of a text: the path of a file, however its URI is written, and the URI of anything else.
+/// The name of a text: the path for a file, which does not depend on the spelling of its URI, else the URI.
 pub(crate) fn name_of(uri: &Uri) -> String {
     path_of(uri).map_or_else(|| uri.as_str().to_owned(), |path| path.display().to_string())
 }
 
-/// The URI of a file that no editor named; `None` for a name that is no absolute path.
+/// The URI of a file that no editor has opened; `None` for a name that is not an absolute path.
 pub(crate) fn uri_of(name: &str) -> Option<Uri> {
     if !Path::new(name).is_absolute() {
         return None;
@@ -78,7 +79,7 @@ mod tests {
         assert_eq!(name("FILE://localhost/m/./a.cem"), "/m/a.cem");
         assert_eq!(name("file://elsewhere/m/a.cem"), "file://elsewhere/m/a.cem");
         assert!(uri_of("untitled:Untitled-1").is_none());
-        // Each character that means something in a URI comes back as it was.
+        // Each character that has a meaning in a URI survives the conversion.
         let odd = "/m/100% [a]{b} #1 ?2 ^`|\\\"<>é.cem";
         assert_eq!(name_of(&uri_of(odd).unwrap()), odd);
     }
