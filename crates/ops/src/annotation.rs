@@ -1,6 +1,6 @@
-//! Annotations: operators that are their first operand and say something about it. The exports name a value inside of an
-//! expression as an output; whoever compiles a model finds them before preparation, which drops them. The others are there
-//! for models that were written elsewhere: a type is checked, a name and a place in another source are dropped.
+//! Annotations: operators whose value is their first operand and which add information to it. An export makes a value inside of
+//! an expression an output of the model; whoever compiles a model collects the exports before preparation, which drops them.
+//! The other annotations serve models that were written elsewhere: a type is checked, a name and a source position are dropped.
 
 use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OWN, OpDef, Stop, Typing, ex, param};
 use crate::function::HIGHER_ORDER;
@@ -37,7 +37,7 @@ pub(crate) static EXPORT_VALUE: OpDef = OpDef {
     ..OWN
 };
 
-/// The first operand, if those behind it are literals of these types.
+/// Returns the first operand if the operands after it are literals of the types `wanted`.
 fn annotated(g: &dyn Instantiation, operator: &str, args: &[NodeHandle], wanted: &[Scalar]) -> NodeResult<Stop> {
     for (at, wanted) in (1..).zip(wanted) {
         if !matches!(g.value(args[at]), Some(Value::Scalar(found)) if found.scalar() == *wanted) {

@@ -1,4 +1,5 @@
-//! Bits of integers in two's complement. Booleans are not bits: they have `bool.logical_and` and its like.
+//! Operators on the bits of integers in two's complement. Booleans are not bits: they have `bool.logical_and` and similar
+//! operators.
 
 use crate::definition::{BINARY, Law, Meaning, OpDef, Typing, UNARY, ex};
 use crate::kernel::{strict, two};
@@ -70,7 +71,7 @@ pub(crate) static INVERT: OpDef = OpDef {
     ..UNARY
 };
 
-/// A constant of the type of `x` from a pattern of 64 bits, cut to its width.
+/// A constant of the type of `x` from a 64-bit pattern, truncated to the width of the type.
 fn pattern(t: &mut Tape, x: Val, bits: u64) -> Val {
     match t.ty(x) {
         MachineType::I32 => t.konst(MachineType::I32, bits & 0xFFFF_FFFF),
@@ -78,7 +79,7 @@ fn pattern(t: &mut Tape, x: Val, bits: u64) -> Val {
     }
 }
 
-/// Counts in pairs of bits, then in groups of four and of eight; a product adds the bytes up in the highest one.
+/// Counts bits in pairs, then in groups of four and of eight; a product adds the bytes up in the highest byte.
 const COUNT_RULE: Rule = |t, a| {
     let x = a[0].val(t);
     let (odd, pairs) = (pattern(t, x, 0x5555_5555_5555_5555), pattern(t, x, 0x3333_3333_3333_3333));

@@ -1,5 +1,5 @@
-//! Calling an operator on values: what literal folding and tests use. The kernels the interpreter runs do the work, on
-//! a frame made for the one call, so that presence is applied in the same place as at run time.
+//! Calls an operator on values, for literal folding and tests. The kernels that the interpreter runs do the work, on a frame
+//! made for one call, so that presence is applied in the same place as at run time.
 
 use crate::array::{ArrayForm, ArrayOperands};
 use crate::compound::literal_integer;
@@ -9,21 +9,21 @@ use cembra_runtime::{Arena, Context, Fault, FaultKind, Frame, FrameLayout, Frame
 use cembra_value::Value;
 use smallvec::SmallVec;
 
-/// Applies an operator to values of exactly the types it was resolved for.
+/// Calls an operator on values of exactly the types it was resolved for.
 ///
-/// `None` if the operator does not compute on values (an expansion), or the values are not of those types.
+/// `None` if the operator does not compute on values, for example because it is an expansion, or the values are of other types.
 ///
 /// # Errors
-/// The fault the operator raised.
+/// The fault that the operator raised.
 pub fn call(def: &OpDef, resolved: &Resolved, args: &[Value]) -> Option<Result<Value, Fault>> {
     call_within(def, resolved, args, usize::MAX)
 }
 
-/// Calls an operator as [`call`] does, with at most `room` bytes for its result and beside it, and at most as many units of work on
-/// strings.
+/// Calls an operator as [`call`] does, with at most `room` bytes for its result and temporary data, and at most `room` units of
+/// work on strings.
 ///
 /// # Errors
-/// The fault the operator raised: `ArenaLimit` or `WorkLimit` for one that needs more.
+/// The fault that the operator raised: `ArenaLimit` or `WorkLimit` if it needs more.
 pub fn call_within(def: &OpDef, resolved: &Resolved, args: &[Value], room: usize) -> Option<Result<Value, Fault>> {
     if args.len() != resolved.signature.operands.len()
         || args.iter().zip(&resolved.signature.operands).any(|(value, qtype)| !value.is_of(qtype))
@@ -31,7 +31,7 @@ pub fn call_within(def: &OpDef, resolved: &Resolved, args: &[Value], room: usize
         return None;
     }
     if let (OverArrays::Kernel(operator), None) = (def.over_arrays, resolved.overload) {
-        // A number may say how large an array is to be, but not where the operands are its elements.
+        // An operand may be the size of the result, but not if the operands are its elements.
         let is_bounded = operator.form != ArrayForm::Produce || def.variadic;
         let operands = ArrayOperands::new(args, &|| false, room as u64);
         return is_bounded.then(|| (operator.evaluate)(&operands, &resolved.signature.ret));
@@ -44,7 +44,7 @@ pub fn call_within(def: &OpDef, resolved: &Resolved, args: &[Value], room: usize
             if !taken || signature.operands.len() != overload.args.len() || !overload.is_made(*lifted, &signature.ret) {
                 return None;
             }
-            // What is compiled with a model is not called before there is one.
+            // An overload that is compiled with a model is not called, because there is no model yet.
             let mut context = Context::with_arena_limit(room.min(Arena::LIMIT));
             context.set_string_work((room as u64).min(Context::STRING_WORK));
             context.begin();
@@ -69,7 +69,7 @@ pub fn call_within(def: &OpDef, resolved: &Resolved, args: &[Value], room: usize
     }
 }
 
-/// Calls an overload on values of its types in an evaluation that has begun.
+/// Calls an overload on values of its types, in an evaluation that `context` has begun.
 pub(crate) fn call_overload(
     context: &mut Context,
     overload: &Overload,
@@ -80,7 +80,7 @@ pub(crate) fn call_overload(
     let ret = &resolved.signature.ret;
     let slots: SmallVec<[u32; 6]> =
         resolved.signature.operands.iter().chain([ret]).map(|qtype| layout.add(qtype).unwrap_or(0)).collect();
-    // Most calls are casts of literals, and memory of the heap would take longer than they do.
+    // Most calls are casts of literals, and allocating memory would take longer than the cast.
     let (mut few, mut many) = ([0_u64; 8], None);
     let frame = if layout.size() as usize <= size_of_val(&few) {
         FramePtr::from_raw(few.as_mut_ptr().cast())

@@ -1,5 +1,5 @@
-//! Casts between numbers and booleans. To a float they round to nearest; to an integer they truncate and refuse what
-//! does not fit; to a boolean they ask whether the number is not 0.
+//! Casts between numbers and booleans. A cast to a float rounds to nearest; a cast to an integer truncates and fails if the
+//! result does not fit; a cast to a boolean is true if the number is not 0.
 
 use crate::definition::{
     CUSTOM, Expansion, Meaning, NodeHandle, NodeResult, OWN, OpDef, Typing, UNARY, ex, param, param_or,
@@ -57,7 +57,7 @@ const TO_F32: Rule = |t, a| convert(t, a, MachineType::F32);
 const TO_F64: Rule = |t, a| convert(t, a, MachineType::F64);
 const TO_I64: Rule = |t, a| convert(t, a, MachineType::I64);
 
-/// A float truncated to an integer; a fault if the whole part does not lie in `[low, high)`.
+/// A float truncated to an integer; a fault if the whole part is not in `[low, high)`.
 fn truncate(t: &mut Tape, a: &[Cell], to: MachineType, low: f64, high: f64) -> Cell {
     let x = a[0].val(t);
     let whole = t.un(Un::Trunc, x);
@@ -84,7 +84,8 @@ const NARROW: Rule = |t, a| {
     Cell::num(narrow)
 };
 
-/// Signed and unsigned 64-bit numbers share their bits where the sign bit is clear.
+/// The cast between signed and unsigned 64-bit numbers, which have the same bits if the sign bit is clear; a fault if it is
+/// set.
 const SIGN_CHECKED: Rule = |t, a| {
     let x = a[0].val(t);
     let zero = t.konst(MachineType::I64, 0);
@@ -104,15 +105,15 @@ const I32_TO_UNSIGNED: Rule = |t, a| {
 const UNSIGNED_TO_I32: Rule = |t, a| {
     let x = a[0].val(t);
     let (zero, most) = (t.konst(MachineType::I64, 0), t.konst(MachineType::I64, i32::MAX as u64));
-    // A set sign bit reads as a negative number: too large too.
+    // A set sign bit reads as a negative number, which is too large as well.
     let (below, above) = (t.cmp(Cmp::Lt, x, zero), t.cmp(Cmp::Gt, x, most));
     let outside = t.mor(below, above);
     t.fault_if(outside, FaultKind::CastRange, [Some(x), None]);
     Cell::num(t.un(Un::Convert(MachineType::I32), x))
 };
 
-/// An unsigned number as a float, rounded once. Where the sign bit is set, half the number is converted, its lowest bit
-/// kept so that the rounding sees it, and the result doubled.
+/// An unsigned number as a float, rounded once. If the sign bit is set, half of the number is converted and the result doubled;
+/// the half keeps the lowest bit, so that rounding takes it into account.
 fn unsigned_to_float(t: &mut Tape, a: &[Cell], to: MachineType) -> Cell {
     let x = a[0].val(t);
     let (zero, one) = (t.konst(MachineType::I64, 0), t.konst(MachineType::I64, 1));
@@ -128,7 +129,7 @@ fn unsigned_to_float(t: &mut Tape, a: &[Cell], to: MachineType) -> Cell {
 const UNSIGNED_TO_F32: Rule = |t, a| unsigned_to_float(t, a, MachineType::F32);
 const UNSIGNED_TO_F64: Rule = |t, a| unsigned_to_float(t, a, MachineType::F64);
 
-/// A float as an unsigned number; from 2^63 on, what is above it is converted and the bit put back.
+/// A float as an unsigned number. From 2^63 on, the excess over 2^63 is converted and the highest bit set.
 const FLOAT_TO_UNSIGNED: Rule = |t, a| {
     let x = a[0].val(t);
     let (zero, middle, end) = (t.konst_like(x, 0.0), t.konst_like(x, TWO_63), t.konst_like(x, 2.0 * TWO_63));
@@ -284,7 +285,7 @@ pub(crate) static TO_WEAK_FLOAT: OpDef = OpDef {
     ..UNARY
 };
 
-/// The operator that casts to a scalar type, for implicit casts and `core.cast`.
+/// The operator that casts to a scalar type, for implicit casts and `core.cast`; `None` if there is none.
 pub(crate) fn cast_operator(to: Scalar) -> Option<OpId> {
     Some(match to {
         Scalar::Boolean => id::TO_BOOLEAN,
@@ -300,7 +301,7 @@ pub(crate) fn cast_operator(to: Scalar) -> Option<OpId> {
     })
 }
 
-/// Casts a value to a scalar type, explicitly; it stays optional if it was, and becomes so if `optional`.
+/// Casts a value to a scalar type. It stays optional if it was, and becomes optional if `optional` is set.
 pub(crate) fn cast_to(graph: &mut dyn Expansion, arg: NodeHandle, to: Scalar, optional: bool) -> NodeResult {
     let from = graph.qtype(arg);
     let mut result = arg;
@@ -318,7 +319,7 @@ pub(crate) fn cast_to(graph: &mut dyn Expansion, arg: NodeHandle, to: Scalar, op
     Ok(result)
 }
 
-/// Numbers and booleans are cast among each other, dates and timestamps too.
+/// True if an explicit cast exists: between numbers and booleans, or between dates and timestamps.
 fn can_cast(from: Scalar, to: Scalar) -> bool {
     from == to || (from.is_castable() && to.is_castable()) || (from.is_moment() && to.is_moment())
 }

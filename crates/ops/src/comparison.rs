@@ -1,5 +1,5 @@
-//! Comparisons, in two forms: `core.*` answer with a mask, `bool.*` with a boolean. A NaN is unequal to everything and in
-//! no order; texts compare by bytes; `false` is before `true`; a unit equals a unit. Missing operands make both forms
+//! Comparisons, in two forms: `core.*` return a mask, `bool.*` a boolean. A NaN is unequal to everything and has no order;
+//! texts compare by bytes; `false` is before `true`; a unit equals a unit. With a missing operand the result of both forms is
 //! missing, so `core.not_equal(missing, x)` is missing too.
 
 use crate::definition::{BINARY, Law, Meaning, OpDef, Typing, ex};
@@ -12,6 +12,7 @@ use cembra_runtime::{Bytes, Context, MachineType, RuntimeFn, Text};
 use cembra_tape::{Bin, Cell, Cmp, Datum, Mask, Tape, Val};
 use std::cmp::Ordering;
 
+/// A type whose values are compared; comparing strings is charged to the context.
 trait Ordered: Sized {
     fn order(self, other: Self, context: &mut Context) -> Option<Ordering>;
 
@@ -79,12 +80,12 @@ fn record(t: &mut Tape, op: Cmp, a: Datum, b: Datum) -> Mask {
     }
 }
 
-/// Records 0 if two texts, each given by pointer and length, are equal, else 1. Bytes of texts of unlike lengths are not read. Most compared texts
-/// have unlike lengths, or are missing, which is length 0 here.
+/// Records 0 if two texts, each given by pointer and length, are equal, else 1. The bytes of texts with different lengths are
+/// not read: most compared texts differ in length, or are missing, which is length 0 here.
 fn texts_differ(t: &mut Tape, [xp, xn]: [Val; 2], [yp, yn]: [Val; 2]) -> Val {
     let alike = t.cmp(Cmp::Eq, xn, yn);
     let [equal, unlike] = [0, 1].map(|found| t.konst(MachineType::I32, found));
-    // The length of a literal is known, and so is that it is there: it goes last.
+    // A literal goes last, because its length is known, and it is present.
     let (first, last, length) = if t.known_bits(yn).is_some() { (xp, yp, yn) } else { (yp, xp, xn) };
     if t.known_bits(length) == Some(0) {
         return t.select(alike, equal, unlike);
@@ -135,7 +136,7 @@ macro_rules! overloads {
             $rule
         )),*]
     };
-    // UINT64 is compared for equality by masks, and in every way by booleans.
+    // UINT64 has comparisons for equality that return a mask, and all comparisons that return a boolean.
     (mask, $cmp:expr, |$order:ident| $holds:expr) => {
         Meaning::Overloads(const { &for_scalars!(ordered overloads!(
             @each order, |$order| mask($holds) => MaskValue, |t, a| Cell::mask(record(t, $cmp, a[0].datum, a[1].datum));
@@ -156,7 +157,7 @@ macro_rules! overloads {
     };
 }
 
-/// The two lists as one.
+/// Joins the two lists.
 const fn join(many: [Overload; 8], [last]: [Overload; 1]) -> [Overload; 9] {
     let [a, b, c, d, e, f, g, h] = many;
     [a, b, c, d, e, f, g, h, last]

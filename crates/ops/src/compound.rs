@@ -1,6 +1,6 @@
-//! What values are made of, as operators see it that take values apart: the fields of a tuple, and of an optional whether it
-//! is present, as a boolean, and its value. The value of a missing optional is the zero of its type, in every backend: its
-//! bytes in a frame may be anything, and are never looked at.
+//! The parts of values, for operators that take values apart: the fields of a tuple; of an optional, its presence as a boolean,
+//! and its value. The value of a missing optional is the zero of its type, in every backend: its bytes in a frame may be
+//! anything, and are never read.
 
 use crate::definition::{Expansion, NodeHandle, NodeResult};
 use crate::id;
@@ -11,7 +11,7 @@ use cembra_value::{ScalarValue, Value};
 /// The names of the fields of an optional; a mask has no value.
 const OPTIONAL: [&str; 2] = ["present", "value"];
 
-/// How many fields there are; `None` for what has none by its nature.
+/// The number of fields; `None` if the type has no fields.
 pub(crate) fn field_count(qtype: &QType) -> Option<usize> {
     match qtype {
         QType::Tuple(fields) => Some(fields.len()),
@@ -21,7 +21,7 @@ pub(crate) fn field_count(qtype: &QType) -> Option<usize> {
     }
 }
 
-/// The type of a field.
+/// The type of a field; `None` if there is no such field.
 pub(crate) fn field_type(qtype: &QType, index: usize) -> Option<QType> {
     match (qtype, index) {
         (QType::Tuple(fields), _) => fields.get(index).cloned(),
@@ -31,7 +31,7 @@ pub(crate) fn field_type(qtype: &QType, index: usize) -> Option<QType> {
     }
 }
 
-/// The name of a field; none in a tuple without names, and in an optional `WEAK_FLOAT`, as Arolla has it.
+/// The name of a field; `None` in a tuple without names and, as in Arolla, in an optional `WEAK_FLOAT`.
 pub(crate) fn field_name(qtype: &QType, index: usize) -> Option<&str> {
     match qtype {
         QType::Tuple(fields) => fields.names()?.get(index).map(|name| &**name),
@@ -41,7 +41,7 @@ pub(crate) fn field_name(qtype: &QType, index: usize) -> Option<&str> {
     }
 }
 
-/// Where the field with a name is.
+/// The index of the field with a name; `None` if there is none.
 pub(crate) fn position(qtype: &QType, name: &str) -> Option<usize> {
     match qtype {
         QType::Tuple(fields) => fields.position(name),
@@ -49,7 +49,7 @@ pub(crate) fn position(qtype: &QType, name: &str) -> Option<usize> {
     }
 }
 
-/// The integer that a literal says, present if it is an optional.
+/// The integer in a literal, or in an optional literal that is present; `None` for other values.
 pub(crate) fn literal_integer(value: Option<&Value>) -> Option<i64> {
     match value?.as_scalar()? {
         ScalarValue::Int32(value) => Some(i64::from(*value)),
@@ -58,16 +58,16 @@ pub(crate) fn literal_integer(value: Option<&Value>) -> Option<i64> {
     }
 }
 
-/// A field of a value, by a position that it has.
+/// A field of a value, by its index, which must exist.
 pub(crate) fn field(graph: &mut dyn Expansion, value: NodeHandle, index: usize) -> NodeResult {
     let index = graph.literal(Value::from(index as i64));
     graph.apply(id::GET_NTH, &[value, index])
 }
 
-/// What stands for `core.get_nth` of an optional and a literal index: layouts know the fields of tuples only.
+/// The expansion of `core.get_nth` for an optional and a literal index, because layouts have the fields of tuples only.
 ///
 /// # Errors
-/// There is no such field.
+/// If there is no such field.
 pub fn optional_field(graph: &mut dyn Expansion, args: &[NodeHandle]) -> NodeResult {
     let index = literal_integer(graph.value(args[1]).as_ref());
     match (graph.qtype(args[0]), index) {

@@ -1,12 +1,13 @@
-//! Dates and timestamps of data that are written in a form of their own, or by the clocks of a time zone: for what reads files. Operators of
-//! models have the same forms and zones.
+//! Dates and timestamps in data files that are written in a custom format, or in the local time of a zone. Operators of models
+//! have the same formats and zones.
 
 use crate::calendar::zones;
 use cembra_runtime::{Date, Timestamp};
 use cembra_value::time_format::{Kind, WrongForm, has_offset, read_padded_date, read_padded_timestamp};
 use jiff::tz::TimeZone;
 
-/// A form of dates or of timestamps, as `%d.%m.%Y`: the letters are those of `strings.parse_date` and `strings.parse_timestamp`.
+/// A format of dates or timestamps, such as `%d.%m.%Y`: the letters are those of `strings.parse_date` and
+/// `strings.parse_timestamp`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MomentForm {
     format: Box<str>,
@@ -18,42 +19,42 @@ impl MomentForm {
         Ok(MomentForm { format: format.into() })
     }
 
-    /// A form of dates.
+    /// A format of dates.
     ///
     /// # Errors
-    /// It has no year, or something that dates have not.
+    /// If the format has no year, or a part that dates do not have.
     pub fn of_dates(format: &str) -> Result<MomentForm, WrongForm> {
         Self::checked(Kind::Date, format)
     }
 
-    /// A form of timestamps.
+    /// A format of timestamps.
     ///
     /// # Errors
-    /// It has no year, or something that timestamps have not.
+    /// If the format has no year, or a part that timestamps do not have.
     pub fn of_timestamps(format: &str) -> Result<MomentForm, WrongForm> {
         Self::checked(Kind::Timestamp, format)
     }
 
-    /// The date that a text is in this form.
+    /// Parses a date in this format; `None` if the text has another form.
     #[must_use]
     pub fn date(&self, text: &str) -> Option<Date> {
         read_padded_date(&self.format, text)
     }
 
-    /// The timestamp that a text is in this form; without an offset, as clocks of UTC show it.
+    /// Parses a timestamp in this format, in UTC if it has no offset; `None` if the text has another form.
     #[must_use]
     pub fn timestamp(&self, text: &str) -> Option<Timestamp> {
         read_padded_timestamp(&self.format, text)
     }
 
-    /// True if its texts say how far their clocks are from those of UTC.
+    /// True if texts in this format contain an offset from UTC.
     #[must_use]
     pub fn has_offset(&self) -> bool {
         has_offset(&self.format)
     }
 }
 
-/// The clocks of a time zone.
+/// The local time of a time zone.
 #[derive(Clone, Debug)]
 pub struct LocalClock {
     name: Box<str>,
@@ -61,10 +62,10 @@ pub struct LocalClock {
 }
 
 impl LocalClock {
-    /// The clocks of the zone of this name, as `Europe/Zurich`.
+    /// The local time of the zone with this name, such as `Europe/Zurich`.
     ///
     /// # Errors
-    /// There is no such zone.
+    /// If there is no such zone.
     pub fn of_zone(name: &str) -> Result<LocalClock, WrongForm> {
         match zones::zone(name) {
             Some(zone) => Ok(LocalClock { name: name.into(), zone }),
@@ -72,7 +73,7 @@ impl LocalClock {
         }
     }
 
-    /// True if the clocks skip a local time, because they are put forward. `shown` is the timestamp at which clocks of UTC show it.
+    /// True if the zone skips the local time `shown`, because clocks are put forward. `shown` is written as a UTC timestamp.
     #[must_use]
     pub fn skips(&self, shown: Timestamp) -> bool {
         zones::is_skipped(shown, self.zone)
@@ -84,7 +85,8 @@ impl LocalClock {
         &self.name
     }
 
-    /// The moment at which the clocks show what those of UTC show at another one: the earlier of two, and none if they never do.
+    /// The moment at which the zone has the local time `shown`, which is written as a UTC timestamp. The earlier of two; `None`
+    /// if the zone skips this time.
     #[must_use]
     pub fn moment(&self, shown: Timestamp) -> Option<Timestamp> {
         zones::earlier(shown, self.zone)

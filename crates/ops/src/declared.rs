@@ -1,7 +1,7 @@
-//! Types that a text declares of what it defines: `let x: f64 = ..`, parameters and results of functions, outputs. A value of
-//! another type becomes one of the declared type where an operator would cast it without being asked; all else is an error.
-//! A declared type of numbers reaches operands below it, which become of that type before they are computed with. What a file
-//! declares of all its numbers is in `numbers`.
+//! Types that a text declares: `let x: f64 = ..`, parameters and results of functions, outputs. A value of another type is cast
+//! to the declared type if an operator would cast it implicitly; otherwise it is an error. A declared type of numbers also
+//! reaches the operands below it, which are cast before they are used. The declaration for all numbers of a file is in
+//! `numbers`.
 
 pub(crate) mod numbers;
 
@@ -16,9 +16,9 @@ use cembra_expr::print_type;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
-/// True if values of a type become those of another without being asked.
+/// True if values of type `found` are cast to `wanted` implicitly.
 fn widens(found: &QType, wanted: &QType) -> bool {
-    // Types nest only as deep as the text that spelled them.
+    // The text that spells types bounds how deep they nest.
     match (found, wanted) {
         (QType::Tuple(fields), QType::Tuple(others)) => match (found.element(), wanted.element()) {
             // A list of optional structs has an array more.
@@ -43,7 +43,7 @@ fn widens(found: &QType, wanted: &QType) -> bool {
     }
 }
 
-/// The operator that makes integers of floats where a declared type asks for them.
+/// The operator that makes integers from floats, for a declared integer type; `None` for other types.
 fn cast_to_integer(found: &QType, wanted: &QType) -> Option<&'static str> {
     let is_array = |qtype: &QType| matches!(qtype, QType::Array(..));
     let (from, to) = (found.of_each().scalar()?, wanted.of_each().scalar()?);
@@ -55,7 +55,7 @@ fn cast_to_integer(found: &QType, wanted: &QType) -> Option<&'static str> {
     }
 }
 
-/// The fault of a value that is not of the declared type.
+/// The fault for a value that is not of the declared type.
 fn misfit(found: &QType, wanted: &QType) -> TypeFault {
     let (spelled, declared) = (print_type(found), print_type(wanted));
     let found_as = match found {
@@ -110,7 +110,7 @@ fn declared(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> 
     }
 }
 
-/// True for a number that becomes one of a declared type which reaches it.
+/// Returns true if a number of type `own` is cast to the declared type that reaches it.
 #[must_use]
 pub fn becomes_declared(own: Scalar, declared: Scalar) -> bool {
     matches!(

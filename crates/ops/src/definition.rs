@@ -1,4 +1,4 @@
-//! The shape of an operator's record: everything the project knows about an operator is one static `OpDef`.
+//! The record of an operator: everything the project knows about an operator is in one static `OpDef`.
 
 use crate::array::strip::InStrips;
 use crate::array::{ArrayOperator, FullRule};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub struct OperandType {
     /// The scalar.
     pub scalar: Scalar,
-    /// True for the optional form.
+    /// True if the type is optional.
     pub optional: bool,
 }
 
@@ -32,19 +32,19 @@ impl OperandType {
     }
 }
 
-/// How missing arguments reach an operator.
+/// The treatment of missing arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PresenceRule {
-    /// A missing argument gives a missing result and the body does not run; overloads are written for bare scalars.
+    /// A missing argument gives a missing result, and the body does not run; overloads have scalars that are not optional.
     Strict,
-    /// The overloads say themselves what they do with optionals.
+    /// The overloads handle optionals themselves.
     Custom,
 }
 
 /// A lowering rule: records the overload's instructions and returns its result.
 pub type Rule = fn(&mut Tape, &[Cell]) -> Cell;
 
-/// How an overload becomes machine code.
+/// The way in which an overload becomes machine code.
 #[derive(Clone, Copy, Debug)]
 pub enum Lower {
     /// Instructions that a rule records. `record` lifts strict rules to optionals.
@@ -78,7 +78,7 @@ pub enum MemoryAccess {
 #[derive(Clone, Copy, Debug)]
 pub struct KernelData(pub(crate) *const ());
 
-/// What an operator that is compiled with a model was compiled to; freed with the last that holds it.
+/// The state to which a literal of the model was compiled, for an operator that needs one; freed with its last clone.
 #[derive(Clone, Debug)]
 pub struct CompiledLiteral(Arc<dyn Any + Send + Sync>);
 
@@ -87,33 +87,34 @@ impl CompiledLiteral {
         CompiledLiteral(Arc::new(function))
     }
 
-    /// State that others may hold too.
+    /// Wraps state that has other owners too.
     pub(crate) fn shared(function: Arc<impl Send + Sync + 'static>) -> Self {
         CompiledLiteral(function)
     }
 
-    /// The pointer that kernels are given. It is good while this state or a clone lives.
+    /// The pointer that is passed to kernels. It is valid while this state or a clone lives.
     #[must_use]
     pub fn data(&self) -> KernelData {
         KernelData(Arc::as_ptr(&self.0).cast())
     }
 }
 
-/// How a literal becomes the state of an operator. The error says what is wrong with the literal.
+/// The function that compiles a literal to the state of an operator. Its error says what is wrong with the literal.
 #[derive(Clone, Copy)]
 pub struct Compile {
     pub(crate) from: CompiledFrom,
     pub(crate) function: &'static CompileFn,
 }
 
+/// A function that compiles a literal; its error is a message.
 pub(crate) type CompileFn = dyn Fn(&Value) -> Result<CompiledLiteral, String> + Send + Sync;
 
-/// What an operator is compiled from.
+/// The kind of literal that an operator is compiled from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CompiledFrom {
     /// A text.
     Text,
-    /// A dictionary. Its overload names the type of its values.
+    /// A dictionary. The first argument type of the overload is the type of its values.
     Dict,
 }
 
@@ -121,12 +122,12 @@ impl Compile {
     /// Compiles the literal.
     ///
     /// # Errors
-    /// What is wrong with it, for people.
+    /// A message that says what is wrong with the literal.
     pub fn compile(self, literal: &Value) -> Result<CompiledLiteral, String> {
         (self.function)(literal)
     }
 
-    /// True for literals that it is compiled from.
+    /// Returns true if the literal is of the kind that this compiles.
     #[must_use]
     pub fn takes(self, literal: &Value) -> bool {
         match self.from {
@@ -143,10 +144,10 @@ impl std::fmt::Debug for Compile {
 }
 
 impl KernelData {
-    /// No data.
+    /// No data: a null pointer.
     pub const NONE: KernelData = KernelData(std::ptr::null());
 
-    /// The pointer that kernels are given.
+    /// The pointer that is passed to kernels.
     #[must_use]
     pub const fn as_ptr(self) -> *const () {
         self.0
@@ -155,34 +156,35 @@ impl KernelData {
 
 // SAFETY: OPERATOR-DATA: a pointer to something that is Send and Sync and outlives its use, or null.
 unsafe impl Send for KernelData {}
-// SAFETY: OPERATOR-DATA, likewise.
+// SAFETY: OPERATOR-DATA: a pointer to something that is Send and Sync and outlives its use, or null.
 unsafe impl Sync for KernelData {}
 
-/// One operator on one list of types.
+/// An implementation of an operator for one list of types.
 #[derive(Debug)]
 pub struct Overload {
     /// Argument types. `WEAK_FLOAT` is not listed where it behaves like `FLOAT64`.
     pub args: &'static [OperandType],
     /// The result type.
     pub ret: OperandType,
-    /// The kernel on exactly these types.
+    /// The kernel for exactly the types in `args`.
     pub kernel: Kernel,
-    /// For strict operators, the kernel on the optional forms of all argument types.
+    /// For strict operators, the kernel for the optional forms of all types in `args`.
     pub lifted: Option<Kernel>,
-    /// How it becomes machine code.
+    /// The way in which the overload becomes machine code.
     pub lower: Lower,
-    /// Without a rule: its function on registers, if its types fit; else machine code calls a kernel.
+    /// The function on registers of an overload without a rule. `None` if the types do not fit, so that machine code calls a
+    /// kernel.
     pub direct: Option<RegisterFn>,
-    /// What its kernels are given besides slots: the closure of a user operator.
+    /// The data that kernels receive besides slots: the closure of a user operator.
     pub data: KernelData,
-    /// For an operator that is compiled with a model: how its first argument, a literal, becomes the data.
+    /// The function that makes the data from the first argument, a literal, for an operator that is compiled with a model.
     pub compile: Option<Compile>,
-    /// True if equal arguments give equal results; otherwise it is never evaluated ahead of time.
+    /// True if equal arguments give equal results; otherwise the overload is never evaluated ahead of time.
     pub pure: bool,
 }
 
 impl Overload {
-    /// The kernel on these types, or on their optional forms.
+    /// The kernel for the types in `args`, or for their optional forms if `lifted` is set.
     #[must_use]
     pub fn kernel(&self, lifted: bool) -> Kernel {
         match self.lifted {
@@ -191,7 +193,8 @@ impl Overload {
         }
     }
 
-    /// True if an argument of this type is what its kernels take: they cannot tell it from the one that they were made for.
+    /// True if kernels take an argument of type `found` at index `arg`: they cannot tell it from the type that they are made
+    /// for.
     #[must_use]
     pub fn is_taken(&self, arg: usize, lifted: bool, found: &QType) -> bool {
         let found = match found {
@@ -205,13 +208,13 @@ impl Overload {
         arg == 0 && self.compile.is_some_and(|compile| compile.from == CompiledFrom::Dict)
     }
 
-    /// True if a result of this type is what its kernels make.
+    /// True if kernels make a result of type `found`.
     #[must_use]
     pub fn is_made(&self, lifted: bool, found: &QType) -> bool {
         alike(found, &QType::of(self.ret.scalar, self.ret.optional || lifted))
     }
 
-    /// The type of an argument. What an operator is compiled from is plain, whatever the others are lifted to.
+    /// The type of an argument, optional if `lifted` is set. The literal that an operator is compiled from is never optional.
     #[must_use]
     pub fn takes(&self, arg: usize, lifted: bool) -> QType {
         let OperandType { scalar, optional } = self.args[arg];
@@ -226,42 +229,43 @@ fn alike(found: &QType, taken: &QType) -> bool {
     representation(found) == representation(taken) && found.is_optional() == taken.is_optional()
 }
 
-/// A handle on an argument or an intermediate of an expansion.
+/// A handle to an argument or an intermediate value of an expansion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NodeHandle(pub u32);
 
 /// The node of a value that was built in a graph, or the reason why it was not built.
 pub(crate) type NodeResult<E = TypeFault> = Result<NodeHandle, E>;
 
-/// The graph an expansion builds in, as far as an operator may see it.
+/// The graph that an expansion is built in, as far as an operator may access it.
 pub trait Expansion {
     /// The type of a value.
     fn qtype(&self, arg: NodeHandle) -> QType;
-    /// The value, if it is a literal.
+    /// The value of a literal; `None` for other nodes.
     fn value(&self, arg: NodeHandle) -> Option<Value>;
-    /// The value of a literal or of an array of literals, whatever else uses it.
+    /// The value of a literal, or of an array of literals, no matter what else uses it; `None` for other nodes.
     fn literal_array(&self, _: NodeHandle) -> Option<Value> {
         None
     }
-    /// The value of a literal, or of an array of literals, that nothing else uses: so what takes as long as it is long is done once.
+    /// The value of a literal, or of an array of literals, if nothing else uses it: then work on its whole length is done only
+    /// once. `None` for other nodes.
     fn written(&self, _: NodeHandle) -> Option<Value> {
         None
     }
-    /// A literal.
+    /// Adds a literal.
     fn literal(&mut self, value: Value) -> NodeHandle;
-    /// An operator applied to values.
+    /// Applies an operator to values.
     ///
     /// # Errors
-    /// The operator does not take these types.
+    /// If the operator does not take these types.
     fn apply(&mut self, operator: OpId, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault>;
 }
 
-/// Why a function or a sequence could not be put to use.
+/// The reason why an operator on functions or sequences was not expanded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Stop {
     /// The operator does not take these operands.
     Fault(TypeFault),
-    /// Something inside of a function is wrong, and was reported where it stands.
+    /// An error inside of a function, which was reported where it occurs.
     Reported,
 }
 
@@ -271,126 +275,127 @@ impl From<TypeFault> for Stop {
     }
 }
 
-/// What an operator on functions and sequences sees of the graph while types are found. Values, functions and sequences
-/// are handles alike.
+/// The graph while types are found, as operators on functions and sequences access it. Values, functions and sequences all have
+/// handles.
 pub trait Instantiation: Expansion {
-    /// The body of a function with arguments in place of its parameters.
+    /// Calls a function: returns its body with the arguments in place of its parameters.
     ///
     /// # Errors
-    /// It is no function of so many parameters, or does not take these types.
+    /// If it is not a function with as many parameters, or does not take these types.
     fn call(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, Stop>;
 
-    /// Counts work that the length of the text does not bound; what is applied and called is counted by itself.
+    /// Counts `steps` steps of work, for work that the length of the text does not bound. Applying operators and calling
+    /// functions are counted separately.
     ///
     /// # Errors
-    /// It is more than is allowed.
+    /// If there are more steps than allowed.
     fn spend(&mut self, steps: usize) -> Result<(), Stop>;
 
-    /// The sequence behind a handle; `None` if it is something else.
+    /// The sequence with this handle; `None` if it is something else.
     fn sequence(&self, arg: NodeHandle) -> Option<Rc<Sequence>>;
 
-    /// A handle on a sequence.
+    /// Returns a handle to a sequence.
     fn make_sequence(&mut self, sequence: Sequence) -> NodeHandle;
 
-    /// A value as one of a wider type, by the casts that are implied elsewhere: tuples field by field, arrays element by element.
+    /// Casts a value to a wider type, by implicit casts: tuples field by field, arrays element by element.
     ///
     /// # Errors
-    /// There is no such cast.
+    /// If there is no such cast.
     fn widen(&mut self, arg: NodeHandle, wide: &QType) -> Result<NodeHandle, TypeFault>;
 
-    /// A value of which only the type matters: what a function makes of it tells the function's type.
+    /// Returns a value of which only the type is known. Calling a function with it tells the type of the function's result.
     fn unknown(&mut self, qtype: &QType) -> NodeHandle;
 
-    /// The array of what a function makes of the elements of the arrays among the arguments, which are optionals to it; the
-    /// other arguments are the same for all.
+    /// Applies a function to the elements of the arrays among the arguments, and returns the array of results. Elements are
+    /// optionals to the function; the other arguments are the same for all elements.
     ///
     /// # Errors
-    /// It does not take these types, or makes something else of them than scalars.
+    /// If the function does not take these types, or its results are not scalars.
     fn map(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, Stop>;
 
-    /// The state after the last round of a loop that starts with `init` and goes on as long as the condition is present.
-    /// The type of the state is what `init` and `next` have in common.
+    /// The state after the last round of a loop that starts with `init` and goes on as long as the condition is present. The
+    /// type of the state is the common type of `init` and `next`.
     ///
     /// # Errors
-    /// The condition is no mask, the state has no one type, or loops nest too deep.
+    /// If the condition is not a mask, the state has no common type, or loops nest too deep.
     fn repeat(&mut self, init: NodeHandle, condition: Round<'_>, next: Round<'_>) -> Result<NodeHandle, Stop>;
 }
 
-/// A part of a loop, made from the state.
+/// A part of a loop, built from the state: the condition or the next state.
 pub type Round<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, NodeHandle) -> Result<NodeHandle, Stop>;
 
-/// Operators that are structure rather than computation.
+/// An operator that is structure and does not compute.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Structure {
-    /// A tuple of its operands.
+    /// Makes a tuple of the operands.
     MakeTuple,
-    /// A named tuple of its operands but for the first, which is the literal text of the names.
+    /// Makes a named tuple of the operands after the first, which is the literal text of the names.
     MakeNamed,
-    /// A field of a tuple, by a literal index.
+    /// Reads a field of a tuple, by a literal index.
     GetNth,
-    /// The presence of an optional, which lies beside its value. An operator with overloads too: they do where it lies
-    /// elsewhere, and for what is not optional.
+    /// Reads the presence of an optional, which is stored beside its value. The operator has overloads too, for a presence that
+    /// is stored elsewhere and for values that are not optional.
     Has,
-    /// A function: its body, then its parameters. Typing takes it apart.
+    /// A function: its body, then its parameters. It is gone once types are found.
     Lambda,
-    /// An operator that is an operand, by name. Typing takes it apart.
+    /// An operator that is an operand, by name. It is gone once types are found.
     Named,
 }
 
-/// What an operator does.
+/// The way in which an operator is evaluated.
 pub enum Meaning {
-    /// Computes: one of these overloads.
+    /// Computes, by one of these overloads.
     Overloads(&'static [Overload]),
-    /// Stands for an expression of other operators, made once the types are known.
+    /// Expands to other operators, once the types are known.
     Expand(fn(&mut dyn Expansion, &[NodeHandle]) -> Result<NodeHandle, TypeFault>),
-    /// Takes functions or sequences, and stands for an expression made while types are found.
+    /// Takes functions or sequences, and expands to other operators while types are found.
     Instantiate(fn(&mut dyn Instantiation, &[NodeHandle]) -> Result<NodeHandle, Stop>),
-    /// Stands for another operator on the same operands, which their types choose.
+    /// Stands for another operator on the same operands, which the function selects by their types.
     Choose(fn(&[&QType]) -> OpId),
     /// Builds or takes apart tuples.
     Structure(Structure),
 }
 
-/// How an operator finds its types.
+/// The way in which an operator finds its types.
 #[derive(Clone, Copy)]
 pub enum Typing {
-    /// All arguments are cast to one type, which picks the overload.
+    /// Casts all arguments to one type, which selects the overload.
     Promote(Promotion),
-    /// The first overload whose types all arguments can be implicitly cast to.
+    /// Selects the first overload whose types all arguments can be implicitly cast to.
     Overloads,
-    /// By what it is of arrays: it takes nothing else.
+    /// By the typing of its kernel on whole arrays; the operator takes nothing else.
     OfArrays,
-    /// Not at all: it is of models with tensors, which are not typed value by value.
+    /// None: the operator belongs to models with tensors, which are not typed value by value.
     OfTensors,
-    /// Not by itself: by what the functions and sequences it takes make of their arguments.
+    /// By the results of the functions and sequences that it takes.
     Instantiated,
-    /// A function decides.
+    /// By a function.
     Rule(fn(&[Argument<'_>]) -> Result<Signature, TypeFault>),
 }
 
 impl Typing {
-    /// True for an operator on whole tensors.
+    /// Returns true if the operator works on whole tensors.
     #[must_use]
     pub const fn is_of_tensors(self) -> bool {
         matches!(self, Typing::OfTensors)
     }
 }
 
-/// What an operator is of arrays.
+/// The treatment of arrays by an operator.
 #[derive(Clone, Copy)]
 pub enum OverArrays {
-    /// It is applied to each element, scalars and optionals being the same for all of them. Whatever it stands for is made in
-    /// the expression of one element.
+    /// The operator is applied to each element; scalars and optionals are the same for all elements. An expansion is built
+    /// inside the expression for one element.
     Elementwise,
-    /// It is typed likewise, but what it stands for is made of whole arrays.
+    /// The operator is typed for each element, but its expansion works on whole arrays.
     Expanded,
-    /// Its typing rule knows arrays: it stands for something, or is structure.
+    /// The typing rule handles arrays: the operator expands, or is structure.
     Own,
-    /// It computes on whole arrays.
+    /// The operator has a kernel on whole arrays.
     Kernel(&'static ArrayOperator),
 }
 
-/// A law an operator obeys bit for bit (any NaN being like any other); proved by property tests.
+/// A law that an operator obeys bit for bit, where all NaNs count as the same; checked by property tests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Law {
     /// `f(x, y) = f(y, x)`.
@@ -406,81 +411,84 @@ pub enum Law {
 pub struct Example {
     /// The expression.
     pub text: &'static str,
-    /// Its value, printed as listings print literals.
+    /// The value of the expression, printed as listings print literals.
     pub value: &'static str,
 }
 
-/// A look at the literals among the arguments of a call, which says what is wrong with one.
+/// A check of the literals among the arguments of a call. The error says what is wrong with one.
 pub(crate) type LiteralRule = fn(&[Argument<'_>]) -> Result<(), TypeFault>;
 
-/// The record of an operator. Only this crate makes them: the kernels of their overloads are trusted.
+/// The record of an operator. Only this crate makes records, because the kernels of their overloads are trusted.
 #[non_exhaustive]
 pub struct OpDef {
     /// The canonical name.
     pub name: &'static str,
-    /// Short names of the text language. Once given, never taken away or given to another operator; but one further down in
-    /// the list of operators may have it where but one operand is given.
+    /// Short names in the text language. A name is never removed or given to another operator. But an operator further down in
+    /// the list may have the same name for calls with only one operand.
     pub aliases: &'static [&'static str],
-    /// What it does, in one or two sentences.
+    /// A description in one or two sentences.
     pub summary: &'static str,
-    /// Parameters with their defaults.
+    /// The parameters with their defaults.
     pub params: &'static [Parameter],
     /// True if the last parameter may be repeated or left out.
     pub variadic: bool,
-    /// How missing arguments are treated.
+    /// The treatment of missing arguments.
     pub presence: PresenceRule,
-    /// The faults it can raise; empty for a total operator.
+    /// The faults that the operator can raise; empty if it cannot fail.
     pub faults: &'static [FaultKind],
-    /// How it finds its types.
+    /// The way in which the operator finds its types.
     pub typing: Typing,
-    /// What it does.
+    /// The way in which the operator is evaluated.
     pub meaning: Meaning,
-    /// The check of the literals among its arguments that are in a language of their own, as formats and regular expressions are; `None`
-    /// if there are none. Preparation calls it once for each call in the text whose types are settled, and a problem is one of the model.
-    /// Operators that are given such a text by other ways check it themselves at each row.
+    /// The check of literals that are in a language of their own, such as formats and regular expressions; `None` if there are
+    /// none. Preparation calls it once for each call in the text whose types are settled, and a problem is an error of the
+    /// model. An operator that gets such a text in another way checks it at each row.
     pub literals: Option<LiteralRule>,
-    /// Laws it obeys.
+    /// The laws that the operator obeys.
     pub laws: &'static [Law],
-    /// Examples, each run by a test in both backends.
+    /// The examples, each run by a test in both backends.
     pub examples: &'static [Example],
-    /// What it is of arrays.
+    /// The treatment of arrays.
     pub over_arrays: OverArrays,
-    /// The form in which its kernel on whole arrays works on strips; `None` if it does not.
+    /// The form in which the kernel on whole arrays works on strips; `None` if it does not.
     pub in_strips: Option<InStrips>,
-    /// The rule that says when the result of its kernel on whole arrays is full.
+    /// The condition under which the result of the kernel on whole arrays is full.
     pub full: FullRule,
-    /// Its derivative, if it is known.
+    /// The derivative; `None` if it is not known.
     pub derivative: Option<Derivative>,
-    /// The operator that it stands for where an operand is a duration or a timestamp, or an array of them; none if it is no other.
+    /// The operator that replaces this one if an operand is a duration, a timestamp, or an array of them; `None` if there is
+    /// none.
     pub of_durations: Option<OpId>,
-    /// The operator that it stands for where one operand is a date and the other an `i64`, or arrays of them; `None` if it is no other.
+    /// The operator that replaces this one if one operand is a date and the other an `i64`, or arrays of them; `None` if there
+    /// is none.
     pub of_long_days: Option<OpId>,
-    /// The operator that it stands for where an operand is a struct, an optional struct or a list of structs; none if it is no other. What
-    /// takes tuples itself stands for another only of the latter two.
+    /// The operator that replaces this one if an operand is a struct, an optional struct or a list of structs; `None` if there
+    /// is none. An operator that takes tuples itself is replaced only for the latter two.
     pub of_structs: Option<OpId>,
-    /// The operator that it stands for where its last operand is an array of masks; `None` if there is none. Structs come first.
+    /// The operator that replaces this one if the last operand is an array of masks; `None` if there is none. `of_structs` is
+    /// tried first.
     pub of_masks: Option<OpId>,
-    /// Which of its operands a file of `numbers f64` makes f64. [`OpDef::integers`] answers for operators that promote by a shared rule,
-    /// whose records leave this out.
+    /// The operands that are cast to f64 in a file that declares `numbers f64`. Operators that promote by a shared rule leave
+    /// this out: [`OpDef::integers`] answers for all.
     pub integers: Integers,
-    /// True if only plans that this library makes may have it: no text, builder or rewrite finds it by its name.
+    /// True if only plans that this library makes may have the operator: no text, builder or rewrite finds it by its name.
     pub is_of_plans: bool,
 }
 
-/// True for durations and timestamps, and for arrays of them.
+/// Returns true if a type is a duration, a timestamp, an optional, or an array of them.
 #[inline]
 pub(crate) fn is_of_durations(qtype: &QType) -> bool {
     let (QType::Scalar(scalar) | QType::Optional(scalar) | QType::Array(_, scalar)) = qtype else { return false };
     matches!(scalar, Scalar::Duration | Scalar::Timestamp)
 }
 
-/// True for dates, and for arrays of them.
+/// Returns true if a type is a date, an optional date, or an array of dates.
 #[inline]
 fn is_of_dates(qtype: &QType) -> bool {
     qtype.of_each().scalar() == Some(Scalar::Date)
 }
 
-/// True for an array of masks.
+/// Returns true if a type is an array of masks.
 fn is_of_masks(qtype: &QType) -> bool {
     matches!(qtype, QType::Array(_, Scalar::Unit))
 }
@@ -492,7 +500,7 @@ impl std::fmt::Debug for OpDef {
 }
 
 impl OpDef {
-    /// The overloads; none for expansions and structure.
+    /// The overloads; empty for expansions and structure.
     #[must_use]
     pub fn overloads(&self) -> &'static [Overload] {
         match self.meaning {
@@ -501,20 +509,20 @@ impl OpDef {
         }
     }
 
-    /// True if the types of the operands alone settle those of a call: no literal has a say.
+    /// True if the types of a call depend on its operand types only, not on literals.
     #[must_use]
     pub fn is_typed_by_types(&self) -> bool {
         matches!(self.typing, Typing::Promote(_) | Typing::Overloads)
             && self.overloads().iter().all(|overload| overload.compile.is_none())
     }
 
-    /// True for what computes on whole arrays and nothing else.
+    /// Returns true if the operator computes on whole arrays only.
     #[must_use]
     pub fn is_of_arrays(&self) -> bool {
         matches!((self.over_arrays, &self.meaning), (OverArrays::Kernel(_), Meaning::Overloads([])))
     }
 
-    /// True if it may stand for another operator on operands of these types: see [`Registry::meant`](crate::Registry::meant).
+    /// True if operands of these types may select another operator: see [`Registry::meant`](crate::Registry::meant).
     #[must_use]
     #[inline]
     pub fn may_be_another<'t>(&self, types: impl IntoIterator<Item = &'t QType>) -> bool {
@@ -525,10 +533,10 @@ impl OpDef {
                 && types.into_iter().any(|qtype| is_special(qtype) || is_of_masks(qtype))
     }
 
-    /// The operator that it stands for of operands of these types, by its record.
+    /// The operator that replaces this one for operands of these types, by its record; `None` if there is none.
     pub(crate) fn stands_for(&self, types: &[&QType]) -> Option<OpId> {
         let is_any = |of: fn(&QType) -> bool| types.iter().any(|qtype| of(qtype));
-        // The fields of a tuple are asked for by its own operators.
+        // A tuple's own operators read its fields.
         let structs = if self.of_structs == Some(id::STRUCT_FIELD) { is_formed } else { is_of_structs };
         let of_structs = self.of_structs.filter(|_| is_any(structs));
         let of_masks = || self.of_masks.filter(|_| types.last().is_some_and(|qtype| is_of_masks(qtype)));
@@ -538,7 +546,8 @@ impl OpDef {
         of_structs.or_else(of_masks).or_else(of_durations).or_else(of_long_days)
     }
 
-    /// Which of its operands a file of `numbers f64` makes f64: by its promotion, else by its record.
+    /// The operands that are cast to f64 in a file that declares `numbers f64`: by the operator's promotion, else by its
+    /// record.
     #[must_use]
     pub fn integers(&self) -> Integers {
         match self.typing {
@@ -550,14 +559,14 @@ impl OpDef {
         }
     }
 
-    /// True if no argument can make it fail.
+    /// True if the operator cannot fail.
     #[must_use]
     pub fn is_total(&self) -> bool {
         self.faults.is_empty()
     }
 }
 
-/// What most records share, to be filled in: a strict operator on one number that cannot fail.
+/// A template of records for strict operators on one number that cannot fail.
 pub(crate) const UNARY: OpDef = OpDef {
     name: "",
     aliases: &[],
@@ -583,10 +592,10 @@ pub(crate) const UNARY: OpDef = OpDef {
     is_of_plans: false,
 };
 
-/// A template of records as `UNARY`, but with a rule of its own for missing operands.
+/// A template of records like `UNARY`, but with its own treatment of missing operands.
 pub(crate) const CUSTOM: OpDef = OpDef { presence: PresenceRule::Custom, ..UNARY };
 
-/// A template of records as `UNARY`, but with rules of its own for missing operands and for arrays.
+/// A template of records like `UNARY`, but with its own treatment of missing operands and of arrays.
 pub(crate) const OWN: OpDef = OpDef { over_arrays: OverArrays::Own, ..CUSTOM };
 
 /// A template of records for strict operators that take the types of their overloads.
@@ -605,7 +614,7 @@ pub(crate) const fn param_or(name: &'static str, default: Value) -> Parameter {
     Parameter::new(name, Some(default))
 }
 
-/// An example.
+/// An example: an expression and its value.
 pub(crate) const fn ex(text: &'static str, value: &'static str) -> Example {
     Example { text, value }
 }

@@ -1,5 +1,5 @@
-//! Derivatives of operators on elements: how much an operand changes a result, as an expression of operands, result and what is known of
-//! the result's own effect. A record names its derivative; what is here are the forms that several share.
+//! Derivatives of operators on elements: the cotangent of an operand, as an expression of the operands, the result and the
+//! result's cotangent. A record names its derivative; the forms that several operators share are here.
 
 use crate::definition::{Expansion, NodeHandle, NodeResult};
 use crate::typing::TypeFault;
@@ -8,13 +8,13 @@ use cembra_runtime::Scalar;
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 
-/// The cotangent that an operand gets.
+/// The cotangent of an operand.
 #[derive(Clone, Copy, Debug)]
 pub struct Cotangent {
     /// The value, of the type of the result.
     pub value: NodeHandle,
-    /// The truth value that says where the result depends on the operand; `None` if it does everywhere. Where it does not, the operand has no
-    /// cotangent, and `value` may be any number there.
+    /// The truth value that is true where the result depends on the operand; `None` if it does everywhere. Elsewhere the
+    /// operand has no cotangent, and `value` may be any number.
     pub exists: Option<NodeHandle>,
 }
 
@@ -27,18 +27,18 @@ impl From<NodeHandle> for Cotangent {
 /// The cotangent of each operand; `None` for operands that do not change the result smoothly, or not at all.
 pub type Cotangents = SmallVec<[Option<Cotangent>; 3]>;
 
-/// The derivative of an operator: what it makes of the cotangent of its result.
+/// The derivative of an operator: computes the operands' cotangents from the result's.
 pub type Derivative = fn(&mut Derived<'_>) -> Result<Cotangents, TypeFault>;
 
-/// An application of an operator whose derivative is wanted, and where it is built.
+/// An application of an operator to be differentiated, and the graph to build in.
 pub struct Derived<'g> {
-    /// The graph.
+    /// The graph to build in.
     pub graph: &'g mut dyn Expansion,
     /// The operands, of the types that the operator takes.
     pub operands: &'g [NodeHandle],
     /// The result.
     pub result: NodeHandle,
-    /// How much the result changes what is differentiated.
+    /// The cotangent of the result: the derivative of the differentiated value by the result.
     pub cotangent: NodeHandle,
 }
 
@@ -53,7 +53,7 @@ impl Derived<'_> {
         self.graph.apply(op, operands)
     }
 
-    /// A number of the type of the result.
+    /// A literal number of the result's type.
     pub(crate) fn number(&mut self, number: f64) -> NodeHandle {
         let value = match self.graph.qtype(self.result).scalar() {
             Some(Scalar::Float32) => ScalarValue::Float32(number as f32),
@@ -62,7 +62,7 @@ impl Derived<'_> {
         self.graph.literal(Value::Scalar(value))
     }
 
-    /// The number that an operand is, if it is a literal.
+    /// The value of an operand that is a literal float; `None` for other operands.
     pub(crate) fn literal(&self, operand: NodeHandle) -> Option<f64> {
         match self.graph.value(operand)? {
             Value::Scalar(ScalarValue::Float64(number) | ScalarValue::WeakFloat(number)) => Some(number),
@@ -77,7 +77,7 @@ impl Derived<'_> {
         self.apply(id::MULTIPLY, &[cotangent, factor])
     }
 
-    /// The cotangent divided by something.
+    /// The cotangent divided by a divisor.
     pub(crate) fn over(&mut self, divisor: NodeHandle) -> NodeResult {
         let cotangent = self.cotangent;
         self.apply(id::DIVIDE, &[cotangent, divisor])
@@ -87,20 +87,20 @@ impl Derived<'_> {
         self.apply(id::NEG, &[x])
     }
 
-    /// `factor`, or 0 where `limit` is 0: the limit of a product of a number that goes to 0 with one that grows more slowly.
+    /// `factor`, or 0 where `limit` is 0: the limit of a product, if `limit` goes to 0 faster than `factor` grows.
     pub(crate) fn or_zero(&mut self, limit: NodeHandle, factor: NodeHandle) -> NodeResult {
         let zero = self.number(0.0);
         let vanishes = self.apply(id::BOOL_EQUAL, &[limit, zero])?;
         self.apply(id::TENSOR_WHERE, &[vanishes, zero, factor])
     }
 
-    /// `x` with +0 in the place of -0. Functions that begin at 0 have the slope there that they have on the right.
+    /// `x` with +0 in place of -0, so that functions that begin at 0 have the slope there that they have on the right.
     pub(crate) fn without_minus_zero(&mut self, x: NodeHandle) -> NodeResult {
         let zero = self.number(0.0);
         self.apply(id::ADD, &[x, zero])
     }
 
-    /// The cotangent, which exists where a truth value is true.
+    /// The cotangent, which exists only where a truth value is true.
     pub(crate) fn only_where(&self, condition: NodeHandle) -> Cotangent {
         Cotangent { value: self.cotangent, exists: Some(condition) }
     }
@@ -111,43 +111,43 @@ pub(crate) fn all<C: Into<Cotangent>, const N: usize>(made: [C; N]) -> Result<Co
     Ok(made.into_iter().map(|made| Some(made.into())).collect())
 }
 
-/// The result is the operand at a position, whatever the others are.
+/// The cotangents if the result is the operand at a position, whatever the others are.
 fn is_operand(d: &Derived<'_>, at: usize) -> Cotangents {
     (0..d.operands.len()).map(|operand| (operand == at).then_some(Cotangent::from(d.cotangent))).collect()
 }
 
-/// The result is the first operand, whatever the others are.
+/// The derivative if the result is the first operand, whatever the others are.
 pub(crate) const FIRST: Derivative = |d| Ok(is_operand(d, 0));
 
-/// The result is the second operand, whatever the others are.
+/// The derivative if the result is the second operand, whatever the others are.
 pub(crate) const SECOND: Derivative = |d| Ok(is_operand(d, 1));
 
-/// What a division leaves: it changes as the dividend does, and loses as many divisors as the quotient has.
+/// The derivative of a remainder: 1 for the dividend, and minus the rounded quotient for the divisor.
 pub(crate) const REMAINDER: Derivative = |d| {
     let [x, y] = [d.operands[0], d.operands[1]];
-    // `x / y` may be rounded to the next whole number; what was taken away is a multiple of the divisor but for rounding.
+    // `x / y` may be rounded to the next whole number; `x` less the remainder is a multiple of the divisor, but for rounding.
     let taken = d.apply(id::SUBTRACT, &[x, d.result])?;
     let quotient = d.apply(id::DIVIDE, &[taken, y])?;
     let quotient = d.apply(id::TENSOR_ROUND, &[quotient])?;
-    // With an infinite divisor of the other sign the remainder is that divisor, and so it is where it was rounded to it.
+    // With an infinite divisor of the other sign the remainder is the divisor; it may also be rounded to the divisor.
     let (is_divisor, minus_one) = (d.apply(id::BOOL_EQUAL, &[d.result, y])?, d.number(-1.0));
     let quotient = d.apply(id::TENSOR_WHERE, &[is_divisor, minus_one, quotient])?;
     let lost = d.times(quotient)?;
     all([d.cotangent, d.minus(lost)?])
 };
 
-/// No operand changes the result smoothly: its steps are flat.
+/// The derivative if no operand changes the result smoothly, because it is piecewise constant.
 pub(crate) const FLAT: Derivative = |d| Ok(d.operands.iter().map(|_| None).collect());
 
-/// One of two by a truth value, which comes first: the one that is chosen gets the cotangent.
+/// The derivative of a selection by a truth value, the first operand: the selected operand gets the cotangent.
 pub(crate) fn chosen(d: &mut Derived<'_>) -> Result<Cotangents, TypeFault> {
     let condition = d.operands[0];
     let opposite = d.apply(id::LOGICAL_NOT, &[condition])?;
     Ok([None, Some(d.only_where(condition)), Some(d.only_where(opposite))].into_iter().collect())
 }
 
-/// The larger, or smaller, of two: the one that is chosen gets the cotangent, of equal ones each a half. `is_chosen` is the comparison of the
-/// chosen one with the other, and holds for equal ones.
+/// The derivative of a maximum or minimum: the selected operand gets the cotangent, each of two equal ones a half. `is_chosen`
+/// compares the selected operand with the other, and must hold for equal ones.
 pub(crate) fn extreme(d: &mut Derived<'_>, is_chosen: OpId) -> Result<Cotangents, TypeFault> {
     let [x, y] = [d.operands[0], d.operands[1]];
     let half = d.number(0.5);

@@ -1,6 +1,6 @@
-//! Derived types: `WEAK_FLOAT` is made of `FLOAT64`, `DATE` of `INT32`, `TIMESTAMP` and `DURATION` of `INT64`, their optionals likewise, and a
-//! named tuple of a tuple. Here are the ways
-//! from one to the other, which change no bit; `qtype.decay_derived_qtype` says what a type is made of.
+//! Derived types: `WEAK_FLOAT` is based on `FLOAT64`, `DATE` on `INT32`, `TIMESTAMP` and `DURATION` on `INT64`, an optional of
+//! these on the optional base, and a named tuple on a tuple. The operators here convert between a type and its base, which
+//! changes no bit; `qtype.decay_derived_qtype` returns the base.
 
 use crate::compound::field;
 use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, param};
@@ -11,7 +11,7 @@ use crate::typing::{TypeFault, refuse};
 use cembra_runtime::{Date, QType, Scalar};
 use cembra_value::Value;
 
-/// The derived type that is asked for, and the value, which must be of the type that `expected` makes of it.
+/// Returns the derived type, the first operand. The second, the value, must be of the type that `expected` returns for it.
 fn operands(
     g: &dyn Instantiation,
     operator: &str,
@@ -30,7 +30,7 @@ fn fields(g: &mut dyn Instantiation, value: NodeHandle, count: usize) -> Result<
     (0..count).map(|index| field(g, value, index)).collect()
 }
 
-/// What both records share.
+/// The record fields that both records share.
 const DERIVED: OpDef = OpDef { params: &[param("derived_qtype"), param("value")], ..HIGHER_ORDER };
 
 pub(crate) static UPCAST: OpDef = OpDef {

@@ -1,33 +1,33 @@
-//! Calls on registers: how machine code calls the function of an overload whose types are all numbers, booleans or units.
-//! Such a call costs what a call costs; others go through the frame, by their kernel.
+//! Calls with arguments in registers: machine code calls the function of an overload this way if its types are all numbers,
+//! booleans or units. Such a call costs what a call costs; other overloads are called by their kernel, through the frame.
 //!
-//! A direct function is `extern "C" fn(context, data, present, arguments..) -> RegisterResult`. Bit `i` of `present` says whether
-//! argument `i` is there, and each argument travels as its type's `Machine`, with anything in place of a missing one.
+//! A direct function is `extern "C" fn(context, data, present, arguments..) -> RegisterResult`. Bit `i` of `present` is set if
+//! argument `i` is present. Each argument is passed as its type's `Machine`, with an arbitrary value in place of a missing one.
 
 use cembra_runtime::{Bytes, Date, Duration, RegisterResult, Text, Timestamp};
 
-/// A direct function, whatever its arguments are.
+/// A direct function of any signature.
 ///
 /// # Safety
-/// DIRECT-CALL: the true signature is that of the module's head, for the overload's types. OPERATOR-DATA: the data is the
+/// DIRECT-CALL: the true signature is that of the module's heading, for the overload's types. OPERATOR-DATA: the data is the
 /// overload's.
 pub type RegisterFn = unsafe extern "C" fn();
 
-/// A `WEAK_FLOAT`, where it must be told from a `FLOAT64`.
+/// A `WEAK_FLOAT`, where it must be distinguished from a `FLOAT64`.
 #[derive(Clone, Copy)]
 pub(crate) struct Weak(pub(crate) f64);
 
-/// How a type travels in registers.
+/// A type that can be passed in registers.
 pub trait Register: Sized {
-    /// What one register holds of it.
+    /// The type of one register that holds a value.
     type Machine: Copy;
-    /// False for what does not fit one register.
+    /// False if a value does not fit one register.
     const FITS: bool;
 
-    /// The value from a register.
+    /// Converts a register to the value; `present` is false for a missing argument.
     fn arrive(machine: Self::Machine, present: bool) -> Self;
 
-    /// The value as the answer of a call.
+    /// Converts the value to the result of a call.
     fn leave(self) -> RegisterResult;
 }
 
@@ -66,8 +66,8 @@ macro_rules! registers {
     )* };
 }
 
-// A boolean is widened: conventions differ on what is in the rest of a register. Strings take two registers; their
-// functions are never called so.
+// A boolean is widened, because calling conventions differ about the rest of a register. Strings take two registers; their
+// functions are never called this way.
 registers! {
     () as u64, true, |_| (), |()| 1;
     bool as u64, true, |v| v != 0, |v| u64::from(v);
@@ -84,10 +84,10 @@ registers! {
     Bytes<'static> as u64, false, |_| Bytes::new(b""), |_| 0;
 }
 
-/// The function as a direct one, if its types fit and the answer comes back in two registers.
+/// The function as a direct one. `None` if a type does not fit, or the result does not return in two registers.
 ///
 /// # Safety
-/// DIRECT-CALL: the function has the signature of the module's head for exactly these types.
+/// DIRECT-CALL: the function has the signature of the module's heading for exactly these types.
 pub(crate) const unsafe fn direct(fits: &[bool], function: RegisterFn) -> Option<RegisterFn> {
     let mut at = 0;
     while at < fits.len() {
@@ -96,11 +96,11 @@ pub(crate) const unsafe fn direct(fits: &[bool], function: RegisterFn) -> Option
         }
         at += 1;
     }
-    // There, a struct of two words comes back in memory.
+    // On Windows, a struct of two words is returned in memory.
     if cfg!(windows) { None } else { Some(function) }
 }
 
-/// The next bit of a set.
+/// Removes the lowest bit of a set, and returns true if it was set.
 #[inline]
 pub(crate) fn next_bit(bits: &mut u64) -> bool {
     let bit = *bits & 1 != 0;

@@ -1,30 +1,30 @@
-//! What evaluating an overload does besides giving its value: whether it may stop the evaluation, whether it is a call, and
-//! what it costs. One answer for each overload, read off its record and its rule; registries keep them. Whoever decides where
-//! something is evaluated, or whether at all, asks here and nowhere else. What to do about the answer is theirs.
+//! The effects of evaluating an overload beside its value: whether it may stop the evaluation, whether it is a call, and its
+//! cost. They are derived from the overload's record and rule, and registries store them. Code that decides where or whether
+//! something is evaluated must use these effects. The decision itself is not made here.
 
 use crate::definition::{Lower, OpDef, Overload};
 use cembra_tape::Instr;
 
-/// A rule of more instructions than this, constants included, costs what a call costs.
+/// The most instructions, constants included, of a rule that costs less than a call.
 const LONG: usize = 32;
 
 /// The cost of a read of an element of a column, in instructions.
 const READ: u32 = 2;
 
-/// What evaluating an overload does besides giving its value.
+/// The effects of evaluating an overload beside its value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Effects {
     /// True if some arguments make the operator fail.
     pub may_fail: bool,
-    /// True if it runs a function of which only its result is known: that of an operator without a rule. It may take any time,
-    /// find the memory or the work for strings at an end, or do what a user of the library can see.
+    /// True if the overload runs a function of which only the result is known, because it has no rule. The function may take
+    /// any time, exhaust the memory or the work for strings, or have effects that a user of the library can see.
     pub is_opaque: bool,
-    /// True if it is a call, which costs as much as a dozen instructions at least: of an opaque function, of one of the
-    /// runtime, as its rule says, or as many instructions as cost no less.
+    /// True if evaluating is a call, which costs as much as a dozen instructions at least: of an opaque function, of a function
+    /// of the runtime in the rule, or of a rule so long that it costs no less.
     pub is_call: bool,
-    /// What it costs, as `Tape::cost` counts it; none if that is not known, or if it may stop the evaluation.
+    /// The cost as `Tape::cost` counts it; `None` if it is not known, or if the overload may stop the evaluation.
     pub cost: Option<u32>,
-    /// How many instructions its rule is, its inputs and constants included; 0 without a rule.
+    /// The number of instructions in the rule, inputs and constants included; 0 without a rule.
     pub rule_length: usize,
 }
 
@@ -44,13 +44,14 @@ impl Effects {
         }
     }
 
-    /// True if it may stop the evaluation, so that it must not be evaluated where nobody asks for its value.
+    /// True if the overload may stop the evaluation, so that it must not be evaluated where its value is not needed.
     #[must_use]
     pub const fn may_stop(self) -> bool {
         self.may_fail || self.is_opaque
     }
 
-    /// True if evaluating it needlessly is worth a branch to avoid: it may stop the evaluation, or costs what a call costs.
+    /// True if a branch that avoids a needless evaluation is worth it: the overload may stop the evaluation, or costs what a
+    /// call costs.
     #[must_use]
     pub const fn is_worth_skipping(self) -> bool {
         self.may_stop() || self.is_call

@@ -1,7 +1,7 @@
-//! From a plain Rust body to an overload: the representation of each Rust type in frames, and the functions that are made of
-//! a body on scalars, for built-in operators and for those of the user. This is the one place where presence meets bodies.
+//! From plain Rust bodies to overloads: the representation of each Rust type in frames, and the functions that are made from a
+//! body on scalars, for built-in operators and for those of the user. Presence is applied to bodies only here.
 //!
-//! Bodies and kernels state what an operator means; lowering rules state it again, independently.
+//! Bodies and kernels define what an operator means; lowering rules define it again, independently.
 
 use crate::direct::{Register, RegisterFn, Weak, direct, next_bit};
 use crate::work::Work;
@@ -16,37 +16,37 @@ use std::ptr::NonNull;
 /// A Rust type that operators compute with: `()`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration`, `Text`, `Bytes`, and
 /// `Option` of each. Implemented here for all of them and nowhere else.
 pub trait Repr: Copy + Register + Work {
-    /// Its QType.
+    /// The type of an operand with this representation.
     const OPERAND: OperandType;
-    /// Its optional form; itself if it is one.
+    /// The optional form of the type; the type itself if it is optional.
     type Lifted: Repr;
 
-    /// Reads it from a slot.
+    /// Reads a value from a slot.
     ///
     /// # Safety
     /// FRAME-SLOT for this type at `offset`.
     unsafe fn load(frame: FramePtr, offset: u32) -> Self;
 
-    /// Reads its optional form from a slot, `None` for a missing value; a type that is optional is read as it is.
+    /// Reads the optional form of a value from a slot, `None` if it is missing. A type that is optional is read as it is.
     ///
     /// # Safety
     /// FRAME-SLOT for the optional form at `offset`.
     unsafe fn load_lifted(frame: FramePtr, offset: u32) -> Option<Self>;
 
-    /// Writes it to a slot.
+    /// Writes a value to a slot.
     ///
     /// # Safety
     /// FRAME-SLOT for this type at `offset`.
     unsafe fn store(self, frame: FramePtr, offset: u32);
 
-    /// As an optional.
+    /// Converts a value to the optional form.
     fn lift(self) -> Self::Lifted;
 
-    /// The missing optional.
+    /// The missing value of the optional form.
     fn missing() -> Self::Lifted;
 }
 
-/// An optional unit.
+/// A mask: an optional unit.
 pub(crate) type MaskValue = Option<()>;
 
 /// A mask from a truth value.
@@ -155,7 +155,7 @@ repr! {
     Bytes<'static>, Bytes, Bytes<'static>, 8, |v| v, |v| v;
 }
 
-// A unit has no bytes worth reading; its optional is the presence byte alone.
+// A unit has no bytes to read; its optional is the presence byte alone.
 impl Repr for () {
     const OPERAND: OperandType = OperandType { scalar: Scalar::Unit, optional: false };
     type Lifted = MaskValue;
@@ -225,57 +225,57 @@ impl Repr for MaskValue {
     }
 }
 
-/// What an operator computes on one list of types, built in or of the user. Everything that calls it is made from this, here:
-/// the kernel, the kernel on optionals, the function on registers and the record.
+/// The computation of an operator on one list of types, built in or of the user. All functions that call it are made from this,
+/// here: the kernel, the kernel on optionals, the function on registers and the record.
 pub trait Body: Sized {
-    /// What it closes over: nothing, or the function of a user operator.
+    /// The data that the body closes over: nothing, or the function of a user operator.
     type Data: 'static;
-    /// Its arguments.
+    /// The types of the arguments, as a tuple.
     type Args: Operands;
-    /// Its result.
+    /// The type of the result.
     type Ret: Repr;
-    /// True if it sees present arguments only, and is lifted to optionals.
+    /// True if the body receives present arguments only, and is lifted to optionals.
     const STRICT: bool;
-    /// How it becomes machine code.
+    /// The way in which the overload becomes machine code.
     const LOWER: Lower;
-    /// True if the strings it is given are charged for. What has a rule does not read them.
+    /// True if a call is charged for the strings that it receives. A body with a rule does not read them.
     const CHARGED: bool = matches!(Self::LOWER, Lower::Kernel);
 
-    /// Computes it.
+    /// Computes the result.
     ///
     /// # Errors
-    /// What is wrong with the arguments.
+    /// The fault that the arguments cause.
     fn run(data: &Self::Data, context: &mut Context, args: Self::Args) -> Result<Self::Ret, Fault>;
 }
 
-/// The arguments of a body: a tuple of what frames hold. Implemented here for up to eight, and nowhere else.
+/// The arguments of a body: a tuple of values in frames. Implemented here for up to eight values, and nowhere else.
 pub trait Operands: Sized {
-    /// Their types.
+    /// The types of the arguments.
     const TYPES: &'static [OperandType];
-    /// True if there are strings among them.
+    /// True if an argument is a string.
     const STRINGS: bool;
-    /// A body that takes them, as a function on registers.
+    /// The form on registers of a body with these arguments.
     type OnRegisters<B: Body<Args = Self>>: RegisterForm;
 
-    /// Reads them from the next slots.
+    /// Reads the arguments from the next slots.
     ///
     /// # Safety
     /// KERNEL-ROW and FRAME-SLOT for these types.
     unsafe fn load(frame: FramePtr, slots: &mut Slots) -> Self;
 
-    /// Reads their optional forms from the next slots; `None` if one is missing.
+    /// Reads the optional forms of the arguments from the next slots; `None` if one is missing.
     ///
     /// # Safety
     /// KERNEL-ROW and FRAME-SLOT for the optional forms of these types.
     unsafe fn load_lifted(frame: FramePtr, slots: &mut Slots) -> Option<Self>;
 
-    /// The work of reading the strings among them.
+    /// The work of reading the strings among the arguments.
     fn work(&self) -> usize;
 }
 
 /// A body as a function on registers.
 pub trait RegisterForm {
-    /// The function, if all types fit.
+    /// The function; `None` if a type does not fit a register.
     const FUNCTION: Option<RegisterFn>;
 }
 
@@ -351,7 +351,7 @@ operands! {
     (a A, b B, c C, d D, e E, f F, g G, h H)
 }
 
-/// Runs a body once its strings are charged for. Behind one of long strings it looks at the token, too.
+/// Runs a body after charging for its strings. After one with long strings it also checks whether the token is cancelled.
 ///
 /// # Safety
 /// OPERATOR-DATA: the data is the body's.
@@ -362,7 +362,7 @@ unsafe fn run<B: Body>(data: *const (), context: &mut Context, args: B::Args) ->
         context.charge(work)?;
     }
     let data: *const B::Data = if size_of::<B::Data>() == 0 { NonNull::dangling().as_ptr() } else { data.cast() };
-    // SAFETY: OPERATOR-DATA, promised by the caller; what has no size is wherever it is said to be. USER-FUNCTION: texts that a
+    // SAFETY: OPERATOR-DATA, promised by the caller; data without a size may be at any address. USER-FUNCTION: texts that a
     // user's function is given are views for the time of the call.
     let made = B::run(unsafe { &*data }, context, args)?;
     if const { B::CHARGED && B::Args::STRINGS } {
@@ -389,7 +389,7 @@ unsafe extern "C" fn kernel<B: Body>(context: &mut Context, frame: FramePtr, cal
     }
 }
 
-/// The kernel of a strict body on the optional forms of its types: what is missing makes the result so.
+/// The kernel of a strict body on the optional forms of its types: a missing argument makes the result missing.
 ///
 /// # Safety
 /// KERNEL-ROW, FRAME-SLOT and OPERATOR-DATA for these forms, as for every kernel.
@@ -409,7 +409,7 @@ unsafe extern "C" fn lifted<B: Body>(context: &mut Context, frame: FramePtr, cal
     }
 }
 
-/// The arguments that must be there for the function to be called: those that are no optionals.
+/// The bits of the arguments that must be present for the function to be called: those that are not optional.
 pub(crate) const fn required(args: &[OperandType]) -> u64 {
     let (mut at, mut bits) = (0, 0);
     while at < args.len() {
@@ -421,7 +421,7 @@ pub(crate) const fn required(args: &[OperandType]) -> u64 {
     bits
 }
 
-/// A body on registers, where an argument that must be there and is not makes the result missing.
+/// Runs a body on registers. The result is missing if an argument is that must be present.
 ///
 /// # Safety
 /// OPERATOR-DATA: the data is the body's.
@@ -442,7 +442,7 @@ unsafe fn on_registers<B: Body>(data: *const (), context: &mut Context, present:
 }
 
 impl Overload {
-    /// The record of a body.
+    /// The overload that runs a body.
     pub(crate) const fn of<B: Body>() -> Overload {
         Overload {
             args: B::Args::TYPES,
@@ -461,7 +461,7 @@ impl Overload {
     }
 }
 
-/// The rule of an operator that results in its first operand.
+/// The rule of an operator whose result is its first operand.
 pub(crate) const SAME: Rule = |_, a| a[0];
 
 /// Records one operation on a number, as the rule of an operator.
@@ -524,16 +524,16 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// All slots of a call.
+    /// Begins with the first slot of a call.
     #[inline(always)]
     pub(crate) fn of(call: Call) -> Self {
         Slots { call, taken: 0 }
     }
 
-    /// The next one.
+    /// Returns the next slot.
     ///
     /// # Safety
-    /// KERNEL-ROW, and there is one more.
+    /// KERNEL-ROW, and the call has one more slot.
     #[inline(always)]
     pub(crate) unsafe fn next(&mut self) -> u32 {
         self.taken += 1;
@@ -541,7 +541,7 @@ impl Slots {
         unsafe { self.call.slot(self.taken - 1) }
     }
 
-    /// Goes on with the call behind this one, all of whose slots were taken.
+    /// Continues with the next call of the row, once all slots of this call were taken.
     ///
     /// # Safety
     /// KERNEL-ROW.

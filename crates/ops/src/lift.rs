@@ -1,5 +1,5 @@
-//! Recording an overload: strict rules are written for present scalars; here they are lifted to optionals. The result is
-//! present where all arguments are, faults are raised only there, and texts that may be missing are made safe to view.
+//! Recording an overload: strict rules are written for present scalars, and lifted to optionals here. The result is present
+//! where all arguments are, faults are raised only there, and texts that may be missing are made safe to view.
 
 use crate::definition::PresenceRule;
 use crate::{Lower, OperandType, Overload};
@@ -7,8 +7,8 @@ use cembra_runtime::MachineType;
 use cembra_tape::{Cell, Datum, Presence, Tape};
 use smallvec::SmallVec;
 
-/// Records an overload of an operator with this presence rule on the tape. An overload without a rule cannot be; players
-/// call its kernel instead, and a missing value is recorded here.
+/// Records an overload of an operator with this presence rule on the tape. An overload without a rule is recorded as a missing
+/// value; players call its kernel instead.
 pub fn record(tape: &mut Tape, presence: PresenceRule, overload: &Overload, args: &[Cell]) -> Cell {
     if matches!(overload.lower, Lower::Kernel | Lower::Memory(_)) {
         return Cell::missing(overload.ret.scalar, tape);
@@ -46,7 +46,7 @@ pub fn record(tape: &mut Tape, presence: PresenceRule, overload: &Overload, args
 }
 
 impl Overload {
-    /// Its rule on a tape of its own, if it has one.
+    /// The rule on a tape of its own; `None` if the overload has no rule.
     pub(crate) fn tape(&self) -> Option<Tape> {
         if matches!(self.lower, Lower::Kernel | Lower::Memory(_)) {
             return None;
@@ -57,7 +57,7 @@ impl Overload {
         Some(tape)
     }
 
-    /// Records its rule on a tape, for arguments of its own types.
+    /// Records the rule on a tape, for arguments of the overload's own types.
     fn record(&self, tape: &mut Tape, args: &[Cell]) -> Cell {
         match &self.lower {
             Lower::Rule(rule) => rule(tape, args),
@@ -67,7 +67,7 @@ impl Overload {
     }
 }
 
-/// A value from outside the tape.
+/// Adds an input of the type `operand` to a tape.
 pub(crate) fn input(tape: &mut Tape, operand: OperandType) -> Cell {
     let presence = if operand.optional { Presence::When(tape.input_mask()) } else { Presence::Present };
     let datum = match operand.scalar.machine_type() {

@@ -1,5 +1,5 @@
-//! Booleans with a third value: Kleene's and, or, not, the four-way `logical_if`, and the short forms `and`, `or`, `not`
-//! of the text language, which mean presence logic on masks and three-valued logic on booleans.
+//! Booleans in three-valued logic: Kleene's and, or, not, the four-way `logical_if`, and the short forms `and`, `or`, `not` of
+//! the text language, which mean presence logic on masks and three-valued logic on booleans.
 
 use crate::definition::{
     BINARY, CUSTOM, Expansion, Law, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, PresenceRule, Typing, UNARY,
@@ -16,7 +16,7 @@ use cembra_tape::{Cell, Presence};
 use cembra_value::{ScalarValue, Value};
 use smallvec::smallvec;
 
-/// Both operands become OPTIONAL_BOOLEAN if one is; the result likewise.
+/// The rule of Kleene's and. If one operand is optional, both are, and the result is too.
 const AND_RULE: Rule = |t, a| {
     let (x, y) = (a[0].bool(t), a[1].bool(t));
     let (hx, hy) = (a[0].has(t), a[1].has(t));
@@ -179,7 +179,7 @@ pub(crate) static LOGICAL_IF: OpDef = OpDef {
         ex("bool.logical_if(true, 1, 2, 3)", "1"),
         ex("bool.logical_if(missing[bool], 1, 2, 2.5f64)", "f64{2.5}"),
     ],
-    // Of conditions that are never missing, as those of tensors are.
+    // For conditions that are never missing, such as those of tensors.
     derivative: Some(|d| {
         let mut made = chosen(d)?;
         made.push(None);
@@ -190,7 +190,7 @@ pub(crate) static LOGICAL_IF: OpDef = OpDef {
 
 // The short forms. A mask is UNIT or OPTIONAL_UNIT; a boolean that meets a mask means `b == true`.
 
-/// True for masks, and arrays of them.
+/// Returns true if a type is a mask or an array of masks.
 fn is_mask(qtype: &QType) -> bool {
     qtype.of_each().scalar() == Some(Scalar::Unit)
 }
@@ -217,7 +217,7 @@ fn logic_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeF
         any_mask |= logic_operand(operator, args, index)?;
     }
     let ret = if any_mask {
-        // As presence_and and presence_or type it: present by type only where the operands are.
+        // As for presence_and and presence_or: the result is a UNIT only if the operands are.
         let bare = |a: &Argument<'_>| *a.qtype == QType::UNIT;
         let present = match operator {
             "and" => args.iter().all(bare),
@@ -231,7 +231,7 @@ fn logic_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeF
     Ok(Signature { operands: args.iter().map(|a| a.qtype.clone()).collect(), ret })
 }
 
-/// The operand as a mask.
+/// An operand as a mask; a boolean `b` becomes `b == true`.
 fn as_mask(graph: &mut dyn Expansion, arg: NodeHandle) -> NodeResult {
     match graph.qtype(arg) {
         QType::Nothing => Ok(graph.literal(Value::Missing(Scalar::Unit))),
@@ -286,7 +286,7 @@ pub(crate) static NOT: OpDef = OpDef {
 
 fn short_where_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     logic_operand("where", args, 0)?;
-    // As `core.where` has it: tuples and values without a type are not chosen from.
+    // As for `core.where`, tuples and values without a type are refused.
     let ret = common_type(args[1].qtype, args[2].qtype)
         .filter(|common| common.scalar().is_some())
         .ok_or_else(|| no_common_type("where", &args[1..]))?;

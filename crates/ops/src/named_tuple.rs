@@ -1,5 +1,5 @@
-//! Named tuples: made of values and the literal text of their names, and taken apart by name. At run time they are
-//! tuples; the names are part of the type only.
+//! Named tuples: made from values and the literal text of their names, and read by name. At run time they are tuples; the names
+//! are part of the type only.
 
 use crate::compound::{field, field_count, field_name, field_type, position};
 use crate::definition::{Meaning, OWN, OpDef, Structure, Typing, ex, param};
@@ -11,7 +11,7 @@ use cembra_expr::{ArgumentForm, ForeignUse, foreign_form};
 use cembra_runtime::{Excerpt, Fields, Names, QType, Scalar};
 use cembra_value::{Code, ScalarValue, Value, near_names};
 
-/// The literal text that says names; operators that need one say how it is written.
+/// The literal text with names; `None` if the argument is something else, for which each operator has its own hint.
 fn literal_text<'a>(arg: &Argument<'a>) -> Option<&'a str> {
     match arg.literal {
         Some(Value::Scalar(ScalarValue::Text(text))) => Some(text),
@@ -19,7 +19,8 @@ fn literal_text<'a>(arg: &Argument<'a>) -> Option<&'a str> {
     }
 }
 
-/// Names that are a literal: a text with commas, a tuple of texts, or an array of BYTES.
+/// The names in a literal, joined by commas: a text with commas, a tuple of texts, or an array of BYTES; `None` for other
+/// arguments.
 fn literal_names(arg: &Argument<'_>) -> Option<String> {
     let text = |value: &Value| match value.as_scalar() {
         Some(ScalarValue::Text(text)) => Some(text.to_string()),
@@ -97,11 +98,13 @@ fn get_field_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     }
 }
 
-/// How many names a message lists.
+/// The most names that a message lists.
 const LISTED: usize = 8;
 
+/// The fault for a name that is not a field of the type, with a hint.
 pub(crate) fn no_field(found: &QType, name: &str) -> TypeFault {
-    // A wide tuple is not searched for what was meant: the text chooses how wide it is, and how often this is asked.
+    // Only some fields of a wide tuple are searched for a similar name: the text chooses how wide it is, and how often it is
+    // searched.
     let fields = fields_of(found).cloned().map(QType::Tuple);
     let of = fields.as_ref().unwrap_or(found);
     let names: Vec<&str> = (0..1_000).map_while(|index| field_name(of, index)).collect();
@@ -135,7 +138,7 @@ pub(crate) static GET_FIELD: OpDef = OpDef {
             Some(Value::Scalar(ScalarValue::Text(name))) => position(&graph.qtype(args[0]), &name),
             _ => None,
         };
-        // Typing found the field.
+        // Typing has found the field.
         field(graph, args[0], position.unwrap_or(0))
     }),
     examples: &[
@@ -146,7 +149,7 @@ pub(crate) static GET_FIELD: OpDef = OpDef {
     ..OWN
 };
 
-/// Where each field of a union is: true for one of the second tuple, and its position.
+/// The source of each field of a union: true for the second tuple, and the field's index in its tuple.
 fn union_fields(first: &QType, second: &QType) -> Vec<(bool, usize)> {
     let count = |qtype| field_count(qtype).unwrap_or(0);
     let of_first = (0..count(first)).map(|index| {
@@ -157,7 +160,7 @@ fn union_fields(first: &QType, second: &QType) -> Vec<(bool, usize)> {
     of_first.chain((0..count(second)).filter(only_second).map(|index| (true, index))).collect()
 }
 
-/// The names of the fields of a union, with commas between them.
+/// The names of the fields of a union, joined by commas.
 fn union_names(first: &QType, second: &QType, fields: &[(bool, usize)]) -> String {
     let name = |(of_second, index): &(bool, usize)| field_name(if *of_second { second } else { first }, *index);
     fields.iter().filter_map(name).collect::<Vec<_>>().join(",")
@@ -206,7 +209,7 @@ mod tests {
     use cembra_runtime::ArrayKind;
     use cembra_value::Array;
 
-    /// As Arolla takes them: a text, a tuple of texts, an array of BYTES.
+    /// Names are literals as in Arolla: a text, a tuple of texts, or an array of BYTES.
     #[test]
     fn names_are_literals_of_several_types() {
         let text = |name: &str| ScalarValue::Text(name.into());

@@ -1,4 +1,4 @@
-//! Presence: asking for it, combining it, choosing by it. Masks are optional units: a condition holds where it is present.
+//! Presence: testing it, combining it, selecting by it. Masks are optional units: a condition holds where it is present.
 
 use crate::Rule;
 use crate::array::reduce;
@@ -23,7 +23,8 @@ fn expect_scalar(operator: &str, name: &str, index: usize, args: &[Argument<'_>]
     })
 }
 
-/// One argument of any scalar type, bare or optional, and a result made from it.
+/// The signature of an operator on one scalar or optional; `ret` makes the result type from the scalar and whether the argument
+/// is optional.
 fn unary_types(operator: &str, args: &[Argument<'_>], ret: fn(Scalar, bool) -> QType) -> Result<Signature, TypeFault> {
     let scalar = expect_scalar(operator, "x", 0, args)?;
     Ok(Signature { operands: smallvec![args[0].qtype.clone()], ret: ret(scalar, args[0].qtype.is_optional()) })
@@ -204,7 +205,7 @@ pub(crate) static PRESENCE_OR: OpDef = OpDef {
         ex("missing ?? \"none\"", "'none'"),
         ex("missing[f32] | missing[f32]", "f32?{NA}"),
     ],
-    // Of values that are never missing, which is what derivatives are of.
+    // For values that are never missing; only these have derivatives.
     derivative: Some(FIRST),
     ..CUSTOM
 };
@@ -271,7 +272,7 @@ const WHERE_RULE: Rule = |t, a| match a[0].presence {
     Presence::Present => a[1],
     Presence::Missing => a[2],
     Presence::When(condition) => {
-        // The value of what is missing may be anything.
+        // The datum of a missing value may be anything.
         let datum = match (a[1].presence, a[2].presence) {
             (_, Presence::Missing) => a[1].datum,
             (Presence::Missing, _) => a[2].datum,
@@ -356,7 +357,7 @@ pub(crate) static WITH_ASSERTION: OpDef = OpDef {
     ..CUSTOM
 };
 
-/// The types of what takes the elements of a mask together: a scalar or an optional is its only element.
+/// The signature of an aggregation of masks: a scalar or an optional is its only element.
 fn aggregate_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let found = args[0].qtype;
     if found.scalar() != Some(Scalar::Unit) {
@@ -374,7 +375,7 @@ fn aggregate_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, T
     Ok(Signature::unchanged(args, found.clone()))
 }
 
-/// What the two records share: of one value all and any are the same.
+/// The record fields that both records share. For one value, any and all are the same.
 const AGGREGATE: OpDef = OpDef {
     params: &[param("x"), param_or("into", Value::Unspecified)],
     typing: Typing::Overloads,

@@ -1,6 +1,6 @@
-//! Operators on types: what a type is made of, what two types have in common, and questions about types. Types are values
-//! only while types are found, so these compute there: each becomes a literal, which `core.cast` and other operators on types
-//! look at, and nothing of them is left for a backend. `NOTHING` stands for a type that there is not.
+//! Operators on types: the parts of a type, the common type of two, and tests of types. Types are values only while types are
+//! found, so these operators compute then: each becomes a literal, which `core.cast` and other operators on types read, and
+//! none is left for a backend. `NOTHING` stands for a type that does not exist.
 
 use crate::compound::{field_count, field_name, field_type};
 use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, param};
@@ -13,7 +13,7 @@ use cembra_expr::ArgumentForm;
 use cembra_runtime::{ArrayKind, QType, Scalar, ShapeType};
 use cembra_value::{ScalarValue, Value};
 
-/// The type that a literal operand says.
+/// The type in a literal operand.
 pub(crate) fn type_at(g: &dyn Instantiation, operator: &str, args: &[NodeHandle], at: usize) -> Result<QType, Stop> {
     match g.value(args[at]) {
         Some(Value::Type(qtype)) => Ok(qtype),
@@ -27,7 +27,7 @@ pub(crate) fn type_at(g: &dyn Instantiation, operator: &str, args: &[NodeHandle]
     }
 }
 
-/// The types that all operands say.
+/// The types in the operands, all of which must be literals.
 fn types<const N: usize>(g: &dyn Instantiation, operator: &str, args: &[NodeHandle]) -> Result<[QType; N], Stop> {
     let mut all = [const { QType::Nothing }; N];
     for (at, found) in all.iter_mut().enumerate() {
@@ -36,7 +36,7 @@ fn types<const N: usize>(g: &dyn Instantiation, operator: &str, args: &[NodeHand
     Ok(all)
 }
 
-/// The integer that a literal operand says.
+/// The integer in a literal operand.
 fn integer_at(g: &dyn Instantiation, operator: &str, name: &str, args: &[NodeHandle], at: usize) -> Result<i64, Stop> {
     match g.value(args[at]) {
         Some(Value::Scalar(ScalarValue::Int32(value))) => Ok(i64::from(value)),
@@ -45,12 +45,12 @@ fn integer_at(g: &dyn Instantiation, operator: &str, name: &str, args: &[NodeHan
     }
 }
 
-/// A mask that is a literal.
+/// A literal mask.
 fn mask(present: bool) -> Value {
     Value::optional(Scalar::Unit, present.then_some(ScalarValue::Unit))
 }
 
-/// What comparing two types gives; `None` for what does not compare types.
+/// Compares two types; `None` if `op` is not `EQUAL` or `NOT_EQUAL`, or the values are not types.
 #[must_use]
 pub fn compare_types(op: OpId, x: &Value, y: &Value) -> Option<Value> {
     match (x, y) {
@@ -60,7 +60,7 @@ pub fn compare_types(op: OpId, x: &Value, y: &Value) -> Option<Value> {
     }
 }
 
-/// An operator that makes a value of types.
+/// Defines an operator that makes a value from types.
 macro_rules! of_types {
     ($name:literal, [$($param:ident),*], $summary:literal, $value:expr, [$($text:literal => $gives:literal),*]) => {
         OpDef {
@@ -77,14 +77,14 @@ macro_rules! of_types {
     };
 }
 
-/// A question about a type.
+/// Defines an operator that tests a type; the result is a mask.
 macro_rules! question {
     ($name:literal, $summary:literal, |$x:ident| $holds:expr, [$($text:literal => $gives:literal),*]) => {
         of_types!($name, [$x], $summary, mask($holds), [$($text => $gives),*])
     };
 }
 
-// Behind the macros, which it uses.
+// After the macros, because it uses them.
 pub(crate) mod arrays;
 
 pub(crate) static QTYPE_OF: OpDef = OpDef {
@@ -121,7 +121,7 @@ pub(crate) static SCALAR_QTYPE_OF: OpDef = OpDef {
     ..HIGHER_ORDER
 };
 
-/// In which form values of a scalar type come.
+/// The form in which values of a scalar type come: bare, optional or array.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Bare,
@@ -130,7 +130,7 @@ enum Form {
 }
 
 impl Form {
-    /// The type of values of a scalar type in this form.
+    /// The type of values in this form with a scalar type.
     const fn of(self, scalar: Scalar) -> QType {
         match self {
             Form::Bare => QType::Scalar(scalar),
@@ -139,7 +139,7 @@ impl Form {
         }
     }
 
-    /// The type of the shape of such values.
+    /// The type of the shape of values in this form.
     const fn shape(self) -> QType {
         match self {
             Form::Bare => QType::Shape(ShapeType::Scalar),
@@ -148,7 +148,7 @@ impl Form {
         }
     }
 
-    /// The form of values of a shape of a type.
+    /// The form of values whose shape has this type; `None` if it is not the type of a shape.
     const fn of_shape(shape: &QType) -> Option<Form> {
         match shape {
             QType::Shape(ShapeType::Scalar) => Some(Form::Bare),
@@ -158,7 +158,7 @@ impl Form {
         }
     }
 
-    /// The form of what is in one of two forms and made to be in the other; none for arrays of unlike kinds.
+    /// The form of a value that is broadcast from one form to another; `None` for arrays of different kinds.
     fn broadcast(self, other: Form) -> Option<Form> {
         match (self, other) {
             (Form::Array(a), Form::Array(b)) if a != b => None,
@@ -168,7 +168,7 @@ impl Form {
     }
 }
 
-/// The scalar of a scalar, an optional or an array type, and in which form it comes.
+/// The scalar and the form of a scalar, optional or array type; `None` for other types.
 const fn form(qtype: &QType) -> Option<(Scalar, Form)> {
     match qtype {
         QType::Scalar(scalar) => Some((*scalar, Form::Bare)),
@@ -178,12 +178,12 @@ const fn form(qtype: &QType) -> Option<(Scalar, Form)> {
     }
 }
 
-/// A type by its scalar and its form, or that there is none.
+/// A type made from the scalar and the form of a type; `NOTHING` if it has none.
 fn by_scalar(qtype: &QType, make: impl FnOnce(Scalar, Form) -> QType) -> QType {
     form(qtype).map_or(QType::Nothing, |(scalar, form)| make(scalar, form))
 }
 
-/// The scalar of a scalar, an optional or an array; what a sequence is of.
+/// The scalar type of a scalar, an optional or an array type; the element type of a sequence.
 fn scalar_type(qtype: QType) -> QType {
     match qtype {
         QType::Sequence(element) => (*element).clone(),
@@ -247,7 +247,7 @@ pub(crate) static GET_FLOAT_QTYPE: OpDef = of_types!(
     ["qtype.get_float_qtype(i64?) == f32?" => "present", "qtype.get_float_qtype(text) == NOTHING" => "present"]
 );
 
-/// What a type is made of.
+/// The base of a derived type; other types stay as they are.
 pub(crate) fn decayed(qtype: &QType) -> QType {
     match qtype {
         QType::Tuple(fields) => QType::tuple(fields.iter().cloned()),
@@ -268,7 +268,7 @@ pub(crate) static COMMON_QTYPE: OpDef = of_types!(
     [x, y],
     "The type that values of both types are implicitly cast to; `NOTHING` if there is none.",
     Value::Type(match (&x, &y) {
-        // In a model an untyped `missing` has a type in common with everything; the type by itself has not.
+        // In a model an untyped `missing` has a common type with everything; its type alone does not.
         (QType::Nothing, _) | (_, QType::Nothing) => QType::Nothing,
         _ => common_type(&x, &y).unwrap_or(QType::Nothing),
     }),
@@ -335,7 +335,7 @@ pub(crate) static MAKE_TUPLE_QTYPE: OpDef = OpDef {
     params: &[param("args").of(ArgumentForm::Type)],
     variadic: true,
     meaning: Meaning::Instantiate(|g, args| {
-        // One sequence of types stands for its elements.
+        // A single sequence of types stands for its elements.
         let of_sequence = match args {
             [one] if let Some(sequence) = g.sequence(*one) => sequence.all(g)?,
             _ => None,
@@ -469,7 +469,7 @@ fn plain(qtype: &QType) -> Option<Scalar> {
     }
 }
 
-/// The scalar of a scalar, an optional or an array type, and of what a sequence is of if that is not optional.
+/// The scalar of a scalar, an optional or an array type, or of a sequence's element type if that is not optional.
 fn scalar_behind(qtype: QType) -> Option<Scalar> {
     plain(&scalar_type(qtype))
 }

@@ -1,4 +1,5 @@
-//! The registry: it gives each operator of the list a dense id, finds them by name or alias, and is the vocabulary of the text language.
+//! The registry: it gives each operator of the list a dense id, finds operators by name or alias, and is the vocabulary of the
+//! text language.
 
 use crate::cast::cast_operator;
 use crate::definition::{Meaning, OpDef, Structure};
@@ -19,12 +20,12 @@ use std::sync::OnceLock;
 pub struct Registry {
     defs: Vec<&'static OpDef>,
     resolutions: Resolutions,
-    /// For each operator, what it is as structure.
+    /// The structure that each operator is; `None` if it computes.
     structures: Vec<Option<Structure>>,
-    /// For each operator, the effects of its overloads, once one was asked for.
+    /// The effects of each operator's overloads, computed on first use.
     effects: Vec<OnceLock<Box<[Effects]>>>,
     names: FxHashMap<&'static str, OpId>,
-    /// The operators that short names mean with but one operand, where these are others than `names` has.
+    /// The operators that short names mean in calls with one operand, if they differ from those in `names`.
     of_one: FxHashMap<&'static str, OpId>,
 }
 
@@ -57,12 +58,12 @@ impl Registry {
         }
     }
 
-    /// Adds an operator; its record lives as long as the process. One of the user's with this name is replaced.
+    /// Adds an operator; its record lives as long as the process. It replaces an operator of the user with this name.
     pub(crate) fn add(&mut self, def: OpDef) -> Result<OpId, Error> {
         if let Some(id) = self.find(def.name) {
             self.defs[id.index()] = Box::leak(Box::new(def));
             self.effects[id.index()] = OnceLock::new();
-            // What was known of the operator before is none of this one.
+            // Resolutions of the replaced operator are not valid for this one.
             self.resolutions = Resolutions::default();
             return Ok(id);
         }
@@ -79,7 +80,7 @@ impl Registry {
         Ok(id)
     }
 
-    /// Makes the registry one that lives as long as the process, which is what models refer to.
+    /// Makes the registry live as long as the process, because models refer to it.
     #[must_use]
     pub fn leak(self) -> &'static Registry {
         Box::leak(Box::new(self))
@@ -92,7 +93,7 @@ impl Registry {
         self.defs[id.index()]
     }
 
-    /// The operator that one is of operands of these types, as many as it takes: one that it stands for, or itself.
+    /// The operator that a call means for operands of these types, as many as it takes: one that replaces it, or itself.
     #[must_use]
     pub fn meant(&self, id: OpId, types: &[&QType]) -> OpId {
         let op = match self.get(id).meaning {
@@ -102,10 +103,10 @@ impl Registry {
         self.get(op).stands_for(types).unwrap_or(op)
     }
 
-    /// Settles the types of a call.
+    /// Finds the types of a call.
     ///
     /// # Errors
-    /// The operator does not take these types.
+    /// If the operator does not take these types.
     pub fn resolve(&self, id: OpId, args: &[Argument<'_>]) -> Result<Cow<'_, Resolved>, TypeFault> {
         let key = Key::of(id, args);
         if let Some(known) = key.and_then(|key| self.resolutions.get(key)) {
@@ -119,7 +120,7 @@ impl Registry {
         Ok(Cow::Owned(resolved))
     }
 
-    /// What evaluating an overload of an operator does besides giving its value.
+    /// The effects of evaluating an overload of an operator.
     #[must_use]
     pub fn effects(&self, id: OpId, overload: u16) -> Effects {
         let def = self.get(id);
@@ -127,14 +128,14 @@ impl Registry {
         self.effects[id.index()].get_or_init(all)[usize::from(overload)]
     }
 
-    /// What an operator is as structure, if it is any: what takes values apart or puts them together where they lie.
+    /// The structure that an operator is, such as making a tuple or reading a field; `None` if it computes.
     #[must_use]
     #[inline]
     pub fn structure(&self, id: OpId) -> Option<Structure> {
         self.structures[id.index()]
     }
 
-    /// The operator with this name or alias.
+    /// The operator with this name or alias; `None` if there is none.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<OpId> {
         self.names.get(name).copied()
@@ -146,7 +147,7 @@ impl Registry {
         all.filter(|(_, def)| !def.is_of_plans)
     }
 
-    /// The operator that casts to a scalar type; none for units and texts.
+    /// The operator that casts to a scalar type; `None` for a type without one, such as units and texts.
     #[must_use]
     pub fn cast_to(&self, scalar: Scalar) -> Option<OpId> {
         cast_operator(scalar)
@@ -154,16 +155,16 @@ impl Registry {
 }
 
 impl std::fmt::Debug for Registry {
-    /// How many operators there are: what they are would fill pages of whatever holds a registry.
+    /// Writes the number of operators only, because their records would fill pages.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Registry({} operators)", self.defs.len())
     }
 }
 
-/// The longest name in capital letters for which one in small letters is suggested, in bytes.
+/// The longest name in capital letters, in bytes, for which the name in small letters is suggested.
 const LONGEST_SUGGESTED: usize = 64;
 
-/// The name without its family, which says nothing about what was meant.
+/// The name without its family, the part before the first dot.
 fn own(name: &str) -> &str {
     name.split_once('.').map_or(name, |(_, own)| own)
 }
@@ -176,14 +177,14 @@ impl Vocabulary for Registry {
     }
 
     fn suggest(&self, name: &str) -> Vec<String> {
-        // The same name in capital letters, as formulas of tables have it, means nothing else.
+        // A name in capital letters, as in formulas of spreadsheets, means the same name in small letters.
         let lower = if name.len() <= LONGEST_SUGGESTED { name.to_ascii_lowercase() } else { String::new() };
         if lower != name && self.find(&lower).is_some() {
             return vec![lower];
         }
         // A dotted name is compared with dotted names, a short one with short ones.
         let known = || self.names.keys().copied().filter(|known| !known.contains("._"));
-        // One that is called so, but is of another kind, is meant more likely than one that is called nearly so.
+        // An operator of another family with the same last part is likelier than one with a similar name.
         let mut meant: Vec<&str> = known().filter(|known| *known != name && own(known) == own(name)).collect();
         meant.sort_unstable();
         let alike = known().filter(|known| known.contains('.') == name.contains('.'));

@@ -1,6 +1,6 @@
-//! How operators were resolved for the types of their operands, remembered for scalars as long as the registry lives: models
-//! use the same few operators on the same few types all over. The memory is of a fixed size and nobody waits for it; what has
-//! no room is resolved anew.
+//! Remembers how operators were resolved for scalar operand types, as long as the registry lives, because models use the same
+//! few operators on the same few types. The memory has a fixed size and no thread waits for it; a call that has no room in it
+//! is resolved again.
 
 use crate::OpId;
 use crate::typing::{Argument, Resolved};
@@ -8,21 +8,22 @@ use cembra_runtime::Scalar;
 use std::hash::BuildHasher;
 use std::sync::OnceLock;
 
-/// How many calls are remembered at most.
+/// The most calls that are remembered.
 const PLACES: usize = 2048;
 
-/// How many places one call is looked for in.
+/// The number of places in which a call is looked up.
 const TRIED: usize = 4;
 
 /// Resolved calls of operators on scalars.
 pub(crate) struct Resolutions(Box<[OnceLock<(Key, Resolved)>]>);
 
-/// An operator, and the types of its operands as a number, which says too whether there is a literal: it may have a say.
+/// An operator and the types of its operands as a number. One bit tells whether there is a literal, because a literal may
+/// influence the types.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Key(u64);
 
 impl Key {
-    /// What a call is remembered by. Only if all operands are scalars, bare or optional, and there are few of them.
+    /// The key of a call; `None` unless all operands are scalars or optionals, and there are few of them.
     pub(crate) fn of(op: OpId, args: &[Argument<'_>]) -> Option<Key> {
         const BITS: usize = 5;
         const { assert!(Scalar::ALL.len() <= 1 << (BITS - 1), "a type and whether it is optional do not fit") };
@@ -37,7 +38,7 @@ impl Key {
         Some(Key((op.index() as u64) << 33 | types << 1 | u64::from(literal)))
     }
 
-    /// The places where a call may be remembered.
+    /// The places in which a call may be remembered.
     fn places(self) -> impl Iterator<Item = usize> {
         let first = rustc_hash::FxBuildHasher.hash_one(self.0) as usize;
         (0..TRIED).map(move |more| first.wrapping_add(more) % PLACES)
@@ -45,7 +46,7 @@ impl Key {
 }
 
 impl Resolutions {
-    /// The call that is remembered by a key.
+    /// The remembered call with a key; `None` if there is none.
     pub(crate) fn get(&self, key: Key) -> Option<&Resolved> {
         let known = key.places().filter_map(|at| self.0[at].get()).find(|(known, _)| *known == key);
         known.map(|(_, resolved)| resolved)
@@ -53,7 +54,7 @@ impl Resolutions {
 
     /// Remembers a call, if there is room for it.
     pub(crate) fn remember(&self, key: Key, resolved: &Resolved) {
-        // Another thread may have been faster: then it has remembered something as good.
+        // Another thread may have filled the place first; then this call is not remembered.
         if let Some(place) = key.places().map(|at| &self.0[at]).find(|place| place.get().is_none()) {
             let _ = place.set((key, resolved.clone()));
         }
@@ -67,7 +68,7 @@ impl Default for Resolutions {
 }
 
 impl Clone for Resolutions {
-    /// Of another registry, which may come to have other operators: nothing is remembered yet.
+    /// The clone is for another registry, which may get other operators, so it remembers nothing yet.
     fn clone(&self) -> Self {
         Resolutions::default()
     }

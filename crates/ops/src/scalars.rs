@@ -1,12 +1,12 @@
-//! The Rust types that overloads on every scalar type are written for, in one list. A type that is made of another needs none:
-//! typing finds the overload on what it is made of.
+//! The Rust types that overloads on every scalar type are written for, in one list. A derived type needs no overload: typing
+//! finds the one of its base.
 
-/// Gives a macro the types, behind what it is given here.
+/// Calls a macro with the given tokens followed by the types.
 macro_rules! for_scalars {
     ($then:ident!($($given:tt)*)) => {
         $then!($($given)* (), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>)
     };
-    // UINT64 is in order only where the answer is a boolean, as in Arolla, and by a rule of its own.
+    // UINT64 has an order only in comparisons that return a boolean, as in Arolla, and these have a rule of their own.
     (ordered $then:ident!($($given:tt)*)) => {
         $then!($($given)* (), bool, i32, i64, f32, f64, Text<'static>, Bytes<'static>)
     };

@@ -1,8 +1,8 @@
-//! Sequences: what a loop runs over. A sequence is never put into memory: it is a recipe, its size and what the element at
-//! an index is, known while types are found. Mapping one makes a recipe from a recipe; reducing one makes a loop that
-//! computes each element where it is needed. So chains of sequence operators are one loop by construction.
+//! Sequences, which loops run over. A sequence is never stored in memory: it is a recipe, the size and the element at an index,
+//! known while types are found. Mapping a sequence makes another recipe; reducing a sequence makes a loop that computes each
+//! element where it is needed. So a chain of sequence operators is one loop by construction.
 //!
-//! A sequence that is used twice is computed twice; it cannot be an input or an output, or lie in a tuple.
+//! A sequence that is used twice is computed twice; it cannot be an input, an output or a field of a tuple.
 
 pub(crate) mod slice;
 
@@ -21,13 +21,13 @@ use cembra_tape::{Cell, Cmp};
 use cembra_value::{Code, ScalarValue, Value};
 use std::rc::Rc;
 
-/// The most sequences of sequences of sequences: what the element of one is made of the elements of others.
+/// The most levels of sequences whose elements are made from elements of other sequences.
 const NESTING: usize = 64;
 
 /// A recipe for the elements of a sequence.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sequence {
-    /// How many elements there are, an INT64.
+    /// The number of elements, an INT64.
     size: NodeHandle,
     /// The type of the elements.
     element: QType,
@@ -35,19 +35,20 @@ pub struct Sequence {
     nesting: usize,
 }
 
+/// The recipe for the element at an index.
 #[derive(Clone, PartialEq, Debug)]
 enum Elements {
     /// `start`, `start + step`, ...
     Range { start: NodeHandle, step: NodeHandle },
-    /// These values.
+    /// The values in a list.
     Made(Vec<NodeHandle>),
-    /// The same value again and again.
+    /// One value, repeated.
     Repeated(NodeHandle),
-    /// A function of the elements of other sequences.
+    /// A function applied to the elements of other sequences.
     Mapped { function: NodeHandle, sources: Vec<Rc<Sequence>> },
     /// Tuples of the elements of other sequences.
     Zipped(Vec<Rc<Sequence>>),
-    /// Those of another sequence from one of them on; how many, if that is known.
+    /// The elements of another sequence from `start` on; `known_size` is their number if it is known.
     Sliced { source: Rc<Sequence>, start: NodeHandle, known_size: Option<usize> },
 }
 
@@ -58,17 +59,17 @@ impl Sequence {
         &self.element
     }
 
-    /// The sequence of these values, which are of one type.
+    /// The sequence of these values, which must have one type.
     pub(crate) fn of(graph: &mut dyn Instantiation, element: QType, values: Vec<NodeHandle>) -> Sequence {
         let size = integer(graph, values.len() as i64);
         Sequence { size, element, elements: Elements::Made(values), nesting: 0 }
     }
 
-    /// The number of elements, if the sequence was made of so many values.
+    /// The number of elements; `None` if it is not known while types are found.
     fn known_size(&self) -> Option<usize> {
         match &self.elements {
             Elements::Made(values) => Some(values.len()),
-            // Sequences nest at most `NESTING` deep.
+            // The recursion ends, because sequences nest at most `NESTING` deep.
             Elements::Mapped { sources, .. } | Elements::Zipped(sources) => {
                 let sizes: Option<Vec<usize>> = sources.iter().map(|source| source.known_size()).collect();
                 sizes?.first().copied()
@@ -78,7 +79,7 @@ impl Sequence {
         }
     }
 
-    /// All elements, if it was made of so many values.
+    /// All elements; `None` if their number is not known while types are found.
     pub(crate) fn all(&self, graph: &mut dyn Instantiation) -> Result<Option<Vec<NodeHandle>>, Stop> {
         let Some(size) = self.known_size() else { return Ok(None) };
         graph.spend(size)?;
@@ -121,7 +122,7 @@ impl Sequence {
     }
 }
 
-/// An INT64 that is a literal.
+/// The value of a literal INT64; `None` for other nodes.
 fn known(graph: &dyn Instantiation, value: NodeHandle) -> Option<i64> {
     match graph.value(value) {
         Some(Value::Scalar(ScalarValue::Int64(value))) => Some(value),
@@ -129,7 +130,7 @@ fn known(graph: &dyn Instantiation, value: NodeHandle) -> Option<i64> {
     }
 }
 
-/// The sum of two INT64; a literal if both are, so that an index that is known stays so.
+/// The sum of two INT64; a literal if both are, so that a known index stays known.
 fn sum(graph: &mut dyn Instantiation, a: NodeHandle, b: NodeHandle) -> NodeResult {
     match (known(graph, a), known(graph, b)) {
         (Some(0), _) => Ok(b),
@@ -148,7 +149,7 @@ fn elements(
     sources.iter().map(|source| source.at(graph, index)).collect()
 }
 
-/// One of several values, by index.
+/// Selects one of several values by an index.
 fn chosen(graph: &mut dyn Instantiation, values: &[NodeHandle], index: NodeHandle) -> NodeResult<Stop> {
     if let Some(value) = known(graph, index).and_then(|at| values.get(usize::try_from(at).ok()?)) {
         return Ok(*value);
@@ -169,7 +170,7 @@ fn sequence(graph: &dyn Instantiation, operator: &str, args: &[NodeHandle], at: 
     graph.sequence(args[at]).ok_or_else(|| no_sequence(operator, &graph.qtype(args[at]), at))
 }
 
-/// The sequences among the operands from a position on, and the size that all of them have.
+/// The sequences among the operands from `from` on, their common size, and the nesting of a sequence made from them.
 fn sources(
     graph: &mut dyn Instantiation,
     operator: &str,
@@ -197,7 +198,7 @@ fn sources(
     Ok((all, size, nesting))
 }
 
-/// How deep a sequence nests that is made of these.
+/// The nesting of a sequence that is made from these. Fails if it is above the limit.
 fn around<'s>(sources: impl Iterator<Item = &'s Sequence>) -> Result<usize, TypeFault> {
     let nesting = 1 + sources.map(|source| source.nesting).max().unwrap_or(0);
     if nesting <= NESTING {
@@ -221,7 +222,7 @@ fn int64(graph: &mut dyn Instantiation, operator: &str, name: &str, args: &[Node
 
 const ZERO_STEP: &str = "the step of a range is 0";
 
-/// How many elements a range has: the language's `seq.range` counts as Python's does.
+/// The number of elements in a range; `seq.range` counts as Python's `range` does.
 fn range_size(start: i64, stop: i64, step: i64) -> Result<i64, Fault> {
     let (start, stop, step) = (i128::from(start), i128::from(stop), i128::from(step));
     let size = match step {
@@ -229,7 +230,7 @@ fn range_size(start: i64, stop: i64, step: i64) -> Result<i64, Fault> {
         1.. => (stop - start + step - 1) / step,
         _ => (start - stop - step - 1) / -step,
     };
-    // From the least to the greatest number there is one element more than an INT64 can count; no loop gets there.
+    // A range over all INT64 has one element more than an INT64 can count; no loop gets there.
     Ok(i64::try_from(size.max(0)).unwrap_or(i64::MAX))
 }
 
@@ -264,7 +265,7 @@ pub(crate) static RANGE: OpDef = OpDef {
             (first, int64(g, RANGE.name, "stop", args, 1)?)
         };
         let step = int64(g, RANGE.name, "step", args, 2)?;
-        // The commonest range needs no call to tell its size.
+        // The most common range needs no call to compute its size.
         let size = if known(g, start) == Some(0) && known(g, step) == Some(1) {
             g.apply(id::MAXIMUM, &[stop, start])?
         } else {
@@ -358,7 +359,8 @@ pub(crate) static ZIP: OpDef = OpDef {
     ..HIGHER_ORDER
 };
 
-/// The sequence of what a function makes of so many types, which must be there when it is called.
+/// The sequence of a function's results for `size` elements that are types. A function needs to know types when it is called,
+/// so all calls are made now.
 fn mapped(
     g: &mut dyn Instantiation,
     function: NodeHandle,
@@ -374,7 +376,7 @@ fn mapped(
     let first = match values.first() {
         Some(first) => *first,
         None => {
-            // Of no types any type tells what the function would make.
+            // Without elements, a call with any type tells the type of the function's result.
             let any = g.literal(Value::Type(QType::Nothing));
             let example =
                 |source: &Rc<Sequence>| if source.element == QType::Meta { any } else { g.unknown(&source.element) };
@@ -419,7 +421,7 @@ pub(crate) static MAP: OpDef = OpDef {
     ..HIGHER_ORDER
 };
 
-/// Folds a sequence: a loop over indexes, or one call for each of the values it was made of.
+/// Folds a sequence: by a loop over indices, or by one call per element if their number is known.
 fn reduce(g: &mut dyn Instantiation, sequence: &Sequence, init: NodeHandle, call: Combine<'_>) -> NodeResult<Stop> {
     if let Some(size) = sequence.known_size() {
         let mut so_far = init;
@@ -449,7 +451,7 @@ fn reduce(g: &mut dyn Instantiation, sequence: &Sequence, init: NodeHandle, call
     Ok(field(g, end, 1)?)
 }
 
-/// What takes the result so far and an element together.
+/// A function that combines the result so far with an element.
 type Combine<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, NodeHandle, NodeHandle) -> NodeResult<Stop>;
 
 pub(crate) static REDUCE: OpDef = OpDef {
@@ -460,7 +462,7 @@ pub(crate) static REDUCE: OpDef = OpDef {
     meaning: Meaning::Instantiate(|g, args| {
         let sequence = sequence(g, REDUCE.name, args, 1)?;
         let initial = g.qtype(args[2]);
-        // A type is no state of a loop, but what is called for each of so many values needs none.
+        // A type cannot be the state of a loop, but if the number of elements is known, there is no loop.
         if !initial.is_run_time() && (initial != QType::Meta || sequence.known_size().is_none()) {
             return refuse(2, format!("seq.reduce cannot start with a value of type {initial}"));
         }
@@ -521,7 +523,7 @@ pub(crate) static AT: OpDef = OpDef {
     meaning: Meaning::Instantiate(|g, args| {
         let sequence = sequence(g, AT.name, args, 0)?;
         let index = int64(g, AT.name, "i", args, 1)?;
-        // What is known to be in range needs no look at run time; types are there for no other index.
+        // An index that is known to be in range needs no check at run time; elements that are types can have no other index.
         let at = known(g, index).and_then(|at| usize::try_from(at).ok());
         if at.zip(sequence.known_size()).is_some_and(|(at, size)| at < size) {
             return sequence.at(g, index);
@@ -533,7 +535,7 @@ pub(crate) static AT: OpDef = OpDef {
     ..HIGHER_ORDER
 };
 
-/// The masks of a sequence taken together by an operator.
+/// Combines the masks of a sequence by an operator.
 fn masks(
     g: &mut dyn Instantiation,
     operator: &'static str,

@@ -1,5 +1,5 @@
-//! What everybody writes, made of other operators once types are known: `+` of numbers or strings, `round(x, digits)`,
-//! `clamp(x, lo, hi)`, `coalesce(a, b, ..)`. The operators that they are made of keep their names and what they take.
+//! Shorthands that expand to other operators once types are known: `+` of numbers or strings, `round(x, digits)`, `clamp(x, lo,
+//! hi)`, `coalesce(a, b, ..)`. The operators that they expand to keep their names and operands.
 
 use crate::array::order_statistics::interpolated_types;
 use crate::array::reduce::AGGREGATION;
@@ -16,14 +16,14 @@ use cembra_runtime::{FaultKind, QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 
-/// What is made of others, of whole arrays too.
+/// A template of records for operators that expand to others, also on whole arrays.
 const MADE: OpDef = OpDef { presence: PresenceRule::Custom, over_arrays: OverArrays::Expanded, ..UNARY };
 
-/// What an operator makes of values of some types.
+/// The result type of an operator on operands of these types.
 fn result(op: OpId, types: &[&QType]) -> Result<QType, TypeFault> {
     let args: SmallVec<[Argument<'_>; 2]> = types.iter().map(|qtype| Argument { qtype, literal: None }).collect();
     let resolved = Registry::standard().get(op).resolve(&args);
-    // Which operand is to blame is said of those of this operator.
+    // The index of the operand is dropped, because it counts the operands of another operator.
     Ok(resolved.map_err(|fault| TypeFault { operand: None, ..fault })?.signature.ret)
 }
 
@@ -32,7 +32,7 @@ fn scalar(g: &dyn Expansion, arg: NodeHandle) -> Option<Scalar> {
     g.qtype(arg).of_each().scalar()
 }
 
-/// What `+` is of such operands.
+/// The operator that `+` means for operands of these types.
 fn plus(types: &[&QType]) -> OpId {
     let is_string = |qtype: &&QType| qtype.of_each().scalar().is_some_and(Scalar::is_string);
     if types.iter().any(is_string) { id::STRINGS_JOIN } else { id::ADD }
@@ -59,18 +59,18 @@ pub(crate) static PLUS: OpDef = OpDef {
     ..BINARY
 };
 
-/// The most digits that numbers are rounded to, before or behind the point.
+/// The most digits that numbers are rounded to, before or after the point.
 const MOST_DIGITS: i32 = 15;
 
-/// `x` rounded to a multiple of a power of 10: by way of how many of it there are, where these are so few that there may be a part
-/// of one, else as it is.
+/// `x` rounded to a multiple of a power of 10: the number of these powers in `x` is rounded. If it is so large that it has no
+/// fraction, `x` stays as it is.
 fn round_to(g: &mut dyn Expansion, x: NodeHandle, digits: i32) -> NodeResult {
     let of_type = |value: f64| match scalar(g, x) {
         Some(Scalar::Float32) => ScalarValue::Float32(value as f32),
         Some(Scalar::WeakFloat) => ScalarValue::WeakFloat(value),
         _ => ScalarValue::Float64(value),
     };
-    // From here on, all floats of the type are whole.
+    // From this number on, all floats of the type are whole.
     let whole = if scalar(g, x) == Some(Scalar::Float32) { 1_u64 << 23 } else { 1 << 52 };
     let both = [10_f64.powi(digits.abs()), whole as f64].map(of_type);
     let [power, whole] = both.map(|value| g.literal(Value::Scalar(value)));
@@ -96,7 +96,7 @@ pub(crate) static ROUND: OpDef = OpDef {
         Ok(Signature::unchanged(args, ret))
     }),
     meaning: Meaning::Expand(|g, args| {
-        // Whole numbers have no digits to lose behind the point.
+        // An integer has no digits after the point.
         if g.qtype(args[1]) == QType::Unspecified || !scalar(g, args[0]).is_some_and(Scalar::is_float) {
             return g.apply(id::ROUND, &args[..1]);
         }
@@ -224,7 +224,7 @@ pub(crate) static COALESCE: OpDef = OpDef {
         ex("coalesce(1)", "1"),
         ex("coalesce(missing[text], \"none\")", "'none'"),
     ],
-    // Of values that are never missing.
+    // For values that are never missing.
     derivative: Some(FIRST),
     ..MADE
 };

@@ -1,4 +1,4 @@
-//! Operators that look at types rather than values: tuples, constants in the likeness of a value, the identity.
+//! Operators that use the types of values and not the values: tuples, constants in the type of another value, the identity.
 
 pub mod structs;
 
@@ -40,7 +40,7 @@ pub(crate) static MAKE_TUPLE: OpDef = OpDef {
     ..OWN
 };
 
-/// What only typing takes apart has no types of its own.
+/// A template of records for operators that exist only while types are found, and have no types of their own.
 const FUNCTION: OpDef = OpDef {
     params: &[],
     variadic: true,
@@ -122,7 +122,7 @@ fn like_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFa
     }
 }
 
-/// A present constant of the type of `arg`, of which only the type is used.
+/// A present constant of the type of `arg`, whose value is not used.
 fn constant_like(graph: &mut dyn Expansion, arg: NodeHandle, value: i32) -> NodeResult {
     let qtype = graph.qtype(arg);
     let scalar = qtype.scalar().unwrap_or(Scalar::Int32);

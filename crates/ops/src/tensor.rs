@@ -1,5 +1,5 @@
-//! Operators on the elements of tensors, where they differ from Arolla's: extremes that order zeros, rounding to even, conditions that are
-//! truth values. They are operators on scalars like all others.
+//! Operators on the elements of tensors that differ from Arolla's: extremes that order zeros, rounding to even, conditions that
+//! are truth values. They are operators on scalars like all others.
 
 use crate::definition::{BINARY, Law, Meaning, OVERLOADED, OpDef, Typing, UNARY, ex, param};
 use crate::derivative::{self, FLAT, all};
@@ -10,7 +10,7 @@ use cembra_expr::Integers;
 use cembra_runtime::MachineType;
 use cembra_tape::{Bin, Cell, Cmp, Tape, Un, Val};
 
-/// The bits of two floats, combined.
+/// Combines the bits of two floats.
 fn bits(t: &mut Tape, op: Bin, x: Val, y: Val) -> Val {
     let float = t.ty(x);
     let int = if float == MachineType::F32 { MachineType::I32 } else { MachineType::I64 };
@@ -19,10 +19,11 @@ fn bits(t: &mut Tape, op: Bin, x: Val, y: Val) -> Val {
     t.un(Un::Bitcast(float), both)
 }
 
-/// The extreme by order, of equal floats by their bits, which differ for zeros only; a NaN if one is.
+/// The maximum or minimum. Equal floats, which differ for zeros only, are combined by their bits; if one is a NaN, the result
+/// is.
 fn extreme(t: &mut Tape, best: Bin, equal: Bin, a: &[Cell]) -> Cell {
     let (x, y) = (a[0].val(t), a[1].val(t));
-    // It is the second operand on ties and where one is a NaN.
+    // The result of `best` is the second operand on ties and where one is a NaN.
     let best = t.bin(best, x, y);
     let tie = t.cmp(Cmp::Eq, x, y);
     let of_equals = bits(t, equal, x, y);
@@ -79,7 +80,7 @@ pub(crate) static MINIMUM: OpDef = OpDef {
 const RELU_RULE: Rule = |t, a| {
     let x = a[0].val(t);
     let zero = t.konst_like(x, 0.0);
-    // It is the second operand on ties, so that of -0 it is +0, and where `x` is a NaN.
+    // The result is the second operand on ties, so that -0 gives +0, and where `x` is a NaN.
     let best = t.bin(Bin::FMax, x, zero);
     let nan = t.is_nan(x);
     Cell::num(t.select_rare(nan, x, best))
@@ -152,7 +153,7 @@ pub(crate) static RECIP: OpDef = OpDef {
     ..UNARY
 };
 
-/// Half to even: with as much added that there are no digits behind the point, and taken away again. Beyond that all floats are whole.
+/// Rounds half to even: adding and subtracting a power of two drops the fraction. From this power on, all floats are whole.
 const ROUND_RULE: Rule = |t, a| {
     let x = a[0].val(t);
     let size = t.un(Un::Abs, x);

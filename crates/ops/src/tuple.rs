@@ -1,5 +1,4 @@
-//! Operators that take tuples apart and put them together otherwise. Each stands for fields taken and tuples made; the
-//! results have no names.
+//! Operators that split and combine tuples. Each expands to reading fields and making tuples; the results have no names.
 
 use crate::compound::{field, field_count, field_type, literal_integer};
 use crate::definition::{Expansion, Meaning, NodeHandle, OWN, OpDef, Typing, ex, param};
@@ -10,7 +9,7 @@ use cembra_expr::ArgumentForm;
 use cembra_runtime::{Fields, QType, Scalar};
 use cembra_value::{Code, Value};
 
-/// Fields of one tuple that these operators make, at most: each doubles what it is given in a few letters of text.
+/// The most fields of a tuple that these operators make, because each operator can double them in a few letters of text.
 const MOST_FIELDS: usize = 1 << 16;
 
 fn fields<'a>(operator: &str, args: &[Argument<'a>], index: usize) -> Result<&'a Fields<QType>, TypeFault> {
@@ -20,6 +19,7 @@ fn fields<'a>(operator: &str, args: &[Argument<'a>], index: usize) -> Result<&'a
     }
 }
 
+/// Checks that `count` fields are not too many for a tuple.
 pub(crate) fn check_count(operator: &str, count: usize) -> Result<(), TypeFault> {
     if count <= MOST_FIELDS {
         return Ok(());
@@ -32,7 +32,7 @@ fn count(graph: &dyn Expansion, value: NodeHandle) -> usize {
     field_count(&graph.qtype(value)).unwrap_or(0)
 }
 
-/// How many fields an operand has that is a tuple or an optional.
+/// The number of fields of an operand, which must be a tuple or an optional.
 fn counted(operator: &str, args: &[Argument<'_>], index: usize) -> Result<usize, TypeFault> {
     let found = args[index].qtype;
     field_count(found)
@@ -50,7 +50,7 @@ fn nth_types(operator: &str, args: &[Argument<'_>], index: usize) -> Result<Sign
     }
 }
 
-/// What the records of this file share.
+/// The record fields that the records of this file share.
 const TUPLE: OpDef = OpDef { params: &[param("tuple")], typing: Typing::Overloads, ..OWN };
 
 pub(crate) static GET_FIRST: OpDef = OpDef {
@@ -73,7 +73,7 @@ pub(crate) static GET_SECOND: OpDef = OpDef {
     ..TUPLE
 };
 
-/// Where a slice of `fields` fields begins and ends.
+/// The range of a slice from a tuple with `fields` fields. The offset and the size must be literals.
 fn slice(fields: usize, offset: Option<&Value>, size: Option<&Value>) -> Result<std::ops::Range<usize>, TypeFault> {
     let literal = |at| TypeFault::mismatch("core.slice_tuple expects a literal offset and size", Some(at));
     let offset = literal_integer(offset).ok_or_else(|| literal(1))?;
@@ -85,10 +85,10 @@ fn slice(fields: usize, offset: Option<&Value>, size: Option<&Value>) -> Result<
     })
 }
 
-/// The positions of `size` fields of `fields` from `offset` on, of all that follow if `size` is -1.
+/// The indices of `size` fields from `offset` on, out of `fields`; of all fields that follow if `size` is -1.
 ///
 /// # Errors
-/// Which operand of a slice reaches beyond the fields: 1 for the offset, 2 for the size.
+/// The operand of the slice that reaches beyond the fields: 1 for the offset, 2 for the size.
 pub(crate) fn sliced(fields: usize, offset: i64, size: i64) -> Result<std::ops::Range<usize>, usize> {
     let start = usize::try_from(offset).ok().filter(|start| *start <= fields).ok_or(1_usize)?;
     let rest = fields - start;
@@ -158,7 +158,7 @@ pub(crate) static ZIP: OpDef = OpDef {
             return refuse(index, format!("core.zip expects tuples of {count} fields, found one of {}", counts[index]));
         }
         check_count(ZIP.name, count.saturating_mul(args.len()))?;
-        // Each has so many fields.
+        // Each tuple has this many fields.
         let row = |at| QType::tuple(args.iter().filter_map(|arg| field_type(arg.qtype, at)));
         Ok(Signature::unchanged(args, QType::tuple((0..count).map(row))))
     }),
@@ -174,7 +174,7 @@ pub(crate) static ZIP: OpDef = OpDef {
     ..TUPLE
 };
 
-/// The first that is not of type UNIT, or else the last.
+/// The index of the first type that is not UNIT, or else of the last; `None` without types.
 fn first_not_unit(types: impl ExactSizeIterator<Item = QType>) -> Option<usize> {
     let last = types.len().checked_sub(1)?;
     types.enumerate().find(|(_, qtype)| *qtype != QType::Scalar(Scalar::Unit)).map_or(Some(last), |(at, _)| Some(at))
@@ -199,7 +199,7 @@ pub(crate) static COALESCE_UNITS: OpDef = OpDef {
         chosen.ok_or_else(|| TypeFault::mismatch("core.coalesce_units expects an argument", None))
     }),
     examples: &[ex("core.coalesce_units(unit{}, 5, 6)", "5"), ex("core.coalesce_units(unit{})", "unit")],
-    // Of numbers, none of which is a unit.
+    // For numbers, none of which is a unit.
     derivative: Some(FIRST),
     ..TUPLE
 };

@@ -1,4 +1,4 @@
-//! Types of operators: the lattice of implicit casts, the promotion rules most operators share, and how an operator and
+//! Typing of operators: the lattice of implicit casts, the promotion rules that most operators share, and how an operator and
 //! argument types become a signature and an overload. Casts themselves are inserted by preparation.
 
 use crate::definition::{Compile, CompiledFrom, OpDef, OperandType, OverArrays, Overload, PresenceRule, Typing};
@@ -6,16 +6,16 @@ use cembra_runtime::{ArrayKind, QType, Scalar};
 use cembra_value::{Code, Value, common_scalar};
 use smallvec::SmallVec;
 
-/// What typing knows of an argument.
+/// An argument of a call, as far as typing knows it.
 #[derive(Clone, Copy, Debug)]
 pub struct Argument<'a> {
-    /// Its type.
+    /// The type of the argument.
     pub qtype: &'a QType,
-    /// Its value, if it is a literal.
+    /// The value of the argument if it is a literal; `None` for other arguments.
     pub literal: Option<&'a Value>,
 }
 
-/// Types of a call: what each argument is cast to, and the result.
+/// The types of a call: those that arguments are cast to, and that of the result.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Signature {
     /// The types the arguments are implicitly cast to.
@@ -25,44 +25,44 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// Arguments as they are, and a result.
+    /// The signature that leaves all arguments as they are.
     pub(crate) fn unchanged(args: &[Argument<'_>], ret: QType) -> Signature {
         Signature { operands: args.iter().map(|a| a.qtype.clone()).collect(), ret }
     }
 }
 
-/// A call whose types are settled.
+/// A call with its types and its overload.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Resolved {
-    /// The types.
+    /// The types of operands and result.
     pub signature: Signature,
-    /// Which overload computes it; `None` for expansions and structure.
+    /// The index of the overload that computes the call; `None` for expansions and structure.
     pub overload: Option<u16>,
     /// True if a strict overload runs on optionals.
     pub lifted: bool,
 }
 
-/// Why an operator does not take some types.
+/// The reason why an operator does not take some types.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TypeFault {
     /// The kind of problem.
     pub code: Code,
-    /// What was expected and what was found.
+    /// The message, with the expected and the found types.
     pub message: String,
-    /// Which argument is to blame, if it is one.
+    /// The index of the argument at fault; `None` if it is not a single one.
     pub operand: Option<usize>,
-    /// What to try.
+    /// A suggestion what to write; `None` if there is none.
     pub hint: Option<String>,
 }
 
 impl TypeFault {
-    /// A mismatch of types.
+    /// The fault of a mismatch of types.
     #[must_use]
     pub fn mismatch(message: impl Into<String>, operand: Option<usize>) -> Self {
         TypeFault { code: Code::TypeMismatch, message: message.into(), operand, hint: None }
     }
 
-    /// Adds what to try.
+    /// Adds a suggestion what to write.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -90,7 +90,7 @@ pub enum Promotion {
     Boolean,
 }
 
-/// The type both can be implicitly cast to, if there is one.
+/// The type that both can be implicitly cast to; `None` if there is none.
 #[must_use]
 pub fn common_type(a: &QType, b: &QType) -> Option<QType> {
     match (a, b) {
@@ -126,10 +126,10 @@ pub fn common_type(a: &QType, b: &QType) -> Option<QType> {
 }
 
 impl OpDef {
-    /// Settles the types of a call.
+    /// Finds the types and the overload of a call.
     ///
     /// # Errors
-    /// The operator does not take these types.
+    /// If the operator does not take these types.
     pub fn resolve(&self, args: &[Argument<'_>]) -> Result<Resolved, TypeFault> {
         self.check_count(args.len())?;
         if args.iter().any(|arg| arg.qtype.is_beside_frames()) {
@@ -146,7 +146,7 @@ impl OpDef {
         self.resolve_typed(args)
     }
 
-    /// Settles the types of a call on arrays.
+    /// Finds the types of a call on arrays.
     fn resolve_over_arrays(&self, args: &[Argument<'_>]) -> Result<Resolved, TypeFault> {
         match self.over_arrays {
             OverArrays::Own => self.resolve_typed(args),
@@ -156,7 +156,8 @@ impl OpDef {
             OverArrays::Elementwise | OverArrays::Expanded => {
                 let kind = array_kind(self.name, args)?;
                 let each: SmallVec<[QType; 4]> = args.iter().map(|arg| arg.qtype.of_each()).collect();
-                // What says a type of arrays says that of their elements; of elements there is no literal.
+                // A literal type of arrays stands for the type of their elements here. A literal array does not stand for one
+                // element.
                 let of_each = |literal: &Value| match literal {
                     Value::Array(..) => None,
                     literal => Some(literal.of_each()),
@@ -172,7 +173,7 @@ impl OpDef {
                 let Some(scalar) = ret.scalar() else {
                     return Err(TypeFault::mismatch(format!("{} makes no arrays of {ret}", self.name), None));
                 };
-                // Operands are cast where there is one element of each.
+                // Operands are cast in the expression for one element.
                 let signature = Signature::unchanged(args, QType::Array(kind, scalar));
                 Ok(Resolved { signature, overload: None, lifted: false })
             }
@@ -182,9 +183,9 @@ impl OpDef {
     /// Checks the number of operands.
     ///
     /// # Errors
-    /// The operator takes another number of them.
+    /// If the operator takes another number of operands.
     pub fn check_count(&self, count: usize) -> Result<(), TypeFault> {
-        // Defaults are filled in by whoever reads a call (the parser): nodes have all their operands.
+        // The parser fills in defaults, so that nodes have all their operands.
         let least = self.params.len() - usize::from(self.variadic);
         if count >= least && (count <= self.params.len() || self.variadic) {
             return Ok(());
@@ -233,7 +234,7 @@ impl OpDef {
                 });
             }
             Typing::OfTensors => return Err(crate::whole_tensors::without_tensors(self.name)),
-            // Preparation makes what such an operator stands for and never asks.
+            // Preparation expands such an operator and does not ask for its types.
             Typing::Instantiated => {
                 return Err(TypeFault::mismatch(format!("{} takes functions or sequences", self.name), None));
             }
@@ -247,13 +248,14 @@ impl OpDef {
         }
     }
 
-    /// True if an argument is of a type that is no number, but that some overload names: its operands are not of one type.
+    /// True if the type of an argument is not a number, such as a date, and an overload has such operands: operands may differ
+    /// in type then.
     fn takes_quoted(&self, args: &[Argument<'_>]) -> bool {
         args.iter().any(|arg| arg.qtype.scalar().is_some_and(Scalar::is_quoted))
             && self.overloads().iter().any(|overload| overload.args.iter().any(|arg| arg.scalar.is_quoted()))
     }
 
-    /// The first overload that takes the arguments after implicit casts; a strict one takes optionals too.
+    /// Selects the first overload that takes the arguments after implicit casts; a strict one takes optionals too.
     fn first_fit(&self, args: &[Argument<'_>]) -> Result<Resolved, TypeFault> {
         let strict = self.presence == PresenceRule::Strict;
         for (index, overload) in self.overloads().iter().enumerate() {
@@ -277,7 +279,7 @@ impl OpDef {
         Err(self.no_overload(&Signature { operands, ret: QType::Nothing }))
     }
 
-    /// True for an unspecified argument where the default is to have none.
+    /// Returns true for an unspecified argument of a parameter whose default is missing.
     fn stands_for_missing(&self, at: usize, arg: &Argument<'_>, want: &QType) -> bool {
         let default = self.params.get(at).and_then(|param| param.default.as_ref());
         *arg.qtype == QType::Unspecified && want.is_optional() && default == Some(&Value::Nothing)
@@ -317,7 +319,7 @@ impl OpDef {
         let mut wanted: SmallVec<[OperandType; 4]> = SmallVec::new();
         for qtype in &signature.operands {
             wanted.push(match qtype {
-                // It counts as what its values are, beside the type of the key.
+                // A dictionary counts as the type of its values; the type of its keys is that of the key, another operand.
                 QType::Dict(_, value) => OperandType { scalar: *value, optional: false },
                 _ => OperandType { scalar: qtype.scalar()?, optional: qtype.is_optional() },
             });
@@ -332,7 +334,7 @@ impl OpDef {
                     })
             };
         let at = |scalar: fn(Scalar) -> Scalar| self.overloads().iter().position(|o| matches(o, scalar));
-        // A type computes as what it is made of, WEAK_FLOAT as FLOAT64, unless an overload names it.
+        // A derived type computes as its base, such as WEAK_FLOAT as FLOAT64, unless an overload names it.
         let index = at(|s| s).or_else(|| at(Scalar::representation))?;
         Some((u16::try_from(index).ok()?, lifted))
     }
@@ -373,14 +375,14 @@ impl OpDef {
         let mut signature = Signature { operands, ret: operand };
         let Some((index, lifted)) = self.find_overload(&signature) else { return Err(self.no_overload(&signature)) };
         let ret = self.overloads()[usize::from(index)].ret;
-        // A result of what the type is made of is one of the type.
+        // A result of the base type is a result of the derived type.
         let derived = ret.scalar == scalar.representation();
         signature.ret = QType::of(if derived { scalar } else { ret.scalar }, optional || ret.optional);
         Ok(Resolved { signature, overload: Some(index), lifted })
     }
 
-    /// True if operands of unlike form, of which some are optional or some are arrays and others are not, are compared as
-    /// FLOAT32: Arolla looks kernels up by the first compatible type, which for weak floats is that one.
+    /// True if operands of different forms (some optional or some arrays, others not) are compared as FLOAT32: Arolla selects
+    /// the first kernel with compatible types, which for weak floats is that one.
     #[must_use]
     pub fn narrows_unlike(&self, common: Scalar) -> bool {
         matches!(self.typing, Typing::Promote(Promotion::Comparable)) && common == Scalar::WeakFloat
@@ -422,7 +424,7 @@ impl OpDef {
     }
 }
 
-/// The one form of the arrays among operands that are otherwise scalars, or say types.
+/// The kind of all arrays among the operands. The other operands must be scalars or types.
 fn array_kind(operator: &str, args: &[Argument<'_>]) -> Result<ArrayKind, TypeFault> {
     let mut found = None;
     for (at, arg) in args.iter().enumerate() {
@@ -440,7 +442,7 @@ fn array_kind(operator: &str, args: &[Argument<'_>]) -> Result<ArrayKind, TypeFa
     found.ok_or_else(|| TypeFault::mismatch(format!("{operator} takes no arrays"), None))
 }
 
-/// The fault of arguments that have no common type.
+/// The fault for arguments without a common type.
 pub(crate) fn no_common_type(operator: &str, args: &[Argument<'_>]) -> TypeFault {
     let types: Vec<QType> = args.iter().map(|arg| arg.qtype.clone()).collect();
     let found = list_types(&types, " and ");
@@ -457,7 +459,7 @@ pub(crate) fn no_common_type(operator: &str, args: &[Argument<'_>]) -> TypeFault
     }
 }
 
-/// What reads a value of a type from a text.
+/// The operator that parses a value of this type from a text; `None` if there is none.
 fn read_of_text(scalar: Scalar) -> Option<&'static str> {
     Some(match scalar {
         Scalar::Int32 => "strings.parse_int32",
@@ -484,7 +486,7 @@ fn counted(scalar: Scalar) -> Option<&'static str> {
     }
 }
 
-/// How two operands, one of which is a duration or a timestamp, are written to meet each other.
+/// The hint for two operands, one of which is a duration or a timestamp, that an operator does not combine; `None` for others.
 fn beside_times(operands: &[QType]) -> Option<String> {
     let has = |wanted: &dyn Fn(Scalar) -> bool| operands.iter().any(|of| of.of_each().scalar().is_some_and(wanted));
     let [is_date, is_timestamp, is_duration] =
@@ -510,8 +512,8 @@ fn beside_times(operands: &[QType]) -> Option<String> {
     })
 }
 
-/// How values of types without a common one are written to meet each other: numbers and days beside texts, days beside moments, truth values
-/// beside numbers.
+/// The hint for values whose types have no common type: numbers and days with texts, days with moments, truth values with
+/// numbers. `None` for other types.
 fn written_as(types: &[&QType]) -> Option<String> {
     let scalars = || types.iter().filter_map(|qtype| qtype.of_each().scalar());
     let has = |wanted: fn(Scalar) -> bool| scalars().find(|scalar| wanted(*scalar));
@@ -549,7 +551,7 @@ fn written_as(types: &[&QType]) -> Option<String> {
     None
 }
 
-/// What to do where one value is given to an operator that takes all elements of an array.
+/// The hint for one value that is given to an operator which aggregates the elements of an array.
 fn of_rows(scalar: Scalar) -> String {
     format!(
         "a model sees one row, and this is one value of it: of some values write `[x, y]`; of all rows give the column as an array, `input x: [{}]`",
@@ -557,7 +559,7 @@ fn of_rows(scalar: Scalar) -> String {
     )
 }
 
-/// Types for a message: the first few, and how many more there are.
+/// Types for a message: the first 16, and the number of further types.
 #[must_use]
 pub fn list_types(types: &[QType], between: &str) -> String {
     const SHOWN: usize = 16;

@@ -1,5 +1,5 @@
-//! Operators on whole tensors, as the text language calls them: names, parameters and what they do in a sentence. They have no values and
-//! no kernels: a model with tensors is lowered to a graph of tensors, which is where each is defined once.
+//! Operators on whole tensors, as the text language calls them: names, parameters and a description in a sentence. They have no
+//! values and no kernels: a model with tensors is lowered to a graph of tensors, which defines each operator.
 
 use crate::definition::{Example, OWN, OpDef, Typing, ex, param, param_or};
 use crate::typing::TypeFault;
@@ -10,14 +10,14 @@ const fn integer(value: i32) -> Value {
     Value::Scalar(ScalarValue::Int32(value))
 }
 
-/// The fault of a call in a model whose values are scalars and arrays.
+/// The fault for a call of such an operator in a model whose values are scalars and arrays.
 pub(crate) fn without_tensors(name: &str) -> TypeFault {
     let message = format!("{name} is applied to tensors, and the model has no input that is one");
     TypeFault { code: Code::Tensors, ..TypeFault::mismatch(message, None) }
         .hint("declare one: `input x: tensor[f64, 2]`")
 }
 
-/// What all have in common.
+/// The record fields that all of these operators share.
 const WHOLE: OpDef = OpDef { typing: Typing::OfTensors, ..OWN };
 
 const AXES: Parameter = param_or("axes", Value::Unspecified);
@@ -30,7 +30,7 @@ macro_rules! whole {
             name: $name,
             summary: $summary,
             params: &[$($params),*],
-            // Tensors are no literals, so a call is shown in a function that nothing calls.
+            // There are no literal tensors, so the call is in a function that is never called.
             examples: {
                 const EXAMPLES: &[Example] = &[ex($text, "1")];
                 EXAMPLES

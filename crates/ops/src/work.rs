@@ -1,18 +1,18 @@
-//! What work on strings costs: every built-in body without a rule is charged for the strings it is given before it runs, by
-//! what makes kernels of it, so that no operator can be written that is not. A unit is a byte that is read once. Bodies that take long for
-//! a byte charge the rest themselves. What is made costs nothing more: it is what `arena_bytes` limits.
+//! The work of operators on strings: every built-in body without a rule is charged for its string arguments before it runs. The
+//! function that makes its kernels does this, so that no operator can avoid it. A unit is a byte that is read once. Bodies that
+//! take longer per byte charge the rest themselves. Results are not charged, because `arena_bytes` limits them.
 //!
-//! Operators with a rule do not read strings but for comparisons, which charge in `Context::compare`, for machine code too.
+//! Operators with a rule do not read strings, except for comparisons, which charge in `Context::compare`, for machine code too.
 
 use crate::direct::Weak;
 use cembra_runtime::{Bytes, Text, for_each_scalar};
 
-/// An argument's share of the work.
+/// The work of reading an argument.
 pub trait Work {
-    /// True for strings.
+    /// True if the type is a string, or an optional one.
     const STRING: bool;
 
-    /// The bytes of a string.
+    /// The bytes of a string; 0 for other types.
     fn work(&self) -> usize;
 }
 
@@ -69,7 +69,7 @@ mod tests {
     use cembra_value::{ScalarValue, Value};
     use smallvec::SmallVec;
 
-    /// A value of a type: strings are this long.
+    /// A value of a type; strings have `length` bytes.
     fn value(scalar: Scalar, optional: bool, length: usize) -> Value {
         let value = match scalar {
             Scalar::Text => ScalarValue::Text("1".repeat(length).into()),
@@ -79,7 +79,7 @@ mod tests {
         if optional { Value::Present(value) } else { Value::Scalar(value) }
     }
 
-    /// What an overload comes to on strings of a length with so much work.
+    /// The fault of an overload on strings of `length` bytes, with `work` units allowed; `None` without a fault.
     fn run(overload: &Overload, lifted: bool, length: usize, work: u64) -> Option<FaultKind> {
         let operands: SmallVec<_> = (0..overload.args.len()).map(|at| overload.takes(at, lifted)).collect();
         let of = |(qtype, arg): (&QType, &OperandType)| value(arg.scalar, qtype.is_optional(), length);
@@ -92,7 +92,7 @@ mod tests {
         call_overload(&mut context, overload, &resolved, &values).err().map(|fault| fault.kind)
     }
 
-    /// A rule reads strings only to compare them.
+    /// True if an overload reads its strings. A rule reads them only to compare them.
     fn reads_strings(def: &OpDef, overload: &Overload) -> bool {
         let compares = matches!(def.typing, Typing::Promote(Promotion::Comparable));
         matches!(overload.lower, Lower::Kernel) || compares
@@ -103,7 +103,7 @@ mod tests {
         let mut read = 0;
         for (_, def) in Registry::standard().iter() {
             let reads = |overload: &&Overload| overload.args.iter().any(|arg| arg.scalar.is_string());
-            // What is compiled with a model is not called before there is one.
+            // An overload that is compiled with a model is not called here, because there is no model.
             for overload in def.overloads().iter().filter(reads).filter(|overload| overload.compile.is_none()) {
                 for lifted in [false, true].into_iter().filter(|lifted| !lifted || overload.lifted.is_some()) {
                     let charged = run(overload, lifted, 300, 299) == Some(FaultKind::WorkLimit);

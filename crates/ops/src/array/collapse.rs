@@ -1,5 +1,5 @@
-//! The one value that the elements of a group have in common. A NaN equals a NaN here, and zeros of unlike sign are equal; of
-//! what is equal the first is the answer.
+//! `array.collapse`: the one value that all elements of a group have in common. A NaN equals a NaN here, and zeros of unlike
+//! sign are equal; the result is the first of the equal elements.
 
 use super::reduce::{AGGREGATION, aggregate_types};
 use super::{ArrayForm, ArrayOperator, Order, array_argument, array_of, made};
@@ -7,16 +7,16 @@ use crate::definition::{OpDef, OverArrays, ex};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Array, Number};
 
-/// What is known of a group.
+/// The state of a group after some of its elements.
 #[derive(Clone, Copy)]
 enum Common {
     Nothing,
-    /// All elements so far equal this one.
+    /// All present elements so far equal the element at this index.
     All(usize),
     Unlike,
 }
 
-/// True if two floats are equal, or both no numbers.
+/// True if the floats at `a` and `b` are equal, or both are NaN.
 fn same<T: Number + PartialOrd>(array: &Array, a: usize, b: usize) -> bool {
     array.numbers::<T>().is_some_and(|all| {
         let is_nan = |at: usize| all[at].partial_cmp(&all[at]).is_none();
@@ -24,7 +24,7 @@ fn same<T: Number + PartialOrd>(array: &Array, a: usize, b: usize) -> bool {
     })
 }
 
-/// True if two elements that are there are equal.
+/// True if two present elements are equal.
 fn equal(array: &Array, a: usize, b: usize) -> bool {
     match array.scalar() {
         Scalar::Float32 => same::<f32>(array, a, b),

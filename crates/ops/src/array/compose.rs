@@ -1,4 +1,4 @@
-//! One edge of several, each from the elements to the groups that are the elements of the one before it.
+//! `edge.compose`: one edge from several. The groups of each edge must be the elements of the edge before it.
 
 use super::edges::{EDGE, kind_of, refused};
 use super::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, any_edge_argument, invalid, sure_edge};
@@ -7,7 +7,7 @@ use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{ArrayBuilder, Edge, EdgeForm, Value};
 
-/// The type of edges, with groups, that all operands have.
+/// Returns the signature. All operands must have the same type, an edge between arrays.
 fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let first = any_edge_argument(operator, args, 0)?;
     if !matches!(first, EdgeType::Arrays(_)) {
@@ -27,11 +27,11 @@ fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, Typ
     Ok(Signature::unchanged(args, QType::Edge(first)))
 }
 
-/// The edge of the elements of `inner` with the groups of `outer`.
+/// The edge from the elements of `inner` to the groups of `outer`.
 fn composed(args: &ArrayOperands<'_>, kind: ArrayKind, outer: &Edge, inner: &Edge) -> Result<Edge, Fault> {
     let made = match (outer.form(), inner.form()) {
         (EdgeForm::Splits(outer), EdgeForm::Splits(inner)) => {
-            // There is a point for each group of the inner edge, which are the elements of the outer one.
+            // `outer` indexes the split points of `inner`, because its elements are the groups of `inner`.
             let points = outer.iter().map(|point| inner.get(*point as usize).copied());
             let points: Option<Vec<i64>> = points.collect();
             Edge::from_split_points(kind, points.ok_or(Fault::new(FaultKind::Invalid))?)
@@ -67,7 +67,7 @@ pub(crate) static COMPOSE: OpDef = OpDef {
             if edges.windows(2).any(|two| two[0].child_size() != two[1].parent_size()) {
                 return Err(invalid("an edge has not as many groups as the one before it has elements"));
             }
-            // From the last to the first, so that what is in between is at most as large as the result or an operand.
+            // From the last to the first, so that intermediate edges are at most as large as the result or an operand.
             let mut all = edges.iter().rev();
             let Some(last) = all.next() else { return Err(Fault::new(FaultKind::Invalid)) };
             let mut made = Edge::clone(last);

@@ -1,6 +1,6 @@
-//! Statistics of groups that are made of other operators on arrays: each stands for an expression, step for step that of
-//! Arolla, so that what is rounded between the steps is rounded likewise. Of integers they are computed in FLOAT32. Where there
-//! is but one group, the value of the group meets the elements as it is; else it is brought to them along the edge.
+//! Statistics of groups that expand to other array operators. Each expands to the expression that Arolla uses, step for step,
+//! so that intermediate results are rounded in the same way. Integers are computed in FLOAT32. If there is only one group, its
+//! value is combined with the elements directly; otherwise it is expanded along the edge.
 
 use super::reduce::{aggregate_types, float};
 use super::{ARRAY, array_argument, edge_argument};
@@ -17,12 +17,12 @@ const X_INTO: OpDef =
 
 const TRUE: Value = Value::Scalar(ScalarValue::Boolean(true));
 
-/// A weak float.
+/// A literal weak float.
 fn number(g: &mut dyn Expansion, value: f64) -> NodeHandle {
     g.literal(Value::Scalar(ScalarValue::WeakFloat(value)))
 }
 
-/// Each element or value as one of a scalar type.
+/// `value` cast to the scalar type `to`, element by element if it is an array; `value` itself if it has that type.
 pub(crate) fn cast(g: &mut dyn Expansion, value: NodeHandle, to: Scalar) -> NodeResult {
     match cast_operator(to).filter(|_| g.qtype(value).of_each().scalar() != Some(to)) {
         Some(operator) => g.apply(operator, &[value]),
@@ -35,7 +35,7 @@ fn scalar_of(g: &dyn Expansion, array: NodeHandle) -> Scalar {
     g.qtype(array).of_each().scalar().unwrap_or(Scalar::Float64)
 }
 
-/// The values of groups where the elements are.
+/// The value of each element's group; `values` itself if all elements are one group.
 fn expand(g: &mut dyn Expansion, values: NodeHandle, edge: NodeHandle) -> NodeResult {
     match g.qtype(edge) {
         QType::Edge(EdgeType::Arrays(_)) => g.apply(id::ARRAY_EXPAND, &[values, edge]),
@@ -43,26 +43,26 @@ fn expand(g: &mut dyn Expansion, values: NodeHandle, edge: NodeHandle) -> NodeRe
     }
 }
 
-/// What a binary operator makes of a value and what an aggregation of groups makes of it.
+/// Applies the binary `operator` to each element of `x` and the `aggregation` of its group.
 fn against(g: &mut dyn Expansion, operator: OpId, x: NodeHandle, aggregation: OpId, edge: NodeHandle) -> NodeResult {
     let found = g.apply(aggregation, &[x, edge])?;
     let found = expand(g, found, edge)?;
     g.apply(operator, &[x, found])
 }
 
-/// How far the elements are from the mean of their group.
+/// The deviation of each element from the mean of its group.
 fn deviations(g: &mut dyn Expansion, x: NodeHandle, into: NodeHandle) -> NodeResult {
     against(g, id::SUBTRACT, x, id::MATH_MEAN, into)
 }
 
-/// How many elements are there, as floats of the elements' type.
+/// The number of present elements per group, as floats of the elements' type.
 fn count(g: &mut dyn Expansion, x: NodeHandle, into: NodeHandle) -> NodeResult {
     let to = scalar_of(g, x);
     let count = g.apply(id::ARRAY_COUNT, &[x, into])?;
     cast(g, count, to)
 }
 
-/// The sum of products, missing where there are none.
+/// The sum of the products `x * y` per group; missing for a group without products.
 fn sum_of_products(g: &mut dyn Expansion, x: NodeHandle, y: NodeHandle, into: NodeHandle) -> NodeResult {
     let products = g.apply(id::MULTIPLY, &[x, y])?;
     g.apply(id::MATH_SUM_SPARSE, &[products, into])
@@ -86,7 +86,8 @@ fn variance_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signa
     Ok(Signature::unchanged(args, ret))
 }
 
-/// The types of a statistic of two arrays, grouped by the third operand; optional for one group of all unless it is `total`.
+/// The signature of a statistic of two arrays, grouped by the third operand. Without groups the result is optional, unless
+/// `total` is set.
 fn pair_types(operator: &'static str, args: &[Argument<'_>], total: bool) -> Result<Signature, TypeFault> {
     let (kind, x) = array_argument(operator, args, 0)?;
     let (_, y) = array_argument(operator, args, 1)?;
@@ -106,7 +107,7 @@ fn variance(g: &mut dyn Expansion, args: &[NodeHandle]) -> NodeResult {
     let (x, into) = (args[0], args[1]);
     let differences = deviations(g, x, into)?;
     let squares = g.apply(id::MULTIPLY, &[differences, differences])?;
-    // What is counted is what is added, so that both are done at once.
+    // The count is over the array that is also summed, so that one pass does both.
     let count = count(g, squares, into)?;
     let fewer = cast(g, args[2], Scalar::WeakFloat)?;
     let squares = g.apply(id::MATH_SUM_SPARSE, &[squares, into])?;
@@ -187,7 +188,7 @@ pub(crate) static KURTOSIS: OpDef = OpDef {
     ..X_INTO
 };
 
-/// The elements of two arrays where both are there, less their means.
+/// The deviations of both arrays from their means, over the elements that are present in both.
 fn paired_deviations(g: &mut dyn Expansion, args: &[NodeHandle]) -> Result<[NodeHandle; 2], TypeFault> {
     let (x, y, into) = (args[0], args[1], args[2]);
     let (has_x, has_y) = (g.apply(id::HAS, &[x])?, g.apply(id::HAS, &[y])?);
@@ -310,7 +311,7 @@ pub(crate) static SOFTMAX: OpDef = OpDef {
     }),
     meaning: Meaning::Expand(|g, args| {
         let over = args[2];
-        // The greatest is taken away first, so that no power is large.
+        // The maximum is subtracted first, so that no power is large.
         let below = against(g, id::SUBTRACT, args[0], id::MATH_MAX, over)?;
         let exponents = g.apply(id::MULTIPLY, &[args[1], below])?;
         let powers = g.apply(id::EXP, &[exponents])?;

@@ -1,4 +1,4 @@
-//! What is equal among elements: the different ones, and groups of equal ones, both in the order in which they come.
+//! Distinct elements, and groups of equal elements, both in order of first occurrence.
 
 use super::ordering::{bits, is_nan};
 use super::{
@@ -15,30 +15,31 @@ use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-/// Numbers for what is different, in the order in which it comes.
+/// Numbers the distinct pairs of group and element from 0, in order of first occurrence.
 pub(crate) struct Numbers {
-    /// How many there are.
+    /// The number of distinct pairs so far.
     count: u32,
     known: Numbering,
 }
 
-/// The numbers that elements have so far, in a table or by hashes.
+/// The numbers given so far, in a direct table or a hash table.
 enum Numbering {
-    /// One more than the number of each that may come, 0 for none: of each group so many from the least bits on.
+    /// A direct table for the bits from `least` on, with `span` entries per group. An entry is the number plus one, or 0 if the
+    /// pair did not occur.
     Table { least: u64, span: usize, numbers: Vec<u32> },
-    /// The numbers by the hashes of what has them: groups and bits. Hashes are known to nobody, for elements may have been
-    /// chosen to have the same.
+    /// A hash table of numbers; `known` holds their keys. The hash function has random keys, because elements may be chosen to
+    /// collide.
     Hashed { numbers: HashTable<u32>, known: Vec<(u32, u64)>, hashes: RandomState, asked: usize, elements: usize },
 }
 
 impl Numbers {
-    /// Ones of an array's elements, in so many groups.
+    /// Prepares to number the elements of an array in `groups` groups; `bits` are the bits of each element.
     pub(crate) fn new(array: &Array, bits: &[u64], groups: u32) -> Self {
         let present = || bits.iter().enumerate().filter(|(at, _)| array.is_present(*at)).map(|(_, bits)| *bits);
         let (least, greatest) = present().fold((u64::MAX, 0), |(least, most), bits| (least.min(bits), most.max(bits)));
         let span = usize::try_from(greatest.saturating_sub(least)).unwrap_or(usize::MAX).saturating_add(1);
         let room = span.saturating_mul(groups as usize);
-        // A table that is not much larger than the array costs less than to hash.
+        // A table that is not much larger than the array costs less than hashing.
         let known = if room <= 4 * bits.len() + 1024 {
             Numbering::Table { least, span, numbers: vec![0; room] }
         } else {
@@ -48,7 +49,7 @@ impl Numbers {
         Numbers { count: 0, known }
     }
 
-    /// The number of an element of a group: how many there were if it is new.
+    /// The number of a pair of group and element. A new pair gets the next number, which is the count before.
     pub(crate) fn number(&mut self, group: u32, bits: u64) -> u32 {
         let next = self.count;
         let number = match &mut self.known {
@@ -62,7 +63,7 @@ impl Numbers {
             Numbering::Hashed { numbers, known, hashes, asked, elements } => {
                 let (key, hash) = ((group, bits), hashes.hash_one((group, bits)));
                 *asked += 1;
-                // What would grow, and is made of what is mostly new, gets room for all there may be.
+                // A table that must grow while most elements are new gets room for all elements at once.
                 if numbers.len() == numbers.capacity() && numbers.len() > 500 && *asked < 2 * numbers.len() {
                     numbers.reserve(elements.saturating_sub(*asked), |number| hashes.hash_one(known[*number as usize]));
                     known.reserve(elements.saturating_sub(*asked));
@@ -79,7 +80,7 @@ impl Numbers {
         number
     }
 
-    /// The number of an element of a group, if it has one.
+    /// The number of a pair of group and element; `None` if the pair did not occur.
     pub(crate) fn find(&self, group: u32, bits: u64) -> Option<u32> {
         match &self.known {
             Numbering::Table { least, span, numbers } => {
@@ -93,7 +94,7 @@ impl Numbers {
         }
     }
 
-    /// How many there are.
+    /// The number of distinct pairs of group and element.
     pub(crate) const fn count(&self) -> u32 {
         self.count
     }
@@ -159,8 +160,8 @@ fn group_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signatur
     Ok(Signature::unchanged(args, QType::Edge(EdgeType::Arrays(kind))))
 }
 
-/// Splits so many groups by the elements of an array: says for each element which group it is in now, counted in the order in
-/// which they come, and how many there are. What is missing, or was in no group, is in none.
+/// Splits `count` groups by the elements of an array: replaces the group of each element, numbered in order of first
+/// occurrence, and returns the number of new groups. An element that is missing or had no group gets none.
 fn split(args: &ArrayOperands<'_>, array: &Array, groups: &mut [Option<u32>], count: u32) -> Result<u32, Fault> {
     if array.len() != groups.len() {
         return Err(sizes_differ(groups.len(), array.len()));
@@ -198,7 +199,7 @@ pub(crate) static GROUP_BY: OpDef = OpDef {
     summary: "The edge that puts equal elements into one group, of arrays in a tuple those that are equal in all of them, within each group of the edge `over`. Groups are counted in the order in which they come; what is missing is in none.",
     params: &[param("x"), param_or("over", Value::Unspecified)],
     faults: &[FaultKind::Invalid, FaultKind::SizeMismatch],
-    // Of a tuple it is not seen that there are arrays in it.
+    // The general typing of array operators does not look for arrays in a tuple.
     typing: Typing::Rule(|args| group_types(GROUP_BY.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
@@ -259,22 +260,22 @@ fn pair_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature
     Ok(Signature { operands, ret: QType::tuple(vec![ret.clone(), ret]) })
 }
 
-/// Elements in groups of equal ones.
+/// The elements of an array in groups of equal elements.
 struct Grouped {
-    /// The group of each element that the groups are within.
+    /// The enclosing group of each element, from the operand `over`.
     over: Vec<Option<u32>>,
-    /// The group of each element, counted in the order in which they come.
+    /// The group of each element, numbered in order of first occurrence.
     groups: Vec<Option<u32>>,
-    /// How many there are.
+    /// The number of groups.
     count: u32,
-    /// How many there are that these are within.
+    /// The number of enclosing groups.
     parents: u32,
 }
 
-/// The bytes of an element while it gets its group: that before and that after, and a key.
+/// The bytes per element while groups are computed: its group before and after, and a key.
 const GROUPED_BYTES: usize = 24;
 
-/// Groups by the array, or all of the arrays in the tuple, that is the first operand, within the groups of the second.
+/// Groups elements by the first operand, an array or a tuple of arrays, within the groups of the second.
 fn grouped(args: &ArrayOperands<'_>) -> Result<Grouped, Fault> {
     let arrays: Vec<&Arc<Array>> = match &args[0] {
         Value::Tuple(fields) => fields.iter().map(array_of).collect::<Result<_, _>>()?,
@@ -298,7 +299,7 @@ fn grouped(args: &ArrayOperands<'_>) -> Result<Grouped, Fault> {
     Ok(Grouped { over, groups, count, parents })
 }
 
-/// The edge of elements, each of which is in one of so many groups or in none.
+/// The edge of elements with the group in `groups`, out of `count` groups; an element with `None` has no group.
 fn mapping(args: &ArrayOperands<'_>, kind: ArrayKind, groups: &[Option<u32>], count: u32) -> Result<Edge, Fault> {
     let mut presence = vec![0_u64; groups.len().div_ceil(64)];
     for (at, group) in groups.iter().enumerate() {
@@ -318,7 +319,7 @@ mod tests {
     use super::*;
     use cembra_value::ScalarValue;
 
-    /// Arrays of few different elements that are near each other, or far apart.
+    /// Arrays with few distinct elements, whose values are close together or far apart.
     fn arrays(len: usize) -> Vec<Array> {
         let hole = || fastrand::u32(..6) > 0;
         let text = |at: usize| ScalarValue::Text(["", "a", "ab", "b"][at].into());

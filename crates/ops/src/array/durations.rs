@@ -1,5 +1,5 @@
-//! Sums and means of durations. They are added exactly in 128 bits, which hold the sum of all elements that fit into memory. So the order of the
-//! elements does not matter.
+//! Sums and means of durations. They are added exactly in 128 bits, which hold the sum of all elements that fit into memory, so
+//! the order of the elements does not matter.
 
 use super::reduce::{AGGREGATION, aggregate_types, as_integers, results};
 use super::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, Order, array_of};
@@ -7,7 +7,7 @@ use crate::definition::{OpDef, OverArrays, ex};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_value::Value;
 
-/// The sum of each group, and how many elements are in it.
+/// The sum of each group and its number of present elements.
 fn sums(args: &ArrayOperands<'_>) -> Result<Vec<(i128, i128)>, Fault> {
     let array = array_of(&args[0])?;
     let groups = args.groups(1, array.len())?;
@@ -51,7 +51,7 @@ pub(crate) static MEAN: OpDef = OpDef {
         typing: |name, args| aggregate_types(name, args, is_duration, |scalar| scalar, false),
         evaluate: |args, ret: &QType| -> Result<Value, Fault> {
             let mean = |(sum, count): (i128, i128)| {
-                // None where nothing is. A mean of numbers of 64 bits has 64 bits.
+                // A group without present elements has no mean. The mean of 64-bit numbers fits into 64 bits.
                 let (quotient, rest) = (sum.checked_div_euclid(count)?, sum.rem_euclid(count));
                 let is_up = 2 * rest > count || (2 * rest == count && quotient % 2 != 0);
                 Some(((quotient + i128::from(is_up)) as i64).cast_unsigned())

@@ -1,5 +1,5 @@
-//! Operators that ask an edge: for the shapes and sizes of its sides, for the size of each group, and for the group of each
-//! element. And the shape of an array, which is of the same kind.
+//! Operators that query an edge: the shapes and sizes of its sides, the size of each group, and the group of each element. Also
+//! the shape of an array.
 
 use super::{
     ARRAY, ArrayForm, ArrayOperator, FullRule, any_edge_argument, array_argument, array_of, int64s, made, sure_edge,
@@ -9,10 +9,10 @@ use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar, ShapeType};
 use cembra_value::{EdgeForm, Value};
 
-/// What records here share.
+/// The record fields that the operators of this file share.
 const PART: OpDef = OpDef { params: &[param("edge")], ..ARRAY };
 
-/// `core.shape_of` of arrays.
+/// `core.shape_of` for arrays.
 pub(crate) static SHAPE_OF: ArrayOperator = ArrayOperator {
     form: ArrayForm::Edge,
     typing: |name, args| {
@@ -25,7 +25,7 @@ pub(crate) static SHAPE_OF: ArrayOperator = ArrayOperator {
     },
 };
 
-/// The type of the shape of a side: that of an array, or of an optional.
+/// The shape type of an edge's side: an array shape, or an optional's shape for a scalar side.
 const fn shape_type(side: Option<ArrayKind>) -> QType {
     match side {
         Some(kind) => QType::ArrayShape(kind),
@@ -33,7 +33,7 @@ const fn shape_type(side: Option<ArrayKind>) -> QType {
     }
 }
 
-/// A shape of such a type.
+/// A shape of the type `ret`; an array's has `size` elements.
 const fn shape(ret: &QType, size: usize) -> Value {
     match ret {
         QType::ArrayShape(kind) => Value::ArrayShape(*kind, size),
@@ -41,7 +41,7 @@ const fn shape(ret: &QType, size: usize) -> Value {
     }
 }
 
-/// The form of the arrays on the child side; none for a scalar.
+/// The kind of the arrays on the child side; `None` for a scalar.
 pub(crate) const fn child_kind(edge: EdgeType) -> Option<ArrayKind> {
     match edge {
         EdgeType::Scalars => None,
@@ -49,7 +49,7 @@ pub(crate) const fn child_kind(edge: EdgeType) -> Option<ArrayKind> {
     }
 }
 
-/// The form of the arrays on the parent side; none for a scalar.
+/// The kind of the arrays on the parent side; `None` for a scalar.
 pub(crate) const fn parent_kind(edge: EdgeType) -> Option<ArrayKind> {
     match edge {
         EdgeType::Scalars | EdgeType::ToScalar(_) => None,
@@ -57,7 +57,7 @@ pub(crate) const fn parent_kind(edge: EdgeType) -> Option<ArrayKind> {
     }
 }
 
-/// The form of the arrays on a side that must have one.
+/// The array kind of an edge's `side`. Fails if this side is a scalar.
 fn array_side(
     operator: &str,
     args: &[Argument<'_>],
@@ -174,7 +174,7 @@ pub(crate) static MAPPING: OpDef = OpDef {
         typing: number_each,
         evaluate: |args, ret| {
             let edge = sure_edge(&args[0])?;
-            // Sizes of groups may add up to more than anybody has elements for.
+            // The sizes of groups may add up to more elements than fit into memory.
             args.room_for(edge.child_size(), 8)?;
             made(edge.mapping(), ret)
         },

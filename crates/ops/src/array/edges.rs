@@ -1,4 +1,4 @@
-//! Operators that make edges of what an edge is made of: sizes, points, mappings and shapes.
+//! Operators that make edges from sizes, split points, mappings and shapes.
 
 use super::{
     ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, int64s, integer_argument, integer_of, invalid,
@@ -8,7 +8,7 @@ use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, Edge, EdgeFault, Value};
 
-/// The fault of an edge that cannot be.
+/// The fault of an evaluation that makes an invalid edge.
 pub(super) fn refused(fault: EdgeFault) -> Fault {
     match fault {
         EdgeFault::FirstPoint => invalid("split points begin with 0"),
@@ -19,7 +19,7 @@ pub(super) fn refused(fault: EdgeFault) -> Fault {
     }
 }
 
-/// The integers of an array all of whose elements are there.
+/// The elements of an integer array. Fails if one is missing.
 pub(super) fn integers(array: &Array) -> Result<Vec<i64>, Fault> {
     let all = |at: usize| {
         let value = array.get(at).ok_or(refused(EdgeFault::Missing))?;
@@ -28,7 +28,7 @@ pub(super) fn integers(array: &Array) -> Result<Vec<i64>, Fault> {
     (0..array.len()).map(all).collect()
 }
 
-/// The edge of arrays that an array of integers makes.
+/// The signature of an operator that makes an edge between arrays from an integer array.
 pub(super) fn of_integers(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     match array_argument(operator, args, 0)? {
         (kind, Scalar::Int32 | Scalar::Int64) => Ok(Signature::unchanged(args, QType::Edge(EdgeType::Arrays(kind)))),
@@ -39,7 +39,7 @@ pub(super) fn of_integers(operator: &'static str, args: &[Argument<'_>]) -> Resu
     }
 }
 
-/// The form of arrays that a type of edges is of.
+/// The array kind of the edge type `ret`.
 pub(super) const fn kind_of(ret: &QType) -> ArrayKind {
     match ret {
         QType::Edge(EdgeType::ToScalar(kind) | EdgeType::Arrays(kind)) => *kind,
@@ -47,7 +47,7 @@ pub(super) const fn kind_of(ret: &QType) -> ArrayKind {
     }
 }
 
-/// The edge that `make` makes of an array of integers.
+/// The edge that `make` returns for the integer array in the first operand.
 fn evaluate(
     args: &[Value],
     ret: &QType,
@@ -56,7 +56,7 @@ fn evaluate(
     Ok(make(kind_of(ret), integers(array_of(&args[0])?)?).map_err(refused)?.into())
 }
 
-/// What records of operators that make edges share.
+/// The record fields that operators which make edges share.
 pub(super) const EDGE: OpDef = OpDef { faults: &[FaultKind::Invalid], ..ARRAY };
 
 pub(crate) static FROM_SIZES: OpDef = OpDef {
@@ -102,7 +102,7 @@ pub(crate) static FROM_MAPPING: OpDef = OpDef {
             let array = array_of(&args[0])?;
             let parents = integer_of(&args[1])?;
             let parents = usize::try_from(parents).map_err(|_| invalid("the number of groups is negative"))?;
-            // Aggregations have a result for each.
+            // Aggregations have a result per group, so the number of groups is limited too.
             let parents = args.room_for(parents, 0)?;
             let groups = match array.scalar() {
                 Scalar::Int64 => Array::clone(array),
@@ -120,7 +120,7 @@ pub(crate) static FROM_MAPPING: OpDef = OpDef {
     ..EDGE
 };
 
-/// The edge of a shape with a scalar.
+/// The signature of an operator that makes the edge from a shape to a scalar.
 fn of_shape(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let edge = match args[0].qtype {
         QType::Shape(_) => EdgeType::Scalars,
@@ -173,7 +173,7 @@ pub(crate) static FROM_SIZES_OR_SHAPE: OpDef = OpDef {
     ..EDGE
 };
 
-/// The edge of a value with a scalar.
+/// The signature of an operator that makes the edge from a value to a scalar.
 fn to_scalar_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let edge = match args[0].qtype {
         QType::Array(kind, _) => EdgeType::ToScalar(*kind),

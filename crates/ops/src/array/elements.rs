@@ -1,4 +1,4 @@
-//! Operators that move elements: where they are made into arrays, and taken out of them.
+//! Operators that make arrays of elements and read elements of arrays.
 
 use super::indices::elements_at;
 use super::{
@@ -11,7 +11,7 @@ use cembra_expr::Integers;
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar};
 use cembra_value::{ArrayBuilder, Value};
 
-/// The type of an array of these elements: they are cast to what they have in common.
+/// The signature of an operator that makes an array: the operands are cast to their common type.
 fn of_elements(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let mut common = Some(args[0].qtype.clone());
     for arg in &args[1..] {
@@ -49,7 +49,7 @@ pub(crate) static MAKE_DENSE_ARRAY: OpDef = OpDef {
     ..ARRAY
 };
 
-/// `core.const_with_shape` of the shape of an array.
+/// `core.const_with_shape` for the shape of an array.
 pub(crate) static CONST_WITH_SHAPE: ArrayOperator = ArrayOperator {
     form: ArrayForm::Produce,
     typing: |name, args| {
@@ -77,7 +77,7 @@ fn at_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, 
         QType::Scalar(Scalar::Int32 | Scalar::Int64) | QType::Optional(Scalar::Int32 | Scalar::Int64) => {
             QType::Optional(scalar)
         }
-        // As in Arolla, the result is of the form of the indices.
+        // As in Arolla, the result has the array kind of the indices.
         QType::Array(kind, Scalar::Int32 | Scalar::Int64) => QType::Array(*kind, scalar),
         found => {
             let fault = TypeFault::mismatch(format!("{operator} expects an index, found {found}"), Some(1));

@@ -1,6 +1,6 @@
-//! The least and the greatest element of each group, and where in the group they are. A NaN is beyond both, of several the
-//! first; so it is with elements that are equal, zeros of unlike sign included. Ranks, medians and the like are not here: they
-//! need all of a group.
+//! The least and the greatest element of each group, and its position in the group. If the group has a NaN, the first NaN is
+//! the result. Of equal elements the first is the result; zeros of unlike sign are equal. Ranks and medians are not here,
+//! because they need the whole group.
 
 use super::groups::Groups;
 use super::reduce::{AGGREGATION, aggregate_types, results};
@@ -12,20 +12,20 @@ use cembra_value::{Array, Number, Value};
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// True for what has extremes.
+/// Returns true if scalars of this type have a minimum and a maximum.
 pub(super) fn is_ordered(scalar: Scalar) -> bool {
     scalar.is_numeric() || scalar.is_quoted()
 }
 
-/// The best element of a group, and its position in the group.
+/// The best element of a group and its position in the group; `None` if no element is present.
 type Best = Option<(usize, usize)>;
 
-/// The element of each group that comes `wanted` the others.
+/// The best element of each group: the one that compares as `wanted` with the others.
 fn best<T: Number + PartialOrd>(array: &Array, groups: &Groups<'_>, wanted: Ordering) -> Vec<Best> {
     let all = array.numbers::<T>().unwrap_or_default();
     let is_better = |new: T, best: T| match new.partial_cmp(&best) {
         Some(order) => order == wanted,
-        // One of them is a NaN: if it is not the best so far, it is the new one.
+        // At least one of both is a NaN: the new element is better unless the best so far is a NaN.
         None => best.partial_cmp(&best).is_some(),
     };
     groups.fold(&None, |so_far: &mut Best, at, position| {
@@ -35,7 +35,7 @@ fn best<T: Number + PartialOrd>(array: &Array, groups: &Groups<'_>, wanted: Orde
     })
 }
 
-/// The best element of each group of an aggregation's operands.
+/// The best element of each group, for the operands of an aggregation.
 fn extremes(args: &ArrayOperands<'_>, wanted: Ordering) -> Result<Vec<Best>, Fault> {
     let array = array_of(&args[0])?;
     let groups = args.groups(1, array.len())?;
@@ -48,14 +48,14 @@ fn extremes(args: &ArrayOperands<'_>, wanted: Ordering) -> Result<Vec<Best>, Fau
     Ok(find(array, &groups, wanted))
 }
 
-/// The elements themselves.
+/// The value of the best element of each group, as a result of type `ret`.
 fn elements(args: &ArrayOperands<'_>, ret: &QType, wanted: Ordering) -> Result<Value, Fault> {
     let array = array_of(&args[0])?;
     let bits = |best: Best| best.and_then(|(at, _)| array.get(at)).map(|element| element.bits());
     results(extremes(args, wanted)?.into_iter().map(bits).collect(), ret)
 }
 
-/// Their positions.
+/// The position of the best element in each group, as a result of type `ret`.
 fn positions(args: &ArrayOperands<'_>, ret: &QType, wanted: Ordering) -> Result<Value, Fault> {
     let array = array_of(&args[0])?;
     let groups = args.groups(1, array.len())?;
@@ -71,7 +71,7 @@ fn positions(args: &ArrayOperands<'_>, ret: &QType, wanted: Ordering) -> Result<
     results(extremes(args, wanted)?.into_iter().map(bits).collect(), ret)
 }
 
-/// The positions in contiguous groups: which element is the best is known before it is looked for.
+/// The positions in contiguous groups: the best value is computed first and then searched for.
 fn places<T: Element>(array: &Array, groups: &Groups<'_>, wanted: Ordering, ret: &QType) -> Result<Value, Fault> {
     let all = array.numbers::<T>().unwrap_or_default();
     let place = |run: Range<usize>| {

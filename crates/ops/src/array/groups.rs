@@ -1,12 +1,12 @@
-//! The groups that an aggregation or a scan goes over: one of all elements, contiguous ones, or one that each element names.
-//! Elements come in the order of the child side.
+//! The groups that an aggregation or a scan runs over: one group of all elements, contiguous groups, or a group that each
+//! element names. Elements come in the order of the child side.
 
 use super::{edge_of, limits, sizes_differ};
 use cembra_runtime::Fault;
 use cembra_value::{Array, Edge, EdgeForm, Value};
 use std::ops::Range;
 
-/// The groups of some elements.
+/// The groups of an array's elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Groups<'a> {
     edge: Option<&'a Edge>,
@@ -14,10 +14,10 @@ pub(crate) struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    /// Those of an edge, or one of all elements where there is none.
+    /// The groups of the operand `edge`; one group of all `size` elements if it is not an edge.
     ///
     /// # Errors
-    /// The edge is one of another number of elements, or has more groups than an array may have elements.
+    /// If the edge has another number of elements, or more groups than an array may have elements.
     pub(crate) fn of(edge: &'a Value, size: usize) -> Result<Self, Fault> {
         let edge = edge_of(edge);
         if let Some(found) = edge.map(Edge::child_size).filter(|found| *found != size) {
@@ -27,23 +27,23 @@ impl<'a> Groups<'a> {
         Ok(Groups { edge, size })
     }
 
-    /// How many elements they are of.
+    /// The number of elements.
     pub(crate) const fn size(&self) -> usize {
         self.size
     }
 
-    /// How many there are.
+    /// The number of groups.
     pub(crate) fn count(&self) -> usize {
         self.edge.map_or(1, Edge::parent_size)
     }
 
-    /// The group of each element by its number, where each element names its own.
+    /// The index and group of each element; `None` if the groups are contiguous.
     pub(crate) fn mapping(&self) -> Option<impl Iterator<Item = (usize, Option<usize>)> + 'a> {
         let edge = self.edge?;
         matches!(edge.form(), EdgeForm::Mapping(..)).then(|| edge.groups().enumerate())
     }
 
-    /// Where contiguous groups begin and end; nothing for a mapping.
+    /// The ranges of contiguous groups; empty for a mapping.
     pub(crate) fn runs(&self) -> impl Iterator<Item = Range<usize>> + 'a {
         let (points, whole): (&[i64], _) = match self.edge.map(Edge::form) {
             Some(EdgeForm::Splits(points)) => (points, None),
@@ -53,7 +53,7 @@ impl<'a> Groups<'a> {
         points.windows(2).map(|ends| ends[0] as usize..ends[1] as usize).chain(whole)
     }
 
-    /// Folds each group: `add` sees its state, an element and the element's position in the group.
+    /// Folds each group: `add` receives the state of the group, an element and its position in the group.
     pub(crate) fn fold<S: Clone>(&self, start: &S, mut add: impl FnMut(&mut S, usize, usize)) -> Vec<S> {
         match self.mapping() {
             Some(mapping) => {
@@ -80,7 +80,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Which elements of an array are there and in a group; none where all are.
+    /// One bit per element, set if the element is present and in a group; `None` if all are.
     pub(crate) fn presence(&self, array: &Array) -> Option<Vec<u64>> {
         let grouped = match self.edge.map(Edge::form) {
             Some(EdgeForm::Mapping(groups, _)) => groups.presence(),
@@ -93,7 +93,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// The elements of each group that are wanted, in their order.
+    /// The elements of each group for which `wanted` returns true, in their order.
     pub(crate) fn members(&self, mut wanted: impl FnMut(usize) -> bool) -> Members {
         let Some(mapping) = self.mapping() else {
             let mut members = Members { ends: Vec::with_capacity(self.count()), elements: Vec::new() };
@@ -103,8 +103,8 @@ impl<'a> Groups<'a> {
             }
             return members;
         };
-        // How many there are in each group says where the group begins, and each element that comes moves that on: in the
-        // end it is where the group ends.
+        // An entry first counts the elements per group, then is the group's start. Each element advances it, so that at the end
+        // it is the group's end.
         let chosen: Vec<(usize, usize)> = mapping
             .filter_map(|(element, group)| group.filter(|_| wanted(element)).map(|group| (element, group)))
             .collect();
@@ -123,7 +123,7 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// Elements by their groups.
+/// Elements sorted by group.
 #[derive(Debug)]
 pub(crate) struct Members {
     ends: Vec<usize>,
@@ -137,12 +137,12 @@ impl Members {
         &self.elements[start..self.ends[group]]
     }
 
-    /// How many groups there are.
+    /// The number of groups.
     pub(crate) const fn count(&self) -> usize {
         self.ends.len()
     }
 
-    /// The groups, in their order.
+    /// The elements of each group, by ascending group.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[usize]> {
         (0..self.count()).map(|group| self.of(group))
     }

@@ -1,4 +1,5 @@
-//! Operators that go by indices: where elements are, taking them from there, putting them there, turning indices around.
+//! Operators on indices: the indices of present elements, taking elements at indices, placing elements at indices, and
+//! inverting permutations.
 
 use super::reduce::as_integers;
 use super::{
@@ -10,7 +11,7 @@ use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayData, Number, ScalarValue, Value};
 
-/// The indices of an operand: an array of integers.
+/// The array kind of an operand, which must be an array of integers.
 fn indices_argument(operator: &'static str, args: &[Argument<'_>], at: usize) -> Result<ArrayKind, TypeFault> {
     match args[at].qtype {
         QType::Array(kind, Scalar::Int32 | Scalar::Int64) => Ok(*kind),
@@ -18,10 +19,10 @@ fn indices_argument(operator: &'static str, args: &[Argument<'_>], at: usize) ->
     }
 }
 
-/// The elements of an array that indices say; missing where an index is missing.
+/// The elements of an array at `indices`; missing where an index is missing.
 ///
 /// # Errors
-/// There is no such element, or there are too many, or their strings too long.
+/// If an index is out of range, or there are too many elements or bytes of strings.
 pub(super) fn elements_at(args: &ArrayOperands<'_>, array: &Array, indices: &Array) -> Result<Array, Fault> {
     match indices.numbers::<i32>() {
         Some(all) => elements_at_all(args, array, indices, all),
@@ -116,10 +117,10 @@ pub(crate) static FROM_INDICES_AND_VALUES: OpDef = OpDef {
     ..ARRAY
 };
 
-/// What is in the place of an edge where there is none.
+/// The default of an edge operand that is not given.
 const NO_EDGE: Value = Value::Scalar(ScalarValue::Unit);
 
-/// Whether the operand of `array.take` is an edge between arrays of this form; else all is one group.
+/// Returns true if the operand of `array.take` is an edge between arrays of kind `of`, false if all elements are one group.
 fn has_groups(operator: &'static str, args: &[Argument<'_>], at: usize, of: ArrayKind) -> Result<bool, TypeFault> {
     match args[at].qtype {
         QType::Scalar(Scalar::Unit) => Ok(false),
@@ -128,7 +129,7 @@ fn has_groups(operator: &'static str, args: &[Argument<'_>], at: usize, of: Arra
     }
 }
 
-/// Whether an operand is an edge between arrays.
+/// True if an operand is an edge between arrays.
 fn is_grouped(arg: &Value) -> bool {
     edge_of(arg).is_some_and(|edge| matches!(edge.edge_type(), EdgeType::Arrays(_)))
 }
@@ -155,7 +156,7 @@ pub(crate) static TAKE: OpDef = OpDef {
         evaluate: |args, ret| {
             let (array, ids) = (array_of(&args[0])?, array_of(&args[1])?);
             if !is_grouped(&args[2]) {
-                // Edges to a scalar say nothing, not even how many elements there are.
+                // Edges to a scalar are ignored, even their number of elements.
                 return made(elements_at(args, array, ids)?, ret);
             }
             let id = as_integers(ids);
@@ -266,7 +267,7 @@ mod tests {
         };
         assert_eq!(at(&[Some(0), Some(2), Some(-1)]), Err(out_of_range(2, 2)));
         assert_eq!(at(&[Some(0), None, Some(-1), Some(5)]), Err(out_of_range(-1, 2)));
-        // What lies where an index is missing says nothing.
+        // The datum of a missing index has no effect.
         let hidden = Array::of_numbers(Scalar::Int64, 2, Some(vec![0b01]), |all| all.copy_from_slice(&[0_i64, 99]));
         assert_eq!(
             elements_at(&ArrayOperands::of_call(&[]), &array, &hidden.unwrap()).map(|found| found.present_count()),

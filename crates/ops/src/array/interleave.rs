@@ -1,5 +1,5 @@
-//! Interleaving: the elements of several arrays, first all first ones, then all second ones, and the edge that keeps together
-//! what comes from one place.
+//! `array.interleave`: the first elements of all operands, then their second elements, and so on; with the edge that groups the
+//! elements from one position.
 
 use super::making::{cast_elements, common_of};
 use super::{ARRAY, ArrayForm, ArrayOperator, limits, sizes_differ};
@@ -11,7 +11,7 @@ use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType};
 use cembra_value::{Array, Edge, Value};
 use std::borrow::Cow;
 
-/// The type of the elements and their edge: to a scalar, if all operands are scalars.
+/// The types of the elements and of their edge, which leads to a scalar if all operands are scalars.
 fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let (kind, edge, scalar) = match common_of(args.iter().map(|arg| arg.qtype)) {
         None if args.is_empty() => {

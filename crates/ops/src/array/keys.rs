@@ -1,4 +1,4 @@
-//! The edge that keys make: each element belongs to the group whose key it has.
+//! `edge.from_keys`: each element belongs to the group whose key it has.
 
 use super::edges::{EDGE, kind_of, refused};
 use super::{ArrayForm, ArrayOperands, ArrayOperator, int64s, invalid};
@@ -9,7 +9,7 @@ use cembra_value::{Array, Edge, ScalarValue, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The arrays that keys are made of: an array, or those of a tuple.
+/// The types of the arrays that make up a key, and true if they are the fields of a tuple.
 fn fields(qtype: &QType) -> (&[QType], bool) {
     match qtype {
         QType::Tuple(fields) => (fields, true),
@@ -17,7 +17,7 @@ fn fields(qtype: &QType) -> (&[QType], bool) {
     }
 }
 
-/// The form of arrays and the types of the elements that keys are made of.
+/// The array kind and the element types of an operand that holds keys.
 fn keys(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(ArrayKind, Vec<Scalar>), TypeFault> {
     let (fields, in_tuple) = fields(args[at].qtype);
     let mut kind = None;
@@ -41,7 +41,8 @@ fn keys(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(ArrayKind, 
     }
 }
 
-/// True for what may be a key: what equals itself. Units are none by themselves.
+/// Returns true if elements of this type may be keys. Floats may not, because a NaN differs from itself; units only within a
+/// tuple.
 const fn is_key(scalar: Scalar, in_tuple: bool) -> bool {
     match scalar {
         Scalar::Float32 | Scalar::Float64 | Scalar::WeakFloat => false,
@@ -70,7 +71,7 @@ fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, Typ
     Ok(Signature::unchanged(args, QType::Edge(EdgeType::Arrays(child_kind))))
 }
 
-/// The arrays of an operand, which are of one size.
+/// The arrays of an operand. Fails with `sizes_differ` if their sizes differ.
 fn arrays(value: &Value, sizes_differ: Fault) -> Result<Vec<&Arc<Array>>, Fault> {
     let all: Vec<&Arc<Array>> = match value {
         Value::Array(_, array) => vec![array],
@@ -83,7 +84,7 @@ fn arrays(value: &Value, sizes_differ: Fault) -> Result<Vec<&Arc<Array>>, Fault>
     Ok(all)
 }
 
-/// A part of a key, as one of the type that the parents' is of.
+/// A part of a key, converted to the type of the parents' part.
 fn part(value: ScalarValue, of: Scalar) -> ScalarValue {
     match (value, of) {
         (ScalarValue::Int32(value), Scalar::Int64) => ScalarValue::Int64(i64::from(value)),
@@ -95,13 +96,13 @@ fn failed_precondition(words: &'static str) -> Fault {
     Fault { kind: FaultKind::Assertion, ..invalid(words) }
 }
 
-/// The bytes that finding the parent of a child takes: its number and its parent, and the groups of the edge.
+/// The bytes per child to find its parent: its number, its parent, and the groups of the edge.
 const CHILD_BYTES: u64 = 48;
 
-/// The bytes that a parent takes: its number, its row, and its key in a table that may be half full.
+/// The bytes per parent: its number, its row, and its key in a hash table that may be half full.
 const PARENT_BYTES: u64 = 128;
 
-/// The parent with the key of each child, if there is one.
+/// The index of the parent with the same key, per child; `None` if there is none.
 fn matched(
     args: &ArrayOperands<'_>,
     children: &[&Arc<Array>],
@@ -112,7 +113,7 @@ fn matched(
     args.room_for_bytes(
         bytes.iter().fold(0, |all, (count, each)| all.saturating_add((*count as u64).saturating_mul(*each))),
     )?;
-    // What has the same key so far has the same number; what has a missing part has none.
+    // Keys whose parts so far are equal have the same number; a key with a missing part has none.
     let mut child_ids: Vec<Option<usize>> = vec![Some(0); count(children)];
     let mut parent_ids: Vec<Option<usize>> = vec![Some(0); count(parents)];
     for (child, parent) in children.iter().zip(parents) {

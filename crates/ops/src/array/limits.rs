@@ -1,5 +1,5 @@
-//! Making arrays of the elements of others, within limits that keep a small model from arrays larger than memory: there is a
-//! largest number of elements, and of bytes of the strings that are written out, and the room of the run.
+//! Makes arrays from elements of other arrays, within limits, so that a small model cannot make arrays larger than memory. The
+//! number of elements and the bytes of strings have a maximum, and the run has limited memory.
 
 use super::{ArrayOperands, out_of_range};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
@@ -7,13 +7,13 @@ use cembra_value::{Array, ArrayBuilder, ArrayData, Number, ScalarValue};
 
 pub use crate::limits::ARRAY_ELEMENTS as MOST_ELEMENTS;
 
-/// The bytes that an element takes while it is [taken] at a place: the place, the number, and the number of the result.
+/// The bytes per element while it is [taken] from an index: the index, the number, and the number in the result.
 pub(crate) const TAKEN_BYTES: usize = 32;
 
-/// The most bytes of strings that an operator writes: those of so many numbers.
+/// The most bytes of strings that an operator writes: as many as `MOST_ELEMENTS` 64-bit numbers have.
 const STRING_BYTES: usize = 8 * MOST_ELEMENTS;
 
-/// The fault of what is larger than it may be.
+/// The fault for an array above the limits.
 fn too_large() -> Fault {
     Fault::with(FaultKind::ArenaLimit, STRING_BYTES as u64)
 }
@@ -21,37 +21,37 @@ fn too_large() -> Fault {
 /// Checks a number of elements that nothing else bounds.
 ///
 /// # Errors
-/// There are too many.
+/// If there are more than [`MOST_ELEMENTS`].
 pub(crate) fn check(elements: usize) -> Result<(), Fault> {
     if elements > MOST_ELEMENTS { Err(too_large()) } else { Ok(()) }
 }
 
-/// The bytes of an element of an array: of a string those of its view.
+/// The bytes of an element in an array; for a string, those of its view.
 pub(crate) fn size_of_each(scalar: Scalar) -> usize {
     QType::Scalar(scalar).layout().size as usize
 }
 
-/// The bytes of a string of this length in an array: those of its view, and its own if they are not in that.
+/// The bytes of a string of `len` bytes in an array: its view, and its contents if they do not fit into the view.
 pub(crate) const fn string_bytes(len: usize) -> u64 {
     const IN_VIEW: usize = 12;
     16 + if len > IN_VIEW { len as u64 } else { 0 }
 }
 
-/// An array that is made of elements of others.
+/// Builds an array from elements of other arrays, within the limits.
 #[derive(Debug)]
 pub(crate) struct Gathered<'a> {
     args: &'a ArrayOperands<'a>,
     made: ArrayBuilder,
     string_bytes: usize,
-    /// The bytes of all elements without their strings.
+    /// The bytes of all elements, without the contents of strings.
     bytes: u64,
 }
 
 impl<'a> Gathered<'a> {
-    /// One without elements, which will have so many, for a kernel with these operands.
+    /// Begins an array that will have `elements` elements, for a kernel with the operands `args`.
     ///
     /// # Errors
-    /// They are too many, or the run has no room for them.
+    /// If there are too many elements, or the run has no memory for them.
     pub(crate) fn new(args: &'a ArrayOperands<'a>, scalar: Scalar, elements: usize) -> Result<Self, Fault> {
         let each = size_of_each(scalar);
         args.room_for(elements, each)?;
@@ -59,10 +59,10 @@ impl<'a> Gathered<'a> {
         Ok(Gathered { args, made: ArrayBuilder::new(scalar, elements), string_bytes: 0, bytes })
     }
 
-    /// Adds an element of an array of the same type; a missing one if there is none at the place.
+    /// Appends the element of `array` at `place`, or a missing element for `None`. The array must have the same element type.
     ///
     /// # Errors
-    /// It is one too many, or its string too long.
+    /// If there are too many elements or bytes of strings.
     pub(crate) fn push(&mut self, array: &Array, place: Option<usize>) -> Result<(), Fault> {
         self.string_bytes += place.and_then(|at| array.string(at)).map_or(0, <[u8]>::len);
         if self.string_bytes > STRING_BYTES || self.made.len() == MOST_ELEMENTS {
@@ -73,23 +73,23 @@ impl<'a> Gathered<'a> {
         Ok(())
     }
 
-    /// The array.
+    /// Returns the array.
     pub(crate) fn finish(self) -> Array {
         self.made.finish()
     }
 }
 
-/// The elements of an array at these places, in their order; missing where there is no place, or no such element.
+/// The elements of an array at `places`, in their order; missing where the place is `None` or the element is missing.
 ///
 /// # Errors
-/// They are too many, or their strings too long.
+/// If there are too many elements or bytes of strings.
 pub(crate) fn taken(
     args: &ArrayOperands<'_>,
     array: &Array,
     places: impl Iterator<Item = Option<usize>>,
 ) -> Result<Array, Fault> {
     if matches!(array.data(), ArrayData::Numbers(_)) {
-        // Numbers of one size are the same to this.
+        // Only the size of the numbers matters here, not their type.
         let is_wide = QType::Scalar(array.scalar()).layout().size == 8;
         return if is_wide { taken_numbers::<i64>(array, places) } else { taken_numbers::<i32>(array, places) };
     }
@@ -100,10 +100,10 @@ pub(crate) fn taken(
     Ok(made.finish())
 }
 
-/// The elements of an array of numbers at the places that indices say; missing where an index is.
+/// The elements of a numeric array at the indices `all`; missing where the index in `indices` is.
 ///
 /// # Errors
-/// There is no such place, or there are too many.
+/// If an index is out of range, or there are too many.
 pub(crate) fn taken_at<I: Number + Into<i64>>(array: &Array, indices: &Array, all: &[I]) -> Result<Array, Fault> {
     check(all.len())?;
     let is_wide = QType::Scalar(array.scalar()).layout().size == 8;
@@ -112,7 +112,7 @@ pub(crate) fn taken_at<I: Number + Into<i64>>(array: &Array, indices: &Array, al
 
 fn numbers_at<T: Number, I: Number + Into<i64>>(array: &Array, indices: &Array, all: &[I]) -> Result<Array, Fault> {
     let from = array.numbers::<T>().ok_or(Fault::new(FaultKind::Invalid))?;
-    // What is negative is larger than any place.
+    // A negative index becomes larger than any length.
     let place = |index: &I| Into::<i64>::into(*index) as usize;
     let is_full = indices.presence().is_none() && array.presence().is_none();
     let mut is_inside = true;
@@ -167,10 +167,10 @@ fn taken_numbers<T: Number + Default>(
     made.ok_or(Fault::new(FaultKind::Invalid))
 }
 
-/// The elements of one array and then those of another of the same type.
+/// The elements of `first` and then those of `second`, which must have the same type.
 ///
 /// # Errors
-/// They are too many, or their strings too long.
+/// If there are too many elements or bytes of strings.
 pub(crate) fn joined(args: &ArrayOperands<'_>, first: &Array, second: &Array) -> Result<Array, Fault> {
     let len = first.len() + second.len();
     args.room_for(len, size_of_each(first.scalar()))?;
@@ -204,10 +204,10 @@ fn joined_numbers<T: Number>(first: &Array, second: &Array) -> Result<Array, Fau
     made.ok_or(invalid)
 }
 
-/// An array of one element so many times.
+/// An array that holds `element` `times` times.
 ///
 /// # Errors
-/// They are too many, or their strings too long.
+/// If there are too many elements or bytes of strings.
 pub(crate) fn repeated(
     args: &ArrayOperands<'_>,
     scalar: Scalar,
@@ -215,7 +215,7 @@ pub(crate) fn repeated(
     times: usize,
 ) -> Result<Array, Fault> {
     let one = Array::from_scalars(scalar, [element.cloned()]);
-    // Nothing is written where it will be too much.
+    // Limits are checked before anything is written.
     let bytes = one.string(0).map_or(0, <[u8]>::len).saturating_mul(times);
     if bytes > STRING_BYTES {
         return Err(too_large());
@@ -274,7 +274,7 @@ mod tests {
         let text = ScalarValue::Bytes(vec![7; 1 << 20].into());
         assert_eq!(repeated(&args, Scalar::Bytes, Some(&text), (STRING_BYTES >> 20) + 1), fault);
         assert_eq!(repeated(&args, Scalar::Bytes, Some(&text), 2).map(|made| made.len()), Ok(2));
-        // Two of them fit, and their views; a third does not.
+        // Two strings fit, with their views; a third does not.
         let args = ArrayOperands::new(&[], &|| false, (2 << 20) + 32);
         let two = repeated(&args, Scalar::Bytes, Some(&text), 2).unwrap();
         assert_eq!((two.len(), repeated(&args, Scalar::Bytes, Some(&text), 3)), (2, Err(ArrayOperands::NO_ROOM)));

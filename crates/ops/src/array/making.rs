@@ -1,5 +1,5 @@
-//! Operators that make arrays of a shape, or of one form of another. An `ARRAY` is kept as a dense array is: only its name
-//! differs.
+//! Operators that make arrays of a shape, or convert an array to the other kind. An `ARRAY` is stored like a dense array: only
+//! its name differs.
 
 use super::shapes::{shape_argument, size_of};
 use super::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_of, limits, made};
@@ -79,7 +79,7 @@ pub(crate) static SHAPED: OpDef = OpDef {
     ..ARRAY
 };
 
-/// The types of what brings arrays of one form to another.
+/// The signature of a conversion to arrays of kind `to`.
 fn conversion_types(operator: &'static str, args: &[Argument<'_>], to: ArrayKind) -> Result<Signature, TypeFault> {
     match args[0].qtype {
         QType::Array(from, scalar) if *from != to => Ok(Signature::unchanged(args, QType::Array(to, *scalar))),
@@ -87,7 +87,7 @@ fn conversion_types(operator: &'static str, args: &[Argument<'_>], to: ArrayKind
     }
 }
 
-/// An array in the form of a type.
+/// The array in the first operand, with the kind of the type `ret`.
 fn converted(args: &ArrayOperands<'_>, ret: &QType) -> Result<Value, Fault> {
     match ret {
         QType::Array(kind, _) => Ok(Value::Array(*kind, array_of(&args[0])?.clone())),
@@ -121,14 +121,14 @@ pub(crate) static TO_ARRAY: OpDef = OpDef {
     ..ARRAY
 };
 
-/// The type of what values have in common, an array if one of them is.
+/// The common type of `types`, an array type if one of them is; `None` if they have none.
 pub(super) fn common_of<'q>(types: impl IntoIterator<Item = &'q QType>) -> Option<QType> {
     let mut types = types.into_iter();
     let first = types.next()?.clone();
     types.try_fold(first, |common, qtype| common_type(&common, qtype))
 }
 
-/// A value, or the elements of an array, cast to a scalar type. It stays optional if it was.
+/// `arg`, a value or an array, cast to a scalar type. It stays optional if it was.
 pub(super) fn cast_elements(g: &mut dyn Expansion, arg: NodeHandle, to: Scalar) -> NodeResult {
     let from = g.qtype(arg);
     if from.of_each().scalar() == Some(to) {
@@ -138,11 +138,11 @@ pub(super) fn cast_elements(g: &mut dyn Expansion, arg: NodeHandle, to: Scalar) 
     g.apply(cast_operator(to).ok_or_else(refused)?, &[arg])
 }
 
-/// The scalar of the array that `array.as_dense_array` or `array.as_array` makes of a value.
+/// The element type of the array that `array.as_dense_array` or `array.as_array` makes of a value.
 fn element_of(operator: &str, qtype: &QType, takes_tuples: bool) -> Result<Scalar, TypeFault> {
     let scalar = match qtype {
         QType::Tuple(fields) if takes_tuples && fields.names().is_none() => {
-            // Of arrays there are no arrays.
+            // Arrays of arrays do not exist.
             common_of(fields.iter()).and_then(|common| common.scalar())
         }
         _ => qtype.of_each().scalar(),
@@ -150,7 +150,7 @@ fn element_of(operator: &str, qtype: &QType, takes_tuples: bool) -> Result<Scala
     scalar.ok_or_else(|| TypeFault::mismatch(format!("{operator} makes no array of {qtype}"), Some(0)))
 }
 
-/// What `array.as_dense_array` and `array.as_array` make of a value: `convert` brings an array to their form.
+/// Expands `array.as_dense_array` or `array.as_array`. The operator `convert` converts an array to the kind `to`.
 fn in_form(g: &mut dyn Expansion, arg: NodeHandle, to: ArrayKind, convert: OpId) -> NodeResult {
     let array = match g.qtype(arg) {
         QType::Array(..) => arg,

@@ -1,7 +1,7 @@
-//! Operators on whole arrays: aggregations, scans, what moves elements, and edges. Each is one record of the registry like any
-//! other, with a kernel on values; what is done to each element by itself is no business of this module, but lifting.
+//! Operators on whole arrays: aggregations, scans, moving elements, and edges. Each is a record in the registry like any other
+//! operator, with a kernel on values. Operators on single elements are elsewhere; lifting applies them to arrays.
 //!
-//! The kernels here are the reference: array programs may compute the same in other pieces, in the same order.
+//! The kernels here are the reference: array programs may compute the same results in other pieces, in the same order.
 
 pub(crate) mod collapse;
 pub(crate) mod compose;
@@ -45,66 +45,67 @@ use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, Edge, ScalarValue, Value};
 use std::sync::Arc;
 
-/// What an operator computes on whole arrays.
+/// An operator's typing and kernel for whole arrays.
 #[derive(Debug)]
 pub struct ArrayOperator {
-    /// What it does with elements.
+    /// The kind of operation on the elements.
     pub form: ArrayForm,
-    /// Its types, by its own name.
+    /// Returns the signature; its first argument is the operator's name, for messages.
     pub typing: fn(&'static str, &[Argument<'_>]) -> Result<Signature, TypeFault>,
-    /// Its value, of the type that typing found. Operands are of the types that it accepted.
+    /// Computes the value, whose type is the second argument. Operands have the types that typing accepted.
     pub evaluate: fn(&ArrayOperands<'_>, &QType) -> Result<Value, Fault>,
 }
 
-/// What an operator does with elements of arrays.
+/// The kind of an operation on the elements of arrays.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ArrayForm {
-    /// Makes one value of each group.
+    /// Makes one value per group.
     Reduce(Order),
-    /// Makes a value of each element and those before it in its group.
+    /// Makes a value per element, from the elements up to it in its group.
     Scan,
-    /// Makes an array of all elements of each group: ranks, distributions.
+    /// Makes an array from all elements of each group: ranks, distributions.
     Whole,
     /// Moves elements.
     Index,
-    /// Makes an array of a size that its operands say: it may be large where they are small.
+    /// Makes an array whose size the values of operands decide: it may be large where the operands are small.
     Produce,
-    /// Makes or asks an edge, or a shape.
+    /// Makes or queries an edge or a shape.
     Edge,
 }
 
-/// In which order an aggregation takes the elements of a group.
+/// The order in which an aggregation takes the elements of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Order {
-    /// Whole arrays and contiguous groups in 64 chains, others one by one.
+    /// Whole arrays and contiguous groups in 64 interleaved chains, other groups element by element.
     Chains,
-    /// The first of several that are as good.
+    /// Element by element: of several equally good elements the first is the result.
     First,
-    /// It cannot matter.
+    /// Any order gives the same result.
     Any,
 }
 
-/// What it follows from that what an operator makes is *full*: that an array has all of its elements, that each element of an
-/// edge is in some group. A scalar that is there is full too, and so is an argument that is not given.
+/// The condition under which a result is *full*: an array without missing elements, or an edge whose elements all have a group.
+/// A present scalar is full too, and so is an argument that is not given.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FullRule {
-    /// From nothing: something may be missing whatever the operands are. Right for what is no array and no edge.
+    /// Nothing is known: the result may have missing elements whatever the operands are. Also for results that are not arrays
+    /// or edges.
     Never,
-    /// It always is.
+    /// The result is always full.
     Always,
-    /// From all operands being full.
+    /// The result is full if all operands are.
     Operands,
-    /// From the first operand being full.
+    /// The result is full if the first operand is.
     First,
 }
 
-/// What records of array operators share, to be filled in.
+/// The record fields that operators on arrays share.
 pub(crate) const ARRAY: OpDef = OpDef { typing: Typing::OfArrays, ..OWN };
 
-/// The array of an operand.
+/// The kind and element type of an operand, which must be an array.
 ///
 /// # Errors
-/// It is something else.
+/// If the operand is something else.
 pub(crate) fn array_argument(
     operator: &str,
     args: &[Argument<'_>],
@@ -116,10 +117,10 @@ pub(crate) fn array_argument(
     }
 }
 
-/// The integer of an operand, of type INT32 or INT64.
+/// Checks that an operand has type INT32 or INT64.
 ///
 /// # Errors
-/// It is something else.
+/// If the operand is something else.
 pub(crate) fn integer_argument(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(), TypeFault> {
     match args[at].qtype {
         QType::Scalar(Scalar::Int32 | Scalar::Int64) => Ok(()),
@@ -127,10 +128,11 @@ pub(crate) fn integer_argument(operator: &str, args: &[Argument<'_>], at: usize)
     }
 }
 
-/// Whether the operand `at` is an edge with groups, of arrays of this form; an edge to a scalar, or none, has but one group.
+/// Returns true if the operand `at` is an edge between arrays of kind `of`. An edge to a scalar, or none, means one group:
+/// false.
 ///
 /// # Errors
-/// It is something else.
+/// If the operand is something else, or an edge of other arrays.
 pub(crate) fn edge_argument(
     operator: &str,
     args: &[Argument<'_>],
@@ -145,16 +147,16 @@ pub(crate) fn edge_argument(
     }
 }
 
-/// The fault of an operand that is not an edge, or not one of the arrays beside it.
+/// The fault for an operand that is not an edge, or not an edge of arrays of the expected kind.
 fn no_edge(operator: &str, found: &QType, at: usize) -> TypeFault {
     TypeFault::mismatch(format!("{operator} expects an edge, found {found}"), Some(at))
         .hint("as `edge.from_sizes(..)` or `edge.from_mapping(..)` makes")
 }
 
-/// The type of an operand that is an edge.
+/// The type of an operand, which must be an edge.
 ///
 /// # Errors
-/// It is something else.
+/// If the operand is something else.
 pub(crate) fn any_edge_argument(operator: &str, args: &[Argument<'_>], at: usize) -> Result<EdgeType, TypeFault> {
     match args[at].qtype {
         QType::Edge(edge) => Ok(*edge),
@@ -162,7 +164,7 @@ pub(crate) fn any_edge_argument(operator: &str, args: &[Argument<'_>], at: usize
     }
 }
 
-/// The array of a value that typing says is one.
+/// The array in a value; typing has checked that it is one.
 pub(crate) fn array_of(value: &Value) -> Result<&Arc<Array>, Fault> {
     match value {
         Value::Array(_, array) => Ok(array),
@@ -170,7 +172,7 @@ pub(crate) fn array_of(value: &Value) -> Result<&Arc<Array>, Fault> {
     }
 }
 
-/// The edge of a value that may be one.
+/// The edge in a value; `None` if it is something else.
 pub(crate) fn edge_of(value: &Value) -> Option<&Edge> {
     match value {
         Value::Edge(edge) => Some(edge),
@@ -178,12 +180,12 @@ pub(crate) fn edge_of(value: &Value) -> Option<&Edge> {
     }
 }
 
-/// The edge of a value that typing says is one.
+/// The edge in a value; typing has checked that it is one.
 pub(crate) fn sure_edge(value: &Value) -> Result<&Edge, Fault> {
     edge_of(value).ok_or(Fault::new(FaultKind::Invalid))
 }
 
-/// The integer of a value that typing says is one.
+/// The integer in a value; typing has checked its type. Fails if it is missing.
 pub(crate) fn integer_of(value: &Value) -> Result<i64, Fault> {
     match value.as_scalar() {
         Some(ScalarValue::Int32(value)) => Ok(i64::from(*value)),
@@ -192,7 +194,7 @@ pub(crate) fn integer_of(value: &Value) -> Result<i64, Fault> {
     }
 }
 
-/// An array as a value of a type of arrays.
+/// An array as a value of the array type `ret`, which must have the same element type.
 pub(crate) fn made(array: Array, ret: &QType) -> Result<Value, Fault> {
     match ret {
         QType::Array(kind, scalar) if array.scalar() == *scalar => Ok(Value::Array(*kind, Arc::new(array))),
@@ -200,7 +202,7 @@ pub(crate) fn made(array: Array, ret: &QType) -> Result<Value, Fault> {
     }
 }
 
-/// An array of type INT64, missing where there is no number.
+/// An INT64 array; missing where `numbers` has `None`.
 pub(crate) fn int64s(numbers: impl IntoIterator<Item = Option<i64>>) -> Array {
     let numbers = numbers.into_iter();
     let mut all = ArrayBuilder::new(Scalar::Int64, numbers.size_hint().0);
@@ -210,12 +212,12 @@ pub(crate) fn int64s(numbers: impl IntoIterator<Item = Option<i64>>) -> Array {
     all.finish()
 }
 
-/// The fault of arrays of unlike sizes.
+/// The fault for arrays of sizes `a` and `b`, which must be equal.
 pub(crate) const fn sizes_differ(a: usize, b: usize) -> Fault {
     Fault { kind: FaultKind::SizeMismatch, operands: [a as u64, b as u64] }
 }
 
-/// The fault of an index that is not below a size.
+/// The fault for an index that is not in `0..size`.
 pub(crate) const fn out_of_range(index: i64, size: usize) -> Fault {
     Fault { kind: FaultKind::IndexRange, operands: [index.cast_unsigned(), size as u64] }
 }

@@ -1,4 +1,4 @@
-//! Operators that move elements within their groups: by a number of places, or in their order.
+//! Operators that move elements within their groups: by a number of places, or into ascending order.
 
 use super::groups::Members;
 use super::ranks::{bits_in_order, is_descending};
@@ -12,10 +12,10 @@ use cembra_runtime::{Fault, FaultKind, QType};
 use cembra_value::{Array, ScalarValue, Value};
 use std::cmp::Reverse;
 
-/// Faults of operators that move elements.
+/// The record fields that operators which move elements share.
 const MOVING: OpDef = OpDef { faults: &[FaultKind::SizeMismatch, FaultKind::ArenaLimit], ..ARRAY };
 
-/// The position `n` places before `at`, if it is one of `size` positions.
+/// The position `n` places before `at`; `None` if it is not in `0..size`.
 fn places_before(at: usize, n: i64, size: usize) -> Option<usize> {
     usize::try_from(i128::try_from(at).ok()? - i128::from(n)).ok().filter(|place| *place < size)
 }
@@ -102,10 +102,11 @@ pub(crate) static SORT: OpDef = OpDef {
     ..MOVING
 };
 
-/// The bytes that sorting takes for an element: its bits, its key beside its position, the place that it is taken from, and its result.
+/// The bytes per element for sorting: its bits, its key and index, the index that it is taken from, and its result.
 const SORTED_BYTES: usize = 64;
 
-/// Writes for each position of a group the position of the element that comes there by the order of keys; `None` for missing elements.
+/// Sorts each group by `key`: writes to `places`, for each position of a group, the index of its new element. Missing elements
+/// are left out, so the last positions of a group keep their `None`.
 fn sorted<K: Ord + Copy>(
     args: &ArrayOperands<'_>,
     array: &Array,

@@ -1,27 +1,28 @@
-//! The element of a rank among some: that which so many others go before. They are not sorted. A few of them, of which one
-//! lies about there, say between which two it is; those that are there too are looked at again, until they are so few that all are
-//! compared with each other. Which of several equal elements it is is not said here.
+//! Selects the element at a rank, counted from 0 in ascending order, without sorting. A sorted sample gives pivots around the
+//! rank. The elements between two pivots are copied and searched again, until they are so few that all are compared with each
+//! other. Of several equal elements it is not specified which is selected.
 //!
-//! Elements are gone over 64 at a time, as many as a word has bits, so that the compiler makes vectors of them.
+//! Elements are processed 64 at a time, as many as a word has bits, so that the compiler vectorizes the loops.
 
 use super::strip::Element;
 use multiversion::multiversion;
 
-/// Elements that are looked at together.
+/// The number of elements processed together.
 const WINDOW: usize = 64;
-/// How many elements are few.
+/// The most elements that are all compared with each other.
 const FEW: usize = 16;
-/// Elements that are sorted to see about where a rank is.
+/// The size of the sorted sample that estimates where a rank is.
 const SAMPLE: usize = 8;
-/// Those of them that all others are compared with.
+/// The number of pivots from the sample that all elements are compared with.
 const PIVOTS: usize = 4;
-/// Elements that are moved at a time: fewer branches, and so many places more than there are elements.
+/// The number of elements copied at a time. A larger number means fewer branches, and as many spare places after the copied
+/// elements.
 const MOVED: usize = 8;
-/// How often elements are looked at again. Seven of eight are gone each time, but for those that somebody put in an order that
-/// makes it many times: then they are partitioned by what cannot be led astray.
+/// The most rounds of copying. Each round drops seven of eight elements, unless their order was chosen against the sample.
+/// After the last round, a selection with a guaranteed bound takes over.
 const ROUNDS: usize = 16;
 
-/// Where elements are put, kept from group to group.
+/// Memory for copied elements, reused from group to group.
 #[derive(Debug)]
 pub(crate) struct Rooms<T>([Vec<T>; 2]);
 
@@ -31,11 +32,11 @@ impl<T> Rooms<T> {
     }
 }
 
-/// The element of the first `len` that so many of them are before, or the first NaN if there is one. There may be elements behind
-/// them, which are not looked at.
+/// The element at `rank` among the first `len` elements, in ascending order; the first NaN if there is one. Elements after the
+/// first `len` do not count.
 ///
 /// # Panics
-/// The rank is not below `len`, or there are fewer elements.
+/// If the rank is not below `len`, or there are fewer than `len` elements.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 pub(crate) fn nth<T: Element>(all: &[T], len: usize, rank: usize, rooms: &mut Rooms<T>) -> T {
     let group = &all[..len];
@@ -52,7 +53,7 @@ pub(crate) fn nth<T: Element>(all: &[T], len: usize, rank: usize, rooms: &mut Ro
     };
     let (mut from, mut to) = (from, to);
     for _ in 0..ROUNDS {
-        // What nothing is greater than is not between two.
+        // Elements equal to the greatest value are counted but not copied.
         if rank >= left {
             return T::GREATEST;
         }
@@ -72,19 +73,19 @@ pub(crate) fn nth<T: Element>(all: &[T], len: usize, rank: usize, rooms: &mut Ro
     *from[..left].select_nth_unstable_by(rank, order).1
 }
 
-/// What is known after a look at all elements.
+/// The result of one round of the selection.
 enum Narrowed<T> {
-    /// The element.
+    /// The element at the rank.
     Found(T),
-    /// Between which it is: how many are there, and its rank among them.
+    /// The number of copied elements, and the rank among them.
     Left(usize, usize),
 }
 
-/// Moves the elements that are about where the rank is.
+/// Copies the elements around the rank to `to`.
 #[inline(always)]
 fn narrow<T: Element>(all: &[T], len: usize, rank: usize, to: &mut Vec<T>) -> Narrowed<T> {
     let Around { low, high, before, count } = Around::of(all, len, rank);
-    // Where many are left many may be equal: those go, or it is one of them.
+    // If many are left, many may equal `low`: either `low` is the result, or they are dropped.
     let equal = if count > len / 2 { how_many(all, len, |one| one <= low) - before } else { 0 };
     if equal > rank - before {
         return Narrowed::Found(low);
@@ -100,15 +101,15 @@ fn narrow<T: Element>(all: &[T], len: usize, rank: usize, to: &mut Vec<T>) -> Na
     Narrowed::Left(left, rank - before - equal)
 }
 
-/// What is known of where a rank is.
+/// Two bounds around the element at a rank.
 struct Around<T> {
-    /// The element of the rank is not less than this.
+    /// The lower bound: the element at the rank is not less.
     low: T,
-    /// It is less than this, or equal to what nothing is greater than.
+    /// The upper bound: the element at the rank is less, or the bound is the greatest value of the type.
     high: T,
-    /// How many elements are less than the first.
+    /// The number of elements less than `low`.
     before: usize,
-    /// How many others are less than the second; if there are none of those that nothing is greater than.
+    /// The number of elements from `low` to below `high`. If `high` is the greatest value, elements equal to it count too.
     count: usize,
 }
 
@@ -153,7 +154,7 @@ fn greater<T: Element>(a: T, b: T) -> T {
     if a > b { a } else { b }
 }
 
-/// Pairs of elements in order.
+/// Puts each pair of elements into ascending order.
 #[inline(always)]
 fn order<T: Element, const N: usize>(all: &mut [T; SAMPLE], pairs: [(usize, usize); N]) {
     for (a, b) in &pairs {
@@ -161,7 +162,7 @@ fn order<T: Element, const N: usize>(all: &mut [T; SAMPLE], pairs: [(usize, usiz
     }
 }
 
-/// Elements in order, without a branch. Pairs are few enough at a time to be written out by the compiler.
+/// Sorts elements by a network without branches. Each step has so few pairs that the compiler unrolls it.
 #[inline(always)]
 fn sorted<T: Element>(mut all: [T; SAMPLE]) -> [T; SAMPLE] {
     order(&mut all, [(0, 2), (1, 3), (4, 6), (5, 7)]);
@@ -173,7 +174,7 @@ fn sorted<T: Element>(mut all: [T; SAMPLE]) -> [T; SAMPLE] {
     all
 }
 
-/// The first so many elements, with what nothing is greater than behind them.
+/// The first `len` elements, padded with the greatest value.
 #[inline(always)]
 fn padded<T: Element, const N: usize>(all: &[T], len: usize) -> [T; N] {
     let mut made = [T::GREATEST; N];
@@ -188,13 +189,13 @@ fn padded<T: Element, const N: usize>(all: &[T], len: usize) -> [T; N] {
     made
 }
 
-/// The bits of the first so many elements of a window that is not whole.
+/// The `len` lowest bits, for a window that is not whole; `len` is below 64.
 #[inline(always)]
 const fn ones(len: usize) -> u64 {
     (1 << len) - 1
 }
 
-/// The bits of those elements of a window that are wanted.
+/// The bits of the elements of a window for which `wanted` returns true.
 #[inline(always)]
 fn word<T: Element>(window: &[T; WINDOW], wanted: impl Fn(T) -> bool) -> u64 {
     let mut word = 0;
@@ -204,7 +205,7 @@ fn word<T: Element>(window: &[T; WINDOW], wanted: impl Fn(T) -> bool) -> u64 {
     word
 }
 
-/// Counts the elements of a window that are less than each pivot.
+/// Adds to each of `counts` the number of elements less than its pivot, among those with a bit in `are_there`.
 #[inline(always)]
 fn count<T: Element>(counts: &mut [usize; PIVOTS], window: &[T; WINDOW], are_there: u64, pivots: [T; PIVOTS]) {
     for (count, pivot) in counts.iter_mut().zip(pivots) {
@@ -212,7 +213,7 @@ fn count<T: Element>(counts: &mut [usize; PIVOTS], window: &[T; WINDOW], are_the
     }
 }
 
-/// How many elements are wanted.
+/// The number of the first `len` elements for which `wanted` returns true.
 #[inline(always)]
 fn how_many<T: Element>(all: &[T], len: usize, wanted: impl Fn(T) -> bool) -> usize {
     let (windows, rest) = all[..len].as_chunks();
@@ -227,7 +228,8 @@ fn how_many<T: Element>(all: &[T], len: usize, wanted: impl Fn(T) -> bool) -> us
     count
 }
 
-/// Moves the elements that are wanted to where there is place for [`MOVED`] more than all, and says how many they are.
+/// Copies the elements for which `wanted` returns true, and returns their number. `to` must have [`MOVED`] places more than
+/// elements are copied.
 #[inline(always)]
 fn squeeze<T: Element>(from: &[T], len: usize, to: &mut [T], wanted: impl Fn(T) -> bool) -> usize {
     let mut count = 0;
@@ -242,8 +244,8 @@ fn squeeze<T: Element>(from: &[T], len: usize, to: &mut [T], wanted: impl Fn(T) 
     count
 }
 
-/// Writes the elements of a window whose bits are set, and anything behind them, and says how many they are. There is place for some
-/// even if there are none: so the first ones need no branch that nobody can predict.
+/// Writes the elements of a window whose bits are set, and arbitrary elements after them; returns the number of set bits. The
+/// first places are written even if no bit is set, which saves an unpredictable branch.
 #[inline(always)]
 fn put<T: Element>(window: &[T; WINDOW], mut word: u64, to: &mut [T]) -> usize {
     let count = word.count_ones() as usize;
@@ -261,17 +263,18 @@ fn put<T: Element>(window: &[T; WINDOW], mut word: u64, to: &mut [T]) -> usize {
     count
 }
 
-/// The element of a rank among no more than [`FEW`].
+/// The element at a rank among at most [`FEW`] elements.
 #[inline(always)]
 fn among_few<T: Element>(all: &[T], len: usize, rank: usize) -> T {
     if len <= FEW / 2 { among::<T, { FEW / 2 }>(all, len, rank) } else { among::<T, FEW>(all, len, rank) }
 }
 
-/// The greatest element that no more than `rank` are less than.
+/// The element at `rank`: the greatest that has at most `rank` smaller elements.
 #[inline(always)]
 fn among<T: Element, const N: usize>(all: &[T], len: usize, rank: usize) -> T {
     let elements: [T; N] = padded(all, len);
-    // Counts that are floats make one vector of those of all elements, integers one of those that each is compared with.
+    // With counts that are floats the compiler vectorizes over all elements, with integers over the elements that they are
+    // compared with.
     let mut counts = [0.0; N];
     for other in &all[..len] {
         for (count, one) in counts.iter_mut().zip(&elements) {
@@ -296,7 +299,7 @@ fn among<T: Element, const N: usize>(all: &[T], len: usize, rank: usize) -> T {
 mod tests {
     use super::*;
 
-    /// Holds all ranks of some elements against sorted ones.
+    /// Compares the element at each rank with the sorted elements.
     fn check<T: Element>(all: &[T], rooms: &mut Rooms<T>) {
         let mut sorted = all.to_vec();
         sorted.sort_by(|a, b| a.partial_cmp(b).expect("no NaN"));
@@ -342,11 +345,11 @@ mod tests {
         check(&[7; 10_000], &mut rooms);
         check(&[i64::MAX; 100], &mut rooms);
         check(&[i64::MIN; 100], &mut rooms);
-        // All but those that are looked at first are the same.
+        // All elements but those of the sample are equal.
         let step = 9_999 / SAMPLE as i64;
         let odd: Vec<i64> = (0..10_000_i64).map(|at| if at % step == step / 2 { at } else { 5 }).collect();
         check(&odd, &mut rooms);
-        // What is looked at is the least of all, in each round.
+        // The sample has the least of all elements, in each round.
         let mut misleading: Vec<i64> = (0..10_000).map(|at| 100_000 + at).collect();
         let mut places: Vec<usize> = (0..10_000).collect();
         let mut least = 0;

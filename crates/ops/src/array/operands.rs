@@ -1,7 +1,7 @@
-//! What a kernel on whole arrays is given: its operands, the bytes that its run has room for, and whom to ask whether the run goes on.
-//! Kernels that take more than about ten nanoseconds for an element ask now and then; what they have made so far goes when the run was
-//! cancelled. Where a number in an operand, and no array, says how many elements there will be, a kernel asks for room before it takes
-//! memory.
+//! The operands of a kernel on whole arrays, the memory limit of its run, and the check whether the run goes on. Kernels that
+//! take more than about ten nanoseconds per element poll now and then; their partial results are dropped if the run was
+//! cancelled. If the value of an operand, not the size of an array, decides the number of elements, a kernel checks the limit
+//! before it allocates.
 
 use super::groups::{Groups, Members};
 use super::limits;
@@ -12,10 +12,10 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Deref;
 
-/// How many elements a kernel may go over before it asks again.
+/// The most elements that a kernel processes between two polls.
 const PIECE: usize = 1 << 16;
 
-/// The operands of a kernel.
+/// The operands of a kernel on whole arrays, and the limits of its run.
 #[derive(Clone, Copy)]
 pub struct ArrayOperands<'a> {
     values: &'a [Value],
@@ -24,57 +24,58 @@ pub struct ArrayOperands<'a> {
 }
 
 impl<'a> ArrayOperands<'a> {
-    /// The fault of a kernel that would need more than its run has room for.
+    /// The fault of a kernel that would need more memory than its run allows.
     pub const NO_ROOM: Fault = Fault { kind: FaultKind::ArenaLimit, operands: [0; 2] };
 
-    /// Those of a run that has room for so many bytes, and is asked whether it was cancelled.
+    /// The operands in a run that allows `room` bytes; `is_cancelled` returns true once the run is cancelled.
     #[must_use]
     pub fn new(values: &'a [Value], is_cancelled: &'a dyn Fn() -> bool, room: u64) -> Self {
         ArrayOperands { values, is_cancelled, room }
     }
 
-    /// Those of a call that nobody cancels.
+    /// The operands of a call that is never cancelled and has no memory limit.
     #[must_use]
     pub fn of_call(values: &'a [Value]) -> Self {
         ArrayOperands { values, is_cancelled: &|| false, room: u64::MAX }
     }
 
-    /// A number of elements that the kernel is about to take memory for, so many bytes for each of them at the same time: results, and
-    /// what it needs meanwhile.
+    /// Checks that the kernel may allocate `bytes_each` bytes per element at the same time, for results and temporary data.
+    /// Returns `elements`.
     ///
     /// # Errors
-    /// There are more than an array may have, or the run has no room for them.
+    /// If there are more elements than an array may have, or the run has no memory for them.
     pub(crate) fn room_for(&self, elements: usize, bytes_each: usize) -> Result<usize, Fault> {
         limits::check(elements)?;
         self.room_for_bytes((elements as u64).saturating_mul(bytes_each as u64))?;
         Ok(elements)
     }
 
-    /// Bytes that the kernel is about to take, all together.
+    /// Checks that the kernel may allocate `bytes` bytes in total.
     ///
     /// # Errors
-    /// The run has no room for them.
+    /// If the run has no memory for them.
     pub(crate) const fn room_for_bytes(&self, bytes: u64) -> Result<(), Fault> {
         if bytes > self.room { Err(Self::NO_ROOM) } else { Ok(()) }
     }
 
-    /// The groups that an operand says, of so many elements.
+    /// The groups of `size` elements that the operand at index `operand` defines.
     ///
     /// # Errors
-    /// As for [`Groups::of`], or the run has no room for what is kept of each group.
+    /// As for [`Groups::of`], or if the run has no memory for the state of each group.
     pub(crate) fn groups(&self, operand: usize, size: usize) -> Result<Groups<'a>, Fault> {
         let groups = Groups::of(&self.values[operand], size)?;
-        // The groups of a split are as many as it has points, which have memory.
+        // Split points take memory per group already, so only a mapping may have more groups than memory.
         if groups.mapping().is_some() {
             self.room_for(groups.count(), GROUP_BYTES)?;
         }
         Ok(groups)
     }
 
-    /// The elements of each group that are wanted, in their order, where the kernel takes so many bytes for an element besides.
+    /// The elements of each group for which `wanted` returns true, in their order. The kernel takes `bytes_besides` bytes per
+    /// element in addition.
     ///
     /// # Errors
-    /// The run has no room for them.
+    /// If the run has no memory for them.
     pub(crate) fn members(
         &self,
         groups: &Groups<'_>,
@@ -85,27 +86,28 @@ impl<'a> ArrayOperands<'a> {
         Ok(groups.members(wanted))
     }
 
-    /// Asks whether the run goes on.
+    /// Checks whether the run goes on.
     ///
     /// # Errors
-    /// It was cancelled.
+    /// If the run was cancelled.
     pub(crate) fn poll(&self) -> Result<(), Fault> {
         if (self.is_cancelled)() { Err(Fault::new(FaultKind::Cancelled)) } else { Ok(()) }
     }
 
-    /// Asks before the element at a position, if that begins a piece of so many.
+    /// Polls before the element at an index, if the index is a multiple of 65,536.
     ///
     /// # Errors
-    /// The run was cancelled.
+    /// If the run was cancelled.
     #[inline]
     pub(crate) fn poll_at(&self, element: usize) -> Result<(), Fault> {
         if element.is_multiple_of(PIECE) { self.poll() } else { Ok(()) }
     }
 
-    /// Asks before a group of elements, if there were enough since it last did: `unasked` counts them, and groups, from 0 on.
+    /// Polls before a group of elements, if 65,536 elements and groups have passed since the last poll. `unasked` counts them;
+    /// it must start at 0.
     ///
     /// # Errors
-    /// The run was cancelled.
+    /// If the run was cancelled.
     pub(crate) fn poll_after(&self, unasked: &mut usize, elements: usize) -> Result<(), Fault> {
         *unasked += elements + 1;
         if *unasked <= PIECE {
@@ -115,10 +117,10 @@ impl<'a> ArrayOperands<'a> {
         self.poll()
     }
 
-    /// Sorts by an order, asking meanwhile if there is much to sort. Which of equal ones is first is not said.
+    /// Sorts by `order`, polling meanwhile if there are many elements. The order of equal elements is not specified.
     ///
     /// # Errors
-    /// The run was cancelled.
+    /// If the run was cancelled.
     pub(crate) fn sort<T: Copy>(&self, all: &mut [T], order: impl Fn(&T, &T) -> Ordering + Copy) -> Result<(), Fault> {
         let mut open: SmallVec<[&mut [T]; 1]> = smallvec![all];
         while let Some(all) = open.pop() {
@@ -127,7 +129,7 @@ impl<'a> ArrayOperands<'a> {
                 continue;
             }
             let mut below = self.part(all, order)?;
-            // A pivot that is good for little may have been chosen by whoever made the elements.
+            // The elements may have been chosen to give a bad pivot, so the exact median replaces it.
             if !(all.len() / 8..all.len() / 8 * 7).contains(&below) {
                 below = all.len() / 2;
                 all.select_nth_unstable_by(below, order);
@@ -138,7 +140,7 @@ impl<'a> ArrayOperands<'a> {
         Ok(())
     }
 
-    /// Puts elements below the median of some of them in front of the others, and says how many they are.
+    /// Moves the elements below the median of a sample to the front, and returns their number.
     fn part<T: Copy>(&self, all: &mut [T], order: impl Fn(&T, &T) -> Ordering + Copy) -> Result<usize, Fault> {
         let mut some: SmallVec<[T; 128]> = all.iter().step_by(all.len().div_ceil(127)).copied().collect();
         let middle = some.len() / 2;
@@ -148,7 +150,7 @@ impl<'a> ArrayOperands<'a> {
             self.poll()?;
             for at in start..all.len().min(start + PIECE) {
                 let is_below = order(&all[at], &pivot).is_lt();
-                // Without a branch, which nobody could foresee.
+                // Without a branch, because the processor could not predict it.
                 all.swap(at, below);
                 below += usize::from(is_below);
             }
@@ -157,13 +159,14 @@ impl<'a> ArrayOperands<'a> {
     }
 }
 
-/// The bytes that putting an element into its group takes: its place and its group, and its place in order.
+/// The bytes per element to sort elements by group: its index, its group, and its index in the result.
 const MEMBER_BYTES: usize = 24;
 
-/// The bytes that a kernel keeps for a group besides its elements: a state, which few have larger, and a result.
+/// The bytes per group that a kernel takes besides elements: a state, which is larger in only a few kernels, and a result.
 const GROUP_BYTES: usize = 32;
 
-/// How many elements are sorted without asking, which takes some milliseconds: to cut them costs more than to sort them.
+/// The most elements that are sorted without polling, which takes some milliseconds. Partitioning fewer costs more than sorting
+/// them.
 const SORTED: usize = 1 << 18;
 
 impl Deref for ArrayOperands<'_> {
@@ -192,7 +195,7 @@ mod tests {
     #[test]
     fn what_is_sorted_in_parts_is_sorted() {
         fastrand::seed(3);
-        // The last have hardly anything, or nothing, that is below anything else.
+        // In the last ones, hardly any element or none is below another.
         let cases =
             [(0, 9), (1, 9), (SORTED, 9), (SORTED + 1, 9), (3 * SORTED, u32::MAX), (2 * SORTED, 2), (2 * SORTED, 1)];
         for (len, different) in cases {
@@ -211,7 +214,7 @@ mod tests {
             };
             assert!(sorted(usize::MAX).unwrap() == expected, "{len}");
             let count = asked.get();
-            // Once for each piece that is parted.
+            // Once per piece that is partitioned.
             assert_eq!(count >= len.div_ceil(PIECE), len > SORTED || len == 0, "{len}: {count}");
             for until in 1..=count {
                 assert_eq!((sorted(until).is_err(), asked.get()), (true, until), "{len}");
@@ -219,7 +222,7 @@ mod tests {
         }
     }
 
-    /// Kernels that take long for an element ask at each piece of so many, and end where they are told to.
+    /// Kernels that are slow per element poll at each `PIECE` elements, and stop when they are cancelled.
     #[test]
     fn kernels_that_take_long_ask_whether_the_run_goes_on() {
         let size = 3 * PIECE + 5;
@@ -237,7 +240,7 @@ mod tests {
         let regex = Value::Scalar(ScalarValue::Text("[0-9]".into()));
         let array_of = |scalar| QType::Array(kind, scalar);
         let (ints, edge) = (array_of(Scalar::Int64), QType::Edge(EdgeType::Arrays(kind)));
-        // How often at least: what is sorted at once is not asked for in between.
+        // The fewest polls: elements that are sorted at once are not polled in between.
         let cases = [
             (1, "array.ordinal_rank", vec![numbers.clone(), no.clone(), no.clone(), up.clone()], ints.clone()),
             (4, "array.ordinal_rank", vec![numbers.clone(), no.clone(), splits.clone(), up.clone()], ints.clone()),
@@ -288,7 +291,7 @@ mod tests {
         }
     }
 
-    /// What kernels need beside their results is counted before it is taken.
+    /// The temporary memory of kernels is checked before it is allocated.
     #[test]
     fn kernels_ask_for_room_for_what_they_need_meanwhile() {
         let size = 1_000;
@@ -325,7 +328,7 @@ mod tests {
             let registry = Registry::standard();
             let OverArrays::Kernel(kernel) = registry.get(registry.find(name).unwrap()).over_arrays else { panic!() };
             let run = |room| (kernel.evaluate)(&ArrayOperands::new(&values, &|| false, room), ret);
-            // The result itself has its room in both.
+            // Both limits have room for the result itself.
             assert_eq!(run(12 * size as u64).err(), Some(ArrayOperands::NO_ROOM), "{name}");
             assert!(run(200 * size as u64).is_ok(), "{name}");
         }

@@ -1,5 +1,5 @@
-//! What needs the elements of a group in their order: medians, quantiles, distribution functions. Equal elements go by
-//! position, zeros of unlike sign being equal; where there is a NaN there is no order, and the answer is a NaN. Ranks of single
+//! Statistics that need the order of a group's elements: medians, quantiles, distribution functions. Equal elements are ordered
+//! by position; zeros of unlike sign are equal. A group with a NaN has no order, so its result is a NaN. Ranks of single
 //! elements, which put a NaN last, are not here.
 
 use super::composites::cast;
@@ -20,7 +20,7 @@ use smallvec::smallvec;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// An element and its place in the array.
+/// An element and its index in the array.
 type Placed<T> = (T, usize);
 
 /// The elements of all groups, group by group.
@@ -30,10 +30,10 @@ struct Grouped<T> {
 }
 
 impl<T: Number + PartialOrd + Default> Grouped<T> {
-    /// Those that are there.
+    /// The elements for which `is_there` returns true.
     fn of(array: &Array, groups: &Groups<'_>, is_there: impl Fn(usize) -> bool) -> Self {
         let all = array.numbers::<T>().unwrap_or_default();
-        // Counted first, so that each group has its place before elements are put there.
+        // Counted first, so that each group has its range before elements are written.
         let mut ends = groups.fold(&0, |count, at, _| *count += usize::from(is_there(at)));
         let mut total = 0;
         for end in &mut ends {
@@ -57,7 +57,7 @@ impl<T: Number + PartialOrd + Default> Grouped<T> {
         Grouped { elements, ends }
     }
 
-    /// Calls a function with the elements of each group.
+    /// Calls `see` with the elements of each group.
     fn each(mut self, mut see: impl FnMut(&mut [Placed<T>]) -> Result<(), Fault>) -> Result<(), Fault> {
         let mut rest = &mut self.elements[..];
         let mut start = 0;
@@ -70,7 +70,7 @@ impl<T: Number + PartialOrd + Default> Grouped<T> {
     }
 }
 
-/// Numbers by value, then by position. No NaN is among them.
+/// Compares elements by value, then by index. No NaN may be among them.
 fn in_order<T: PartialOrd>(a: &Placed<T>, b: &Placed<T>) -> Ordering {
     a.0.partial_cmp(&b.0).unwrap_or(Ordering::Equal).then(a.1.cmp(&b.1))
 }
@@ -79,7 +79,7 @@ fn is_nan<T: PartialOrd>((element, _): &Placed<T>) -> bool {
     element.partial_cmp(element).is_none()
 }
 
-/// A number of arrays, as bits, and as a float.
+/// An element type of arrays that converts to bits and to a float.
 trait Ordered: Element {
     fn bits(self) -> u64;
 
@@ -110,16 +110,17 @@ ordered! {
     f64, |number| number.to_bits(), |number| number;
 }
 
-/// The statistic of each group.
+/// The statistic to compute for each group.
 #[derive(Clone, Copy)]
 enum Sought<'f> {
-    /// The element before which a number of elements go, told how many there are.
+    /// The element at a rank, which the function computes from the number of elements.
     Rank(&'f dyn Fn(usize) -> usize),
-    /// The number at a share of the way from the least element to the greatest, between two elements on the straight line through them.
+    /// The number at a fraction of the way from the least element to the greatest, interpolated linearly between two
+    /// neighbouring elements.
     Share(f64),
 }
 
-/// The bits of what is sought in each group. A share of integers is a FLOAT64.
+/// The bits of the statistic `what` of each group. A `Share` of integers is a FLOAT64.
 fn sought<T: Ordered>(array: &Array, groups: &Groups<'_>, what: Sought<'_>) -> Vec<Option<u64>> {
     let all = array.numbers::<T>().unwrap_or_default();
     let narrow = array.scalar() == Scalar::Float32;
@@ -144,7 +145,7 @@ fn sought<T: Ordered>(array: &Array, groups: &Groups<'_>, what: Sought<'_>) -> V
         return groups.runs().map(|run| find(&all[run.start..], run.len())).collect();
     }
     let of_run = |run: Range<usize>| {
-        // Every element has a place, and one that is missing leaves it to the next.
+        // Every element is written; the next element overwrites a missing one.
         if there.len() < run.len() {
             there.resize(run.len(), T::GREATEST);
         }
@@ -158,7 +159,7 @@ fn sought<T: Ordered>(array: &Array, groups: &Groups<'_>, what: Sought<'_>) -> V
     groups.runs().map(of_run).collect()
 }
 
-/// The element of a rank among the first `len`; `None` if there are none.
+/// The element at a rank among the first `len`; `None` if `len` is 0.
 fn ranked_of<T: Ordered>(all: &[T], len: usize, rank: &dyn Fn(usize) -> usize, rooms: &mut Rooms<T>) -> Option<T> {
     if len == 0 {
         return None;
@@ -168,12 +169,13 @@ fn ranked_of<T: Ordered>(all: &[T], len: usize, rank: &dyn Fn(usize) -> usize, r
     if !found.may_be_either_zero() {
         return Some(found);
     }
-    // Zeros go by position.
+    // Equal zeros are ordered by position.
     let below = all[..len].iter().filter(|element| **element < found).count();
     all[..len].iter().filter(|element| **element == found).nth(rank - below).copied()
 }
 
-/// The number at a share of the way from the least to the greatest of the first `len` elements; `None` if there are none.
+/// The number at the fraction `share` of the way from the least to the greatest of the first `len` elements; `None` if `len` is
+/// 0.
 fn between<T: Ordered>(all: &[T], len: usize, share: f64, rooms: &mut Rooms<T>) -> Option<f64> {
     let place = share * len.saturating_sub(1) as f64;
     let rank = place as usize;
@@ -189,16 +191,16 @@ fn between<T: Ordered>(all: &[T], len: usize, share: f64, rooms: &mut Rooms<T>) 
             high = *element;
         }
     }
-    // The next element is equal to this one, or the least of those above.
+    // The next element equals this one, or is the least of the greater ones.
     let high = if not_above > rank + 1 { low } else { high };
     Some(if high == low { low.double() } else { on_line(low.double(), high.double(), weight) })
 }
 
-/// The number at a share of the way from `low` to `high`, computed from the end that is nearer, as NumPy does.
+/// The number at the fraction `weight` of the way from `low` to `high`, computed from the nearer end, as NumPy does.
 fn on_line(low: f64, high: f64, weight: f64) -> f64 {
     let step = high - low;
     if !step.is_finite() {
-        // Infinite numbers, or a difference that is too large.
+        // One number is infinite, or the difference overflows.
         low * (1.0 - weight) + high * weight
     } else if weight < 0.5 {
         low + step * weight
@@ -207,11 +209,11 @@ fn on_line(low: f64, high: f64, weight: f64) -> f64 {
     }
 }
 
-/// The statistic of each group of the operand `into`.
+/// The statistic of each group; the operand at index `into` has the groups.
 fn quantiles(args: &ArrayOperands<'_>, into: usize, ret: &QType, what: Sought<'_>) -> Result<Value, Fault> {
     let array = array_of(&args[0])?;
     let groups = args.groups(into, array.len())?;
-    // Elements that are not beside each other are put into their groups, and those of a group are copied.
+    // Scattered elements are first sorted by group; then the elements of each group are copied.
     args.room_for(array.len(), if groups.mapping().is_some() { 32 } else { 8 })?;
     let find = match array.scalar() {
         Scalar::Int32 => sought::<i32>,
@@ -237,7 +239,8 @@ pub(crate) static MEDIAN: OpDef = OpDef {
     ..AGGREGATION
 };
 
-/// The types of an operator on an array, a share and an edge, given the types of the operator without the share.
+/// The signature of an operator on an array, a fraction called `share`, and an edge. `types` gives the signature without the
+/// fraction.
 fn types_with_share(
     share: &str,
     operator: &'static str,
@@ -252,18 +255,18 @@ fn types_with_share(
     }
 }
 
-/// The types of an aggregation to elements.
+/// The signature of an aggregation that returns one of the elements.
 fn ranked_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     aggregate_types(operator, args, Scalar::is_numeric, |scalar| scalar, false)
 }
 
-/// The types of an aggregation to numbers between elements: those of integers are FLOAT64.
+/// The signature of an aggregation that interpolates between elements; integers give FLOAT64.
 pub(crate) fn interpolated_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let float = |scalar: Scalar| if scalar.is_integer() { Scalar::Float64 } else { scalar };
     aggregate_types(operator, args, Scalar::is_numeric, float, false)
 }
 
-/// A number as a float.
+/// A numeric scalar as an `f64`.
 fn number(value: &Value) -> Result<f64, Fault> {
     match value.as_scalar() {
         Some(ScalarValue::Int32(value)) => Ok(f64::from(*value)),
@@ -288,7 +291,7 @@ pub(crate) static INVERSE_CDF: OpDef = OpDef {
             if !(0.0..=1.0).contains(&share) {
                 return Err(invalid("`cdf_arg` is not between 0 and 1"));
             }
-            // A count is rounded to FLOAT32 too, and may come out above all.
+            // The count is rounded to FLOAT32 too, so the rank may come out too large.
             let rank = |count: usize| {
                 let before = (share * count as f32).ceil() as usize;
                 before.saturating_sub(1).min(count - 1)
@@ -327,7 +330,7 @@ pub(crate) static QUANTILE: OpDef = OpDef {
     ..ARRAY
 };
 
-/// The types of a distribution function, operands being what they have to be cast to.
+/// The signature of a distribution function; its operand types are those that arguments are cast to.
 fn cdf_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let (kind, scalar) = array_argument(operator, args, 0)?;
     let found = args[1].qtype;
@@ -343,7 +346,7 @@ fn cdf_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature,
     }
     edge_argument(operator, args, 2, kind)?;
     let common = common_type(&QType::Scalar(scalar), &QType::Scalar(weights)).and_then(|common| common.scalar());
-    // What is FLOAT64 by its weights alone would be a result of FLOAT32.
+    // A result is FLOAT32 if the elements are, even if the weights are FLOAT64, so such weights are refused.
     let common = common.filter(|common| (*common == Scalar::Float64) == (scalar == Scalar::Float64));
     let common = common.ok_or_else(|| no_common_type(operator, &args[..2]).hint("cast the weights to f32"))?;
     let (each, ret) = match common {
@@ -356,7 +359,7 @@ fn cdf_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature,
     Ok(Signature { operands: smallvec![array, weights, args[2].qtype.clone()], ret: QType::Array(kind, ret) })
 }
 
-/// The share of each element's group, by weight, that is not greater.
+/// The fraction of each element's group, by weight, that is not greater than the element.
 fn distribution<T: Number + PartialOrd + Default>(
     args: &ArrayOperands<'_>,
     array: &Array,
@@ -368,7 +371,7 @@ fn distribution<T: Number + PartialOrd + Default>(
     let all = weights.and_then(Array::numbers::<T>);
     let weight = |at: usize| all.map_or(1.0, |all| double(all[at]));
     let is_narrow = array.scalar() != Scalar::Float64;
-    // An element beside its place, and its share.
+    // An element with its index, and its fraction.
     let (mut found, mut unasked) = (vec![None; args.room_for(array.len(), 32)?], 0);
     Grouped::<T>::of(array, groups, is_there).each(|group| {
         args.poll_after(&mut unasked, group.len())?;
@@ -381,7 +384,7 @@ fn distribution<T: Number + PartialOrd + Default>(
         let mut below = 0.0;
         for equal in group.chunk_by(|a, b| a.0 == b.0) {
             below = equal.iter().fold(below, |sum, (_, at)| sum + weight(*at));
-            // The weight below is rounded to the type of the result, the total is not.
+            // The weight below is rounded to the result type, the total is not.
             let share = if is_narrow { f64::from(below as f32) / total } else { below / total };
             equal.iter().for_each(|(_, at)| found[*at] = Some(share));
         }
@@ -464,7 +467,7 @@ mod tests {
     use cembra_runtime::ArrayKind;
     use cembra_value::{ArrayBuilder, Edge};
 
-    /// The bits of the element with so many before it, by value and then by position.
+    /// The bits of the element at a rank, by value and then by position.
     fn expected(array: &Array, members: impl Iterator<Item = usize>, rank: &dyn Fn(usize) -> usize) -> Option<u64> {
         let number = |at: usize| match array.get(at)? {
             ScalarValue::Int32(value) => Some(f64::from(value)),

@@ -1,29 +1,29 @@
-//! Elements as bits, which say their order and which of them are equal: as comparisons do, zeros are equal whatever their sign,
-//! false is below true. A NaN is behind all others, and whoever cares that it equals nothing, not even itself, asks for it
-//! first. Strings have no bits: their bytes are compared.
+//! Elements as unsigned bits that keep order and equality: as in comparisons, zeros are equal whatever their sign, and false is
+//! below true. A NaN is above all other numbers and equals itself here; a caller that needs it to differ checks for it first.
+//! Strings have no such bits: their bytes are compared.
 
 use cembra_runtime::Scalar;
 use cembra_value::{Array, Number};
 
-/// Bits of a signed integer that are ordered as it is.
+/// Bits of a signed integer that compare as the integer does.
 const fn of_integer(value: i64) -> u64 {
     value.cast_unsigned() ^ 1 << 63
 }
 
-/// The bits of a NaN, which no other float has; an integer may.
+/// The bits of a NaN. No other float has them, but an integer may.
 const NAN: u64 = u64::MAX;
 
-/// Bits of a float that are ordered as it is.
+/// Bits of a float that compare as the float does.
 fn of_float(value: f64) -> u64 {
     if value.is_nan() {
         return NAN;
     }
-    // Of a zero that is negative this makes a positive one.
+    // The sum turns -0 into 0.
     let bits = (value + 0.0).to_bits();
     if bits >> 63 == 0 { bits ^ 1 << 63 } else { !bits }
 }
 
-/// The bits of all elements of an array, one after the other: anything where one is missing. None for strings.
+/// The bits of each element of an array, arbitrary where it is missing; `None` for strings.
 pub(crate) fn bits(array: &Array) -> Option<Vec<u64>> {
     fn of<T: Number>(array: &Array, bits: impl Fn(T) -> u64) -> Vec<u64> {
         array.numbers().unwrap_or_default().iter().map(|value| bits(*value)).collect()
@@ -43,7 +43,7 @@ pub(crate) fn bits(array: &Array) -> Option<Vec<u64>> {
     })
 }
 
-/// True if bits of an element of an array are those of a NaN.
+/// True if `bits`, of an element of `array`, are those of a NaN.
 pub(crate) const fn is_nan(array: &Array, bits: u64) -> bool {
     bits == NAN && array.scalar().is_float()
 }

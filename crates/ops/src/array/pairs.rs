@@ -1,5 +1,5 @@
-//! Edges of pairs: of the elements of each group with all elements of the same group, that of the left one of each pair and
-//! that of the right one. Pairs come in the order of the left element, then the right.
+//! `edge.pair_left` and `edge.pair_right`: for the pairs of elements in the same group, the edge from pairs to their left
+//! elements, and to their right elements. Pairs are ordered by the left element, then the right.
 
 use super::edges::{EDGE, integers, kind_of, of_integers, refused};
 use super::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_of, invalid};
@@ -9,14 +9,14 @@ use cembra_value::{Array, Edge};
 
 const PAIRS: OpDef = OpDef { params: &[param("sizes")], faults: &[FaultKind::Invalid, FaultKind::ArenaLimit], ..EDGE };
 
-/// The sizes of groups, and how many elements and pairs they have together.
+/// The size of each group, and the numbers of elements and of pairs in all groups.
 struct Sizes {
     each: Vec<i64>,
     elements: usize,
     pairs: usize,
 }
 
-/// The sizes of groups. There are not too many pairs.
+/// Reads the sizes of groups. Fails if a size is negative or there are too many pairs.
 fn sizes(args: &ArrayOperands<'_>) -> Result<Sizes, Fault> {
     let sizes = integers(array_of(&args[0])?)?;
     if sizes.iter().any(|size| *size < 0) {

@@ -1,4 +1,4 @@
-//! Random integers in the shape of an array: functions of their operands like all others, which give what Arolla gives.
+//! Random integers in the shape of an array. They depend on the operands only, and equal Arolla's.
 
 use super::reduce::as_integers;
 use super::shapes::{shape_argument, size_of};
@@ -16,7 +16,7 @@ const fn int64(value: i64) -> Value {
     Value::Scalar(ScalarValue::Int64(value))
 }
 
-/// The types for arrays of a form: bounds are integers, optional ones or arrays of them.
+/// The signature for arrays of kind `kind`. Bounds are integers, optional integers, or arrays of them.
 fn types(operator: &'static str, args: &[Argument<'_>], kind: ArrayKind) -> Result<Signature, TypeFault> {
     for at in [1, 2] {
         match args[at].qtype {
@@ -29,7 +29,7 @@ fn types(operator: &'static str, args: &[Argument<'_>], kind: ArrayKind) -> Resu
     Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
 }
 
-/// A bound for each element, or none where it is missing.
+/// The bound of each element, by index; `None` where it is missing.
 fn bound(arg: &Value) -> Result<Box<dyn Fn(usize) -> Option<i64> + '_>, Fault> {
     Ok(match arg {
         Value::Array(_, array) => Box::new(as_integers(array)),
@@ -41,8 +41,8 @@ fn bound(arg: &Value) -> Result<Box<dyn Fn(usize) -> Option<i64> + '_>, Fault> {
     })
 }
 
-/// Numbers from `args[1]` up to, but not, `args[2]`, by the seed `args[3]`, in the shape of so many elements. Arrays of bounds
-/// have their own number of elements, and each number that is drawn is for the next that has both bounds.
+/// Draws integers from `args[1]` up to but not including `args[2]`, with the seed `args[3]`: `size` of them, or one per element
+/// of an array of bounds. Each integer drawn goes to the next element that has both bounds.
 fn drawn(args: &ArrayOperands<'_>, size: usize, ret: &QType) -> Result<Value, Fault> {
     args.room_for(size, 8)?;
     let arrays: Vec<usize> = args[1..3].iter().filter_map(|arg| Some(array_of(arg).ok()?.len())).collect();
@@ -68,7 +68,7 @@ fn drawn(args: &ArrayOperands<'_>, size: usize, ret: &QType) -> Result<Value, Fa
         };
         all.push_bits(number);
     }
-    // Without elements bounds are looked at all the same, unless they are those of each.
+    // Bounds that all elements share are checked even if there are no elements.
     if let (true, true, Some(low), Some(high)) = (count == 0, arrays.is_empty(), low(0), high(0))
         && low >= high
     {

@@ -1,4 +1,4 @@
-//! Ranks: for each element where it is in the order of its group, counted from 0. NaNs come last, in either direction.
+//! Ranks: the position of each element in the order of its group, counted from 0. NaNs come last, ascending or descending.
 
 use super::groups::Members;
 use super::ordering::{bits, is_nan};
@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 
 const RANK: OpDef = OpDef { faults: &[FaultKind::SizeMismatch], ..ARRAY };
 
-/// The types of ranks of an array over the edge at `over`, upwards or downwards as the last operand says.
+/// The signature of ranks of an array over the edge at index `over`; the last operand must be a boolean, for descending order.
 fn rank_types(operator: &'static str, args: &[Argument<'_>], over: usize) -> Result<Signature, TypeFault> {
     let (kind, scalar) = array_argument(operator, args, 0)?;
     if scalar == Scalar::UInt64 {
@@ -30,13 +30,12 @@ fn rank_types(operator: &'static str, args: &[Argument<'_>], over: usize) -> Res
     Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
 }
 
-/// True if the last operand says that ranks go down.
+/// True if the last operand asks for descending order.
 pub(super) fn is_descending(args: &[Value]) -> bool {
     matches!(args.last().and_then(Value::as_scalar), Some(ScalarValue::Boolean(true)))
 }
 
-/// The bits of the elements of an array, as they are ordered in one direction or the other: NaNs are last in both. None for
-/// strings.
+/// The bits of the elements, in ascending or descending order; NaNs are last in both. `None` for strings.
 pub(super) fn bits_in_order(array: &Array, descending: bool) -> Option<Vec<u64>> {
     let mut bits = bits(array)?;
     if descending {
@@ -45,20 +44,20 @@ pub(super) fn bits_in_order(array: &Array, descending: bool) -> Option<Vec<u64>>
     Some(bits)
 }
 
-/// Ranks of elements, missing where none was given.
+/// The ranks of elements; missing for an element without a rank.
 struct Ranks {
     ranks: Vec<i64>,
     presence: Vec<u64>,
 }
 
-/// The bytes that ranking takes for an element: its bits, its place in its group, its key beside its place, and its rank twice.
+/// The bytes per element for ranking: its bits, its index in its group, its key and index, and its rank twice.
 const RANKED_BYTES: u64 = 56;
 
 impl Ranks {
-    /// No ranks yet of the elements of an array.
+    /// Begins without ranks, for an array of `len` elements.
     ///
     /// # Errors
-    /// The run has no room for what ranking them takes.
+    /// If the run has no memory for ranking them.
     fn new(args: &ArrayOperands<'_>, len: usize) -> Result<Self, Fault> {
         args.room_for_bytes((len as u64).saturating_mul(RANKED_BYTES))?;
         Ok(Ranks { ranks: vec![0; len], presence: vec![0; len.div_ceil(64)] })
@@ -76,7 +75,7 @@ impl Ranks {
     }
 }
 
-/// Gives each element its place in its group by a key, then by position.
+/// Ranks the elements of each group by `key`, then by position.
 fn rank<K: Ord + Copy>(
     args: &ArrayOperands<'_>,
     members: &Members,
@@ -94,8 +93,8 @@ fn rank<K: Ord + Copy>(
     Ok(())
 }
 
-/// `WEAK_FLOAT` as FLOAT32. Arolla looks kernels up by the first compatible types, which for weak floats and tie breakers of
-/// type INT32 are these.
+/// Converts `WEAK_FLOAT` elements to FLOAT32. Arolla selects the first kernel with compatible types, and for weak floats with
+/// tie breakers of type INT32 that is a kernel on FLOAT32.
 fn narrowed(array: &Array) -> Result<Array, Fault> {
     let wide = array.numbers::<f64>().ok_or(Fault::new(FaultKind::Invalid))?;
     let presence = array.presence().map(<[u64]>::to_vec);
@@ -148,7 +147,7 @@ pub(crate) static ORDINAL_RANK: OpDef = OpDef {
             let (sure, string) = (|at| breaker(at).unwrap_or(0), |at| array.string(at).unwrap_or_default());
             match bits_in_order(array, descending) {
                 Some(bits) if breakers.is_none() => rank(args, &members, |at| bits[at], &mut ranks)?,
-                // NaNs are in the order of their positions.
+                // NaNs are ordered by position.
                 Some(bits) => {
                     let sure = |at| if is_nan(array, bits[at]) { 0 } else { sure(at) };
                     rank(args, &members, |at| (bits[at], sure(at)), &mut ranks)?;
@@ -167,8 +166,8 @@ pub(crate) static ORDINAL_RANK: OpDef = OpDef {
     ..RANK
 };
 
-/// Moves NaNs behind all others, as Arolla does: the NaN that is furthest to the front changes places with the element furthest
-/// to the back that is none, until they meet. So NaNs do not keep their order, and their ranks say that.
+/// Moves NaNs to the end, as Arolla does: swaps the first NaN with the last other element, until they meet. So NaNs do not keep
+/// their order, and their ranks show it. Returns the number of other elements.
 fn part<K>(group: &mut [(K, usize)], is_nan: impl Fn(&K) -> bool) -> usize {
     let (mut front, mut back) = (0, group.len());
     loop {
@@ -187,7 +186,7 @@ fn part<K>(group: &mut [(K, usize)], is_nan: impl Fn(&K) -> bool) -> usize {
     }
 }
 
-/// Gives each element the number of different keys before its own, all NaNs being different.
+/// Ranks each element by the number of different keys before its own; all NaNs are different.
 fn rank_densely<K: Ord + Copy>(
     args: &ArrayOperands<'_>,
     members: &Members,

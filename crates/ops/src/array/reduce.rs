@@ -1,8 +1,8 @@
-//! Aggregations: one value of each group, of the elements that are there.
+//! Aggregations: one value per group, from its present elements.
 //!
-//! Sums and products of floats are kept in FLOAT64. Those of contiguous groups are in chains, in the order that
-//! `cembra_runtime`'s `chains.rs` states; groups that elements name are taken one by one. Positions of missing elements count,
-//! their elements do not.
+//! Sums and products of floats accumulate in FLOAT64. Contiguous groups use chains, in the order that `cembra_runtime`'s
+//! `chains.rs` defines; groups that elements name are taken element by element. A missing element takes up a position but adds
+//! nothing.
 
 use super::groups::Groups;
 use super::strip::{Finish, Fold, Gathers, InStrips};
@@ -16,10 +16,11 @@ use cembra_expr::Integers;
 use cembra_runtime::{ChainFold, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, ScalarValue, Value};
 
-/// What aggregations take.
+/// The parameters that aggregations share.
 pub(crate) const AGGREGATION: OpDef = OpDef { params: &[param("x"), param_or("into", Value::Unspecified)], ..ARRAY };
 
-/// The types of an aggregation: `ret` of the element's type, optional for one group of all unless it is `total`.
+/// The signature of an aggregation; `ret` maps the element type to the result type. Without groups the result is optional,
+/// unless `total` is set.
 pub(crate) fn aggregate_types(
     operator: &'static str,
     args: &[Argument<'_>],
@@ -37,12 +38,12 @@ pub(crate) fn aggregate_types(
     Ok(Signature::unchanged(args, if grouped { QType::Array(kind, ret) } else { QType::of(ret, !total) }))
 }
 
-/// Integers become FLOAT32.
+/// The float type for results: FLOAT32 for integers, else the type itself.
 pub(crate) fn float(scalar: Scalar) -> Scalar {
     if scalar.is_integer() { Scalar::Float32 } else { scalar }
 }
 
-/// Results of groups, by bits, as a value: one of all elements, or an array.
+/// The results of groups, as bits, in a value of type `ret`: an array, or one value if all elements are one group.
 pub(crate) fn results(bits: Vec<Option<u64>>, ret: &QType) -> Result<Value, Fault> {
     let scalar = ret.of_each().scalar().ok_or(Fault::new(FaultKind::Invalid))?;
     let mut all = ArrayBuilder::new(scalar, bits.len());
@@ -57,7 +58,7 @@ pub(crate) fn results(bits: Vec<Option<u64>>, ret: &QType) -> Result<Value, Faul
     }
 }
 
-/// The elements of an array of numbers as FLOAT64, integers by way of FLOAT32.
+/// The elements of a numeric array as FLOAT64; integers are rounded to FLOAT32 first.
 pub(crate) fn as_doubles(array: &Array) -> impl Fn(usize) -> Option<f64> + '_ {
     let read: fn(&Array, usize) -> f64 = match array.scalar() {
         Scalar::Int32 => |array, at| f64::from(array.numbers::<i32>().map_or(0, |all| all[at]) as f32),
@@ -68,7 +69,7 @@ pub(crate) fn as_doubles(array: &Array) -> impl Fn(usize) -> Option<f64> + '_ {
     move |at| array.is_present(at).then(|| read(array, at))
 }
 
-/// The elements of an array of integers, sign-extended.
+/// The elements of an integer array, sign-extended to 64 bits.
 pub(crate) fn as_integers(array: &Array) -> impl Fn(usize) -> Option<i64> + '_ {
     move |at| {
         array.is_present(at).then(|| match array.numbers::<i32>() {
@@ -78,12 +79,12 @@ pub(crate) fn as_integers(array: &Array) -> impl Fn(usize) -> Option<i64> + '_ {
     }
 }
 
-/// The bits of a float, in the type that it is a result of.
+/// The bits of a float, rounded to the type `scalar`.
 pub(crate) fn float_bits(value: f64, scalar: Scalar) -> u64 {
     if scalar == Scalar::Float32 { u64::from((value as f32).to_bits()) } else { value.to_bits() }
 }
 
-/// Folds floats of each group, and says how many there are.
+/// Folds the floats of each group; returns each total with the number of present elements.
 pub(crate) fn fold_floats(
     array: &Array,
     groups: &Groups<'_>,
@@ -109,7 +110,7 @@ pub(crate) fn fold_floats(
     folded.into_iter().zip(counts).collect()
 }
 
-/// A sum or product; of no elements `empty`, if that is anything.
+/// The sum or product of each group. A group without elements gives `start` if `empty` is set, else it is missing.
 fn total(
     args: &ArrayOperands<'_>,
     ret: &QType,
@@ -198,7 +199,7 @@ pub(crate) static MEAN: OpDef = OpDef {
             let groups = args.groups(1, array.len())?;
             let narrow = ret.of_each().scalar() == Some(Scalar::Float32);
             let mean = |(sum, count): (f64, usize)| {
-                // Both are rounded to the type of the result first.
+                // Sum and count are rounded to the result type first.
                 (count > 0).then(|| match narrow {
                     true => u64::from((sum as f32 / count as f32).to_bits()),
                     false => (sum / count as f64).to_bits(),
@@ -213,7 +214,7 @@ pub(crate) static MEAN: OpDef = OpDef {
     ..AGGREGATION
 };
 
-/// Whether all masks of a group, or any, are present, for a kernel.
+/// Evaluates whether all masks of each group are present, or without `all` whether at least one is.
 fn masks(args: &ArrayOperands<'_>, ret: &QType, all: bool) -> Result<Value, Fault> {
     let array = array_of(&args[0])?;
     let groups = args.groups(1, array.len())?;
@@ -224,21 +225,22 @@ fn masks(args: &ArrayOperands<'_>, ret: &QType, all: bool) -> Result<Value, Faul
     results(found.into_iter().map(|found| found.then_some(1)).collect(), ret)
 }
 
-/// `core.any` of arrays.
+/// `core.any` for arrays.
 pub(crate) static ANY: ArrayOperator = ArrayOperator {
     form: ArrayForm::Reduce(Order::Any),
     typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Unit, |scalar| scalar, false),
     evaluate: |args, ret| masks(args, ret, false),
 };
 
-/// `core.all` of arrays.
+/// `core.all` for arrays.
 pub(crate) static ALL: ArrayOperator = ArrayOperator {
     form: ArrayForm::Reduce(Order::Any),
     typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Unit, |scalar| scalar, false),
     evaluate: |args, ret| masks(args, ret, true),
 };
 
-/// Whether all booleans of a group, or any, are true, with a third value: `decisive` decides, else a missing one hides it.
+/// Folds the booleans of each group in three-valued logic. The result is `decisive` if an element is; else missing if an
+/// element is missing; else the opposite of `decisive`.
 fn booleans(args: &ArrayOperands<'_>, ret: &QType, decisive: bool) -> Result<Value, Fault> {
     let array = array_of(&args[0])?;
     let groups = args.groups(1, array.len())?;

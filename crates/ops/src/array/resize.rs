@@ -1,5 +1,5 @@
-//! Edges whose groups have other sizes than those of an edge: of the new elements with the groups, and of the new elements
-//! with the old.
+//! Operators that resize contiguous groups: the edge from the new elements to the groups, and from the new elements to the old
+//! ones.
 
 use super::edge_parts::{child_kind, parent_kind};
 use super::edges::{EDGE, integers, kind_of, refused};
@@ -15,8 +15,8 @@ use std::ops::Range;
 
 const RESIZE: OpDef = OpDef { faults: &[FaultKind::Invalid, FaultKind::ArenaLimit], ..EDGE };
 
-/// Checks an edge of arrays and sizes for its groups: one for all, or one for each where there are several. The types of
-/// the edge and of its elements.
+/// Checks the operands: an edge from an array, and either one size for all groups or an array with a size per group. Returns
+/// the type of the edge and the kind of its elements' array.
 fn edge_and_size(operator: &'static str, args: &[Argument<'_>]) -> Result<(EdgeType, ArrayKind), TypeFault> {
     let edge = any_edge_argument(operator, args, 0)?;
     let Some(kind) = child_kind(edge) else {
@@ -29,7 +29,7 @@ fn edge_and_size(operator: &'static str, args: &[Argument<'_>]) -> Result<(EdgeT
     }
 }
 
-/// Where the groups of an edge begin and end.
+/// The range of each contiguous group of an edge. Fails for other edges.
 fn runs(edge: &Edge) -> Result<Vec<Range<i64>>, Fault> {
     match edge.form() {
         EdgeForm::Splits(points) => Ok(points.windows(2).map(|ends| ends[0]..ends[1]).collect()),
@@ -40,7 +40,7 @@ fn runs(edge: &Edge) -> Result<Vec<Range<i64>>, Fault> {
 
 const NEGATIVE: &str = "the size of a group is negative";
 
-/// The new sizes of so many groups. Their sum is no larger than an array may be.
+/// The new sizes of `groups` groups. Fails if their sum exceeds the limit for arrays.
 fn sizes(args: &ArrayOperands<'_>, groups: usize) -> Result<Vec<i64>, Fault> {
     let sizes = match &args[1] {
         Value::Array(_, sizes) if sizes.len() != groups => {
@@ -53,14 +53,15 @@ fn sizes(args: &ArrayOperands<'_>, groups: usize) -> Result<Vec<i64>, Fault> {
         return Err(invalid(NEGATIVE));
     }
     let total = sizes.iter().fold(0_i64, |total, size| total.saturating_add(*size));
-    // Its elements name their places twice while they are put in order.
+    // Each new element's index is stored twice meanwhile.
     args.room_for(usize::try_from(total).unwrap_or(usize::MAX), 32)?;
     Ok(sizes)
 }
 
-/// The element of each place of groups of new sizes, at their offsets in their groups; no two have one place.
+/// The old element at each place of the resized groups; `offsets` are the new positions of elements in their groups. Fails if
+/// two elements get the same place.
 fn placed(runs: &[Range<i64>], sizes: &[i64], offsets: Option<&Array>) -> Result<Array, Fault> {
-    // What is behind the last place of a new group may be no more than is there.
+    // `places` ends with the new groups so far, so an offset after the end of its group has no place.
     let mut places: Vec<Option<i64>> = Vec::new();
     for (run, size) in runs.iter().zip(sizes) {
         let start = places.len();
@@ -137,7 +138,7 @@ pub(crate) static RESIZE_GROUPS_PARENT_SIDE: OpDef = OpDef {
         },
         evaluate: |args, ret| {
             let edge = sure_edge(&args[0])?;
-            // Even if there is no group to have it; the operator above takes it then, in Arolla too.
+            // A negative size fails even if there are no groups; the operator above accepts it then, as in Arolla.
             if args[1].as_scalar().is_some() && integer_of(&args[1])? < 0 {
                 return Err(invalid(NEGATIVE));
             }
@@ -187,7 +188,7 @@ mod tests {
             resized(&edge, two.clone(), Some(&[Some(5), Some(0), None])),
             Ok(vec![Some(1), None, None, None, None, None])
         );
-        // Those that are left out may have the same offset.
+        // Elements that are left out may have the same offset.
         assert_eq!(
             resized(&Edge::to_scalar(KIND, 3), two, Some(&[Some(5), Some(1), Some(5)])),
             Ok(vec![None, Some(1)])

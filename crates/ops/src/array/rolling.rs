@@ -1,9 +1,10 @@
 //! Moving windows: for each element an aggregate of the last elements of its group, the element itself included.
 //!
-//! The elements of a group are cut into blocks of the window's length. A window consists of the last elements of one block and the first elements of the
-//! next block. Its value is joined from two states: one of the last elements, which are folded from the back, and one of the first elements, which are
-//! folded from the front. Each element is folded twice and each window joined once, whatever the length. No value is subtracted again, so a window's
-//! value depends only on its elements and on its position in the group: neither rounding errors nor NaNs of earlier windows stay.
+//! The elements of a group are cut into blocks of the window's length. A window consists of the last elements of one block and
+//! the first elements of the next block. Its value is joined from two states: one of the last elements, which are folded from
+//! the back, and one of the first elements, which are folded from the front. Each element is folded twice and each window
+//! joined once, whatever the length. No value is subtracted again, so a window's value depends only on its elements and on its
+//! position in the group: neither rounding errors nor NaNs of earlier windows stay.
 
 use super::extremes::is_ordered;
 use super::reduce::float;
@@ -27,7 +28,7 @@ const ROLLING: OpDef = OpDef {
     ..ARRAY
 };
 
-/// The types of an operator on windows of an array, over the edge that may be the third operand.
+/// The signature of an operator on windows of an array, over the edge that may be the third operand.
 fn rolling_types(
     operator: &'static str,
     args: &[Argument<'_>],
@@ -47,7 +48,7 @@ fn rolling_types(
 enum GroupElements<'a> {
     /// Elements that follow each other in the array.
     Run(Range<usize>),
-    /// The positions of the elements in the array.
+    /// The indices of the elements in the array.
     Listed(&'a [usize]),
 }
 
@@ -59,7 +60,7 @@ impl GroupElements<'_> {
         }
     }
 
-    /// The position in the array of the element at a position in the group.
+    /// The index in the array of the element at a position in the group.
     #[inline]
     fn place(&self, at: usize) -> usize {
         match self {
@@ -69,7 +70,7 @@ impl GroupElements<'_> {
     }
 }
 
-/// Calls a function with each group.
+/// Calls `see` with each group.
 fn each_group(
     args: &ArrayOperands<'_>,
     size: usize,
@@ -86,7 +87,7 @@ fn each_group(
 /// The length of windows.
 ///
 /// # Errors
-/// The length is below 1.
+/// If the length is below 1.
 fn window_length(length: &Value) -> Result<usize, Fault> {
     match integer_of(length)? {
         length @ 1.. => Ok(usize::try_from(length).unwrap_or(usize::MAX)),
@@ -94,9 +95,11 @@ fn window_length(length: &Value) -> Result<usize, Fault> {
     }
 }
 
-/// The aggregate of each window: missing where `finish` gives none for it, and where the group has fewer elements up to there.
+/// The aggregate of each window. It is missing where `finish` returns `None`, and where the group has fewer elements so far
+/// than a window.
 ///
-/// `join` puts the states of two parts together, of which the first part is further to the front. `empty` is the state of no element.
+/// `join` combines the states of two parts; its first argument is the part further to the front. `empty` is the state of no
+/// elements.
 fn rolling<S: Copy, T: Number + Default>(
     args: &ArrayOperands<'_>,
     ret: &QType,
@@ -108,7 +111,7 @@ fn rolling<S: Copy, T: Number + Default>(
     let size = array_of(&args[0])?.len();
     let length = window_length(&args[1])?;
     let block = length.min(size);
-    // The results are there twice at the end. A block has at most as many states as the array has elements.
+    // The results exist twice at the end. A block has at most as many states as the array has elements.
     args.room_for(size, 2 * size_of::<T>() + size_of::<S>())?;
     let (mut values, mut presence) = (vec![T::default(); size], vec![0_u64; size.div_ceil(64)]);
     let mut put = |element: usize, state: S| {
@@ -151,7 +154,7 @@ fn elements<T: Number>(array: &Array) -> Result<impl Fn(usize) -> Option<T>, Fau
     Ok(|at: usize| array.is_present(at).then(|| numbers[at]))
 }
 
-/// The sum in f64 of each window, and what `finish` makes of it and of the number of elements that are present.
+/// The f64 sum of each window, passed through `finish` with the number of present elements.
 fn sums_of_floats<T: Number + Default>(
     args: &ArrayOperands<'_>,
     ret: &QType,
@@ -177,7 +180,7 @@ fn sums_of_floats<T: Number + Default>(
     }
 }
 
-/// The sum of each window, of integers that wrap around.
+/// The sum of each window of integers, which wraps around.
 fn sums_of_integers<T: Number + Default>(
     args: &ArrayOperands<'_>,
     ret: &QType,
@@ -229,7 +232,7 @@ pub(crate) static ROLLING_MEAN: OpDef = OpDef {
     ..ROLLING
 };
 
-/// The extreme of each window on one side: the first of equal ones, and of NaNs if there are any.
+/// The minimum or maximum of each window: the first of equal elements, or the first NaN if there is one.
 fn extremes(args: &ArrayOperands<'_>, ret: &QType, side: Ordering) -> Result<Value, Fault> {
     fn of<T: Number + Default + PartialOrd>(
         args: &ArrayOperands<'_>,

@@ -1,5 +1,5 @@
-//! Scans: for each element something of it and those before it in its group. They go in the order of the child side, always,
-//! and what is missing is passed over: a running sum has one order by its meaning.
+//! Scans: for each element a running aggregate of its group up to this element. Elements are always taken in the order of the
+//! child side, because the result of a running sum depends on it; missing elements are skipped.
 
 use super::extremes::is_ordered;
 use super::strip::{InStrips, Scan};
@@ -10,11 +10,11 @@ use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, Number, Value};
 use std::cmp::Ordering;
 
-/// What scans take. Without an edge all elements are one group.
+/// The parameters that scans share. Without an edge all elements are one group.
 const SCAN: OpDef =
     OpDef { params: &[param("x"), param_or("over", Value::Unspecified)], faults: &[FaultKind::SizeMismatch], ..ARRAY };
 
-/// The type of a scan of an array over the edge that may be the second operand.
+/// The signature of a scan of an array, over the edge that may be the second operand.
 fn scan_types(
     operator: &'static str,
     args: &[Argument<'_>],
@@ -29,8 +29,8 @@ fn scan_types(
     Ok(Signature::unchanged(args, QType::Array(kind, ret(scalar))))
 }
 
-/// Goes over the elements that are there: `next` sees the state of the group, the element and its position in the group, where
-/// missing ones count.
+/// Visits the present elements. `next` receives the state of the group, the element and its position in the group, where
+/// missing elements count; it returns the element's result.
 fn scan<T: Number, S: Clone>(
     args: &ArrayOperands<'_>,
     ret: &QType,
@@ -50,7 +50,7 @@ fn scan<T: Number, S: Clone>(
     made(all.ok_or(Fault::new(FaultKind::Invalid))?, ret)
 }
 
-/// The numbers of an array that is of them.
+/// The numbers of the first operand, an array of them.
 fn numbers<T: Number>(args: &[Value]) -> Result<&[T], Fault> {
     array_of(&args[0])?.numbers().ok_or(Fault::new(FaultKind::Invalid))
 }
@@ -149,7 +149,7 @@ pub(crate) static CUM_PROD: OpDef = OpDef {
     ..SCAN
 };
 
-/// True if an element is farther to one side than the best before it. A NaN is farther than all numbers, and the first NaN stays.
+/// True if `found` is less (or greater, by `side`) than the best before it. A NaN beats all numbers, and the first NaN stays.
 pub(super) fn is_farther<T: PartialOrd>(found: &T, best: &T, side: Ordering) -> bool {
     match found.partial_cmp(best) {
         Some(ordering) => ordering == side,
@@ -157,7 +157,7 @@ pub(super) fn is_farther<T: PartialOrd>(found: &T, best: &T, side: Ordering) -> 
     }
 }
 
-/// The first element that is as far to one side as any up to here; a NaN is farther than all.
+/// The running minimum or maximum: the first of equal elements; a NaN beats all numbers.
 fn extreme<T: Number + PartialOrd>(args: &ArrayOperands<'_>, ret: &QType, side: Ordering) -> Result<Value, Fault> {
     let x = numbers::<T>(args)?;
     scan(args, ret, &None, |best: &mut Option<T>, at, _| {

@@ -1,5 +1,5 @@
-//! Looking for a place in a sorted array. It is the search of Arolla, step by step, so that arrays that are not sorted, or have NaNs, give
-//! the same places.
+//! `math.searchsorted`: binary search in a sorted array. It takes the same steps as Arolla's, so that arrays that are not
+//! sorted, or have NaNs, give the same results.
 
 use super::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, invalid, made};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
@@ -7,13 +7,13 @@ use crate::typing::{Argument, Signature, TypeFault, common_type, refuse};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ScalarValue, Value};
 
-/// Numbers of one type, as what they are compared as. FLOAT32 is compared as FLOAT64, which has each of its numbers.
+/// Numbers converted for comparison. FLOAT32 is compared as FLOAT64, which has each of its numbers.
 enum Numbers {
     Integers(Vec<i64>),
     Floats(Vec<f64>),
 }
 
-/// The common type of the elements and what is looked for.
+/// The common type of the array's elements and the number searched for; `None` if that is not a type of numbers.
 fn common(haystack: Scalar, needle: Scalar) -> Option<Scalar> {
     common_type(&QType::Scalar(haystack), &QType::Scalar(needle))?.scalar().filter(|scalar| is_number(*scalar))
 }
@@ -47,7 +47,7 @@ fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, Typ
     Ok(Signature::unchanged(args, ret))
 }
 
-/// All numbers of an array, as they are compared in a common type.
+/// The numbers of an array, converted to the type `common`; `None` if they do not convert.
 fn numbers(array: &Array, common: Scalar) -> Option<Numbers> {
     let is_single = common == Scalar::Float32;
     let float = |number: f64| if is_single { f64::from(number as f32) } else { number };
@@ -59,7 +59,7 @@ fn numbers(array: &Array, common: Scalar) -> Option<Numbers> {
         (Scalar::Int32, _) => {
             Numbers::Floats(array.numbers::<i32>()?.iter().map(|number| float((*number).into())).collect())
         }
-        // Rounded once: an integer of 64 bits is cast to the common type, not by way of another.
+        // Rounded once: a 64-bit integer is cast to the common type directly.
         (Scalar::Int64, _) if is_single => {
             Numbers::Floats(array.numbers::<i64>()?.iter().map(|number| f64::from(*number as f32)).collect())
         }
@@ -72,7 +72,7 @@ fn numbers(array: &Array, common: Scalar) -> Option<Numbers> {
     })
 }
 
-/// Where the first element is that `goes_on` does not hold of, by halves.
+/// The index of the first element for which `goes_on` returns false, by binary search.
 fn halved<T: Copy>(haystack: &[T], goes_on: impl Fn(T) -> bool) -> usize {
     let (mut first, mut len) = (0, haystack.len());
     while len > 0 {
@@ -121,7 +121,7 @@ fn searched(args: &ArrayOperands<'_>, ret: &QType) -> Result<Value, Fault> {
         }
     };
     let common = common(haystack.scalar(), needles.scalar()).ok_or(invalid_types)?;
-    // All numbers as they are compared, and for each needle its place, and that in the result.
+    // The converted numbers, and per needle its index, twice.
     args.room_for_bytes(8 * haystack.len() as u64 + 24 * needles.len() as u64)?;
     let (from, wanted) = (numbers(haystack, common), numbers(needles, common));
     let mut places = Vec::with_capacity(needles.len());
@@ -171,7 +171,7 @@ mod tests {
     use crate::array::ArrayOperands;
     use cembra_runtime::ArrayKind;
 
-    /// What Arolla gives, of arrays that are not sorted and that have NaNs too.
+    /// Results equal Arolla's, also for arrays that are not sorted or have NaNs.
     #[test]
     fn places_are_those_of_arolla() {
         let (nan, inf) = (f64::NAN, f64::INFINITY);
@@ -208,7 +208,7 @@ mod tests {
         let integers = |values: &[i32]| {
             array(Scalar::Int32, &values.iter().map(|value| ScalarValue::Int32(*value)).collect::<Vec<_>>())
         };
-        // As FLOAT32 both are the same.
+        // As FLOAT32 both are equal.
         let near = integers(&[16_777_216, 16_777_217]);
         assert_eq!(of(near, Value::from(16_777_216_f32), true, QType::INT64), Ok(Value::from(2_i64)));
         let unsorted = of(integers(&[3, 1, 2]), integers(&[2, 0, 4]), false, ret()).unwrap();

@@ -1,4 +1,5 @@
-//! Operators that make an array of some elements of others, in their order: parts, what is there, one behind the other.
+//! Operators that make an array from some elements of others, in their order: slices, selections by a mask, present elements,
+//! concatenations, and the values of groups for their elements.
 
 use super::{
     ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, integer_argument, integer_of, invalid, limits,

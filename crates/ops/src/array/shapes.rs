@@ -1,4 +1,4 @@
-//! Shapes of arrays: which form of array, and how many elements.
+//! Shapes of arrays: the array kind and the number of elements.
 
 use super::{ARRAY, ArrayForm, ArrayOperator, integer_argument, integer_of, invalid};
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
@@ -6,10 +6,10 @@ use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType};
 use cembra_value::Value;
 
-/// The form of arrays that the shape of an operand is of.
+/// The array kind of an operand, which must be the shape of an array.
 ///
 /// # Errors
-/// It is something else.
+/// If the operand is something else.
 pub(super) fn shape_argument(operator: &str, args: &[Argument<'_>], at: usize) -> Result<ArrayKind, TypeFault> {
     match args[at].qtype {
         QType::ArrayShape(kind) => Ok(*kind),
@@ -21,7 +21,7 @@ pub(super) fn shape_argument(operator: &str, args: &[Argument<'_>], at: usize) -
     }
 }
 
-/// The size of a shape that typing says is one of arrays.
+/// The number of elements in a value; typing has checked that it is an array shape.
 pub(super) fn size_of(value: &Value) -> Result<usize, Fault> {
     match value {
         Value::ArrayShape(_, size) => Ok(*size),
@@ -29,7 +29,7 @@ pub(super) fn size_of(value: &Value) -> Result<usize, Fault> {
     }
 }
 
-/// The shape of so many elements.
+/// The shape of an array with `size` elements.
 fn shape(kind: ArrayKind, size: &Value) -> Result<Value, Fault> {
     let size = usize::try_from(integer_of(size)?).map_err(|_| invalid("the size is negative"))?;
     Ok(Value::ArrayShape(kind, size))
@@ -37,7 +37,7 @@ fn shape(kind: ArrayKind, size: &Value) -> Result<Value, Fault> {
 
 const SHAPE: OpDef = OpDef { params: &[param("size")], faults: &[FaultKind::Invalid], ..ARRAY };
 
-/// The types of an operator that makes a shape of arrays of a form.
+/// The signature of an operator that makes the shape of arrays of kind `kind`.
 fn types(operator: &str, args: &[Argument<'_>], kind: ArrayKind) -> Result<Signature, TypeFault> {
     integer_argument(operator, args, 0)?;
     Ok(Signature::unchanged(args, QType::ArrayShape(kind)))

@@ -1,15 +1,16 @@
-//! The calendar on the tape, as rules state it: days as floats of 64 bits, without a branch.
+//! Calendar arithmetic recorded on a tape, for rules: days are floats of 64 bits, and there are no branches.
 //!
-//! Every quotient that is rounded down is taken of a number that is half a unit or less above the whole one that is meant. So it is no
-//! whole number itself, and further from one than rounding goes: a product with the reciprocal is as good as a quotient.
+//! The dividend of a quotient that is rounded down is the intended whole number plus half a unit or less. So the exact quotient
+//! is not a whole number, and differs from one by more than rounding errors: a product with the reciprocal rounds down to the
+//! same number.
 
 use cembra_runtime::{Date, FaultKind, MachineType, Timestamp};
 use cembra_tape::{Bin, Cell, Cmp, Mask, Tape, Un, Val};
 
-/// Days from 0000-03-01, where cycles of 400 years begin, to 1970-01-01.
+/// The days from 0000-03-01, where cycles of 400 years begin, to 1970-01-01.
 const SHIFT: f64 = 719_468.0;
 
-/// The constant as a FLOAT64.
+/// A FLOAT64 constant.
 pub(super) fn number(t: &mut Tape, value: f64) -> Val {
     t.konst(MachineType::F64, value.to_bits())
 }
@@ -33,7 +34,7 @@ pub(super) fn quotient(t: &mut Tape, x: Val, above: f64, divisor: f64) -> Val {
     t.un(Un::Floor, product)
 }
 
-/// What is left of `x` when `count` times `size`, rounded down, is taken away.
+/// `x` minus `count * size`, where the product is rounded down.
 pub(super) fn rest(t: &mut Tape, x: Val, count: Val, size: f64) -> Val {
     let taken = times(t, count, size);
     let taken = t.un(Un::Floor, taken);
@@ -46,25 +47,26 @@ pub(super) fn float(t: &mut Tape, cell: Cell) -> Val {
     if t.ty(x) == MachineType::F64 { x } else { t.un(Un::Convert(MachineType::F64), x) }
 }
 
-/// A result that is a whole number.
+/// Converts a float without a fraction to an i32 result.
 pub(super) fn whole(t: &mut Tape, x: Val) -> Cell {
     Cell::num(t.un(Un::Convert(MachineType::I32), x))
 }
 
-/// A float without a fraction that an i32 holds, as an i64. Lanes have an instruction for each of the two steps, and none for both.
+/// Converts a float without a fraction that an i32 holds to an i64. Lanes have an instruction for each of the two steps, and
+/// none for both.
 pub(super) fn long(t: &mut Tape, x: Val) -> Cell {
     let x = t.un(Un::Convert(MachineType::I32), x);
     Cell::num(t.un(Un::Convert(MachineType::I64), x))
 }
 
-/// Days from 1970 of a date or a timestamp.
+/// The days from 1970 to a date or a timestamp.
 pub(super) fn days(t: &mut Tape, cell: Cell) -> Val {
     let x = cell.val(t);
     let days = if t.ty(x) == MachineType::I64 { split(t, x).0 } else { x };
     t.un(Un::Convert(MachineType::F64), days)
 }
 
-/// A timestamp by days, rounded down, and the microseconds that are left.
+/// Splits a timestamp into days, rounded down, and the remaining microseconds.
 pub(super) fn split(t: &mut Tape, x: Val) -> (Val, Val) {
     let (size, zero, one) =
         (t.konst(MachineType::I64, Timestamp::DAY as u64), t.konst_like(x, 0.0), t.konst_like(x, 1.0));
@@ -77,19 +79,20 @@ pub(super) fn split(t: &mut Tape, x: Val) -> (Val, Val) {
     (t.select(below, fewer, days), t.select(below, more, left))
 }
 
-/// A day by year, month and day, with years that begin in March, so that the day that some years lack is their last.
+/// A day as year, month and day, with years that begin in March, so that 29 February is the last day of its year.
 pub(super) struct FromMarch {
     century: Val,
     year: Val,
-    /// From 0.
+    /// The month, from 0 for March.
     pub(super) month: Val,
-    /// Of the year, from 0.
+    /// The day of the year, from 0.
     day: Val,
 }
 
 impl FromMarch {
+    /// Splits a number of days since 1970.
     pub(super) fn of(t: &mut Tape, days: Val) -> FromMarch {
-        // A century has 36524.25 days in the mean, a year of one 365.25, five months have 153.
+        // On average a century has 36524.25 days, a year 365.25, and five months 153.
         let days = plus(t, days, SHIFT);
         let century = quotient(t, days, 0.875, 36_524.25);
         let day = rest(t, days, century, 36_524.25);
@@ -99,7 +102,7 @@ impl FromMarch {
         FromMarch { century, year, month, day }
     }
 
-    /// January and February, which are of the next year.
+    /// The mask that is present in January and February, which belong to the next calendar year.
     pub(super) fn is_next_year(&self, t: &mut Tape) -> Mask {
         let january = number(t, 10.0);
         t.cmp(Cmp::Ge, self.month, january)
@@ -110,6 +113,7 @@ impl FromMarch {
         t.bin(Bin::Add, centuries, self.year)
     }
 
+    /// The calendar year.
     pub(super) fn year(&self, t: &mut Tape) -> Val {
         let (zero, one) = (number(t, 0.0), number(t, 1.0));
         let next = self.is_next_year(t);
@@ -118,7 +122,7 @@ impl FromMarch {
         t.bin(Bin::Add, year, more)
     }
 
-    /// The month of the year, January being 1.
+    /// The month of the calendar year, from 1 for January.
     pub(super) fn month_of_year(&self, t: &mut Tape) -> Val {
         let next = self.is_next_year(t);
         let (early, late) = (number(t, -9.0), number(t, 3.0));
@@ -132,7 +136,7 @@ impl FromMarch {
         t.bin(Bin::Sub, self.day, before)
     }
 
-    /// Months from March of the year 0.
+    /// The months since March of the year 0.
     pub(super) fn months(&self, t: &mut Tape) -> Val {
         let year = self.year_from_march(t);
         let months = times(t, year, 12.0);
@@ -140,14 +144,15 @@ impl FromMarch {
     }
 }
 
-/// Days of a year from March before one of its months.
+/// The days before a month, in a year that begins in March.
 fn days_before_month(t: &mut Tape, month: Val) -> Val {
     let days = times(t, month, 30.6);
     let days = plus(t, days, 0.5);
     t.un(Un::Floor, days)
 }
 
-/// The days of `years` years, counted from the first year of a cycle of 400, whose leap years are its multiples of 4.
+/// The days of the first `years` years in a cycle of 400. Every fourth year is a leap year, but not every hundredth, unless it
+/// is the four-hundredth.
 fn days_of_years(t: &mut Tape, years: Val) -> Val {
     let [fourth, hundredth, four_hundredth] = [4.0, 100.0, 400.0].map(|length| quotient(t, years, 0.5, length));
     let days = times(t, years, 365.0);
@@ -156,7 +161,7 @@ fn days_of_years(t: &mut Tape, years: Val) -> Val {
     t.bin(Bin::Add, days, four_hundredth)
 }
 
-/// The first day of a month. March of the year 0 is month 0.
+/// The first day of a month. Month 0 is March of the year 0.
 pub(super) fn first_day(t: &mut Tape, months: Val) -> Val {
     let year = quotient(t, months, 0.5, 12.0);
     let month = rest(t, months, year, 12.0);
@@ -165,7 +170,7 @@ pub(super) fn first_day(t: &mut Tape, months: Val) -> Val {
     plus(t, days, -SHIFT)
 }
 
-/// The first day of the month behind that.
+/// The first day of the month after the month `months`.
 pub(super) fn first_day_after(t: &mut Tape, months: Val) -> Val {
     let next = plus(t, months, 1.0);
     first_day(t, next)
@@ -180,22 +185,22 @@ pub(super) fn weekday(t: &mut Tape, days: Val) -> Val {
     plus(t, day, 1.0)
 }
 
-/// The day of a year, from 1.
+/// The day of the year, from 1.
 pub(super) fn day_of_year(t: &mut Tape, days: Val, year: Val) -> Val {
-    // Whole years that have passed since the year 1, whose first day is day 1.
+    // The whole years since the year 1, whose first day is day 1.
     let years = plus(t, year, -1.0);
     let before = days_of_years(t, years);
     let days = plus(t, days, 719_163.0);
     t.bin(Bin::Sub, days, before)
 }
 
-/// Stops with the fault `time-range`, which names the first operand, where days are outside of the years 1 to 9999.
+/// Raises the fault `time-range`, which names the first operand, where `days` are outside of the years 1 to 9999.
 pub(super) fn check(t: &mut Tape, a: &[Cell], days: Val) {
     let (outside, operand) = (is_outside(t, days), a[0].val(t));
     t.fault_if(outside, FaultKind::TimeRange, [Some(operand), None]);
 }
 
-/// Where days are outside of the years 1 to 9999.
+/// The mask that is present where `days` are outside of the years 1 to 9999.
 pub(super) fn is_outside(t: &mut Tape, days: Val) -> Mask {
     let [first, last] = [Date::FIRST, Date::LAST].map(|date| number(t, f64::from(date.0)));
     let (below, above) = (t.cmp(Cmp::Lt, days, first), t.cmp(Cmp::Gt, days, last));

@@ -1,4 +1,5 @@
-//! Dates and days of 64 bits: sums and differences that no date holds fail. Days of 32 bits wrap, by `math.add` and `math.subtract`.
+//! Sums and differences of a date and 64-bit days, which fail if the result is not a date. With 32-bit days, `math.add` and
+//! `math.subtract` wrap around instead.
 
 use super::months::outside;
 use crate::Rule;
@@ -7,19 +8,19 @@ use crate::kernel::strict;
 use cembra_runtime::{Date, Fault, FaultKind, MachineType};
 use cembra_tape::{Bin, Cell, Cmp, Tape, Un};
 
-/// Days since 1970 as a date; `None` if no date holds them.
+/// Days since 1970 as a date; `None` if they exceed the range of dates.
 fn made(days: Option<i64>) -> Option<Date> {
     days.and_then(|days| i32::try_from(days).ok()).map(Date)
 }
 
-/// The date that an operation makes of its operands. The fault names the first of them.
+/// The sum or difference of the operands as a date. The fault for a result that is not a date names the first operand.
 fn checked(t: &mut Tape, op: Bin, a: &[Cell]) -> Cell {
     let [first, second] = [a[0].val(t), a[1].val(t)];
     let [x, y] = [first, second].map(|x| match t.ty(x) {
         MachineType::I32 => t.un(Un::Convert(MachineType::I64), x),
         _ => x,
     });
-    // A sum that wraps is near the other end of 64 bits, which no date is.
+    // A sum that wraps is near the other end of 64 bits, where no date is.
     let sum = t.bin(op, x, y);
     let made = t.un(Un::Convert(MachineType::I32), sum);
     let again = t.un(Un::Convert(MachineType::I64), made);

@@ -1,5 +1,5 @@
-//! Operators on lengths of time. `math.add` and its like are these operators where an operand is a duration or a timestamp: whole
-//! microseconds, and the fault `time-range` where 64 bits do not hold the result. Nothing wraps.
+//! Operators on durations. `math.add` and similar operators become these if an operand is a duration or a timestamp: they
+//! compute in whole microseconds, and raise the fault `time-range` if a result does not fit into 64 bits. Nothing wraps around.
 
 use super::civil::{float, number};
 use crate::Rule;
@@ -11,18 +11,18 @@ use crate::math::division::{
 use cembra_runtime::{Duration, Fault, FaultKind, MachineType, Timestamp};
 use cembra_tape::{Bin, Cell, Cmp, Mask, Tape, Un, Val};
 
-/// The fault of an operator whose result 64 bits do not hold.
+/// The fault for a result that does not fit into 64 bits; `of` is the first operand.
 fn beyond(of: i64) -> Fault {
     Fault::with(FaultKind::TimeRange, of.cast_unsigned())
 }
 
-/// The fault of the rule that is `beyond` in a kernel: it names the first operand.
+/// Raises in a rule the fault that `beyond` makes for a kernel; it names the first operand.
 fn fault_beyond(t: &mut Tape, a: &[Cell], is_beyond: Mask) {
     let operand = a[0].val(t);
     t.fault_if(is_beyond, FaultKind::TimeRange, [Some(operand), None]);
 }
 
-/// Where the number, an i64, is below 0.
+/// The mask that is present where an i64 is below 0.
 fn is_negative(t: &mut Tape, x: Val) -> Mask {
     let zero = t.konst_like(x, 0.0);
     t.cmp(Cmp::Lt, x, zero)
@@ -31,7 +31,7 @@ fn is_negative(t: &mut Tape, x: Val) -> Mask {
 const ADD_RULE: Rule = |t, a| {
     let (x, y) = (a[0].val(t), a[1].val(t));
     let sum = t.bin(Bin::Add, x, y);
-    // It wrapped where both operands have the sign that the sum has not.
+    // The sum wrapped where both operands have the other sign.
     let (of_x, of_y) = (t.bin(Bin::Xor, x, sum), t.bin(Bin::Xor, y, sum));
     let both = t.bin(Bin::And, of_x, of_y);
     let wrapped = is_negative(t, both);
@@ -54,7 +54,7 @@ const DURATIONS: OpDef = OpDef { typing: Typing::Overloads, ..BINARY };
 const TIME_RANGE: &[FaultKind] = &[FaultKind::TimeRange];
 const TIME_RANGE_OR_ZERO: &[FaultKind] = &[FaultKind::TimeRange, FaultKind::DivisionByZero];
 
-/// A sum or difference that fails where 64 bits do not hold it.
+/// Defines the overload for a sum or difference that fails if it does not fit into 64 bits.
 macro_rules! exact {
     ($x:ident, $y:ident => $ret:ident, $checked:ident, $rule:expr) => {
         strict!(try |x: $x, y: $y| -> $ret { x.0.$checked(y.0).map($ret).ok_or(beyond(x.0)) }, $rule)
@@ -94,7 +94,7 @@ pub(crate) static SUBTRACT: OpDef = OpDef {
     ..DURATIONS
 };
 
-/// The opposite or the magnitude, which the least number has not.
+/// The negative or the absolute value; fails for the least number, which has neither.
 fn without_sign(t: &mut Tape, a: &[Cell], op: Un) -> Cell {
     let x = a[0].val(t);
     let least = t.konst(MachineType::I64, i64::MIN.cast_unsigned());
@@ -133,8 +133,8 @@ pub(crate) static ABS: OpDef = OpDef {
 const TIMES_INTEGER_RULE: Rule = |t, a| {
     let (x, y) = (a[0].val(t), a[1].val(t));
     let product = t.bin(Bin::Mul, x, y);
-    // A product that wrapped is off by 2 to the power of 64 or more. The product as a float is off by less than 2 to the power of 62, or is
-    // further than that from every number of 64 bits.
+    // A product that wrapped is off by 2^64 or more. The product as a float is off by less than 2^62, or is further than that
+    // from every 64-bit number.
     let [wide, other, made] = [x, y, product].map(|x| t.un(Un::Convert(MachineType::F64), x));
     let expected = t.bin(Bin::Mul, wide, other);
     let difference = t.bin(Bin::Sub, made, expected);
@@ -144,7 +144,7 @@ const TIMES_INTEGER_RULE: Rule = |t, a| {
     Cell::num(product)
 };
 
-/// A float as microseconds, halves to even, with the fault where it is NaN or 64 bits do not hold it.
+/// Rounds a float to whole microseconds, halves to even. Raises the fault where it is NaN or does not fit into 64 bits.
 fn micros(t: &mut Tape, a: &[Cell], x: Val) -> Cell {
     let below = t.un(Un::Floor, x);
     let rest = t.bin(Bin::Sub, x, below);
@@ -194,8 +194,8 @@ pub(crate) static MULTIPLY: OpDef = OpDef {
 const OVER_INTEGER_RULE: Rule = |t, a| {
     let (x, y) = (a[0].val(t), a[1].val(t));
     let Truncated { quotient, rest, divisor, by_minus_one, .. } = truncated(t, x, y);
-    // How the rest compares with half of the divisor. The magnitude of the least number is right as an unsigned one, and unsigned order is
-    // signed order with the first bits flipped.
+    // The comparison of the remainder with half of the divisor. The magnitude of the least number is right as an unsigned
+    // number, and unsigned order is signed order with the highest bits flipped.
     let (rest, size) = (t.un(Un::Abs, rest), t.un(Un::Abs, divisor));
     let other = t.bin(Bin::Sub, size, rest);
     let flip = t.konst(MachineType::I64, 1 << 63);
@@ -300,7 +300,7 @@ pub(crate) static MOD: OpDef = OpDef {
     ..DURATIONS
 };
 
-/// The length as a number of units of `unit` microseconds each.
+/// A duration as a number of units; `unit` is their length in microseconds.
 fn in_units(t: &mut Tape, a: &[Cell], unit: f64) -> Cell {
     let (x, unit) = (float(t, a[0]), number(t, unit));
     Cell::num(t.bin(Bin::Div, x, unit))
@@ -333,7 +333,7 @@ pub(crate) static MILLISECONDS: OpDef =
 pub(crate) static MICROSECONDS: OpDef =
     length!("duration.microseconds", "microseconds", 1.0, ex("duration.microseconds(1ms)", "f64{1000}"));
 
-/// What conversions between a type and the microseconds that it is made of share.
+/// The record fields that conversions between a type and its microseconds share.
 const RAW: OpDef = OVERLOADED;
 
 pub(crate) static MICROS: OpDef = OpDef {

@@ -1,4 +1,4 @@
-//! Dates and timestamps made of numbers: missing where there is no such day or time.
+//! Dates and timestamps from numbers: missing if there is no such day or time.
 
 use super::civil::{first_day, first_day_after, float, is_outside, number, plus, times, whole};
 use crate::Rule;
@@ -7,12 +7,13 @@ use crate::kernel::strict;
 use cembra_runtime::{Date, MachineType, Timestamp};
 use cembra_tape::{Bin, Cell, Cmp, Datum, Mask, Presence, Tape, Un, Val};
 
-/// A part of a date or a time of day, in 32 bits. A number that these do not hold is no part, and neither are the first and the last that they hold.
+/// A part of a date or a time of day, clamped to an i32. Numbers beyond an i32 are never valid parts, and neither are the least
+/// and the greatest i32.
 fn part(number: i64) -> i32 {
     number.clamp(i32::MIN.into(), i32::MAX.into()) as i32
 }
 
-/// Where a number is at least the first and at most the second.
+/// The mask that is present where `x` is at least `least` and at most `most`.
 fn within(t: &mut Tape, x: Val, least: f64, most: f64) -> Mask {
     let (least, most) = (number(t, least), number(t, most));
     let (from, to) = (t.cmp(Cmp::Ge, x, least), t.cmp(Cmp::Le, x, most));
@@ -23,7 +24,7 @@ const DATE_RULE: Rule = |t, a| {
     let [year, month, day] = [a[0], a[1], a[2]].map(|cell| float(t, cell));
     let months = times(t, year, 12.0);
     let months = t.bin(Bin::Add, months, month);
-    // January is the tenth month from March of the year before.
+    // Counted from March of the year before, January is month 10.
     let months = plus(t, months, -3.0);
     let (first, next) = (first_day(t, months), first_day_after(t, months));
     let before = plus(t, first, -1.0);
@@ -54,7 +55,7 @@ pub(crate) static DATE: OpDef = OpDef {
 const TIMESTAMP_RULE: Rule = |t, a| {
     let [days, hour, minute, second] = [a[0], a[1], a[2], a[3]].map(|cell| float(t, cell));
     let micros = times(t, second, 1e6);
-    // Numbers as large have no digits behind the point: halves are rounded to even.
+    // Floats of this size have no fraction: the sum rounds to a whole number, halves to even.
     let up = plus(t, micros, 6_755_399_441_055_744.0);
     let micros = plus(t, up, -6_755_399_441_055_744.0);
     let (hours, minutes) = (times(t, hour, 3.6e9), times(t, minute, 6e7));
@@ -63,7 +64,7 @@ const TIMESTAMP_RULE: Rule = |t, a| {
     let (least, most) = (number(t, 0.0), number(t, 60.0));
     let (from, below) = (t.cmp(Cmp::Ge, second, least), t.cmp(Cmp::Lt, second, most));
     let outside = is_outside(t, days);
-    // The last second of the last day may be rounded up.
+    // The last second of the last day may round up to the next day.
     let last = number(t, f64::from(Date::LAST.0));
     let is_last = t.cmp(Cmp::Ge, days, last);
     let day = number(t, Timestamp::DAY as f64);

@@ -1,5 +1,5 @@
-//! Operators on days and moments, which are cembra's own: Arolla has no such types. The parts of a DATE have rules in exact
-//! floats of 64 bits without a branch, so that they are evaluated in lanes; a TIMESTAMP is split by a division of integers.
+//! Operators on dates, timestamps and durations, which Arolla does not have. The rules for parts of a DATE compute in exact
+//! 64-bit floats without branches, so that they run in lanes; a TIMESTAMP is first split by an integer division.
 
 mod civil;
 pub(crate) mod days;
@@ -57,7 +57,7 @@ const DAY_OF_YEAR_RULE: Rule = |t, a| {
     whole(t, day)
 };
 
-/// The Thursday of the week, whose year is that of the week.
+/// The Thursday of the week, whose year is the ISO year of the week.
 fn thursday(t: &mut Tape, a: &[Cell]) -> cembra_tape::Val {
     let days = days(t, a[0]);
     let weekday = weekday(t, days);
@@ -89,12 +89,12 @@ const LEAP_YEAR_RULE: Rule = |t, a| {
         let left = rest(t, year, count, length);
         t.cmp(Cmp::Eq, left, zero)
     });
-    // What is a multiple of 100 is none of 4 that counts, unless it is one of 400.
+    // A multiple of 100 is not a leap year unless it is a multiple of 400.
     let common = t.mxor(hundredth, four_hundredth);
     Cell::mask(t.mxor(fourth, common))
 };
 
-/// A part of a date, and of a timestamp in UTC.
+/// Defines an operator for a part of a date, and of a timestamp in UTC.
 macro_rules! part {
     ($name:literal, $summary:literal, |$x:ident| -> $ret:ty $part:block, $rule:expr, [$($example:expr),*]) => {
         OpDef {
@@ -203,7 +203,8 @@ macro_rules! time {
     };
 }
 
-/// A part of the time of the day, as the minute: `unit` is its length in microseconds, and the part counts from 0 to `count` - 1.
+/// A part of the time of day, such as the minute. `unit` is its length in microseconds, and the part counts from 0 to `count` -
+/// 1.
 fn time(t: &mut Tape, a: &[Cell], unit: f64, count: f64) -> Cell {
     let x = a[0].val(t);
     let (_, left) = split(t, x);

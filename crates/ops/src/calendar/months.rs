@@ -1,4 +1,4 @@
-//! Counting in months and years: sums, differences, and where months begin and end.
+//! Operators that count in months and years: sums, differences, and the first and last days of months.
 
 use super::civil::{FromMarch, check, days, first_day, first_day_after, float, long, number, plus, times, whole};
 use super::truncating::OF_MONTH;
@@ -8,18 +8,18 @@ use crate::kernel::strict;
 use cembra_runtime::{CalendarUnit, Date, Fault, FaultKind, Timestamp};
 use cembra_tape::{Bin, Cell, Tape, Un, Val};
 
-/// The fault of an operator on a date whose result is not of the years 1 to 9999, or no date at all.
+/// The fault for a result outside of the years 1 to 9999, or beyond all dates; `date` is the operand.
 pub(super) fn outside(date: Date) -> Fault {
     Fault::with(FaultKind::TimeRange, u64::from(date.0.cast_unsigned()))
 }
 
-/// Days as the date that an operator makes of its first operand.
+/// Days as a date, checked to be in the years 1 to 9999. The fault names the first operand.
 fn checked(t: &mut Tape, a: &[Cell], days: Val) -> Cell {
     check(t, a, days);
     whole(t, days)
 }
 
-/// The same day of the month, `months` months later, or the last day of that month if it is shorter.
+/// The date `months` months later: on the same day of the month, or on the last day of a shorter month.
 fn months_later(t: &mut Tape, a: &[Cell], months: Val) -> Cell {
     let days = days(t, a[0]);
     let from = FromMarch::of(t, days);
@@ -52,7 +52,7 @@ pub(crate) static ADD_MONTHS: OpDef = OpDef {
         strict!(try |d: Date, months: i32| -> Date { d.add_months(months).ok_or(outside(d)) }, ADD_MONTHS_RULE),
         strict!(
             try |d: Date, months: i64| -> Date {
-                // No two dates are as many months from each other as 32 bits do not hold.
+                // Two dates are never more months apart than 32 bits hold.
                 i32::try_from(months).ok().and_then(|months| d.add_months(months)).ok_or(outside(d))
             },
             ADD_MONTHS_RULE
@@ -83,7 +83,7 @@ pub(crate) static ADD_YEARS: OpDef = OpDef {
     ..OVERLOADED
 };
 
-/// Full months from the first to the second date, with their sign.
+/// The full months from the first to the second date, with their sign.
 fn months_between(t: &mut Tape, a: &[Cell]) -> Val {
     // A month counts as 32 days, more than any has.
     let [from, to] = [a[0], a[1]].map(|cell| {
@@ -105,7 +105,7 @@ const MONTHS_BETWEEN_RULE: Rule = |t, a| {
 
 const YEARS_BETWEEN_RULE: Rule = |t, a| {
     let months = months_between(t, a);
-    // Half a month more, so that the product with the reciprocal is as good as the quotient.
+    // Half a month is added, so that the product with the reciprocal truncates to the same number as the quotient.
     let half = number(t, 0.5);
     let half = t.bin(Bin::Copysign, half, months);
     let months = t.bin(Bin::Add, months, half);
@@ -141,7 +141,7 @@ pub(crate) static YEARS_BETWEEN: OpDef = OpDef {
     ..OVERLOADED
 };
 
-/// Months from March of the year 0 to the month of a date.
+/// The months from March of the year 0 to the month of a date.
 fn months_of(t: &mut Tape, a: &[Cell]) -> Val {
     let days = days(t, a[0]);
     FromMarch::of(t, days).months(t)

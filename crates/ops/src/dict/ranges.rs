@@ -1,5 +1,6 @@
-//! Dictionaries of ranges: `0..5` has one value, `7..` another. A range has its lower bound and not its upper one. A few bounds of numbers are compared
-//! one after the other, by the operators of comparison, which takes many keys at a time. More bounds are bisected, by one call for each key.
+//! Dictionaries of ranges: `0..5` has one value, `7..` another. A range contains its lower bound and not its upper one. A few
+//! numeric bounds are compared one after the other by comparison operators, which work on many keys at a time. More bounds are
+//! bisected, by one call per key.
 
 use super::table::{Lookup, TableValue, overloads, string};
 use super::{DICT, NodeResult, as_key, dict_types, or_absent};
@@ -14,7 +15,7 @@ use cembra_value::{Array, Dict, ScalarValue, Value};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// The value of the range that a key is in, or what there is instead.
+/// The value of the range that contains a key, or `absent`.
 pub(super) fn get(g: &mut dyn Expansion, found: &Arc<Dict>, key: NodeHandle, absent: NodeHandle) -> NodeResult {
     let bounds = found.keys().scalar();
     let (common, key) = as_key(g, bounds, key)?;
@@ -28,11 +29,11 @@ pub(super) fn get(g: &mut dyn Expansion, found: &Arc<Dict>, key: NodeHandle, abs
     or_absent(g, made, absent)
 }
 
-/// How many bounds are compared at most: those of 16 ranges that leave no gaps, and an end. Beyond that a call that bisects is as fast for
-/// one key, and many keys at a time gain little.
+/// The most bounds that are compared one after the other: those of 16 ranges without gaps, and an end. With more bounds a call
+/// that bisects is as fast for one key, and comparing many keys at a time gains little.
 const COMPARED: usize = 17;
 
-/// The value of the last segment whose bound is not above the key. NaN is above no bound.
+/// The value of the last segment whose bound is not above the key, or `absent`. A NaN is above no bound.
 fn compared(g: &mut dyn Expansion, dict: &Dict, key: NodeHandle, absent: NodeHandle) -> NodeResult {
     let mut made = absent;
     for (bound, value) in dict.entries() {
@@ -44,7 +45,7 @@ fn compared(g: &mut dyn Expansion, dict: &Dict, key: NodeHandle, absent: NodeHan
     Ok(made)
 }
 
-/// The type of bounds that are written as literals of a type.
+/// The type of bounds that are literals of type `scalar`.
 pub(super) const fn bound_type(scalar: Scalar) -> Scalar {
     match scalar {
         Scalar::WeakFloat => Scalar::Float64,
@@ -61,7 +62,7 @@ pub(super) fn promoted(bounds: Arc<Array>, scalar: Scalar) -> Arc<Array> {
     Arc::new(Array::from_scalars(scalar, wide))
 }
 
-/// The dictionary of ranges of literal arrays.
+/// The dictionary of ranges from three literal arrays: starts, ends and values.
 fn ranges_of(g: &dyn Expansion, args: &[NodeHandle]) -> Result<Dict, TypeFault> {
     let literal = |at: usize| match g.literal_array(args[at]) {
         Some(Value::Array(_, array)) => Ok(array),
@@ -105,20 +106,20 @@ pub(crate) static RANGES: OpDef = OpDef {
 
 /// A type of bounds.
 pub(super) trait Bound: Repr + 'static {
-    /// A bound as a list keeps it.
+    /// A bound as a list stores it.
     type Owned: Send + Sync + 'static;
 
-    /// A bound of a dictionary, to be kept.
+    /// Converts a bound of a dictionary for storing.
     fn keep(bound: &ScalarValue) -> Self::Owned;
 
     /// True if the bound is not above the key.
     fn is_from(kept: &Self::Owned, key: &Self) -> bool;
 
-    /// Where about a bound or a key is among all that there may be: of two that differ the larger one is not before the other. None for types
-    /// without such a number.
+    /// A position of a bound on the number line, which may be rounded: a larger bound never has a smaller position. `None` for
+    /// types without positions.
     fn place(kept: &Self::Owned) -> Option<f64>;
 
-    /// The same of a key.
+    /// The position of a key, rounded like those of bounds.
     fn place_of_key(key: &Self) -> f64;
 }
 
@@ -172,37 +173,37 @@ impl Bound for Text<'static> {
     }
 }
 
-/// Bounds and the values of the segments that begin there.
+/// Bounds, and the values of the segments that begin at them.
 struct Ranged<K: Bound, W> {
     bounds: Bounds<K>,
     values: Box<[W]>,
-    /// Whether each value is there; none if all are, so that nothing waits for it.
+    /// One boolean per value, true if it is present. `None` if all are, which saves the check.
     presence: Option<Box<[bool]>>,
 }
 
-/// Bounds, which ascend.
+/// Bounds in ascending order.
 pub(super) struct Bounds<K: Bound> {
     kept: Box<[K::Owned]>,
     buckets: Option<Buckets>,
 }
 
-/// The line of numbers in parts of one width, as many as there are bounds: a key is compared with the bounds of its own part alone. Where bounds
-/// are spread evenly that is one of them, where they all lie in one part it is as if there were no parts.
+/// The number line in parts of one width, as many as there are bounds: a key is compared only with the bounds in its part. If
+/// bounds are spread evenly, a part has one of them; if all are in one part, nothing is gained.
 struct Buckets {
     first: f64,
     parts_per_unit: f64,
-    /// How many bounds lie before each part, and before its end.
+    /// The number of bounds before each part, and before its end.
     before: Box<[[u32; 2]]>,
 }
 
 impl Buckets {
-    /// With fewer bounds bisecting them is as fast.
+    /// The fewest bounds for which there are parts; bisecting fewer is as fast.
     const LEAST: usize = 32;
 
-    /// The parts for bounds at these places, which ascend; none where a part has no width.
+    /// The parts for bounds at these positions, which ascend; `None` for few bounds, or if parts would have no width.
     fn of(places: &[f64]) -> Option<Self> {
         let count = u32::try_from(places.len()).ok().filter(|count| *count as usize >= Buckets::LEAST)?;
-        // The first bound may be the least number, and the last the largest.
+        // The first bound may be the least number, and the last bound the largest, so they do not count.
         let [_, first, .., last, _] = places else { return None };
         let parts_per_unit = f64::from(count) / (last - first);
         if !(parts_per_unit > 0.0 && parts_per_unit.is_finite()) {
@@ -221,8 +222,8 @@ impl Buckets {
         Some(buckets)
     }
 
-    /// The part of a place. Subtraction, multiplication and the cast are monotonic: a place behind another is in its part, or one behind. NaN is
-    /// in the first.
+    /// The part of a position. Subtraction, multiplication and the cast are monotonic, so a larger position is in the same part
+    /// or a later one. A NaN is in the first part.
     #[inline(always)]
     fn part(&self, place: f64) -> usize {
         let part = (place - self.first) * self.parts_per_unit;
@@ -236,7 +237,7 @@ impl<K: Bound> Bounds<K> {
         Bounds { kept, buckets: places.as_deref().and_then(Buckets::of) }
     }
 
-    /// How many bounds are not above the key.
+    /// The number of bounds that are not above the key.
     #[inline]
     pub(super) fn behind(&self, key: &K) -> usize {
         let [from, to] = match &self.buckets {
@@ -248,14 +249,14 @@ impl<K: Bound> Bounds<K> {
     }
 }
 
-/// The values of the segments of a dictionary, and whether each is there if not all are.
+/// The values of the segments of a dictionary, and one boolean per value for its presence unless all are present.
 fn values_of<W: Default>(dict: &Dict, keep: fn(&ScalarValue) -> W) -> (Box<[W]>, Option<Box<[bool]>>) {
     let values = dict.entries().map(|(_, value)| value.as_ref().map(keep).unwrap_or_default()).collect();
     let presence: Box<[bool]> = dict.entries().map(|(_, value)| value.is_some()).collect();
     (values, presence.contains(&false).then_some(presence))
 }
 
-/// The value of the segment that a key is in; none below the first bound, and of NaN.
+/// Looks up the value of the segment that contains a key; `None` below the first bound, and for a NaN.
 struct InRanges<K, V>(PhantomData<(K, V)>);
 
 impl<K: Bound, V: TableValue> Body for InRanges<K, V>
@@ -312,7 +313,7 @@ pub(crate) static RANGED: OpDef = OpDef {
 mod tests {
     use super::*;
 
-    /// Looks keys at, and beside, bounds up among ranges that begin there, the last without an end.
+    /// Looks up keys at bounds and near them, among ranges that begin there, the last without an end.
     fn assert_found<K: Bound + Copy + PartialOrd + Into<ScalarValue>>(
         bounds: &[K],
         beside: impl Fn(K) -> [K; 2],
@@ -368,7 +369,7 @@ mod tests {
         let buckets = Buckets::of(&places).unwrap();
         assert!(buckets.before.iter().all(|[from, to]| to - from <= 2));
         assert_eq!(buckets.before.last().map(|ends| ends[1]), Some(1000));
-        // Bounds that are few, and parts that have no width.
+        // Few bounds, and parts without width.
         assert!(Buckets::of(&places[..31]).is_none() && Buckets::of(&[7.0; 100]).is_none());
     }
 }

@@ -1,5 +1,5 @@
-//! Dictionaries that are made while a model runs: two arrays, of keys and of values. A key is found by the row that it is in, and
-//! whatever asks for rows makes a table of all keys first: there is none that lives from one evaluation to the next.
+//! Dictionaries that are made while a model runs: an array of keys and an array of values. A key is found as the row that has
+//! it. Each operator that looks up rows first builds a table of all keys; no table outlives an evaluation.
 
 use super::{DICT, FEW};
 use crate::array::composites::cast;
@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 
-/// The arrays of keys and values of a dictionary that is made of arrays; nothing of a literal one.
+/// The arrays of keys and values of a dictionary that is made from arrays; `None` for a literal dictionary.
 pub(super) fn arrays_of(g: &mut dyn Expansion, dict: NodeHandle) -> Result<Option<[NodeHandle; 2]>, TypeFault> {
     match g.qtype(dict) {
         QType::Tuple(_) => Ok(Some([field(g, dict, 0)?, field(g, dict, 1)?])),
@@ -30,13 +30,13 @@ pub(super) fn arrays_of(g: &mut dyn Expansion, dict: NodeHandle) -> Result<Optio
     }
 }
 
-/// The row that each key is in, cast to what keys and it have in common.
+/// The row of each key, with both operands cast to their common type.
 pub(super) fn rows(g: &mut dyn Expansion, keys: NodeHandle, key: NodeHandle, common: Scalar) -> NodeResult {
     let (keys, key) = (cast(g, keys, common)?, cast(g, key, common)?);
     g.apply(id::DICT_ROWS, &[keys, key])
 }
 
-/// The values of these rows.
+/// The values in these rows.
 pub(super) fn values_at(g: &mut dyn Expansion, values: NodeHandle, rows: NodeHandle) -> NodeResult {
     let values = match g.qtype(rows) {
         QType::Array(ArrayKind::Sparse, _) => g.apply(id::ARRAY_TO_ARRAY, &[values])?,
@@ -45,7 +45,7 @@ pub(super) fn values_at(g: &mut dyn Expansion, values: NodeHandle, rows: NodeHan
     g.apply(id::ARRAY_AT, &[values, rows])
 }
 
-/// Types of an operator that looks for keys.
+/// The signature of an operator that looks up the rows of keys.
 fn rows_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let (_, keys) = keys_argument(operator, args, 0)?;
     let found = args[1].qtype;
@@ -59,7 +59,7 @@ fn rows_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature
     Ok(Signature::unchanged(args, ret))
 }
 
-/// The array of keys that an operand is.
+/// The kind and element type of an operand, which must be an array of keys.
 fn keys_argument(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(ArrayKind, Scalar), TypeFault> {
     let (kind, scalar) = array_argument(operator, args, at)?;
     if !Dict::may_be_keys(scalar) {
@@ -70,18 +70,18 @@ fn keys_argument(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(Ar
     Ok((kind, scalar))
 }
 
-/// The rows that keys are in. Those that are missing are in none.
+/// The rows of keys. A missing key has no row.
 enum Rows<'a> {
-    /// By the numbers of those that are there, in their order; without rows, numbers are rows.
+    /// The numbers of present keys, in their order, and the row of each number; without rows, a number is its row.
     Numbers(Numbers, Option<Vec<u32>>),
     Strings(HashMap<&'a [u8], u32, RandomState>),
 }
 
 impl<'a> Rows<'a> {
-    /// Those of an array.
+    /// The rows of an array of keys.
     ///
     /// # Errors
-    /// Two keys are equal, there are more than an array may have elements, or the run was cancelled.
+    /// If two keys are equal, there are more than an array may have elements, or the run was cancelled.
     fn of(args: &ArrayOperands<'_>, keys: &'a Array) -> Result<Self, Fault> {
         let equal = || invalid("two keys of the dictionary are equal");
         let count = args.room_for(keys.len(), 24)?;
@@ -113,10 +113,10 @@ impl<'a> Rows<'a> {
         Ok(Rows::Strings(rows))
     }
 
-    /// The row of each key of an array of the same type; none where there is no such key, or it is missing.
+    /// The row of each key of an array of the same type; missing where the key is missing, or has no row.
     ///
     /// # Errors
-    /// The run was cancelled.
+    /// If the run was cancelled.
     fn find(&self, args: &ArrayOperands<'_>, keys: &Array) -> Result<Array, Fault> {
         let mut found = Vec::with_capacity(args.room_for(keys.len(), 16)?);
         match self {
@@ -165,16 +165,16 @@ pub(crate) static ROWS: OpDef = OpDef {
     ..ARRAY
 };
 
-/// A key, as it is compared with others of its type.
+/// A key in a form that is compared with other keys of its type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Key<'a> {
     Bits(u64),
     String(&'a [u8]),
 }
 
-/// The keys of an array; none where one is missing.
+/// The keys of an array; `None` where one is missing.
 fn keys_of<'a>(args: &ArrayOperands<'_>, array: &'a Array) -> Result<Vec<Option<Key<'a>>>, Fault> {
-    // A key in a list, and one in a table.
+    // A key takes memory in a list, and in a table.
     args.room_for(array.len(), 80)?;
     Ok(match bits(array) {
         Some(bits) => {
@@ -185,7 +185,7 @@ fn keys_of<'a>(args: &ArrayOperands<'_>, array: &'a Array) -> Result<Vec<Option<
     })
 }
 
-/// The dictionary of one row: a part of the keys of all rows. Few keys are compared one after the other, others are in a table.
+/// The dictionary of one row: a part of the keys of all rows. A few keys are compared one after the other, more are in a table.
 struct RowKeys<'a> {
     keys: &'a [Option<Key<'a>>],
     part: Range<usize>,
@@ -193,13 +193,13 @@ struct RowKeys<'a> {
 }
 
 impl<'a> RowKeys<'a> {
-    /// Moves on to the dictionary of the next row.
+    /// Replaces the dictionary by that of the next row, whose keys are `part`.
     ///
     /// # Errors
-    /// Two of its keys are equal.
+    /// If two of these keys are equal.
     fn take(&mut self, part: Range<usize>) -> Result<(), Fault> {
         self.part = part.clone();
-        // To empty a table takes as long as it is large: one large dictionary is not to be paid for by each row behind it.
+        // Clearing a table takes time for its whole capacity, so one large dictionary would slow down every later row.
         if self.table.capacity() / 8 > part.len() {
             self.table = HashMap::default();
         }
@@ -222,7 +222,8 @@ impl<'a> RowKeys<'a> {
     }
 }
 
-/// Finds each of `sought` among the keys of its row, whose dictionary is between `starts` and `ends`; `rows` has the part of `sought` of each row.
+/// Finds each of `sought` among the keys of its row, which are between `starts` and `ends`; `rows` has the part of `sought` for
+/// each row.
 fn find_in_rows(
     args: &ArrayOperands<'_>,
     keys: &Array,
@@ -245,7 +246,7 @@ fn find_in_rows(
     for ((start, end), row) in starts.iter().zip(ends).zip(rows) {
         let part = usize::try_from(*start).unwrap_or(usize::MAX)..usize::try_from(*end).unwrap_or(usize::MAX);
         args.poll_after(&mut unasked, row.len())?;
-        // Rows may share a dictionary; else each begins behind the one before it, so that no key is looked at twice.
+        // Rows may share a dictionary; otherwise each begins after the one before it, so that no key is taken twice.
         if part != row_keys.part {
             if part.end > keys.len() || part.start > part.end || part.start < row_keys.part.end {
                 return Err(out_of_range(*end, keys.len()));
@@ -349,7 +350,7 @@ pub(crate) static MAKE: OpDef = OpDef {
             Some(Value::Array(_, array)) => Some((*array).clone()),
             _ => None,
         };
-        // What is no dictionary is told when something is looked up, as of arrays that are no literals.
+        // Arrays that are not a dictionary are reported at the first lookup, whether or not they are literals.
         if let Some(dict) =
             literal(args[0]).zip(literal(args[1])).and_then(|(keys, values)| Dict::new(keys, values).ok())
         {
@@ -383,7 +384,7 @@ mod tests {
         Rows::of(&args, keys)?.find(&args, sought)
     }
 
-    /// Keys of each type, near each other and far apart, of which no two are equal.
+    /// Keys of each type, close together and far apart, all different.
     fn distinct() -> Vec<Vec<ScalarValue>> {
         vec![
             (-9..9).map(ScalarValue::Int32).collect(),
@@ -402,7 +403,7 @@ mod tests {
             let scalar = all[0].scalar();
             for share in [0, 1, 3] {
                 fastrand::shuffle(&mut all);
-                // Some keys are missing, and the last is none: it is sought, and found nowhere.
+                // Some keys are missing. The first of `all` is not a key, so it is looked up and not found.
                 let keys: Vec<Option<ScalarValue>> =
                     all[1..].iter().map(|key| (fastrand::u32(..4) >= share).then(|| key.clone())).collect();
                 let sought: Vec<Option<ScalarValue>> = all.iter().cloned().map(Some).chain([None]).collect();

@@ -1,5 +1,5 @@
-//! Tables: what a dictionary becomes with the model that looks something up in it, and the kernels that do. Keys that are integers
-//! near each other are places of a list; others are found by their hashes, whose seed no stranger knows.
+//! Tables: the form in which a dictionary is compiled with a model that looks up keys in it, and the kernels for lookups.
+//! Integer keys close to each other are indices of a list; other keys are found by hashes with a random seed.
 
 use crate::definition::{Compile, CompiledFrom, CompiledLiteral, Overload};
 use crate::kernel::{Body, Repr};
@@ -14,16 +14,17 @@ use std::hash::Hash;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// A key as a table keeps it. The code of a table is compiled for each type of kept keys, and types of keys share these.
+/// A key as a table stores it. The code of a table is compiled for each type of stored keys, and several types of keys share
+/// one.
 pub(super) trait KeptKey: Borrow<Self::Sought> + Eq + Hash + Send + Sync + 'static {
-    /// A key as it is looked for.
+    /// A key as it is looked up.
     type Sought: Eq + Hash + ?Sized;
 
-    /// A key's place in a row of all keys; none for strings.
+    /// The position of a key among all values of its type; `None` for strings.
     fn place(sought: &Self::Sought) -> Option<u64>;
 }
 
-/// The place of a number among all of its type.
+/// The position of a number among all numbers of its type.
 impl KeptKey for u64 {
     type Sought = u64;
 
@@ -45,13 +46,13 @@ impl KeptKey for Box<[u8]> {
 
 /// A type of keys.
 pub(super) trait Key: Repr + 'static {
-    /// A key as a table keeps it.
+    /// A key as a table stores it.
     type Owned: KeptKey;
 
-    /// A key of a dictionary, to be kept.
+    /// Converts a key of a dictionary for storing.
     fn keep(key: &ScalarValue) -> Self::Owned;
 
-    /// What is looked for.
+    /// The key in the form in which it is looked up.
     fn sought(&self) -> impl Borrow<<Self::Owned as KeptKey>::Sought>;
 }
 
@@ -107,7 +108,7 @@ impl Key for Bytes<'static> {
     }
 }
 
-/// The bytes of a string.
+/// The bytes of a string; empty for other values.
 pub(super) fn string(value: &ScalarValue) -> &[u8] {
     match value {
         ScalarValue::Text(text) => text.as_bytes(),
@@ -118,16 +119,16 @@ pub(super) fn string(value: &ScalarValue) -> &[u8] {
 
 /// A type of the values in a table.
 pub(super) trait TableValue: Repr + 'static {
-    /// A value as a table keeps it: numbers as words that are as wide as they are.
+    /// A value as a table stores it: a number is a word of its own width.
     type Owned: Default + Send + Sync + 'static;
 
-    /// A value of a dictionary, to be kept.
+    /// Converts a value of a dictionary for storing.
     fn keep(value: &ScalarValue) -> Self::Owned;
 
-    /// A value that was found.
+    /// Converts a stored value to a result.
     ///
     /// # Errors
-    /// The arena has no room for a string.
+    /// If the arena has no room for a string.
     fn give(kept: &Self::Owned, context: &mut Context) -> Result<Self, Fault>;
 }
 
@@ -192,13 +193,13 @@ impl TableValue for Bytes<'static> {
 
 /// Values by key.
 pub(super) enum Table<K, V> {
-    /// By the place of their keys, from the first one's on; where there is no key, there is no value.
+    /// A list by the position of keys, from the position of the first; `None` for a position without a key.
     Near { first: u64, values: Box<[Option<V>]> },
-    /// By the hash of their keys.
+    /// A hash table by keys.
     Hashed(HashMap<K, Option<V>, RandomState>),
 }
 
-/// How many places a list has for each key, at most.
+/// The most positions of a list per key.
 const PLACES: u64 = 4;
 
 impl<K: KeptKey, V> Table<K, V> {
@@ -208,7 +209,7 @@ impl<K: KeptKey, V> Table<K, V> {
 
     /// Makes a table from keys and their values. Keys must differ.
     pub(super) fn of_entries(entries: Vec<(K, Option<V>)>) -> Table<K, V> {
-        // Signed keys are in order as such: those near each other may be of both signs.
+        // Keys are ordered as signed numbers, because keys near each other may have both signs.
         let place = |key: &K| K::place(key.borrow()).map(u64::cast_signed);
         let mut ends: Option<[i64; 2]> = None;
         for place in entries.iter().filter_map(|(key, _)| place(key)) {
@@ -243,7 +244,7 @@ impl<K: KeptKey, V> Table<K, V> {
     }
 }
 
-/// Looks a key up in the table that it is compiled from.
+/// Looks up a key in the table that is compiled from the dictionary.
 struct Get<K, V>(PhantomData<(K, V)>);
 
 impl<K: Key, V: TableValue> Body for Get<K, V>
@@ -273,7 +274,7 @@ where
     }
 }
 
-/// The overloads of a lookup for keys of some types, each with values of every type.
+/// The overloads of a lookup: for keys of some types, each with values of every type.
 macro_rules! overloads {
     ($lookup:ident of $($key:ty),*) => {
         &[$(
@@ -292,12 +293,12 @@ macro_rules! overloads {
 
 pub(super) use overloads;
 
-/// Looking up keys of each type in dictionaries of values of each.
+/// The overloads for keys of each type with values of each type.
 pub(super) static OVERLOADS: &[Overload] = overloads!(Get of bool, i32, i64, u64, Text<'static>, Bytes<'static>);
 
 /// A body that looks keys up in data compiled from a literal dictionary.
 pub(super) trait Lookup: Body<Data: Send + Sync> + 'static {
-    /// The types of the operands. The dictionary counts as what its values are.
+    /// The types of the operands. The dictionary has the type of its values here.
     const OPERANDS: &'static [OperandType];
 
     /// The overload whose kernel is the body.
@@ -310,15 +311,15 @@ pub(super) trait Lookup: Body<Data: Send + Sync> + 'static {
     /// Makes the data from a dictionary.
     fn data_of(dict: &Dict) -> Self::Data;
 
-    /// Compiles a literal dictionary. However many lookups share the dictionary, the data is made once.
+    /// Compiles a literal dictionary. All lookups that share the dictionary share its data, which is made once.
     ///
     /// # Errors
-    /// The literal is not a dictionary.
+    /// If the literal is not a dictionary.
     fn compile(literal: &Value) -> Result<CompiledLiteral, String> {
         let Value::Dict(dict) = literal else { return Err(format!("{literal} is no dictionary")) };
         match dict.compiled(|dict| Arc::new(Self::data_of(dict))).downcast::<Self::Data>() {
             Ok(made) => Ok(CompiledLiteral::shared(made)),
-            // Another lookup made something else of it.
+            // Another lookup has compiled the dictionary to other data.
             Err(_) => Ok(CompiledLiteral::shared(Arc::new(Self::data_of(dict)))),
         }
     }

@@ -1,4 +1,4 @@
-//! Sums, products and signs. Integers wrap; floats are IEEE 754 in their own width and never fused.
+//! Sums, products and signs. Integers wrap around; floats are IEEE 754 in their own width and never fused.
 
 use crate::definition::{BINARY, Law, Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::derivative::{Cotangent, FIRST, FLAT, all};
@@ -125,7 +125,7 @@ pub(crate) static ABS: OpDef = OpDef {
     derivative: Some(|d| {
         let (x, zero) = (d.operands[0], d.number(0.0));
         let sign = d.apply(id::SIGN, &[x])?;
-        // At 0 neither branch is chosen.
+        // At 0 there is no cotangent.
         let exists = d.apply(id::BOOL_NOT_EQUAL, &[x, zero])?;
         all([Cotangent { value: d.times(sign)?, exists: Some(exists) }])
     }),

@@ -1,4 +1,4 @@
-//! Questions about floats: NaN, infinite, finite. The answers are masks. Integers are always finite, and say so by type.
+//! Tests whether floats are NaN, infinite or finite. The results are masks. Integers are always finite, which their type tells.
 
 use crate::Rule;
 use crate::definition::{Meaning, OpDef, UNARY, ex};

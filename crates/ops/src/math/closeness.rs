@@ -1,4 +1,4 @@
-//! Nearness of two numbers, computed in FLOAT64 whatever their types.
+//! `math.is_close`: whether two numbers are close to each other, computed in FLOAT64 whatever their types.
 
 use crate::Rule;
 use crate::definition::{CUSTOM, Meaning, OpDef, Typing, ex, param, param_or};
@@ -34,7 +34,7 @@ const IS_CLOSE_RULE: Rule = |t, a| {
     let allowed = t.bin(Bin::FMax, atol, relative);
     let within = t.cmp(Cmp::Le, distance, allowed);
     let near = t.mand(finite, within);
-    // Numbers that are equal are near each other without a tolerance, too.
+    // Equal numbers are close even without a tolerance.
     let (with_rtol, with_atol) = (a[2].has(t), a[3].has(t));
     let with_tolerance = t.mand(with_rtol, with_atol);
     let near = t.mand(near, with_tolerance);
@@ -44,7 +44,7 @@ const IS_CLOSE_RULE: Rule = |t, a| {
     Cell::mask(t.mand(has_both, is_close))
 };
 
-/// What the operator says of numbers that are there; a tolerance is missing if one of its two parts is.
+/// The result for numbers that are present. `tolerance` is `None` if one of its two parts is missing.
 fn is_close(x: f64, y: f64, tolerance: Option<(f64, f64)>) -> bool {
     let near =
         |(rtol, atol)| x.is_finite() && y.is_finite() && (x - y).abs() <= larger(rtol * larger(x.abs(), y.abs()), atol);

@@ -1,5 +1,6 @@
 //! Rounding to decimal digits as people do it on paper: on the shortest digits that read back as the number, so that `1.005` is
-//! a half of a hundredth. `round(x, digits)` of the text language computes with powers of ten instead, and is not here.
+//! exactly between two hundredths. `round(x, digits)` of the text language computes with powers of ten instead, and is not
+//! here.
 //!
 //! Source: `Decimal(repr(x)).quantize` of Python, for each way of rounding.
 
@@ -17,19 +18,20 @@ use cembra_value::{ScalarValue, Value};
 use std::fmt::{LowerExp, Write};
 use std::str::FromStr;
 
-/// The most digits before or behind the point: 10 to the power of 22 is the largest that a float of 64 bits has exactly.
+/// The most digits before or after the point: 10^22 is the largest power of ten that a 64-bit float represents exactly.
 const MOST_DIGITS: i32 = 22;
 
-/// Below this number the fraction of a float of 64 bits is exact to a quarter.
+/// Below this number the fraction of a 64-bit float is exact to a quarter.
 const MOST_COUNTED: f64 = (1_u64 << 51) as f64;
 
-/// The powers of ten, each exact. (`powi` promises no precision.)
+/// The powers of ten, each exact. (`powi` does not promise a precision.)
 const POWERS: [f64; 1 + MOST_DIGITS as usize] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
     1e21, 1e22,
 ];
 
-/// Which of its neighbours a number becomes. The numbers are operands of `math._decimal`, in files too.
+/// A way of rounding a number to one of its neighbours. The numbers of the variants are operands of `math._decimal`, in files
+/// too.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rounding {
     HalfAway = 0,
@@ -50,7 +52,7 @@ impl Rounding {
         }
     }
 
-    /// True if the digits that are kept become one more: `rest` of `unit` was cut off, and is not 0.
+    /// True if the kept digits increase by one: `rest` of `unit` was cut off, and is not 0.
     fn is_more(self, kept: u64, rest: u64, unit: u128, is_negative: bool) -> bool {
         let twice = 2 * u128::from(rest);
         match self {
@@ -63,7 +65,8 @@ impl Rounding {
     }
 }
 
-/// The digits of a finite number that is not 0, as an integer of up to 17 digits, and the power of ten that it counts.
+/// The shortest digits of a finite number that is not 0: an integer of up to 17 digits, and the power of ten that multiplies
+/// it.
 fn shortest_digits(number: impl LowerExp) -> (u64, i32) {
     let mut text = StackText::<40>::new();
     // `1.2345e-7`; there is room for all digits, so that writing never fails.
@@ -74,36 +77,36 @@ fn shortest_digits(number: impl LowerExp) -> (u64, i32) {
     (digits, exponent.parse::<i32>().unwrap_or(0) - behind)
 }
 
-/// `count` times 10 to the power of `power`, rounded once.
+/// `count * 10^power`, rounded once.
 fn scaled<F: FromStr + Default>(count: u64, power: i32) -> F {
     let mut text = StackText::<40>::new();
     let _ = write!(text, "{count}e{power}");
     text.as_str().parse().unwrap_or_default()
 }
 
-/// How often 10 to the power of `-digits` is in the rounded number: 101 for 1.005 and 2 digits. `None` if the number is a multiple of that power already. The
-/// number is finite and above 0.
+/// The rounded number in units of `10^-digits`: 101 for 1.005 and 2 digits. `None` if the number is a whole number of these
+/// units already. The number must be finite and above 0.
 fn kept_digits(number: impl LowerExp, is_negative: bool, digits: i32, way: Rounding) -> Option<u64> {
     let (all, power) = shortest_digits(number);
     let cut = -digits - power;
     if cut <= 0 {
         return None;
     }
-    // Beyond 18 digits nothing is kept, and what is cut off is far below a half.
+    // Beyond 18 digits no digit is kept, and the part that is cut off is far below a half.
     let unit = 10_u128.pow(cut.unsigned_abs().min(19));
     let kept = (u128::from(all) / unit) as u64;
     let rest = (u128::from(all) % unit) as u64;
     Some(if rest != 0 && way.is_more(kept, rest, unit, is_negative) { kept + 1 } else { kept })
 }
 
-/// The multiple of `10^-digits` nearest to `size`, in units of `10^-digits`, without computing the decimal digits of `size`. `None` if `size` may be close
-/// to the middle of two multiples, or if another way of rounding is asked for.
+/// The multiple of `10^-digits` nearest to `size`, in units of `10^-digits`, without computing the decimal digits of `size`.
+/// `None` if `size` may be close to the middle of two multiples, or if `way` does not round to nearest.
 fn nearest(size: f64, digits: i32, way: Rounding) -> Option<u64> {
     let is_to_nearest = matches!(way, Rounding::HalfAway | Rounding::HalfEven);
     let power = POWERS.get(usize::try_from(digits).ok()?).filter(|_| is_to_nearest)?;
     let scaled = size * power;
-    // The shortest digits are within half a unit in the last place of the number, and the product is rounded by as much: together less than
-    // 2^-51 of it.
+    // The shortest digits are within half a unit in the last place of the number, and the product has the same rounding error:
+    // together less than 2^-51 of the product.
     let doubt = scaled * f64::EPSILON * 4.0;
     let below = scaled as i64;
     let beyond_half = scaled - below as f64 - 0.5;
@@ -121,7 +124,7 @@ fn rounded_f64(x: f64, digits: i32, way: i32) -> f64 {
     let (size, way) = (x.abs(), Rounding::of(way));
     let kept = nearest(size, digits, way).or_else(|| kept_digits(size, x < 0.0, digits, way));
     let Some(kept) = kept else { return x };
-    // Both are exact below 2^53 and up to 10^22, so that one operation rounds once.
+    // Both operands are exact, below 2^53 and up to 10^22, so that one operation rounds once.
     let power = POWERS[digits.unsigned_abs() as usize];
     let size = match kept >> 53 {
         0 if digits >= 0 => kept as f64 / power,
@@ -152,7 +155,7 @@ pub(crate) static DECIMAL: OpDef = OpDef {
     ..OVERLOADED
 };
 
-/// The literal `digits` of an operator, of which there are at most `most` before or behind the point.
+/// The literal `digits` of an operator, which must be from `-most` to `most`.
 pub(crate) fn literal_digits(name: &str, most: i32, digits: Option<&Value>) -> Result<i32, TypeFault> {
     let found = match digits {
         Some(Value::Scalar(ScalarValue::Int32(digits))) => i64::from(*digits),
@@ -168,7 +171,7 @@ pub(crate) fn literal_digits(name: &str, most: i32, digits: Option<&Value>) -> R
     }
 }
 
-/// Refuses digits in front of the point of an integer.
+/// Refuses an integer with negative `digits`.
 pub(crate) fn check_digits(name: &str, digits: i32, x: &QType) -> Result<(), TypeFault> {
     if digits >= 0 || x.scalar().is_some_and(Scalar::is_float) {
         return Ok(());
@@ -177,7 +180,7 @@ pub(crate) fn check_digits(name: &str, digits: i32, x: &QType) -> Result<(), Typ
     Err(TypeFault::mismatch(message, Some(0)).hint(format!("write `{name}(core.to_float64(x), {digits})`")))
 }
 
-/// The type of `x`, which is a number.
+/// The signature; the result has the type of `x`, which must be a number.
 fn decimal_type(name: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let x = args[0].qtype;
     let is_number = |scalar: Scalar| scalar.is_float() || matches!(scalar, Scalar::Int32 | Scalar::Int64);
@@ -191,7 +194,7 @@ fn decimal_type(name: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFaul
 fn decimal(g: &mut dyn Expansion, args: &[NodeHandle], name: &str, way: Rounding) -> NodeResult {
     let digits = literal_digits(name, MOST_DIGITS, g.value(args[1]).as_ref())?;
     let scalar = g.qtype(args[0]).of_each().scalar();
-    // An integer has no digits behind the point.
+    // An integer has no digits after the point.
     if !scalar.is_some_and(Scalar::is_float) {
         return Ok(args[0]);
     }
@@ -297,7 +300,7 @@ pub(crate) static SHORT_TRUNC: OpDef = OpDef {
 mod tests {
     use super::*;
 
-    /// Numbers of few digits, which are close to ties often, their neighbours, and any others.
+    /// Numbers with few digits, which are often close to ties, their neighbours, and any others.
     fn numbers(random: &mut fastrand::Rng) -> [f64; 4] {
         let bits = random.u32(1..53);
         let short = random.u64(..1 << bits) as f64 / POWERS[random.usize(..12)];
@@ -323,7 +326,7 @@ mod tests {
             }
         }
         assert!(found > 20_000, "{found}");
-        // The middle itself is a matter of its digits.
+        // At the middle itself the decimal digits decide.
         assert_eq!(
             [1.005, 0.125, 2.5, 0.5].map(|x| nearest(x, 2, Rounding::HalfAway)),
             [None, None, Some(250), Some(50)]

@@ -1,5 +1,5 @@
-//! Divisions and remainders of Arolla. `divide` and `fmod` never fail; `floordiv` and `mod` refuse a zero divisor, for floats too. What
-//! `//` and `%` mean in texts is in `floor_division.rs`.
+//! Divisions and remainders of Arolla. `divide` and `fmod` never fail; `floordiv` and `mod` refuse a zero divisor, for floats
+//! too. The `//` and `%` of texts are in `floor_division.rs`.
 
 use crate::definition::{BINARY, Meaning, OpDef, Typing, ex};
 use crate::derivative::{FLAT, REMAINDER, all};
@@ -15,14 +15,14 @@ const DIVIDE_RULE: Rule = |t, a| {
 
 /// The quotient of two floats, rounded once.
 pub(super) fn quotient(t: &mut Tape, x: Val, y: Val) -> Val {
-    // By a power of two, the quotient and the product with the reciprocal are the same number, rounded once.
+    // For a power of two, the quotient and the product with the reciprocal are the same number, rounded once.
     match reciprocal(t, y) {
         Some(reciprocal) => t.bin(Bin::Mul, x, reciprocal),
         None => t.bin(Bin::Div, x, y),
     }
 }
 
-/// The reciprocal of a constant power of two that has an exact one.
+/// The reciprocal of a constant power of two; `None` if it is not exact.
 fn reciprocal(t: &mut Tape, y: Val) -> Option<Val> {
     let (ty, bits) = (t.ty(y), t.known_bits(y)?);
     let exact = match ty {
@@ -79,9 +79,10 @@ pub(crate) static FMOD: OpDef = OpDef {
     ..BINARY
 };
 
+/// The fault of a zero divisor.
 pub(crate) const ZERO: Fault = Fault::new(FaultKind::DivisionByZero);
 
-/// Faults on a zero divisor and returns one that can be divided by: 1 in place of 0 and of -1.
+/// Raises the fault of a zero divisor. Returns a divisor with 1 in place of 0 and of -1, and the mask where it was -1.
 fn guard(t: &mut Tape, y: Val) -> (Val, cembra_tape::Mask) {
     let (zero, one, minus) = (t.konst_like(y, 0.0), t.konst_like(y, 1.0), t.konst_like(y, -1.0));
     let is_zero = t.cmp(Cmp::Eq, y, zero);
@@ -91,18 +92,19 @@ fn guard(t: &mut Tape, y: Val) -> (Val, cembra_tape::Mask) {
     (t.select_rare(special, one, y), is_minus)
 }
 
-/// A division of integers that truncates, and where the one that rounds down differs from it.
+/// An integer division that truncates, and the mask where rounding down gives another quotient.
 pub(crate) struct Truncated {
     pub(crate) quotient: Val,
     pub(crate) rest: Val,
-    /// There is a rest, and the signs differ.
+    /// Present where there is a remainder, and the signs differ.
     rounded_up: cembra_tape::Mask,
-    /// 1 in the place of 0 and of -1.
+    /// The divisor, with 1 in place of 0 and of -1.
     pub(crate) divisor: Val,
-    /// The true divisor is -1, for which the quotient may not be representable.
+    /// Present where the true divisor is -1, for which the quotient may not be representable.
     pub(crate) by_minus_one: cembra_tape::Mask,
 }
 
+/// Divides integers; a zero divisor is a fault.
 pub(crate) fn truncated(t: &mut Tape, x: Val, y: Val) -> Truncated {
     let (divisor, by_minus_one) = guard(t, y);
     let quotient = t.bin(Bin::Div, x, divisor);
@@ -115,6 +117,7 @@ pub(crate) fn truncated(t: &mut Tape, x: Val, y: Val) -> Truncated {
     Truncated { quotient, rest, rounded_up: t.mand(differ, inexact), divisor, by_minus_one }
 }
 
+/// The rule of a quotient of integers, rounded towards minus infinity.
 pub(crate) const INT_FLOORDIV_RULE: Rule = |t, a| {
     let (x, y) = (a[0].val(t), a[1].val(t));
     let Truncated { quotient, rounded_up, by_minus_one, .. } = truncated(t, x, y);
@@ -125,6 +128,7 @@ pub(crate) const INT_FLOORDIV_RULE: Rule = |t, a| {
     Cell::num(t.select_rare(by_minus_one, negative, floor))
 };
 
+/// The rule of the remainder for a quotient of integers that is rounded towards minus infinity.
 pub(crate) const INT_MOD_RULE: Rule = |t, a| {
     let (x, y) = (a[0].val(t), a[1].val(t));
     let Truncated { rest, rounded_up, divisor, by_minus_one, .. } = truncated(t, x, y);
@@ -160,12 +164,12 @@ macro_rules! int_mod {
 
 pub(super) use int_mod;
 
-/// The quotient of two integers, rounded towards minus infinity.
+/// The quotient of two integers, rounded towards minus infinity. Fails for a zero divisor.
 pub(crate) fn floored_quotient(x: i64, y: i64) -> Result<i64, Fault> {
     int_floordiv!(x, y)
 }
 
-/// What that quotient leaves of the first.
+/// The remainder of that quotient: `x` less the quotient times `y`. Fails for a zero divisor.
 pub(crate) fn floored_rest(x: i64, y: i64) -> Result<i64, Fault> {
     int_mod!(x, y)
 }
@@ -222,7 +226,7 @@ fn nan(t: &mut Tape, like: Val) -> Val {
     }
 }
 
-/// Where the sign bit of a float is set.
+/// The mask where the sign bit of a float is set.
 fn sign_bit(t: &mut Tape, x: Val) -> cembra_tape::Mask {
     let as_int = if t.ty(x) == MachineType::F32 { MachineType::I32 } else { MachineType::I64 };
     let bits = t.un(Un::Bitcast(as_int), x);
@@ -230,7 +234,7 @@ fn sign_bit(t: &mut Tape, x: Val) -> cembra_tape::Mask {
     t.cmp(Cmp::Lt, bits, zero)
 }
 
-/// Faults on a zero divisor; returns the quotient, its magnitude being finite, and the constant 0.
+/// Raises the fault of a zero divisor. Returns the quotient, the mask where it is finite, and the constant 0.
 fn float_quotient(t: &mut Tape, x: Val, y: Val) -> (Val, cembra_tape::Mask, Val) {
     let zero = t.konst_like(y, 0.0);
     let is_zero = t.cmp(Cmp::Eq, y, zero);
@@ -246,7 +250,7 @@ const FLOAT_FLOORDIV_RULE: Rule = |t, a| {
     let (x, y) = (a[0].val(t), a[1].val(t));
     let (q, finite, zero) = float_quotient(t, x, y);
     let floor = t.un(Un::Floor, q);
-    // A quotient that underflowed to -0.0 lies just below zero.
+    // A quotient that underflowed to -0.0 is just below zero.
     let vanished = t.cmp(Cmp::Eq, q, zero);
     let not_zero = t.cmp(Cmp::Ne, x, zero);
     let below = sign_bit(t, q);

@@ -1,4 +1,4 @@
-//! Exponentials and logarithms. Each is one algorithm of the runtime, called or recorded; integers become FLOAT32.
+//! Exponentials and logarithms. Each is an algorithm of the runtime, which is called or recorded; integers become FLOAT32.
 
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
 use crate::derivative::{Cotangents, Derived, all};
@@ -8,7 +8,7 @@ use crate::{Promotion, Rule, id};
 use cembra_runtime::{MachineType, RuntimeFn, math};
 use cembra_tape::{Cell, Tape};
 
-/// A total function of one float.
+/// A template of records for functions of one float that cannot fail.
 pub(super) const FUNCTION: OpDef = OpDef { typing: Typing::Promote(Promotion::Float), ..UNARY };
 
 /// Records a function of one float, in the width of the argument.
@@ -18,7 +18,7 @@ pub(super) fn call(t: &mut Tape, a: &[Cell], f32: RuntimeFn, f64: RuntimeFn) -> 
     Cell::num(t.function(function, &[x]))
 }
 
-/// The derivative of a logarithm to a base of this natural logarithm.
+/// The derivative of a logarithm; `of_base` is the natural logarithm of its base.
 fn scaled_logarithm(d: &mut Derived<'_>, of_base: f64) -> Result<Cotangents, TypeFault> {
     let of_base = d.number(of_base);
     let x = d.without_minus_zero(d.operands[0])?;

@@ -1,4 +1,5 @@
-//! The larger and the smaller of two numbers, the later and the earlier of two dates: a NaN wins, and of two zeros the first operand.
+//! The larger and the smaller of two numbers, and the later and the earlier of two dates. A NaN wins, and of two zeros the
+//! first operand.
 
 use crate::definition::{BINARY, Meaning, OpDef, ex};
 use crate::kernel::strict;
@@ -6,8 +7,8 @@ use crate::{Rule, derivative, id};
 use cembra_runtime::{Date, Duration, Timestamp};
 use cembra_tape::{Bin, Cell, Cmp, Tape};
 
-// `FMax(y, x)` is `y > x ? y : x`: the first operand of the operator on ties, and on a NaN first operand. A NaN second
-// operand has to be put right; where it is a constant that check disappears.
+// `FMax(y, x)` is `y > x ? y : x`: the first operand of the operator on ties, and on a NaN first operand. A NaN second operand
+// must be corrected; if it is a constant, that check disappears.
 fn float(t: &mut Tape, op: Bin, a: &[Cell]) -> Cell {
     let (x, y) = (a[0].val(t), a[1].val(t));
     let best = t.bin(op, y, x);

@@ -1,5 +1,6 @@
-//! The operators `//` and `%` of texts: the floor of the exact quotient, and what it leaves. Arolla's `math.floordiv` and `math.mod`, which round
-//! the quotient before they take its floor, are in `division.rs`, with the rules of integers, which are the same.
+//! The operators `//` and `%` of texts: the floor of the exact quotient, and its remainder. Arolla's `math.floordiv` and
+//! `math.mod`, which round the quotient before they take its floor, are in `division.rs`, with the rules for integers, which
+//! both share.
 
 use super::division::{INT_FLOORDIV_RULE, INT_MOD_RULE, ZERO, int_floordiv, int_mod, quotient};
 use crate::definition::{BINARY, Meaning, OpDef, ex};
@@ -19,21 +20,22 @@ macro_rules! float {
 struct Division {
     /// The whole part of the rounded quotient: the floor of the exact quotient, or 1 more.
     whole: Val,
-    /// The rest of that division.
+    /// The remainder for the quotient `whole`.
     rest: Val,
-    /// The rest with the sign of the divisor.
+    /// The remainder with the sign of the divisor.
     signed: Val,
-    /// True where these two differ: the whole part is 1 too large, and the rest lacks a divisor.
+    /// Present where `rest` and `signed` differ: `whole` is 1 too large, and the remainder lacks a divisor.
     is_above: Mask,
-    /// Set where none of this holds: the quotient is too large, or a NaN, or the divisor is infinite.
+    /// Present where the runtime's function must be called: the quotient is too large, or a NaN, or the divisor is infinite.
     is_special: Mask,
 }
 
 /// Divides; a zero divisor is a fault.
 ///
-/// While the magnitude of the rounded quotient is less than 2^53 (2^24 in binary32), it differs from the exact quotient by at most a half. So the
-/// whole parts of both are equal or, where the quotient was rounded to a whole number, differ by 1. What such a number leaves is a float, so
-/// the fused instruction is exact. If that has the sign of the divisor, or is zero, the whole part is the floor; else it is 1 too large.
+/// While the magnitude of the rounded quotient is less than 2^53 (2^24 in binary32), it differs from the exact quotient by at
+/// most a half. So the whole parts of both are equal or, where the quotient was rounded to a whole number, differ by 1. The
+/// remainder for such a whole number is a float, so the fused instruction is exact. If the remainder has the sign of the
+/// divisor, or is zero, the whole part is the floor; else it is 1 too large.
 fn divide(t: &mut Tape, x: Val, y: Val) -> Division {
     let zero = t.konst_like(y, 0.0);
     let is_zero = t.cmp(Cmp::Eq, y, zero);

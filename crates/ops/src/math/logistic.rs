@@ -1,5 +1,5 @@
-//! Probabilities, odds and logarithms of both signs: combinations of exponentials and logarithms, each step rounded in
-//! the working precision. Integers become FLOAT32.
+//! Probabilities, odds, and a logarithm for both signs: combinations of exponentials and logarithms, each step rounded in the
+//! working precision. Integers become FLOAT32.
 
 use super::exponential::{FUNCTION, call};
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param, param_or};
@@ -94,7 +94,7 @@ pub(crate) static LOGIT: OpDef = OpDef {
 
 const LOG_SIGMOID_RULE: Rule = |t, a| {
     let x = a[0].val(t);
-    // Both branches are `base - log1p(exp(-|x|))`. Minus zero is what can be subtracted from without a trace.
+    // Both branches are `base - log1p(exp(-|x|))`. Subtracting from minus zero gives exactly the negative.
     let magnitude = t.un(Un::Abs, x);
     let minus = t.un(Un::Neg, magnitude);
     let exp = call(t, &[Cell::num(minus)], RuntimeFn::ExpF32, RuntimeFn::ExpF64);

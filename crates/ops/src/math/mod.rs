@@ -1,4 +1,4 @@
-//! Mathematical operators, one family a file.
+//! Mathematical operators, one family per file.
 
 pub(crate) mod arithmetic;
 pub(crate) mod classify;

@@ -1,5 +1,5 @@
-//! The error function, its complement and the normal distribution. Each is one algorithm of the runtime, called or recorded; integers become
-//! FLOAT32.
+//! The error function, its complement and the normal distribution. Each is an algorithm of the runtime, which is called or
+//! recorded; integers become FLOAT32.
 
 use super::exponential::{FUNCTION, call};
 use crate::definition::{Meaning, OpDef, ex};
@@ -9,7 +9,7 @@ use crate::typing::TypeFault;
 use crate::{Rule, id};
 use cembra_runtime::{RuntimeFn, math};
 
-/// The derivative `scale * exp(rate * x^2)`.
+/// The cotangent for the derivative `scale * exp(rate * x^2)`.
 fn bell(d: &mut Derived<'_>, scale: f64, rate: f64) -> Result<Cotangents, TypeFault> {
     let square = d.apply(id::TENSOR_SQUARE, &[d.operands[0]])?;
     let (scale, rate) = (d.number(scale), d.number(rate));

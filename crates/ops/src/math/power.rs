@@ -29,11 +29,13 @@ pub(crate) static POW: OpDef = OpDef {
         let power = d.apply(id::POW, &[x, less])?;
         let mut slope = d.apply(id::MULTIPLY, &[y, power])?;
         if d.literal(y).is_none_or(|y| y == 0.0 || !y.is_finite()) {
-            // To the power of 0 all is 1, whatever infinity the power before has. Where that power is 0, an infinite exponent does not count.
+            // Every number to the power of 0 is 1, so the slope is 0 even where `x^(y-1)` is infinite. Where `x^(y-1)` is 0, an
+            // infinite exponent does not count.
             slope = d.or_zero(y, slope)?;
             slope = d.or_zero(power, slope)?;
         }
-        // A power of 0 stays what it is, and a power that is 0 is smaller than its logarithm is large.
+        // 0 to a power stays the same when the exponent changes, and where the result is 0 it is smaller than the logarithm is
+        // large.
         let logarithm = d.apply(id::LOG, &[x])?;
         let growth = d.apply(id::MULTIPLY, &[d.result, logarithm])?;
         let growth = d.or_zero(d.result, growth)?;
@@ -87,7 +89,7 @@ pub(crate) static HYPOT: OpDef = OpDef {
         ex("hypot(nan, -inf)", "weak_float{inf}"),
     ],
     derivative: Some(|d| {
-        // At the origin the slope is taken for 0 along an axis.
+        // At the origin the slope along an axis is defined as 0.
         let [x, y] = [d.operands[0], d.operands[1]];
         let mut slope = |side| {
             let ratio = d.apply(id::DIVIDE, &[side, d.result])?;
@@ -99,14 +101,14 @@ pub(crate) static HYPOT: OpDef = OpDef {
     ..BINARY
 };
 
-// The root with pow's answers for the two arguments on which they differ: +0.0 for -0.0 and +inf for -inf.
+// The square root, with the results of pow for the two arguments on which they differ: +0.0 for -0.0 and +inf for -inf.
 const POW_HALF_RULE: Rule = |t, a| {
     let x = a[0].val(t);
     let root = t.un(Un::Sqrt, x);
     let zero = t.konst_like(x, 0.0);
     let root = t.bin(Bin::Add, root, zero);
     let minus_inf = t.konst_like(x, f64::NEG_INFINITY);
-    // Nothing else is as small; "equal" would take two branches where "at most" takes one.
+    // Only -inf is as small; "equal" would take two branches where "at most" takes one.
     let is_minus_inf = t.cmp(Cmp::Le, x, minus_inf);
     let inf = t.konst_like(x, f64::INFINITY);
     Cell::num(t.select_rare(is_minus_inf, inf, root))

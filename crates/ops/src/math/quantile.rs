@@ -1,4 +1,4 @@
-//! Quantiles of distributions. Native code calls their kernels: they are long, and rare.
+//! Quantiles of distributions. Native code calls their kernels, because they are long and rare.
 
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::derivative::all;
@@ -27,7 +27,7 @@ pub(crate) static NORMAL_INVERSE_CDF: OpDef = OpDef {
         ex("normal_distribution_inverse_cdf(0.975f64)", "f64{1.9599639845400538}"),
     ],
     derivative: Some(|d| {
-        // The slope is one over the density at the quantile.
+        // The slope is one divided by the density at the quantile.
         let square = d.apply(id::MULTIPLY, &[d.result, d.result])?;
         let (half, scale) = (d.number(0.5), d.number(2.506_628_274_631_000_5));
         let exponent = d.apply(id::MULTIPLY, &[half, square])?;

@@ -1,4 +1,5 @@
-//! Rounding to whole numbers. The type stays; integers are whole already. Rounding to decimal digits is in `decimal.rs`.
+//! Rounding to whole numbers. The type stays the same, and integers do not change. Rounding to decimal digits is in
+//! `decimal.rs`.
 
 use crate::Rule;
 use crate::definition::{Law, Meaning, OpDef, UNARY, ex};
@@ -38,8 +39,8 @@ pub(crate) static CEIL: OpDef = OpDef {
     ..ROUNDING
 };
 
-// Half away from zero: the whole part, and one more in the direction of x if at least a half was cut off. The part cut
-// off is exact; for infinities and NaN the comparison fails and the whole part stands.
+// Half away from zero: the whole part, and one more in the direction of x if at least a half was cut off. The part that was cut
+// off is exact; for infinities and NaN the comparison fails and the whole part is the result.
 const ROUND_RULE: Rule = |t, a| {
     let x = a[0].val(t);
     let whole = t.un(Un::Trunc, x);

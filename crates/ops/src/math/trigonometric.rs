@@ -1,4 +1,5 @@
-//! Trigonometry, in radians. Each function is one algorithm of the runtime, called or recorded; integers become FLOAT32.
+//! Trigonometry, in radians. Each function is an algorithm of the runtime, which is called or recorded; integers become
+//! FLOAT32.
 
 use super::exponential::{FUNCTION, call};
 use crate::definition::{Meaning, OpDef, ex, param};
@@ -54,8 +55,8 @@ pub(crate) static SINH: OpDef = OpDef {
     ]),
     examples: &[ex("sinh(0)", "f64{0}"), ex("sinh(-1000)", "f64{-inf}")],
     derivative: Some(|d| {
-        // The slope is the hyperbolic cosine: the square root of 1 plus the square of the hyperbolic sine. It rounds to the sine's magnitude where
-        // that is large, long before the square overflows.
+        // The slope is the hyperbolic cosine: the square root of 1 plus the square of the hyperbolic sine. Where the sine is
+        // large, the cosine rounds to its magnitude, long before the square overflows.
         let square = d.apply(id::TENSOR_SQUARE, &[d.result])?;
         let (one, large) = (d.number(1.0), d.number(1e10));
         let square = d.apply(id::ADD, &[one, square])?;

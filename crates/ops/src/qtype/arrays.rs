@@ -1,4 +1,4 @@
-//! Operators on the types of arrays and edges: which ones they are, and which belong together.
+//! Operators on the types of arrays and edges: tests, and the types of shapes and edges that belong to another type.
 
 use super::{Form, by_scalar, mask, types};
 use crate::array::edge_parts::{child_kind, parent_kind};
@@ -8,7 +8,7 @@ use cembra_expr::ArgumentForm;
 use cembra_runtime::{ArrayKind, EdgeType, QType, ShapeType};
 use cembra_value::Value;
 
-/// The type of the shape of a side of an edge of a type, or that there is none.
+/// The type of the shape of one side of an edge type; `NOTHING` if the type is not an edge.
 fn side(qtype: &QType, kind: fn(EdgeType) -> Option<ArrayKind>) -> QType {
     match qtype {
         QType::Edge(edge) => kind(*edge).map_or(QType::Shape(ShapeType::OptionalScalar), QType::ArrayShape),

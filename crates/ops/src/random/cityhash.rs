@@ -1,5 +1,5 @@
-//! CityHash64 of version 1.1, which Google publishes: a hash of bytes that is the same everywhere and for ever. It is no
-//! defence against those who choose what is hashed.
+//! CityHash64, version 1.1, which Google publishes: a hash of bytes that never changes and is the same on all machines. It does
+//! not protect against bytes that are chosen to collide.
 
 const K0: u64 = 0xc3a5_c85c_97cb_3127;
 const K1: u64 = 0xb492_b66f_be98_f273;
@@ -19,12 +19,12 @@ fn city_hash_64(bytes: &[u8]) -> u64 {
     }
 }
 
-/// The eight bytes at `at`, which are there.
+/// The eight bytes at `at`, which must exist.
 fn word(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).copied().map_or(0, u64::from_le_bytes)
 }
 
-/// The four bytes at `at`, which are there.
+/// The four bytes at `at`, which must exist.
 fn half(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).copied().map_or(0, u32::from_le_bytes).into()
 }
@@ -37,7 +37,7 @@ fn mixed(value: u64) -> u64 {
     value ^ (value >> 47)
 }
 
-/// One number of two.
+/// Combines two numbers to one.
 fn combine(u: u64, v: u64) -> u64 {
     combine_by(u, v, 0x9ddf_ea08_eb38_2d69)
 }
@@ -105,7 +105,7 @@ fn up_to_64(bytes: &[u8]) -> u64 {
     b.wrapping_add(x)
 }
 
-/// Two numbers of the 32 bytes at `at` and two others.
+/// Combines the 32 bytes at `at` and two numbers to two numbers.
 fn of_32(bytes: &[u8], at: usize, a: u64, b: u64) -> (u64, u64) {
     let [w, x, y, z] = [0, 8, 16, 24].map(|offset| word(bytes, at + offset));
     let a = a.wrapping_add(w);
@@ -122,7 +122,7 @@ fn beyond_64(bytes: &[u8]) -> u64 {
     let mut v = of_32(bytes, len - 64, len as u64, z);
     let mut w = of_32(bytes, len - 32, y.wrapping_add(K1), x);
     x = x.wrapping_mul(K1).wrapping_add(word(bytes, 0));
-    // The last 64 bytes are in already: whole blocks before them.
+    // The last 64 bytes are included already, so the whole blocks before them follow.
     for at in (0..(len - 1) / 64).map(|block| 64 * block) {
         let at_word = |offset| word(bytes, at + offset);
         x = rotated(x.wrapping_add(y).wrapping_add(v.0).wrapping_add(at_word(8)), 37).wrapping_mul(K1);
@@ -144,7 +144,7 @@ fn beyond_64(bytes: &[u8]) -> u64 {
 mod tests {
     use super::city_hash_64_with_seed;
 
-    /// What Arolla's `random.cityhash` gives, for texts of all lengths at which the function changes.
+    /// Arolla's results of `random.cityhash`, for texts of all lengths at which the function changes.
     #[test]
     fn texts_of_every_kind_of_length() {
         let letters: Vec<u8> = (0..1000_u32).map(|n| b'a' + (n * n % 26) as u8).collect();

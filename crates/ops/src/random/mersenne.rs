@@ -1,15 +1,15 @@
-//! The generator behind `array.randint_with_shape`: the 64-bit Mersenne twister of the C++ standard (`std::mt19937_64`), seeded
-//! from a sequence of words (`std::seed_seq`), and whole numbers below a bound as libstdc++ draws them, by Lemire's method. Equal
-//! seeds give Arolla's numbers.
+//! The generator of `array.randint_with_shape`: the 64-bit Mersenne twister of the C++ standard (`std::mt19937_64`), seeded
+//! from a sequence of words (`std::seed_seq`), and whole numbers below a bound as libstdc++ draws them, by Lemire's method.
+//! Equal seeds give Arolla's numbers.
 
-/// Words of 64 bits that the state has.
+/// The number of 64-bit words in the state.
 const WORDS: usize = 312;
-/// How far apart words are that are mixed.
+/// The distance between two words that are mixed.
 const MIDDLE: usize = 156;
-/// Of a word the upper 33 bits.
+/// The upper 33 bits of a word.
 const UPPER: u64 = !0 << 31;
 
-/// A generator.
+/// A generator of random numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Mersenne {
     state: Vec<u64>,
@@ -17,19 +17,19 @@ pub(crate) struct Mersenne {
 }
 
 impl Mersenne {
-    /// The generator of a sequence of seeds.
+    /// A generator with a sequence of seeds.
     pub(crate) fn seeded(seeds: &[u32]) -> Mersenne {
         let spread = spread(seeds, 2 * WORDS);
         let mut state: Vec<u64> =
             spread.chunks_exact(2).map(|pair| u64::from(pair[0]) | u64::from(pair[1]) << 32).collect();
         if state[0] & UPPER == 0 && state[1..].iter().all(|word| *word == 0) {
-            // From zeros alone only zeros would come.
+            // A state of zeros would give zeros only.
             state[0] = 1 << 63;
         }
         Mersenne { state, next: WORDS }
     }
 
-    /// The next word, any of which is as likely.
+    /// The next word; all words are equally likely.
     pub(crate) fn word(&mut self) -> u64 {
         if self.next == WORDS {
             self.renew();
@@ -51,11 +51,11 @@ impl Mersenne {
         self.next = 0;
     }
 
-    /// The next number below a bound that is not 0, any of which is as likely.
+    /// The next number below `bound`; all numbers are equally likely. `bound` must not be 0.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         let mut product = u128::from(self.word()) * u128::from(bound);
         if (product as u64) < bound {
-            // So many products would make the lower numbers likelier.
+            // Lower products are drawn again, because they would make some numbers likelier.
             let unfair = bound.wrapping_neg() % bound;
             while (product as u64) < unfair {
                 product = u128::from(self.word()) * u128::from(bound);
@@ -65,7 +65,7 @@ impl Mersenne {
     }
 }
 
-/// So many words of 32 bits that all seeds have a part in, by the standard's recipe.
+/// Spreads the seeds to `words` words of 32 bits, each of which depends on all seeds, by the standard's recipe.
 fn spread(seeds: &[u32], words: usize) -> Vec<u32> {
     let mut all = vec![0x8b8b_8b8b_u32; words];
     let lag = match words {
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn words_are_those_of_the_standard_library() {
-        // What `std::mt19937_64` seeded with `std::seed_seq{4242, 0, 1}` gives, the first and the thousandth.
+        // The first and the thousandth number of `std::mt19937_64` seeded with `std::seed_seq{4242, 0, 1}`.
         let mut words = Mersenne::seeded(&[4242, 0, 1]);
         let words: Vec<u64> = (0..1000).map(|_| words.word()).collect();
         assert_eq!(words[..2], [9_680_965_135_215_361_526, 2_609_223_960_717_292_434]);
@@ -123,7 +123,7 @@ mod tests {
         let found = [0; 6].map(|_| numbers.below(u64::MAX).cast_signed().wrapping_add(i64::MIN));
         assert_eq!(found[0], 2_940_457_250_790_811_354);
         assert_eq!(found[5], 8_205_652_568_814_514_407);
-        // A bound above a half refuses many words.
+        // A bound above a half of all numbers refuses many words.
         let mut numbers = Mersenne::seeded(&[1]);
         assert!((0..1000).all(|_| numbers.below((1 << 63) + 1) <= 1 << 63));
     }

@@ -1,4 +1,4 @@
-//! Operators that draw numbers from values, the same each time: they are functions like all others.
+//! Operators that derive random numbers from values: equal operands give equal numbers, as for all operators.
 
 mod cityhash;
 pub(crate) mod mersenne;

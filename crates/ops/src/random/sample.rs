@@ -1,5 +1,5 @@
-//! Drawing elements of arrays: what is drawn depends on the hashes of keys, or of positions where there are none, and is the
-//! same each time.
+//! Sampling elements of arrays: the choice depends on the hashes of keys, or of positions if there are no keys, and is the same
+//! each time.
 
 use super::hash;
 use crate::array::groups::Groups;
@@ -13,7 +13,7 @@ use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, Bytes, Context, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, Edge, ScalarValue, Value};
 
-/// The form of the arrays that are drawn from: of the shape of an operand, and of keys if there are any.
+/// The array kind of the shape and of the keys, if there are any. Fails if they are not a shape and an array of keys.
 fn shape_and_key(operator: &str, args: &[Argument<'_>], key: usize) -> Result<ArrayKind, TypeFault> {
     let QType::ArrayShape(kind) = args[0].qtype else {
         let message = format!("{operator} expects the shape of an array, found {}", args[0].qtype);
@@ -33,7 +33,7 @@ const fn is_key(scalar: Scalar) -> bool {
     matches!(scalar, Scalar::Boolean | Scalar::Int32 | Scalar::Int64 | Scalar::UInt64 | Scalar::Text | Scalar::Bytes)
 }
 
-/// The hash of a key, as `random.cityhash` has it.
+/// The hash of a key, as `random.cityhash` computes it.
 fn hash_of_key(context: &mut Context, key: &ScalarValue, seed: i64) -> Result<i64, Fault> {
     Ok(match key {
         ScalarValue::Boolean(value) => hash(if *value { "true" } else { "false" }, seed),
@@ -49,8 +49,8 @@ fn hash_of_key(context: &mut Context, key: &ScalarValue, seed: i64) -> Result<i6
     })
 }
 
-/// The hashes of keys, or of positions where there are none; none for a missing key. So many bytes are needed for each element, with
-/// its hash.
+/// The hashes of keys, or of positions if there are no keys; `None` for a missing key. The kernel takes `bytes_each` bytes per
+/// element, the hash included.
 fn hashes(args: &ArrayOperands<'_>, bytes_each: usize) -> Result<Vec<Option<i64>>, Fault> {
     let seed = integer_of(&args[2])?;
     match (&args[3], &args[0]) {
@@ -102,7 +102,7 @@ pub(crate) static SAMPLE: OpDef = OpDef {
             let ratio = match args[1].as_scalar() {
                 Some(ScalarValue::Float64(ratio)) => *ratio,
                 Some(ScalarValue::Float32(ratio)) => f64::from(*ratio),
-                // In Arolla it is compared with a FLOAT32 first.
+                // Arolla compares it with a FLOAT32 first.
                 Some(ScalarValue::WeakFloat(ratio)) => f64::from(*ratio as f32),
                 _ => return Err(Fault::new(FaultKind::Invalid)),
             };
@@ -115,7 +115,8 @@ pub(crate) static SAMPLE: OpDef = OpDef {
     ..ARRAY
 };
 
-/// Checks the numbers of elements to draw: of each group, where there are groups.
+/// The signature of `random.sample_n`. The number of elements to draw is an integer, or with groups an array with one number
+/// per group.
 fn sample_n_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let kind = shape_and_key(operator, args, 3)?;
     let grouped = edge_argument(operator, args, 4, kind)?;
@@ -132,7 +133,8 @@ fn sample_n_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signa
     Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Unit)))
 }
 
-/// Which elements are among the first so many of their group, by their hashes and then by position.
+/// Whether each element is among the first of its group, ordered by hash and then by position. `wanted` has the number of
+/// elements per group.
 fn firsts(
     args: &ArrayOperands<'_>,
     hashes: &[Option<i64>],
@@ -170,7 +172,7 @@ pub(crate) static SAMPLE_N: OpDef = OpDef {
         form: ArrayForm::Produce,
         typing: sample_n_types,
         evaluate: |args, ret| {
-            // Its group, what is sorted, and whether it is drawn.
+            // The hash of an element, its group, its entry to sort, and whether it is drawn.
             let hashes = hashes(args, 16 + 16 + 24 + 1)?;
             let Value::ArrayShape(kind, size) = args[0] else { return Err(Fault::new(FaultKind::Invalid)) };
             let over = match &args[4] {
@@ -211,7 +213,7 @@ mod tests {
         let hashes = [Some(5), Some(3), None, Some(3), Some(9), Some(1)];
         let groups = [Some(0), Some(0), Some(0), Some(0), Some(1), None];
         let firsts = |wanted: &[Option<i64>]| firsts(&ArrayOperands::of_call(&[]), &hashes, &groups, wanted).unwrap();
-        // Of equal ones the first by position.
+        // Of equal hashes the first by position.
         assert_eq!(firsts(&[Some(1), Some(2)]), [false, true, false, false, true, false]);
         assert_eq!(firsts(&[Some(2), None]), [false, true, false, true, false, false]);
         assert_eq!(firsts(&[Some(-1), Some(0)]), [false; 6]);

@@ -1,4 +1,4 @@
-//! A part of a sequence, and whether all elements of one are equal, which asks for the part behind the first.
+//! Slices of sequences, and whether all elements of a sequence are equal, which uses the slice after the first element.
 
 use super::{Elements, Sequence, around, int64, known, reduce, sequence, sum};
 use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, ex, param};
@@ -9,7 +9,7 @@ use cembra_runtime::{FaultKind, QType};
 use cembra_value::{ScalarValue, Value};
 use std::rc::Rc;
 
-/// Where in a sequence of a size a bound lies: counted from its end if it is negative, and inside of it.
+/// A bound of a slice as an index from 0 to `size`; a negative bound counts from the end.
 fn bound(g: &mut dyn Instantiation, at: NodeHandle, size: NodeHandle) -> NodeResult {
     let zero = integer(g, 0);
     match (known(g, at), known(g, size)) {
@@ -32,7 +32,7 @@ fn bound(g: &mut dyn Instantiation, at: NodeHandle, size: NodeHandle) -> NodeRes
     }
 }
 
-/// The elements of a sequence from one bound to before another.
+/// The elements of a sequence from `start` to before `stop`.
 fn slice(
     g: &mut dyn Instantiation,
     source: &Rc<Sequence>,
@@ -93,7 +93,7 @@ pub(crate) static ALL_EQUAL: OpDef = OpDef {
         let others = slice(g, &sequence, one, end)?;
         let init = g.literal(Value::Present(ScalarValue::Unit));
         reduce(g, &others, init, &mut |g, so_far, element| {
-            // Asked for in a round, so that an empty sequence is not asked for its first.
+            // Read in each round, so that the first element of an empty sequence is not read.
             let zero = integer(g, 0);
             let first = sequence.at(g, zero)?;
             let equal = g.apply(id::EQUAL, &[first, element])?;

@@ -1,4 +1,4 @@
-//! Joining the strings of each group of an array.
+//! `strings.agg_join`: joins the strings of each group of an array.
 
 use crate::array::groups::Groups;
 use crate::array::{
@@ -9,7 +9,7 @@ use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, ScalarValue, Value};
 
-/// The array of strings of an operand.
+/// The kind and element type of an operand, which must be an array of strings.
 pub(super) fn strings_argument(
     operator: &str,
     args: &[Argument<'_>],
@@ -24,10 +24,10 @@ pub(super) fn strings_argument(
     }
 }
 
-/// Checks a string, or that there is none, that stands between strings of a type.
+/// Checks an operand that is a separator for strings of type `of`, or is not given.
 ///
 /// # Errors
-/// It is something else.
+/// If the operand is something else.
 pub(super) fn separator_argument(
     operator: &str,
     args: &[Argument<'_>],
@@ -41,7 +41,7 @@ pub(super) fn separator_argument(
     }
 }
 
-/// The bytes of a string that may be missing or not given.
+/// The bytes of a string; `None` if it is missing or not given.
 pub(super) fn separator(value: &Value) -> Option<&[u8]> {
     match value.as_scalar()? {
         ScalarValue::Text(text) => Some(text.as_bytes()),
@@ -62,12 +62,12 @@ fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, Typ
     Ok(Signature::unchanged(args, ret))
 }
 
-/// Strings that are joined: texts, or bytes.
+/// A type of strings that can be joined: texts or bytes.
 trait Join: Clone {
     /// The borrowed string of an element.
     type Slice: ?Sized;
 
-    /// An element that is there.
+    /// The element at an index; `None` if it is missing.
     fn element(array: &Array, at: usize) -> Option<&Self::Slice>;
 
     fn add(&mut self, part: &Self::Slice);
@@ -107,7 +107,7 @@ impl Join for Vec<u8> {
     }
 }
 
-/// The strings of each group with the separator between them; none for a group without strings.
+/// The strings of each group, joined with the separator between them; `None` for a group without strings.
 fn joined<J: Join>(
     args: &ArrayOperands<'_>,
     array: &Array,
@@ -117,7 +117,7 @@ fn joined<J: Join>(
 ) -> Result<Vec<Option<J>>, Fault> {
     let strings = (0..array.len()).filter_map(|at| array.string(at));
     let bytes = strings.fold(0, |all: usize, string| all.saturating_add(string.len()));
-    // They are joined, and then put into an array.
+    // The strings are joined first, and then copied into an array.
     args.room_for(bytes.saturating_add(array.present_count().saturating_mul(separator_bytes)), 2)?;
     let mut goes_on = Ok(());
     let joined = groups.fold(&None, |so_far: &mut Option<J>, at, _| {

@@ -6,7 +6,7 @@ use crate::definition::{Meaning, OVERLOADED, OpDef, ex};
 use crate::kernel::strict;
 use cembra_runtime::{Context, Fault, FaultKind, Text};
 
-/// What is not ASCII is looked up in tables, twice.
+/// Charges for a text that is not ASCII, whose characters are looked up in tables, twice.
 fn charge_for_mapping(context: &mut Context, text: &str) -> Result<(), Fault> {
     if text.is_ascii() { Ok(()) } else { context.charge(text.len().saturating_mul(15)) }
 }
@@ -18,7 +18,7 @@ fn mapped<I: Iterator<Item = char>>(
     map: fn(char) -> I,
 ) -> Result<Text<'static>, Fault> {
     let map = |char: char| {
-        // Almost all characters of almost all texts.
+        // ASCII: almost all characters of almost all texts.
         let single = char.is_ascii().then(|| char::from(ascii(&(char as u8))));
         let several = if single.is_none() { Some(map(char)) } else { None };
         single.into_iter().chain(several.into_iter().flatten())
@@ -41,8 +41,8 @@ fn mapped<I: Iterator<Item = char>>(
 }
 
 fn lower(context: &mut Context, text: &str) -> Result<Text<'static>, Fault> {
-    // The lower case of a capital sigma depends on what is around it, which the standard library knows. It is rare enough
-    // for an allocation.
+    // The lower case of a capital sigma depends on its neighbours, which the standard library handles. The letter is rare
+    // enough for an allocation.
     if text.contains('\u{3a3}') {
         charge_for_mapping(context, text)?;
         let (mut work, mut lowered) = (LongWork::of(context, text.len()), String::with_capacity(text.len()));

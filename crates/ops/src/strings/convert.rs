@@ -1,4 +1,4 @@
-//! Texts from other values, and between texts and bytes.
+//! Conversions of other values to texts, and between texts and bytes.
 
 use super::long_work::LongWork;
 use super::made::{ArenaBytes, ArenaText, StackText, copied, invalid_for};
@@ -16,19 +16,19 @@ use std::str::Utf8Chunk;
 
 const NOT_UTF_8: &str = "the bytes are not UTF-8";
 
-/// Bytes as a text, if they are UTF-8.
+/// Bytes as a text; a fault if they are not UTF-8.
 pub(super) fn utf8(bytes: Bytes<'static>) -> Result<Text<'static>, Fault> {
     str::from_utf8(bytes.as_slice()).map(Text::new).map_err(|_| invalid(NOT_UTF_8))
 }
 
-/// Bytes as a text, or the fault that says where they are none.
+/// Bytes as a text; a fault with the position at which they are not UTF-8.
 fn utf8_or_position(context: &mut Context, bytes: Bytes<'static>) -> Result<Text<'static>, Fault> {
     let error = match str::from_utf8(bytes.as_slice()) {
         Ok(text) => return Ok(Text::new(text)),
         Err(error) => error,
     };
     let mut reason = StackText::<64>::new();
-    // There is room for the words and the digits of 64 bits.
+    // The buffer has room for the words and the digits of a 64-bit number.
     let _ = write!(reason, "{NOT_UTF_8} at position {}", error.valid_up_to());
     Err(invalid_for(context, reason.as_str(), NOT_UTF_8))
 }
@@ -36,7 +36,7 @@ fn utf8_or_position(context: &mut Context, bytes: Bytes<'static>) -> Result<Text
 /// Calls `then` with an integer in decimal digits.
 pub(crate) fn with_integer<T>(number: impl Display, then: impl FnOnce(&str) -> T) -> T {
     let mut digits = StackText::<24>::new();
-    // There is room for the digits of 64 bits and a sign.
+    // The buffer has room for the digits of a 64-bit number and a sign.
     let _ = write!(digits, "{number}");
     then(digits.as_str())
 }
@@ -46,19 +46,19 @@ pub(crate) fn with_float<T>(number: impl LowerExp + Into<f64> + Copy, then: impl
     then(number::shortest(number).as_str())
 }
 
-/// A date or timestamp as text, if it is of a year that has texts.
+/// A date or timestamp as text; a fault outside of the years 1 to 9999.
 fn moment(context: &mut Context, moment: impl Display, has_text: bool, number: i64) -> Result<Text<'static>, Fault> {
     if !has_text {
         return Err(Fault::with(FaultKind::CastRange, number.cast_unsigned()));
     }
     let mut text = StackText::<32>::new();
-    // There is room for a date, a time and six digits of a fraction.
+    // The buffer has room for a date, a time and six digits of a fraction.
     let _ = write!(text, "{moment}");
     copied(context, text.as_str())
 }
 
-/// How a byte is written in `b'..'`: C's escapes, and hexadecimal ones for ASCII that cannot be printed. A hexadecimal digit
-/// is escaped too where it would lengthen the escape before it.
+/// The form of a byte in `b'..'`: C's escapes, and hexadecimal ones for ASCII that cannot be printed. A hexadecimal digit is
+/// escaped too if it would extend the escape before it. Also returns whether this form is a hexadecimal escape.
 fn escaped(byte: u8, after_hex: bool) -> (StackText<4>, bool) {
     let mut text = StackText::new();
     let hex = match byte {
@@ -77,7 +77,7 @@ fn escaped(byte: u8, after_hex: bool) -> (StackText<4>, bool) {
             false
         }
         _ => {
-            // Four bytes, for which there is room.
+            // The buffer has room for these four bytes.
             let _ = write!(text, "\\x{byte:02x}");
             true
         }
@@ -85,9 +85,9 @@ fn escaped(byte: u8, after_hex: bool) -> (StackText<4>, bool) {
     (text, hex)
 }
 
-/// Bytes in the form `b'..'`, which is UTF-8 if they are.
+/// Bytes in the form `b'..'`, which is UTF-8 if the bytes are.
 pub(crate) fn quoted(context: &mut Context, bytes: Bytes<'_>) -> Result<Bytes<'static>, Fault> {
-    // Each byte is escaped twice: to know the length, and to write it.
+    // Each byte is escaped twice: to compute the length, and to write it.
     context.charge(bytes.as_slice().len().saturating_mul(31))?;
     let pieces = || {
         let mut after_hex = false;
@@ -114,7 +114,7 @@ pub(crate) fn quoted(context: &mut Context, bytes: Bytes<'_>) -> Result<Bytes<'s
     Ok(made.finish())
 }
 
-/// Bytes as a text, with the parts that are not UTF-8 treated as `errors` says.
+/// Bytes as a text; `errors` selects the treatment of parts that are not UTF-8.
 fn decoded(
     context: &mut Context,
     bytes: Bytes<'static>,
@@ -126,8 +126,8 @@ fn decoded(
         Some("replace") => "\u{fffd}",
         _ => return Err(invalid("`errors` is one of `strict`, `ignore` and `replace`")),
     };
-    // A part that is not UTF-8 is the beginning of a character that does not go on, or a byte that begins none. A NUL is one
-    // too, in Arolla.
+    // A part that is not UTF-8 is an incomplete character, or a byte that begins no character. In Arolla a NUL is such a part
+    // too.
     let chunks = || bytes.as_slice().utf8_chunks();
     let broken = |chunk: &Utf8Chunk<'_>| if chunk.invalid().is_empty() { "" } else { replacement };
     let nuls = |chunk: &Utf8Chunk<'_>| memchr::memchr_iter(0, chunk.valid().as_bytes()).count();
@@ -231,7 +231,7 @@ pub(crate) static STATIC_DECODE: OpDef = OpDef {
     summary: "Literal bytes as a literal text, from UTF-8; an error where it is evaluated if they are not.",
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     typing: Typing::Rule(static_decode_types),
-    // Of a literal this is one too, unless it fails.
+    // For a literal the result is a literal, unless decoding fails.
     meaning: Meaning::Expand(|graph, args| {
         let strict = graph.literal(Value::Nothing);
         graph.apply(id::STRINGS_DECODE, &[args[0], strict])
@@ -277,7 +277,7 @@ mod tests {
             (b"abc", "b'abc'"),
             (b"a'b\"c\\d\n\r\t", "b'a\\'b\\\"c\\\\d\\n\\r\\t'"),
             ("\u{e9}\u{1f600}".as_bytes(), "b'\u{e9}\u{1f600}'"),
-            // A digit behind a hexadecimal escape would be read as a part of it.
+            // A digit after a hexadecimal escape would be read as a part of the escape.
             (b"\x00a\x7fg\x01 1", "b'\\x00\\x61\\x7fg\\x01 1'"),
         ] {
             assert_eq!(call("strings.as_text", &[bytes(value)]), Ok(text(expected)));
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn broken_characters_are_left_out_or_replaced() {
-        // What Arolla gives.
+        // Arolla's results.
         for (broken, replaced) in [
             (&b""[..], ""),
             (b"a\xc3\xa9", "a\u{e9}"),

@@ -1,4 +1,4 @@
-//! For tests: operators on values, expansions included, with the implicit casts that preparation would write out.
+//! For tests: evaluates operators on values, expansions included, with the implicit casts that preparation would insert.
 
 use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult};
 use crate::typing::Argument;
@@ -26,14 +26,14 @@ pub(super) const STRINGS: [&str; 16] = [
     "\0\u{7f}'\"\\",
 ];
 
-/// What went wrong: the types, or the evaluation.
+/// The cause of a failed call: the types, or the evaluation.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Failure {
     Types(String),
     Fault(FaultKind),
 }
 
-/// Arguments and whatever an expansion makes of them, evaluated as it is made.
+/// The values of arguments and of an expansion's nodes, which are evaluated as they are built.
 struct Eager {
     values: Vec<Value>,
     failed: Option<FaultKind>,

@@ -1,18 +1,18 @@
-//! The language of `printf` formats, read piece by piece: `%-8.3f`, `%*d`, `%2$s`. It is that of Abseil's formats, without
-//! `%n` and `%p`. Nothing here knows values: what a field prints, and in which form, is for `rendering.rs`.
+//! The language of `printf` formats, read piece by piece: `%-8.3f`, `%*d`, `%2$s`. It is Abseil's language of formats, without
+//! `%n` and `%p`. This file does not know values: `rendering.rs` prints them.
 
 use super::Reason;
 use crate::strings::limits;
 
-/// A width or a precision, as it is written.
+/// The width or precision of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Amount {
-    /// Not written.
+    /// No width or precision.
     #[default]
     None,
-    /// A number.
+    /// A number in the format.
     Fixed(usize),
-    /// `*`: the argument with this index.
+    /// `*`: the value of the argument with this index.
     Argument(usize),
 }
 
@@ -27,9 +27,9 @@ pub(super) struct Field {
     pub(super) width: Amount,
     pub(super) precision: Amount,
     pub(super) conversion: u8,
-    /// True for `%lc`, a character by its number; `%c` is a byte.
+    /// True for `%lc`, which prints a character by its number; `%c` prints a byte.
     pub(super) wide: bool,
-    /// The index of the argument it prints.
+    /// The index of the argument that the field prints.
     pub(super) argument: usize,
 }
 
@@ -40,17 +40,17 @@ pub(super) enum Piece<'f> {
     Field(Field),
 }
 
-/// A format that is being read.
+/// A format that is being read, from the position reached so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields<'f> {
     text: &'f [u8],
-    /// What stands behind the text.
+    /// More of the format, after `text`.
     last: &'f [u8],
-    /// True behind a percent sign.
+    /// True directly after a percent sign.
     in_field: bool,
-    /// How many arguments the fields so far have taken, one after the other.
+    /// The number of arguments that fields without numbers have taken so far.
     taken: usize,
-    /// True if fields tell the numbers of their arguments. They all do, or none does.
+    /// True if fields name their arguments by number. All fields do, or none does.
     numbered: bool,
 }
 
@@ -58,10 +58,10 @@ fn malformed() -> Reason {
     Reason("the format has a field that is malformed")
 }
 
-/// A number as a width or a precision.
+/// Checks a number that is a width or a precision.
 ///
 /// # Errors
-/// It is beyond the limit.
+/// If the number is beyond the limit.
 pub(super) fn within_limit(number: usize) -> Result<usize, Reason> {
     match number <= limits::FIELD_WIDTH {
         true => Ok(number),
@@ -74,15 +74,15 @@ impl<'f> Fields<'f> {
         Fields { text, last: b"", in_field: false, taken: 0, numbered: false }
     }
 
-    /// What is behind the first percent sign of a format that ends in `last`.
+    /// A format that begins after its first percent sign, and continues with `last`.
     pub(super) const fn of_field(text: &'f [u8], last: &'f [u8]) -> Self {
         Fields { text, last, in_field: true, taken: 0, numbered: false }
     }
 
-    /// The next part; `None` at the end.
+    /// The next piece; `None` at the end.
     ///
     /// # Errors
-    /// What follows is not a field.
+    /// If a percent sign is not followed by a field.
     pub(super) fn next(&mut self) -> Result<Option<Piece<'f>>, Reason> {
         if self.in_field {
             self.in_field = false;
@@ -110,7 +110,7 @@ impl<'f> Fields<'f> {
         *from = from.get(1..).unwrap_or_default();
     }
 
-    /// Takes the next byte if it is this one.
+    /// Skips the next byte if it is `byte`, and returns whether it was.
     fn take(&mut self, byte: u8) -> bool {
         let taken = self.peek() == Some(byte);
         if taken {
@@ -119,7 +119,7 @@ impl<'f> Fields<'f> {
         taken
     }
 
-    /// Reads what is behind a percent sign.
+    /// Reads a field after its percent sign.
     fn field(&mut self) -> Result<Piece<'f>, Reason> {
         if self.take(b'%') {
             return Ok(Piece::Literal(b"%"));
@@ -154,7 +154,7 @@ impl<'f> Fields<'f> {
                 false => Amount::Fixed(within_limit(self.number()?.unwrap_or(0))?),
             };
         }
-        // C's sizes of integers mean nothing here.
+        // C's size letters for integers are ignored.
         if let Some(size @ (b'h' | b'l' | b'L' | b'j' | b'z' | b't' | b'q')) = self.peek() {
             self.skip();
             let long = matches!(size, b'h' | b'l') && self.take(size);
@@ -176,7 +176,7 @@ impl<'f> Fields<'f> {
         Ok(Piece::Field(field))
     }
 
-    /// The argument behind a `*`.
+    /// The index of the argument for a `*`.
     fn star(&mut self) -> Result<usize, Reason> {
         if self.numbered {
             return self.index()?.ok_or_else(malformed);
@@ -185,8 +185,8 @@ impl<'f> Fields<'f> {
         Ok(self.taken - 1)
     }
 
-    /// The index of an argument that is written as its number and a dollar sign; `None` if there is something else, of which
-    /// nothing or a part may have been read.
+    /// The index of an argument that is written as its number and a dollar sign; `None` for anything else, of which a part may
+    /// have been read.
     fn index(&mut self) -> Result<Option<usize>, Reason> {
         let from_one = matches!(self.peek(), Some(b'1'..=b'9'));
         Ok(match from_one {
@@ -195,7 +195,7 @@ impl<'f> Fields<'f> {
         })
     }
 
-    /// A number of up to nine digits, if there is one.
+    /// A number of up to nine digits; `None` if there is no digit.
     fn number(&mut self) -> Result<Option<usize>, Reason> {
         let mut number = None::<usize>;
         let mut digits = 0;

@@ -1,5 +1,5 @@
-//! Finding all that the groups of a regular expression capture, as repeated calls of RE2's `FindAndConsume` do: each match is
-//! looked for in what is left behind the one before it, as if that were the whole text.
+//! `strings.findall_regex`: all captures of the groups of a regular expression, as repeated calls of RE2's `FindAndConsume`
+//! find them: each match is searched for in the rest of the text after the match before it, as if that were the whole text.
 
 use super::agg_join::strings_argument;
 use super::limits;
@@ -18,7 +18,7 @@ fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, Typ
         return refuse(1, format!("{operator} expects a text for `regex`, found {}", args[1].qtype));
     }
     let (kind, texts) = match args[0].qtype {
-        // One text is one group, of dense arrays.
+        // A single text is one group of a dense array.
         QType::Scalar(Scalar::Text) | QType::Optional(Scalar::Text) => {
             (ArrayKind::Dense, EdgeType::ToScalar(ArrayKind::Dense))
         }
@@ -31,17 +31,17 @@ fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, Typ
     Ok(Signature::unchanged(args, QType::tuple(parts)))
 }
 
-/// The matches so far.
+/// The matches found so far.
 struct MatchList {
     captured: ArrayBuilder,
-    /// How many matches each text has.
+    /// The number of matches in each text.
     matches: Vec<i64>,
-    /// The bytes of what is captured, and of the edge of its matches.
+    /// The bytes of the captures, and of the edge from captures to matches.
     bytes: u64,
 }
 
 impl MatchList {
-    /// Adds what is captured in a text.
+    /// Appends the captures in a text.
     fn add(
         &mut self,
         args: &ArrayOperands<'_>,
@@ -57,18 +57,18 @@ impl MatchList {
             let Some(captures) = pattern.captures_at(left, 0) else { break };
             let part = |group| captures.get(group).and_then(|(start, end)| left.get(start..end));
             for group in 1..=groups {
-                // A group that takes no part in the match is empty, as in RE2.
+                // A group that does not take part in the match is empty, as in RE2.
                 let captured = part(group).unwrap_or_default();
                 self.bytes = self.bytes.saturating_add(string_bytes(captured.len()));
                 args.room_for_bytes(self.bytes)?;
                 self.captured.push_text(Some(captured));
             }
             matches += 1;
-            // The sizes of the edge of what is captured, and its points.
+            // A match takes a size and a split point in the edge of captures.
             self.bytes = self.bytes.saturating_add(16);
             let (start, mut end) = captures.get(0).unwrap_or_default();
             if start == end {
-                // Behind an empty match, on to the next character: RE2 would find it for ever.
+                // After an empty match a character is skipped, because RE2 would find the match again for ever.
                 end += left.get(end..).and_then(|left| left.chars().next()).map_or(1, char::len_utf8);
             }
             rest = left.get(end..);
@@ -79,20 +79,20 @@ impl MatchList {
     }
 }
 
-/// All that is found in texts, and the number of groups of the pattern.
+/// The matches in all texts, and the number of groups in the pattern.
 fn find<'t>(
     args: &ArrayOperands<'_>,
     texts: impl Iterator<Item = Option<&'t str>>,
     regex: &str,
 ) -> Result<(MatchList, usize), Fault> {
     let mut context = Context::new();
-    // Words of its own would lie in the context, which ends here.
+    // A message made for this pattern would be in the memory of the context, which ends here.
     let refused = |_| invalid("the pattern is no regular expression, or is too large");
     let mut pattern = Pattern::compile(regex).map_err(refused)?;
     let mut found = MatchList { captured: ArrayBuilder::new(Scalar::Text, 0), matches: Vec::new(), bytes: 0 };
     for (at, text) in texts.enumerate() {
         args.poll_at(at)?;
-        // The allowance is a row's.
+        // Each row may do this much work.
         context.set_string_work(limits::MATCHING_WORK as u64);
         context.begin();
         found.add(args, &mut context, &mut pattern, text)?;

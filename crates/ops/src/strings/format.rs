@@ -1,5 +1,5 @@
-//! `strings.format`: a format with named fields in braces. It is composite as `strings.printf` is, and what is behind the colon
-//! of a field is in the language of `printf`. What is wrong with a literal format itself is told before it is used.
+//! `strings.format`: a format with named fields in braces. It is composite as `strings.printf` is, and the part of a field
+//! after the colon is in the language of `printf`. Problems of a literal format itself are reported before it is used.
 
 use super::fields::Fields;
 use super::made::ArenaBytes;
@@ -22,11 +22,11 @@ use cembra_value::{ScalarValue, Value};
 enum FormatPart<'f> {
     /// Text, or a single brace.
     Literal(&'f [u8]),
-    /// A field: a name, and how its value is printed.
+    /// A field: the name of an argument, and the form in which its value is printed.
     Field { name: &'f [u8], spec: &'f [u8] },
 }
 
-/// What is wrong with a format.
+/// A mistake in the syntax of a format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Malformed<'f> {
     /// A `}` that closes nothing.
@@ -73,11 +73,11 @@ fn is_name(name: &[u8]) -> bool {
         && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
 
-/// Names that are found in a text of names with commas between them.
+/// The names in a text with commas between them, sorted for lookups.
 #[derive(Clone, Copy)]
 struct Names<'n> {
     text: &'n [u8],
-    /// Ordered by name: where each begins and ends, and its index; eight bytes each.
+    /// The start, the end and the index of each name, eight bytes each, sorted by name.
     entries: &'n [[u8; 24]],
 }
 
@@ -106,7 +106,7 @@ impl Names<'static> {
     }
 }
 
-/// The name and the index of an entry.
+/// The name and the index of an entry of [`Names`].
 fn entry_of<'n>(text: &'n [u8], entry: &[u8; 24]) -> (&'n [u8], usize) {
     let [start, end, index] = [0, 8, 16].map(|at| {
         let number = entry[at..].first_chunk().copied().map_or(0, u64::from_le_bytes);
@@ -115,7 +115,7 @@ fn entry_of<'n>(text: &'n [u8], entry: &[u8; 24]) -> (&'n [u8], usize) {
     (text.get(start..end).unwrap_or_default(), index)
 }
 
-/// A format with the names of its values.
+/// A format, the names of its arguments, and their values.
 struct Named {
     format: &'static [u8],
     unit: Unit,
@@ -147,8 +147,8 @@ impl Print for Named {
     }
 }
 
-/// Prints one value. Without a form, or as `v`, it is what `%v` prints, but for FLOAT32, which has its shortest digits and a
-/// point. Other forms are for numbers, and get the letter that belongs to their type if they have none at the end.
+/// Prints one value. Without a form, or with the form `v`, it is printed as by `%v`, but a FLOAT32 has its shortest digits and
+/// a point. Other forms are for numbers; a form without a letter at the end gets that of the value's type.
 fn print_field(sink: &mut impl Sink, unit: Unit, spec: &[u8], value: Packed<'static>) -> Result<(), Reason> {
     let (spec, last): (&[u8], &[u8]) = match (spec, value) {
         (b"" | b"v", Packed::Float32(value)) => {
@@ -213,7 +213,7 @@ fn malformed(malformed: Malformed<'_>) -> TypeFault {
     }
 }
 
-/// The names in a literal, in order.
+/// The names in a literal, sorted. Fails if there are not `count` names, or two are equal.
 fn checked_names(names: &str, count: usize) -> Result<Vec<&[u8]>, TypeFault> {
     let mut names: Vec<&str> = names.split(',').filter(|_| !names.is_empty()).collect();
     if names.len() != count {
@@ -226,8 +226,8 @@ fn checked_names(names: &str, count: usize) -> Result<Vec<&[u8]>, TypeFault> {
     }
 }
 
-/// Checks the fields of a literal format with literal names against the types of the arguments. What is wrong with its braces and names is told
-/// by `check`.
+/// Checks the fields of a literal format with literal names against the types of the arguments. Problems of its braces and
+/// names are reported by `check`.
 fn check_fields(args: &[Argument<'_>]) -> Result<(), TypeFault> {
     let (Some(format), Some(names)) = (literal_string(args, 0), literal_string(args, 1)) else { return Ok(()) };
     let mut arguments: Vec<(&[u8], &Argument<'_>)> = names.split(|byte| *byte == b',').zip(&args[2..]).collect();
@@ -384,7 +384,7 @@ mod tests {
         // A form is a format of `printf` without its percent sign.
         assert_eq!(of("{a:5d5d}|{a:%d}|{a:d}|{a:1$+}", "a", &[Value::from(7)]), Ok(text("    75d|%d|7|+7")));
         assert_eq!(of("{a:a}|{a:.1}", "a", &[Value::from(0.5_f32)]), Ok(text("0x1p-1|0.5")));
-        // Bytes of one character may come from two fields.
+        // Bytes from two fields may make one character.
         assert_eq!(of("{a:c}{b:c}", "a,b", &[Value::from(0xc3), Value::from(0xa9)]), Ok(text("\u{e9}")));
         assert_eq!(of("{a:c}", "a", &[Value::from(0xc3)]), fault(FaultKind::Invalid));
     }

@@ -8,7 +8,7 @@ use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{Bytes, FaultKind, QType, Scalar, Text};
 use cembra_value::Value;
 
-/// The scalar type of the strings, and whether one is optional; they are all texts or all bytes.
+/// The type of all strings, texts or bytes, and whether one is optional.
 fn strings(operator: &str, args: &[Argument<'_>]) -> Result<(Scalar, bool), TypeFault> {
     let mut common = None;
     for (index, arg) in args.iter().enumerate() {
@@ -33,7 +33,7 @@ fn strings(operator: &str, args: &[Argument<'_>]) -> Result<(Scalar, bool), Type
     }
 }
 
-/// The types of joining any number of strings.
+/// The signature of joining any number of strings.
 pub(super) fn join_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let (scalar, optional) = strings(operator, args)?;
     let ret = QType::of(scalar, optional);
@@ -43,9 +43,9 @@ pub(super) fn join_types(operator: &str, args: &[Argument<'_>]) -> Result<Signat
 /// The most strings that are joined at once.
 const WIDEST: usize = 6;
 
-/// Joins strings, one at least: six at a time, then the results, so that no string is copied often.
+/// Joins strings, at least one: six at a time, then the results, so that no string is copied often.
 pub(super) fn join(graph: &mut dyn Expansion, strings: &[NodeHandle]) -> NodeResult {
-    // An untyped missing string may be left alone with others of its kind: it takes the type of any other string now.
+    // An untyped missing string takes the type of the other strings.
     let scalar = strings.iter().find_map(|arg| graph.qtype(*arg).scalar());
     let typed = |graph: &mut dyn Expansion, arg: NodeHandle| match (graph.qtype(arg), scalar) {
         (QType::Nothing, Some(scalar)) => graph.literal(Value::Missing(scalar)),

@@ -1,24 +1,23 @@
-//! Limits of single operators. They are what their kernels are made for, and the same for every model; those that a host
-//! sets are in `cembra_value::Limits`.
+//! Limits of single operators. They are the same for every model, because kernels are made for them; limits that a host sets
+//! are in `cembra_value::Limits`.
 
 /// The greatest width and the greatest precision of a field of `strings.printf` and `strings.format`.
 pub const FIELD_WIDTH: usize = 1_000;
-/// Bytes of a regular expression.
+/// The most bytes of a regular expression.
 pub const PATTERN_BYTES: usize = 64 << 10;
-/// Bytes of memory a compiled regular expression takes, and of the automaton that matching builds.
+/// The most bytes of memory for a compiled regular expression, and for the automaton that matching builds.
 pub const PATTERN_MEMORY: usize = 1 << 20;
-/// Bytes of a text that a regular expression is matched with.
+/// The most bytes of a text that a regular expression is matched with.
 pub const MATCHED_BYTES: usize = 1 << 20;
-/// The work of matching a text with a regular expression whose choices have to be followed one by one, in the units of
-/// `Limits::string_work`.
+/// The most work of matching a text with a regular expression by its NFA, in the units of `Limits::string_work`.
 pub const MATCHING_WORK: usize = 128 << 20;
 
 pub use cembra_value::time_format::TIME_FORMAT_BYTES;
 
-/// Elements of an array that is made of sizes and counts alone. More are the fault `arena-limit`.
+/// The most elements of an array whose size comes from sizes and counts alone. More are the fault `arena-limit`.
 pub const ARRAY_ELEMENTS: usize = 1 << 28;
 
-/// All of them by name, as `docs/limits.md` lists them.
+/// The limits by name, as `docs/limits.md` lists them.
 pub const ALL: &[(&str, usize)] = &[
     ("FIELD_WIDTH", FIELD_WIDTH),
     ("PATTERN_BYTES", PATTERN_BYTES),

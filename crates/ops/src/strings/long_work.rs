@@ -1,15 +1,16 @@
-//! Long work on strings: whoever takes long for each byte looks at the token of the evaluation for each MiB, so that a deadline ends it soon.
+//! Long work on strings: an operator that takes long per byte checks the token of the evaluation at each MiB, so that a
+//! deadline ends it soon.
 
 use cembra_runtime::{Cancellation, Context, Fault, FaultKind};
 
-/// The bytes between two looks at the token.
+/// The bytes between two checks of the token.
 pub(super) const LOOKED_EVERY: usize = 1 << 20;
 
 /// The progress of long work on a string.
 pub(super) struct LongWork {
     /// The token; `None` for a string that is not long.
     token: Option<Cancellation>,
-    /// The position of the next look.
+    /// The position of the next check.
     next: usize,
 }
 
@@ -20,10 +21,10 @@ impl LongWork {
         LongWork { next: if token.is_some() { LOOKED_EVERY } else { usize::MAX }, token }
     }
 
-    /// Looks at the token if the work came past another MiB.
+    /// Checks the token if the work has passed another MiB.
     ///
     /// # Errors
-    /// The evaluation is to end.
+    /// If the evaluation was cancelled.
     #[inline]
     pub(super) fn reached(&mut self, position: usize) -> Result<(), Fault> {
         if position < self.next { Ok(()) } else { self.look(position) }
@@ -39,12 +40,13 @@ impl LongWork {
     }
 }
 
-/// Pieces of a text of about a MiB each, and where each begins. A short text is one piece.
+/// Splits a text into pieces of about a MiB, each with its start. A short text is one piece.
 pub(super) fn pieces(text: &str) -> impl Iterator<Item = (usize, &str)> {
     pieces_to(text, |rest| rest.floor_char_boundary(LOOKED_EVERY))
 }
 
-/// Such pieces that end behind white space, or with the text, so that no word is cut.
+/// Splits a text into pieces of about a MiB that end after white space, or with the text, so that no word is cut. Each has its
+/// start.
 pub(super) fn pieces_of_words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     pieces_to(text, |rest| {
         let from = LOOKED_EVERY.min(rest.len());
@@ -53,7 +55,7 @@ pub(super) fn pieces_of_words(text: &str) -> impl Iterator<Item = (usize, &str)>
     })
 }
 
-/// The pieces whose ends `end` finds, each in what is left of the text.
+/// Splits a text into pieces; `end` returns the end of the next piece in the rest of the text.
 fn pieces_to(text: &str, end: impl Fn(&str) -> usize) -> impl Iterator<Item = (usize, &str)> {
     let mut from = 0;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! Strings in the making: a piece of the call's arena of the right length, filled from left to right.
+//! Strings under construction: memory of the right length in the arena of the call, filled from left to right.
 
 use super::{Chars, invalid, text_fault};
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, Text};
@@ -6,7 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A string that is being written into the arena. Only strings of its own type, and plain text, can be added: a text is
+/// A string that is being written into the arena. Only strings of its own type, and texts, can be appended, so that a text is
 /// always whole UTF-8.
 pub(super) struct ArenaString<'a, S> {
     room: &'a mut [u8],
@@ -14,26 +14,26 @@ pub(super) struct ArenaString<'a, S> {
     of: PhantomData<S>,
 }
 
-/// A text in the making.
+/// A text under construction.
 pub(super) type ArenaText<'a> = ArenaString<'a, Text<'static>>;
-/// Bytes in the making.
+/// Bytes under construction.
 pub(super) type ArenaBytes<'a> = ArenaString<'a, Bytes<'static>>;
 
 impl<'a, S: Chars> ArenaString<'a, S> {
-    /// Room for a string of up to `len` bytes.
+    /// Allocates memory for a string of up to `len` bytes.
     ///
     /// # Errors
-    /// The arena is full.
+    /// If the arena is full.
     pub(super) fn new(context: &'a mut Context, len: usize) -> Result<Self, Fault> {
         Ok(ArenaString { room: context.arena().allocate(len)?, len: 0, of: PhantomData })
     }
 
-    /// Adds a string. What there is no room for is left out, whole.
+    /// Appends a string. A string without room is left out as a whole.
     pub(super) fn push(&mut self, part: S) {
         self.add(part.bytes());
     }
 
-    /// Adds text; a text is bytes too.
+    /// Appends a text, which is valid in both types.
     pub(super) fn push_str(&mut self, part: &str) {
         self.add(part.as_bytes());
     }
@@ -47,12 +47,12 @@ impl<'a, S: Chars> ArenaString<'a, S> {
         }
     }
 
-    /// Adds a character, in UTF-8.
+    /// Appends a character, in UTF-8.
     pub(super) fn push_char(&mut self, char: char) {
         self.push_str(char.encode_utf8(&mut [0; 4]));
     }
 
-    /// The string.
+    /// Returns the string.
     pub(super) fn finish(self) -> S {
         // SAFETY: STRING-VIEW: the arena keeps the piece until the next call, and whole strings of the type were added.
         unsafe { S::view(&self.room[..self.len]) }
@@ -60,12 +60,12 @@ impl<'a, S: Chars> ArenaString<'a, S> {
 }
 
 impl ArenaBytes<'_> {
-    /// Adds bytes.
+    /// Appends bytes.
     pub(super) fn push_bytes(&mut self, part: &[u8]) {
         self.add(part);
     }
 
-    /// What was added so far.
+    /// The bytes appended so far.
     pub(super) fn written(&mut self) -> &mut [u8] {
         &mut self.room[..self.len]
     }
@@ -78,10 +78,10 @@ impl<S: Chars> fmt::Write for ArenaString<'_, S> {
     }
 }
 
-/// The strings one after the other.
+/// Concatenates strings.
 ///
 /// # Errors
-/// The arena is full.
+/// If the arena is full.
 pub(super) fn concatenate<S: Chars>(context: &mut Context, parts: &[S]) -> Result<S, Fault> {
     let len = parts.iter().fold(0_usize, |len, part| len.saturating_add(part.bytes().len()));
     let mut made = ArenaString::new(context, len)?;
@@ -89,32 +89,33 @@ pub(super) fn concatenate<S: Chars>(context: &mut Context, parts: &[S]) -> Resul
     Ok(made.finish())
 }
 
-/// A copy of a text.
+/// Copies a text into the arena.
 ///
 /// # Errors
-/// The arena is full.
+/// If the arena is full.
 pub(crate) fn copied(context: &mut Context, text: &str) -> Result<Text<'static>, Fault> {
     let mut made = ArenaText::new(context, text.len())?;
     made.push_str(text);
     Ok(made.finish())
 }
 
-/// The fault of an argument outside of an operator's domain, for a reason that is made here: `short` where the arena has no room for it.
+/// The fault for an argument outside of an operator's domain, with a reason that is copied into the arena; with `short` if the
+/// arena is full.
 pub(crate) fn invalid_for(context: &mut Context, reason: &str, short: &'static str) -> Fault {
     copied(context, reason).map_or_else(|_full| invalid(short), |text| text_fault(FaultKind::Invalid, text))
 }
 
-/// A copy of bytes.
+/// Copies bytes into the arena.
 ///
 /// # Errors
-/// The arena is full.
+/// If the arena is full.
 pub(crate) fn copied_bytes(context: &mut Context, bytes: &[u8]) -> Result<Bytes<'static>, Fault> {
     let mut made = ArenaBytes::new(context, bytes.len())?;
     made.push_bytes(bytes);
     Ok(made.finish())
 }
 
-/// A short text on the stack, for numbers. What does not fit is an error of writing.
+/// A short text on the stack, for numbers. Writing a text that does not fit is an error.
 pub(crate) struct StackText<const N: usize> {
     room: [u8; N],
     len: usize,
@@ -130,11 +131,11 @@ impl<const N: usize> StackText<N> {
     }
 
     pub(crate) fn as_str(&self) -> &str {
-        // Only whole texts are written: this never fails.
+        // Only whole texts are written, so this never fails.
         str::from_utf8(self.as_bytes()).unwrap_or_default()
     }
 
-    /// Adds a byte that need not be a part of a text.
+    /// Appends a byte, which need not be a part of a text.
     pub(super) fn push_byte(&mut self, byte: u8) {
         if let Some(room) = self.room.get_mut(self.len) {
             *room = byte;
@@ -142,7 +143,7 @@ impl<const N: usize> StackText<N> {
         }
     }
 
-    /// Takes a part out.
+    /// Removes a part.
     pub(super) fn remove(&mut self, part: Range<usize>) {
         self.room[..self.len].copy_within(part.end.., part.start);
         self.len -= part.len();

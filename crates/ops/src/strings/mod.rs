@@ -1,8 +1,8 @@
-//! Operators on TEXT and BYTES, one family a file. Positions and lengths of texts are in code points, those of bytes in
-//! bytes. What an operator makes lies in the arena of the call; what it only cuts out is a view of its argument.
+//! Operators on TEXT and BYTES, one family per file. Positions and lengths of texts are in code points, those of bytes in
+//! bytes. A new string is in the arena of the call; a part of an argument is a view of the argument.
 //!
-//! All of them are called by their kernels: none has a form in instructions. Those that make, or take together, the elements of
-//! arrays are array operators.
+//! All operators are called by their kernels: none has a rule. Operators that make arrays of strings, or aggregate them, are
+//! array operators.
 
 use crate::kernel::Repr;
 use crate::typing::{Argument, TypeFault};
@@ -43,27 +43,27 @@ mod rendering;
 #[cfg(test)]
 mod eager;
 
-/// TEXT or BYTES.
+/// A type of strings: TEXT or BYTES.
 pub(crate) trait Chars: Repr {
-    /// Its bytes.
+    /// The bytes of the string.
     fn bytes(self) -> &'static [u8];
 
-    /// How many characters it has.
+    /// The number of characters.
     fn length(self) -> usize;
 
-    /// The part at these bytes, which lie between characters.
+    /// The part in a range of bytes, whose ends must be between characters.
     fn part(self, range: Range<usize>) -> Self;
 
-    /// A view of bytes that live as long as the call.
+    /// A string that views bytes, which must live as long as the call.
     ///
     /// # Safety
     /// STRING-VIEW: bytes of a text are UTF-8.
     unsafe fn view(bytes: &[u8]) -> Self;
 
-    /// The byte where character `index` begins, or the end. `length` is the number of characters.
+    /// The index of the byte at which character `index` begins, or of the end. `length` must be the number of characters.
     fn byte_of(self, index: usize, length: usize) -> usize;
 
-    /// True if a character begins at this byte, or the string ends there.
+    /// True if a character begins at this byte, or the string ends at it.
     fn begins_at(self, byte: usize) -> bool;
 }
 
@@ -127,7 +127,7 @@ impl Chars for Bytes<'static> {
     }
 }
 
-/// The words, for people, that say why a text in a language of its own (a format, a regular expression) is refused.
+/// The reason, in words for people, why a text in a language of its own (a format, a regular expression) is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Reason(pub(crate) &'static str);
 
@@ -137,7 +137,7 @@ impl From<Reason> for Fault {
     }
 }
 
-/// Returns the problem of a call whose literal argument `operand` is refused.
+/// The fault of a call whose literal argument `operand` is refused.
 fn refused_literal(operand: usize, message: impl Into<String>) -> TypeFault {
     TypeFault { code: Code::Arguments, message: message.into(), operand: Some(operand), hint: None }
 }
@@ -151,12 +151,12 @@ fn literal_string<'a>(args: &[Argument<'a>], at: usize) -> Option<&'a [u8]> {
     }
 }
 
-/// The fault of an argument outside of an operator's domain.
+/// The fault for an argument outside of an operator's domain.
 pub(crate) fn invalid(reason: &'static str) -> Fault {
     text_fault(FaultKind::Invalid, Text::new(reason))
 }
 
-/// A fault that a text says more about; the text outlives the call or lives in its arena.
+/// A fault with a text that explains it. The text must outlive the call or be in its arena.
 pub(crate) fn text_fault(kind: FaultKind, text: Text<'static>) -> Fault {
     let text = text.as_str();
     Fault { kind, operands: [text.as_ptr() as u64, text.len() as u64] }

@@ -1,18 +1,18 @@
-//! Numbers as text: the shortest digits that read back as the same number, laid out as Arolla does (and JavaScript).
+//! Numbers as text: the shortest digits that read back as the same number, in the layout of Arolla and JavaScript.
 
 use super::made::StackText;
 use std::fmt::{LowerExp, Write};
 
-/// Room for any shortest form: a sign, `0.00000` or 21 digits and a point.
+/// A buffer for any shortest form: a sign, `0.00000` or 21 digits and a point.
 pub(super) type Shortest = StackText<40>;
 
-/// Decimal exponents of numbers that are written without one.
+/// The decimal exponents of numbers that are written without an exponent.
 const PLAIN: std::ops::Range<i32> = -6..21;
 
-/// `1.1`, `-0`, `1e300`, `nan`, `-inf`.
+/// The shortest text for a number: `1.1`, `-0`, `1e300`, `nan`, `-inf`.
 pub(super) fn shortest<F: LowerExp + Into<f64> + Copy>(number: F) -> Shortest {
     let mut text = Shortest::new();
-    // There is room for everything: writing never fails.
+    // The buffer has room for every text, so writing never fails.
     let _ = write_shortest(&mut text, number);
     text
 }
@@ -111,7 +111,7 @@ mod tests {
         for _ in 0..20_000 {
             bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let (double, single) = (f64::from_bits(bits), f32::from_bits((bits >> 32) as u32));
-            // Exponents near the limits of the plain range too.
+            // Also exponents near the limits of the plain range.
             let near = (double.to_bits() >> 12) as f64 * 10_f64.powi((bits % 40) as i32 - 30);
             for number in [double, near] {
                 let text = shortest(number);

@@ -1,5 +1,5 @@
-//! Values of any types as one run of bytes: what `strings.printf` and `strings.format` hand to the operators that print, so
-//! that a format may name its arguments in any order. A run that was not made here is read with as much care as any bytes.
+//! Values of several types in one run of bytes: `strings.printf` and `strings.format` pass it to the operators that print, so
+//! that a format may name its arguments in any order. A run from elsewhere is checked like any bytes.
 
 use super::made::ArenaBytes;
 use super::rendering::Rendered;
@@ -12,7 +12,7 @@ use cembra_runtime::{Bytes, Context, Fault, FaultKind, QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 use smallvec::smallvec;
 
-/// A value of a run.
+/// A value in a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Packed<'r> {
     Boolean(bool),
@@ -24,7 +24,7 @@ pub(super) enum Packed<'r> {
 }
 
 impl<'r> Packed<'r> {
-    /// What fields of `printf` print.
+    /// The value in the form that fields of `printf` print.
     pub(super) fn rendered(self) -> Rendered<'r> {
         match self {
             Packed::Boolean(value) => Rendered::Boolean(value),
@@ -36,7 +36,7 @@ impl<'r> Packed<'r> {
         }
     }
 
-    /// The value as a width or a precision, if it is one.
+    /// The value as a width or a precision; `None` for floats and strings.
     pub(super) fn amount(self) -> Option<i64> {
         match self {
             Packed::Boolean(value) => Some(value.into()),
@@ -46,7 +46,7 @@ impl<'r> Packed<'r> {
         }
     }
 
-    /// The first value of a run, and the rest of it.
+    /// The first value of a run, and the rest of the run; `None` if the run is empty or malformed.
     fn first(run: &'r [u8]) -> Option<(Self, &'r [u8])> {
         let (kind, run) = run.split_first()?;
         match kind {
@@ -65,11 +65,11 @@ impl<'r> Packed<'r> {
     }
 }
 
-/// A run whose values are found by their index.
+/// A run whose values are read by index.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PackedRun<'r> {
     bytes: &'r [u8],
-    /// Where each value begins: eight bytes for each.
+    /// The start of each value, eight bytes per value.
     places: &'r [[u8; 8]],
 }
 
@@ -77,7 +77,7 @@ impl PackedRun<'static> {
     /// Reads a run.
     ///
     /// # Errors
-    /// It is malformed, or the arena is full.
+    /// If the run is malformed, or the arena is full.
     pub(super) fn new(context: &mut Context, bytes: Bytes<'static>) -> Result<Self, Fault> {
         let bytes = bytes.as_slice();
         let mut count = 0;
@@ -95,19 +95,19 @@ impl PackedRun<'static> {
         Ok(PackedRun { bytes, places: places.finish().as_slice().as_chunks().0 })
     }
 
-    /// How many values there are.
+    /// The number of values.
     pub(super) fn len(self) -> usize {
         self.places.len()
     }
 
-    /// A value, if there are so many.
+    /// The value at an index; `None` if there are fewer values.
     pub(super) fn get(self, index: usize) -> Option<Packed<'static>> {
         let place = usize::try_from(u64::from_le_bytes(*self.places.get(index)?)).ok()?;
         Packed::first(self.bytes.get(place..)?).map(|(value, _)| value)
     }
 }
 
-/// The value as a run of its own.
+/// Encodes a value as a run of its own.
 fn pack(context: &mut Context, kind: u8, length: &[u8], value: &[u8]) -> Result<Bytes<'static>, Fault> {
     let mut made = ArenaBytes::new(context, 1 + length.len() + value.len())?;
     made.push_bytes(&[kind]);
@@ -120,7 +120,7 @@ fn pack_string(context: &mut Context, value: &[u8]) -> Result<Bytes<'static>, Fa
     pack(context, b's', &(value.len() as u64).to_le_bytes(), value)
 }
 
-/// The values as one run, which is missing if one of them is.
+/// Encodes values as one run, which is missing if one of them is.
 pub(super) fn packed(graph: &mut dyn Expansion, values: &[NodeHandle]) -> NodeResult {
     if values.is_empty() {
         return Ok(graph.literal(Value::Scalar(ScalarValue::Bytes([].into()))));

@@ -1,4 +1,4 @@
-//! Numbers from strings. The whole string must be one: no white space, no other bases.
+//! Numbers from strings. The whole string must be a number: no white space, no other bases.
 
 use super::convert::utf8;
 use super::text_fault;
@@ -7,9 +7,8 @@ use crate::kernel::strict;
 use cembra_runtime::{Bytes, Duration, Fault, FaultKind, Misspelled, Text};
 use std::str::FromStr;
 
-/// The standard library's grammar is the one wanted: a sign of either kind, digits, for floats also a fraction, an
-/// exponent, `inf`, `infinity` and `nan` in any case. An integer that does not fit is an error, a float that does not is
-/// infinite.
+/// Parses a number by the standard library's grammar: a sign of either kind, digits, for floats also a fraction, an exponent,
+/// `inf`, `infinity` and `nan` in any case. An integer that does not fit is an error, a float that does not fit is infinite.
 pub(super) fn parsed<T: FromStr>(text: Text<'static>) -> Result<T, Fault> {
     text.as_str().parse().map_err(|_| text_fault(FaultKind::Parse, text))
 }
@@ -19,7 +18,7 @@ pub(super) fn of_text<T>(text: Text<'static>, parse: fn(&str) -> Result<T, Missp
     parse(text.as_str()).map_err(|_| text_fault(FaultKind::Parse, text))
 }
 
-/// The record of an operator that reads a string.
+/// A template of records for operators that parse a string.
 const PARSE: OpDef = OpDef { faults: &[FaultKind::Parse, FaultKind::Invalid], ..OVERLOADED };
 
 macro_rules! parse {

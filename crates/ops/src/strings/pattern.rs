@@ -1,9 +1,8 @@
-//! Compiled regular expressions, and matching them in bounded time. A match never takes longer than some time for each byte of
-//! the text and each byte of the pattern's automaton, but that product can be large: minutes, for a pattern and a text that
-//! both are as long as they may be. So the product is charged as work where it is small. Where it is large, an automaton without
-//! choices is tried, which takes a step a byte; it is made as far as the text needs it, in limited memory, and from nothing each
-//! time: what a match is charged does not depend on what was matched before. Few patterns need more, and those are matched by
-//! the product again, if that is not too large.
+//! Compiled regular expressions, and matching them in bounded time. The time of a match is bounded by the product of the bytes
+//! in the text and the bytes in the pattern's NFA, but this can be minutes, if both are as long as they may be. So a small
+//! product is charged as work. For a large product, a lazy DFA is tried, which takes a step per byte. It is built as far as the
+//! text needs it, in limited memory, and anew for each match, so that the charge does not depend on earlier matches. A pattern
+//! that needs more is matched by its NFA after all, if the product is not above a limit.
 
 use super::re2::translated;
 use super::{Reason, invalid};
@@ -16,28 +15,29 @@ use regex_automata::{Anchored, Input, hybrid};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Bytes of an automaton with choices that one byte of a text passes in a unit of work: measured, two nanoseconds at most.
+/// The bytes of an NFA that one byte of a text passes per unit of work: measured, two nanoseconds at most.
 const BYTES_PER_UNIT: usize = 8;
-/// Products up to this are matched at once.
+/// The largest product of text and NFA for which the `regex` crate matches a text at once.
 const SMALL: usize = 8 << 20;
-/// Units of work for a byte of the automaton without choices: making it takes that long.
+/// The units of work per byte of the lazy DFA, for the time to build it.
 const UNITS_PER_BYTE_MADE: usize = 8;
-/// Units of work for a byte of the automaton with choices, to compile a pattern to it; and to compile what long texts need.
+/// The units of work per byte of the NFA, to compile a pattern.
 const UNITS_PER_BYTE_COMPILED: usize = 6;
+/// The units of work per byte of the NFA, to compile the automata for long texts.
 const UNITS_PER_BYTE_OF_LONG: usize = 12;
 
-/// A pattern that is compiled.
+/// A compiled pattern.
 pub(super) struct Pattern {
     text: Box<str>,
     /// The pattern in the syntax of the crates that match it.
     translated: Box<str>,
     regex: Regex,
     captures: CaptureLocations,
-    /// Units of work for each byte of a text.
+    /// The units of work per byte of a text.
     weight: usize,
 }
 
-/// What matching a pattern with long texts needs.
+/// The automata that match a pattern with long texts: a lazy DFA, and an NFA.
 pub(super) struct Long {
     pattern: Box<str>,
     dfa: hybrid::regex::Regex,
@@ -55,7 +55,7 @@ impl Pattern {
     /// Compiles a pattern.
     ///
     /// # Errors
-    /// The text is not a regular expression, or is one that is too large. The error says which, in one line.
+    /// If the text is not a regular expression, or is one that is too large. The error says which, in one line.
     #[cold]
     pub(super) fn compile(pattern: &str) -> Result<Pattern, Cow<'static, str>> {
         if pattern.len() > limits::PATTERN_BYTES {
@@ -67,7 +67,7 @@ impl Pattern {
             Ok(regex) => regex,
             Err(regex::Error::CompiledTooBig(_)) => return Err(TOO_LARGE.into()),
             Err(error) => {
-                // The crate shows the translated pattern first, which nobody wrote; its last line says what is wrong.
+                // The crate shows the translated pattern first, which no user wrote; its last line says what is wrong.
                 let error = error.to_string();
                 let problem = error.lines().last().map_or("", |line| line.strip_prefix("error: ").unwrap_or(line));
                 return Err(format!("the pattern is not a regular expression: {problem}").into());
@@ -79,29 +79,29 @@ impl Pattern {
         Ok(Pattern { text: pattern.into(), translated: translated.into(), captures, regex, weight })
     }
 
-    /// Takes the work of compiling the pattern. It is charged at each use, kept or not: what an evaluation comes to must not
-    /// depend on what the thread did before.
+    /// Charges for compiling the pattern. Each use is charged, even if the compiled pattern was cached, because the work of an
+    /// evaluation must not depend on earlier ones in this thread.
     ///
     /// # Errors
-    /// There is not so much work left.
+    /// If not as much work is left.
     pub(super) fn charge_compiling(&self, context: &mut Context) -> Result<(), Fault> {
         context.charge(self.weight.saturating_mul(BYTES_PER_UNIT * UNITS_PER_BYTE_COMPILED))
     }
 
-    /// The pattern as it was written.
+    /// The pattern as the model has it.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// How many groups capture something, without the whole match.
+    /// The number of capturing groups, without the whole match.
     pub(super) fn groups(&self) -> usize {
         self.regex.captures_len() - 1
     }
 
-    /// True if a part of the text matches. `long` is for long texts, of this pattern or another.
+    /// True if a part of the text matches. `long` caches the automata for long texts, of this pattern or another.
     ///
     /// # Errors
-    /// It would take too long.
+    /// If matching would take too long.
     pub(super) fn is_match(&self, context: &mut Context, long: &mut Option<Long>, text: &str) -> Result<bool, Fault> {
         let product = self.product(text)?;
         if product <= SMALL {
@@ -116,11 +116,11 @@ impl Pattern {
         Ok(long.vm.is_match(&mut long.vm_cache, Input::new(text)))
     }
 
-    /// What the first group captures in the first match: `None` without a match, an empty part of a group that takes no part in
-    /// it.
+    /// The capture of the first group in the first match: `None` without a match, empty if the group does not take part in the
+    /// match.
     ///
     /// # Errors
-    /// It would take too long.
+    /// If matching would take too long.
     pub(super) fn first_group<'t>(
         &mut self,
         context: &mut Context,
@@ -140,7 +140,7 @@ impl Pattern {
             Some(Some(found)) => found,
             None => 0..text.len(),
         };
-        // Within the match, its groups are found with choices.
+        // Inside of the match, the NFA finds its groups.
         let anchored = if span.len() < text.len() { Anchored::Yes } else { Anchored::No };
         charge_product(context, span.len().saturating_mul(self.weight))?;
         let mut slots: [Option<NonMaxUsize>; 4] = [None; 4];
@@ -149,10 +149,10 @@ impl Pattern {
         Ok(found.map(|_| part(slots[2].map(NonMaxUsize::get).zip(slots[3].map(NonMaxUsize::get)))))
     }
 
-    /// Takes the work of so many searches behind `from`. Each may look at all that is left, however near the match is.
+    /// Charges for `searches` searches from `from` on. Each may read the whole rest of the text, however near the match is.
     ///
     /// # Errors
-    /// They would take too long.
+    /// If the searches would take too long.
     pub(super) fn charge_searches(
         &self,
         context: &mut Context,
@@ -160,7 +160,7 @@ impl Pattern {
         text: &str,
         from: usize,
     ) -> Result<(), Fault> {
-        // The whole text says whether it is too long.
+        // The whole text is checked against the limit.
         self.product(text)?;
         let most = (text.len() - from).saturating_mul(self.weight);
         if most > limits::MATCHING_WORK {
@@ -170,7 +170,7 @@ impl Pattern {
         if context.poll_cancelled() { Err(Fault::new(FaultKind::Cancelled)) } else { Ok(()) }
     }
 
-    /// What the groups capture in the next match behind `from`.
+    /// The captures of the groups in the next match from `from` on; `None` if there is none.
     pub(super) fn captures_at(&mut self, text: &str, from: usize) -> Option<&CaptureLocations> {
         self.regex.captures_read_at(&mut self.captures, text, from)?;
         Some(&self.captures)
@@ -184,7 +184,7 @@ impl Pattern {
         Ok(text.len().saturating_mul(self.weight))
     }
 
-    /// What long texts need, of this pattern. It is charged even if it was kept.
+    /// The automata for long texts, of this pattern. They are charged for even if they were cached.
     fn long<'l>(&self, context: &mut Context, kept: &'l mut Option<Long>) -> Result<&'l mut Long, Fault> {
         context.charge(self.weight.saturating_mul(BYTES_PER_UNIT * UNITS_PER_BYTE_OF_LONG))?;
         if kept.as_ref().is_some_and(|long| *long.pattern != *self.translated) {
@@ -197,7 +197,7 @@ impl Pattern {
     }
 }
 
-/// Charges for matching with choices, if it is not too much for one operator.
+/// Charges for matching by the NFA; fails above the limit for one operator.
 fn charge_product(context: &mut Context, product: usize) -> Result<(), Fault> {
     if product > limits::MATCHING_WORK {
         return Err(too_long());
@@ -210,25 +210,25 @@ fn too_long() -> Fault {
 }
 
 impl Long {
-    /// `None` for what does not compile: a pattern can be larger from its end than from its start.
+    /// Compiles the automata. `None` if one is too large: a pattern can be larger from its end than from its start.
     #[cold]
     fn compile(pattern: &str) -> Option<Long> {
         let vm = pikevm::Builder::new().thompson(nfa_config()).build(pattern).ok()?;
         let steps = hybrid::dfa::Config::new()
             .cache_capacity(2 * limits::PATTERN_MEMORY)
             .skip_cache_capacity_check(true)
-            // Gives up where there is no more memory.
+            // Gives up when its memory is full.
             .minimum_cache_clear_count(Some(0))
-            // Gives up at characters that are not ASCII, if the pattern asks for the ends of words.
+            // Gives up at characters that are not ASCII, if the pattern has word boundaries.
             .unicode_word_boundary(true);
-        // Backwards a pattern may be larger; it is compiled to be no larger than it could be forwards and back.
+        // In reverse a pattern may be larger, so its limit is that of both directions together.
         let backwards = thompson::Config::new().nfa_size_limit(Some(2 * limits::PATTERN_MEMORY));
         let dfa = hybrid::regex::Builder::new().thompson(backwards).dfa(steps).build(pattern).ok()?;
         let vm_cache = vm.create_cache();
         Some(Long { pattern: pattern.into(), dfa, vm, vm_cache })
     }
 
-    /// Runs the automaton without choices, from nothing; `None` if it gives up.
+    /// Runs the lazy DFA, built anew; `None` if it gives up.
     fn by_steps<T>(
         &self,
         context: &mut Context,
@@ -268,7 +268,7 @@ mod tests {
         context
     }
 
-    /// What both ways of matching find.
+    /// Both ways of matching give the same results.
     fn both(pattern: &str, text: &str) -> [(bool, Option<String>); 2] {
         let context = &mut context(u64::MAX >> 1);
         let mut of = Pattern::compile(pattern).expect("a pattern");

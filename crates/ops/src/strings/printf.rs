@@ -1,5 +1,5 @@
 //! `strings.printf`: a format and its arguments. It is composite: the arguments become one run of bytes, and one step prints
-//! the format with them. Formats are read twice, to find how long the result is at most and to write it.
+//! the format with them. Formats are read twice, to compute the most bytes of the result and to write it.
 
 use super::convert::utf8;
 use super::fields::{Amount, Field, Fields, Piece, within_limit};
@@ -14,7 +14,7 @@ use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, QType, Scalar, Text};
 
-/// The type of a format and of what is made by it.
+/// The type of a format and of its result.
 pub(super) trait Format: Chars {
     /// The unit of widths and precisions.
     const UNIT: Unit;
@@ -26,7 +26,7 @@ impl Format for Text<'static> {
     const UNIT: Unit = Unit::Character;
 
     fn made(bytes: Bytes<'static>) -> Result<Self, Fault> {
-        // Bytes, and the byte of a `%c`, need not be a text.
+        // Bytes, and the byte of a `%c`, may not be UTF-8.
         utf8(bytes)
     }
 }
@@ -39,7 +39,7 @@ impl Format for Bytes<'static> {
     }
 }
 
-/// What a format is printed to.
+/// A destination for a printed format.
 pub(super) trait Sink {
     fn text(&mut self, text: &[u8]);
     fn value(&mut self, form: Form, value: Rendered<'_>) -> Result<(), Reason>;
@@ -69,7 +69,7 @@ impl Sink for ArenaBytes<'_> {
     }
 }
 
-/// The check that each value is of the kind that its field is for.
+/// The check that each value is of a kind that its field can print.
 pub(super) struct KindCheck;
 
 impl Sink for KindCheck {
@@ -80,7 +80,7 @@ impl Sink for KindCheck {
     }
 }
 
-/// A value of the type of an argument, or of its elements, for formats that are checked before there are values.
+/// A value of the type of an argument, or of its elements, to check formats before there are values.
 pub(super) fn sample(arg: &Argument<'_>) -> Packed<'static> {
     match arg.qtype.of_each().scalar() {
         Some(Scalar::Boolean) => Packed::Boolean(true),
@@ -100,7 +100,7 @@ fn check_fields(args: &[Argument<'_>]) -> Result<(), TypeFault> {
     checked.map_err(|Reason(reason)| refused_literal(0, reason))
 }
 
-/// Something that can be printed to any sink.
+/// A format with its values, which prints to any sink.
 pub(super) trait Print {
     fn print(&self, sink: &mut impl Sink) -> Result<(), Reason>;
 }
@@ -114,7 +114,7 @@ pub(super) fn printed<S: Format>(context: &mut Context, print: &impl Print) -> R
     S::made(made.finish())
 }
 
-/// A format with fields for values that are found by their index.
+/// A format with fields whose values are found by index.
 pub(super) struct Printf<'f, V> {
     pub(super) fields: Fields<'f>,
     pub(super) unit: Unit,
@@ -153,11 +153,11 @@ impl<V: Fn(usize) -> Option<Packed<'static>>> Printf<'_, V> {
         })
     }
 
-    /// A field with the amounts that are arguments.
+    /// The form of a field, with amounts read from arguments.
     fn form(&self, field: Field) -> Result<Form, Reason> {
         let within = |amount: u64| within_limit(usize::try_from(amount).unwrap_or(usize::MAX));
         let width = self.amount(field.width)?.unwrap_or(0);
-        // As in C, a width below zero is one to the left, and a precision below zero is none.
+        // As in C, a negative width aligns to the left, and a negative precision counts as none.
         let field = Field { left: field.left || width < 0, ..field };
         let precision = self.amount(field.precision)?.and_then(|precision| u64::try_from(precision).ok());
         Ok(Form::new(field, self.unit, within(width.unsigned_abs())?, precision.map(within).transpose()?))
@@ -190,13 +190,13 @@ pub(crate) static PRINTF_PACKED: OpDef = OpDef {
     ..OVERLOADED
 };
 
-/// The scalar type of a format. What is made has it too.
+/// The scalar type of a format, which its result has too.
 pub(super) fn format_scalar(operator: &str, format: &QType) -> Result<Scalar, TypeFault> {
     let found = format.scalar().filter(|scalar| scalar.is_string());
     found.ok_or_else(|| TypeFault::mismatch(format!("{operator} expects a string for `fmt`, found {format}"), Some(0)))
 }
 
-/// The types of formatting `args[first..]` by the format `args[0]`.
+/// The signature of formatting `args[first..]` by the format `args[0]`.
 pub(super) fn format_types(operator: &str, args: &[Argument<'_>], first: usize) -> Result<Signature, TypeFault> {
     let format = format_scalar(operator, args[0].qtype)?;
     for (index, arg) in args.iter().enumerate().skip(first) {

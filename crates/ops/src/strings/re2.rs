@@ -1,28 +1,28 @@
-//! RE2's syntax of regular expressions, which is Arolla's, written in that of the `regex` crate. Both match the same way, but
-//! some patterns mean something else there: `\d`, `\w`, `\s` and `\b` are about ASCII in RE2 and about all letters there; classes
-//! there have `&&`, `--` and classes in them; braces that repeat nothing are letters in RE2; and `\Q`, octal numbers and
-//! `\p{^..}` are RE2's only. Whatever is an error in either is one here. Of what RE2 takes only `\C`, a byte of a character, is
-//! refused: it would cut texts apart. Of what it refuses, counts beyond 1,000 are taken, which the memory of a pattern limits,
-//! and names of classes that only the crate knows.
+//! Translates RE2's syntax of regular expressions, which is Arolla's, to that of the `regex` crate. Both match in the same way,
+//! but some patterns have another meaning in the crate: its `\d`, `\w`, `\s` and `\b` are about all letters, not only ASCII;
+//! its classes have `&&`, `--` and nested classes. In RE2, braces that repeat nothing are letters, and only RE2 has `\Q`, octal
+//! numbers and `\p{^..}`. A pattern that is an error in either is an error here. Of RE2's patterns only `\C`, a byte of a
+//! character, is refused, because it would cut characters apart. Of the patterns that RE2 refuses, counts beyond 1,000 are
+//! taken, which the memory of a pattern limits, and names of classes that only the crate knows.
 
 use super::Reason;
 
-/// A pattern that is being read, and what it becomes.
+/// A pattern that is being read, and its translation so far.
 struct Translation<'p> {
     source: &'p str,
     rest: &'p str,
     made: String,
-    /// Where what was made last begins, if it can be repeated.
+    /// The start of the last translated item in `made`; `None` if it cannot be repeated.
     last: Option<usize>,
-    /// Where the groups begin that are open.
+    /// The starts of the open groups in `made`.
     open: Vec<usize>,
-    /// Flags that are set from here on. In RE2 they may stand between a repetition and what it repeats.
+    /// Flags that are set from here on. In RE2 they may be between an item and its repetition.
     flags: String,
-    /// True behind an operator that repeats.
+    /// True directly after an operator that repeats.
     repeated: bool,
 }
 
-/// The pattern in the syntax of the `regex` crate, if it is one of RE2's. Errors that both have alike are left to the crate.
+/// The pattern in the syntax of the `regex` crate; fails if RE2 refuses it. Errors that both share are left to the crate.
 pub(super) fn translated(pattern: &str) -> Result<String, Reason> {
     let made = String::with_capacity(pattern.len());
     let mut translation = Translation {
@@ -41,13 +41,13 @@ pub(super) fn translated(pattern: &str) -> Result<String, Reason> {
     Ok(translation.made)
 }
 
-/// The names of ASCII classes in `[:..:]`, which both have.
+/// The names of ASCII classes in `[:..:]`, which both syntaxes have.
 const POSIX_CLASSES: &[&str] = &[
     "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "word",
     "xdigit",
 ];
 
-/// The ASCII classes of one letter, inside of brackets.
+/// The content of an ASCII class of one letter, for use inside of brackets.
 fn perl_class(letter: char) -> Option<&'static str> {
     Some(match letter {
         'd' => "0-9",
@@ -82,14 +82,14 @@ impl<'p> Translation<'p> {
         rest.is_some()
     }
 
-    /// What is before the next `end`, behind which reading goes on.
+    /// The text before the next `end`; reading continues after `end`.
     fn until(&mut self, end: &str) -> Option<&'p str> {
         let (before, behind) = self.rest.split_once(end)?;
         self.rest = behind;
         Some(before)
     }
 
-    /// A character that stands for itself.
+    /// Translates a character that stands for itself.
     fn literal(&mut self, char: char) {
         if char.is_ascii_punctuation() {
             self.made.push('\\');
@@ -135,14 +135,14 @@ impl<'p> Translation<'p> {
         Ok(())
     }
 
-    /// An operator that repeats.
+    /// Translates an operator that repeats.
     fn repetition(&mut self, repeated: bool, operator: &str) -> Result<(), Reason> {
         if repeated {
             return Err(Reason("the pattern repeats a repetition"));
         }
         let last = self.last.ok_or(Reason("the pattern repeats nothing"))?;
         if !self.flags.is_empty() {
-            // What is before the flags may be a repetition.
+            // The item before the flags may be a repetition.
             self.made.insert_str(last, "(?:");
             self.made.push(')');
         }
@@ -154,7 +154,7 @@ impl<'p> Translation<'p> {
         Ok(())
     }
 
-    /// The counts of a repetition with their braces, behind the first of them; `None` if that is only a letter.
+    /// The counts of a repetition with their braces, after the first brace was read; `None` if that is only a letter.
     fn counts(&mut self) -> Result<Option<&'p str>, Reason> {
         let number = |text: &str| {
             let plain = text.len() < 10 && (text.len() == 1 || !text.starts_with('0'));
@@ -168,20 +168,20 @@ impl<'p> Translation<'p> {
         if low > high {
             return Err(Reason("the pattern repeats from more to less"));
         }
-        // With the brace that was read.
+        // Including the brace that was read.
         let written = &self.source[self.source.len() - self.rest.len() - 1..self.source.len() - behind.len()];
         self.rest = behind;
         Ok(Some(written))
     }
 
-    /// What is behind a bracket that opens a group.
+    /// Translates a group after its opening bracket.
     fn group(&mut self) -> Result<(), Reason> {
         if !self.take("?") {
             self.open("(");
             return Ok(());
         }
         if self.take("P<") || self.take("<") {
-            // Groups are told by their numbers; two may have one name.
+            // Groups are identified by number; two may have the same name.
             let name = self.until(">").filter(|name| !name.is_empty());
             let named = name.is_some_and(|name| name.chars().all(|char| char == '_' || char.is_alphanumeric()));
             self.open("(");
@@ -208,7 +208,7 @@ impl<'p> Translation<'p> {
         self.last = None;
     }
 
-    /// What is behind a backslash.
+    /// Translates an escape after its backslash.
     fn escape(&mut self) -> Result<(), Reason> {
         if self.take("Q") {
             let literal = match self.rest.split_once("\\E") {
@@ -247,7 +247,8 @@ impl<'p> Translation<'p> {
         Ok(())
     }
 
-    /// A character by its number, where not every letter is plain.
+    /// Writes a literal character, in a class or for an escape: letters, digits and `_` as they are, others as an escape with
+    /// their number.
     fn character(&mut self, char: char) {
         match char {
             'a'..='z' | 'A'..='Z' | '0'..='9' | '_' => self.made.push(char),
@@ -256,7 +257,7 @@ impl<'p> Translation<'p> {
         }
     }
 
-    /// A class by a property of Unicode, behind its backslash.
+    /// Translates a class with a Unicode property, after its backslash.
     fn property(&mut self) -> Result<(), Reason> {
         let negated = self.next() == Some('P');
         let name = match self.take("{") {
@@ -270,7 +271,7 @@ impl<'p> Translation<'p> {
         let unnamed = || Reason("the pattern has a class without a name");
         let name = name.filter(|name| !name.is_empty()).ok_or_else(unnamed)?;
         let bare = name.strip_prefix('^');
-        // Names with values are the crate's only.
+        // Only the crate has names with values.
         if !bare.unwrap_or(name).chars().all(|char| char == '_' || char.is_ascii_alphanumeric()) {
             return Err(Reason("the pattern has a class whose name RE2 does not know"));
         }
@@ -280,7 +281,7 @@ impl<'p> Translation<'p> {
         Ok(())
     }
 
-    /// The character that is behind a backslash.
+    /// The character that an escape stands for, after its backslash.
     fn escaped(&mut self) -> Result<char, Reason> {
         let octal = |char: Option<char>| char.and_then(|char| char.to_digit(8));
         Ok(match self.next().ok_or(Reason("the pattern ends with a backslash"))? {
@@ -291,7 +292,7 @@ impl<'p> Translation<'p> {
             't' => '\t',
             'v' => '\x0b',
             'x' => return self.hexadecimal(),
-            // A single digit would be the text of a group.
+            // A single digit would be a back-reference.
             '1'..='9' if octal(self.peek()).is_none() => return Err(escape()),
             first @ '0'..='7' => {
                 let mut code = octal(Some(first)).unwrap_or(0);
@@ -321,7 +322,7 @@ impl<'p> Translation<'p> {
         code.flatten().and_then(char::from_u32).ok_or_else(escape)
     }
 
-    /// What is behind a bracket that opens a class.
+    /// Translates a class after its opening bracket.
     fn class(&mut self) -> Result<(), Reason> {
         let unclosed = || Reason("the pattern has a class that is not closed");
         self.made.push('[');
@@ -340,7 +341,7 @@ impl<'p> Translation<'p> {
                 && let Some((name, behind)) = self.rest[2..].split_once(":]")
             {
                 self.rest = behind;
-                // What is no name would be a class of these letters.
+                // An unknown name would be a class of its letters.
                 if !POSIX_CLASSES.contains(&name.strip_prefix('^').unwrap_or(name)) {
                     return Err(Reason("the pattern has a class whose name RE2 does not know"));
                 }

@@ -1,5 +1,5 @@
-//! Regular expressions, in RE2's syntax, matched by the `regex` crate. Patterns and texts are limited, and so is the time of a
-//! match, which is told in `pattern`.
+//! Regular expressions in RE2's syntax, matched by the `regex` crate. The sizes of patterns and texts are limited, and so is
+//! the time of a match (`pattern.rs`).
 
 use super::made::invalid_for;
 use super::pattern::{Long, Pattern};
@@ -12,15 +12,15 @@ use cembra_runtime::{Context, Fault, FaultKind, Text};
 use std::borrow::Cow;
 use std::cell::RefCell;
 
-/// How many compiled patterns a thread keeps.
+/// The most compiled patterns that a thread caches.
 const KEPT: usize = 16;
 
-/// The compiled patterns of a thread.
+/// The compiled patterns that a thread caches.
 #[derive(Default)]
 struct PatternCache {
     /// The patterns used last, the latest first.
     patterns: Vec<Pattern>,
-    /// What one of them needs for long texts.
+    /// The automata of one of the patterns for long texts.
     long: Option<Long>,
 }
 
@@ -28,8 +28,8 @@ thread_local! {
     static KEPT_PATTERNS: RefCell<PatternCache> = const { RefCell::new(PatternCache { patterns: Vec::new(), long: None }) };
 }
 
-/// Calls `use_it` with the compiled pattern. Patterns are literals in almost all models: it is compiled once a thread; but each
-/// time in a thread that is ending and has dropped what it kept.
+/// Calls `use_it` with the compiled pattern. Patterns are literals in almost all models, so each is compiled once per thread;
+/// but a thread that is ending and has dropped its cache compiles it each time.
 pub(super) fn with_pattern<T>(
     context: &mut Context,
     pattern: Text<'static>,
@@ -42,7 +42,7 @@ pub(super) fn with_pattern<T>(
     })
 }
 
-/// The fault of a pattern that is refused.
+/// The fault for a pattern that is refused.
 fn fault_of(context: &mut Context, refused: Cow<'static, str>) -> Fault {
     match refused {
         Cow::Borrowed(reason) => Reason(reason).into(),
@@ -50,17 +50,17 @@ fn fault_of(context: &mut Context, refused: Cow<'static, str>) -> Fault {
     }
 }
 
-/// Calls `use_it` with the patterns that the thread keeps.
+/// Calls `use_it` with the cache of the thread.
 fn with_kept<T>(use_it: impl FnOnce(&mut PatternCache) -> T) -> T {
     let mut kept = KEPT_PATTERNS.try_with(RefCell::take).unwrap_or_default();
     let result = use_it(&mut kept);
-    // An error says that the thread keeps nothing any more.
+    // An error says that the thread has dropped its cache.
     let _ = KEPT_PATTERNS.try_with(|place| place.replace(kept));
     result
 }
 
-/// Checks the regular expression `args[1]` if it is a literal: one that is not a regular expression, or that `takes` refuses, is a
-/// problem of the model. The thread keeps the compiled pattern for the first row.
+/// Checks the regular expression `args[1]` if it is a literal: one that is not a regular expression, or that `takes` refuses,
+/// is a problem of the model. The compiled pattern stays in the thread's cache for the first row.
 fn check_pattern(args: &[Argument<'_>], takes: impl FnOnce(&Pattern) -> Result<(), Reason>) -> Result<(), TypeFault> {
     let Some(pattern) = literal_string(args, 1).and_then(|pattern| str::from_utf8(pattern).ok()) else { return Ok(()) };
     with_kept(|kept| {
@@ -69,12 +69,12 @@ fn check_pattern(args: &[Argument<'_>], takes: impl FnOnce(&Pattern) -> Result<(
     })
 }
 
-/// Checks the literal regular expression of an operator that takes any.
+/// Checks the literal regular expression of an operator that takes any pattern.
 pub(super) fn check_any_pattern(args: &[Argument<'_>]) -> Result<(), TypeFault> {
     check_pattern(args, |_| Ok(()))
 }
 
-/// Refuses patterns without one group for the result.
+/// Refuses patterns without exactly one capturing group.
 fn has_one_group(pattern: &Pattern) -> Result<(), Reason> {
     match pattern.groups() {
         1 => Ok(()),
@@ -82,7 +82,7 @@ fn has_one_group(pattern: &Pattern) -> Result<(), Reason> {
     }
 }
 
-/// Puts a pattern first.
+/// Moves a pattern to the front, compiling it if it is not cached.
 fn find(patterns: &mut Vec<Pattern>, pattern: &str) -> Result<(), Cow<'static, str>> {
     match patterns.iter().position(|kept| kept.text() == pattern) {
         Some(0) => {}
@@ -103,7 +103,7 @@ fn contains(context: &mut Context, text: Text<'static>, pattern: Text<'static>) 
 fn extract(context: &mut Context, text: Text<'static>, pattern: Text<'static>) -> Result<Option<Text<'static>>, Fault> {
     with_pattern(context, pattern, |context, pattern, long| {
         has_one_group(pattern)?;
-        // A group that takes no part in the match is empty, as in RE2.
+        // A group that does not take part in the match is empty, as in RE2.
         Ok(pattern.first_group(context, long, text.as_str())?.map(Text::new))
     })
 }
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(contains_of("a", &"a".repeat(limits::PATTERN_BYTES + 1)), fault(FaultKind::Invalid));
         assert_eq!(contains_of(&"a".repeat(limits::MATCHED_BYTES), "b"), Ok(NO));
         assert_eq!(contains_of(&"a".repeat(limits::MATCHED_BYTES + 1), "b"), fault(FaultKind::Invalid));
-        // What other engines take exponential time for.
+        // Patterns that take other engines exponential time.
         assert_eq!(contains_of(&"a".repeat(10_000), "(a*)*(a|aa)+b"), Ok(NO));
     }
 
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(contains_of("x", "x5$"), Ok(NO));
         assert_eq!(kept()[0], "x5$");
         assert_eq!(kept().len(), KEPT);
-        // One that does not compile leaves the others alone.
+        // A pattern that does not compile leaves the cached ones alone.
         assert_eq!(contains_of("x", "("), fault(FaultKind::Invalid));
         assert_eq!(kept()[0], "x5$");
     }

@@ -1,6 +1,6 @@
-//! Single values rendered by the fields of `printf` formats, in the forms Abseil gives them, which are C's. Widths and precisions
-//! are in characters where the format is a text, and in bytes where it is bytes, as in C. Where a field's value comes from is for
-//! others.
+//! Single values rendered by the fields of `printf` formats, in Abseil's forms, which are C's. Widths and precisions are in
+//! characters if the format is a text, and in bytes if it is bytes, as in C. This file does not know where a field's value
+//! comes from.
 
 use super::Reason;
 use super::fields::Field;
@@ -36,7 +36,7 @@ impl Unit {
 /// A field of a format whose width and precision are known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
-    /// Its flags and its conversion.
+    /// The flags and the conversion of the field.
     field: Field,
     unit: Unit,
     /// The least number of units.
@@ -54,7 +54,7 @@ pub(super) enum Rendered<'v> {
     String(&'v [u8]),
 }
 
-/// Room for the digits of any number in any precision.
+/// A buffer for the digits of any number in any precision.
 type Digits = StackText<{ limits::FIELD_WIDTH + 400 }>;
 
 /// A rendered value before it is padded.
@@ -62,10 +62,10 @@ type Digits = StackText<{ limits::FIELD_WIDTH + 400 }>;
 struct Body<'b> {
     /// A sign, or a prefix such as `0x`.
     sign: &'static str,
-    /// How many zeros are between the sign and the text.
+    /// The number of zeros between the sign and the text.
     zeros: usize,
     text: &'b [u8],
-    /// True if the width may be filled with zeros.
+    /// True if zeros may fill the width.
     may_fill: bool,
 }
 
@@ -75,7 +75,7 @@ impl<'b> Body<'b> {
     }
 }
 
-/// What is said of a field of another kind.
+/// The message for a field of another kind than its argument.
 const MISMATCH: &str =
     "a field of the format is of another kind than its argument: `d` is for integers, `f` for numbers, `s` for strings";
 
@@ -88,15 +88,15 @@ impl Form {
         Form { field, unit, width, precision }
     }
 
-    /// The part of a string that the precision leaves.
+    /// The part of a string within the precision.
     fn cut(self, string: &[u8]) -> &[u8] {
         self.precision.map_or(string, |most| self.unit.cut(string, most))
     }
 
-    /// Checks that a value is of the kind that the field is for.
+    /// Checks that a value is of the kind that the field prints.
     ///
     /// # Errors
-    /// It is of another kind.
+    /// If the value is of another kind.
     pub(super) fn check(self, value: Rendered<'_>) -> Result<(), Reason> {
         self.body(value, &mut Digits::new()).map(|_| ())
     }
@@ -111,7 +111,7 @@ impl Form {
     }
 
     fn body<'b>(self, value: Rendered<'b>, digits: &'b mut Digits) -> Result<Body<'b>, Reason> {
-        // There is room for all digits: writing never fails.
+        // The buffer has room for all digits, so writing never fails.
         match (value, self.field.conversion) {
             (Rendered::String(string), b's' | b'v') => Ok(Body::plain(self.cut(string))),
             (Rendered::Boolean(value), b'v') => Ok(Body::plain(if value { b"true" } else { b"false" })),
@@ -201,7 +201,7 @@ impl Form {
         Body { sign, zeros: 0, text: digits.as_bytes(), may_fill: true }
     }
 
-    /// How many bytes the value takes at most.
+    /// The most bytes that the value may take.
     pub(super) fn most(self, value: Rendered<'_>) -> usize {
         let precision = self.precision.unwrap_or(6);
         let float = |value: f64| match self.field.conversion {
@@ -231,7 +231,7 @@ impl Form {
     /// Writes a value.
     ///
     /// # Errors
-    /// The field is for another kind of value.
+    /// If the field is for another kind of value.
     pub(super) fn write(self, made: &mut ArenaBytes<'_>, value: Rendered<'_>) -> Result<(), Reason> {
         let mut digits = Digits::new();
         let mut body = self.body(value, &mut digits)?;
@@ -251,19 +251,19 @@ impl Form {
     }
 }
 
-/// True for the conversions that print floats, and integers as floats.
+/// Returns true for the conversions that print floats, and integers as floats.
 fn is_of_floats(conversion: u8) -> bool {
     matches!(conversion, b'a' | b'A' | b'e' | b'E' | b'f' | b'F' | b'g' | b'G')
 }
 
-/// No fewer digits than a number has before its point, rounding counted in.
+/// An upper bound for the digits before the point of a number, rounding included.
 fn whole_digits(value: f64) -> usize {
     // 0.30103 is a little more than the logarithm of two.
     let bits = (value.to_bits() >> 52 & 0x7ff).saturating_sub(1022);
     2 + (bits as usize * 30103) / 100_000
 }
 
-/// How many hexadecimal digits the fraction of a binary64 has.
+/// The number of hexadecimal digits in the fraction of a binary64.
 const HEX_PLACES: usize = 13;
 
 /// A sign with the prefix of hexadecimal numbers.
@@ -280,8 +280,8 @@ fn prefixed(sign: &str, upper: bool) -> &'static str {
     }
 }
 
-/// C's `%.{precision}a` of a number that is not negative, without its prefix: all digits it has if there is no precision,
-/// and a zero before the point of subnormal numbers.
+/// C's `%.{precision}a` of a number that is not negative, without its prefix: all its digits if there is no precision, and a
+/// zero before the point for subnormal numbers.
 fn write_hexadecimal(
     digits: &mut Digits,
     size: f64,
@@ -298,7 +298,7 @@ fn write_hexadecimal(
     };
     let places = precision.unwrap_or(HEX_PLACES - (fraction | (FRACTION + 1)).trailing_zeros() as usize / 4);
     if let Some(cut @ 1..) = HEX_PLACES.checked_sub(places) {
-        // To the nearest, and to an even digit from the middle. What is carried makes the digit before the point a 2.
+        // To the nearest, and to an even digit from the middle. A carry makes the digit before the point a 2.
         let unit = 1_u64 << (4 * cut);
         let rest = mantissa & (unit - 1);
         mantissa -= rest;
@@ -335,7 +335,7 @@ fn write_scientific(digits: &mut Digits, size: f64, precision: usize, point: boo
     write!(digits, "{mantissa}{point}{}{sign}{exponent:0>2}", if upper { 'E' } else { 'e' })
 }
 
-/// The decimal exponent of a number that is rounded to so many significant digits.
+/// The decimal exponent of a number that is rounded to `significant` significant digits.
 fn exponent_of(size: f64, significant: usize) -> i32 {
     let mut scientific = Digits::new();
     let _ = write!(scientific, "{size:.0$e}", significant - 1);
@@ -343,7 +343,7 @@ fn exponent_of(size: f64, significant: usize) -> i32 {
 }
 
 impl Digits {
-    /// Takes away the zeros at the end of a fraction, and its point if nothing is left of it.
+    /// Removes the zeros at the end of a fraction, and its point if no digit is left.
     fn trim_zeros(&mut self) {
         let text = self.as_str();
         let mantissa = text.find(['e', 'E']).unwrap_or(text.len());

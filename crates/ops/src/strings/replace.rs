@@ -9,9 +9,9 @@ use crate::kernel::custom;
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, Text};
 use memchr::memmem;
 
-/// The places to replace: the bytes where each begins.
+/// The index of the first byte of each part to replace.
 fn places<S: Chars>(s: S, old: &[u8]) -> impl Iterator<Item = usize> {
-    // The empty string lies between all characters, and the search would find it between the bytes of one too.
+    // The empty string is between all characters, and the search for bytes would find it inside of a character too.
     let between = old.is_empty().then(|| (0..=s.bytes().len()).filter(move |at| s.begins_at(*at)));
     let found = (!old.is_empty()).then(|| memmem::find_iter(s.bytes(), old));
     between.into_iter().flatten().chain(found.into_iter().flatten())

@@ -1,4 +1,4 @@
-//! Replacing what a regular expression matches, as RE2's `GlobalReplace` does.
+//! Replaces the matches of a regular expression, as RE2's `GlobalReplace` does.
 
 use super::made::ArenaText;
 use super::pattern::Pattern;
@@ -12,12 +12,12 @@ use cembra_runtime::{Context, Fault, FaultKind, Text};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ReplacementPart<'r> {
     Literal(&'r str),
-    /// What a group matched; the whole match is group 0.
+    /// The match of a group; the whole match is group 0.
     Group(usize),
 }
 
-/// The parts of a replacement: `\0` to `\9` are groups and `\\` is a backslash. At anything else behind a backslash it ends,
-/// which is what RE2 does.
+/// The parts of a replacement: `\0` to `\9` are groups and `\\` is a backslash. At any other character after a backslash the
+/// replacement ends, as in RE2.
 struct Parts<'r>(&'r str);
 
 impl<'r> Iterator for Parts<'r> {
@@ -45,7 +45,7 @@ impl<'r> Iterator for Parts<'r> {
     }
 }
 
-/// The highest group a replacement names, what is behind a mistake counted in.
+/// The highest group that a replacement names, also after a mistake.
 fn highest_group(replacement: &str) -> usize {
     let mut bytes = replacement.bytes();
     let mut highest = 0;
@@ -57,11 +57,11 @@ fn highest_group(replacement: &str) -> usize {
     highest
 }
 
-/// The end of a match before the first one. No text is as long.
+/// The end of the previous match before there is one. No text is as long.
 const NOWHERE: usize = usize::MAX;
 
-/// Calls `part` with the parts of the result. The matches are found each time it is asked; an empty match right behind another
-/// does not count. `search` is called before each search, with where it begins, and may end it.
+/// Calls `part` with the parts of the result. Each call searches for the matches again; an empty match directly after another
+/// match does not count. `search` is called before each search, with its start, and may stop the search with a fault.
 fn each_part(
     pattern: &mut Pattern,
     text: &str,
@@ -69,14 +69,14 @@ fn each_part(
     mut search: impl FnMut(&Pattern, usize) -> Result<(), Fault>,
     mut part: impl FnMut(&str),
 ) -> Result<(), Fault> {
-    // What was handed on reaches up to `done`; the next match is looked for behind `from`.
+    // The text up to `done` was passed on; the next match is searched for from `from` on.
     let (mut done, mut from, mut last) = (0, 0, NOWHERE);
     while from <= text.len() {
         search(pattern, from)?;
         let Some(captures) = pattern.captures_at(text, from) else { break };
         let Some((start, end)) = captures.get(0) else { break };
         if start == end && start == last {
-            // On to the next character.
+            // Continues at the next character.
             from += text.get(from..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
             continue;
         }
@@ -102,13 +102,13 @@ fn replace(
     replacement: Text<'static>,
 ) -> Result<Option<Text<'static>>, Fault> {
     with_pattern(context, pattern, |context, pattern, _| {
-        // A group that the pattern does not have: nothing is replaced, as in RE2.
+        // The replacement names a group that the pattern does not have: nothing is replaced, as in RE2.
         if highest_group(replacement.as_str()) > pattern.groups() {
             return Ok(Some(text));
         }
         let (text, replacement) = (text.as_str(), replacement.as_str());
         let mut len = 0_usize;
-        // Each match is found twice: to know the length, and to write the result.
+        // Each match is found twice: to compute the length, and to write the result.
         let charge = |pattern: &Pattern, from| pattern.charge_searches(context, 2, text, from);
         each_part(pattern, text, replacement, charge, |part| len = len.saturating_add(part.len()))?;
         let mut made = ArenaText::new(context, len)?;
@@ -146,7 +146,7 @@ mod tests {
     use crate::strings::limits;
     use cembra_value::Value;
 
-    /// What Arolla gives.
+    /// Arolla's results.
     #[test]
     fn matches_are_replaced_as_re2_does() {
         for (of, pattern, replacement, expected) in [
@@ -179,7 +179,7 @@ mod tests {
             ("abcdefghij", "(a)(b)(c)(d)(e)(f)(g)(h)(i)(j)", "\\10|\\9", "a0|i"),
             ("a", "a", "$1$0", "$1$0"),
             ("\u{65e5}\u{672c}", "", ".", ".\u{65e5}.\u{672c}."),
-            // A group too many, and what is wrong with a replacement.
+            // A group that does not exist, and mistakes in a replacement.
             ("abc", "b", "\\1", "abc"),
             ("abc", "(b)", "p\\1\\2q", "abc"),
             ("abc", "(b)", "\\x\\2", "abc"),

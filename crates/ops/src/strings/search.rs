@@ -1,4 +1,4 @@
-//! Looking for strings in strings. Everything here takes time linear in the two lengths together.
+//! Searches for strings in strings. All searches take time linear in the sum of both lengths.
 
 use super::Chars;
 use super::slice::{NO_POSITION, bytes_of, positions};
@@ -7,11 +7,12 @@ use crate::kernel::{MaskValue, custom, mask, strict};
 use cembra_runtime::{Bytes, Text};
 use memchr::memmem;
 
+/// A search for the second string in the first; returns the index of a byte.
 type Search = fn(&[u8], &[u8]) -> Option<usize>;
 
-/// Where `substr` is in `s` between two positions, in characters from the start of `s`.
+/// The position of `substr` in `s` between two positions, in characters from the start of `s`; `None` if it is not there.
 ///
-/// Bytes are searched: a text that is found in a text begins where a character does.
+/// Bytes are searched, because a text that is found in a text begins where a character does.
 fn found<S: Chars>(search: Search, s: S, substr: S, start: Option<i64>, end: Option<i64>) -> Option<i64> {
     let length = s.length();
     let positions = positions(length, start, end)?;
@@ -135,11 +136,11 @@ fn count<S: Chars>(s: S, substr: S) -> i64 {
     overlapping(s.bytes(), substr.bytes()) as i64
 }
 
-/// How often a needle that is not empty occurs.
+/// The number of times that a needle occurs, overlapping occurrences included. The needle must not be empty.
 ///
-/// Two occurrences that overlap lie a period of the needle apart. If its smallest period p is short, the next occurrence
-/// is p further on, which only p bytes decide, or it does not overlap by p or more. If p is more than half of the needle,
-/// occurrences are that far apart anyway. Either way no byte is looked at more than a few times.
+/// Two occurrences that overlap are a period of the needle apart. If its smallest period p is short, the next occurrence is p
+/// further on, which only p bytes decide, or it does not overlap by p or more. If p is more than half of the needle,
+/// occurrences are that far apart anyway. Either way no byte is read more than a few times.
 fn overlapping(haystack: &[u8], needle: &[u8]) -> usize {
     let finder = memmem::Finder::new(needle);
     let period = short_period(needle);
@@ -168,7 +169,7 @@ fn short_period(string: &[u8]) -> Option<usize> {
     string.get(period..period + cut).is_some_and(|shifted| shifted == &string[..cut]).then_some(period)
 }
 
-/// Where the greatest suffix begins, in the order of bytes or the opposite, and the suffix's period.
+/// The start of the greatest suffix, in the order of bytes or the opposite order, and the period of this suffix.
 fn maximal_suffix(string: &[u8], opposite: bool) -> (usize, usize) {
     let (mut best, mut next, mut same, mut period) = (0, 1, 0, 1);
     while let Some(&found) = string.get(next + same) {
@@ -200,7 +201,7 @@ mod tests {
     use super::*;
     use cembra_value::{ScalarValue, Value};
 
-    /// Every string over `ab` of up to so many letters.
+    /// Every string over `ab` with up to `longest` letters.
     fn words(longest: u32) -> Vec<Vec<u8>> {
         (0..=longest)
             .flat_map(|length| {

@@ -7,7 +7,7 @@ use cembra_runtime::{Bytes, Scalar, Text};
 use cembra_value::Value;
 use std::ops::Range;
 
-/// The default of positions: none.
+/// The default of positions, which means that none is given.
 pub(super) const NO_POSITION: Value = Value::Missing(Scalar::Int64);
 
 pub(crate) static LENGTH: OpDef = OpDef {
@@ -21,8 +21,8 @@ pub(crate) static LENGTH: OpDef = OpDef {
     ..OVERLOADED
 };
 
-/// The characters that a slice from `start` to `end` takes of `length`: negative positions count from the end, missing
-/// ones are the ends. `None` where the start is behind the end.
+/// The characters that a slice from `start` to `end` takes from a string of `length` characters: negative positions count from
+/// the end, missing ones are the ends. `None` if the start is after the end.
 pub(super) fn positions(length: usize, start: Option<i64>, end: Option<i64>) -> Option<Range<usize>> {
     let length = length as i64;
     let start = match start {
@@ -38,7 +38,7 @@ pub(super) fn positions(length: usize, start: Option<i64>, end: Option<i64>) -> 
     (start <= end).then_some(start as usize..end as usize)
 }
 
-/// The bytes of the characters at `positions` of a string that is `length` characters long.
+/// The bytes of the characters at `positions`, in a string of `length` characters.
 pub(super) fn bytes_of<S: Chars>(s: S, positions: Range<usize>, length: usize) -> Range<usize> {
     let start = s.byte_of(positions.start, length);
     let rest = s.part(start..s.bytes().len());
@@ -84,7 +84,7 @@ mod tests {
     use super::super::eager::{STRINGS, bytes, call, missing_text, some_text, text};
     use cembra_value::Value;
 
-    /// What Python's `s[start:end]` is.
+    /// Python's result of `s[start:end]`.
     fn slice<T: Clone>(items: &[T], start: Option<i64>, end: Option<i64>) -> Vec<T> {
         let length = items.len() as i64;
         let place = |at: i64| if at < 0 { (at + length).max(0) } else { at.min(length) };

@@ -16,12 +16,12 @@ fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, Typ
     Ok(Signature::unchanged(args, QType::tuple(parts)))
 }
 
-/// True for what separates words, as C says: ASCII alone.
+/// Returns true for white space in ASCII, which separates words, as in C.
 const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
 
-/// Calls `part` with where the words of a string are.
+/// Calls `part` with the range of each word in a string.
 fn words(string: &[u8], mut part: impl FnMut(Range<usize>)) {
     let mut start = 0;
     for word in string.split(|byte| is_space(*byte)) {
@@ -33,7 +33,8 @@ fn words(string: &[u8], mut part: impl FnMut(Range<usize>)) {
     }
 }
 
-/// Calls `part` with where the characters of a string are, the bytes of one that is no text; with an empty one if there are none.
+/// Calls `part` with the range of each character in a string, or of each byte if the string is not a text; with an empty range
+/// if the string is empty.
 fn characters(string: &[u8], text: Option<&str>, mut part: impl FnMut(Range<usize>)) {
     match text {
         _ if string.is_empty() => part(0..0),
@@ -42,7 +43,7 @@ fn characters(string: &[u8], text: Option<&str>, mut part: impl FnMut(Range<usiz
     }
 }
 
-/// The parts of all strings, and how many of them each string has.
+/// The parts of all strings, and the number of parts of each string.
 fn split(args: &ArrayOperands<'_>, array: &Array, separator: Option<&[u8]>) -> Result<(Array, Vec<i64>), Fault> {
     let mut parts = ArrayBuilder::new(array.scalar(), array.len());
     let mut sizes = Vec::with_capacity(array.len());
@@ -53,10 +54,10 @@ fn split(args: &ArrayOperands<'_>, array: &Array, separator: Option<&[u8]>) -> R
         let before = parts.len();
         if let Some(string) = array.string(at) {
             let text = array.text(at);
-            // Where a text begins or ends in another one is a boundary of its characters.
+            // A text that is found in another text begins and ends between characters.
             let mut add = |part: Range<usize>| {
                 bytes = bytes.saturating_add(string_bytes(part.len()));
-                // What is too much is only counted to the end of the string.
+                // Above the limit, parts are only counted, to the end of the string.
                 match text {
                     _ if args.room_for_bytes(bytes).is_err() => {}
                     Some(text) => parts.push_text(text.get(part)),
@@ -83,13 +84,13 @@ fn split(args: &ArrayOperands<'_>, array: &Array, separator: Option<&[u8]>) -> R
     Ok((parts.finish(), sizes))
 }
 
-/// An array and the edge of contiguous groups of its elements, in a tuple with what else there is.
+/// A tuple of an array and some edges.
 pub(super) fn with_edges(kind: ArrayKind, array: Array, edges: impl IntoIterator<Item = Edge>) -> Result<Value, Fault> {
     let array = std::iter::once(Value::Array(kind, array.into()));
     Ok(Value::Tuple(array.chain(edges.into_iter().map(Value::from)).collect()))
 }
 
-/// The edge of contiguous groups of these sizes, which were counted.
+/// The edge of contiguous groups of `sizes`. They were counted, so the only failure is the limit.
 pub(super) fn counted(kind: ArrayKind, sizes: Vec<i64>) -> Result<Edge, Fault> {
     Edge::from_sizes(kind, sizes).map_err(|_| Fault::new(FaultKind::ArenaLimit))
 }
@@ -141,7 +142,7 @@ mod tests {
         let all = |parts: &[&str]| parts.iter().map(|part| (*part).to_owned()).collect::<Vec<_>>();
         assert_eq!(parts(&["aaaa", "aaa", ""], Some("aa")), (all(&["", "", "", "", "a", ""]), vec![3, 2, 1]));
         assert_eq!(parts(&[",x,"], Some(",")), (all(&["", "x", ""]), vec![3]));
-        // Arolla cuts characters into bytes there, which are no texts.
+        // Arolla splits characters into bytes there, which are not texts.
         assert_eq!(parts(&["a\u{e9}", ""], Some("")), (all(&["a", "\u{e9}", ""]), vec![2, 1]));
     }
 }

@@ -7,7 +7,7 @@ use crate::kernel::custom;
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, Text};
 use cembra_value::Value;
 
-/// The ends to cut.
+/// The ends of a string at which characters are cut.
 #[derive(Clone, Copy)]
 struct Ends {
     left: bool,
@@ -18,6 +18,7 @@ const BOTH: Ends = Ends { left: true, right: true };
 const LEFT: Ends = Ends { left: true, right: false };
 const RIGHT: Ends = Ends { left: false, right: true };
 
+/// A type of strings whose ends can be stripped.
 trait Strip: Chars {
     /// Cuts the characters of `chars`, or white space, off the ends.
     fn strip(self, context: &mut Context, chars: Option<Self>, ends: Ends) -> Result<Self, Fault>;
@@ -31,7 +32,7 @@ fn trim(
 ) -> Result<Text<'static>, Fault> {
     let mut text = text.as_str();
     let mut done = 0;
-    // Piece by piece, until something of one stays.
+    // Piece by piece, until something of a piece remains.
     while ends.left && !text.is_empty() {
         let (piece, rest) = text.split_at(text.floor_char_boundary(LOOKED_EVERY));
         let kept = piece.trim_start_matches(cut);
@@ -69,10 +70,10 @@ impl Strip for Text<'static> {
     }
 }
 
-/// How many bytes of characters are looked through one by one.
+/// The most bytes of `chars` that are searched one by one.
 const FEW: usize = 32;
 
-/// The characters in order, each as the bytes of its number, so that long lists take no longer than long texts.
+/// The characters in order, each as the bytes of its number, so that a long list takes no longer than a long text.
 fn sorted<'a>(context: &'a mut Context, chars: &str) -> Result<&'a [[u8; 4]], Fault> {
     // Sorting takes longer than reading.
     context.charge(chars.len().saturating_mul(15))?;
@@ -166,7 +167,7 @@ mod tests {
 
     #[test]
     fn texts_lose_the_characters_at_their_ends() {
-        // Short lists are looked through, long ones sorted first.
+        // Short lists are searched one by one, long ones are sorted first.
         let long: String = ('b'..='\u{250}').filter(|c| *c != 'h').rev().collect();
         for chars in ["", "a", "ab\u{e9}", "\u{1f600}", " \t\u{3a3}", &long] {
             for s in STRINGS {

@@ -1,4 +1,4 @@
-//! Numbers and durations from strings that may be anything: missing where the operator that reads them otherwise fails.
+//! Numbers and durations from strings that may be anything: the result is missing where the operator without `try` fails.
 
 use super::convert::utf8;
 use super::parse::parsed;

@@ -1,6 +1,6 @@
-//! What crosses between an evaluation and a user's function: the types of parameters and results, and how a Rust function
-//! becomes kernels. A function is given texts for the time of one call only: it is called for every lifetime, so nothing
-//! that it keeps can be a part of them.
+//! The interface between an evaluation and a user's function: the types of parameters and results, and the way in which a Rust
+//! function becomes kernels. A function receives texts for the time of one call only: it must accept every lifetime, so it
+//! cannot store a part of them.
 
 use crate::kernel::{Body, Operands, Repr, required};
 use crate::strings::made::{copied, copied_bytes};
@@ -12,11 +12,11 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Keeps the traits of this file to the types they are implemented for here: what they say is trusted.
+/// Restricts the traits of this file to the types that implement them here, because these implementations are trusted.
 mod sealed {
     pub trait Sealed {}
 
-    /// Nobody else can name it, so nobody else can write a function that takes it.
+    /// A type that other code cannot name, so that it cannot write a function that takes one.
     #[derive(Debug)]
     pub struct Token;
 }
@@ -32,20 +32,20 @@ use sealed::{Sealed, Token};
     note = "parameters may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration`, `&str`, `String`, `Text`, `&[u8]`, `Vec<u8>`, `Bytes`, `()`, and `Option` of these"
 )]
 pub trait UserArgument: Sealed {
-    /// The type with the lifetime of one call.
+    /// The type of the argument, with the lifetime of one call.
     type Argument<'call>;
     /// The type of the argument in frames.
     #[doc(hidden)]
     type FrameForm: Repr;
 
-    /// The argument of one call.
+    /// Converts the argument of one call.
     #[doc(hidden)]
     fn give<'call>(held: Self::FrameForm) -> Self::Argument<'call>;
 }
 
 /// A type that the result of a user's function may have: `()`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`],
-/// [`Timestamp`], [`Duration`], `String`, `Vec<u8>`, a `&'static str` or other text that lives for ever, and `Option` of each. What is owned is
-/// copied into the memory of the evaluation.
+/// [`Timestamp`], [`Duration`], `String`, `Vec<u8>`, a `&'static str` or other text that lives for ever, and `Option` of each.
+/// Owned texts and bytes are copied into the memory of the evaluation.
 #[diagnostic::on_unimplemented(
     message = "operators cannot result in a `{Self}`",
     label = "not a type of a result",
@@ -56,10 +56,10 @@ pub trait UserResult: Sealed {
     #[doc(hidden)]
     type FrameForm: Repr;
 
-    /// Puts it where the evaluation can have it.
+    /// Converts the result to its form in frames; owned texts and bytes are copied into the arena.
     ///
     /// # Errors
-    /// The arena is full.
+    /// If the arena is full.
     #[doc(hidden)]
     fn keep(self, context: &mut Context, token: Token) -> Result<Self::FrameForm, Fault>;
 }
@@ -189,10 +189,10 @@ where
 /// A function that can be an operator: `Fn(A, B, ..) -> R` of up to six arguments, of types that are [`UserArgument`]s, with
 /// a result that is a [`UserResult`]; or [`Fallible`] around one that returns a `Result`.
 ///
-/// A function of plain values is strict: a missing argument gives a missing result and the function is not called. One that
-/// takes an `Option` sees every argument as it is.
+/// A function of plain values is strict: a missing argument gives a missing result and the function is not called. A function
+/// that takes an `Option` receives every argument as it is.
 ///
-/// A text is there for the time of one call. What must be kept is copied:
+/// A text is valid for the time of one call. To keep a text, copy it:
 ///
 /// ```compile_fail
 /// use cembra_ops::UserOperator;
@@ -214,24 +214,24 @@ where
 pub trait UserFunction<Args: Arguments>: Send + Sync + 'static {
     /// The type of the result.
     type Ret: UserResult;
-    /// True if the function does not fail.
+    /// True if the function cannot fail.
     const TOTAL: bool;
 
-    /// Calls it.
+    /// Calls the function.
     ///
     /// # Errors
-    /// What is wrong with the arguments.
+    /// The reason why the function has no result for the arguments.
     #[doc(hidden)]
     fn call(&self, args: Args::FrameForm, token: Token) -> Result<Self::Ret, Reason>;
 }
 
-/// A function that may fail: `Fn(A, B, ..) -> Result<R, E>`, where `E` says what is wrong with the arguments: a `&'static str`, a `String`, an error
+/// A function that may fail: `Fn(A, B, ..) -> Result<R, E>`, where `E` is the reason: a `&'static str`, a `String`, an error
 /// that displays, or a [`Reason`] with a code of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Fallible<F>(pub F);
 
-/// The reason why an operator has no result: the message of the evaluation's error, which is cut beyond 1,000 characters, and its code. A value that
-/// implements `Display` becomes one with the code `invalid`.
+/// The reason why an operator has no result: the message of the evaluation's error, which is cut beyond 1,000 characters, and
+/// its code. A value that implements `Display` becomes one with the code `invalid`.
 #[derive(Clone, Debug)]
 pub struct Reason {
     code: Option<&'static str>,
@@ -239,13 +239,14 @@ pub struct Reason {
 }
 
 impl Reason {
-    /// A reason with a code of its own, which [`Error::code`](cembra_value::Error::code) returns. Codes have the form `no-rate`.
+    /// A reason with a code of its own, which [`Error::code`](cembra_value::Error::code) returns. Codes have the form
+    /// `no-rate`.
     #[must_use]
     pub fn new(code: &'static str, text: impl fmt::Display) -> Reason {
         Reason { code: Some(code), ..Reason::from(text) }
     }
 
-    /// The fault of this reason. The context keeps its text, from which the error is made.
+    /// Converts the reason to a fault. The context stores its text, from which the error is made.
     #[cold]
     fn fault(self, context: &mut Context) -> Fault {
         context.refuse(Excerpt::of_message(self.text), self.code)
@@ -279,7 +280,7 @@ impl<Args: Arguments, F: UserFunction<Args>> Body for UserBody<Args, F> {
     const LOWER: Lower = Lower::Kernel;
     const CHARGED: bool = false;
 
-    /// A reason, or a panic, is a fault.
+    /// Calls the function; a reason, or a panic, becomes a fault.
     #[inline]
     fn run(function: &F, context: &mut Context, args: Args::FrameForm) -> Result<FrameResult<F, Args>, Fault> {
         match catch_unwind(AssertUnwindSafe(|| function.call(args, Token))) {
@@ -290,7 +291,7 @@ impl<Args: Arguments, F: UserFunction<Args>> Body for UserBody<Args, F> {
     }
 }
 
-/// A function that lives as long as the process: models hold bare pointers to it.
+/// Makes a function live as long as the process, because models hold bare pointers to it.
 pub(super) fn forever(function: impl Send + Sync + 'static) -> KernelData {
     KernelData(std::ptr::from_ref(Box::leak(Box::new(function))).cast())
 }
@@ -309,8 +310,9 @@ macro_rules! user_functions {
             type FrameForm = ($($ty::FrameForm,)*);
         }
 
-        // A function is called with what lives as long as the call. It is a function of its own types too, so that these are
-        // found; by way of a reference, because else they would not be for functions that are known as `impl Fn` only.
+        // The function is called with arguments that live as long as the call. The second bound, with its own types, lets the
+        // compiler infer them; it is on a reference, because otherwise they are not inferred for a function known only as `impl
+        // Fn`.
         impl<Fun, R, $($ty: UserArgument),*> UserFunction<($($ty,)*)> for Fun
         where
             Fun: Send + Sync + 'static,

@@ -1,7 +1,7 @@
-//! Operators of the user: closures over scalars, dates, optionals and strings, registered at run time and from then on like any
-//! other operator, callable from text in every backend. A panic inside becomes an error of the evaluation.
+//! Operators of the user: closures over scalars, dates, optionals and strings, registered at run time. Models call them like
+//! any other operator, in every backend. A panic inside of one becomes an error of the evaluation.
 //!
-//! What a function is given and what it may result in is in `function`, what becomes of a rule in `rule`.
+//! The types of arguments and results are in `function`, the checks of rules in `recording`.
 
 mod function;
 mod recording;
@@ -28,9 +28,10 @@ pub struct UserOperator {
     overloads: Vec<UserOverload>,
 }
 
+/// A function of an operator that is not registered yet.
 #[derive(Debug)]
 struct UserOverload {
-    /// What is not known before it is registered is missing: the rule, and what an operator is compiled from.
+    /// The overload, which registration completes: with the rule, and with the literal's type for a compiled operator.
     overload: Overload,
     total: bool,
     rule: Option<Result<Recording, &'static str>>,
@@ -42,13 +43,13 @@ impl UserOverload {
     }
 }
 
-/// The error of an operator that is not registered.
+/// The error for an operator that is not registered.
 pub(crate) fn refused(message: String) -> Error {
     Diagnostic::new(Code::Registration, message).into()
 }
 
 impl UserOperator {
-    /// An operator called `family.name`.
+    /// Creates an operator with a name of the form `family.name`.
     #[must_use]
     pub fn new(name: &str) -> Self {
         UserOperator {
@@ -60,36 +61,36 @@ impl UserOperator {
         }
     }
 
-    /// What it does, in a sentence.
+    /// Sets the description, one sentence.
     #[must_use]
     pub fn summary(mut self, summary: &str) -> Self {
         summary.clone_into(&mut self.summary);
         self
     }
 
-    /// The names of its parameters, for keyword arguments; by default `x`, `y`, `z`, `x3`...
+    /// Sets the names of the parameters, for keyword arguments; by default `x`, `y`, `z`, `x3`...
     #[must_use]
     pub fn params(mut self, names: &[&str]) -> Self {
         self.params = names.iter().map(|name| (*name).to_owned()).collect();
         self
     }
 
-    /// Equal arguments need not give equal results: calls are never evaluated ahead of time. Calls that are written alike
-    /// are still one call an evaluation.
+    /// Declares that equal arguments may give different results, so that calls are never evaluated ahead of time. Equal calls
+    /// in a model are still one call per evaluation.
     #[must_use]
     pub fn impure(mut self) -> Self {
         self.pure = false;
         self
     }
 
-    /// A function on scalars and strings, or on those and `Option`s. More of them are overloads; the first that fits is
-    /// taken. A text that it is given is there for the time of the call: see [`UserFunction`].
+    /// Adds a function on scalars and strings, or on these and `Option`s. Several functions are overloads; the first that fits
+    /// is called. A text argument is valid for the time of the call: see [`UserFunction`].
     #[must_use]
     pub fn function<Args: Arguments, F: UserFunction<Args>>(self, function: F) -> Self {
         self.add(function, None)
     }
 
-    /// A function that can fail: its error says why, see [`Fallible`].
+    /// Adds a function that can fail; its error is the reason, see [`Fallible`].
     #[must_use]
     pub fn fallible<Args: Arguments, F>(self, function: F) -> Self
     where
@@ -98,11 +99,12 @@ impl UserOperator {
         self.add(Fallible(function), None)
     }
 
-    /// A function with a lowering rule: the same meaning as instructions, for machine code. See `docs/add-an-operator.md`.
+    /// Adds a function with a lowering rule: the same computation as instructions, for machine code. See
+    /// `docs/add-an-operator.md`.
     ///
-    /// The rule runs once, here. What it records is checked when the operator is registered: that every instruction takes
-    /// values of its types, that integers are divided by what is neither 0 nor -1, that texts are those that were given,
-    /// and that the result is of the function's type. That it means the same as the function is not checked.
+    /// The rule runs once, here. Its instructions are checked when the operator is registered: every instruction takes values
+    /// of its types, integers are divided by a number that is neither 0 nor -1, texts are arguments of the rule, and the result
+    /// is of the function's type. It is not checked that the rule computes the same as the function.
     #[must_use]
     pub fn with_rule<Args: Arguments, F: UserFunction<Args>>(
         self,
@@ -114,7 +116,7 @@ impl UserOperator {
         self.add(function, Some(recording))
     }
 
-    /// A function that is made when a model is compiled, from the operator's first argument, which must be a literal text:
+    /// Adds a function that is made when a model is compiled, from the operator's first argument, which must be a literal text:
     /// a table, a forest, a program in another language. Reading it costs nothing per evaluation. The operator's other
     /// arguments are the function's, in their order. The function lives as long as the model; the closure that makes it, as
     /// long as the process. Its error says what is wrong with the text; then the model does not compile.
@@ -150,7 +152,8 @@ impl UserOperator {
 }
 
 impl Registry {
-    /// The operators of the language and these, for as long as the process lives: made once, at start-up, and shared by all models.
+    /// Makes a registry of the operators of the language and the given ones, which lives as long as the process: make it once,
+    /// at start-up, and share it between all models.
     ///
     /// ```
     /// use cembra_ops::{Registry, UserOperator};
@@ -164,17 +167,17 @@ impl Registry {
     /// ```
     ///
     /// # Errors
-    /// As of [`register`](Registry::register), for the first operator that is refused.
+    /// As for [`register`](Registry::register), for the first operator that is refused.
     pub fn with_operators(operators: impl IntoIterator<Item = UserOperator>) -> Result<&'static Registry, Error> {
         let mut registry = Registry::standard().clone();
         operators.into_iter().try_for_each(|operator| registry.register(operator).map(drop))?;
         Ok(registry.leak())
     }
 
-    /// Adds an operator. It lives as long as the process: register at start-up, not per request.
+    /// Adds an operator, which lives as long as the process: register at start-up, not per request.
     ///
     /// # Errors
-    /// The name is taken or not of the form `family.name`, the functions do not go together, or a rule is refused.
+    /// If the name is taken or not of the form `family.name`, the functions do not go together, or a rule is refused.
     pub fn register(&mut self, operator: UserOperator) -> Result<OpId, Error> {
         if self.find(&operator.name).is_some() {
             return Err(refused(format!("there is an operator `{}` already", operator.name)));
@@ -182,8 +185,9 @@ impl Registry {
         self.replace(operator)
     }
 
-    /// Adds an operator as [`register`](Registry::register) does, or replaces the user's operator of this name. Models that were parsed with a clone of
-    /// the registry keep the operator that the clone has. What was replaced lives on as long as the process.
+    /// Adds an operator as [`register`](Registry::register) does, or replaces the user's operator of this name. Models that
+    /// were parsed with a clone of the registry keep the operator that the clone has. The replaced operator lives on as long as
+    /// the process.
     ///
     /// ```
     /// use cembra_ops::{Registry, UserOperator};
@@ -196,7 +200,8 @@ impl Registry {
     /// ```
     ///
     /// # Errors
-    /// The name is that of an operator of the language or not of the form `family.name`, the functions do not go together, or a rule is refused.
+    /// If the name is that of an operator of the language or not of the form `family.name`, the functions do not go together,
+    /// or a rule is refused.
     pub fn replace(&mut self, operator: UserOperator) -> Result<OpId, Error> {
         let UserOperator { name, summary, params, pure, overloads } = operator;
         let word = |text: &str| {
@@ -210,7 +215,7 @@ impl Registry {
             return Err(refused(format!("there is an operator `{name}` already")));
         }
         let strict = |o: &UserOverload| o.overload.lifted.is_some();
-        // What an operator is compiled from is its first argument.
+        // The literal that an operator is compiled from is its first argument.
         let arity = |o: &UserOverload| o.overload.args.len() + usize::from(o.overload.compile.is_some());
         let unlike = || refused(format!("operator `{name}` needs functions of one arity, all strict or none"));
         let Some(first) = overloads.first() else { return Err(unlike()) };

@@ -1,11 +1,10 @@
-//! Rules of users, recorded and checked. What a rule of the user records becomes machine code, which nothing holds back: so
-//! it runs once, when its operator is registered, on a tape of its own; the instructions are checked one by one, with code
-//! that trusts nothing the rule was given; and what passes is kept and played back into the models that use the operator.
-//! The rule itself is never asked again, so it cannot answer otherwise later.
+//! Rules of users, recorded and checked. The instructions of such a rule become machine code, which runs without protection. So
+//! the rule runs once, when its operator is registered, on a tape of its own. Its instructions are checked one by one, without
+//! trusting anything that the rule had access to. The checked instructions are stored, and played back into the models that use
+//! the operator. The rule itself does not run again, so it cannot record other instructions later.
 //!
-//! What is checked: every instruction names earlier results of the kind and the types that it takes; a division of integers
-//! has a divisor that cannot be 0 or -1; texts are those that were given, whole, or empty; the result is of the type of
-//! the overload.
+//! The checks: every instruction uses earlier results of the kind and the types that it takes; a division of integers has a
+//! divisor that cannot be 0 or -1; texts are arguments, whole, or empty; the result is of the type of the overload.
 
 use crate::OperandType;
 use crate::lift;
@@ -13,24 +12,24 @@ use cembra_runtime::{FaultKind, MachineType, RuntimeFn, Scalar};
 use cembra_tape::{Bin, Cell, Cmp, Datum, Instr, Mask, Presence, Shift, Tape, Un, Val};
 use rustc_hash::FxHashSet;
 
-/// What a rule recorded for one overload: checked instructions.
+/// The checked instructions that a rule recorded for one overload.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// The arguments, as the rule was given them: the first instructions.
+    /// The arguments as the rule received them: the first instructions.
     args: Box<[Cell]>,
     instrs: Box<[Instr]>,
     result: Cell,
 }
 
-/// Why a rule is refused.
+/// The reason why a rule is refused.
 pub(super) type Refusal = &'static str;
 
 impl Recording {
-    /// Runs a rule on arguments of these types and checks what it records for a result of this one. A function that is
-    /// `total` does not fail.
+    /// Runs a rule on arguments of the types `operands` and checks its instructions, for a result of the type `ret`. If `total`
+    /// is set, the function does not fail, and the rule must not either.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The reason why the rule is refused.
     pub(super) fn of(
         operands: &[OperandType],
         ret: OperandType,
@@ -38,7 +37,8 @@ impl Recording {
         rule: impl FnOnce(&mut Tape, &[Cell]) -> Cell,
     ) -> Result<Recording, Refusal> {
         let mut tape = Tape::new();
-        // The instructions of a mathematical function are right for all of its arguments, which cannot be seen one by one.
+        // The instructions of a mathematical function are right for all of its arguments, which checking them one by one cannot
+        // show.
         tape.set_inlining(false);
         let args: Box<[Cell]> = operands.iter().map(|operand| lift::input(&mut tape, *operand)).collect();
         let inputs = tape.instrs().to_vec();
@@ -65,7 +65,7 @@ impl Recording {
         Ok(Recording { args, instrs: tape.instrs().into(), result })
     }
 
-    /// Records the instructions on a tape, on arguments of the types that the rule was run for.
+    /// Records the instructions on a tape, for arguments of the types that the rule was run for.
     pub(crate) fn play(&self, tape: &mut Tape, args: &[Cell]) -> Cell {
         let mut playing = Playing { vals: vec![None; self.instrs.len()], masks: vec![None; self.instrs.len()], tape };
         for (recorded, arg) in self.args.iter().zip(args) {
@@ -92,7 +92,7 @@ impl Recording {
     }
 }
 
-/// Instructions on their way to another tape: what each became there.
+/// The state of playing instructions back to another tape: the result of each there.
 struct Playing<'t> {
     vals: Vec<Option<Val>>,
     masks: Vec<Option<Mask>>,
@@ -100,7 +100,7 @@ struct Playing<'t> {
 }
 
 impl Playing<'_> {
-    /// What a number became. Recordings are checked: there always is one.
+    /// The number on the other tape. Recordings are checked, so there always is one.
     fn val(&mut self, val: Val) -> Val {
         match self.vals[val.index()] {
             Some(val) => val,
@@ -174,7 +174,7 @@ impl Playing<'_> {
                 let a = self.mask(a);
                 ResultValue::Mask(self.tape.mnot(a))
             }
-            // The site is that of the step that is being recorded now.
+            // The site of the fault is the step that is being recorded now.
             Instr::FaultIf { mask, kind, operands, site: _ } => {
                 let mask = self.mask(mask);
                 let operands = operands.map(|operand| operand.map(|val| self.val(val)));
@@ -223,12 +223,12 @@ enum ResultKind {
     Nothing,
 }
 
-/// Instructions being checked. Nothing that the tape knows of them is believed.
+/// The state of checking instructions. Facts that the tape stores about them are not trusted.
 struct Check<'t> {
     instrs: &'t [Instr],
-    /// What those so far make.
+    /// The kinds of the results so far.
     made: Vec<ResultKind>,
-    /// The views of the arguments that are strings.
+    /// The address, the length and the type of each argument that is a string.
     views: Vec<(Val, Val, Scalar)>,
     total: bool,
 }
@@ -258,7 +258,7 @@ fn refuse_unless(holds: bool, refusal: Refusal) -> Result<(), Refusal> {
 }
 
 impl Check<'_> {
-    /// The type of a number that was made before.
+    /// The type of an earlier result, which must be a number.
     fn number(&self, val: Val) -> Result<MachineType, Refusal> {
         match self.made.get(val.index()) {
             Some(ResultKind::Number(ty)) => Ok(*ty),
@@ -266,7 +266,7 @@ impl Check<'_> {
         }
     }
 
-    /// The type of numbers that must be of one.
+    /// The type of numbers, which must share one.
     fn numbers(&self, vals: &[Val]) -> Result<MachineType, Refusal> {
         let Some((first, others)) = vals.split_first() else { return Err(FOREIGN) };
         let ty = self.number(*first)?;
@@ -280,7 +280,7 @@ impl Check<'_> {
         refuse_unless(masks.iter().all(|mask| self.made.get(mask.index()) == Some(&ResultKind::Mask)), FOREIGN)
     }
 
-    /// Checks an instruction behind all that were checked; what it makes.
+    /// Checks the next instruction, and returns the kind of its result.
     fn instruction(&self, instr: &Instr) -> Result<ResultKind, Refusal> {
         match *instr {
             Instr::Input(ty) => Ok(ResultKind::Number(ty)),
@@ -297,7 +297,7 @@ impl Check<'_> {
                     Bin::Add | Bin::Sub | Bin::Mul | Bin::Div => is_number(ty),
                     Bin::And | Bin::Or | Bin::Xor => is_integer(ty),
                     Bin::FMin | Bin::FMax | Bin::Copysign => is_float(ty),
-                    // Unspecified for some numbers, so not the same in every backend.
+                    // The result is unspecified for some numbers, so it may differ between backends.
                     Bin::Scale => return Err(UNSPECIFIED),
                 };
                 refuse_unless(takes, TYPES)?;
@@ -370,8 +370,8 @@ impl Check<'_> {
         Ok(made)
     }
 
-    /// The call of a function of the runtime. Integers that it takes must be views of texts, each an address and its length;
-    /// functions that take others are not for rules of users.
+    /// Checks a call of a function of the runtime, and returns the type of its result. Integer arguments must be views of
+    /// texts, each an address and its length; functions with other integers are not for rules of users.
     fn call(&self, function: RuntimeFn, args: &[Val]) -> Result<MachineType, Refusal> {
         let (takes, ret) = function.signature();
         refuse_unless(takes.len() == args.len(), TYPES)?;
@@ -386,7 +386,7 @@ impl Check<'_> {
         Ok(ret)
     }
 
-    /// Checks that an address and a length are a string of this type: one that was given, a choice between such, or an
+    /// Checks that an address and a length are a string of this type: an argument, a selection between such strings, or an
     /// empty one.
     fn view(&self, ptr: Val, len: Val, scalar: Scalar) -> Result<(), Refusal> {
         const PIECED: Refusal =
@@ -413,12 +413,12 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// True if an integer is shown never to be this number.
+    /// True if it is proved that an integer is never `number`.
     fn is_never(&self, val: Val, ty: MachineType, number: i64) -> bool {
         match &self.instrs[val.index()] {
             Instr::Const(..) => self.constant(val, ty) != Some(number),
             Instr::Select { mask, on, off, .. } => {
-                // One choice inside of another is as deep as guards are.
+                // Guards nest at most one selection in another.
                 let is_never = |val: Val| {
                     matches!(self.instrs[val.index()], Instr::Const(..)) && self.constant(val, ty) != Some(number)
                 };
@@ -429,7 +429,7 @@ impl Check<'_> {
         }
     }
 
-    /// True if a mask is shown to hold wherever a value equals a number (`Eq`), or only where it does not (`Ne`).
+    /// True if it is proved that a mask holds wherever a value equals `number` (`Eq`), or only where it does not (`Ne`).
     fn tells(&self, mask: Mask, val: Val, ty: MachineType, number: i64, how: Cmp) -> bool {
         let mut open = vec![mask];
         while let Some(mask) = open.pop() {
@@ -440,7 +440,7 @@ impl Check<'_> {
                         return true;
                     }
                 }
-                // Either of them holds where the value equals the number; both hold only where it does not.
+                // For `Eq`, one mask of an or is enough; for `Ne`, one mask of an and.
                 (Instr::MaskOr(a, b), Cmp::Eq) | (Instr::MaskAnd(a, b), Cmp::Ne) => open.extend([*a, *b]),
                 _ => {}
             }
@@ -456,7 +456,7 @@ impl Check<'_> {
         }
     }
 
-    /// Checks that a cell is a value of the type.
+    /// Checks that a cell is a value of the type `ret`.
     fn result(&self, cell: Cell, ret: OperandType) -> Result<(), Refusal> {
         const RESULT: Refusal = "its result is not of the function's type";
         match cell.presence {

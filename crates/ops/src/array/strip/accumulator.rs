@@ -1,5 +1,5 @@
-//! What an aggregation keeps from strip to strip: tables of groups, kept from run to run too, so that nothing is allocated while
-//! strips come.
+//! Accumulators: the state of an aggregation from strip to strip. Their tables are reused from run to run, so that feeding
+//! strips allocates nothing.
 
 use super::counts::Counts;
 use super::extremes::Extremes;

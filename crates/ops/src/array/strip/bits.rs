@@ -1,40 +1,40 @@
-//! Bits of presence, read at any place: a strip's groups begin where they like.
+//! Presence bits, read at any bit index, because the groups of a strip may begin anywhere.
 
 use std::ops::Range;
 
-/// Bits, or as many ones as one asks for.
+/// Bits, or an endless run of ones.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bits<'a>(Option<&'a [u64]>);
 
 impl<'a> Bits<'a> {
-    /// These bits; ones where there are none.
+    /// Wraps `words`; `None` means ones everywhere.
     pub(super) const fn new(words: Option<&'a [u64]>) -> Self {
         Bits(words)
     }
 
-    /// True if all are ones.
+    /// True if there are no words, so that all bits are ones.
     pub(super) const fn is_full(self) -> bool {
         self.0.is_none()
     }
 
-    /// The 64 bits from a place on; behind the last word zeros.
+    /// The 64 bits from the index `at`; zeros after the last word.
     #[inline(always)]
     pub(super) fn word(self, at: usize) -> u64 {
         let Some(words) = self.0 else { return u64::MAX };
         let (word, shift) = (at / 64, at % 64);
         let low = words.get(word).map_or(0, |low| low >> shift);
-        // Two shifts, for a shift by 64 is none.
+        // Two shifts, because one shift by 64 is not allowed.
         let high = words.get(word + 1).map_or(0, |high| high << 1 << (63 - shift));
         low | high
     }
 
-    /// So many bits from a place on, at most 64; zeros behind them.
+    /// The `len` bits from the index `at`, at most 64; the higher bits are zeros.
     #[inline(always)]
     pub(super) fn part(self, at: usize, len: usize) -> u64 {
         self.word(at) & ones(len)
     }
 
-    /// How many ones there are in a stretch.
+    /// The number of ones in a range.
     #[inline(always)]
     pub(super) fn count(self, part: Range<usize>) -> usize {
         if self.is_full() {
@@ -43,20 +43,20 @@ impl<'a> Bits<'a> {
         self.parts(part.start, part.end).map(|(_, word)| word.count_ones() as usize).sum()
     }
 
-    /// The parts of at most 64 bits of a stretch, each with its place.
+    /// The bits from `from` to `to` in words of at most 64 bits, each with its index.
     #[inline(always)]
     pub(super) fn parts(self, from: usize, to: usize) -> impl Iterator<Item = (usize, u64)> + 'a {
         (from..to).step_by(64).map(move |at| (at, self.part(at, to - at)))
     }
 }
 
-/// As many ones, from the lowest bit on; at most 64.
+/// A word whose `len` lowest bits are set; `len` above 64 counts as 64.
 #[inline(always)]
 pub(super) const fn ones(len: usize) -> u64 {
     if len >= 64 { u64::MAX } else { (1 << len) - 1 }
 }
 
-/// The places of the ones of a word.
+/// Calls `see` with the index of each set bit.
 #[inline(always)]
 pub(super) fn each_one(mut word: u64, mut see: impl FnMut(usize)) {
     while word != 0 {

@@ -1,4 +1,4 @@
-//! How many elements are there, or are missing.
+//! Counts of present or missing elements.
 
 use super::bits::{Bits, each_one};
 use super::groups::Gather;
@@ -6,7 +6,7 @@ use super::typed::write;
 use super::{Finish, Strip, StripValues, is_there};
 use std::ops::Range;
 
-/// Counts elements that are there, or those that are not.
+/// Counts the present elements, or the missing ones if `MISSING` is set.
 #[derive(Debug)]
 pub(super) struct Counts<const MISSING: bool>;
 

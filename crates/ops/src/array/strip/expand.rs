@@ -1,11 +1,10 @@
-//! The values of groups, for each element of a strip that of its group.
+//! Expands the values of groups to the elements of a strip.
 
 use super::{Grouping, Strip, StripData, StripValues};
 use multiversion::multiversion;
 use std::ops::Range;
 
-/// The part of each run of elements of one group that is in a strip: the group, and positions in the strip. There are none
-/// before `first`.
+/// The groups that have elements in a strip, each with the range of its elements. Groups before `first` have none.
 pub(super) fn runs(
     points: &[i64],
     first: usize,
@@ -22,11 +21,11 @@ pub(super) fn runs(
         .map(move |(group, from, to)| (group, from.max(start) - start..to.min(end).max(start) - start))
 }
 
-/// Writes for each element of a strip of so many, which begins at `start`, the value of its group, and to `there` whether there is
-/// one. `values` are those of the groups from `first` on; results are of their type.
+/// Writes to `to`, for each element of a strip of `len` elements from `start`, the value of the element's group, and to `there`
+/// whether the value is present. `values` are the values of the groups from `first` on; `to` must have their type.
 ///
 /// # Panics
-/// Slices are shorter than the strip.
+/// If slices are shorter than the strip.
 pub fn expand(
     values: &Strip<'_>,
     first: usize,
@@ -58,15 +57,16 @@ fn numbers<T: Copy>(from: &[T], first: usize, to: &mut [T], start: usize, over: 
             }
         }
         Grouping::Splits(points) => spread(from, first, to, start, points),
-        // What an element that is in no group gets is never looked at.
+        // The value of an element without a group is not read.
         Grouping::Mapping { groups, .. } => look_up(from, to, groups),
     }
 }
 
-/// How many numbers are written at a time.
+/// The number of values written at a time.
 const SPREAD: usize = 8;
 
-/// Numbers of contiguous groups. Where there is place, some more are written than a group has: the next one puts its own there.
+/// Writes the values of contiguous groups. If there is room, some more are written than a group has elements; the next group
+/// overwrites them.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 fn spread<T: Copy>(from: &[T], first: usize, to: &mut [T], start: usize, points: &[i64]) {
     for (group, run) in runs(points, first, start, to.len()) {
@@ -83,17 +83,17 @@ fn spread<T: Copy>(from: &[T], first: usize, to: &mut [T], start: usize, points:
     }
 }
 
-/// Numbers by the numbers of groups, with vectors where the processor has instructions for that.
+/// Looks up each element's group in `from`, with vectors if the processor has instructions for that.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 fn look_up<T: Copy>(from: &[T], to: &mut [T], groups: &[i64]) {
     let Some(last) = from.len().checked_sub(1) else { return };
     for (to, group) in to.iter_mut().zip(groups) {
-        // An element that is in no group has any number.
+        // An element without a group gets an arbitrary value.
         *to = from[(*group as usize).min(last)];
     }
 }
 
-/// Bits by the numbers of groups, likewise.
+/// Looks up the bit of each element's group, with vectors if the processor has instructions for that.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 fn look_up_bits(from: &[u64], to: &mut [u64], groups: &[i64]) {
     let Some(last) = from.len().checked_sub(1) else { return to.fill(0) };
@@ -112,7 +112,7 @@ fn look_up_bits(from: &[u64], to: &mut [u64], groups: &[i64]) {
     }
 }
 
-/// For each element the bit of its group.
+/// Writes the bit of each element's group.
 fn bits(from: &[u64], first: usize, to: &mut [u64], start: usize, len: usize, over: &Grouping<'_>) {
     let is_set = |group: usize| from.get(group / 64).is_some_and(|word| word >> (group % 64) & 1 != 0);
     match over {
@@ -156,7 +156,7 @@ fn set(words: &mut [u64], range: Range<usize>) {
 mod tests {
     use super::*;
 
-    /// A strip of what is expanded from the values of the groups `first..`, and which of it is there.
+    /// The expanded values of the groups `first..` for a strip, and their presence.
     fn expanded(values: &Strip<'_>, first: usize, strip: Range<usize>, points: &[i64]) -> (Vec<f64>, Vec<u64>) {
         let (mut made, mut there) = (vec![-1.0; strip.len()], vec![0; strip.len().div_ceil(64)]);
         let (to, over) = (&mut StripValues::Float64(&mut made), Grouping::Splits(points));

@@ -1,4 +1,4 @@
-//! The least or the greatest element of each group: a NaN is beyond both, of equal ones the first is it.
+//! The least or the greatest element of each group: a NaN if there is one; the first of equal elements.
 
 use super::bits::Bits;
 use super::groups::{Gather, each_grouped};
@@ -9,14 +9,15 @@ use multiversion::multiversion;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// The best element of a group, if there is one.
+/// The best element of a group, and whether there is one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Best<T> {
     best: T,
     is_there: bool,
 }
 
-/// True if an element is better than one before it. A NaN takes the place of a NaN, which is no other for all that.
+/// True if an element is better than one before it. A NaN is better than any element, even a NaN, because all NaNs count as the
+/// same.
 #[inline(always)]
 pub(super) fn is_better<T: Element, const MAX: bool>(new: T, before: T) -> bool {
     (if MAX { new > before } else { new < before }) | new.is_nan()
@@ -28,25 +29,27 @@ pub(crate) fn better<T: Element, const MAX: bool>(first: T, second: T) -> T {
     if is_better::<T, MAX>(second, first) { second } else { first }
 }
 
-/// How many elements are compared at a time where none is missing, and how many chains there are of such.
+/// The number of elements in a vector of comparisons, if none is missing. `CHAINS` such vectors are folded independently of
+/// each other.
 const LANES: usize = 8;
 const CHAINS: usize = 4;
 
+/// The least element of each group, or the greatest if `MAX` is set.
 #[derive(Debug)]
 pub(super) struct Extremes<T, const MAX: bool>(PhantomData<T>);
 
 impl<T: Element, const MAX: bool> Extremes<T, MAX> {
-    /// What nothing is worse than, so that whatever is there may take its place: if it does not, it is the same.
+    /// The start value: any element may replace it, because none is worse. An element that does not replace it equals it.
     pub(super) const WORST: T = if MAX { T::LEAST } else { T::GREATEST };
 
-    /// The better of two numbers of which neither is a NaN, in one instruction. What it is of a NaN is never looked at.
+    /// The better of two numbers, in one instruction. The result for a NaN is arbitrary and not used.
     #[inline(always)]
     fn better_number(first: T, second: T) -> T {
         let is_better = if MAX { second > first } else { second < first };
         if is_better { second } else { first }
     }
 
-    /// The better of the numbers of two vectors.
+    /// The better number in each lane of two vectors.
     #[inline(always)]
     fn better_of(first: [T; LANES], second: [T; LANES]) -> [T; LANES] {
         let mut better = first;
@@ -56,14 +59,14 @@ impl<T: Element, const MAX: bool> Extremes<T, MAX> {
         better
     }
 
-    /// True if one of some elements is a NaN.
+    /// True if one of the elements is a NaN.
     #[inline(always)]
     fn is_any_nan(values: &[T]) -> bool {
         values.iter().fold(false, |any, value| any | value.is_nan())
     }
 
-    /// The best of elements of which none is missing. The last ones are compared twice where they are no whole vector: what is best is
-    /// not better than itself.
+    /// The best of elements of which none is missing. If the last ones do not fill a vector, some are compared twice, which
+    /// does not change the best.
     #[inline(always)]
     fn best_of_all(values: &[T], may_be_nan: bool) -> T {
         if may_be_nan && Self::is_any_nan(values) {
@@ -92,18 +95,19 @@ impl<T: Element, const MAX: bool> Extremes<T, MAX> {
             }
             half /= 2;
         }
-        // Vectors do not know which of several zeros was first.
+        // Vectors do not tell which of several zeros came first.
         if best[0].may_be_either_zero() { Self::first(values, T::may_be_either_zero) } else { best[0] }
     }
 
-    /// The first element that is so.
+    /// The first element for which `is_so` returns true.
     #[cold]
     #[inline(never)]
     fn first(values: &[T], is_so: fn(T) -> bool) -> T {
         values.iter().copied().find(|value| is_so(*value)).unwrap_or(Self::WORST)
     }
 
-    /// The best of some elements that are there. Vectors do not know which of several zeros was first.
+    /// The best of the present elements. If it is a zero, it is looked up again, because vectors do not tell which zero came
+    /// first.
     #[inline(always)]
     fn best_of(strip: StripElements<'_, T>, part: Range<usize>) -> Best<T> {
         let StripElements { values, is_there } = strip;
@@ -129,7 +133,7 @@ impl<T: Element, const MAX: bool> Extremes<T, MAX> {
         Best { best: if is_zero { Self::first_zero(values, is_there, part) } else { best[0] }, is_there: is_any }
     }
 
-    /// The first zero that is there.
+    /// The first present zero.
     #[cold]
     fn first_zero(values: &[T], is_there: Bits<'_>, mut part: Range<usize>) -> T {
         let first = part.find(|at| is_there.part(*at, 1) != 0 && values[*at].may_be_either_zero());
@@ -137,7 +141,7 @@ impl<T: Element, const MAX: bool> Extremes<T, MAX> {
     }
 }
 
-/// Where the greatest of the elements of a part that are there is, or the least, the first of several; none if there are none.
+/// The index of the greatest, or the least, present element in a part; the first of several. `None` if no element is present.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 pub(crate) fn place_of_best<T: Element>(
     values: &[T],
@@ -160,7 +164,8 @@ pub(crate) fn place_of_best<T: Element>(
     }
 }
 
-/// Where the first element of a part is that is there and equal to this. Windows are compared as a whole.
+/// The index of the first present element in a part that equals `wanted`; `None` if there is none. Windows are compared as a
+/// whole.
 #[inline(always)]
 fn first_equal<T: Element>(strip: StripElements<'_, T>, part: Range<usize>, wanted: T) -> Option<usize> {
     let StripElements { values, is_there } = strip;
@@ -210,7 +215,7 @@ impl<T: Element, const MAX: bool> Gather for Extremes<T, MAX> {
     fn take_groups(all: &mut Vec<Best<T>>, strip: Self::Strip<'_>, start: usize, points: &[i64]) {
         let (values, is_full) = (strip.values, strip.is_there.is_full());
         if let (true, [from, .., to]) = (is_full, points) {
-            // One look at all groups is shorter than one at each.
+            // One check of all groups is shorter than one per group.
             let may_be_nan = Self::is_any_nan(&values[*from as usize - start..*to as usize - start]);
             for ends in points.windows(2) {
                 let values = &values[ends[0] as usize - start..ends[1] as usize - start];

@@ -1,5 +1,5 @@
-//! Sums and products in FLOAT64, with counts, in the order of a [`ChainFold`]. A missing element is taken for one that changes
-//! nothing: -0 in sums, 1 in products.
+//! Sums and products in FLOAT64, with counts, in the order of a [`ChainFold`]. A neutral element replaces a missing one: -0 in
+//! sums, 1 in products.
 
 use super::bits::Bits;
 use super::groups::{Gather, each_grouped};
@@ -11,9 +11,9 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A number as FLOAT64, an integer by way of FLOAT32.
+/// A number that converts to FLOAT64, an integer by way of FLOAT32.
 pub(super) trait Widen: Element {
-    /// The zero that is -0 where there is one. A sum that integers were added to is never -0.
+    /// The zero, which is -0 for floats. A sum that integers were added to is never -0.
     const LEAST_ZERO: Self;
     const ONE: Self;
     fn widen(self) -> f64;
@@ -40,15 +40,15 @@ widened! {
     i64: 0, 1, |x| f64::from(x as f32);
 }
 
-/// An operation that is done to all elements.
+/// The operation of a fold: addition or multiplication.
 pub(super) trait Operation: Combine<f64> + Debug + Send {
-    /// The operation itself, which is all that there is of its type.
+    /// An instance of the operation, which has no data.
     const APPLIED: Self;
-    /// What it starts with.
+    /// The initial total.
     const START: f64;
-    /// True if it is addition.
+    /// True if the operation is addition.
     const ADDS: bool;
-    /// What changes nothing, not even the sign of a zero that is a total.
+    /// The element that leaves a total unchanged, even the sign of a zero.
     fn neutral<T: Widen>() -> T;
 }
 
@@ -62,6 +62,7 @@ impl Operation for Addition {
     }
 }
 
+/// Multiplication, as the operation of a fold.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Multiply;
 
@@ -82,34 +83,35 @@ impl Operation for Multiply {
     }
 }
 
-/// The total of a group and how many elements it is of.
+/// The total of a group and the number of its present elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Total {
     total: f64,
     count: f64,
 }
 
-/// A group that is not over yet.
+/// The state of a group that is not complete.
 #[derive(Debug)]
 pub(super) struct Open<O> {
     fold: ChainFold<f64, O>,
     count: usize,
 }
 
+/// Sums or products in FLOAT64, by the operation `O`.
 #[derive(Debug)]
 pub(super) struct Floats<T, O>(PhantomData<(T, O)>);
 
 /// A window has an element for each chain.
 const _: () = assert!(WINDOW == CHAINS);
 
-/// A part of a part.
+/// The range `own` of a part, relative to the strip.
 #[inline(always)]
 const fn within(part: &Range<usize>, own: Range<usize>) -> Range<usize> {
     part.start + own.start..part.start + own.end
 }
 
 impl<T: Widen, O: Operation> Floats<T, O> {
-    /// Takes elements of one block, the first being one of the first chain.
+    /// Adds elements of one block; the first must belong to the first chain.
     #[inline(always)]
     fn add(chains: &mut Chains, strip: StripElements<'_, T>, part: Range<usize>) {
         // A copy can live in registers.
@@ -120,13 +122,13 @@ impl<T: Widen, O: Operation> Floats<T, O> {
         *chains = local;
     }
 
-    /// Takes elements of a short group one after the other.
+    /// Adds the elements of a short group one after the other.
     #[inline(never)]
     fn add_in_order(total: &mut f64, strip: StripElements<'_, T>, part: Range<usize>) {
         Self::each_present(strip, part).for_each(|(_, value)| *total = O::APPLIED.combine(*total, value));
     }
 
-    /// Takes elements each of which has a chain of its own.
+    /// Adds each element to a chain of its own.
     #[inline(never)]
     fn add_to_row(chains: &mut [f64], strip: StripElements<'_, T>, part: Range<usize>) {
         Self::each_present(strip, part).for_each(|(place, value)| {
@@ -134,7 +136,7 @@ impl<T: Widen, O: Operation> Floats<T, O> {
         });
     }
 
-    /// The elements of a part that are there, each with its place in the part.
+    /// The present elements of a part, each with its position in the part.
     #[inline(always)]
     fn each_present<'a>(strip: StripElements<'a, T>, part: Range<usize>) -> impl Iterator<Item = (usize, f64)> + 'a {
         let StripElements { values, is_there } = strip;
@@ -236,7 +238,7 @@ impl<T: Widen, O: Operation> Gather for Floats<T, O> {
         let is_mean = finish == Finish::Mean;
         match values {
             StripValues::Int64(_) => write(states, values, |state| state.count as i64),
-            // Sum and count are rounded to the type of the result first.
+            // Sum and count are rounded to the result type first.
             StripValues::Float32(_) if is_mean => {
                 write(states, values, |state| state.total as f32 / state.count as f32);
             }

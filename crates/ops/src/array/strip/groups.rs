@@ -1,5 +1,5 @@
-//! Going over the groups of strips: one of all elements, contiguous ones, of which the last may go on in the next strip, or one
-//! that each element names. What is gathered of a group is a `Gather`'s business.
+//! Aggregates strips by group: one group of all elements, contiguous groups, the last of which may continue in the next strip,
+//! or a group that each element names. A `Gather` defines the aggregate.
 
 use super::bits::{Bits, each_one};
 use super::window::{StripElements, WINDOW, pick};
@@ -10,48 +10,48 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::ops::Range;
 
-/// What gathers something of the elements of groups.
+/// An aggregate of the elements of each group.
 pub(super) trait Gather: Debug + Send {
-    /// A strip of what it takes.
+    /// The data of a strip that this aggregate reads.
     type Strip<'a>: Copy;
-    /// What is known of a group.
+    /// The state of a complete group.
     type State: Copy + Debug + Send;
-    /// What is known of a group that is not over yet.
+    /// The state of a group that is not complete.
     type Open: Debug + Send;
 
-    /// What is known of a group without elements.
+    /// The state of a group without elements.
     fn start() -> Self::State;
 
-    /// A strip, if it is of what this takes.
+    /// The data of a strip; `None` if its type is not one that this aggregate reads.
     fn strip<'a>(strip: &Strip<'a>) -> Option<Self::Strip<'a>>;
 
-    /// A contiguous group of so many elements, of which none has come yet.
+    /// Begins a contiguous group of `len` elements.
     fn open(len: usize) -> Self::Open;
 
-    /// The block of a long one that begins at an element of it.
+    /// Begins the block of a long group that starts at the element `_start` of it.
     fn open_block(len: usize, _start: usize) -> Self::Open {
         Self::open(len)
     }
 
-    /// What is known of blocks together with the next.
+    /// The state after the blocks so far and the next one.
     fn join(before: Self::State, next: &Self::State) -> Self::State;
 
-    /// Takes the next elements of a contiguous group.
+    /// Adds the next elements of a contiguous group.
     fn extend(open: &mut Self::Open, strip: Self::Strip<'_>, part: Range<usize>);
 
-    /// The sums that the next elements of a contiguous group, so many, are to be added to by whoever has them; none if they are
-    /// to be taken.
+    /// Lends the sums to which the caller may add the next elements of a contiguous group itself; the second argument is the
+    /// number of elements. `None` if the caller must use `extend`.
     fn chains(_: &mut Self::Open, _: usize) -> Option<&mut [f64; CHAINS]> {
         None
     }
 
-    /// Says that so many elements were added, of which these are there.
+    /// Records that the caller added elements to the sums, given the presence and the number of these elements.
     fn added(_: &mut Self::Open, _: Bits<'_>, _: usize) {}
 
-    /// What is known of a group when all of it has come.
+    /// The state of a group after its last element.
     fn close(open: &Self::Open) -> Self::State;
 
-    /// Takes whole groups that lie one after the other in a strip that begins at `start`, and adds what is known of each.
+    /// Appends the states of whole groups that follow each other in a strip; the strip begins at the element `start`.
     #[inline(always)]
     fn take_groups(all: &mut Vec<Self::State>, strip: Self::Strip<'_>, start: usize, points: &[i64]) {
         for ends in points.windows(2) {
@@ -62,22 +62,23 @@ pub(super) trait Gather: Debug + Send {
         }
     }
 
-    /// Takes elements each of which names its group; `is_in` says which are in one. Behind all groups there is one that is nobody's.
+    /// Adds elements that name their group; `is_in` has a bit for each element that has one. The last state is a spare one for
+    /// elements without a group.
     fn scatter(all: &mut [Self::State], strip: Self::Strip<'_>, groups: &[i64], is_in: Bits<'_>);
 
-    /// Writes what the results of groups are; anything where there is none.
+    /// Writes the results of groups; the value of a group without a result is arbitrary.
     fn write(states: &[Self::State], finish: Finish, values: &mut StripValues<'_>);
 
     /// True if a group has a result.
     fn is_there(state: &Self::State, finish: Finish) -> bool;
 }
 
-/// How many elements of a window may be nobody's for the others not to be looked for one by one. What is nobody's goes to one place,
-/// and waits for what was put there before.
+/// The most elements of a window without a group for which a window is still added as a whole. They share one spare state, so
+/// each addition waits for the store before it.
 const STRAYS: u32 = 8;
 
-/// Calls a function with the group of each element that is there and in one, and the element, in their order. It may be called with
-/// `spare` for others, and anything.
+/// Calls `add` with the group and the value of each element that is present and in a group, in order. It may also call `add`
+/// with `spare` and an arbitrary value.
 #[inline(always)]
 pub(super) fn each_grouped<T: Copy>(
     strip: StripElements<'_, T>,
@@ -127,8 +128,8 @@ pub trait Gathering: Any + Debug + Send {
     /// must be of the accumulator's type; a strip of another type is not taken.
     ///
     /// # Panics
-    /// Slices are shorter than the strip, split points are not those of the groups and elements of this run, or an element is in a group that the run
-    /// does not have.
+    /// If slices are shorter than the strip, split points are not those of the groups and elements of this run, or an element
+    /// is in a group that the run does not have.
     fn feed(&mut self, strip: &Strip<'_>, start: usize, into: &Grouping<'_>);
 
     /// Returns the sums that the caller may add the next strip of `len` elements to, in place of feeding it, in a run with one group of all elements.
@@ -159,20 +160,20 @@ pub trait Gathering: Any + Debug + Send {
     /// Before the end of the run, results are known for groups of split points that lie wholly in the strips fed so far.
     ///
     /// # Panics
-    /// A group is not known yet, or slices are too short.
+    /// If a group is not known yet, or slices are too short.
     fn result(&self, finish: Finish, groups: Range<usize>, values: &mut StripValues<'_>, presence: Option<&mut [u64]>);
 }
 
-/// The groups of an array that comes in strips.
+/// The states of groups whose elements come in strips.
 #[derive(Debug)]
 pub(super) struct Table<G: Gather> {
-    /// Those that are known.
+    /// The states of complete groups; in a part, of complete blocks.
     states: Vec<G::State>,
     groups: usize,
     elements: usize,
-    /// The group after them, if some of it has come.
+    /// The state of the next group, if some of its elements have come.
     open: Option<G::Open>,
-    /// Of a part, where the block begins of which the next elements are; then what is known is of blocks.
+    /// In a part, the first element of the current block; `states` then has an entry per block.
     block: Option<usize>,
 }
 
@@ -181,7 +182,7 @@ impl<G: Gather> Table<G> {
         Table { states: Vec::new(), groups: 0, elements: 0, open: None, block: None }
     }
 
-    /// Some elements of a group of so many.
+    /// Adds the next elements of a group of `len` elements.
     fn go_on(&mut self, strip: G::Strip<'_>, part: Range<usize>, len: usize) {
         if !part.is_empty() {
             extend::<G>(Self::opened(&mut self.open, len, self.block), strip, part);
@@ -201,7 +202,7 @@ impl<G: Gather> Table<G> {
             self.close();
         }
         let first = self.states.len();
-        // Groups are few for a strip: the next points tell how many are whole.
+        // A strip has few groups, so a linear search finds the whole ones.
         let whole = points[first + 1..].iter().take_while(|to| **to as usize <= end).count();
         take_groups::<G>(&mut self.states, strip, start, &points[first..=first + whole]);
         let group = self.states.len();
@@ -211,7 +212,7 @@ impl<G: Gather> Table<G> {
         }
     }
 
-    /// The group that is not over yet, or its block.
+    /// The state of the current group, or of its block; begins it if necessary.
     #[inline(always)]
     fn opened(open: &mut Option<G::Open>, len: usize, block: Option<usize>) -> &mut G::Open {
         open.get_or_insert_with(|| G::open_block(len, block.unwrap_or(0)))
@@ -243,7 +244,7 @@ impl<G: Gather + 'static> Gathering for Table<G> {
             Grouping::Whole => self.go_on(taken, 0..len, self.elements),
             Grouping::Splits(points) => self.feed_splits(taken, len, start, points),
             Grouping::Mapping { groups, presence } => {
-                // Elements that are in no group go to the place after all groups.
+                // Elements without a group go to the state after all groups.
                 self.states.resize(self.groups + 1, G::start());
                 scatter::<G>(&mut self.states, taken, &groups[..len], Bits::new(presence));
             }
@@ -297,27 +298,28 @@ impl<G: Gather + 'static> Gathering for Table<G> {
     }
 }
 
-// What follows is compiled for each kind of vectors, and the machine chooses: all that is called from it is inlined.
+// The following functions are compiled for several sets of vector instructions, and the processor's is chosen at run time: all
+// that they call is inlined.
 
-/// [`Gather::extend`].
+/// Calls [`Gather::extend`], compiled for the processor's vectors.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 pub(super) fn extend<G: Gather>(open: &mut G::Open, strip: G::Strip<'_>, part: Range<usize>) {
     G::extend(open, strip, part);
 }
 
-/// [`Gather::added`].
+/// Calls [`Gather::added`], compiled for the processor's vectors.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 fn added<G: Gather>(open: &mut G::Open, is_there: Bits<'_>, len: usize) {
     G::added(open, is_there, len);
 }
 
-/// [`Gather::take_groups`].
+/// Calls [`Gather::take_groups`], compiled for the processor's vectors.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 fn take_groups<G: Gather>(all: &mut Vec<G::State>, strip: G::Strip<'_>, start: usize, points: &[i64]) {
     G::take_groups(all, strip, start, points);
 }
 
-/// [`Gather::scatter`].
+/// Calls [`Gather::scatter`], compiled for the processor's vectors.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 fn scatter<G: Gather>(all: &mut [G::State], strip: G::Strip<'_>, groups: &[i64], is_in: Bits<'_>) {
     G::scatter(all, strip, groups, is_in);

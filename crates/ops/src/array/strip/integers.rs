@@ -1,5 +1,5 @@
-//! Sums and products of integers, with counts, exact but for overflow, which wraps: in any order. They are those of the type
-//! itself, for the result is one of it.
+//! Sums and products of integers, with counts, in any order. Overflow wraps around in the element type, because the result has
+//! this type.
 
 use super::bits::Bits;
 use super::groups::{Gather, each_grouped};
@@ -9,7 +9,7 @@ use super::{Finish, Strip, StripValues, is_there};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// An integer.
+/// An integer type of elements.
 pub(super) trait Integer: Element {
     const ZERO: Self;
     const ONE: Self;
@@ -36,7 +36,7 @@ macro_rules! wholes {
 
 wholes!(i32 i64);
 
-/// The total of a group and how many elements it is of.
+/// The total of a group and the number of its present elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Total<T> {
     total: T,

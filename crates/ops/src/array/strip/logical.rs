@@ -1,18 +1,20 @@
-//! Whether one of some truth values is decisive, and whether one is missing.
+//! Aggregates of truth values: whether the decisive value occurs, and whether an element is missing.
 
 use super::bits::{Bits, each_one};
 use super::groups::Gather;
 use super::{Finish, Strip, StripData, StripValues};
 use std::ops::Range;
 
-/// What is known of a group: one bit if the decisive value is in it, one if something is missing.
+/// The bit of a group's state that is set if the decisive value occurs.
 const DECIDED: u8 = 1;
+/// The bit of a group's state that is set if an element is missing.
 const HIDDEN: u8 = 2;
 
+/// Whether an element equals `DECISIVE`, and whether one is missing.
 #[derive(Debug)]
 pub(super) struct Logical<const DECISIVE: bool>;
 
-/// The bits of decisive values that are there.
+/// The bits of present elements that have the decisive value.
 #[inline(always)]
 fn decisive<const DECISIVE: bool>(values: u64, is_there: u64) -> u64 {
     if DECISIVE { values & is_there } else { !values & is_there }
@@ -79,7 +81,7 @@ impl<const DECISIVE: bool> Gather for Logical<DECISIVE> {
     }
 
     fn is_there(state: &u8, _: Finish) -> bool {
-        // What decides is seen, or nothing is hidden.
+        // The result is known if the decisive value occurs or no element is missing.
         *state != HIDDEN
     }
 }

@@ -1,6 +1,6 @@
-//! Aggregations and scans of strips: elements of an array that lie one after the other, taken as they come, so that what makes
-//! them may hold them in the first-level cache. What comes out is, bit for bit, what the reference kernels make of whole arrays,
-//! however these are cut into strips. Nothing here knows of edges, values or programs; sizes are checked by whoever feeds.
+//! Aggregations and scans over strips: consecutive elements of an array, taken as they are computed, so that they may stay in
+//! the first-level cache. Results equal those of the reference kernels on whole arrays, bit for bit, wherever the array is cut.
+//! Nothing here knows edges, values or programs; callers check sizes.
 
 mod accumulator;
 mod bits;
@@ -27,173 +27,173 @@ pub(crate) use typed::Element;
 
 use cembra_runtime::Scalar;
 
-/// Elements of an array that lie one after the other. Bits begin at bit 0 of the first word; what is at a missing element's
-/// place is anything, and so are bits behind the last element.
+/// Consecutive elements of an array. Bits begin at bit 0 of the first word. The value of a missing element is arbitrary, and so
+/// are bits after the last element.
 #[derive(Clone, Copy, Debug)]
 pub struct Strip<'a> {
-    /// The elements, at least `len`.
+    /// The elements, at least `len` of them.
     pub data: StripData<'a>,
-    /// Which of them are there; none where all are.
+    /// One bit per element, set if it is present; `None` if all are.
     pub presence: Option<&'a [u64]>,
-    /// How many there are.
+    /// The number of elements.
     pub len: usize,
 }
 
-/// The elements of a strip. `WEAK_FLOAT` is `Float64`.
+/// The elements of a strip. `WEAK_FLOAT` elements are `Float64`.
 #[derive(Clone, Copy, Debug)]
 pub enum StripData<'a> {
-    /// Units, or elements of any type of which nothing is asked but whether they are there.
+    /// Units, or elements of any type whose presence alone matters.
     Units,
-    /// Truth values, a bit each.
+    /// Truth values, one bit each.
     Bits(&'a [u64]),
-    /// INT32.
+    /// INT32 elements.
     Int32(&'a [i32]),
-    /// INT64.
+    /// INT64 elements.
     Int64(&'a [i64]),
-    /// UINT64.
+    /// UINT64 elements.
     UInt64(&'a [u64]),
-    /// FLOAT32.
+    /// FLOAT32 elements.
     Float32(&'a [f32]),
-    /// FLOAT64.
+    /// FLOAT64 elements.
     Float64(&'a [f64]),
 }
 
-/// Where results are written: as many elements as are asked for, from the first on. Of bits whole words are written.
+/// The destination of results, which are written from the first element on. Bits are written in whole words.
 #[derive(Debug)]
 pub enum StripValues<'a> {
     /// Units, which have no values.
     Units,
-    /// Truth values, a bit each.
+    /// Truth values, one bit each.
     Bits(&'a mut [u64]),
-    /// INT32.
+    /// INT32 elements.
     Int32(&'a mut [i32]),
-    /// INT64.
+    /// INT64 elements.
     Int64(&'a mut [i64]),
-    /// UINT64.
+    /// UINT64 elements.
     UInt64(&'a mut [u64]),
-    /// FLOAT32.
+    /// FLOAT32 elements.
     Float32(&'a mut [f32]),
-    /// FLOAT64.
+    /// FLOAT64 elements.
     Float64(&'a mut [f64]),
 }
 
-/// The groups that the elements of a strip are in. It is of one kind from `begin` to `end`.
+/// The groups of a strip's elements. The variant must stay the same from `begin` to `end`.
 #[derive(Clone, Copy, Debug)]
 pub enum Grouping<'a> {
-    /// One group of all.
+    /// All elements are one group.
     Whole,
-    /// The split points of all groups, as positions in the whole child side: one more than there are groups.
+    /// Contiguous groups by their split points, as element indices in the whole array: one more than there are groups.
     Splits(&'a [i64]),
-    /// The groups of the strip's elements.
+    /// A group that each element of the strip names.
     Mapping {
-        /// The number of each element's group, below that of all groups; anything where it is missing.
+        /// The index of each element's group, below the number of groups; arbitrary where it is missing.
         groups: &'a [i64],
-        /// Which elements are in a group; none where all are.
+        /// One bit per element, set if it is in a group; `None` if all are.
         presence: Option<&'a [u64]>,
     },
 }
 
-/// What an aggregation is in terms of strips.
+/// An aggregation over strips.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Fold {
-    /// What it gathers of elements.
+    /// The aggregate to accumulate.
     pub gathers: Gathers,
-    /// What of that is its result.
+    /// The result to compute from the accumulated state.
     pub finish: Finish,
 }
 
 impl Fold {
-    /// True if there is a result of each group that has an element, where all elements are there.
+    /// True if a group with elements has a result when no element is missing.
     #[must_use]
     pub const fn is_there_of_full(self) -> bool {
         is_there(if matches!(self.gathers, Gathers::Missing) { 0 } else { 1 }, self.finish)
     }
 }
 
-/// What is gathered of the elements of each group. Aggregations that gather the same of one array over one edge can share an
+/// The aggregate to accumulate per group. Aggregations with the same aggregate of one array over one edge can share an
 /// accumulator.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Gathers {
-    /// The sum and the count: of floats in FLOAT64, of integers exact in 64 bits.
+    /// The sum and the count. Floats are added in FLOAT64, integers in their own type, wrapping around.
     Sum,
-    /// The sum in FLOAT64 of integers that become FLOAT32 first, and the count. Of floats it is `Sum`.
+    /// The FLOAT64 sum of integers that are rounded to FLOAT32 first, and the count. For floats it equals `Sum`.
     FloatSum,
     /// The product and the count.
     Product,
-    /// How many are there.
+    /// The number of present elements.
     Count,
-    /// How many are missing.
+    /// The number of missing elements.
     Missing,
-    /// The least.
+    /// The least element.
     Min,
-    /// The greatest.
+    /// The greatest element.
     Max,
-    /// Whether a truth value is true, and whether one is missing.
+    /// Whether an element is true, and whether one is missing.
     LogicalAny,
-    /// Whether a truth value is false, and whether one is missing.
+    /// Whether an element is false, and whether one is missing.
     LogicalAll,
 }
 
 impl Gathers {
-    /// The same for elements of one type, in one way: what is equal may share an accumulator.
+    /// The canonical form for elements of type `scalar`: equal aggregates may share an accumulator.
     #[must_use]
     pub fn of(self, scalar: Scalar) -> Gathers {
         if self == Gathers::FloatSum && !scalar.is_integer() { Gathers::Sum } else { self }
     }
 }
 
-/// What of the things that were gathered is the result.
+/// The result to compute from the accumulated state of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Finish {
-    /// The sum; that of nothing is 0.
+    /// The sum; 0 for no elements.
     Total,
-    /// The sum, product, least, greatest or truth value, missing where there is none.
+    /// The sum, product, least, greatest or truth value; missing if there is none.
     Sparse,
-    /// The sum by the count, FLOAT32 for integers; missing where there is nothing.
+    /// The sum divided by the count, FLOAT32 for integers; missing for no elements.
     Mean,
-    /// How many there are, INT64.
+    /// The count, INT64.
     Count,
-    /// A unit where the count is not 0.
+    /// A unit if the count is not 0, else missing.
     Any,
-    /// A unit where the count is 0.
+    /// A unit if the count is 0, else missing.
     None,
 }
 
 impl Finish {
-    /// True if there may be no result.
+    /// True if a group may have no result.
     #[must_use]
     pub const fn is_optional(self) -> bool {
         !is_there(0, self) || !is_there(1, self)
     }
 }
 
-/// What a scan is in terms of strips: for each element something of it and those before it in its group.
+/// A scan over strips: for each element a running aggregate of its group up to this element.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Scan {
-    /// The sum.
+    /// The running sum.
     CumSum,
-    /// The product.
+    /// The running product.
     CumProd,
-    /// The least.
+    /// The least element so far.
     CumMin,
-    /// The greatest.
+    /// The greatest element so far.
     CumMax,
-    /// How many there are, INT64.
+    /// The number of present elements so far, INT64.
     CumCount,
     /// The position in the group, INT64.
     Index,
 }
 
-/// How an operator on arrays works on strips.
+/// The way in which an operator on arrays works on strips.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum InStrips {
-    /// It makes one value of each group.
+    /// The operator makes one value per group.
     Fold(Fold),
-    /// It makes one value of each element.
+    /// The operator makes one value per element.
     Scan(Scan),
 }
 
-/// True if there is a result of so many elements.
+/// True if a group with the count `count` has a result.
 const fn is_there(count: i64, finish: Finish) -> bool {
     match finish {
         Finish::Total | Finish::Count => true,

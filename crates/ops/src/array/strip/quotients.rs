@@ -1,5 +1,5 @@
-//! Quotients of the elements of a strip by a number of each element's group. A group has an inverse, and its elements are mended
-//! products (`cembra_runtime::quotient`): a division takes as long as all of that for several of them.
+//! Quotients of a strip's elements by a value of each element's group. The inverse of a group's value is computed once, and
+//! quotients are corrected products (`cembra_runtime::quotient`): several of them take as long as one division.
 
 use super::bits::Bits;
 use super::expand::runs;
@@ -9,15 +9,15 @@ use multiversion::multiversion;
 use multiversion::target::match_target;
 use std::ops::Range;
 
-/// How many elements are taken at a time.
+/// The number of elements divided at a time.
 const LANES: usize = 8;
 
-/// Writes for each element of a strip that begins at `start` its quotient by the value of its group, and to `there` whether there is
-/// one: where the element is. `by` are the values of the contiguous groups from `first` on, none of them missing, whose split
-/// points are `points`. All is FLOAT64; a strip of another type is not taken.
+/// Writes to `to`, for each element of a strip that begins at `start`, its quotient by the value of its group, and to `there`
+/// the presence of the element. `by` are the values of the contiguous groups from `first` on, none of them missing, and
+/// `points` are the split points. All data must be FLOAT64; another strip is ignored.
 ///
 /// # Panics
-/// Slices are shorter than the strip, or there are fewer values than it has groups.
+/// If slices are shorter than the strip, or `by` has fewer values than the strip has groups.
 pub fn divide_by_groups(
     x: &Strip<'_>,
     by: &Strip<'_>,
@@ -38,7 +38,7 @@ pub fn divide_by_groups(
 
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 fn by_groups(x: &[f64], by: &[f64], first: usize, to: &mut [f64], start: usize, points: &[i64]) {
-    // Elsewhere a fused operation may be a call.
+    // On other targets a fused multiply-add may be a function call.
     let mends = match_target! {
         "x86_64+avx512f" => true,
         "x86_64+avx2+fma" => true,
@@ -55,10 +55,10 @@ fn by_groups(x: &[f64], by: &[f64], first: usize, to: &mut [f64], start: usize, 
     }
 }
 
-/// Divides the elements of a group; false if some may be wrong.
+/// Divides the elements of a group; returns false if some results may be wrong.
 #[inline(always)]
 fn mend_run(x: &[f64], to: &mut [f64], run: &Range<usize>, parts: [f64; 2]) -> bool {
-    // Where there is place, some more are divided than the group has: the next one puts its own there.
+    // If there is room, some more are divided than the group has; the next group overwrites them.
     let count = run.len().div_ceil(LANES);
     let (places, _) = to[run.start..].as_chunks_mut::<LANES>();
     let are_moderate = match (x[run.start..].as_chunks::<LANES>().0.get(..count), places.get_mut(..count)) {
@@ -68,7 +68,7 @@ fn mend_run(x: &[f64], to: &mut [f64], run: &Range<usize>, parts: [f64; 2]) -> b
     are_moderate || are_mended(&x[run.clone()], parts[1])
 }
 
-/// Writes mended products, and says whether all are moderate.
+/// Writes corrected products, and returns true if all have an exponent for which the correction is exact (`moderate`).
 #[inline(always)]
 fn mend(x: &[f64], to: &mut [f64], [divisor, inverse]: [f64; 2]) -> bool {
     let [added, bit] = moderate(8);
@@ -82,7 +82,7 @@ fn mend(x: &[f64], to: &mut [f64], [divisor, inverse]: [f64; 2]) -> bool {
     all & bit != 0
 }
 
-/// True if products are right that are not all moderate, because the others are of zeros and NaN.
+/// True if the products are right although some are not `moderate`, because these are of zeros and NaNs.
 #[inline(never)]
 fn are_mended(x: &[f64], inverse: f64) -> bool {
     let [added, bit] = moderate(8);
@@ -94,7 +94,7 @@ fn are_mended(x: &[f64], inverse: f64) -> bool {
 mod tests {
     use super::*;
 
-    /// What there is to divide, and to divide by.
+    /// A dividend or a divisor.
     fn drawn() -> f64 {
         let power = |least: i32, most: i32| 2_f64.powi(fastrand::i32(least..most)) * (1.0 + fastrand::f64());
         match fastrand::u32(..24) {
@@ -104,7 +104,7 @@ mod tests {
             3 => power(-465, -450),
             4 => power(-525, -500),
             5 => power(1015, 1023),
-            // All digits are ones, or few are.
+            // All bits of the fraction are ones, or all but a few.
             6 => f64::from_bits((fastrand::u64(1020..1026) << 52) + (u64::MAX >> 12) - fastrand::u64(..3)),
             7 => -power(-3, 4),
             8 => f64::from(fastrand::i32(-9..9)),
@@ -116,7 +116,8 @@ mod tests {
     fn quotients_have_the_bits_of_divisions() {
         fastrand::seed(9);
         for turn in 0..4000 {
-            // Zeros and NaN leave a group as it is, other numbers do not: there are groups without those.
+            // Zeros and NaNs do not force divisions in a group, other special numbers do: every other turn has groups without
+            // those.
             let draw: fn() -> f64 = [drawn, || 1.0 + fastrand::f64()][turn % 2];
             let (sizes, mut points) =
                 ([&[0, 1, 2, 7][..], &[8, 9, 16, 40], &[200, 0, 1]][fastrand::usize(..3)], vec![5]);

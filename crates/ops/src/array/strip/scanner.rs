@@ -1,4 +1,4 @@
-//! What a scan keeps from strip to strip: what is known of each group so far.
+//! Scanners: the state of a scan from strip to strip, for each group.
 
 use super::bits::{Bits, each_one};
 use super::extremes::{Extremes, better};
@@ -41,28 +41,28 @@ pub fn scanner(scan: Scan, scalar: Scalar) -> Option<Scanner> {
     })
 }
 
-/// Something that is carried through each group.
+/// A scan that carries a state through each group.
 trait Carry: Debug {
-    /// A strip of what it takes.
+    /// The data of a strip that this scan reads.
     type Strip<'a>: Copy;
     type Value: Element;
-    /// What is carried.
+    /// The state of a group after some of its elements.
     type State: Copy + Debug + Send;
     /// True if each value waits for the addition before it.
     const IS_CHAIN: bool = false;
 
     fn start() -> Self::State;
 
-    /// A strip, if it is of what this takes.
+    /// The data of a strip; `None` if its type is not one that this scan reads.
     fn strip<'a>(strip: &Strip<'a>) -> Option<Self::Strip<'a>>;
 
-    /// Goes over some elements of one group, and writes as many values.
+    /// Scans the elements `part` of one group, and writes a value for each.
     fn go(state: &mut Self::State, strip: Self::Strip<'_>, part: Range<usize>, values: &mut [Self::Value]);
 
-    /// Which elements `step` goes over.
+    /// The bits of the elements that `step` is called for.
     fn visits<'a>(strip: Self::Strip<'a>) -> Bits<'a>;
 
-    /// Goes over one element.
+    /// Scans one element, and returns its value.
     fn step(state: &mut Self::State, strip: Self::Strip<'_>, at: usize) -> Self::Value;
 }
 
@@ -83,17 +83,17 @@ pub trait Scanning: Debug + Send {
     /// type for each element; it is arbitrary where an element is missing or in no group.
     ///
     /// # Panics
-    /// Slices are shorter than the strip, split points are not those of the groups and elements of this run, or an element is in
-    /// a group that the run does not have.
+    /// If slices are shorter than the strip, split points are not those of the groups and elements of this run, or an element
+    /// is in a group that the run does not have.
     fn feed(&mut self, strip: &Strip<'_>, start: usize, over: &Grouping<'_>, values: &mut StripValues<'_>);
 }
 
-/// What is carried, of the group that goes on, or of all.
+/// The states of a scan: one for the current contiguous group, or one per group that elements name.
 #[derive(Debug)]
 struct Carried<C: Carry> {
     states: Vec<C::State>,
     groups: usize,
-    /// Which of contiguous groups goes on.
+    /// The index of the current contiguous group.
     group: usize,
     kind: PhantomData<fn() -> C>,
 }
@@ -123,7 +123,8 @@ impl<C: Carry> Scanning for Carried<C> {
     }
 }
 
-/// Takes the next strip, with the widest vectors that the machine has: the code is compiled for each kind of them.
+/// Takes the next strip. The code is compiled for several sets of vector instructions, and the widest set of the processor is
+/// used.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 fn feed<C: Carry>(
     carried: &mut Carried<C>,
@@ -135,7 +136,8 @@ fn feed<C: Carry>(
     carried.take(strip, start, over, values);
 }
 
-/// The same for a chain of additions. Next to vectors of 512 bits some processors have but slow adders for it.
+/// Takes the next strip for a chain of additions. This is not compiled for vectors of 512 bits, because beside these some
+/// processors have only slow adders for a chain.
 #[multiversion(targets("x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 fn feed_chain<C: Carry>(
     carried: &mut Carried<C>,
@@ -197,12 +199,12 @@ struct Sum;
 #[derive(Debug)]
 struct Product;
 
-/// The step of a running sum or product: the addition or the multiplication of the next number.
+/// The step of a running sum or product: it adds or multiplies by the next number.
 trait Operation<T>: Debug {
     /// The type that sums or products are kept in.
     type State: Copy + Debug + Send;
     const START: Self::State;
-    /// The number that changes no sum or product, not even the sign of a zero.
+    /// The number that leaves a sum or product unchanged, even the sign of a zero.
     const NEUTRAL: T;
     fn take(state: Self::State, value: T) -> Self::State;
     fn value(state: Self::State) -> T;
@@ -289,21 +291,22 @@ impl<T: Element, O: Operation<T> + 'static> Carry for Running<T, O> {
     }
 }
 
-/// The best so far.
+/// A running minimum, or maximum if `MAX` is set.
 #[derive(Debug)]
 struct Extreme<T, const MAX: bool>(PhantomData<T>);
 
 impl<T: Element, const MAX: bool> Extreme<T, MAX> {
     const WORST: T = Extremes::<T, MAX>::WORST;
 
-    /// True if an element may take the place of the best so far: if it is better, or one of them is a NaN.
+    /// True if an element may replace the best so far: it is better, or one of both is a NaN.
     #[inline(always)]
     fn may_be_better(new: T, best: T) -> bool {
         let is_no_better = if MAX { new <= best } else { new >= best };
         !is_no_better
     }
 
-    /// The best up to each of some elements, one by one.
+    /// Writes the best so far at each of some elements, one by one, and returns the last. `word` has a bit for each present
+    /// element.
     #[inline(always)]
     fn rise(mut best: T, elements: &[T], word: u64, values: &mut [T]) -> T {
         for (place, (value, element)) in values.iter_mut().zip(elements).enumerate() {
@@ -339,7 +342,7 @@ impl<T: Element, const MAX: bool> Carry for Extreme<T, MAX> {
             if (0..WINDOW).fold(false, may_rise) {
                 best = Self::rise(best, window, word, values);
             } else {
-                // Nothing is better than all before, as it is with most elements of most arrays.
+                // No element is better than all before, as in most windows of most arrays.
                 values.fill(best);
             }
         }
@@ -358,7 +361,7 @@ impl<T: Element, const MAX: bool> Carry for Extreme<T, MAX> {
     }
 }
 
-/// How many there are up to an element, itself included.
+/// A running count of present elements, the element itself included.
 #[derive(Debug)]
 struct Counted;
 
@@ -398,7 +401,7 @@ impl Carry for Counted {
     }
 }
 
-/// How many places there are before an element.
+/// The position of each element in its group.
 #[derive(Debug)]
 struct Positions;
 

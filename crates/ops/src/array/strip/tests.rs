@@ -1,5 +1,5 @@
-//! Accumulators and scanners against the kernels on whole arrays: every operator that works on strips, on every type, over every
-//! grouping, cut into strips anywhere.
+//! Compares accumulators and scanners with the kernels on whole arrays: every operator that works on strips, on every type,
+//! over every grouping, cut into strips anywhere.
 
 use super::{
     Accumulator, Fold, Gathers, Grouping, InStrips, Scan, Scanner, Strip, StripData, StripValues, accumulator, scanner,
@@ -12,7 +12,7 @@ use cembra_runtime::{ArrayKind, CHAINS, QType, SUM_BLOCK, Scalar};
 use cembra_value::{Array, ArrayData, Edge, EdgeForm, Number, ScalarValue, Value};
 use std::ops::Range;
 
-/// All operators that work on strips.
+/// The operators that work on strips.
 fn operators() -> impl Iterator<Item = (&'static str, &'static ArrayOperator, InStrips)> {
     let in_strips = |def: &'static OpDef| match &def.over_arrays {
         OverArrays::Kernel(operator) => def.in_strips.map(|in_strips| (def.name, *operator, in_strips)),
@@ -21,16 +21,16 @@ fn operators() -> impl Iterator<Item = (&'static str, &'static ArrayOperator, In
     Registry::standard().iter().filter_map(move |(_, def)| in_strips(def))
 }
 
-/// What elements are like.
+/// A distribution of elements.
 #[derive(Clone, Copy, Debug)]
 enum Like {
-    /// Anything, where sums round.
+    /// Mixed numbers, whose sums round.
     Mixed,
-    /// Anything, with a NaN or an infinity now and then.
+    /// Mixed numbers, with a NaN or an infinity now and then.
     Rare,
-    /// Zeros of both signs, and little else.
+    /// Mostly zeros of both signs.
     Zeros,
-    /// Growing and shrinking, ever further.
+    /// Numbers that rise and fall further and further.
     Waves,
 }
 
@@ -46,13 +46,13 @@ fn float(like: Like, at: usize) -> f64 {
     }
 }
 
-/// So many bits, of which about so many of a hundred are ones.
+/// `len` random bits, about `percent` of a hundred of which are ones.
 fn bits(len: usize, percent: u32) -> Vec<u64> {
     let word = |_| (0..64).fold(0, |word, at| word | u64::from(fastrand::u32(..100) < percent) << at);
     (0..len.div_ceil(64)).map(word).collect()
 }
 
-/// An array, with anything where nothing is.
+/// An array, with arbitrary data where an element is missing.
 fn array(scalar: Scalar, len: usize, like: Like, holes: u32) -> Array {
     fn of<T: Number>(scalar: Scalar, len: usize, presence: Option<Vec<u64>>, next: impl Fn(usize) -> T) -> Array {
         let write = |all: &mut [T]| all.iter_mut().enumerate().for_each(|(at, to)| *to = next(at));
@@ -74,7 +74,7 @@ fn array(scalar: Scalar, len: usize, like: Like, holes: u32) -> Array {
     }
 }
 
-/// Contiguous groups of these sizes in turn, and some that are empty.
+/// Contiguous groups with `sizes` in turn, and some empty groups.
 fn splits(len: usize, sizes: &[usize]) -> Value {
     let mut points = vec![0];
     let mut at = 0;
@@ -87,7 +87,7 @@ fn splits(len: usize, sizes: &[usize]) -> Value {
     Edge::from_split_points(ArrayKind::Dense, points).unwrap().into()
 }
 
-/// Groups that elements name, in runs of the same now and then, with anything where none is named.
+/// Groups that elements name, sometimes in runs of one group, with arbitrary numbers where none is named.
 fn mapping(len: usize, parents: usize, holes: u32) -> Value {
     let mut last = 0;
     let presence = (holes > 0).then(|| bits(len, 100 - holes));
@@ -104,7 +104,7 @@ fn mapping(len: usize, parents: usize, holes: u32) -> Value {
     Edge::from_mapping(ArrayKind::Dense, groups.unwrap(), parents).unwrap().into()
 }
 
-/// Some bits from the first on, with anything behind the last.
+/// The bits of a part, with arbitrary bits after the last.
 fn part_of_bits(bits: &[u64], part: Range<usize>) -> Vec<u64> {
     let bit = |at: usize| bits.get(at / 64).map_or(fastrand::bool(), |word| word >> (at % 64) & 1 != 0);
     let bit = |at: usize| if at < part.len() { bit(part.start + at) } else { fastrand::bool() };
@@ -112,7 +112,7 @@ fn part_of_bits(bits: &[u64], part: Range<usize>) -> Vec<u64> {
     (0..part.len().div_ceil(64)).map(word).collect()
 }
 
-/// Calls a function with each strip of an array that is cut somewhere, where it begins, and its groups.
+/// Calls `see` with each strip of an array that is cut somewhere, the strip's start, and its groups.
 fn each_strip(array: &Array, edge: &Value, mut see: impl FnMut(&Strip<'_>, usize, &Grouping<'_>)) {
     fn numbers<T: Number>(array: &Array, part: Range<usize>) -> &[T] {
         &array.numbers::<T>().unwrap()[part]
@@ -149,7 +149,7 @@ fn each_strip(array: &Array, edge: &Value, mut see: impl FnMut(&Strip<'_>, usize
     }
 }
 
-/// Room for values of a type.
+/// A buffer for values of a type.
 struct Room {
     scalar: Scalar,
     words: Vec<u64>,
@@ -197,7 +197,7 @@ impl Room {
     }
 }
 
-/// Checks some groups' results.
+/// Checks the results of some groups.
 fn check(expected: &Array, groups: Range<usize>, fold: Fold, found: &Accumulator, what: &dyn Fn() -> String) {
     let mut room = Room::new(expected.scalar(), groups.len());
     let mut presence = vec![0; groups.len().div_ceil(64)];
@@ -261,7 +261,7 @@ fn scans(operator: &'static ArrayOperator, name: &str, array: &Array, edge: &Val
     assert!(found.same(&expected), "{} at {at:?}: {found} is not {expected}", what());
 }
 
-/// Holds all operators against their kernels on arrays of these lengths.
+/// Compares all operators with their kernels on arrays of these lengths.
 fn hold(lengths: &[usize], edges: &[&dyn Fn(usize) -> Value]) {
     for (name, operator, in_strips) in operators() {
         for scalar in Scalar::ALL {
@@ -356,7 +356,7 @@ fn only_what_has_an_order_is_scanned() {
     assert!(accumulator(Gathers::Min, Scalar::UInt64).is_none());
 }
 
-/// Adds a strip to sums as machine code does.
+/// Adds a strip to sums, as machine code does.
 fn add_to(chains: &mut [f64; CHAINS], strip: &Strip<'_>) {
     for at in 0..strip.len {
         let is_there = strip.presence.is_none_or(|bits| bits[at / 64] >> (at % 64) & 1 == 1);

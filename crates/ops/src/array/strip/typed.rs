@@ -1,26 +1,26 @@
-//! Elements of strips and results as slices of one type.
+//! The elements and results of strips as slices of one type.
 
 use super::{StripData, StripValues};
 use cembra_value::Number;
 use std::fmt::Debug;
 
-/// A type of elements that are numbers.
+/// A numeric type of elements.
 pub(crate) trait Element: Number + PartialOrd + Debug {
-    /// What is not below anything but a NaN.
+    /// The least value of the type, apart from NaN.
     const LEAST: Self;
-    /// What is not above anything but a NaN.
+    /// The greatest value of the type, apart from NaN.
     const GREATEST: Self;
 
-    /// True for a NaN.
+    /// True if the number is a NaN.
     fn is_nan(self) -> bool;
 
-    /// True for a zero of a type that has two of them.
+    /// True if the number is a zero of a type with two zeros.
     fn may_be_either_zero(self) -> bool;
 
-    /// Elements, if they are of this type.
+    /// The elements as a slice; `None` if they are of another type.
     fn of(data: StripData<'_>) -> Option<&[Self]>;
 
-    /// Where results are written, if they are of this type.
+    /// The destination of results as a slice; `None` if it is of another type.
     fn of_values<'a>(values: &'a mut StripValues<'_>) -> Option<&'a mut [Self]>;
 }
 
@@ -60,7 +60,7 @@ elements! {
     f64 Float64 NEG_INFINITY INFINITY f64::is_nan, |value| value == 0.0;
 }
 
-/// Writes a value for each state.
+/// Writes a value for each state; `values` must be of type `T`.
 #[inline(always)]
 pub(super) fn write<S, T: Element>(states: &[S], values: &mut StripValues<'_>, value: impl Fn(&S) -> T) {
     let values = T::of_values(values);

@@ -1,10 +1,10 @@
-//! Windows of 64 elements, as many as a word has bits: what loops go over, so that the compiler makes vectors of them. Elements
-//! that are missing are taken for what is neutral there.
+//! Windows of 64 elements, as many as a word has bits: loops over windows are vectorized by the compiler. A neutral element
+//! replaces a missing one.
 
 use super::bits::Bits;
 use std::ops::Range;
 
-/// How many elements a window has.
+/// The number of elements in a window.
 pub(super) const WINDOW: usize = 64;
 
 /// The elements of a strip, and the bits that say which of them are present.
@@ -20,18 +20,18 @@ impl<'a, T> StripElements<'a, T> {
     }
 }
 
-/// An element, or what is neutral if its bit is not set.
+/// The element at `place`, or `neutral` if its bit is not set.
 #[inline(always)]
 pub(super) fn pick<T: Copy>(window: &[T; WINDOW], word: u64, place: usize, neutral: T) -> T {
     if word & 1 << place != 0 { window[place] } else { neutral }
 }
 
-/// The elements from a place on, neutral where their bit is not set.
+/// The 64 elements from `at` on; `neutral` where the bit in `word` is not set.
 #[inline(always)]
 pub(super) fn masked<T: Copy>(values: &[T], at: usize, word: u64, neutral: T) -> [T; WINDOW] {
     let mut made = [neutral; WINDOW];
     let (rest, mut spare) = (&values[at..], [neutral; WINDOW]);
-    // Where a strip has no 64 elements any more, its last ones are copied.
+    // If fewer than 64 elements are left, they are copied.
     let window = match rest.first_chunk::<WINDOW>() {
         Some(window) => window,
         None => {
@@ -45,7 +45,7 @@ pub(super) fn masked<T: Copy>(values: &[T], at: usize, word: u64, neutral: T) ->
     made
 }
 
-/// Calls a function with each window of a part, the last made up with what is neutral, and the bits of elements to be picked.
+/// Calls `see` with each window of a part, and the bits of its present elements. The last window is filled up with `neutral`.
 #[inline(always)]
 pub(super) fn each_window<T: Copy>(
     strip: StripElements<'_, T>,
@@ -68,7 +68,7 @@ pub(super) fn each_window<T: Copy>(
     }
 }
 
-/// Elements of a stretch of a strip, with what is neutral for those that are missing: for groups that are shorter than a window.
+/// A copy of some elements of a strip, with a neutral element for each missing one: for groups that are shorter than a window.
 #[derive(Debug)]
 pub(super) struct Tile<T> {
     elements: [T; 4 * WINDOW],
@@ -82,7 +82,8 @@ impl<T: Copy> Tile<T> {
         Tile { elements: [neutral; 4 * WINDOW], covers: 0..0, neutral }
     }
 
-    /// The elements of a part of a strip, always the same one, that is no longer than a window. Parts come in order.
+    /// The elements of a part of a strip, which must be at most a window long. Calls must use the same strip and ascending
+    /// parts.
     #[inline(always)]
     pub(super) fn part<'a>(&'a mut self, strip: StripElements<'a, T>, part: Range<usize>) -> &'a [T] {
         let StripElements { values, is_there } = strip;
@@ -103,7 +104,7 @@ impl<T: Copy> Tile<T> {
     }
 }
 
-/// Folds elements in order. They are taken by eights, so that there are fewer branches to predict.
+/// Folds elements in order, eight at a time, so that there are fewer branches to predict.
 #[inline(always)]
 pub(super) fn in_order<T: Copy, S>(values: &[T], start: S, mut add: impl FnMut(S, T) -> S) -> S {
     let (eights, rest) = values.as_chunks::<8>();

@@ -1,4 +1,4 @@
-//! What presence is of structs: asking for it, combining it, and choosing by it.
+//! Presence of structs: testing it, combining it, and selecting by it.
 
 use super::{common_struct, formed, made, nothing, of_lists, optional_parts, part};
 use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, ex, param};
@@ -8,10 +8,10 @@ use crate::typing::{TypeFault, refuse};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
-/// One of two values, by a condition: structs field by field, so that only the fields that are needed are evaluated.
+/// Selects one of two values by a condition: structs field by field, so that only the fields that are needed are evaluated.
 fn chosen(g: &mut dyn Instantiation, condition: NodeHandle, on: NodeHandle, off: NodeHandle) -> NodeResult<Stop> {
     let (a, b) = (g.qtype(on), g.qtype(off));
-    // Types nest only as deep as the text that spelled them.
+    // The text that spells types bounds how deep they nest.
     match (&a, &b) {
         (QType::Tuple(fields), QType::Tuple(others)) if a.as_tuple().is_some() && b.as_tuple().is_some() => {
             if fields.len() != others.len() || fields.names() != others.names() {
@@ -40,13 +40,13 @@ fn unlike(a: &QType, b: &QType) -> TypeFault {
         .hint("structs that are chosen from have the same fields, in one order")
 }
 
-/// The optional struct that is there where a mask is present.
+/// The optional struct that is present where the mask `has` is.
 fn optional(g: &mut dyn Instantiation, has: NodeHandle, of: NodeHandle) -> NodeResult<Stop> {
     let qtype = g.qtype(of).optional_struct();
     Ok(formed(g, &qtype, &[has, of])?)
 }
 
-/// Every scalar and optional of a struct, each made into another value.
+/// Replaces every scalar and optional in a struct by another value.
 fn each(
     g: &mut dyn Instantiation,
     of: NodeHandle,
@@ -62,13 +62,13 @@ fn each(
     if qtype.as_tuple().is_some() { Ok(made(g, fields, members)?) } else { Ok(formed(g, &qtype, &members)?) }
 }
 
-/// The parts of the one operand of an operator.
+/// The presence and the struct of an operator's only operand.
 fn parts(g: &mut dyn Instantiation, operator: &str, x: NodeHandle) -> Result<[NodeHandle; 2], Stop> {
     let found = g.qtype(x);
     Ok(optional_parts(g, operator, x, &found).map_err(|fault| TypeFault { operand: Some(0), ..fault })?)
 }
 
-/// What operators on optional structs share: they are put in the place of others.
+/// The record fields that operators on optional structs share; these operators replace others.
 const CHOSEN: OpDef = OpDef { params: &[param("x")], ..HIGHER_ORDER };
 
 pub(crate) static HAS: OpDef = OpDef {

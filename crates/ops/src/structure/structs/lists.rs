@@ -1,4 +1,4 @@
-//! Lists of structs: made of structs, taken apart into the arrays of their fields, and their elements.
+//! Lists of structs: making them from structs, splitting them into the arrays of their fields, and reading elements.
 
 use super::{common_struct, formed, made, of_lists, part};
 use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, ex, param};
@@ -8,12 +8,12 @@ use crate::typing::{TypeFault, refuse};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
-/// How an array of a list becomes a part of what is made: of elements of this type.
+/// A function that turns an array of a list, whose elements have the given type, into a part of the result.
 type Leaf<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, NodeHandle, &QType) -> NodeResult<Stop>;
 
-/// A struct of what is made of each array of a list whose elements are of this type.
+/// A struct with the result of `leaf` for each array of a list whose elements are of type `element`.
 fn taken(g: &mut dyn Instantiation, list: NodeHandle, element: &QType, leaf: Leaf<'_>) -> NodeResult<Stop> {
-    // Types nest only as deep as the text that spelled them.
+    // The text that spells types bounds how deep they nest.
     let QType::Tuple(fields) = element else { return leaf(g, list, element) };
     let mut members = Vec::with_capacity(fields.len());
     for (index, field) in fields.iter().enumerate() {
@@ -23,7 +23,7 @@ fn taken(g: &mut dyn Instantiation, list: NodeHandle, element: &QType, leaf: Lea
     if element.as_tuple().is_some() { Ok(made(g, fields, members)?) } else { Ok(formed(g, element, &members)?) }
 }
 
-/// A list of the same elements, each array being another one.
+/// A list with the result of `make` in place of each array.
 fn each(g: &mut dyn Instantiation, list: NodeHandle, make: Leaf<'_>) -> NodeResult<Stop> {
     let found = g.qtype(list);
     let QType::Tuple(members) = &found else { return make(g, list, &found) };
@@ -35,7 +35,7 @@ fn each(g: &mut dyn Instantiation, list: NodeHandle, make: Leaf<'_>) -> NodeResu
     Ok(formed(g, &found, &others)?)
 }
 
-/// The first array of a list, which is as long as all others.
+/// The first array of a list; all its arrays have the same length.
 fn first(g: &mut dyn Instantiation, list: NodeHandle) -> NodeResult<Stop> {
     let mut list = list;
     while matches!(g.qtype(list), QType::Tuple(_)) {
@@ -44,10 +44,11 @@ fn first(g: &mut dyn Instantiation, list: NodeHandle) -> NodeResult<Stop> {
     Ok(list)
 }
 
-/// One element of a list, whose arrays stand for themselves in `one`: of a scalar its value, which is there, as a plain one.
+/// One element of a list: `one` returns the element of each array. The value of a field that is a scalar, which is always
+/// present, becomes a scalar.
 ///
 /// # Errors
-/// It is no list.
+/// If the operand is not a list.
 pub fn flattened(g: &mut dyn Instantiation, list: NodeHandle, one: Leaf<'_>) -> NodeResult<Stop> {
     let found = g.qtype(list);
     let Some(element) = found.element() else {
@@ -56,7 +57,7 @@ pub fn flattened(g: &mut dyn Instantiation, list: NodeHandle, one: Leaf<'_>) -> 
     taken(g, list, element, &mut |g, array, of| {
         let element = one(g, array, of)?;
         match of {
-            // The list promises it.
+            // The list guarantees that it is present.
             QType::Scalar(scalar) => {
                 let none = g.literal(Value::Scalar(ScalarValue::zero(*scalar)));
                 Ok(g.apply(id::PRESENCE_OR, &[element, none])?)
@@ -66,10 +67,10 @@ pub fn flattened(g: &mut dyn Instantiation, list: NodeHandle, one: Leaf<'_>) -> 
     })
 }
 
-/// The scalars and optionals that a struct is made of, in order, weak floats as f64: each is an element of an array of a list of such structs.
+/// The scalars and optionals in a struct, in order, weak floats as f64. A list of such structs has an array for each of them.
 ///
 /// # Errors
-/// There are no lists of such elements.
+/// If there are no lists of such elements.
 pub fn leaves(g: &mut dyn Instantiation, one: NodeHandle) -> Result<Vec<NodeHandle>, Stop> {
     let found = g.qtype(one);
     if found.list_of().is_none() {
@@ -96,10 +97,10 @@ fn add_leaves(g: &mut dyn Instantiation, one: NodeHandle, found: &mut Vec<NodeHa
     Ok(())
 }
 
-/// The list of elements of this type, from the arrays of the scalars and optionals that these are made of, in order.
+/// The list of elements of type `element`, from the arrays of their scalars and optionals, in order.
 ///
 /// # Errors
-/// The arrays are not those of the type.
+/// If the arrays are not those of the type.
 pub fn list_of_arrays(
     g: &mut dyn Instantiation,
     element: &QType,
@@ -112,7 +113,7 @@ pub fn list_of_arrays(
     formed(g, &list, &members)
 }
 
-/// The type without weak floats: elements of a list are of their own type.
+/// The type with f64 in place of weak floats, which elements of a list cannot be.
 pub fn strong(qtype: &QType) -> QType {
     match qtype {
         QType::Scalar(Scalar::WeakFloat) => QType::FLOAT64,
@@ -122,7 +123,7 @@ pub fn strong(qtype: &QType) -> QType {
     }
 }
 
-/// What operators on lists share: they are put in the place of those on arrays.
+/// The record fields that operators on lists share; these operators replace those on arrays.
 const OF_LISTS: OpDef = OpDef { params: &[param("array")], ..HIGHER_ORDER };
 
 fn make(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> {
@@ -145,7 +146,7 @@ fn make(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> {
     columns(g, &element, all)
 }
 
-/// The list of these elements.
+/// The list of the elements `all`, which are of type `element`.
 fn columns(g: &mut dyn Instantiation, element: &QType, all: Vec<NodeHandle>) -> NodeResult<Stop> {
     let (QType::Tuple(fields), Some(list)) = (element, element.list_of()) else {
         return Ok(g.apply(id::ARRAY_MAKE_DENSE, &all)?);

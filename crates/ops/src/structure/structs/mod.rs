@@ -1,7 +1,7 @@
-//! Optional structs and lists of structs, which are kept as tuples of other members than those that a model names: see
-//! [`Form`](cembra_runtime::Form). What an operator is of them is an operator of its own, which the typing of a model puts in its place
-//! (`OpDef::of_structs`); each stands for operators on the scalars and arrays that the struct or list is made of, so that nothing
-//! behind typing knows of either.
+//! Optional structs and lists of structs. They are stored as tuples with other members than those that a model names: see
+//! [`Form`](cembra_runtime::Form). For each operator on them there is an operator of its own, by which typing replaces the
+//! model's (`OpDef::of_structs`). It expands to operators on the scalars and arrays in the struct or list, so that nothing
+//! after typing knows structs or lists.
 
 mod choice;
 mod lists;
@@ -22,20 +22,21 @@ use cembra_value::{ScalarValue, Value};
 pub(crate) use choice::{AND, HAS, NOT, OR, TO_OPTIONAL, VALUE, WHERE};
 pub(crate) use lists::{AT, MAKE, SELECT, SIZE};
 
-/// True for a struct, optional or not, and for a list of structs.
+/// Returns true if a type is a struct, optional or not, or a list of structs.
 pub(crate) fn is_of_structs(qtype: &QType) -> bool {
     matches!(qtype, QType::Tuple(_))
 }
 
-/// True for what is kept as a tuple without being one.
+/// Returns true if a type is stored as a tuple but is not one.
 pub(crate) fn is_formed(qtype: &QType) -> bool {
     is_of_structs(qtype) && qtype.as_tuple().is_none()
 }
 
-/// The type that structs have in common, field by field; an optional struct if one is, or is an untyped `missing`.
+/// The common type of two structs, field by field: an optional struct if one is optional or an untyped `missing`; `None` if
+/// they have no common type.
 #[must_use]
 pub fn common_struct(a: &QType, b: &QType) -> Option<QType> {
-    // Types nest only as deep as the text that spelled them.
+    // The text that spells types bounds how deep they nest.
     match (a, b) {
         _ if a == b => Some(a.clone()),
         (QType::Nothing, other) | (other, QType::Nothing) if other.element().is_none() => match other {
@@ -57,20 +58,20 @@ pub fn common_struct(a: &QType, b: &QType) -> Option<QType> {
     }
 }
 
-/// A member of a tuple as it is kept, whatever its form.
+/// Reads a stored member of a tuple, whatever its form.
 pub fn part(g: &mut dyn Expansion, of: NodeHandle, index: usize) -> NodeResult {
     let index = g.literal(Value::from(index as i64));
     g.apply(id::PART, &[of, index])
 }
 
-/// The value of a type in a form, from its members as they are kept.
+/// Makes a value of a type with a form, from its stored members.
 pub fn formed(g: &mut dyn Expansion, qtype: &QType, members: &[NodeHandle]) -> NodeResult {
     let mut operands = vec![g.literal(Value::Type(qtype.clone()))];
     operands.extend_from_slice(members);
     g.apply(id::FORMED, &operands)
 }
 
-/// A struct of these fields, with names if the type has some.
+/// Makes a struct of these fields, with names if the type has names.
 pub fn made(g: &mut dyn Expansion, fields: &Fields<QType>, members: Vec<NodeHandle>) -> NodeResult {
     let Some(names) = fields.names() else { return g.apply(id::MAKE_TUPLE, &members) };
     let mut operands = vec![g.literal(Value::text(names.joined()))];
@@ -78,14 +79,14 @@ pub fn made(g: &mut dyn Expansion, fields: &Fields<QType>, members: Vec<NodeHand
     g.apply(id::MAKE_NAMED, &operands)
 }
 
-/// A mask that is known.
+/// A literal mask.
 pub(crate) fn mask(g: &mut dyn Expansion, present: bool) -> NodeHandle {
     g.literal(Value::optional(Scalar::Unit, present.then_some(ScalarValue::Unit)))
 }
 
-/// What a missing struct of this type has in its members: zero where a scalar is, else nothing.
+/// The value in a missing struct of this type: its scalars are zero, and its optionals are missing.
 pub(crate) fn nothing(g: &mut dyn Expansion, qtype: &QType) -> NodeResult {
-    // Types nest only as deep as the text that spelled them.
+    // The text that spells types bounds how deep they nest.
     match qtype {
         QType::Scalar(scalar) => Ok(g.literal(Value::Scalar(ScalarValue::zero(*scalar)))),
         QType::Optional(scalar) => Ok(g.literal(Value::Missing(*scalar))),
@@ -97,8 +98,8 @@ pub(crate) fn nothing(g: &mut dyn Expansion, qtype: &QType) -> NodeResult {
     }
 }
 
-/// Whether a struct is there, and the struct; of one that may not be missing the first is known. An untyped `missing` has the type of
-/// a struct that it meets.
+/// The presence of a struct, and the struct. If the struct cannot be missing, its presence is a literal. An untyped `missing`
+/// has the type of the struct `met`.
 pub fn optional_parts(
     g: &mut dyn Expansion,
     operator: &str,
@@ -118,7 +119,7 @@ pub fn optional_parts(
     }
 }
 
-/// The fault of an operator that knows no lists of structs.
+/// The fault of an operator that does not take lists of structs.
 fn of_lists(operator: &str, found: &QType) -> TypeFault {
     if found.element().is_none() {
         return TypeFault::mismatch(format!("{operator} does not take a {found}"), None)
@@ -129,7 +130,7 @@ fn of_lists(operator: &str, found: &QType) -> TypeFault {
     )
 }
 
-/// The type of a field of an optional struct or of a list.
+/// The type of a field of an optional struct or of a list; `None` if there is no such field.
 fn field_type(of: &QType, index: usize) -> Option<QType> {
     match of.element() {
         Some(element) => match element.as_optional_struct() {
@@ -140,13 +141,13 @@ fn field_type(of: &QType, index: usize) -> Option<QType> {
     }
 }
 
-/// The struct whose fields are those of a struct, an optional one, or a list of them.
+/// The fields of a struct, of an optional struct, or of the elements of a list; `None` for other types.
 pub(crate) fn fields_of(of: &QType) -> Option<&Fields<QType>> {
     let of = of.element().unwrap_or(of);
     of.as_optional_struct().unwrap_or(of).as_tuple()
 }
 
-/// The value where a mask is present, for scalars, arrays, structs and lists alike: in the optional type.
+/// The value where a mask is present, in the optional type: for scalars, arrays, structs and lists.
 fn where_present(g: &mut dyn Expansion, value: NodeHandle, mask: NodeHandle) -> NodeResult {
     let found = g.qtype(value);
     if let Some(element) = found.element() {
@@ -203,7 +204,7 @@ fn field(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> {
     Ok(made)
 }
 
-/// What only typing makes, of members as they are kept.
+/// A template of records that only typing makes, with stored members as operands.
 const KEPT: OpDef = OpDef { params: &[], presence: PresenceRule::Custom, over_arrays: OverArrays::Own, ..UNARY };
 
 pub(crate) static PART: OpDef = OpDef {
