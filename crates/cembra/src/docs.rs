@@ -1,11 +1,11 @@
-//! The pages of `docs/` as tests: what they show in Rust compiles and runs, what they claim of models is so. Holds no
-//! code of the library.
+//! Tests of the pages in `docs/`: their Rust examples compile and run, and their claims about models hold. The library itself has no code in this
+//! file.
 
 /// The README's example.
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// The examples of each chapter of the guide that has any in Rust.
+/// Makes a documentation test from each chapter of the guide that has Rust examples.
 macro_rules! chapters {
     ($($name:ident: $path:literal)*) => {
         $(#[doc = include_str!(concat!("../../../docs/guide/", $path))] struct $name;)*
@@ -33,7 +33,7 @@ chapters! {
     GuidePrograms: "programs.md"
 }
 
-/// The chapter of tiled tensors, with checkpoints, whose manifests are JSON.
+/// The chapter on tiled tensors. Its checkpoints have JSON manifests, so it needs the feature `json`.
 #[cfg(all(feature = "tiles", feature = "json"))]
 #[doc = include_str!("../../../docs/guide/tiles.md")]
 struct GuideTiles;
@@ -43,7 +43,7 @@ struct GuideTiles;
 #[doc = include_str!("../../../docs/from/tiledarray.md")]
 struct FromTiledArray;
 
-/// The examples of models of a folder, and of errors that show themselves.
+/// The examples of model sets in a folder, and of errors with an excerpt of the source.
 #[doc = include_str!("../../../docs/model-sets.md")]
 struct ModelSets;
 
@@ -59,8 +59,8 @@ struct Batches;
 #[doc = include_str!("../../../docs/arrays.md")]
 struct Arrays;
 
-/// The blocks of the language reference and of the page of arrays. A comment in one of them that says `gives`, `fails:` or `error:` is a claim about
-/// the model above it, or on its line; values for inputs stand before the word.
+/// The code blocks in the language reference and in the page on arrays. A comment with `gives`, `fails:` or `error:` is a claim about the model above
+/// it or on its line. The inputs' values stand before that word.
 ///
 /// ```
 /// use cembra::{Backend, Error, Literal, Model, Options, QType, Value, cast_literal, parse_value, print_type};
@@ -170,8 +170,8 @@ struct Migration;
 #[doc = include_str!("../../../docs/limits.md")]
 struct LimitsPage;
 
-/// The rest of that page: every kind of problem has a section, and in each section the problems that the command shows
-/// are the ones that the library finds.
+/// The rest of the page on errors. Every kind of problem must have a section, and the problems in its console blocks must be the ones that the
+/// library finds.
 ///
 /// ```
 /// use cembra::{Code, Error, FaultKind, Model, Options, Value, parse_value, print_type};
@@ -237,8 +237,7 @@ struct LimitsPage;
 /// ```
 struct Problems;
 
-/// The pages for people from other languages: in their tables with the columns `cembra` and `gives`, what stands in the one evaluates to
-/// the other.
+/// The pages for users of other languages. In their tables, the cell in column `cembra` must evaluate to the cell in column `gives`.
 ///
 /// ```
 /// use cembra::{Backend, Error, Model, Options, Value, print_value};
@@ -283,11 +282,12 @@ struct Problems;
 /// ```
 struct FromOthers;
 
-/// The examples of the page for those who come from other libraries of tensors.
+/// The examples on the page for users of other tensor libraries.
 #[doc = include_str!("../../../docs/from/tensors.md")]
 struct FromTensors;
 
-/// The tables of that page: the third column gives the fourth. Of operators the column is compared with the expression that is run here.
+/// The tables on the page for users of other tensor libraries: the third column must evaluate to the fourth. For operators, the third column must
+/// equal the expression that is run here.
 ///
 /// ```
 /// use cembra::tensor::{CompileGraph, Data, TensorGraph, TensorNodeId, Reduction, Slice};

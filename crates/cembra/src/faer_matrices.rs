@@ -1,13 +1,13 @@
-//! Tensors as matrices of faer, and its matrices as tensors. It multiplies nothing: products of tensors are in `matrices.rs`.
+//! Conversions between tensors and the matrices of faer. Products of tensors are not here: they are in `matrices.rs`.
 
 use cembra::Error;
 use cembra_tensor::{Element, Tensor, TensorErrorKind};
 use faer::MatRef;
 
-/// A tensor of two axes as a matrix of faer, which sees its memory under any strides. Nothing is copied.
+/// Returns a tensor of two axes as a matrix view of faer, with the same memory and any strides. Nothing is copied.
 ///
 /// # Errors
-/// There are not two axes, or the elements are of another type.
+/// If the tensor does not have two axes, or its elements are not of type `T`.
 pub fn as_mat_ref<T: Element>(tensor: &Tensor) -> Result<MatRef<'_, T>, Error> {
     let (&[rows, columns], &[row_stride, column_stride]) = (tensor.extents(), tensor.layout().strides()) else {
         let message = format!("a tensor of {} axes is no matrix", tensor.extents().len());
@@ -21,16 +21,16 @@ pub fn as_mat_ref<T: Element>(tensor: &Tensor) -> Result<MatRef<'_, T>, Error> {
         return Ok(MatRef::from_column_major_slice(&[], rows, columns));
     }
     let (first, offset) = (elements.as_ptr(), tensor.layout().offset());
-    // SAFETY: MATRIX-WITHIN: the layout of a tensor has no position outside of its memory, which is borrowed for as long as the view lives;
-    // the pointer is that of all of it, as strides may lead to what is before the first element.
+    // SAFETY: MATRIX-WITHIN: the layout of a tensor has no position outside of its memory, which is borrowed for as long as the view lives. The
+    // pointer is that of the whole memory, because negative strides lead to elements before the first one.
     Ok(unsafe { MatRef::from_raw_parts(first.add(offset), rows, columns, row_stride, column_stride) })
 }
 
-/// A matrix of faer as a tensor of its rows and columns. The elements are copied, once, into the order of their indices: a tensor has
-/// memory of its own.
+/// Copies a matrix of faer to a tensor with the same rows and columns. The elements are copied once, into row-major order, because a tensor owns its
+/// memory.
 ///
 /// # Errors
-/// There are more elements than a tensor may have.
+/// If there are more elements than a tensor may have.
 pub fn from_mat_ref<T: Element>(matrix: MatRef<'_, T>) -> Result<Tensor, Error> {
     let (rows, columns) = (matrix.nrows(), matrix.ncols());
     let elements = (0..rows).flat_map(|row| (0..columns).map(move |column| matrix[(row, column)])).collect();

@@ -25,7 +25,7 @@
 //! # Ok::<(), cembra::Error>(())
 //! ```
 
-// Lets the derive macros name this crate inside of it.
+// Lets code of the derive macros name this crate also when they are used inside of it.
 extern crate self as cembra;
 
 mod binding;
@@ -102,7 +102,7 @@ pub use object::Object;
 pub use options::Options;
 pub use pool::Pool;
 
-/// Types that the code of the derive macros names. They change without notice; [`Input`], [`Output`] and [`FieldType`] are what a user derives.
+/// Types named in the code that the derive macros generate. They change without notice; users derive [`Input`], [`Output`] and [`FieldType`] instead.
 #[doc(hidden)]
 pub mod derived {
     pub use crate::binding::field_types::ModelScalar;
@@ -113,7 +113,7 @@ pub mod derived {
     pub use cembra_value::ListBuilder;
 }
 
-/// Types for the project's other crates: its readers and writers of tables, its command, and its language server. They change without notice.
+/// Types for the project's other crates: the readers and writers of tables, the command and the language server. They change without notice.
 #[doc(hidden)]
 pub mod doors {
     #[cfg(feature = "json")]
@@ -126,10 +126,10 @@ pub mod doors {
     pub use cembra_value::{SourcePlace, compile_until};
 }
 
-/// Tensors: values of any rank and views of them, graphs of operators over them, and operators of the user.
+/// Tensors: values of any rank and views of them, graphs of operators over them, and user-defined operators.
 ///
-/// A model in the text language is compiled with [`Model::compile`], whatever its values are, and run by
-/// [`Session::run_tensors`] or [`Session::evaluate`]; a graph is compiled with [`CompileGraph::compile`](tensor::CompileGraph::compile).
+/// A model in the text language is compiled with [`Model::compile`], whether its values are scalars or tensors, and run by [`Session::run_tensors`]
+/// or [`Session::evaluate`]. A graph is compiled with [`CompileGraph::compile`](tensor::CompileGraph::compile).
 pub mod tensor {
     #[cfg(feature = "faer")]
     pub use crate::faer_matrices::{as_mat_ref, from_mat_ref};
@@ -143,7 +143,7 @@ pub mod tensor {
     };
 }
 
-/// Likewise of tensors.
+/// Checks at compile time which tensor types threads may share.
 const _: () = {
     const fn shared<T: Send + Sync>() {}
     shared::<tensor::TensorGraph>();
@@ -151,7 +151,7 @@ const _: () = {
     shared::<tensor::Reader<'static>>();
 };
 
-/// Which types threads may share, and which only one at a time may have.
+/// Checks at compile time which types threads may share, and which may only move from thread to thread.
 const _: () = {
     const fn shared<T: Send + Sync>() {}
     const fn sent<T: Send>() {}

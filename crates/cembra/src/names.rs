@@ -1,22 +1,22 @@
-//! Names: what is found by them, and what to say about those that one side asks for and the other does not have.
+//! Lookup by name, and the errors for names that only one side knows: the model or the caller's data.
 
 use cembra_value::{Code, Diagnostic, near_names};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Things in the order of their names' first use, found by name. There may be as many as a model has outputs.
+/// A map from names to values that keeps the order of first insertion. Lookup is logarithmic, because a model may have many outputs.
 pub(crate) struct ByName<T> {
     all: Vec<(Arc<str>, T)>,
     positions: BTreeMap<Arc<str>, usize>,
 }
 
 impl<T> ByName<T> {
-    /// Nothing yet.
+    /// Returns an empty map.
     pub(crate) const fn new() -> Self {
         ByName { all: Vec::new(), positions: BTreeMap::new() }
     }
 
-    /// Puts in one, in place of an earlier one of the same name.
+    /// Inserts a value. It replaces an earlier one of the same name, at the same position.
     pub(crate) fn insert(&mut self, name: &str, one: T) {
         match self.positions.get(name) {
             Some(at) => self.all[*at].1 = one,
@@ -41,10 +41,10 @@ impl<T> ByName<T> {
     }
 }
 
-/// The longest list of names in a message, in bytes.
+/// The most bytes of a list of names in a message.
 const LONGEST: usize = 200;
 
-/// The names one after the other, cut off where the list gets long.
+/// Joins the names with commas, cut off at the longest length for messages.
 pub(crate) fn list<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> String {
     let mut list = String::new();
     for name in names {
@@ -62,12 +62,12 @@ pub(crate) fn list<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> String 
     list
 }
 
-/// The name that differs by one typo.
+/// Returns the known name that differs from `name` by one typo.
 fn near<'n>(name: &str, known: &[&'n str]) -> Option<&'n str> {
     near_names(name, 1, known.iter().copied()).first().copied()
 }
 
-/// The problem that the model has no `what` of this name.
+/// Returns the error that the model has no `what` called `name`, with a known name as a hint.
 pub(crate) fn unknown_name<'n>(what: &str, name: &str, known: impl Iterator<Item = &'n str>) -> Diagnostic {
     let known: Vec<&str> = known.collect();
     let diagnostic = Diagnostic::new(Code::Binding, format!("the model has no {what} `{name}`"));
@@ -78,7 +78,7 @@ pub(crate) fn unknown_name<'n>(what: &str, name: &str, known: impl Iterator<Item
     }
 }
 
-/// The problem that `what` is said of these names of the model, which the other side does not know.
+/// Returns the error `what` about names of the model that the other side does not know, with similar known names as hints.
 pub(crate) fn strange_names(what: &str, names: &[&str], known: &[String]) -> Diagnostic {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let plural = if names.len() == 1 { "" } else { "s" };

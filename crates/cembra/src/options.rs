@@ -1,4 +1,4 @@
-//! Options of compiling a model.
+//! Options for compiling a model.
 
 use crate::{Backend, Metrics, RowPlayer, Tiering};
 use cembra_engine::{CompileOptions, Started};
@@ -11,7 +11,7 @@ use cembra_value::{Budget, Code, Limits};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-/// How to compile a model. The default: machine code where it can be had, rewrites that keep every bit, all outputs.
+/// Options for compiling a model. By default it becomes machine code where possible, rewrites keep every bit, and all outputs are computed.
 ///
 /// ```
 /// use cembra::{Backend, Model, Options, QType, Value};
@@ -32,10 +32,10 @@ pub struct Options {
     pub(crate) binding: BindingOptions,
 }
 
-/// How a model is bound to the caller's data, and which warnings the caller does not want: options that the engine need not know.
+/// The options that the engine does not need: how a model is bound to the caller's data, and which warnings are silenced.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BindingOptions {
-    /// Only these outputs, in this order.
+    /// The outputs to compute, in this order; `None` for all.
     pub(crate) outputs: Option<Vec<String>>,
     pub(crate) cast_outputs: bool,
     pub(crate) require_present: bool,
@@ -50,41 +50,40 @@ impl AsRef<CompileOptions> for Options {
 }
 
 impl Options {
-    /// The operators, in place of those that the model was read with: for a model that came from a file or a builder, which names
-    /// operators of the user.
+    /// Sets the operators, in place of those that the model was read with. For a model from a file or a builder that names user-defined operators.
     #[must_use]
     pub fn registry(self, registry: &'static Registry) -> Self {
         self.with(|options| options.compile.registry = Some(registry))
     }
 
-    /// What the model is called in profiles ([`profile_code`](crate::profile_code)), metrics and spans; the name of the model if it is
-    /// not said ([`Model::name`](crate::Model::name)), or `model`.
+    /// Sets the model's name in profiles ([`profile_code`](crate::profile_code)), metrics and spans. The default is
+    /// [`Model::name`](crate::Model::name), or `model` if it has none.
     #[must_use]
     pub fn name(self, name: &str) -> Self {
         self.with(|options| options.compile.name = Some(name.into()))
     }
 
-    /// Which backend runs the model.
+    /// Sets the backend that runs the model.
     #[must_use]
     pub fn backend(self, backend: Backend) -> Self {
         self.with(|options| options.compile.backend = backend)
     }
 
-    /// How much goes into machine code: less for a model that runs seldom, or is wanted at once. With `Backend::Tiered` it is
-    /// the last tier that the model is compiled in.
+    /// Sets how much optimisation the machine code gets. A lower tier suits a model that runs seldom or is needed at once. With `Backend::Tiered`,
+    /// this is the last tier that the model is compiled in.
     #[must_use]
     pub fn tier(self, tier: Tier) -> Self {
         self.with(|options| options.compile.tier = tier)
     }
 
-    /// What plays the model on many rows, where that is to be a certain one: for tests and benchmarks.
+    /// Forces the executor for many rows to a certain player. For tests and benchmarks.
     #[must_use]
     pub fn row_player(self, player: RowPlayer) -> Self {
         self.with(|options| options.compile.row_player = player)
     }
 
-    /// Sums of products of tensors in the order of their labels, one product after the other: the order of `Backend::Interpreter`, with the
-    /// same bits on every machine. That takes many times as long as products of matrices do.
+    /// If true, sums in products of tensors add in the order of their labels, one product after the other. That is the order of
+    /// `Backend::Interpreter`, with the same bits on every machine. It takes many times as long as blocked matrix products.
     ///
     /// ```
     /// use cembra::{Model, Options, Tensor};
@@ -100,7 +99,7 @@ impl Options {
         self.with(|options| options.compile.reference_order = in_order)
     }
 
-    /// Adds a rewrite of graphs of tensors, which is tried before those of the library.
+    /// Adds a rewrite rule for tensor graphs. It is tried before the library's own rules.
     ///
     /// ```
     /// use cembra::tensor::{Exactness, RewriteRule};
@@ -119,33 +118,33 @@ impl Options {
         self.with(|options| options.compile.tensor_rules.push(rule))
     }
 
-    /// Lets rewrites of graphs of tensors change something: without this, those apply that keep every bit.
+    /// Allows rewrites of tensor graphs that change results in this way. By default, only rewrites that keep every bit apply.
     #[must_use]
     pub fn allow_tensor_changes(self, change: cembra_tensor::Exactness) -> Self {
         self.with(|options| options.compile.allowed_changes.push(change))
     }
 
-    /// The fewest elements of tensors for which a thread takes a turn, where [runs have several](crate::RunOptions::threads); 65,536 unless
-    /// something else is said. Results do not depend on it.
+    /// Sets the fewest elements of tensors for which another thread is used, if [runs have several threads](crate::RunOptions::threads). The default
+    /// is 65,536. Results do not depend on it.
     #[must_use]
     pub fn min_parallel_elements(self, elements: usize) -> Self {
         self.with(|options| options.compile.min_parallel_elements = Some(elements))
     }
 
-    /// When a model of `Backend::Tiered` is compiled, and when its calls take the machine code.
+    /// Sets when a model of `Backend::Tiered` is compiled, and when its calls switch to the machine code.
     #[must_use]
     pub fn tiering(self, tiering: Tiering) -> Self {
         self.with(|options| options.compile.tiering = tiering)
     }
 
-    /// Who is told of compilations, fallbacks and executors, in the place of those that
-    /// [`install_metrics`](crate::install_metrics) installed for the process.
+    /// Sets the receiver of events about compilations, fallbacks and executors, in place of the one installed for the process with
+    /// [`install_metrics`](crate::install_metrics).
     #[must_use]
     pub fn metrics(self, metrics: Arc<dyn Metrics>) -> Self {
         self.with(|options| options.compile.metrics = Some(metrics))
     }
 
-    /// Where machine code is kept from one process to the next. A model whose code is there is not compiled again.
+    /// Sets a cache on disk for machine code, so that another process need not compile the same model again.
     ///
     /// ```
     /// use cembra::{CodeCache, Model, Options, Value};
@@ -166,15 +165,15 @@ impl Options {
         self.with(|options| options.compile.code_cache = Some(cache))
     }
 
-    /// The type of an input that the model does not declare (or declares the same). A name that is no input is ignored.
+    /// Sets the type of an input. If the model declares the input, the types must be equal. A name that is not an input is ignored.
     #[must_use]
     pub fn input_type(mut self, name: &str, qtype: QType) -> Self {
         self.compile.input_types.insert(name.to_owned(), qtype);
         self
     }
 
-    /// An input with a default that nobody gives: it is its default, and no input of what is compiled. Loaders and structs that do
-    /// not know an input leave it out by themselves; the name of an input without a default is ignored.
+    /// Leaves out an input that has a default: the model uses the default, and the compiled model has no such input. Loaders and structs leave out
+    /// the inputs that they do not know by themselves. The name of an input without a default is ignored.
     ///
     /// ```
     /// use cembra::{Model, Options, Value};
@@ -192,28 +191,27 @@ impl Options {
         self
     }
 
-    /// Arolla's rewrites too, some of which change the sign of a zero, a NaN or a rounding.
+    /// If true, adds Arolla's rewrites, some of which change the sign of a zero, a NaN or a rounding.
     #[must_use]
     pub fn compat(self, compat: bool) -> Self {
         self.with(|options| options.compile.prepare.mode = if compat { Mode::Compat } else { Mode::Strict })
     }
 
-    /// Only these outputs, in this order; others are not computed. [`Model::executor`](crate::Model::executor) takes the
-    /// fields of its output struct instead.
+    /// Computes only these outputs, in this order. [`Model::executor`](crate::Model::executor) uses the fields of its output struct instead.
     #[must_use]
     pub fn outputs<S: Into<String>>(self, names: impl IntoIterator<Item = S>) -> Self {
         self.with(|options| options.binding.outputs = Some(names.into_iter().map(Into::into).collect()))
     }
 
-    /// Leaves out a pass of preparation that is optional. For finding out which pass is to
-    /// blame. With another name, the model does not compile (`option`).
+    /// Leaves out an optional pass of preparation, to find out which pass causes a problem. If no optional pass has this name, compiling fails
+    /// (`option`).
     #[must_use]
     pub fn without_pass(self, pass: &str) -> Self {
         self.with(|options| options.compile.prepare.without.push(pass.to_owned()))
     }
 
-    /// Leaves out a rewrite of the optimiser, by its name, which `docs/rewrites.md` has. For finding out which one is to blame. With
-    /// a name that none has, the model does not compile (`option`).
+    /// Leaves out a rewrite of the optimiser, to find out which one causes a problem. `docs/rewrites.md` lists the names. If no rewrite has this
+    /// name, compiling fails (`option`).
     ///
     /// ```
     /// use cembra::{Model, Options, Stage};
@@ -229,48 +227,47 @@ impl Options {
         self.with(|options| options.compile.prepare.without_rewrites.push(rewrite.to_owned()))
     }
 
-    /// Stops preparation after a pass; such a model can be explained but not run. With a name that no pass has, it cannot
-    /// be explained either (`option`).
+    /// Stops preparation after a pass. Such a model can be explained but not run. If no pass has this name, explaining fails too (`option`).
     #[must_use]
     pub fn stop_after(self, pass: &str) -> Self {
         self.with(|options| options.compile.prepare.stop_after = Some(pass.to_owned()))
     }
 
-    /// Adds a rewrite of one's own, run after the optimiser. Several are asked in the order they were added; the first that
-    /// has a replacement for a node is taken. The guide has an example.
+    /// Adds a user-defined rewrite, run after the optimiser. Several are tried in the order they were added; the first that has a replacement for a
+    /// node wins. The guide has an example.
     #[must_use]
     pub fn extension(self, extension: Arc<dyn Extension>) -> Self {
         self.with(|options| options.compile.prepare.extensions.push(extension))
     }
 
-    /// Keeps outputs that are weak floats as they are; otherwise they become f64.
+    /// If true, outputs that are weak floats stay weak floats; otherwise they become f64.
     #[must_use]
     pub fn keep_weak_outputs(self, keep: bool) -> Self {
         self.with(|options| options.compile.prepare.keep_weak_outputs = keep)
     }
 
-    /// Lets a model have outputs that a listener does not know. They are not computed; otherwise they are an error.
+    /// If true, outputs that a listener does not know are not computed; otherwise they are an error.
     #[must_use]
     pub fn ignore_not_listened_named_outputs(self, ignore: bool) -> Self {
         self.with(|options| options.binding.ignore_unheard = ignore)
     }
 
-    /// Casts outputs to the types that the result's struct or the listener asks for, where `core.cast` can: numbers and booleans among each
-    /// other, and a plain value to an optional. Otherwise another type is an error.
+    /// If true, casts outputs to the types that the result's struct or the listener asks for, where `core.cast` can: between numbers and booleans,
+    /// and from a plain value to an optional. Otherwise a different type is an error.
     #[must_use]
     pub fn cast_outputs(self, cast: bool) -> Self {
         self.with(|options| options.binding.cast_outputs = cast)
     }
 
-    /// Lets the result's struct or the listener ask for a plain value where the model gives an optional one; a missing value is then an
-    /// error of the evaluation (`missing-value`).
+    /// If true, the result's struct or the listener may ask for a plain value where the model gives an optional. A missing value is then an error of
+    /// the evaluation (`missing-value`).
     #[must_use]
     pub fn require_present(self, require: bool) -> Self {
         self.with(|options| options.binding.require_present = require)
     }
 
-    /// What compiling and evaluating the model may take. Limits of reading are given where it is read, with
-    /// [`Model::parse_within`](crate::Model::parse_within); the model keeps them, so of two limits the lower one holds.
+    /// Sets limits on compiling and evaluating the model. The limits on reading are set where it is read, with
+    /// [`Model::parse_within`](crate::Model::parse_within). The model remembers those, so the lower of two limits holds.
     ///
     /// ```
     /// use cembra::{Limits, Model, Options};
@@ -287,7 +284,7 @@ impl Options {
         self.with(|options| options.compile.prepare.budget = Budget::new(limits))
     }
 
-    /// Silences the warnings of a code, of [`Code::WARNINGS`]; that of an error is ignored.
+    /// Silences the warnings with this code, one of [`Code::WARNINGS`]. The code of an error is ignored.
     #[must_use]
     pub fn allow(self, warning: Code) -> Self {
         self.with(|options| options.binding.allowed.push(warning))
@@ -299,7 +296,7 @@ impl Options {
         self
     }
 
-    /// The same options for a compilation that begins now, of a model with this name, read from these texts with these operators.
+    /// Returns these options for a compilation that begins now. `name`, `sources`, `registry` and `limits` are those that the model was read with.
     pub(crate) fn started(
         &self,
         name: Option<&Arc<str>>,
@@ -321,7 +318,7 @@ impl Options {
     }
 }
 
-/// The options of a compilation that has begun, with those of binding. The engine takes it as [`Started`].
+/// The options of a compilation that has begun, together with the binding options. The engine receives the first part as [`Started`].
 #[derive(Debug)]
 pub(crate) struct StartedOptions {
     compile: Started,

@@ -1,5 +1,4 @@
-//! Pools of sessions or model executors: threads that come and go take one and give it back, frames are made only as many
-//! as run at once.
+//! Pools of sessions or model executors. Threads borrow an evaluator and return it, so there are only as many frames as run at once.
 
 use crate::{ModelExecutor, RunOptions, Session};
 use std::fmt;
@@ -7,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// An owner of a frame that runs a model in it: a [`Session`] or a [`ModelExecutor`].
 pub trait Evaluator: Clone {
-    /// Sets the token, deadline, threads and limits of the evaluations to come. A clone has none of them.
+    /// Sets the token, deadline, threads and limits of later evaluations. A clone starts without them.
     fn set_run_options(&mut self, options: &RunOptions);
 }
 
@@ -28,10 +27,10 @@ thread_local! {
     static THREAD: u8 = const { 0 };
 }
 
-/// The most idle evaluators, the latest first, among which a thread looks for the one that it had before.
+/// The most idle evaluators that a thread searches for the one it used before, from the latest.
 const LOOKED_AT: usize = 16;
 
-/// Evaluators to be borrowed by threads. It grows when all are in use, and keeps up to a number of them.
+/// A pool of evaluators for threads to borrow. It grows when all are in use, and keeps a limited number of idle ones.
 ///
 /// ```
 /// use cembra::{Model, Options, Pool, Value};
@@ -55,7 +54,7 @@ pub struct Pool<T> {
     most: usize,
 }
 
-/// A line for a log: the evaluator that is cloned, and how many are idle.
+/// Formats one line for a log: the evaluator that is cloned, and the number of idle ones.
 impl<T: Evaluator + fmt::Debug> fmt::Debug for Pool<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let evaluators = self.evaluators();
@@ -66,36 +65,35 @@ impl<T: Evaluator + fmt::Debug> fmt::Debug for Pool<T> {
 
 /// The evaluators of a pool that are not in use.
 struct Evaluators<T> {
-    /// The one that is cloned when there is no other.
+    /// The evaluator that is cloned when no idle one is left.
     first: T,
-    /// The idle evaluators, each with the thread that had it last.
+    /// The idle evaluators, each with the thread that used it last.
     idle: Vec<(usize, Box<T>)>,
 }
 
 impl<T: Evaluator> Pool<T> {
-    /// How many frames a pool keeps if it is not told.
+    /// The most idle evaluators that a pool keeps by default.
     pub const MOST: usize = 400;
 
-    /// A pool of clones of an evaluator.
+    /// Returns a pool that makes its evaluators by cloning `first`.
     #[must_use]
     pub const fn new(first: T) -> Self {
         Pool::with_most(first, Pool::<T>::MOST)
     }
 
-    /// A pool that keeps up to `most` evaluators for later. More than that may be in use at once; they are dropped when they
-    /// are given back.
+    /// Returns a pool that keeps up to `most` idle evaluators. More may be in use at once; the surplus is dropped on return.
     #[must_use]
     pub const fn with_most(first: T, most: usize) -> Self {
         Pool { evaluators: Mutex::new(Evaluators { first, idle: Vec::new() }), most }
     }
 
-    /// Lends an evaluator to a function, and takes it back without the options that the function set. If it is idle, the evaluator is the one that this
-    /// thread had before.
+    /// Lends an evaluator to `run` and takes it back, without the run options that `run` set. If it is idle, the evaluator that this thread used
+    /// before is taken.
     pub fn with<A>(&self, run: impl FnOnce(&mut T) -> A) -> A {
         let thread = THREAD.with(|mark| std::ptr::from_ref(mark).addr());
         let mut evaluator = {
             let Evaluators { first, idle } = &mut *self.evaluators();
-            // The memory of the one that this thread had before is in the cache of its processor, and that of others may be in another's.
+            // The memory of the evaluator that this thread used before is in its processor's cache; that of others may be in another's.
             let last = idle.len().saturating_sub(LOOKED_AT);
             let own = idle[last..].iter().rposition(|(of, _)| *of == thread);
             let taken = own.map(|at| idle.swap_remove(last + at)).or_else(|| idle.pop());
@@ -111,11 +109,11 @@ impl<T: Evaluator> Pool<T> {
     }
 
     fn evaluators(&self) -> MutexGuard<'_, Evaluators<T>> {
-        // A panic while they are locked, in a clone, leaves them whole.
+        // A panic under the lock, in a clone, leaves the list consistent.
         self.evaluators.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many evaluators wait to be used again.
+    /// Returns the number of idle evaluators.
     #[must_use]
     pub fn idle(&self) -> usize {
         self.evaluators().idle.len()

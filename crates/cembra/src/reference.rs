@@ -1,6 +1,5 @@
-//! The reference of the operators as text: a list, one operator in full, and the page `docs/operators.md`. All of it is
-//! read off the registry; nothing is told of an operator here that its record does not say. The command prints it, and editors
-//! show it.
+//! The reference of the operators as text: a list, one operator in full, and the page `docs/operators.md`. Everything is derived from the operators'
+//! records in the registry. The command prints this text, and editors show it.
 
 use crate::{FaultKind, Graph, Registry, print_expression, print_type, print_value};
 use cembra_expr::tokens;
@@ -8,12 +7,12 @@ use cembra_ops::{Law, OpDef};
 use cembra_ops::{Meaning, Overload, PresenceRule, Typing};
 use std::fmt::Write as _;
 
-/// The operators that a model may name: those of the language, not the building blocks of its syntax.
+/// Returns the operators that a model may name: those of the language, without the internal building blocks of its syntax.
 #[must_use]
 pub fn public(registry: &Registry) -> Vec<&'static OpDef> {
     let mut defs: Vec<&OpDef> = registry.iter().map(|(_, def)| def).collect();
     defs.retain(|def| !def.name.contains("._") || !def.aliases.is_empty() || syntax(def).is_some());
-    // Families together, in the order in which the registry begins them: like beside like.
+    // Families stay together, in the order in which the registry begins them.
     let mut families: Vec<&str> = Vec::new();
     for def in &defs {
         if !families.contains(&family(def)) {
@@ -28,7 +27,7 @@ fn family(def: &OpDef) -> &'static str {
     def.name.split('.').next().unwrap_or_default()
 }
 
-/// How an operator with a syntax of its own is written: `x + y`.
+/// Returns the syntax of an operator that has one besides the call, such as `x + y`.
 fn syntax(def: &OpDef) -> Option<String> {
     let mut graph = Graph::new();
     let operands: Vec<_> = def.params.iter().map(|param| graph.leaf(param.name, None)).collect();
@@ -37,7 +36,7 @@ fn syntax(def: &OpDef) -> Option<String> {
     (!written.starts_with(def.name)).then_some(written)
 }
 
-/// The ways to write an operator that has tokens: `x | y` and `x ?? y`.
+/// Returns all token forms of an operator, such as `x | y` and `x ?? y`.
 fn written(def: &OpDef) -> Vec<String> {
     let Some(first) = syntax(def) else { return Vec::new() };
     let mut tokens = tokens(def.name);
@@ -46,12 +45,12 @@ fn written(def: &OpDef) -> Vec<String> {
     std::iter::once(first).chain(others).collect()
 }
 
-/// The short ways to write an operator: `x + y`, `add`.
+/// Returns the short ways to write an operator, such as `x + y` and `add`.
 fn short_forms(def: &OpDef) -> Vec<String> {
     written(def).into_iter().chain(def.aliases.iter().map(|alias| (*alias).to_owned())).collect()
 }
 
-/// The operators of which this is a name, a token or a word: `math.sign`, `sign`, `??`, `-`, `if`.
+/// Returns the operators that `word` denotes: a name, a token or a keyword, such as `math.sign`, `sign`, `??`, `-` or `if`.
 #[must_use]
 pub fn called(registry: &Registry, word: &str) -> Vec<&'static OpDef> {
     if let Some(id) = registry.find(word) {
@@ -65,7 +64,7 @@ pub fn called(registry: &Registry, word: &str) -> Vec<&'static OpDef> {
     all
 }
 
-/// The names that operators may be called by, full and short ones, each with its operator.
+/// Returns each full and short name of the public operators with its operator.
 #[must_use]
 pub fn names(registry: &Registry) -> Vec<(&'static str, &'static OpDef)> {
     let names = |def: &'static OpDef| std::iter::once(&def.name).chain(def.aliases).map(move |name| (*name, def));
@@ -73,7 +72,8 @@ pub fn names(registry: &Registry) -> Vec<(&'static str, &'static OpDef)> {
     all.filter(|(name, _)| !name.contains("._")).collect()
 }
 
-/// The signs that only stand between operands, each with the name of its operator, if that may be written.
+/// Returns the punctuation tokens of binary operators that are not prefix operators too, each with its operator's name. Operators with internal names
+/// are left out.
 #[must_use]
 pub fn signs(registry: &Registry) -> Vec<(&'static str, &'static str)> {
     let all = public(registry);
@@ -86,7 +86,7 @@ pub fn signs(registry: &Registry) -> Vec<(&'static str, &'static str)> {
     of(2).filter(|(token, name)| is_sign(token) && !begins(token) && !name.contains("._")).collect()
 }
 
-/// The operators with this in a name.
+/// Returns the operators with `part` in one of their names.
 #[must_use]
 pub fn named_like(registry: &Registry, part: &str) -> Vec<&'static OpDef> {
     let mut all = public(registry);
@@ -94,7 +94,7 @@ pub fn named_like(registry: &Registry, part: &str) -> Vec<&'static OpDef> {
     all
 }
 
-/// The call with all parameters: `math.clip(x, lo, hi=1)`.
+/// Returns the call with all parameters, such as `math.clip(x, lo, hi=1)`.
 #[must_use]
 pub fn call_form(def: &OpDef) -> String {
     let mut params: Vec<String> = def
@@ -108,12 +108,12 @@ pub fn call_form(def: &OpDef) -> String {
     if let Some(last) = params.last_mut().filter(|_| def.variadic) {
         last.push_str(", ..");
     }
-    // What cannot be called by its own name is called by its first short one.
+    // An operator without a public name of its own is called by its first alias.
     let name = def.aliases.first().filter(|_| def.name.contains("._")).unwrap_or(&def.name);
     format!("{name}({})", params.join(", "))
 }
 
-/// The first sentence of the summary.
+/// Returns the first sentence of an operator's summary.
 #[must_use]
 pub fn headline(def: &OpDef) -> &'static str {
     def.summary.split_once(". ").map_or(def.summary, |(first, _)| first).trim_end_matches('.')
@@ -161,7 +161,7 @@ fn overload(one: &Overload) -> String {
     format!("({}) -> {}", args.join(", "), print_type(&one.ret.qtype()))
 }
 
-/// What an operator's record says beyond name and summary, as titles and lines.
+/// Returns the facts in an operator's record besides name and summary, as titles and lines.
 fn facts(def: &OpDef) -> Vec<(&'static str, Vec<String>)> {
     let mut facts = vec![("Call", vec![format!("`{}`", call_form(def))])];
     let short: Vec<_> = short_forms(def).iter().map(|form| format!("`{form}`")).collect();
@@ -191,7 +191,7 @@ fn facts(def: &OpDef) -> Vec<(&'static str, Vec<String>)> {
     facts
 }
 
-/// One operator in full, for a terminal.
+/// Returns the description of one operator for a terminal.
 #[must_use]
 pub fn detail(def: &OpDef) -> String {
     let mut text = format!("{}\n  {}\n", def.name, def.summary);
@@ -206,10 +206,10 @@ pub fn detail(def: &OpDef) -> String {
     text
 }
 
-/// Short forms longer than this do not push all summaries to the right.
+/// The widest column for short forms. Longer forms do not push all summaries to the right.
 const FORMS_WIDTH: usize = 24;
 
-/// A list of operators, one a line: name, short forms, summary.
+/// Returns a list of operators, one per line: name, short forms, summary.
 #[must_use]
 pub fn list(defs: &[&OpDef]) -> String {
     let rows: Vec<_> = defs.iter().map(|def| (def.name, short_forms(def).join(", "), headline(def))).collect();
@@ -218,7 +218,7 @@ pub fn list(defs: &[&OpDef]) -> String {
     rows.iter().map(|(name, short, summary)| format!("{name:<names$}  {short:<forms$}  {summary}\n")).collect()
 }
 
-/// The page of all operators.
+/// Returns the page of all operators in Markdown.
 #[must_use]
 pub fn markdown(registry: &Registry) -> String {
     let mut text = String::from(
@@ -241,7 +241,7 @@ pub fn markdown(registry: &Registry) -> String {
     text
 }
 
-/// What the page says of an operator below its name.
+/// Returns the entry of an operator on the page of all operators, without its heading.
 #[must_use]
 pub fn entry(def: &OpDef) -> String {
     let mut text = format!("{}\n\n", def.summary);

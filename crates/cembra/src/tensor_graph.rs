@@ -1,10 +1,10 @@
-//! Graphs of tensors that are built in Rust, compiled as models are.
+//! Compiles tensor graphs that are built in Rust.
 
 use crate::{Error, Executor, Options};
 use cembra_engine::Executable;
 use cembra_tensor::{TensorGraph, TensorNodeId};
 
-/// What compiles a [`TensorGraph`]: the method that a model has, too.
+/// Adds the method `compile` to [`TensorGraph`], as [`Model`](crate::Model) has one.
 ///
 /// ```
 /// use cembra::tensor::{CompileGraph, TensorGraph, Reduction};
@@ -21,11 +21,11 @@ use cembra_tensor::{TensorGraph, TensorNodeId};
 /// # Ok::<(), cembra::Error>(())
 /// ```
 pub trait CompileGraph {
-    /// Rewrites and plans the graph for the extents of its leaves. The inputs of the executor are the leaves, in their order; its outputs are
-    /// these nodes, called by their positions: `0`, `1`.
+    /// Rewrites and plans the graph for the extents of its leaves. The inputs of the executor are the leaves, in their order. Its outputs are the
+    /// nodes `outputs`, named by their positions: `0`, `1` and so on.
     ///
     /// # Errors
-    /// Operators of another registry than the options name, a plan that becomes too large, a constant that fails, or limits.
+    /// If an operator is of another registry than the options name, the plan becomes too large, a constant fails, or a limit is exceeded.
     fn compile(&self, outputs: &[TensorNodeId], options: &Options) -> Result<Executor, Error>;
 }
 

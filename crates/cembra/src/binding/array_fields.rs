@@ -1,5 +1,5 @@
-//! Fields of structs for models with arrays: slices and vectors of scalars, which are copied. A model takes nothing of them in
-//! place, because its arrays lie in no frame.
+//! Struct fields of array type, for models with arrays: slices and vectors of scalars. Their elements are copied, because arrays are not stored in a
+//! frame.
 
 use crate::binding::fields::sealed::Sealed;
 use crate::binding::fields::{input_if_given, output_if_given, single};
@@ -14,7 +14,7 @@ const fn array_type(scalar: Scalar) -> QType {
     QType::Array(ArrayKind::Dense, scalar)
 }
 
-/// A type that an input has which is an array.
+/// Implements the input traits for types whose values are arrays.
 macro_rules! array_input {
     ($($ty:ty: $scalar:expr, $shape:expr, |$field:ident| $array:expr;)*) => { $(
         impl<S> Sealed<S> for $ty {}
@@ -32,12 +32,12 @@ macro_rules! array_input {
     )* };
 }
 
-/// A list of values.
+/// Returns the shape of the list type `L`.
 fn list<L: Items<Item: InputValue>>() -> InputShape {
     InputShape::List(InputList::of::<L>(|| InputField::of::<L::Item>("", 0)))
 }
 
-/// A type that an output has which is an array; `Sealed` already, or to be.
+/// Implements the output traits for types whose values are arrays. `Sealed` must be implemented elsewhere.
 macro_rules! array_output {
     ($(Vec<$item:ty>: $scalar:expr, |$array:ident| $value:expr, $may_miss:literal;)*) => { $(
         impl OutputValue for Vec<$item> {
@@ -94,12 +94,12 @@ macro_rules! plain_arrays {
 
 for_each_scalar!(plain_arrays []);
 
-/// An array of texts.
+/// Returns an array of the texts; `None` is a missing element.
 fn array_of_texts<'a>(texts: impl IntoIterator<Item = Option<&'a str>>) -> Array {
     Array::from_scalars(Scalar::Text, texts.into_iter().map(|text| text.map(|text| ScalarValue::Text(text.into()))))
 }
 
-/// The text of each element; none where it is missing.
+/// Returns the text of each element; `None` where the element is missing.
 fn texts(array: &Array) -> impl Iterator<Item = Option<String>> + '_ {
     let text = |at| array.text(at).map(str::to_owned);
     (0..array.len()).map(text)

@@ -1,4 +1,4 @@
-//! Loaders and listeners made of others: shared or borrowed ones, only some of the names, one after the other.
+//! Loaders and listeners made from others: by pointer, by a subset of the names, or chained.
 
 use crate::Error;
 use crate::binding::listener::{Listener, Setter};
@@ -8,7 +8,7 @@ use cembra_value::{Code, Diagnostic};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A loader or listener behind a pointer is one: the pointer may own, share or borrow it.
+/// Implements a loader or listener trait for pointers to one: owned, shared or borrowed.
 macro_rules! through {
     ($trait:ident, $known:ty, $qtype:ty, $bound:ident: $($pointer:ty),*) => { $(
         impl<S, T: $trait<S> + ?Sized> $trait<S> for $pointer {
@@ -31,7 +31,7 @@ macro_rules! through {
 through!(Loader, Option<&QType>, Option<QType>, Accessor: &T, Box<T>, Arc<T>);
 through!(Listener, &QType, QType, Setter: &T, Box<T>, Arc<T>);
 
-/// A loader or listener that knows only some of the names of another.
+/// A loader or listener that hides some of the names of another.
 ///
 /// ```
 /// use cembra::{Fields, Filtered, Loader};
@@ -50,12 +50,12 @@ pub struct Filtered<T> {
 }
 
 impl<T> Filtered<T> {
-    /// Only the names for which this holds.
+    /// Returns `inner` restricted to the names for which `keep` returns true.
     pub fn new(inner: T, keep: impl Fn(&str) -> bool + 'static) -> Self {
         Filtered { inner, keep: Box::new(keep) }
     }
 
-    /// Only these names.
+    /// Returns `inner` restricted to these names.
     pub fn to<N: Into<String>>(inner: T, names: impl IntoIterator<Item = N>) -> Self {
         let names: BTreeSet<String> = names.into_iter().map(Into::into).collect();
         Filtered::new(inner, move |name| names.contains(name))
@@ -113,7 +113,7 @@ impl<S, T: Listener<S>> Listener<S> for Filtered<T> {
     }
 }
 
-/// Loaders, or listeners, one after the other: the first that knows a name has it. Names that two of them list are an error.
+/// A sequence of loaders or of listeners. Each name belongs to the first part that knows it. No two parts may list the same name.
 ///
 /// ```
 /// use cembra::{AccessorsLoader, Chain, Fields, Loader, Model, Options, QType};
@@ -140,10 +140,10 @@ impl<T: ?Sized> std::fmt::Debug for Chain<T> {
 }
 
 impl<'l> Chain<dyn Loader<()> + 'l> {
-    /// A chain of loaders.
+    /// Returns a chain of loaders.
     ///
     /// # Errors
-    /// Two of them list the same name.
+    /// If two of them list the same name.
     pub fn loaders<R>(parts: Vec<Box<dyn Loader<R> + 'l>>) -> Result<Chain<dyn Loader<R> + 'l>, Error> {
         distinct("loaders", parts.iter().map(|part| part.names()))?;
         Ok(Chain(parts))
@@ -151,10 +151,10 @@ impl<'l> Chain<dyn Loader<()> + 'l> {
 }
 
 impl<'l> Chain<dyn Listener<()> + 'l> {
-    /// A chain of listeners.
+    /// Returns a chain of listeners.
     ///
     /// # Errors
-    /// Two of them list the same name.
+    /// If two of them list the same name.
     pub fn listeners<S>(parts: Vec<Box<dyn Listener<S> + 'l>>) -> Result<Chain<dyn Listener<S> + 'l>, Error> {
         distinct("listeners", parts.iter().map(|part| part.names()))?;
         Ok(Chain(parts))

@@ -1,5 +1,5 @@
-//! Types of one's own for fields of structs, and integers that models do not have: each stands for a type of models. One that
-//! lies in memory as that type does is read and written in place; others are converted while they are moved through the frame.
+//! User-defined field types, and integers that models do not have. Each stands for a type of models. Such a type with the same memory layout is read
+//! and written in place; others are converted on the way to and from the frame.
 
 use crate::binding::fields::single;
 use crate::derived::OutputField;
@@ -9,39 +9,38 @@ use cembra_value::ScalarValue;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hash};
 
-/// Keeps the trait of models' types to those that it is implemented for here.
+/// Restricts the trait [`ModelScalar`] to the types that implement it here.
 mod sealed {
     pub trait Model {}
 }
 
-/// A type that models have, for types of one's own to stand for: `bool`, `i32`, `i64`, `u64`, `f32`, `f64`,
-/// [`Date`](crate::Date), [`Timestamp`](crate::Timestamp), [`Duration`](crate::Duration)
-/// and `String`. The trait is sealed.
+/// A type of models that a user-defined type can stand for: `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date),
+/// [`Timestamp`](crate::Timestamp), [`Duration`](crate::Duration) and `String`. The trait is sealed.
 #[diagnostic::on_unimplemented(
     message = "a type of a field cannot stand for a `{Self}`",
     label = "not a type that models have",
     note = "it may stand for `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration` and `String`"
 )]
 pub trait ModelScalar: InputValue + OutputValue + sealed::Model {
-    /// A value while it is converted: a text is a `&str`, all others are themselves.
+    /// The type of a value during conversion: `&str` for a text, `Self` for others.
     type View<'a>: InputValue + Copy;
 
-    /// The value.
+    /// Returns the value as its [`View`](Self::View).
     fn view(&self) -> Self::View<'_>;
 
-    /// The value that this is.
+    /// Makes a value from its [`View`](Self::View).
     fn of_view(view: Self::View<'_>) -> Self;
 
-    /// The value in a slot.
+    /// Reads the value in a slot.
     ///
     /// # Safety
-    /// FRAME-SLOT for this type at `offset`; STRING-VIEW: a text lives as long as is said.
+    /// FRAME-SLOT for this type at `offset`; STRING-VIEW: the text must live for `'a`.
     unsafe fn read_view<'a>(frame: FramePtr, offset: u32) -> Self::View<'a>;
 
-    /// The value that a scalar is; none if it is of another type.
+    /// Returns the value of a scalar; `None` if the scalar is of another type.
     fn scalar_view(scalar: &ScalarValue) -> Option<Self::View<'_>>;
 
-    /// The value of a hash map for a key.
+    /// Looks up a key in a hash map, without making a `String` for a text.
     fn find_in_table<'m, V, H: BuildHasher>(map: &'m HashMap<Self, V, H>, key: Self::View<'_>) -> Option<&'m V>
     where
         Self: Eq + Hash,
@@ -49,7 +48,7 @@ pub trait ModelScalar: InputValue + OutputValue + sealed::Model {
         map.get(&Self::of_view(key))
     }
 
-    /// The value of a `BTreeMap` for a key.
+    /// Looks up a key in a `BTreeMap`, without making a `String` for a text.
     fn find_in_tree<'m, V>(map: &'m BTreeMap<Self, V>, key: Self::View<'_>) -> Option<&'m V>
     where
         Self: Ord,
@@ -136,9 +135,8 @@ impl ModelScalar for String {
     label = "not a type of fields",
     note = "write `#[derive(cembra::FieldType)]` before an enum or a struct of one field, and `#[derive(cembra::Input)]` or `#[derive(cembra::Output)]` before a struct of several"
 )]
-/// A type of one's own that fields of structs may have. Derive it, for a struct of one field of a type that models have, or for an
-/// enum without fields; then the type, `Option` of it, and [`Optional`](crate::Optional) of it if it can be copied, are inputs and
-/// outputs.
+/// A user-defined type that struct fields may have. Derive it for a struct of one field of a model's type, or for an enum without fields. Then the
+/// type, `Option` of it, and [`Optional`](crate::Optional) of it if it is `Copy`, can be inputs and outputs.
 ///
 /// ```
 /// use cembra::{Model, Options};
@@ -179,32 +177,32 @@ impl ModelScalar for String {
 /// ```
 ///
 /// # Safety
-/// FIELD-TABLE: where `IN_PLACE` is true, the type lies in memory as `Model` does, and every value of that is one of this type.
-/// `of` gives the same for equal views. A panic of either is an error of the call.
+/// FIELD-TABLE: where `IN_PLACE` is true, the type must have the memory layout of `Model`, and every value of `Model` must be a value of this type.
+/// `of` must return the same result for equal views. A panic in either function becomes an error of the call.
 pub unsafe trait FieldType: Sized {
-    /// The type that models have.
+    /// The type that models use for values of this Rust type.
     type Model: ModelScalar;
 
-    /// True if a value may be read and written as one of `Model`, where it lies.
+    /// True if a value may be read and written in place as a `Model`.
     const IN_PLACE: bool;
 
-    /// What values there are, as a message says it, if not every value of `Model` is one of this type; else nothing.
+    /// The possible values in the words of a message, if not every value of `Model` is one of this type; otherwise empty.
     const EXPECTED: &'static str;
 
-    /// False if the functions are known not to panic, as those that the derive writes.
+    /// False if `view` and `of` are known not to panic, as the derived ones are.
     #[doc(hidden)]
     const MAY_PANIC: bool = true;
 
-    /// The value as models have it.
+    /// Converts the value to the form that models use.
     fn view(&self) -> <Self::Model as ModelScalar>::View<'_>;
 
-    /// The value that this is to models; none if it is none.
+    /// Converts a value of models to this type; `None` if it is not one of this type's values.
     fn of(view: <Self::Model as ModelScalar>::View<'_>) -> Option<Self>;
 }
 
 single!(T, T: FieldType);
 
-/// Integers of fewer bits than models have: those of the narrowest type that holds them all.
+/// Implements [`FieldType`] for integers with fewer bits than models have, by the narrowest model type that holds all their values.
 macro_rules! narrow {
     ($($ty:ty as $model:ty, $expected:literal;)*) => { $(
         // SAFETY: FIELD-TABLE: it is always converted.
@@ -235,7 +233,7 @@ narrow! {
     i8 as i32, "-128 to 127";
 }
 
-/// The types of `chrono`, which stand for those of models. Nanoseconds are rounded down to microseconds.
+/// Types of `chrono` that stand for model types. Nanoseconds are rounded down to microseconds.
 #[cfg(feature = "chrono")]
 mod with_chrono {
     use super::FieldType;
@@ -272,7 +270,7 @@ mod with_chrono {
         TimeDelta as Duration, "", |length| length.try_into().unwrap_or_else(|_| longest(length)), |length| Some(length.into());
     }
 
-    /// The duration for a length that 64 bits of microseconds do not hold, some 292,000 years: the longest of its sign.
+    /// Returns the longest duration with the sign of `length`, for a length beyond 64 bits of microseconds, which is about 292,000 years.
     fn longest(length: TimeDelta) -> Duration {
         Duration(if length < TimeDelta::zero() { i64::MIN } else { i64::MAX })
     }

@@ -1,5 +1,5 @@
-//! Rust structs as inputs and outputs: what the type of a field says of itself, and tables of names, types and offsets. Which
-//! types those are is said elsewhere: in `plain_fields`, `text_fields`, `array_fields` and `field_types`.
+//! Rust structs as inputs and outputs: the traits of field types, and tables with each field's name, type and offset. The types themselves are in
+//! `plain_fields`, `text_fields`, `array_fields` and `field_types`.
 
 use crate::Error;
 use crate::binding::shapes::{InputShape, OutputList};
@@ -8,18 +8,18 @@ use cembra_runtime::{FramePtr, QType, Scalar};
 use cembra_value::{Code, Diagnostic, Value, guarded_values};
 use std::marker::PhantomData;
 
-/// Keeps the traits of values to the types they are implemented for here: what they say of a type is believed.
+/// Restricts the value traits to the types that implement them here, because the unsafe code trusts their answers.
 pub(crate) mod sealed {
     pub trait Sealed<S> {}
 }
 
 use sealed::Sealed;
 
-/// The type of a field that takes a tensor of any element type and number of axes: the model says which.
+/// The type of a field that takes a tensor of any element type and number of axes, as the model declares it.
 pub(crate) const ANY_TENSOR: QType = QType::Nothing;
 
-/// A Rust type that an input field may have: see [`Input`] for which they are. Nobody else can implement it; types of one's own
-/// derive [`FieldType`](trait@crate::FieldType).
+/// A Rust type that an input field may have; [`Input`] lists them. The trait is sealed; user-defined types derive
+/// [`FieldType`](trait@crate::FieldType).
 #[diagnostic::on_unimplemented(
     message = "an input cannot be a `{Self}`",
     label = "not a type of an input",
@@ -28,36 +28,37 @@ pub(crate) const ANY_TENSOR: QType = QType::Nothing;
     note = "a field that the model does not read is left out with `#[cembra(skip)]`"
 )]
 pub trait InputValue: Sealed<InputField> {
-    /// Its QType.
+    /// Returns the model type of this Rust type.
     fn qtype() -> QType;
 
-    /// True if frames lay the type out as Rust does, so that it can be read in place.
+    /// True if the type has the same layout in frames, so that it is read in place.
     const IN_PLACE: bool = false;
 
-    /// Writes the value to a slot, for types that are not read in place. A type that lies in no frame writes nothing: no plan has such an input.
+    /// Writes the value to a slot, for types that are not read in place. Types that are not stored in frames write nothing, because no plan has such
+    /// an input.
     ///
     /// # Safety
-    /// FRAME-SLOT for this type at `offset`; STRING-VIEW: what the value borrows or owns outlives the call.
+    /// FRAME-SLOT for this type at `offset`; STRING-VIEW: the memory that the value borrows or owns outlives the call.
     unsafe fn write(&self, _frame: FramePtr, _offset: u32) {}
 
-    /// The value by itself, for models with arrays: their inputs lie in no frame.
+    /// Returns the value on its own, for models with arrays, whose inputs are not stored in a frame.
     fn value(&self) -> Value;
 
-    /// True if converting a value calls code of the user's, which may panic.
+    /// True if converting a value calls user code, which may panic.
     #[must_use]
     fn may_panic() -> bool {
         false
     }
 
-    /// The parts of the type.
+    /// Returns the structure of the type: a single value, a struct or a list.
     #[must_use]
     fn shape() -> InputShape {
         InputShape::Value
     }
 }
 
-/// A Rust type that an output field may have: see [`Output`] for which they are. Nobody else can implement it; types of one's
-/// own derive [`FieldType`](trait@crate::FieldType).
+/// A Rust type that an output field may have; [`Output`] lists them. The trait is sealed; user-defined types derive
+/// [`FieldType`](trait@crate::FieldType).
 #[diagnostic::on_unimplemented(
     message = "an output cannot be a `{Self}`",
     label = "not a type of an output",
@@ -66,29 +67,29 @@ pub trait InputValue: Sealed<InputField> {
     note = "a field that the model does not write is left out with `#[cembra(skip)]`"
 )]
 pub trait OutputValue: Sized + Sealed<OutputField> {
-    /// Its QType.
+    /// Returns the model type of this Rust type.
     fn qtype() -> QType;
 
-    /// True if frames lay the type out as Rust does, so that it can be written in place.
+    /// True if the type has the same layout in frames, so that it is written in place.
     const IN_PLACE: bool = false;
 
-    /// What values it has, as a message says it, if it has not all of its QType; else nothing.
+    /// The possible values in the words of a message, if not every value of the model type is one; otherwise empty.
     const EXPECTED: &'static str = "";
 
-    /// Reads the value from a slot, for types that are not written in place. `None` if the slot does not hold a value of the type, and for types that
-    /// lie in no frame: no plan has such an output.
+    /// Reads the value from a slot, for types that are not written in place. `None` if the slot holds no value of the type. Also `None` for types
+    /// that are not stored in frames, because no plan has such an output.
     ///
     /// # Safety
-    /// FRAME-SLOT for this type at `offset`, written by a call; STRING-VIEW: its texts are still alive.
+    /// FRAME-SLOT for this type at `offset`, written by a call; STRING-VIEW: its texts must still be alive.
     unsafe fn read(_frame: FramePtr, _offset: u32) -> Option<Self> {
         None
     }
 
-    /// Reads the value from a slot into this one, whose memory is used again where it can be; false, and nothing read, if it is
-    /// no value of the type.
+    /// Reads the value from a slot into this one, whose memory is reused where possible. Returns false and reads nothing if the slot holds no value
+    /// of the type.
     ///
     /// # Safety
-    /// FRAME-SLOT and STRING-VIEW, as for `read`.
+    /// FRAME-SLOT and STRING-VIEW, as for [`Self::read`].
     unsafe fn read_into(&mut self, frame: FramePtr, offset: u32) -> bool {
         // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
         match unsafe { Self::read(frame, offset) } {
@@ -98,11 +99,11 @@ pub trait OutputValue: Sized + Sealed<OutputField> {
         true
     }
 
-    /// Moves the value from where a call put it. What calls write in parts is read in the same parts: reading them at once
-    /// waits until the processor has all of them in its cache.
+    /// Moves the value out of the memory that a call wrote it to. A value that calls write in parts is read in the same parts, because a single read
+    /// would wait until the processor has all parts in its cache.
     ///
     /// # Safety
-    /// FIELD-TABLE: a value of this type is there, and nobody uses it afterwards.
+    /// FIELD-TABLE: a value of this type is there, and it is not used afterwards.
     #[inline]
     #[must_use]
     unsafe fn take(place: *const Self) -> Self {
@@ -110,23 +111,22 @@ pub trait OutputValue: Sized + Sealed<OutputField> {
         unsafe { place.read() }
     }
 
-    /// A value by itself, for models with arrays; none if it is not of the type, or of an array an element is missing that may
-    /// not be.
+    /// Converts a value on its own, for models with arrays. `None` if it is of another type, or if an array lacks an element that must be present.
     fn of_value(value: &Value) -> Option<Self>;
 
-    /// True if converting a value calls code of the user's, which may panic.
+    /// True if converting a value calls user code, which may panic.
     #[must_use]
     fn may_panic() -> bool {
         false
     }
 
-    /// True if there is such a value.
+    /// Returns true if `of_value` would return a value.
     #[must_use]
     fn fits(value: &Value) -> bool {
         Self::of_value(value).is_some()
     }
 
-    /// The list that the type is, if it is one whose items can be written one by one.
+    /// Returns the list type, if this is a list whose items can be written one by one.
     #[must_use]
     fn list() -> Option<OutputList> {
         None
@@ -140,38 +140,40 @@ pub struct InputField {
     pub(crate) qtype: QType,
     pub(crate) offset: usize,
     pub(crate) in_place: bool,
-    /// True if converting a value calls code of the user's.
+    /// True if converting a value calls user code.
     pub(crate) may_panic: bool,
-    /// The parts of the type.
+    /// The structure of the type: a single value, a struct or a list.
     pub(crate) shape: InputShape,
-    /// Writes the values of fields that lie a number of bytes apart, as many as are said, one behind the other.
+    /// Writes the values of `count` fields to contiguous slots. The arguments are the first field, the distance between fields in bytes, `count`, and
+    /// the first slot.
     ///
     /// # Safety
-    /// FIELD-TABLE: a pointer to the first of as many fields of this type. FRAME-SLOT: room for as many values; STRING-VIEW as of `write`.
+    /// FIELD-TABLE: a pointer to the first of `count` fields of this type. FRAME-SLOT: room for `count` values; STRING-VIEW as for
+    /// [`InputValue::write`].
     pub(crate) write_all: unsafe fn(*const u8, usize, usize, *mut u8),
-    /// The name of a type that no input can have; nothing is read from such a field.
+    /// The name of a Rust type that no input can have; `None` for other fields. Such a field is not read.
     other: Option<&'static str>,
     /// Writes the value of a field to a slot.
     ///
     /// # Safety
     /// FIELD-TABLE: a pointer to a field of this type; FRAME-SLOT as for [`InputValue::write`].
     pub(crate) write: unsafe fn(*const u8, FramePtr, u32),
-    /// The value of a field by itself.
+    /// Returns a field's value as a [`Value`], without a frame.
     ///
     /// # Safety
     /// FIELD-TABLE: a pointer to a field of this type.
     pub(crate) value: unsafe fn(*const u8) -> Value,
 }
 
-/// A field in the layout of frames, as a strided column finds it: the scalar type, where the value is, and how far from it
-/// the presence. Nothing for other types.
+/// Returns the scalar type of a field, its value's offset, and the distance from value to presence, all in bytes as a strided column needs them.
+/// `None` for other types.
 fn in_place(qtype: &QType, offset: usize) -> Option<(Scalar, usize, Option<isize>)> {
     let inside = qtype.optional_value_offset().unwrap_or(0) as usize;
     Some((qtype.scalar()?, offset + inside, qtype.is_optional().then(|| -inside.cast_signed())))
 }
 
 impl InputField {
-    /// The field of type `T` at `offset` bytes from the start of its struct.
+    /// Returns the entry for a field of type `T` at `offset` bytes from the start of its struct.
     #[must_use]
     pub fn of<T: InputValue>(name: &'static str, offset: usize) -> Self {
         // SAFETY: FIELD-TABLE and FRAME-SLOT, as [`InputField::write`] says.
@@ -210,7 +212,7 @@ impl InputField {
         }
     }
 
-    /// A field whose type no input can have.
+    /// Returns the entry for a field with a Rust type that no input can have.
     fn of_other(name: &'static str, type_name: &'static str) -> Self {
         // SAFETY: FIELD-TABLE and FRAME-SLOT, as [`InputField::write`] says: nothing is touched.
         unsafe fn write(_: *const u8, _: FramePtr, _: u32) {}
@@ -234,10 +236,10 @@ impl InputField {
         }
     }
 
-    /// The field of the input `input`, as one that it can be read from.
+    /// Returns the entry for reading the input `input`.
     ///
     /// # Errors
-    /// No input can have the field's type.
+    /// If no input can have the field's type.
     pub(crate) fn readable(self, input: &str) -> Result<Self, Error> {
         let Some(type_name) = self.other else { return Ok(self) };
         let message = format!("input `{input}` is wanted of a field of type `{type_name}`, which no input can have");
@@ -248,19 +250,19 @@ impl InputField {
             .into())
     }
 
-    /// The error that the field, or one inside of it, is a list that is `None`.
+    /// Returns the error that a list is `None`: the field itself or one inside of it.
     #[cold]
     pub(crate) fn not_given(&self) -> Error {
         let missing = if self.qtype.as_tuple().is_some() { "a list in it" } else { "it" };
         Error::values(format!("input `{}` is {}, but {missing} is missing", self.name, self.qtype))
     }
 
-    /// The type of the field; none if no input can have it.
+    /// Returns the model type of the field; `None` if no input can have it, or the field takes any tensor.
     pub(crate) fn input_type(&self) -> Option<&QType> {
         (self.other.is_none() && self.qtype != ANY_TENSOR).then_some(&self.qtype)
     }
 
-    /// The field in all of the structs, whose field it is.
+    /// Returns the column of this field in all structs of `rows`.
     pub(crate) fn column<'a, T>(&'a self, rows: &'a [T]) -> InputColumn<'a> {
         let (first, stride): (*const u8, _) = (rows.as_ptr().cast(), size_of::<T>().cast_signed());
         match in_place(&self.qtype, self.offset).filter(|_| self.in_place) {
@@ -276,13 +278,12 @@ impl InputField {
     }
 }
 
-/// Asks for the entry of a field of an input struct, whatever its type. The derive calls
-/// `FieldProbe::<T>::input_field(name, offset)`: where `T` is an input, that is the function of this type, which comes before
-/// that of the trait [`OtherField`].
+/// Finds the entry of an input struct's field, whatever the field's type. The derive calls `FieldProbe::<T>::input_field(name, offset)`. If `T` is an
+/// input, that is the inherent function, which wins over the one of the trait [`OtherField`].
 pub struct FieldProbe<T>(PhantomData<fn() -> T>);
 
 impl<T: InputValue> FieldProbe<T> {
-    /// The entry of a field whose type an input can have.
+    /// Returns the entry of a field whose type an input can have.
     #[must_use]
     pub fn input_field(name: &'static str, offset: usize) -> InputField {
         InputField::of::<T>(name, offset)
@@ -295,9 +296,9 @@ impl<T> std::fmt::Debug for FieldProbe<T> {
     }
 }
 
-/// The entry of a field whose type no input can have; see [`FieldProbe`].
+/// Provides the entry of a field whose type no input can have; see [`FieldProbe`].
 pub trait OtherField {
-    /// The entry, which is refused when a model asks for the field.
+    /// Returns an entry that fails when a model asks for the field.
     #[must_use]
     fn input_field(name: &'static str, offset: usize) -> InputField;
 }
@@ -308,7 +309,7 @@ impl<T> OtherField for FieldProbe<T> {
     }
 }
 
-/// Places that lie `apart` bytes behind each other.
+/// Places in memory with a distance of `apart` bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Strided<P> {
     pub(crate) first: P,
@@ -322,50 +323,50 @@ pub struct OutputField {
     pub(crate) qtype: QType,
     pub(crate) offset: usize,
     pub(crate) in_place: bool,
-    /// True if converting a value calls code of the user's.
+    /// True if converting a value calls user code.
     pub(crate) may_panic: bool,
-    /// What values it has, if not all of its QType: see [`OutputValue::EXPECTED`].
+    /// The possible values, if not every value of the model type is one: see [`OutputValue::EXPECTED`].
     pub(crate) expected: &'static str,
-    /// Makes the value of a field that is none yet; false if there is none in the slot.
+    /// Initialises a field from a slot; false if the slot holds no value of the type.
     ///
     /// # Safety
     /// FIELD-TABLE: a pointer to room for a field of this type; FRAME-SLOT and STRING-VIEW as for [`OutputValue::read`].
     pub(crate) read: unsafe fn(*mut u8, FramePtr, u32) -> bool,
-    /// Gives a field another value; false if there is none in the slot.
+    /// Assigns a field from a slot; false if the slot holds no value of the type.
     ///
     /// # Safety
     /// FIELD-TABLE: a pointer to a field of this type; FRAME-SLOT and STRING-VIEW as for [`OutputValue::read`].
     pub(crate) update: unsafe fn(*mut u8, FramePtr, u32) -> bool,
-    /// As `update`, for types of which every slot has a value.
+    /// Assigns a field from a slot, for types of which every slot holds a value.
     ///
     /// # Safety
-    /// As of `update`.
+    /// The same as for `update`.
     update_always: ReadField,
-    /// Gives fields that lie a number of bytes apart the values that lie behind each other, or makes them if there are none yet. Each slot has
-    /// a value of the type.
+    /// Assigns or initialises fields from contiguous slots. The arguments are the fields, the slots, their number, and whether the fields are
+    /// uninitialised. Each slot must hold a value of the type.
     ///
     /// # Safety
     /// FIELD-TABLE: pointers to the fields, or to room for them; FRAME-SLOT and STRING-VIEW for the values, as for [`OutputValue::read`].
     pub(crate) read_all: unsafe fn(Strided<*mut u8>, Strided<*const u8>, usize, bool),
-    /// Whether a field can have a value.
+    /// Returns true if the field can have the value.
     pub(crate) fits: fn(&Value) -> bool,
-    /// Gives a field, or what is none yet if that is said, a value that it can have.
+    /// Assigns a value that the field can have. The last argument tells whether the field is uninitialised.
     ///
     /// # Safety
     /// FIELD-TABLE: a pointer to a field of this type, or to room for one.
     pub(crate) put: unsafe fn(*mut u8, &Value, bool),
-    /// The list that the type is, if it is one.
+    /// The list type, if the field is a list whose items can be written one by one.
     pub(crate) list: Option<OutputList>,
-    /// What the field is where there is no such output, or it is missing.
+    /// The value if the model has no such output, or the output is missing; `None` if the field has no default.
     pub(crate) default: Option<FieldDefault>,
 }
 
-/// A value of a field that no model gives.
+/// The default of an output field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldDefault {
-    /// The function `fn() -> T` that makes it, of the field's type `T`.
+    /// A function `fn() -> T` that makes the default, with the field's type `T` erased.
     make: fn(),
-    /// Gives a field, or what is none yet if that is said, what the function makes.
+    /// Calls the function and assigns its result to a field. The last argument tells whether the field is uninitialised.
     ///
     /// # Safety
     /// FIELD-TABLE: the function of the field's type; a pointer to such a field, or to room for one.
@@ -376,20 +377,20 @@ impl FieldDefault {
     fn of<T>(make: fn() -> T) -> Self {
         // SAFETY: FIELD-TABLE, as [`FieldDefault::put`] says.
         unsafe fn put<T>(make: fn(), field: *mut u8, is_new: bool) {
-            // SAFETY: FIELD-TABLE: the function was one of this type before its type was left out.
+            // SAFETY: FIELD-TABLE: the function had this type before its type was erased.
             let make = unsafe { std::mem::transmute::<fn(), fn() -> T>(make) };
             let (value, field) = (make(), field.cast::<T>());
             // SAFETY: FIELD-TABLE: the pointer is to a field of type T, or to room for one.
             unsafe { if is_new { field.write(value) } else { *field = value } }
         }
-        // SAFETY: FIELD-TABLE: pointers to functions are alike, and this one is called as what it is.
+        // SAFETY: FIELD-TABLE: pointers to functions are alike, and this one is only called with its own type.
         let make = unsafe { std::mem::transmute::<fn() -> T, fn()>(make) };
         FieldDefault { make, put: put::<T> }
     }
 }
 
 impl OutputField {
-    /// The field of type `T` at `offset` bytes from the start of its struct.
+    /// Returns the entry for a field of type `T` at `offset` bytes from the start of its struct.
     #[must_use]
     pub fn of<T: OutputValue>(name: &'static str, offset: usize) -> Self {
         // SAFETY: FIELD-TABLE and FRAME-SLOT, as [`OutputField::read`] says.
@@ -444,17 +445,17 @@ impl OutputField {
         }
     }
 
-    /// The field of type `T` at `offset` bytes from the start of its struct, which is what `default` makes where the model has no
-    /// such output, or where it is missing and the type has no place for that.
+    /// Returns the entry for a field of type `T` at `offset` bytes from the start of its struct, with a default. The default is used if the model has
+    /// no such output, or if the output is missing and the type cannot express that.
     #[must_use]
     pub fn with_default<T: OutputValue>(name: &'static str, offset: usize, default: fn() -> T) -> Self {
         OutputField { default: Some(FieldDefault::of(default)), ..OutputField::of::<T>(name, offset) }
     }
 
-    /// Gives a field, or what is none yet if that is said, its default.
+    /// Assigns the default to a field. `is_new` tells whether the field is uninitialised.
     ///
     /// # Errors
-    /// The function that makes the default panicked; then the field is as it was.
+    /// If the function that makes the default panics; then the field is unchanged.
     ///
     /// # Safety
     /// FIELD-TABLE: the field has a default; a pointer to the field, or to room for it.
@@ -470,7 +471,7 @@ impl OutputField {
         )
     }
 
-    /// The type that an output of type `found` is to have.
+    /// Returns the type that an output of type `found` must be converted to for this field.
     pub(crate) fn wanted(&self, found: &QType) -> QType {
         match self.qtype {
             QType::Scalar(scalar) if self.default.is_some() && found.is_optional() => QType::Optional(scalar),
@@ -479,10 +480,10 @@ impl OutputField {
         }
     }
 
-    /// The field in all of the structs.
+    /// Returns the column of this field in `rows` structs from `first` on.
     ///
     /// # Safety
-    /// FIELD-TABLE: it is a field of the structs; nobody else uses it as long as the column lives.
+    /// FIELD-TABLE: it is a field of the structs, and nothing else uses it as long as the column lives.
     pub(crate) unsafe fn column<T: Output>(&self, first: *mut T, rows: usize) -> ColumnMut<'_> {
         let (first, stride): (*mut u8, _) = (first.cast(), size_of::<T>().cast_signed());
         match in_place(&self.qtype, self.offset).filter(|_| self.in_place) {
@@ -503,29 +504,34 @@ impl OutputField {
     label = "not a row",
     note = "write `#[derive(cembra::Input)]` before the struct `{Self}`; an executor of rows that a loader reads is a `ModelExecutor<LoaderRow<{Self}>, ..>`"
 )]
-/// A struct that a model reads. Derive it; `()` is the one without fields.
+/// A struct that a model reads. Derive it; `()` is the struct without fields.
 ///
-/// Fields may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp),
-/// [`Duration`](crate::Duration), [`Optional`](crate::Optional) of these and [`Mask`](crate::Mask), which are read in place, and what is moved through the frame:
-/// `Option` of these, `u32` (an `i64` to models), `u16`, `i16`, `u8` and `i8` (an `i32`), `&str`, `String`, `Cow<str>`, and `Option`
-/// of all of them. Types of one's own are fields with a derived [`FieldType`](trait@crate::FieldType).
-/// Structs with a derive are fields of others, alone and in an `Option`: `{name: text}` and `{name: text}?` of models, whose fields are in the order of the struct's.
-/// Of models with arrays they may also be `&[T]`, `Vec<T>` and `[T; N]` of the plain types, of `Optional` of them, and of texts, and
-/// [`ArrayView`](crate::ArrayView); `Vec<T>`, `&[T]`, `[T; N]` and `Vec<Option<T>>` of structs with a derive, which are lists, `[{name: text}]`; and `HashMap` and
-/// `BTreeMap` of the plain types and `String`, which are dictionaries. Such models take a copy of each field. A list in an `Option` has to be there: `None` is an error of the row. Of models with tensors they may be
-/// [`Tensor`](crate::Tensor), which is shared, and with the feature `ndarray` its arrays, which are copied. Fields of other types are
-/// refused when a model asks for them, and not before.
+/// Fields that are read in place: `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp),
+/// [`Duration`](crate::Duration), [`Optional`](crate::Optional) of these, and [`Mask`](crate::Mask).
+///
+/// Fields that are converted: `Option` of these, `u32` (an `i64` in models), `u16`, `i16`, `u8` and `i8` (an `i32`), `&str`, `String`, `Cow<str>`,
+/// and `Option` of all of them. User-defined types derive [`FieldType`](trait@crate::FieldType).
+///
+/// A struct with a derive may be a field of another, alone or in an `Option`: `{name: text}` or `{name: text}?` in models, with the fields in the
+/// struct's order.
+///
+/// Fields for models with arrays are copied: `&[T]`, `Vec<T>` and `[T; N]` of the plain types, of `Optional` of them, and of texts;
+/// [`ArrayView`](crate::ArrayView); lists `[{name: text}]`, as `Vec<T>`, `&[T]`, `[T; N]` or `Vec<Option<T>>` of structs with a derive; and
+/// dictionaries, as `HashMap` or `BTreeMap` of the plain types and `String`. A list may be in an `Option`, but `None` is an error of the row.
+///
+/// Fields for models with tensors: [`Tensor`](crate::Tensor), which is shared, and with the feature `ndarray` its arrays, which are copied. Fields of
+/// other types are refused only when a model asks for them.
 ///
 /// # Safety
 /// FIELD-TABLE: each entry's type and offset are those of a field of `At<'r>`, for every `'r`.
 pub unsafe trait Input {
-    /// The rows that an executor of this struct takes: the struct with `'r` in the place of each of its lifetimes, and the struct itself if it
-    /// has none. So one executor takes rows that borrow for any time. A function over rows of any type takes `&I::At<'_>`.
+    /// The type of the rows that an executor takes: this struct with `'r` for each of its lifetimes, or the struct itself if it has none. So one
+    /// executor takes rows with borrows of any lifetime. A function over rows of any type takes `&I::At<'_>`.
     type At<'r>
     where
         Self: 'r;
 
-    /// The table of fields.
+    /// Returns the table of fields.
     fn fields() -> Vec<InputField>;
 }
 
@@ -534,27 +540,30 @@ pub unsafe trait Input {
     label = "not a result",
     note = "write `#[derive(cembra::Output)]` before the struct `{Self}`, whose fields are outputs of the model; a type of one value derives `cembra::FieldType`"
 )]
-/// A struct, or a single value, that a model writes. Derive it for structs; `()` is the one without fields.
+/// A struct, or a single value, that a model writes. Derive it for structs; `()` is the struct without fields.
 ///
-/// Fields, or the value, may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp),
-/// [`Duration`](crate::Duration), [`Optional`](crate::Optional) of these and [`Mask`](crate::Mask), which are written in place, and what is moved through the
-/// frame: `Option` of these, `u32` (an `i64` to models), `u16`, `i16`, `u8` and `i8` (an `i32`), `String`, `Cow<str>`, and `Option` of
-/// all of them. Types of one's own are fields with a derived [`FieldType`](trait@crate::FieldType).
-/// Structs with a derive are fields of others, alone and in an `Option`, as of [`Input`](trait@crate::Input).
-/// Of models with arrays they may also be `Vec` of these but [`Mask`](crate::Mask), and of structs and `Option` of structs, of models with tensors
-/// [`Tensor`](crate::Tensor) and, with the feature `ndarray`, its arrays. Fields of other types are left out with `#[cembra(skip)]`.
+/// Fields that are written in place: `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp),
+/// [`Duration`](crate::Duration), [`Optional`](crate::Optional) of these, and [`Mask`](crate::Mask). A single value may have the same types as a
+/// field.
+///
+/// Fields that are converted: `Option` of these, `u32` (an `i64` in models), `u16`, `i16`, `u8` and `i8` (an `i32`), `String`, `Cow<str>`, and
+/// `Option` of all of them. User-defined types derive [`FieldType`](trait@crate::FieldType).
+///
+/// A struct with a derive may be a field of another, alone or in an `Option`, as in [`Input`](trait@crate::Input). For models with arrays, fields may
+/// also be `Vec` of all these except [`Mask`](crate::Mask), and of structs and `Option` of structs. For models with tensors, they may be
+/// [`Tensor`](crate::Tensor) and, with the feature `ndarray`, its arrays. Mark a field of any other type with `#[cembra(skip)]`.
 ///
 /// # Safety
-/// FIELD-TABLE: each entry's type and offset are those of a field of the struct, and every field has an entry, or is made by
-/// `take` without a look at the place. Types written in place must be valid for any bytes a model writes to them, zeros included.
+/// FIELD-TABLE: each entry's type and offset must be those of a field of the struct. Every field must have an entry, or be made by `take` without
+/// reading the place. Types written in place must be valid for any bytes a model writes to them, zeros included.
 pub unsafe trait Output: Sized {
-    /// The table of fields. A field without a name is the main output.
+    /// Returns the table of fields. A field without a name is the main output.
     fn fields() -> Vec<OutputField>;
 
-    /// Moves the struct from where a call put it, field by field: see [`OutputValue::take`].
+    /// Moves the struct out of the memory that a call wrote it to, field by field: see [`OutputValue::take`].
     ///
     /// # Safety
-    /// FIELD-TABLE: every field has its value, and nobody uses them afterwards.
+    /// FIELD-TABLE: every field has its value, and none is used afterwards.
     #[inline]
     #[must_use]
     unsafe fn take(place: *const Self) -> Self {
@@ -579,7 +588,7 @@ unsafe impl Output for () {
     }
 }
 
-/// Makes a type of fields the main output by itself.
+/// Implements [`Output`] for a field type, as the main output alone.
 macro_rules! single {
     ($ty:ty $(, $T:ident: $($bound:tt)+)?) => {
         // SAFETY: FIELD-TABLE: the value itself, at 0.
@@ -600,7 +609,7 @@ macro_rules! single {
 
 pub(crate) use single;
 
-/// A list that the caller may not have, as an input: models have no missing lists, so `None` is an error of the row.
+/// Implements the input traits for `Option` of a list. Models have no missing lists, so `None` is an error of the row.
 macro_rules! input_if_given {
     ([$($parameter:tt)*] $ty:ty) => {
         impl<$($parameter)*> Sealed<InputField> for Option<$ty> {}
@@ -621,7 +630,7 @@ macro_rules! input_if_given {
 
 pub(crate) use input_if_given;
 
-/// A list in an `Option`, as an output: `None` only where the model has no such output and the field a default.
+/// Implements the output traits for `Option` of a list. The result is `None` only if the model has no such output and the field has a default.
 macro_rules! output_if_given {
     ([$($parameter:tt)*] $ty:ty) => {
         impl<$($parameter)*> Sealed<OutputField> for Option<$ty> {}

@@ -1,11 +1,11 @@
-//! Listeners: where outputs go, by name; the mirror of loaders. Outputs that a listener does not know are not computed.
+//! Listeners receive the outputs of a model by name, as loaders provide its inputs. Outputs that a listener does not know are not computed.
 
 use crate::names::ByName;
 use crate::{Error, ValueRef};
 use cembra_runtime::QType;
 use std::sync::Arc;
 
-/// Knows outputs of a model by name and hands them to sinks of type `S`.
+/// Receives outputs of a model by name and passes them to sinks of type `S`.
 ///
 /// ```
 /// use cembra::{AccessorsListener, Fields, Model, Options, ValueRef};
@@ -27,33 +27,34 @@ use std::sync::Arc;
 /// # Ok::<(), cembra::Error>(())
 /// ```
 pub trait Listener<S> {
-    /// True if the listener wants the output of this name.
+    /// Returns true if the listener takes the output of this name.
     fn knows(&self, name: &str) -> bool;
 
-    /// The type it wants an output of a name it knows as, which the model gives as `given`. Another type than that is an
-    /// error, or a cast with [`Options::cast_outputs`](crate::Options::cast_outputs).
+    /// Returns the type that the listener takes the output `name` as. `given` is the model's type. A different type is an error, or a cast with
+    /// [`Options::cast_outputs`](crate::Options::cast_outputs).
     fn qtype(&self, name: &str, given: &QType) -> QType {
         let _ = name;
         given.clone()
     }
 
-    /// The names to tell the user when an output is not listened to.
+    /// Returns the known names, for the message about an output that the listener does not know.
     fn names(&self) -> Vec<String>;
 
-    /// What takes the output of this name and type.
+    /// Returns the setter for the output of this name and type.
     ///
     /// # Errors
-    /// The listener cannot take this name or type after all.
+    /// If the listener cannot take this name or type after all.
     fn bind(&self, name: &str, qtype: &QType) -> Result<Setter<S>, Error>;
 }
 
-/// Takes one output to a sink.
+/// Passes the value of one output to a sink.
 pub struct Setter<S>(pub(crate) Set<S>);
 
+/// A function that passes the value of one output to a sink.
 pub(crate) type Set<S> = Arc<dyn Fn(&mut S, ValueRef<'_>) -> Result<(), Error> + Send + Sync>;
 
 impl<S> Setter<S> {
-    /// The setter that this function is. It may fail, with [`Error::values`].
+    /// Returns a setter that calls `set`, which may fail with [`Error::values`].
     pub fn new(set: impl Fn(&mut S, ValueRef<'_>) -> Result<(), Error> + Send + Sync + 'static) -> Self {
         Setter(Arc::new(set))
     }
@@ -67,28 +68,27 @@ impl<S> std::fmt::Debug for Setter<S> {
 
 type SetterOf<S> = Box<dyn Fn(&str) -> Setter<S> + Send + Sync>;
 
-/// A listener to outputs that are listed one by one, each with the function that takes it; and, if wanted, to all other outputs, with one
-/// function that takes them by name.
+/// A listener to listed outputs, each with its own function. Optionally, one more function takes all other outputs, with their names.
 pub struct AccessorsListener<S> {
     listed: ByName<(Option<QType>, Set<S>)>,
-    /// The setter of an output that is not listed.
+    /// Makes the setter of an output that is not listed; `None` if others are unknown.
     others: Option<SetterOf<S>>,
 }
 
 impl<S> AccessorsListener<S> {
-    /// A listener to nothing.
+    /// Returns a listener without outputs.
     #[must_use]
     pub const fn new() -> Self {
         AccessorsListener { listed: ByName::new(), others: None }
     }
 
-    /// Adds an output of whatever type it has, in place of an earlier one of the same name.
+    /// Adds an output with the model's type. It replaces an earlier one of the same name.
     #[must_use]
     pub fn with(self, name: &str, set: impl Fn(&mut S, ValueRef<'_>) + Send + Sync + 'static) -> Self {
         self.add(name, None, set)
     }
 
-    /// Adds an output that is wanted as this type.
+    /// Adds an output that is taken as the type `qtype`.
     #[must_use]
     pub fn with_type(
         self,
@@ -99,7 +99,7 @@ impl<S> AccessorsListener<S> {
         self.add(name, Some(qtype), set)
     }
 
-    /// Adds all outputs that are not listed, of whatever types they have, taken by one function that is given the name.
+    /// Adds all outputs that are not listed, with the model's types. `set` takes them and is given the name.
     ///
     /// ```
     /// use cembra::{AccessorsListener, Fields, Model, Options};

@@ -1,5 +1,5 @@
-//! Requests with lists: where the plan for short lists of a model finds the elements of a row, and how its outputs become fields. Elements
-//! that lie in the layout of frames are read where they are; others are moved to columns that the executor keeps.
+//! The link between Rust rows with lists and a plan for short lists: where the plan finds a row's elements, and how its outputs become fields.
+//! Elements in the layout of frames are read in place. Others are converted into columns that the executor owns.
 
 use crate::Error;
 use crate::binding::WholeInput;
@@ -16,57 +16,59 @@ use std::sync::Arc;
 
 /// The transfers between rows, outputs and the memory of a plan for short lists.
 pub(crate) struct ListTransfers {
-    /// Values that go to slots.
+    /// The inputs outside of lists, which are written to slots.
     loads: Box<[FieldLoad]>,
     /// The lists, in the plan's order.
     lists: Box<[RowList]>,
     room: LoopRoom,
-    /// The dictionaries: the slot of each, where it is, and how it is asked.
+    /// The dictionaries: the slot of each, its offset in the row, and its lookup function.
     maps: Box<[(u32, usize, FindKey)]>,
-    /// Fields that there may be no value for.
+    /// The output fields that may reject a value.
     checked: Box<[MovedField]>,
-    /// The other fields that are values.
+    /// The output fields outside of lists that take any value of their slot.
     outputs: Box<[PlainField]>,
     written: Box<[WrittenList]>,
 }
 
-/// A function as `InputMap::find`.
+/// A lookup function such as `InputMap::find`.
 ///
 /// # Safety
-/// FIELD-TABLE and COLUMN, as there.
+/// FIELD-TABLE and COLUMN, as for `InputMap::find`.
 type FindKey = unsafe fn(*const (), FramePtr, FramePtr) -> Lookup;
 
 /// A list of a row.
 struct RowList {
     offset: usize,
     list: InputList,
-    /// The slot for the number of its items; `None` if the plan does not ask for it.
+    /// The slot for the number of items; `None` if the plan does not use it.
     count: Option<u32>,
-    /// The columns with an element for each item.
+    /// The columns of the plan with one element per item.
     columns: Vec<RowColumn>,
 }
 
 /// A column of the plan, and the source of its elements.
 struct RowColumn {
-    /// The number of the column.
+    /// The index of the plan's column.
     column: usize,
-    /// The slots of its base and stride; none for what the plan does not ask for.
+    /// The slots for the column's base address and stride; `None` for each that the plan does not use.
     base: Option<u32>,
     stride: Option<u32>,
-    /// The bytes of an element in a column of the executor's.
+    /// The bytes per element in a column that the executor owns.
     size: usize,
     from: ColumnSource,
 }
 
+/// The source of a column's elements.
 enum ColumnSource {
-    /// The field at `offset` of the items, `apart` bytes from one to the next, has the layout of a slot, so the plan reads it there.
+    /// The plan reads the field at `offset` of the items in place, because it has the layout of a slot. The items are `apart` bytes from one to the
+    /// next.
     InPlace { offset: usize, apart: usize },
-    /// The field at `offset` of the items is moved to a column of its own before each call.
+    /// Before each call, the field at `offset` of the items is converted into a column of its own.
     Moved { offset: usize, apart: usize, field: Box<InputField> },
-    /// The field at `offset` of the items is moved to a column of its own before each call. Its type is not optional, and the element type of the model
-    /// is, so every element is made present.
+    /// Before each call, the field at `offset` of the items is converted into a column of its own. The field is not optional but the model's element
+    /// type is, so every element is marked as present.
     Lifted { offset: usize, apart: usize, field: Box<InputField>, inside: u32 },
-    /// The plan writes it.
+    /// The plan writes the column itself.
     Written,
 }
 
@@ -74,12 +76,12 @@ enum ColumnSource {
 struct WrittenList {
     offset: usize,
     list: OutputList,
-    /// The list of the plan that has as many elements.
+    /// The index of the plan's list that has the same number of elements.
     count: usize,
     parts: Box<[WrittenPart]>,
 }
 
-/// A field of the items of a list.
+/// A field of the items of an output list, and the plan's column that it is copied from.
 struct WrittenPart {
     field: OutputField,
     column: usize,
@@ -87,7 +89,7 @@ struct WrittenPart {
 }
 
 impl ListTransfers {
-    /// Binds the plan to the inputs and outputs of a model. `None` if it cannot be: then values are moved one by one.
+    /// Binds the plan to the inputs and outputs of a model. `None` if that is not possible; then values are converted one by one.
     pub(crate) fn of(
         plan: &LoopPlan,
         inputs: &[WholeInput],
@@ -136,7 +138,7 @@ impl ListTransfers {
                 made => written.push(bound.written(field, qtype, made, &input)?),
             }
         }
-        // Of values of their own a copy is an array.
+        // If the elements themselves are values, copying them makes an array.
         let has_items = |list: &RowList| matches!((list.list.item)().shape, InputShape::Struct(_));
         let is_moved = |column: &RowColumn| matches!(column.from, ColumnSource::Moved { .. });
         let room = match bound.lists.iter().any(|list| has_items(list) || list.columns.iter().any(is_moved)) {
@@ -154,14 +156,13 @@ impl ListTransfers {
         })
     }
 
-    /// Evaluates the plan on a row, and moves its outputs. False if it is not for such a row, or fails: then nothing was written.
+    /// Evaluates the plan on a row and writes its outputs. Returns false and writes nothing if the plan is not for such a row or fails.
     ///
     /// # Errors
-    /// A field has no place for an output; or the token of the run ended it.
+    /// If a field cannot hold an output's value, or the token of the run ended it.
     ///
     /// # Safety
-    /// FIELD-TABLE: `from` is a row of the fields that the plan was bound to; `to` a struct of the output's fields, or room for one if
-    /// `IS_NEW`.
+    /// FIELD-TABLE: `from` is a row of the fields that the plan was bound to; `to` is a struct of the output's fields, or room for one if `IS_NEW`.
     pub(crate) unsafe fn run<const IS_NEW: bool>(
         &self,
         (plan, memory, context): (&LoopPlan, &mut LoopMemory, &mut Context),
@@ -191,7 +192,7 @@ impl ListTransfers {
         let frame = memory.frame();
         // SAFETY: FIELD-TABLE, promised by the caller; FRAME-SLOT and COLUMN: the call wrote slots and columns.
         unsafe {
-            // First those that there may be no value for, so that none is written if there is none.
+            // The fields that may reject a value come first, so that nothing is written if one does.
             for moved in &self.checked {
                 moved.read(to.add(moved.field.offset), frame, IS_NEW)?;
             }
@@ -206,7 +207,7 @@ impl ListTransfers {
         Ok(true)
     }
 
-    /// Writes the inputs of the plan.
+    /// Writes the inputs of the plan. Returns false if there is not enough memory.
     ///
     /// # Safety
     /// FIELD-TABLE, as for `run`.
@@ -220,7 +221,7 @@ impl ListTransfers {
                 if let Some(slot) = list.count {
                     frame.write(Slot::at(slot), count as u64);
                 }
-                // The plan reads no element of an empty list, so the address of its columns may be anything.
+                // The plan reads no element of an empty list, so the address of its columns is irrelevant.
                 let columns = if count == 0 { &[] } else { &list.columns[..] };
                 if !columns.iter().all(|column| column.write(memory, items, count)) {
                     return false;
@@ -229,7 +230,7 @@ impl ListTransfers {
             if self.maps.is_empty() {
                 return true;
             }
-            // Views are not moved once their addresses are known.
+            // Views must not move once their addresses are in use.
             memory.maps.clear();
             memory.maps.reserve(self.maps.len());
             for (slot, offset, find) in &self.maps {
@@ -241,7 +242,7 @@ impl ListTransfers {
         true
     }
 
-    /// Bytes of memory besides its own.
+    /// The bytes of memory outside of the struct itself.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.loads)
             + size_of_val(&*self.lists)
@@ -251,11 +252,11 @@ impl ListTransfers {
 }
 
 impl RowColumn {
-    /// Writes where the elements of a list of `count` items are, and moves those that do not lie in the layout of a frame. False if there is no
-    /// memory for them.
+    /// Writes the address and stride of the elements of a list of `count` items. Converts the elements first if they do not have the layout of a
+    /// frame. Returns false if there is not enough memory for them.
     ///
     /// # Safety
-    /// FIELD-TABLE: `items` is the first of `count` items with the column's field. FRAME-SLOT: the memory is of the plan. STRING-VIEW: texts
+    /// FIELD-TABLE: `items` is the first of `count` items with the column's field. FRAME-SLOT: the memory belongs to the plan. STRING-VIEW: texts
     /// outlive the call.
     unsafe fn write(&self, memory: &mut LoopMemory, items: *const u8, count: usize) -> bool {
         let RowColumn { column, base, stride, size, from } = self;
@@ -301,7 +302,7 @@ struct Bound<'p> {
 }
 
 impl Bound<'_> {
-    /// The entry of a column, made when it is first asked for.
+    /// Returns the entry of a column, creating it on the first request. `None` if the column cannot be bound.
     fn column<'f>(
         &mut self,
         column: usize,
@@ -315,7 +316,7 @@ impl Bound<'_> {
             ColumnOrigin::Plan => ColumnSource::Written,
             ColumnOrigin::Points(_) | ColumnOrigin::Groups(_) => return None,
             ColumnOrigin::Input(path) => {
-                // Behind the fields that lead to the list are those inside of its items.
+                // The path leads to the list; the fields after it are inside of the items.
                 let LoopList::Items(InputPath { fields: way, .. }) = &self.plan.lists()[*list] else { return None };
                 let inside = path.fields.strip_prefix(&way[..])?;
                 let item = item_of(input(path)?.inside(way)?.1)?;
@@ -338,7 +339,7 @@ impl Bound<'_> {
         columns.last_mut()
     }
 
-    /// A field of the output that is a list.
+    /// Binds an output field that is a list. `None` if it cannot be bound.
     fn written<'f>(
         &mut self,
         field: &OutputField,
@@ -374,7 +375,7 @@ impl Bound<'_> {
 }
 
 impl WrittenList {
-    /// True if no element is missing where a field has no place for that.
+    /// Returns true if every element is present for which the field cannot express a missing one.
     fn is_full(&self, memory: &LoopMemory) -> bool {
         let count = memory.counts[self.count];
         if count == 0 {
@@ -387,7 +388,7 @@ impl WrittenList {
         })
     }
 
-    /// Writes the list.
+    /// Writes the list to a field.
     ///
     /// # Safety
     /// FIELD-TABLE: `field` points to the field, or to room for it if `is_new`. COLUMN: the call wrote the columns. STRING-VIEW: texts are alive.
@@ -413,11 +414,11 @@ impl WrittenList {
 }
 
 impl WrittenPart {
-    /// Moves elements to fields of items.
+    /// Copies `count` elements of the column to the fields of the items.
     ///
     /// # Safety
-    /// COLUMN: elements of the type lie there, and are present if the field has no place for a missing one. FIELD-TABLE: `to` are such
-    /// fields, or room for them. STRING-VIEW: their texts are alive.
+    /// COLUMN: elements of the type are there, and are present if the field cannot express a missing one. FIELD-TABLE: `to` are such fields, or room
+    /// for them if `is_new`. STRING-VIEW: their texts are alive.
     unsafe fn write(&self, to: Strided<*mut u8>, mut from: Strided<*const u8>, count: usize, is_new: bool) {
         // SAFETY: COLUMN, FIELD-TABLE and STRING-VIEW, promised by the caller.
         unsafe {

@@ -1,5 +1,5 @@
-//! Loaders: where the values of a model's inputs come from, by name. A loader is asked only when an executor is made, and
-//! only for inputs that the prepared model still needs; each gives an accessor, which is called for rows that need the value.
+//! Loaders provide the values of a model's inputs by name. A loader is asked once, when an executor is made, and only for inputs that the prepared
+//! model needs. It returns an accessor per input, which is called for the rows that need the value.
 
 use crate::binding::fields::{Input, InputField};
 use crate::names::ByName;
@@ -8,13 +8,13 @@ use cembra_runtime::QType;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Knows inputs of a model by name and reads them from rows of type `R`.
+/// Provides inputs of a model by name and reads them from rows of type `R`.
 ///
-/// What reads one value of a row is an [`Accessor`], and what it returns is checked and written by the executor: a loader
-/// cannot leave a slot unwritten, and an absent value is [`ValueRef::Missing`].
+/// An [`Accessor`] reads the value of one input from a row. The executor checks and writes the value, so a loader cannot leave a slot unwritten. An
+/// absent value is [`ValueRef::Missing`].
 ///
-/// An accessor is called when an evaluation first needs the value, at most once, and never for a branch that is not taken. Of models with arrays,
-/// lists or tensors all accessors are called before the evaluation.
+/// The executor calls an accessor when an evaluation first needs its value, at most once, and never for a branch that is not taken. For models with
+/// arrays, lists or tensors, it calls all accessors before the evaluation.
 ///
 /// ```
 /// use cembra::{Accessor, Error, Loader, Model, Options, QType, Value, ValueRef};
@@ -47,25 +47,25 @@ use std::sync::Arc;
 /// # Ok::<(), Error>(())
 /// ```
 pub trait Loader<R> {
-    /// True if the loader can give the input of this name.
+    /// Returns true if the loader can provide the input of this name.
     fn knows(&self, name: &str) -> bool;
 
-    /// The type it gives for a name it knows. `declared` is what the model or the options say: a loader that can give any
-    /// type takes that, one that cannot returns its own, and a difference is an error. None if the type stays open.
+    /// Returns the type of an input that the loader knows; `None` if the type stays open. `declared` is the type from the model or the options. A
+    /// loader that can provide any type returns `declared`; otherwise it returns its own type, and a difference is an error.
     fn qtype(&self, name: &str, declared: Option<&QType>) -> Option<QType>;
 
-    /// The names to tell the user when one is not known. A loader that knows no end of names lists none.
+    /// Returns the known names, for messages about an unknown one. A loader with unlimited names returns none.
     fn names(&self) -> Vec<String>;
 
-    /// What reads the input of this name and type from a row.
+    /// Returns the accessor that reads the input of this name and type from a row.
     ///
     /// # Errors
-    /// The loader cannot give this name or type after all.
+    /// If the loader cannot provide this name or type after all.
     fn bind(&self, name: &str, qtype: &QType) -> Result<Accessor<R>, Error>;
 }
 
-/// Rows of type `R`, read by a loader, as an executor names them: [`Model::executor_from`](crate::Model::executor_from) makes a
-/// `ModelExecutor<LoaderRow<R>, O>`, which runs rows of type `R`. There are no values of this type.
+/// Marks rows of type `R` that a loader reads, as a type parameter of executors: [`Model::executor_from`](crate::Model::executor_from) returns a
+/// `ModelExecutor<LoaderRow<R>, O>`, which runs rows of type `R`. The type has no values.
 ///
 /// ```
 /// use cembra::{JsonRow, JsonRows, LoaderRow, Model, ModelExecutor, Options, Pool};
@@ -78,7 +78,7 @@ pub trait Loader<R> {
 /// assert_eq!(prices.pool.with(|executor| executor.run(&row))?, 54.0);
 /// # Ok::<(), cembra::Error>(())
 /// ```
-// The type must not be contravariant in `R`: then an executor of rows that live for ever would be one of rows that do not.
+// The type must not be contravariant in `R`: otherwise an executor of `'static` rows could be used for rows that borrow.
 #[derive(Debug)]
 pub struct LoaderRow<R>(PhantomData<R>);
 
@@ -97,8 +97,10 @@ unsafe impl<R> Input for LoaderRow<R> {
 /// Reads one input from a row, when an evaluation needs the value.
 pub struct Accessor<R>(pub(crate) Access<R>);
 
+/// A function that reads one input from a row.
 pub(crate) type ReadFn<R> = Arc<dyn for<'r> Fn(&'r R) -> Result<ValueRef<'r>, Error> + Send + Sync>;
 
+/// The way in which an [`Accessor`] gets its value.
 pub(crate) enum Access<R> {
     /// A field of `R`, from the table of its derive.
     Field(InputField),
@@ -110,12 +112,12 @@ pub(crate) enum Access<R> {
 }
 
 impl<R> Accessor<R> {
-    /// The accessor that this function is. It may fail, with [`Error::values`].
+    /// Returns an accessor that calls `read`, which may fail with [`Error::values`].
     pub fn new(read: impl for<'r> Fn(&'r R) -> Result<ValueRef<'r>, Error> + Send + Sync + 'static) -> Self {
         Accessor(Access::OnDemand(Arc::new(read)))
     }
 
-    /// The accessor of a function that is called in each evaluation, so that its value is checked even if the evaluation does not need it.
+    /// Returns an accessor that calls `read` in each evaluation, so that the value is checked even if the evaluation does not need it.
     #[cfg(feature = "json")]
     pub(crate) fn checking(
         read: impl for<'r> Fn(&'r R) -> Result<ValueRef<'r>, Error> + Send + Sync + 'static,
@@ -133,12 +135,12 @@ impl<R> std::fmt::Debug for Accessor<R> {
     }
 }
 
-/// The fields of a struct with a derived [`Input`], as a loader: what [`Model::executor`](crate::Model::executor) uses, to be
-/// filtered or put into a chain.
+/// A loader for the fields of a struct with a derived [`Input`]. [`Model::executor`](crate::Model::executor) uses it by itself; use it explicitly to
+/// filter or chain it.
 pub struct Fields<T>(PhantomData<fn(&T)>);
 
 impl<T: Input> Fields<T> {
-    /// The loader.
+    /// Returns the loader.
     #[must_use]
     pub const fn new() -> Self {
         Fields(PhantomData)
@@ -148,7 +150,7 @@ impl<T: Input> Fields<T> {
         T::fields().into_iter().find(|field| field.name == name)
     }
 
-    /// The table's entry for a name it knows, of a type that inputs may have.
+    /// Returns the table's entry for the field `name`. Fails if there is no such field, or its type cannot be an input.
     pub(crate) fn field(name: &str) -> Result<InputField, Error> {
         let field = Fields::<T>::find(name).ok_or_else(|| Error::values(format!("there is no field `{name}`")))?;
         field.readable(name)
@@ -185,8 +187,7 @@ impl<T: Input> Loader<T> for Fields<T> {
     }
 }
 
-/// A loader of inputs that are listed one by one, each with a function that reads it; and, if wanted, of all other names, with one function
-/// that reads them by name.
+/// A loader of listed inputs, each with its own function. Optionally, one more function reads all other names.
 ///
 /// ```
 /// use cembra::{AccessorsLoader, Model, Options, QType};
@@ -208,21 +209,21 @@ pub struct AccessorsLoader<R> {
 
 type AccessorOf<R> = Box<dyn Fn(&str) -> Accessor<R> + Send + Sync>;
 
-/// Names that are not listed.
+/// The inputs that are not listed.
 struct Others<R> {
-    /// Their type, unless the model says it.
+    /// The type of these inputs; `None` if the model or the options declare it.
     qtype: Option<QType>,
     accessor: AccessorOf<R>,
 }
 
 impl<R> AccessorsLoader<R> {
-    /// A loader of nothing.
+    /// Returns a loader without inputs.
     #[must_use]
     pub const fn new() -> Self {
         AccessorsLoader { listed: ByName::new(), others: None }
     }
 
-    /// Adds an input, in place of an earlier one of the same name. A value of another type is an error of the call.
+    /// Adds an input. It replaces an earlier one of the same name. If `read` returns a value of another type, the call fails.
     #[must_use]
     pub fn with(
         mut self,
@@ -234,14 +235,13 @@ impl<R> AccessorsLoader<R> {
         self
     }
 
-    /// Adds all names that are not listed, read by one function that is given the name. Their types are those that the model declares, or
-    /// the options.
+    /// Adds all names that are not listed. `read` is given the name. The types are those that the model or the options declare.
     #[must_use]
     pub fn others(self, read: impl for<'r> Fn(&'r R, &str) -> ValueRef<'r> + Send + Sync + 'static) -> Self {
         self.with_others(None, read)
     }
 
-    /// Adds all names that are not listed, each of this type, read by one function that is given the name.
+    /// Adds all names that are not listed, each with the type `qtype`. `read` is given the name.
     ///
     /// ```
     /// use cembra::{AccessorsLoader, Model, Options, QType, Scalar};

@@ -1,5 +1,5 @@
-//! Fields of Rust structs matched with the types of a model. Structs are matched field by field, by names, wherever they are: alone, in an
-//! `Option`, in a list. Fields that the model's type does not have are ignored, so that one struct serves many models.
+//! Matches fields of Rust structs with the types of a model. The fields of structs are matched by name, also in an `Option` or a list. Fields that
+//! the model's type does not have are ignored, so one struct serves many models.
 
 use crate::binding::fields::{ANY_TENSOR, InputField};
 use crate::binding::shapes::{InputList, InputShape, OptionalStruct};
@@ -7,7 +7,7 @@ use crate::{Error, ValueRef};
 use cembra_runtime::{Fields, FramePtr, QType, Slot};
 use cembra_value::{Code, Diagnostic, ListBuilder, Value};
 
-/// A field, and the type that a model reads it as.
+/// A field, and the type that the model reads it as.
 #[derive(Debug)]
 pub(crate) struct MatchedField {
     pub(crate) field: InputField,
@@ -15,41 +15,41 @@ pub(crate) struct MatchedField {
     pub(crate) parts: MatchedParts,
 }
 
-/// The parts of a field.
+/// The structure of a matched field.
 #[derive(Debug)]
 pub(crate) enum MatchedParts {
     /// A field that is read as a whole.
     Whole,
     /// The fields of the model's struct, in its order.
     Struct(Box<[MatchedField]>),
-    /// The fields of a struct that may be missing.
+    /// The fields of a struct in an `Option`, in the model's order.
     Optional(OptionalStruct, Box<[MatchedField]>),
-    /// An item of a list.
+    /// A list, and the match of its items.
     List(InputList, Box<MatchedField>),
 }
 
-/// The reason why a field does not match.
+/// The reason why a field does not match the model's type.
 struct Misfit {
-    /// The names of the fields on the way, from the innermost.
+    /// The names of the fields that lead to the mismatch, the innermost first.
     path: Vec<String>,
     /// The type that the model has there.
     qtype: QType,
-    /// That of the field; none if there is no such field.
+    /// The type of the field; `None` if there is no such field.
     found: Option<QType>,
-    /// The names that there are instead.
+    /// The names of all fields of the Rust struct that lacks the field; otherwise empty.
     names: Vec<&'static str>,
 }
 
 impl MatchedField {
-    /// Matches the field of an input with the input's type.
+    /// Matches the field for the input `input` with the input's type.
     ///
     /// # Errors
-    /// A field is of another type, or there is none.
+    /// If a field in it has another type or is missing.
     pub(crate) fn of(input: &str, field: InputField, qtype: &QType) -> Result<MatchedField, Error> {
         matched(field, qtype).map_err(|misfit| misfit.told(input))
     }
 
-    /// True if reading the field calls code of the user's.
+    /// Returns true if reading the field calls user code, which may panic.
     pub(crate) fn may_panic(&self) -> bool {
         match &self.parts {
             MatchedParts::Struct(fields) | MatchedParts::Optional(_, fields) => {
@@ -59,8 +59,8 @@ impl MatchedField {
         }
     }
 
-    /// The field that is found by these positions, and how far it is from the start of the struct that this one is in. `None` where the way leads into what
-    /// may be missing, or is a list.
+    /// Follows `path`, a list of field positions. Returns the last field and its offset in the struct that contains this one. `None` if the path
+    /// passes through a list or a struct in an `Option`.
     pub(crate) fn inside(&self, path: &[u32]) -> Option<(usize, &MatchedField)> {
         let (mut offset, mut field) = (self.field.offset, self);
         for at in path {
@@ -71,7 +71,7 @@ impl MatchedField {
         Some((offset, field))
     }
 
-    /// Adds what moves the field to a slot of its type; the struct that it is in begins `start` bytes behind the row.
+    /// Appends the loads that copy the field to the slot `slot`. The struct that contains the field begins `start` bytes after the row's start.
     pub(crate) fn add_loads(&self, start: usize, slot: u32, loads: &mut Vec<FieldLoad>) {
         let offset = start + self.field.offset;
         // Types nest only as deep as the text that spelled them.
@@ -102,10 +102,10 @@ impl MatchedField {
         }
     }
 
-    /// The value of a row.
+    /// Returns the field's value in a row.
     ///
     /// # Errors
-    /// A list in an `Option` is `None`.
+    /// If a list in an `Option` is `None`.
     ///
     /// # Safety
     /// FIELD-TABLE: `row` points to a struct that has the field.
@@ -114,10 +114,10 @@ impl MatchedField {
         unsafe { self.value_of(row) }.ok_or_else(|| self.field.not_given())
     }
 
-    /// The value of the field in a row; `None` for a list that is not given.
+    /// Returns the field's value in a row; `None` if a list in an `Option` is `None`.
     ///
     /// # Safety
-    /// FIELD-TABLE, as for `value`.
+    /// FIELD-TABLE, as for [`Self::value`].
     unsafe fn value_of(&self, row: *const u8) -> Option<Value> {
         let place = row.wrapping_add(self.field.offset);
         // SAFETY: FIELD-TABLE, promised by the caller.
@@ -144,7 +144,7 @@ impl MatchedField {
     }
 }
 
-/// An item of a list, as a field at the start of itself; `None` for a field that is no list, or whose items do not match.
+/// Returns the item of a list field, as a field at offset 0. `None` if the field is not a list, or its items do not match.
 pub(crate) fn item_of(list: &MatchedField) -> Option<MatchedField> {
     let InputShape::List(of) = list.field.shape else { return None };
     let item = (of.item)();
@@ -152,7 +152,7 @@ pub(crate) fn item_of(list: &MatchedField) -> Option<MatchedField> {
     matched(item, &qtype).ok()
 }
 
-/// The struct of these fields.
+/// Returns a struct value from the fields at `place`; `None` if a list in it is `None`.
 ///
 /// # Safety
 /// FIELD-TABLE: `place` points to a struct that has the fields.
@@ -163,7 +163,7 @@ unsafe fn struct_value(fields: &[MatchedField], qtype: &QType, place: *const u8)
     Some(Value::Tuple(members.with(values.collect::<Option<_>>()?)))
 }
 
-/// Matches a field with a type.
+/// Matches a field with a type, recursively.
 fn matched(field: InputField, qtype: &QType) -> Result<MatchedField, Misfit> {
     let is_same = field.qtype == *qtype || field.qtype == ANY_TENSOR && matches!(qtype, QType::Tensor(..));
     // Types nest only as deep as the text that spelled them.
@@ -186,7 +186,7 @@ fn matched(field: InputField, qtype: &QType) -> Result<MatchedField, Misfit> {
     Ok(MatchedField { field, qtype: qtype.clone(), parts })
 }
 
-/// The fields of a struct that have the names of these members, in the order of the members.
+/// Selects the fields with the names of `members`, in the order of `members`.
 fn by_name(fields: Vec<InputField>, members: &Fields<QType>) -> Result<Box<[MatchedField]>, Misfit> {
     let one = |(at, qtype): (usize, &QType)| {
         let name = members.label(at);
@@ -204,7 +204,7 @@ fn by_name(fields: Vec<InputField>, members: &Fields<QType>) -> Result<Box<[Matc
 }
 
 impl Misfit {
-    /// The error, of an input of this name.
+    /// Returns the error for the input `input`.
     #[cold]
     fn told(self, input: &str) -> Error {
         let Misfit { mut path, qtype, found, names } = self;
@@ -229,17 +229,17 @@ impl Misfit {
     }
 }
 
-/// A slot of a struct that may be missing.
+/// The slot of an optional struct in a frame.
 #[derive(Debug)]
 pub(crate) struct OptionalSlot {
     slot: u32,
     size: u32,
-    /// The first `size` bytes are the slot of a missing struct.
+    /// The content of the slot for a missing struct, in the first `size` bytes.
     missing: Box<[u64]>,
 }
 
 impl OptionalSlot {
-    /// The slot of the type `qtype` at the offset `slot`.
+    /// Returns the slot of type `qtype` at the offset `slot`.
     pub(crate) fn new(slot: u32, qtype: &QType) -> OptionalSlot {
         let size = qtype.layout().size;
         let mut missing: Box<[u64]> = vec![0; (size as usize).div_ceil(size_of::<u64>())].into();
@@ -249,7 +249,7 @@ impl OptionalSlot {
         OptionalSlot { slot, size, missing }
     }
 
-    /// Writes that the struct is present; its fields are written elsewhere.
+    /// Marks the struct as present. The caller writes its fields.
     ///
     /// # Safety
     /// FRAME-SLOT: the frame has the slot.
@@ -258,7 +258,7 @@ impl OptionalSlot {
         unsafe { frame.write(Slot::<u8>::at(self.slot), 1) };
     }
 
-    /// Writes a missing struct.
+    /// Writes a missing struct to the slot.
     ///
     /// # Safety
     /// FRAME-SLOT: the frame has the slot.
@@ -269,39 +269,39 @@ impl OptionalSlot {
     }
 }
 
-/// An input that is moved from a field to a slot of the frame.
+/// The copy of an input from a field to a slot of the frame.
 pub(crate) enum FieldLoad {
-    /// A value of `size` bytes, which a frame lays out as Rust does.
+    /// A value of `size` bytes that has the same layout in frames.
     InPlace { offset: usize, slot: u32, size: u32 },
-    /// A value.
+    /// A value that is converted.
     Value {
         offset: usize,
         slot: u32,
         /// The function [`InputField::write`] of the field.
         ///
         /// # Safety
-        /// FIELD-TABLE and FRAME-SLOT, as there.
+        /// FIELD-TABLE and FRAME-SLOT, as for [`InputField::write`].
         write: unsafe fn(*const u8, FramePtr, u32),
     },
-    /// A struct that may be missing.
+    /// A struct in an `Option`.
     Optional(Box<OptionalLoad>),
 }
 
-/// A struct that may be missing, and is moved field by field.
+/// The copy of a struct in an `Option`, field by field.
 pub(crate) struct OptionalLoad {
     offset: usize,
     slot: OptionalSlot,
     /// The function [`OptionalStruct::get`] of the struct.
     ///
     /// # Safety
-    /// FIELD-TABLE, as there.
+    /// FIELD-TABLE, as for [`OptionalStruct::get`].
     get: unsafe fn(*const u8) -> *const u8,
-    /// Moves for the fields of the struct, made if the struct is present.
+    /// The copies of the struct's fields, done if the struct is present.
     present: Box<[FieldLoad]>,
 }
 
 impl FieldLoad {
-    /// Moves the field.
+    /// Copies the field of `row` to its slot.
     ///
     /// # Safety
     /// FIELD-TABLE: `row` points to a struct that has the field. FRAME-SLOT: the frame has the slot. STRING-VIEW: texts outlive the call.
@@ -321,10 +321,10 @@ impl FieldLoad {
 }
 
 impl OptionalLoad {
-    /// Moves the struct.
+    /// Copies the struct of `row`, or marks it as missing.
     ///
     /// # Safety
-    /// FIELD-TABLE, FRAME-SLOT and STRING-VIEW, as of [`FieldLoad::load`].
+    /// FIELD-TABLE, FRAME-SLOT and STRING-VIEW, as for [`FieldLoad::load`].
     unsafe fn load(&self, row: *const u8, frame: FramePtr) {
         // SAFETY: FIELD-TABLE, FRAME-SLOT and STRING-VIEW, promised by the caller.
         unsafe {

@@ -1,5 +1,5 @@
-//! Binding: a model's names meet those of a loader, of an output's fields and of a listener. What nobody takes is not
-//! computed, what preparation drops is not loaded; what is left gets a place: in the caller's memory or in the frame.
+//! Binding: connects a model's inputs and outputs by name with a loader, the fields of an output struct, and a listener. Outputs without a receiver
+//! are not computed; inputs that preparation removes are not loaded. Each remaining one gets a place in the caller's memory or in the frame.
 
 pub(crate) mod array_fields;
 pub(crate) mod combine;
@@ -38,25 +38,25 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Where inputs come from: what a loader is to an executor, without the type of its rows. An executor must not hold what
-/// mentions that type, or it would have to be dropped before the rows that it read.
+/// A loader as the executor sees it, without the type of its rows. An executor must not hold that type, or it would have to be dropped before the
+/// rows that it read.
 pub(crate) trait Source {
     fn knows(&self, name: &str) -> bool;
-    /// The type; an error if it is not known and never will be.
+    /// Returns the type of an input; an error if it is unknown and cannot become known.
     fn qtype(&self, name: &str, declared: Option<&QType>) -> Result<Option<QType>, Error>;
     fn names(&self) -> Vec<String>;
     fn bind(&self, name: &str, qtype: &QType) -> Result<InputSource, Error>;
-    /// True if some inputs may be read on demand.
+    /// Returns true if some inputs may be read on demand.
     fn is_asked(&self) -> bool {
         false
     }
-    /// The first panic of an answer that had no room for an error.
+    /// Returns the error of the first panic in a method that cannot return an error.
     fn failure(&self) -> Option<Error> {
         None
     }
 }
 
-/// The first panic of a loader or listener in an answer that has no room for an error.
+/// The first panic of a loader or listener in a method that cannot return an error.
 struct Failed(RefCell<Option<Error>>);
 
 impl Failed {
@@ -64,18 +64,19 @@ impl Failed {
         Failed(RefCell::new(None))
     }
 
-    /// The answer; `None` if it panicked.
+    /// Calls `answer` and returns its result; `None` if it panicked. `what` names the caller in the error.
     fn ask<A>(&self, what: impl FnOnce() -> String, answer: impl FnOnce() -> A) -> Option<A> {
         let answered = guarded_values(what, || Ok(answer()));
         answered.map_err(|error| _ = self.0.borrow_mut().get_or_insert(error)).ok()
     }
 
+    /// Returns the error of the first panic.
     fn first(&self) -> Option<Error> {
         self.0.borrow().clone()
     }
 }
 
-/// A listener whose panics are kept, where its answer has no room for an error.
+/// A listener that records the first panic in a method that cannot return an error.
 struct Heard<'l, S> {
     listener: &'l dyn Listener<S>,
     failed: Failed,
@@ -100,17 +101,17 @@ impl<S> Listener<S> for Heard<'_, S> {
     }
 }
 
-/// How one input is read from a row.
+/// The way that one input is read from a row.
 pub(crate) enum InputSource {
     /// A field, from the table of the row's derive.
     Field(InputField),
-    /// By an accessor, before the model is evaluated.
+    /// An accessor that is called before the model is evaluated.
     Read(Box<dyn ReadRow>),
-    /// By an accessor, when the model first needs the value.
+    /// An accessor that is called when the model first needs the value.
     OnDemand(Box<dyn ReadRow>),
 }
 
-/// An accessor without the type of its rows.
+/// An accessor with the type of its rows erased.
 pub(crate) trait ReadRow: Send + Sync {
     /// Reads the value.
     ///
@@ -130,7 +131,7 @@ impl<R> ReadRow for ReadFn<R> {
 }
 
 impl dyn ReadRow {
-    /// Leaves out the lifetimes of the accessor's rows, which may borrow.
+    /// Erases the type of the accessor's rows, which may have lifetimes.
     fn of<R>(read: ReadFn<R>) -> Box<dyn ReadRow> {
         let read: Box<dyn ReadRow + '_> = Box::new(read);
         // SAFETY: FIELD-TABLE: the function is `'static`: it holds nothing of a row. The rows that it reads are those of its executor's type.
@@ -144,7 +145,7 @@ impl<T: Input> Source for Fields<T> {
     }
 
     fn qtype(&self, name: &str, declared: Option<&QType>) -> Result<Option<QType>, Error> {
-        // A struct may have more fields than the type that is declared, in any order.
+        // A struct may have more fields than the declared type, in any order.
         if let Some(declared) = declared.filter(|declared| matches!(declared, QType::Tuple(_)))
             && let Ok(field) = Fields::<T>::field(name)
             && field.shape.has_structs()
@@ -152,7 +153,7 @@ impl<T: Input> Source for Fields<T> {
             return MatchedField::of(name, field, declared).map(|_| Some(declared.clone()));
         }
         let qtype = Loader::qtype(self, name, declared);
-        // What is declared may still turn out not to be needed.
+        // An input with a declared type may still turn out to be unneeded.
         if qtype.is_none() && declared.is_none() {
             Fields::<T>::field(name)?;
         }
@@ -168,7 +169,7 @@ impl<T: Input> Source for Fields<T> {
     }
 }
 
-/// The source that a loader is. A panic of the loader is an error, which is kept where its answer has no room for one.
+/// A loader as a [`Source`]. It records the first panic of the loader in a method that cannot return an error.
 pub(crate) struct Loaded<'l, R> {
     loader: &'l dyn Loader<R>,
     failed: Failed,
@@ -211,7 +212,7 @@ impl<R> Source for Loaded<'_, R> {
     }
 }
 
-/// An input that an accessor reads. Its value goes to a slot of the frame, or to the memory of inputs on demand.
+/// An input that an accessor reads. Its value is written to a slot of the frame, or to the memory of inputs on demand.
 pub(crate) struct Load {
     read: Box<dyn ReadRow>,
     pub(crate) name: Arc<str>,
@@ -220,7 +221,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Reads the value. A panic of the accessor is an error.
+    /// Reads the value from a row. A panic of the accessor becomes an error.
     ///
     /// # Safety
     /// FIELD-TABLE, as for [`ReadRow::read`].
@@ -230,10 +231,10 @@ impl Load {
         guarded_values(|| format!("input `{}`: its loader", self.name), || unsafe { self.read.read(row) })
     }
 
-    /// Reads the value and writes it to its slot. A value that the accessor made is kept, if its text is viewed there.
+    /// Reads the value from a row and writes it to its slot. An owned value moves to `kept`, because the slot may view its text.
     ///
     /// # Errors
-    /// That of the accessor, or that its value does not fit.
+    /// If the accessor fails, or its value does not fit the input's type.
     ///
     /// # Safety
     /// FIELD-TABLE, as for [`ReadRow::read`]; FRAME-SLOT for the slot. STRING-VIEW: `kept` is emptied only when nothing reads the slot again.
@@ -261,7 +262,7 @@ impl Load {
         Ok(())
     }
 
-    /// The error that an accessor gave a value of another type.
+    /// Returns the error that an accessor returned a value of another type.
     #[cold]
     pub(crate) fn misfit(&self, found: &ValueRef<'_>) -> Error {
         let (name, qtype) = (&self.name, &self.qtype);
@@ -282,20 +283,20 @@ pub(crate) struct ListenerOutput<S> {
 }
 
 impl<S> ListenerOutput<S> {
-    /// The output of this name, type and slot as a listener takes it.
+    /// Binds a listener to the output of this name and type, whose value is at `slot`.
     fn bind(listener: &dyn Listener<S>, name: &Arc<str>, qtype: QType, slot: u32) -> Result<Self, Error> {
         let what = || format!("output `{name}`: its listener");
         let set = guarded_values(what, || listener.bind(name, &qtype))?.0;
         Ok(ListenerOutput { set, name: name.clone(), qtype, slot })
     }
 
-    /// Hands a value to the sink. A panic of the setter is an error.
+    /// Passes a value to the sink. A panic of the setter becomes an error.
     pub(crate) fn tell(&self, sink: &mut S, value: ValueRef<'_>) -> Result<(), Error> {
         guarded_values(|| format!("output `{}`: its listener", self.name), || (self.set)(sink, value))
     }
 }
 
-/// What goes through the frame, because machine code does not find it in a struct, or nobody has a struct for it.
+/// The inputs and outputs that are copied through the frame, because machine code cannot access them in a struct, or there is no struct for them.
 pub(crate) struct Transfers<S> {
     /// Inputs that are fields of the row.
     pub(crate) fields: Box<[FieldLoad]>,
@@ -303,38 +304,38 @@ pub(crate) struct Transfers<S> {
     pub(crate) reads: Box<[Load]>,
     /// Inputs that accessors read when the model needs them.
     pub(crate) on_demand: Option<Box<OnDemandInputs>>,
-    /// Fields of the output struct that there may be no value for, or are their defaults where it is missing; of a model with
-    /// arrays all of them, in the order of the outputs.
+    /// Output fields that may reject a value, or have a default for a missing one. For a model with arrays: all output fields, in the order of the
+    /// outputs.
     pub(crate) checked: Box<[MovedField]>,
-    /// All other fields of the output struct that are read from slots.
+    /// Output fields that are read from slots and accept every value.
     pub(crate) outputs: Box<[PlainField]>,
-    /// Fields of the output struct that are their defaults, because the model has no such outputs.
+    /// Output fields that get their defaults, because the model has no such outputs.
     pub(crate) absent: Box<[OutputField]>,
     pub(crate) tells: Box<[ListenerOutput<S>]>,
-    /// Where the inputs of a model with arrays or tensors come from, in their order: then nothing goes through the frame, and the slots of
-    /// outputs are none.
+    /// The sources of all inputs, for a model with arrays or tensors; `None` for others. Such a model does not use the frame, so its outputs have no
+    /// slots.
     pub(crate) arrays: Option<Box<[WholeInput]>>,
-    /// The transfers of the plan for short lists of a model with arrays; `None` if it cannot read such rows or write such outputs.
+    /// The transfers of the plan for short lists in a model with arrays; `None` if the plan cannot read such rows or write such outputs.
     pub(crate) lists: Option<Box<ListTransfers>>,
-    /// True if a struct among the inputs has other fields than the model reads, so that the fields of many rows are no column.
+    /// True if an input struct has fields that the model does not read, or an order of its own, so that many rows of it are not a column.
     pub(crate) has_others: bool,
-    /// True if fields are converted by code of the user's.
+    /// True if user code converts some fields.
     pub(crate) may_panic: bool,
 }
 
-/// Where an input of a model with arrays or tensors comes from.
+/// The source of an input of a model with arrays or tensors.
 pub(crate) enum WholeInput {
     /// A field of the row.
     Field(MatchedField),
-    /// An accessor, and the empty list or dictionary for what it leaves out, if that is the default of the input.
+    /// An accessor, and the empty list or dictionary for a missing value, if that is the default of the input.
     Read(Load, Option<Value>),
 }
 
 impl WholeInput {
-    /// The value of a row.
+    /// Returns the input's value in a row.
     ///
     /// # Errors
-    /// What the accessor says, or that it gave a value of another type; a list in an `Option` is `None`.
+    /// If the accessor fails or returns a value of another type, or if a list in an `Option` is `None`.
     ///
     /// # Safety
     /// FIELD-TABLE: `row` is a row of the source's type, borrowed for the call.
@@ -357,17 +358,17 @@ impl<S> Transfers<S> {
         self.memory_bytes() == 0 && self.arrays.is_none()
     }
 
-    /// True if a loader reads inputs.
+    /// Returns true if accessors read some inputs.
     pub(crate) fn has_reads(&self) -> bool {
         !self.reads.is_empty() || self.on_demand.is_some()
     }
 
-    /// True if a call on many rows can write the fields of all of them.
+    /// Returns true if a call on many rows can write all output fields as columns.
     pub(crate) fn are_columns(&self) -> bool {
         self.absent.is_empty() && self.checked.is_empty() && !self.has_others
     }
 
-    /// Bytes of memory that they hold, besides themselves; what accessors and setters close over apart.
+    /// The bytes of memory outside of the struct itself. The captures of accessors and setters are not counted.
     pub(crate) fn memory_bytes(&self) -> usize {
         let arrays = self.arrays.as_ref().map_or(0, |fields| size_of_val(&**fields));
         let lists = self.lists.as_ref().map_or(0, |lists| size_of_val(&**lists) + lists.memory_bytes());
@@ -378,7 +379,7 @@ impl<S> Transfers<S> {
     }
 }
 
-/// Compiles a model for what is on its sides. A panic of the loader or the listener is an error.
+/// Compiles a model for a source of inputs, output fields and a listener. A panic of the loader or the listener becomes an error.
 pub(crate) fn bind<S>(
     model: &Model,
     source: &dyn Source,
@@ -389,7 +390,7 @@ pub(crate) fn bind<S>(
     let heard = listener.map(|listener| Heard { listener, failed: Failed::new() });
     let listener = heard.as_ref().map(|heard| heard as &dyn Listener<S>);
     let bound = model.compiled(options, || bind_to(model, source, fields, listener, options));
-    // What was answered in the place of a panic may be the cause of another error.
+    // A default answer in place of a panic may cause another error, so the panic is reported first.
     match source.failure().or_else(|| heard.and_then(|heard| heard.failed.first())) {
         Some(failure) => Err(failure),
         None => bound,
@@ -485,7 +486,7 @@ fn bind_to<S>(
     Ok((executor, moves))
 }
 
-/// Compiles a model with arrays or tensors: inputs and outputs are values by themselves.
+/// Compiles a model with arrays or tensors, whose inputs and outputs are passed as whole values.
 fn bind_whole<S>(
     executable: impl FnOnce() -> Result<Executable, Error>,
     source: &dyn Source,
@@ -536,12 +537,12 @@ fn bind_whole<S>(
     Ok((executor, moves))
 }
 
-/// Binds an input, whose slot is `slot`, to its source.
+/// Binds an input to its source. `slot` is its slot.
 fn bind_input(source: &dyn Source, name: &Arc<str>, qtype: &QType, slot: u32) -> Result<WholeInput, Error> {
     place_input(source.bind(name, qtype)?, name, qtype, slot)
 }
 
-/// Gives an input that is bound its slot.
+/// Returns the input for a bound source and its slot.
 fn place_input(bound: InputSource, name: &Arc<str>, qtype: &QType, slot: u32) -> Result<WholeInput, Error> {
     Ok(match bound {
         InputSource::Field(field) => WholeInput::Field(MatchedField::of(name, field, qtype)?),
@@ -551,7 +552,7 @@ fn place_input(bound: InputSource, name: &Arc<str>, qtype: &QType, slot: u32) ->
     })
 }
 
-/// The fields that the model has outputs for, or must have, and those that are their defaults.
+/// Splits the fields into those that the model has outputs for, or must have, and those that get their defaults.
 fn given_fields(
     model: &Model,
     fields: Vec<OutputField>,
@@ -565,7 +566,8 @@ fn given_fields(
     Ok(fields.into_iter().partition(|field| field.default.is_none() || known.contains(field.name)))
 }
 
-/// The outputs to compute: those of the fields, where one without a name is the main output, then those listened to.
+/// Returns the names of the outputs to compute: first those of the fields, where a field without a name stands for the main output, then those of the
+/// listener.
 fn output_names<S>(
     model: &Model,
     fields: &[OutputField],
@@ -588,7 +590,7 @@ fn output_names<S>(
     Err(problem.hint("set `ignore_not_listened_named_outputs` to leave them out").into())
 }
 
-/// Adds the types of the inputs that the loader gives to the options; an error if it knows not all that have none.
+/// Adds the types from the loader to the options. Fails if the loader does not know an input that is needed and has no value otherwise.
 fn add_input_types(program: &Program, source: &dyn Source, options: &mut StartedOptions) -> Result<(), Error> {
     let mut strange = Vec::new();
     let inputs = program.inputs.iter().zip(program.needed_inputs());
@@ -616,7 +618,7 @@ fn no_data(strange: &[(&str, Option<cembra_value::Span>)], source: &dyn Source) 
     problem.at(strange.first().and_then(|(_, span)| *span)).into()
 }
 
-/// The program whose outputs have the wanted types, as far as the options allow casts; the rest is found later.
+/// Casts the program's outputs to the wanted types, as far as the options allow casts. Remaining differences are reported later.
 fn fit_outputs(
     program: &Program,
     wanted: &dyn Fn(usize, &str, &QType) -> QType,
@@ -669,7 +671,7 @@ fn check_outputs(outputs: &[(&str, &QType)], wanted: &dyn Fn(usize, &str, &QType
     Ok(())
 }
 
-/// The hint that an output of type `found` is declared as `wanted`.
+/// Returns the hint to declare an output of type `found` as `wanted`.
 fn declared_output(name: &str, found: &QType, wanted: &QType) -> String {
     let name = if is_plain_name(name) { name.to_owned() } else { format!("{name:?}") };
     let (is, of) = (found.scalar(), wanted.scalar());
@@ -688,7 +690,7 @@ fn declared_output(name: &str, found: &QType, wanted: &QType) -> String {
     }
 }
 
-/// Where a plan's inputs are, and how those get there that go through the frame.
+/// The places of a plan's inputs, and the transfers for the inputs that go through the frame.
 #[derive(Default)]
 struct BoundInputs {
     places: Vec<ValueLocation>,
@@ -697,12 +699,12 @@ struct BoundInputs {
     on_demand: Option<OnDemandInputs>,
     /// See [`Transfers::has_others`].
     has_others: bool,
-    /// True if user code runs for these fields: see [`Transfers::may_panic`].
+    /// True if converting these fields calls user code: see [`Transfers::may_panic`].
     may_panic: bool,
 }
 
-/// Binds the inputs of a plan to their source. If the plan asks for inputs, `loaded` has those that are bound already. `leaves` are the leaves of the
-/// plan's model.
+/// Binds the inputs of a plan to their source. `loaded` has the inputs that were bound before, for a plan that reads inputs on demand. `leaves` are
+/// the leaves of the plan's model.
 fn bind_inputs(
     plan: &Plan,
     source: &dyn Source,

@@ -1,5 +1,5 @@
-//! Fields of output structs that are moved there from slots of the frame, or from values of a model with arrays. Where a field
-//! has no place for what a model gives, that is found here, and said.
+//! Output fields that are copied from slots of the frame, or from values of a model with arrays. This module also reports the values that a field
+//! cannot hold.
 
 use crate::binding::fields::OutputField;
 use crate::{Error, ValueRef};
@@ -7,24 +7,25 @@ use cembra_runtime::{Excerpt, FramePtr, QType, Slot};
 use cembra_value::Value;
 use std::sync::Arc;
 
-/// A field that is moved from a slot of the frame, each of whose values is one of the field's: nothing is looked at.
+/// An output field that is copied from a slot without a check, because the field can hold every value of the slot's type.
 pub(crate) struct PlainField {
     offset: usize,
     slot: u32,
-    /// As [`OutputField::read`], which finds a value in every slot.
+    /// The function [`OutputField::read`]. It succeeds for every slot.
     ///
     /// # Safety
-    /// FIELD-TABLE, FRAME-SLOT and STRING-VIEW, as there.
+    /// FIELD-TABLE, FRAME-SLOT and STRING-VIEW, as for [`OutputField::read`].
     read: unsafe fn(*mut u8, FramePtr, u32) -> bool,
-    /// As [`OutputField::update`], likewise.
+    /// The function [`OutputField::update`]. It succeeds for every slot.
     ///
     /// # Safety
-    /// FIELD-TABLE, FRAME-SLOT and STRING-VIEW, as there.
+    /// FIELD-TABLE, FRAME-SLOT and STRING-VIEW, as for [`OutputField::update`].
     update: unsafe fn(*mut u8, FramePtr, u32) -> bool,
 }
 
 impl PlainField {
-    /// The field of an output of a type that the field [wants](OutputField::wanted), in this slot, if it is such a field.
+    /// Returns the field for an output of type `qtype`, as the field [wants](OutputField::wanted) it, in `slot`. `None` if the field may reject a
+    /// value.
     pub(crate) fn of(field: &OutputField, qtype: &QType, slot: u32) -> Option<Self> {
         let has_default = qtype.is_optional() && !field.qtype.is_optional();
         let is_plain = field.expected.is_empty() && !has_default;
@@ -32,11 +33,10 @@ impl PlainField {
         is_plain.then_some(PlainField { offset, slot, read, update })
     }
 
-    /// Moves the value from the slot to the field of a struct, or to what is none yet if that is said.
+    /// Copies the value from the slot to the field of the struct at `to`. The struct is uninitialised if `IS_NEW`.
     ///
     /// # Safety
-    /// FIELD-TABLE: a pointer to such a struct, or to room for it. FRAME-SLOT: the call wrote the slot. STRING-VIEW: its texts are
-    /// still alive.
+    /// FIELD-TABLE: `to` points to such a struct, or to room for it. FRAME-SLOT: the call wrote the slot. STRING-VIEW: its texts are still alive.
     #[inline]
     pub(crate) unsafe fn read<const IS_NEW: bool>(&self, to: *mut u8, frame: FramePtr) {
         let read = if IS_NEW { self.read } else { self.update };
@@ -45,32 +45,31 @@ impl PlainField {
     }
 }
 
-/// A field that is moved from a slot of the frame if there is a value of its own type, or that is its default.
+/// An output field that may reject a value, or that has a default for a missing one.
 pub(crate) struct MovedField {
     pub(crate) field: OutputField,
     slot: u32,
     /// The output's name and type.
     name: Arc<str>,
     qtype: QType,
-    /// Where in the slot the value is, if the field is its default where the output is missing.
+    /// The offset of the value in an optional slot, if the field has a default for a missing output; else `None`.
     inside: Option<u32>,
 }
 
 impl MovedField {
-    /// The field of an output of a type that the field [wants](OutputField::wanted), in this slot if the model has slots.
+    /// Returns the field for an output of type `qtype`, as the field [wants](OutputField::wanted) it. `slot` is its slot if the model has slots.
     pub(crate) fn new(field: OutputField, name: &Arc<str>, qtype: &QType, slot: u32) -> Self {
         let inside = qtype.optional_value_offset().filter(|_| !field.qtype.is_optional());
         MovedField { field, slot, name: name.clone(), qtype: qtype.clone(), inside }
     }
 
-    /// Moves the value from the slot to a field, or to what is none yet if that is said.
+    /// Copies the value from the slot to the field at `place`, which is uninitialised if `is_new`.
     ///
     /// # Errors
-    /// The value is none of the field's; then the field is as it was.
+    /// If the field cannot hold the value; then the field is unchanged.
     ///
     /// # Safety
-    /// FIELD-TABLE: a pointer to the field, or to room for it. FRAME-SLOT: the call wrote the slot. STRING-VIEW: its texts are
-    /// still alive.
+    /// FIELD-TABLE: `place` points to the field, or to room for it. FRAME-SLOT: the call wrote the slot. STRING-VIEW: its texts are still alive.
     pub(crate) unsafe fn read(&self, place: *mut u8, frame: FramePtr, is_new: bool) -> Result<(), Error> {
         let mut slot = self.slot;
         // SAFETY: FIELD-TABLE, FRAME-SLOT and STRING-VIEW, promised by the caller; the presence byte is at the start of an optional,
@@ -90,10 +89,10 @@ impl MovedField {
         }
     }
 
-    /// Compares a value of a model with arrays with the field.
+    /// Checks that the field can hold a value of a model with arrays.
     ///
     /// # Errors
-    /// It is none of the field's.
+    /// If the field cannot hold the value.
     pub(crate) fn check(&self, value: &Value) -> Result<(), Error> {
         match (self.bare(value), value) {
             (None, _) => Ok(()),
@@ -103,13 +102,13 @@ impl MovedField {
         }
     }
 
-    /// Gives a field, or what is none yet if that is said, a value that was checked.
+    /// Assigns a checked value to the field at `place`, which is uninitialised if `is_new`.
     ///
     /// # Errors
-    /// The function that makes its default panicked.
+    /// If the function that makes the field's default panics.
     ///
     /// # Safety
-    /// FIELD-TABLE: a pointer to the field, or to room for it.
+    /// FIELD-TABLE: `place` points to the field, or to room for it.
     pub(crate) unsafe fn put(&self, place: *mut u8, value: &Value, is_new: bool) -> Result<(), Error> {
         // SAFETY: FIELD-TABLE, promised by the caller.
         unsafe {
@@ -123,7 +122,7 @@ impl MovedField {
         }
     }
 
-    /// The value as one of the field's type; none if the field is its default.
+    /// Returns the value in the field's own type; `None` if the field gets its default.
     fn bare(&self, value: &Value) -> Option<Value> {
         match value {
             Value::Missing(_) if self.inside.is_some() => None,
@@ -132,7 +131,7 @@ impl MovedField {
         }
     }
 
-    /// The error that an output has a value that its field has not.
+    /// Returns the error that an output has a value that its field cannot hold.
     #[cold]
     fn misfit(&self, found: &ValueRef<'_>) -> Error {
         let found = match found {
@@ -145,7 +144,7 @@ impl MovedField {
         Error::values(format!("output `{}` is {found}, expected {}", self.name, self.field.expected))
     }
 
-    /// The error that an output's field has no place for what is missing.
+    /// Returns the error that an element is missing where the output's field cannot express that.
     #[cold]
     fn missing_element(&self) -> Error {
         let name = &self.name;

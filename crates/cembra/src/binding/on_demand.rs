@@ -1,4 +1,4 @@
-//! Inputs that a model asks a loader for while it is evaluated, and the values that are kept until the evaluation ends.
+//! Inputs that a model requests from a loader during an evaluation, and the memory that stores their values until it ends.
 
 use crate::Error;
 use crate::binding::{InputSource, Load, Source, no_data};
@@ -10,20 +10,20 @@ use cembra_value::{Budget, ValueRef};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The inputs of a model that is compiled for a loader, bound to it before the places of nodes are decided.
+/// The inputs of a model that is compiled for a loader. They are bound to the loader before nodes get their regions.
 pub(crate) struct LoaderInputs {
     /// The name and type of each input, in the order of the program.
     pub(crate) inputs: Vec<(Arc<str>, QType)>,
-    /// The source of each input by its leaf, until the input has a place.
+    /// The source of each input, by the index of its leaf, until the input has a place.
     sources: BTreeMap<u32, InputSource>,
     asked: Option<AskedInputs>,
 }
 
 impl LoaderInputs {
-    /// Binds the inputs that the model needs, and has it ask for those that are read on demand.
+    /// Binds the inputs that the model needs, and makes the model request those that are read on demand.
     ///
     /// # Errors
-    /// Inputs that the source does not know, or what it says; limits.
+    /// If the source does not know an input or fails, or if a limit is exceeded.
     pub(crate) fn bind(model: &mut TypedModel, source: &dyn Source, budget: &Budget) -> Result<LoaderInputs, Error> {
         let needed = model.needed();
         let leaf = |id: cembra_prepare::Id| match model.graph.kind(id) {
@@ -50,12 +50,13 @@ impl LoaderInputs {
         Ok(LoaderInputs { inputs, sources, asked })
     }
 
-    /// Takes out the source of the input of `leaf`; `None` if the leaf is not an input.
+    /// Takes out the source of the input with the index `leaf`; `None` if the leaf is not an input.
     pub(crate) fn take(&mut self, leaf: u32) -> Option<InputSource> {
         self.sources.remove(&leaf)
     }
 
-    /// The inputs on demand, which are those that `take` has left. `leaves` are the inputs of the plan that were not taken, each with its slot.
+    /// Returns the inputs on demand: those that `take` has left. `leaves` are the inputs of the plan that were not taken, each with its slot. `None`
+    /// if the model requests no inputs.
     pub(crate) fn rest(self, model: &[(Arc<str>, QType)], leaves: &[(&Input, u32)]) -> Option<OnDemandInputs> {
         let asked = self.asked?;
         let view = leaves.iter().find(|(input, _)| input.leaf == asked.view).map(|(_, slot)| *slot);
@@ -88,24 +89,24 @@ impl LoaderInputs {
     }
 }
 
-/// The inputs that a model asks for while it is evaluated, each at most once.
+/// The inputs that a model requests during an evaluation, each at most once.
 pub(crate) struct OnDemandInputs {
     /// The inputs. The slot of each is its offset in the memory of values.
     inputs: Box<[Load]>,
-    /// The place of each value, by its number.
+    /// The place of each value, by the number that the plan requests it with.
     values: Box<[Option<ValuePlace>]>,
-    /// Values of structs that every evaluation needs.
+    /// Struct values that every evaluation needs, copied to the frame before the call.
     needed: Box<[FrameValue]>,
-    /// The slot of the address of the view; `None` if every evaluation needs all values.
+    /// The slot for the address of the view that the plan requests values from; `None` if every evaluation needs all values.
     view: Option<u32>,
-    /// The bytes of all values.
+    /// The total bytes of all values.
     size: u32,
 }
 
-/// A value that a plan asks for.
+/// A value that a plan can request.
 #[derive(Clone, Copy)]
 struct ValuePlace {
-    /// The position of its input.
+    /// The index of the input that the value belongs to.
     input: u32,
     /// The offset of the value in the memory of values.
     offset: u32,
@@ -118,10 +119,10 @@ struct FrameValue {
     size: u32,
 }
 
-/// The values of one evaluation after the other.
+/// The memory for requested values, reused from one evaluation to the next.
 pub(crate) struct LoadedValues {
     values: Vec<u64>,
-    /// For each input the number of the run that read it last.
+    /// For each input, the number of the run that last read it.
     read_in: Vec<u64>,
     run: u64,
 }
@@ -132,7 +133,7 @@ impl LoadedValues {
     }
 }
 
-/// The inputs of an evaluation under way.
+/// The state of an evaluation that reads inputs on demand.
 struct InputReader<'e> {
     of: &'e OnDemandInputs,
     row: *const u8,
@@ -142,14 +143,14 @@ struct InputReader<'e> {
 }
 
 impl OnDemandInputs {
-    /// Calls a plan that asks for inputs.
+    /// Calls a plan that requests inputs.
     ///
     /// # Errors
-    /// That of an accessor, or that its value does not fit, of an input that was needed; or that of the call.
+    /// If an accessor fails or its value does not fit, for an input that was needed; or if the call fails.
     ///
     /// # Safety
-    /// FIELD-TABLE: `row` is a row of the accessors' type, borrowed for the call; FRAME-SLOT: the frame is of the plan. STRING-VIEW: values that are
-    /// put into `kept` stay there until outputs are read.
+    /// FIELD-TABLE: `row` is a row of the accessors' type, borrowed for the call; FRAME-SLOT: the frame belongs to the plan. STRING-VIEW: values that
+    /// are put into `kept` stay there until outputs are read.
     pub(crate) unsafe fn run(
         &self,
         (memory, kept): (&mut Option<Box<LoadedValues>>, &mut Vec<ValueRef<'static>>),
@@ -184,7 +185,7 @@ impl OnDemandInputs {
         }
     }
 
-    /// Bytes of memory besides its own.
+    /// The bytes of memory outside of the struct itself.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.inputs) + size_of_val(&*self.values) + size_of_val(&*self.needed)
     }
@@ -194,13 +195,13 @@ impl InputReader<'_> {
     /// The function [`InputsView::read`] for this reader.
     ///
     /// # Safety
-    /// COLUMN, as there: `reader` is the address of the inputs of an evaluation that calls this.
+    /// COLUMN, as for [`InputsView::read`]: `reader` is the address of the inputs of an evaluation that calls this.
     unsafe fn read(reader: *mut (), number: u32) -> *const u8 {
         // SAFETY: COLUMN and FIELD-TABLE, promised by the caller.
         unsafe { (*reader.cast::<InputReader<'_>>()).value(number) }
     }
 
-    /// The address of a value, which is read if it was not; null if that fails.
+    /// Returns the address of a value, reading the value on the first request. Null if that fails.
     ///
     /// # Safety
     /// FIELD-TABLE: the row is borrowed for the call.

@@ -1,5 +1,5 @@
-//! Fields of structs that are scalars and their optionals. Plain ones and `Optional<T>` are read and written where they are;
-//! `Option<T>` has no guaranteed layout, and goes through slots of the frame.
+//! Struct fields of scalar types and their optionals. Plain scalars and `Optional<T>` are read and written in place. `Option<T>` has no guaranteed
+//! layout, so it is copied through slots of the frame.
 
 use crate::binding::fields::sealed::Sealed;
 use crate::binding::fields::single;
@@ -24,11 +24,11 @@ macro_rules! in_place {
                 let mut taken = MaybeUninit::<Self>::uninit();
                 let from = FramePtr::from_raw(place.cast_mut().cast());
                 let to = FramePtr::from_raw(taken.as_mut_ptr().cast());
-                // What is behind a missing value need not be a value of the type: its bits are moved. As a number, because memory
-                // that is copied as such may be read together with the presence.
+                // The bytes after the presence of a missing value need not be a value of the type, so its bits are moved. They are moved as a number,
+                // because a copied block may be read together with the presence.
                 let (presence, value) = (Slot::<u8>::at(0), Slot::<$bits>::at(align_of::<$ty>() as u32));
-                // SAFETY: FIELD-TABLE, promised by the caller: the presence byte is first, the value at its alignment. Both
-                // are copied, whether the value is looked at or not.
+                // SAFETY: FIELD-TABLE, promised by the caller: the presence byte is first, the value at its alignment. Both are copied, whether the
+                // value is used or not.
                 unsafe {
                     to.write(presence, from.read(presence));
                     to.write(value, from.read(value));
@@ -43,7 +43,7 @@ macro_rules! in_place {
             fn qtype() -> QType { QType::Optional(Scalar::$scalar) }
             // SAFETY: FRAME-SLOT, as the trait says.
             unsafe fn write(&self, frame: FramePtr, offset: u32) {
-                // Nobody can guess which values are missing, so no branch is to depend on it.
+                // Missing values are unpredictable, so there must be no branch on the presence.
                 let bits = select_unpredictable(self.is_some(), self.map_or(0, Plain::to_word), 0);
                 let value = Optional::present_if(self.is_some(), <$ty>::from_word(bits));
                 // SAFETY: FRAME-SLOT, promised by the caller.
@@ -115,7 +115,7 @@ for_each_scalar!(plain_in_place []);
 
 impl<S> Sealed<S> for Mask {}
 
-/// A mask: true where a condition holds.
+/// A mask as an output: true where the condition holds.
 impl OutputValue for Mask {
     fn qtype() -> QType {
         QType::MASK
@@ -152,7 +152,7 @@ impl InputValue for Mask {
 
 single!(Mask);
 
-/// A `unit?`: a condition that holds or does not.
+/// A value of type `unit?` in models: true if a condition holds.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Mask(pub bool);
@@ -163,7 +163,7 @@ impl From<Mask> for Value {
     }
 }
 
-/// A condition that holds is `true`, as in JSON, and another one is nothing.
+/// Serializes a condition that holds as `true`, and one that does not hold as null.
 #[cfg(feature = "json")]
 impl serde::Serialize for Mask {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -171,7 +171,7 @@ impl serde::Serialize for Mask {
     }
 }
 
-/// A condition holds where there is a `true`; `false`, nothing and a field that is left out are the same.
+/// Deserializes `true` as a condition that holds. `false`, null and a missing field mean that it does not hold.
 #[cfg(feature = "json")]
 impl<'de> serde::Deserialize<'de> for Mask {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

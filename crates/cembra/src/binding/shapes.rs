@@ -1,5 +1,5 @@
-//! Shapes of field types: structs, lists of structs, dictionaries. By the shapes an executor matches fields with a model by their names, and finds
-//! in memory the parts that the model reads. Derives and field types give the shapes; no value is read here.
+//! Shapes of field types: structs, lists of structs, dictionaries. With a shape, an executor matches fields with the model by name and finds in
+//! memory the parts that the model reads. Derives and field types provide the shapes; this module reads no values.
 
 use crate::Output;
 use crate::derived::{InputField, OutputField};
@@ -7,7 +7,7 @@ use cembra_engine::Lookup;
 use cembra_runtime::FramePtr;
 use std::mem::MaybeUninit;
 
-/// The shape of the type of an input's field.
+/// The structure of an input field's type.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum InputShape {
     /// A value that is written as a whole.
@@ -15,7 +15,7 @@ pub enum InputShape {
     Value,
     /// A struct with these fields.
     Struct(fn() -> Vec<InputField>),
-    /// A struct that may be missing.
+    /// A struct in an `Option`.
     Optional(OptionalStruct),
     /// A list.
     List(InputList),
@@ -24,7 +24,7 @@ pub enum InputShape {
 }
 
 impl InputShape {
-    /// True for structs, and for lists of them.
+    /// Returns true for structs, structs in an `Option`, and lists of structs.
     pub(crate) fn has_structs(self) -> bool {
         match self {
             InputShape::Struct(_) | InputShape::Optional(_) => true,
@@ -34,20 +34,20 @@ impl InputShape {
     }
 }
 
-/// A struct that may be missing.
+/// A struct in an `Option`, as an input.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionalStruct {
     /// Returns the address of the struct; null if it is missing.
     ///
     /// # Safety
-    /// FIELD-TABLE: a pointer to a field of this type.
+    /// FIELD-TABLE: the argument points to a field of this type.
     pub(crate) get: unsafe fn(*const u8) -> *const u8,
     /// The fields of the struct.
     pub(crate) fields: fn() -> Vec<InputField>,
 }
 
 impl OptionalStruct {
-    /// An `Option` of a struct with these fields.
+    /// Returns the description of an `Option<T>` where `T` has these fields.
     #[must_use]
     pub fn of<T>(fields: fn() -> Vec<InputField>) -> Self {
         // SAFETY: FIELD-TABLE, as [`OptionalStruct::get`] says.
@@ -60,21 +60,21 @@ impl OptionalStruct {
     }
 }
 
-/// A list whose items lie one behind the other.
+/// A list with contiguous items, as an input.
 #[derive(Clone, Copy, Debug)]
 pub struct InputList {
-    /// The first item, and how many there are.
+    /// Returns the address of the first item, and the number of items.
     ///
     /// # Safety
-    /// FIELD-TABLE: a pointer to a field of this type.
+    /// FIELD-TABLE: the argument points to a field of this type.
     pub(crate) items: unsafe fn(*const u8) -> (*const u8, usize),
-    /// The bytes from an item to the next.
+    /// The distance in bytes from one item to the next.
     pub(crate) stride: usize,
-    /// An item as a field at the start of itself.
+    /// Returns the entry of an item, as a field at offset 0.
     pub(crate) item: fn() -> InputField,
 }
 
-/// A type that is a list of items which lie one behind the other.
+/// Lists whose items are contiguous in memory.
 pub(crate) trait Items {
     type Item;
     fn items(&self) -> &[Self::Item];
@@ -102,7 +102,7 @@ impl<T, const N: usize> Items for [T; N] {
 }
 
 impl InputList {
-    /// A list of such items.
+    /// Returns the description of the list type `L`. `item` returns the entry of an item.
     pub(crate) fn of<L: Items>(item: fn() -> InputField) -> Self {
         // SAFETY: FIELD-TABLE, as [`InputList::items`] says.
         unsafe fn items<L: Items>(field: *const u8) -> (*const u8, usize) {
@@ -114,38 +114,38 @@ impl InputList {
     }
 }
 
-/// A dictionary, which is asked for keys.
+/// A dictionary as an input, which a model looks keys up in.
 #[derive(Clone, Copy, Debug)]
 pub struct InputMap {
-    /// The function `MapView::find` of the engine, for a pointer to a field of this type.
+    /// Looks a key up: the function `MapView::find` of the engine, for a pointer to a field of this type.
     ///
     /// # Safety
-    /// FIELD-TABLE: a pointer to a field of this type. COLUMN: the key and the room for its value are of the dictionary's types.
+    /// FIELD-TABLE: the first argument points to a field of this type. COLUMN: the key and the room for its value are of the dictionary's types.
     pub(crate) find: unsafe fn(*const (), FramePtr, FramePtr) -> Lookup,
 }
 
-/// A list as a field of an output, whose items are written field by field.
+/// A list as an output field, whose items are written field by field.
 #[derive(Clone, Copy, Debug)]
 pub struct OutputList {
-    /// Drops the items beyond `count`, makes room for as many, and returns the first and how many there are. Room without an item is zeros.
-    /// The arguments are the field, whether the field itself is still uninitialised, and `count`.
+    /// Drops the items beyond `count`, reserves memory for `count` items, and returns the address of the first item and the number of existing items.
+    /// Reserved memory without an item is zeroed. The arguments are the field, whether the field itself is uninitialised, and `count`.
     ///
     /// # Safety
-    /// FIELD-TABLE: a pointer to a field of this type, or to room for one if the flag says so.
+    /// FIELD-TABLE: the first argument points to a field of this type, or to room for one if the flag says so.
     pub(crate) room: unsafe fn(*mut u8, bool, usize) -> (*mut u8, usize),
-    /// Takes what was written behind the items into the list, which then has `count` items.
+    /// Makes the items that were written after the existing ones part of the list. The arguments are the field and `count`, its new number of items.
     ///
     /// # Safety
-    /// FIELD-TABLE: a pointer to a field of this type, where `room` made room for `count` items; every field of each was written.
+    /// FIELD-TABLE: the first argument points to a field of this type, where `room` made room for `count` items; every field of each was written.
     pub(crate) fill: unsafe fn(*mut u8, usize),
-    /// The bytes from an item to the next.
+    /// The distance in bytes from one item to the next.
     pub(crate) stride: usize,
-    /// The fields of an item; one without a name for an item that is a value.
+    /// Returns the fields of an item; a single field without a name if the item is a value.
     pub(crate) fields: fn() -> Vec<OutputField>,
 }
 
 impl OutputList {
-    /// A `Vec` of this type.
+    /// Returns the description of a `Vec<T>`.
     #[must_use]
     pub fn of<T: Output>() -> Self {
         // SAFETY: FIELD-TABLE, as [`OutputList::room`] says.

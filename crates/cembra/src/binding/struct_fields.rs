@@ -1,5 +1,5 @@
-//! Structs inside of structs, lists of them, and dictionaries, as fields of inputs and outputs. A struct with a derive is the field of another by
-//! the table of its own fields; nothing of it is read or written in place.
+//! Struct fields that are structs, lists of structs, or dictionaries, in inputs and outputs. A struct with a derive becomes the field of another
+//! through its own field table. None of its parts is read or written in place.
 
 use crate::binding::fields::sealed::Sealed;
 use crate::binding::fields::{input_if_given, output_if_given, single};
@@ -19,35 +19,35 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
     label = "not a type of fields",
     note = "write `#[derive(cembra::Input)]` before `{Self}` if it is a struct that a model reads, `#[derive(cembra::Output)]` if a model writes it, and `#[derive(cembra::FieldType)]` before an enum or a struct of one field"
 )]
-/// A type that is the field of a struct, alone, in an `Option`, or in a list: a struct with a derive, or a [`FieldType`](trait@crate::FieldType).
-/// `S` is the entry of the field table: [`InputField`] for structs of inputs, [`OutputField`] for structs of outputs. Only the derives implement it.
+/// A type that may be the field of a struct, alone, in an `Option`, or in a list: a struct with a derive, or a [`FieldType`](trait@crate::FieldType).
+/// `S` is the entry of the field table: [`InputField`] for input structs, [`OutputField`] for output structs. Only the derives implement this trait.
 ///
 /// # Safety
-/// FIELD-TABLE: what is written and read is of the type that is said.
+/// FIELD-TABLE: the methods must write and read values of the type that `part_type` returns.
 #[doc(hidden)]
 pub unsafe trait Part<S>: Sized {
-    /// Its QType.
+    /// Returns the model type of this Rust type.
     fn part_type() -> QType;
 
-    /// True if frames lay the type out as Rust does.
+    /// True if the type has the same layout in frames.
     const IN_PLACE: bool = false;
 
-    /// What values it has, as a message says it, if it has not all of its QType; else nothing.
+    /// The possible values in the words of a message, if not every value of the model type is one; otherwise empty.
     const EXPECTED: &'static str = "";
 
-    /// True if converting a value calls code of the user's, which may panic.
+    /// Returns true if converting a value calls user code, which may panic.
     #[must_use]
     fn may_panic() -> bool {
         false
     }
 
-    /// The shape of an input of the type.
+    /// Returns the structure of the type as an input.
     #[must_use]
     fn part_shape() -> InputShape {
         InputShape::Value
     }
 
-    /// A `Vec` of the type as an output.
+    /// Returns the description of a `Vec` of the type, as an output; `None` if its items cannot be written one by one.
     #[must_use]
     fn part_list() -> Option<OutputList> {
         None
@@ -56,20 +56,20 @@ pub unsafe trait Part<S>: Sized {
     /// Writes the value of an input to a slot.
     ///
     /// # Safety
-    /// FRAME-SLOT for this type at `offset`; STRING-VIEW: what the value borrows or owns outlives the call.
+    /// FRAME-SLOT for this type at `offset`; STRING-VIEW: the memory that the value borrows or owns outlives the call.
     unsafe fn write_part(&self, _frame: FramePtr, _offset: u32) {}
 
-    /// The value of an input by itself.
+    /// Returns an input's value as a [`Value`], without a frame.
     fn part_value(&self) -> Value {
         Value::Nothing
     }
 
-    /// Adds the value of an input to a list of such.
+    /// Appends the value of an input to a list under construction.
     fn push_part(&self, list: &mut ListBuilder) {
         list.push(&self.part_value());
     }
 
-    /// The value of an output in a slot; none if it is no value of the type.
+    /// Reads the value of an output from a slot; `None` if the slot holds no value of this type.
     ///
     /// # Safety
     /// FRAME-SLOT for this type at `offset`; STRING-VIEW: its texts are still alive.
@@ -78,13 +78,13 @@ pub unsafe trait Part<S>: Sized {
         Self::of_part(&unsafe { Value::read_from(&Self::part_type(), frame, offset) })
     }
 
-    /// The value of an output by itself; none if it is not of the type.
+    /// Converts an output's [`Value`] to this type; `None` if it has another type.
     fn of_part(_value: &Value) -> Option<Self> {
         None
     }
 }
 
-// SAFETY: FIELD-TABLE: as the type that it stands for.
+// SAFETY: FIELD-TABLE: the methods use the type that `T` stands for.
 unsafe impl<T: FieldType> Part<InputField> for T {
     fn part_type() -> QType {
         <T::Model as OutputValue>::qtype()
@@ -103,7 +103,7 @@ unsafe impl<T: FieldType> Part<InputField> for T {
     }
 }
 
-// SAFETY: FIELD-TABLE: as the type that it stands for.
+// SAFETY: FIELD-TABLE: the methods use the type that `T` stands for.
 unsafe impl<T: FieldType> Part<OutputField> for T {
     fn part_type() -> QType {
         <T::Model as OutputValue>::qtype()
@@ -129,7 +129,7 @@ unsafe impl<T: FieldType> Part<OutputField> for T {
     }
 }
 
-/// The type of a struct with fields of these names and types; that of no value if two have one name.
+/// Returns the type of a struct with fields of these names and types; `Nothing` if two names are equal.
 fn struct_type<'f>(fields: impl Iterator<Item = (&'f str, QType)>) -> QType {
     let (names, types): (Vec<&str>, Vec<QType>) = fields.unzip();
     let named = Names::new(names).ok().and_then(|names| Fields::named(names, types));
@@ -137,21 +137,21 @@ fn struct_type<'f>(fields: impl Iterator<Item = (&'f str, QType)>) -> QType {
 }
 
 impl InputField {
-    /// True if converting a value of one of these fields calls code of the user's.
+    /// Returns true if converting one of these fields calls user code, which may panic.
     #[doc(hidden)]
     #[must_use]
     pub fn may_panic(fields: &[InputField]) -> bool {
         fields.iter().any(|field| field.may_panic)
     }
 
-    /// The type of the struct that has these fields.
+    /// Returns the model type of a struct with these fields.
     #[doc(hidden)]
     #[must_use]
     pub fn struct_type(fields: &[InputField]) -> QType {
         struct_type(fields.iter().map(|field| (field.name, field.qtype.clone())))
     }
 
-    /// Writes a struct to a slot of its type.
+    /// Writes the struct at `row` to a slot of its type.
     ///
     /// # Safety
     /// FIELD-TABLE: `row` points to a struct of these fields. FRAME-SLOT and STRING-VIEW hold as for [`InputValue::write`].
@@ -167,7 +167,7 @@ impl InputField {
         }
     }
 
-    /// A struct, whose type is this, as a value by itself; none if a list in it is `None`.
+    /// Returns the struct at `row` as a value of type `qtype`; `Nothing` if a list in it is `None`.
     ///
     /// # Safety
     /// FIELD-TABLE: `row` points to a struct of these fields.
@@ -183,7 +183,7 @@ impl InputField {
         values.collect::<Option<_>>().map_or(Value::Nothing, |values| Value::Tuple(named.with(values)))
     }
 
-    /// Adds a struct to a list of such.
+    /// Appends the struct at `row` to a list under construction.
     ///
     /// # Safety
     /// FIELD-TABLE: `row` points to a struct of these fields.
@@ -195,21 +195,21 @@ impl InputField {
 }
 
 impl OutputField {
-    /// True if converting a value of one of these fields calls code of the user's.
+    /// Returns true if converting one of these fields calls user code, which may panic.
     #[doc(hidden)]
     #[must_use]
     pub fn may_panic(fields: &[OutputField]) -> bool {
         fields.iter().any(|field| field.may_panic)
     }
 
-    /// The type of the struct that has these fields.
+    /// Returns the model type of a struct with these fields.
     #[doc(hidden)]
     #[must_use]
     pub fn struct_type(fields: &[OutputField]) -> QType {
         struct_type(fields.iter().map(|field| (field.name, field.qtype.clone())))
     }
 
-    /// The struct that a value is; none if a field has no such value.
+    /// Converts a value to a struct with these fields; `None` if a field cannot hold its part.
     #[doc(hidden)]
     #[must_use]
     pub fn struct_of<T: Output>(fields: &[OutputField], value: &Value) -> Option<T> {
@@ -282,7 +282,7 @@ impl<T: Part<OutputField>> OutputValue for T {
     }
 }
 
-/// The type of a part that may be missing, and where its value lies in that.
+/// Returns the type of an optional `T`, and the offset of the value in it.
 fn optional_type<T: Part<S>, S>() -> (QType, u32) {
     let qtype = T::part_type().optional_struct();
     let inside = match qtype.as_optional_struct() {
@@ -315,10 +315,10 @@ impl<T: Part<InputField>> InputValue for Option<T> {
     }
 }
 
-/// Writes a part that may be missing, as an optional.
+/// Writes an optional value to a slot.
 ///
 /// # Safety
-/// FRAME-SLOT for the optional of the part's type at `offset`; STRING-VIEW: what the part borrows or owns outlives the call.
+/// FRAME-SLOT for the optional of the type at `offset`; STRING-VIEW: the memory that the value borrows or owns outlives the call.
 unsafe fn write_optional<T: Part<InputField>>(value: Option<&T>, frame: FramePtr, offset: u32) {
     let (qtype, inside) = optional_type::<T, InputField>();
     // SAFETY: FRAME-SLOT: the presence byte is at the start of an optional, its value at the offset that its type says. STRING-VIEW,
@@ -336,7 +336,7 @@ unsafe fn write_optional<T: Part<InputField>>(value: Option<&T>, frame: FramePtr
     }
 }
 
-/// A part that may be missing as a value.
+/// Returns an input's optional value as a [`Value`]; missing for `None`.
 fn optional_value<T: Part<InputField>>(value: Option<&T>) -> Value {
     let qtype = T::part_type();
     match (value.map(Part::part_value), qtype.scalar()) {
@@ -346,7 +346,7 @@ fn optional_value<T: Part<InputField>>(value: Option<&T>) -> Value {
     }
 }
 
-/// The part that a value may be; none if it is of another type, or no value of the part's.
+/// Converts an optional value; `None` if it is not an optional of `T`, or `T` cannot hold it.
 fn of_optional<T: Part<OutputField>>(value: &Value) -> Option<Option<T>> {
     match value {
         Value::Present(scalar) => T::of_part(&Value::Scalar(scalar.clone())).map(Some),
@@ -394,7 +394,8 @@ impl<T: FieldType + Copy> InputValue for Optional<T> {
     fn qtype() -> QType {
         <Option<T> as InputValue>::qtype()
     }
-    // An `Optional<T>` is a presence in front of a `T`. If `T` lies as its type does, `Optional<T>` lies as the optional of that type.
+    // An `Optional<T>` is a presence in front of a `T`. If `T` has the layout of its model type, `Optional<T>` has the layout of that type's
+    // optional.
     const IN_PLACE: bool = <T as InputValue>::IN_PLACE;
     // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
     unsafe fn write(&self, frame: FramePtr, offset: u32) {
@@ -427,7 +428,7 @@ impl<T: FieldType + Copy> OutputValue for Optional<T> {
 
 single!(Optional<T>, T: FieldType + Copy);
 
-/// The list of parts of this type, optional or not; an array where they are scalars.
+/// Returns the values as a list, or as an array if the element type is a scalar or an optional scalar.
 fn list_value<I>(
     element: &QType,
     all: impl Iterator<Item = I>,
@@ -443,7 +444,7 @@ fn list_value<I>(
     list.finish()
 }
 
-/// The elements of such a list, each as a value of the type of elements; none if it is another value, or one lacks what the type promises.
+/// Returns the elements of a list or array as values of the type `element`. `None` if it has other elements, or one is missing that must be present.
 fn elements(element: &QType, value: &Value) -> Option<Vec<Value>> {
     let scalar = element.scalar();
     match (value, scalar) {
@@ -459,11 +460,11 @@ fn elements(element: &QType, value: &Value) -> Option<Vec<Value>> {
     }
 }
 
-/// Lists as inputs: of these elements, each of which is made into a value.
+/// Implements [`InputValue`] for list types, whose elements are converted one by one.
 macro_rules! list_input {
     ($([$($parameter:tt)*] $ty:ty: $element:expr, $shape:expr, |$one:ident| $value:expr, |$other:ident, $list:ident| $push:expr;)*) => { $(
         impl<$($parameter)*> InputValue for $ty {
-            // Its elements may be of a type of the user's.
+            // The elements may have a user-defined type.
             fn may_panic() -> bool {
                 true
             }
@@ -489,19 +490,19 @@ list_input! {
     [T: Part<InputField>] Vec<Option<T>>: T::part_type().optional_struct(), InputShape::Value, |one| optional_value(one.as_ref()), |one, list| list.push(&optional_value(one.as_ref()));
 }
 
-/// A list of parts.
+/// Returns the shape of the list type `L`.
 fn list_shape<L: Items<Item = T>, T: Part<InputField>>() -> InputShape {
     InputShape::List(InputList::of::<L>(|| InputField::of::<T>("", 0)))
 }
 
-/// Lists as outputs.
+/// Implements [`OutputValue`] for list types.
 macro_rules! list_output {
     ($([$($parameter:tt)*] $ty:ty: $element:expr, $written:expr, |$one:ident| $value:expr;)*) => { $(
         impl<$($parameter)*> OutputValue for $ty {
             fn list() -> Option<OutputList> {
                 $written
             }
-            // Its elements may be of a type of the user's.
+            // The elements may have a user-defined type.
             fn may_panic() -> bool {
                 true
             }
@@ -524,11 +525,11 @@ list_output! {
     [T: Part<OutputField>] Vec<Option<T>>: T::part_type().optional_struct(), None, |one| of_optional(one);
 }
 
-/// A value of a dictionary that is a field: a type that models have, or an `Option` of one.
+/// A value in a dictionary field: a type that models have, or an `Option` of one.
 trait Entry {
     fn scalar() -> Scalar;
     fn entry(&self) -> Option<ScalarValue>;
-    /// Writes the value as an optional.
+    /// Writes the value as an optional to `place`.
     ///
     /// # Safety
     /// FRAME-SLOT: room for an optional of the type. STRING-VIEW: the entry outlives every read of a text.
@@ -579,7 +580,7 @@ fn scalar_of<T: ModelScalar>() -> Scalar {
     }
 }
 
-/// Dictionaries as inputs.
+/// Implements [`InputValue`] for map types.
 macro_rules! map_input {
     ($([$($parameter:tt)*] [$($name:ident),*] $ty:ty, $value:ty, |$map:ident| $entries:expr, $find:ident;)*) => { $(
         impl<$($parameter)*, Side> Sealed<Side> for $ty {}
@@ -609,17 +610,17 @@ macro_rules! map_input {
     )* };
 }
 
-/// The entries of a map in the order of their keys.
+/// Returns the entries of a map, sorted by key.
 fn sorted<K: Ord, V, H>(map: &HashMap<K, V, H>) -> impl Iterator<Item = (&K, &V)> {
     let mut entries: Vec<(&K, &V)> = map.iter().collect();
     entries.sort_unstable_by_key(|(key, _)| *key);
     entries.into_iter()
 }
 
-/// The result of looking a key up. The value of the key is written unless `value` is null. A panic of `find` is a failure.
+/// Looks a key up with `find` and returns the result. Writes the key's value to `value` unless that is null. A panic of `find` becomes a failure.
 ///
 /// # Safety
-/// COLUMN: there is room for an optional of the values, or a null.
+/// COLUMN: `value` is null or has room for an optional of the values.
 unsafe fn answer<'m, E: Entry + 'm>(find: impl FnOnce() -> Option<&'m E>, value: FramePtr) -> Lookup {
     match catch_unwind(AssertUnwindSafe(find)) {
         Ok(Some(entry)) => {

@@ -1,5 +1,5 @@
-//! Fields of structs for models with tensors: tensors, which share their memory with the model, and arrays of `ndarray`, which are copied. A
-//! `Tensor` field takes an input or output of any element type and number of axes.
+//! Struct fields for models with tensors: `Tensor`, which shares its memory with the model, and arrays of `ndarray`, which are copied. A `Tensor`
+//! field takes an input or output of any element type and number of axes.
 
 use crate::binding::fields::sealed::Sealed;
 use crate::binding::fields::{ANY_TENSOR, single};
@@ -39,7 +39,7 @@ mod arrays {
     use cembra_value::tensor::Element;
     use ndarray::{Array, ArrayD, Dimension};
 
-    /// The type of a tensor with the axes of the array; with any number of axes for `IxDyn`.
+    /// Returns the type of a tensor with the array's number of axes; any number of axes for `IxDyn`.
     fn tensor_type<T: Element, D: Dimension>() -> QType {
         D::NDIM.and_then(|rank| u8::try_from(rank).ok()).map_or(ANY_TENSOR, |rank| QType::Tensor(T::SCALAR, rank))
     }

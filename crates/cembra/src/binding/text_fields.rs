@@ -1,5 +1,5 @@
-//! Fields of structs that are texts. They have no layout that models know, and are moved through slots of the frame as views;
-//! what a model gives is copied, into memory that is there where it can be.
+//! Struct fields that are texts. Models have no layout for owned texts, so inputs are passed through slots of the frame as views. The texts of
+//! outputs are copied, into existing memory if possible.
 
 use crate::binding::fields::sealed::Sealed;
 use crate::binding::fields::single;
@@ -35,7 +35,7 @@ macro_rules! text_input {
             // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
             unsafe fn write(&self, frame: FramePtr, offset: u32) {
                 const EMPTY: &$ty = &$empty;
-                // Which texts are missing nobody can guess, so no branch is to depend on it.
+                // Missing texts are unpredictable, so there must be no branch on the presence.
                 let $text = select_unpredictable(self.is_some(), self.as_ref().unwrap_or(EMPTY), EMPTY);
                 let view = Optional::present_if(self.is_some(), Text::new($view));
                 // SAFETY: FRAME-SLOT, promised by the caller, who also keeps the text alive.
@@ -58,25 +58,25 @@ text_input! {
     Cow<'_, str>, Cow::Borrowed(""), |text| &**text;
 }
 
-/// The text in a slot.
+/// Returns the text in a slot.
 ///
 /// # Safety
-/// FRAME-SLOT for a text at `offset`; STRING-VIEW: it lives as long as is said.
+/// FRAME-SLOT for a text at `offset`; STRING-VIEW: the text must live for `'t`.
 unsafe fn text<'t>(frame: FramePtr, offset: u32) -> &'t str {
     // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
     unsafe { frame.read(Slot::<Text<'t>>::at(offset)) }.as_str()
 }
 
-/// The text in a slot of those that may be missing.
+/// Returns the text in a slot of an optional text; `None` if it is missing.
 ///
 /// # Safety
-/// FRAME-SLOT for an optional text at `offset`; STRING-VIEW: it lives as long as is said.
+/// FRAME-SLOT for an optional text at `offset`; STRING-VIEW: the text must live for `'t`.
 unsafe fn optional_text<'t>(frame: FramePtr, offset: u32) -> Option<&'t str> {
     // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
     unsafe { frame.read(Slot::<Optional<Text<'t>>>::at(offset)) }.get().map(Text::as_str)
 }
 
-/// A type that owns the text of an output.
+/// Implements the output traits for types that own a text.
 macro_rules! text_output {
     ($($ty:ty, |$text:ident| $made:expr, |$old:ident, $new:ident| $update:expr;)*) => { $(
         impl OutputValue for $ty {
@@ -137,7 +137,7 @@ text_output! {
     Cow<'_, str>, |text| Cow::Owned(text.to_string()), |old, new| update_shared(old, new);
 }
 
-/// Gives a text another value, in the memory that it owns if it owns any.
+/// Assigns a text, reusing its memory if it owns any.
 fn update_shared(old: &mut Cow<'_, str>, new: &str) {
     match old {
         Cow::Owned(old) => new.clone_into(old),

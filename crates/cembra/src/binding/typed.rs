@@ -1,5 +1,5 @@
-//! The typed executor: a model bound to rows of inputs, a Rust value for its outputs, and a sink for others. Fields in place
-//! are read and written where the caller has them; the raw function can be called on the structs directly.
+//! The typed executor: a model bound to rows of inputs, a Rust value for its outputs, and a sink for other outputs. Fields in place are read and
+//! written in the caller's memory. The raw function can be called on the structs directly.
 
 use crate::binding::fields::{Input, InputField, Output, OutputField};
 use crate::binding::listener::Listener;
@@ -15,15 +15,15 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-/// A compiled model with the frame of one thread, run on `I` and giving `O`; what `O` has no place for is told to a sink `S`,
-/// if the executor was made with a [`Listener`]. A clone shares the code and has its own frame.
+/// A compiled model with the frame of one thread, which evaluates a row of `I` to an `O`. If it was made with a [`Listener`], the outputs that `O`
+/// has no fields for go to a sink `S`. A clone shares the code and has its own frame.
 ///
-/// An executor of a struct that borrows runs rows of any lifetime ([`Input::At`]), so that it may be kept as a `ModelExecutor<Row<'static>, O>`.
-/// That of rows that a loader reads is a `ModelExecutor<LoaderRow<R>, O>`: see [`LoaderRow`](crate::LoaderRow).
+/// An executor for a struct with lifetimes runs rows of any lifetime ([`Input::At`]), so it may be stored as a `ModelExecutor<Row<'static>, O>`. An
+/// executor for rows that a loader reads is a `ModelExecutor<LoaderRow<R>, O>`: see [`LoaderRow`](crate::LoaderRow).
 ///
-/// Fields are bound by name, or by the name given with `#[cembra(rename = "..")]`; the traits [`Input`](trait@crate::Input) and
-/// [`Output`](trait@crate::Output) list the types they may have. A field of `I` that the model does not have is ignored; a field of `O`
-/// is an output, or is left out or has a default by its attributes: see the derives.
+/// Fields are matched by name, or by the name in `#[cembra(rename = "..")]`. The traits [`Input`](trait@crate::Input) and
+/// [`Output`](trait@crate::Output) list their possible types. A field of `I` that the model does not have is ignored. A field of `O` must be an
+/// output, unless its attributes leave it out or give it a default: see the derives.
 ///
 /// ```
 /// use cembra::{Model, Optional, Options};
@@ -52,46 +52,47 @@ pub struct ModelExecutor<I, O, S = ()> {
     executor: Executor,
     frame: Frame,
     context: Context,
-    /// What goes through the frame; none if all fields are in place.
+    /// The transfers through the frame; `None` if all fields are in place.
     moves: Option<Arc<Transfers<S>>>,
-    /// What loaders made for the call at hand; the frame holds views of it.
+    /// Owned values from loaders for the current call; the frame holds views of them.
     kept: Vec<ValueRef<'static>>,
-    /// Values that loaders were asked for, once there were some.
+    /// The memory for values read on demand; `None` before the first.
     asked: Option<Box<LoadedValues>>,
-    /// Of a model with arrays, what its runs leave to each other.
+    /// The memory that runs of a model with arrays reuse.
     memory: WholeMemory,
-    /// The memory of the plan for short lists, of a model with arrays.
+    /// The memory of the plan for short lists, in a model with arrays.
     lists: Option<Box<LoopMemory>>,
-    /// Of such a model, the outputs that a listener is to hear of.
+    /// The outputs for the listener, in a model with arrays.
     heard: Vec<Value>,
-    /// The fields of many rows, once there were some.
+    /// The fields for runs on many rows; `None` before the first such run.
     fields: Option<Arc<RowFields>>,
     types: PhantomData<fn(&I) -> O>,
 }
 
-/// The fields of the structs of many rows.
+/// The field tables for runs on many rows.
 struct RowFields {
     inputs: Vec<InputField>,
     outputs: Vec<OutputField>,
-    /// True if each input and output of the model is a field that is a column of the rows.
+    /// True if each input and output of the model is a field that can be a column of the rows.
     are_columns: bool,
 }
 
 impl Model {
-    /// Compiles the model for a Rust struct of inputs and one of outputs (or a single value, for the main output). Only the
-    /// outputs that `O` has fields for are computed. See [`ModelExecutor`] for an example.
+    /// Compiles the model for an input struct and an output struct, or a single output value for the main output. Only the outputs that `O` has
+    /// fields for are computed. See [`ModelExecutor`] for an example.
     ///
     /// # Errors
-    /// As `compile`; and a field that the model does not have, or has with another type.
+    /// The errors of [`compile`](Model::compile). Also if `I` or `O` has a field of another type than the model, or `O` has a field that is not an
+    /// output.
     pub fn executor<I: Input, O: Output>(&self, options: &Options) -> Result<ModelExecutor<I, O>, Error> {
         ModelExecutor::new(self, &Fields::<I>::new(), None, options)
     }
 
-    /// As `executor`, with inputs from a loader. The loader is asked for the inputs that the outputs need, and bound to those
-    /// that are left after preparation. Its accessors are called in evaluations that need their values. See [`Loader`] for an example.
+    /// Compiles the model for rows that a loader reads. The loader is asked for the inputs that the outputs need, and bound to those that are left
+    /// after preparation. Its accessors are called in evaluations that need their values. See [`Loader`] for an example.
     ///
     /// # Errors
-    /// As `executor`; and inputs that the loader does not know.
+    /// The errors of [`executor`](Model::executor). Also if the loader does not know an input.
     pub fn executor_from<I, O: Output>(
         &self,
         loader: &dyn Loader<I>,
@@ -100,12 +101,12 @@ impl Model {
         ModelExecutor::new(self, &Loaded::new(loader), None, options)
     }
 
-    /// As `executor_from`, with a listener to the outputs that `O` has no fields for. `()` for `O` leaves all of them to the
-    /// listener, the main output too. See [`Listener`] for an example.
+    /// Compiles the model for rows that a loader reads, with a listener to the outputs that `O` has no fields for. With `()` for `O`, the listener
+    /// gets all outputs, the main output too. See [`Listener`] for an example.
     ///
     /// # Errors
-    /// As `executor_from`; and outputs that the listener does not know, unless
-    /// [`Options::ignore_not_listened_named_outputs`] is set, or wants as another type.
+    /// The errors of [`executor_from`](Model::executor_from). Also if the listener takes an output as another type, or does not know one, unless
+    /// [`Options::ignore_not_listened_named_outputs`] is set.
     pub fn executor_between<I, O: Output, S>(
         &self,
         loader: &dyn Loader<I>,
@@ -141,17 +142,17 @@ impl<I, O, S> Clone for ModelExecutor<I, O, S> {
 }
 
 impl<I: Input, O: Output> ModelExecutor<I, O> {
-    /// Evaluates the model.
+    /// Evaluates the model on a row.
     ///
     /// # Errors
-    /// A fault of the evaluation; or, from a loader, values that do not fit.
+    /// If the evaluation fails, or a loader's value does not fit.
     #[inline]
     pub fn run(&mut self, input: &I::At<'_>) -> Result<O, Error> {
         self.fresh(input)
     }
 
-    /// Evaluates the model into a value of the caller's: fields in place are written there, texts into the memory that they
-    /// have. The value is left as it was if the evaluation fails.
+    /// Evaluates the model into an existing value: fields in place are overwritten, and texts reuse their memory. The value is unchanged if the
+    /// evaluation fails.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -168,19 +169,19 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
     /// ```
     ///
     /// # Errors
-    /// As `run`.
+    /// The errors of [`run`](ModelExecutor::run).
     #[inline]
     pub fn run_into(&mut self, input: &I::At<'_>, output: &mut O) -> Result<(), Error> {
         self.over(input, output)
     }
 
-    /// Evaluates the model on many rows, in place: each output is written where it is in its struct. It takes the machine's
-    /// widest lanes if the model allows it. A call begins with about a microsecond of preparation, so few rows are evaluated faster by
-    /// [`run_into`](ModelExecutor::run_into), one after the other: fewer than about 40 rows of a model with five exponentials and logarithms,
-    /// and fewer than about 700 rows of a model with ten additions and multiplications.
+    /// Evaluates the model on many rows, in place: each output is written to its struct. Uses the machine's widest vectors if the model allows it. A
+    /// call begins with about a microsecond of preparation, so a few rows are faster with [`run_into`](ModelExecutor::run_into), one after the other:
+    /// fewer than about 40 rows of a model with five exponentials and logarithms, and fewer than about 700 rows of a model with ten additions and
+    /// multiplications.
     ///
-    /// Evaluated row by row are models with arrays, of which [`Batch`](crate::Batch) takes many rows, those with outputs that
-    /// become defaults, or go into fields that have not every value of the output's type, and rows that a loader reads.
+    /// The call falls back to row by row for three kinds of models: those with arrays (use [`Batch`](crate::Batch) for these), those with outputs
+    /// that have defaults or may not fit their fields, and those with rows that a loader reads.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -198,21 +199,21 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
     /// ```
     ///
     /// # Errors
-    /// The fault of the first row that fails: outputs from there on are unspecified. Or there are not as many outputs as
-    /// inputs, or the run ends by the executor's token, deadline or limits.
+    /// If a row fails: the error is that of the first one, and outputs from there on are unspecified. Also if the numbers of inputs and outputs
+    /// differ, or the run ends by the executor's token, deadline or limits.
     pub fn run_many(&mut self, inputs: &[I::At<'_>], outputs: &mut [O]) -> Result<(), Error> {
         if inputs.len() != outputs.len() {
             let message = format!("there are {} inputs for {} outputs", inputs.len(), outputs.len());
             return Err(Error::values(message));
         }
-        // All rows are one run: the time limit is not begun anew with each.
+        // All rows are one run, so the time limit does not restart with each row.
         let Some(limit) = self.context.take_time_limit() else { return self.run_rows(inputs, outputs) };
         limit.begin();
         let timed = Timed { executor: self, limit: Some(limit) };
         timed.executor.run_rows(inputs, outputs)
     }
 
-    /// Evaluates the model on rows, of which there are as many as outputs.
+    /// Evaluates the model on `inputs`, which has the length of `outputs`.
     fn run_rows(&mut self, inputs: &[I::At<'_>], outputs: &mut [O]) -> Result<(), Error> {
         let fields = self.row_fields();
         if !fields.are_columns {
@@ -253,7 +254,7 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
     }
 }
 
-/// An executor in a run of many rows. It is given its time limit back when the run ends, even by a panic.
+/// An executor without its time limit, during a run on many rows. Dropping this restores the limit, even after a panic.
 struct Timed<'e, I, O, S> {
     executor: &'e mut ModelExecutor<I, O, S>,
     limit: Option<TimeLimit>,
@@ -269,7 +270,7 @@ impl<I, O, S> Drop for Timed<'_, I, O, S> {
 }
 
 impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
-    /// The executor of rows that `source` reads, which are those of `I`.
+    /// Returns an executor for rows of `I`, which `source` reads.
     pub(crate) fn new(
         model: &Model,
         source: &dyn Source,
@@ -296,20 +297,20 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
         })
     }
 
-    /// Evaluates the model and tells the sink what its listener wants.
+    /// Evaluates the model on a row and passes the other outputs to the sink.
     ///
     /// # Errors
-    /// A fault of the evaluation; values that do not fit; or what a setter says.
+    /// If the evaluation fails, a value does not fit, or a setter fails.
     pub fn listen(&mut self, input: &I::At<'_>, sink: &mut S) -> Result<O, Error> {
         let output = self.fresh(input)?;
         self.tell(sink)?;
         Ok(output)
     }
 
-    /// Evaluates the model into a value of the caller's, as `run_into` does, and then tells the sink.
+    /// Evaluates the model into an existing value, as [`run_into`](ModelExecutor::run_into) does, and then passes the other outputs to the sink.
     ///
     /// # Errors
-    /// As `listen`. If a setter fails the output is written already.
+    /// The errors of [`listen`](ModelExecutor::listen). If a setter fails, the value has been overwritten already.
     pub fn listen_into(&mut self, input: &I::At<'_>, output: &mut O, sink: &mut S) -> Result<(), Error> {
         self.over(input, output)?;
         self.tell(sink)
@@ -322,25 +323,24 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
         // SAFETY: CALL: the memory has the fields of O; FIELD-TABLE: there is room for an O.
         let made = unsafe { self.evaluate::<true>(input, output.as_mut_ptr().cast()) };
         made.map_err(|error| self.failed(error))?;
-        // SAFETY: FIELD-TABLE: every field was written by the call, or is made without a look at its place; optional values
-        // that are missing hold the zeros they started with or what the call left.
+        // SAFETY: FIELD-TABLE: every field was written by the call, or is made without reading its place; optional values that are missing hold the
+        // zeros they started with or what the call left.
         Ok(unsafe { O::take(output.as_ptr()) })
     }
 
-    /// Evaluates the model over a value that there is.
+    /// Evaluates the model into an existing value.
     #[inline]
     fn over(&mut self, input: &I::At<'_>, output: &mut O) -> Result<(), Error> {
-        // SAFETY: CALL: the memory has the fields of O, and those in place are valid for whatever the call writes; FIELD-TABLE: an
-        // O is there.
+        // SAFETY: CALL: the memory has the fields of O, and those in place are valid for whatever the call writes; FIELD-TABLE: an O is there.
         let made = unsafe { self.evaluate::<false>(input, std::ptr::from_mut(output).cast()) };
         made.map_err(|error| self.failed(error))
     }
 
-    /// Loads the inputs, runs the model, which writes the fields of `O` that are in place, and moves the others.
+    /// Loads the inputs, runs the model, which writes the fields in place, and copies the other fields to `to`.
     ///
     /// # Safety
-    /// CALL for `to`, which has room for an `O`. FIELD-TABLE: an `O` is there unless it is to be new.
-    // A call of its own: what is around it is small then, and is inlined into the caller's loop.
+    /// CALL for `to`, which has room for an `O`. FIELD-TABLE: an `O` is there unless `IS_NEW`.
+    // A function of its own, so that its small callers are inlined into the user's loop.
     #[inline(never)]
     unsafe fn evaluate<const IS_NEW: bool>(&mut self, input: &I::At<'_>, to: *mut u8) -> Result<(), Error> {
         let from: *const u8 = std::ptr::from_ref(input).cast();
@@ -363,7 +363,7 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
         unsafe { inner.run(model, [from, to, self.frame.ptr()], &mut self.context) }
     }
 
-    /// Does what is left of `evaluate` where fields are not in place. What few models need is apart from what most do.
+    /// Evaluates a model with fields that are not in place. Rare steps are in separate functions.
     ///
     /// # Safety
     /// CALL for `to`, which has room for an `O`. FIELD-TABLE: `from` is a row of the source, and an `O` is there unless `IS_NEW`.
@@ -387,12 +387,13 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
         };
         match &moves.on_demand {
             None => call()?,
-            // SAFETY: FIELD-TABLE, promised by the caller. FRAME-SLOT: the frame is of the plan. STRING-VIEW: what is kept stays until the next call.
+            // SAFETY: FIELD-TABLE, promised by the caller. FRAME-SLOT: the frame is of the plan. STRING-VIEW: `kept` is unchanged until the next
+            // call.
             Some(inputs) => unsafe { inputs.run((&mut self.asked, &mut self.kept), from, frame, call)? },
         }
         // SAFETY: FIELD-TABLE for the fields, promised by the caller; FRAME-SLOT: the call wrote the outputs' slots.
         unsafe {
-            // First those that there may be no value for, so that none is written if there is none.
+            // The fields that may reject a value come first, so that nothing is written if one does.
             for moved in &moves.checked {
                 moved.read(to.add(moved.field.offset), frame, IS_NEW)?;
             }
@@ -406,7 +407,7 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
         Ok(())
     }
 
-    /// Evaluates a model with arrays, and moves its outputs if each of them fits its field.
+    /// Evaluates a model with arrays, and writes its outputs if each of them fits its field.
     ///
     /// # Safety
     /// FIELD-TABLE: `from` is a row of the source, and `to` has room for an `O`. An `O` is there unless `IS_NEW`.
@@ -430,7 +431,7 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
         unsafe { self.evaluate_values::<IS_NEW>(from, to) }
     }
 
-    /// Evaluates a model with arrays on values that are made of the fields.
+    /// Evaluates a model with arrays on values made from the fields.
     ///
     /// # Safety
     /// FIELD-TABLE: `from` is a row of the source, and `to` has room for an `O`. An `O` is there unless `IS_NEW`.
@@ -475,14 +476,14 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
 }
 
 impl<I, O, S> ModelExecutor<I, O, S> {
-    /// Tells metrics of the error of an evaluation, and returns it.
+    /// Reports the error of an evaluation to the metrics, and returns it.
     #[cold]
     pub(crate) fn failed(&self, error: Error) -> Error {
         self.executor.inner().failed(&self.context, error)
     }
 }
 
-/// The parts of an executor that another way to run its model needs.
+/// The parts of an executor that another way of running its model needs.
 #[cfg(feature = "json")]
 pub(crate) struct ExecutorParts<'e> {
     pub(crate) executor: &'e Executor,
@@ -499,20 +500,20 @@ impl<I, O, S> ModelExecutor<I, O, S> {
         ExecutorParts { executor, frame, context, memory, lists }
     }
 
-    /// The transfers through the frame; `None` if all fields are in place.
+    /// Returns the transfers through the frame; `None` if all fields are in place.
     pub(crate) fn moves(&self) -> Option<&Transfers<S>> {
         self.moves.as_deref()
     }
 }
 
-/// Runs what converts fields by code of the user's. A panic is an error.
+/// Runs a conversion of fields that calls user code. A panic becomes an error.
 #[cold]
 #[inline(never)]
 fn converted(run: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     guarded_values(|| "the conversion of a field".to_owned(), run)
 }
 
-/// Writes the inputs that accessors read to their slots, and keeps what they made for the call.
+/// Reads the inputs of accessors and writes them to their slots. Owned values move to `kept` for the call.
 ///
 /// # Safety
 /// FIELD-TABLE: `from` is a row of the accessors' type, borrowed for the call; FRAME-SLOT for the slots.
@@ -525,27 +526,27 @@ unsafe fn read_inputs(
 ) -> Result<(), Error> {
     kept.clear();
     for load in reads {
-        // SAFETY: FIELD-TABLE and FRAME-SLOT, promised by the caller. STRING-VIEW: what is kept stays until the next call writes every slot anew.
+        // SAFETY: FIELD-TABLE and FRAME-SLOT, promised by the caller. STRING-VIEW: `kept` is unchanged until the next call writes every slot anew.
         unsafe { load.write(from, frame, kept)? };
     }
     Ok(())
 }
 
 impl<I, O, S> ModelExecutor<I, O, S> {
-    /// The evaluations to come look at this token and end with the fault `cancelled` once it is; none takes it away. A clone
-    /// has none. The other options of runs stay. See [`Session::set_cancellation`](crate::Session::set_cancellation).
+    /// Sets the token of later evaluations: they end with the fault `cancelled` once it is cancelled. `None` removes it. A clone has none. Other run
+    /// options stay. See [`Session::set_cancellation`](crate::Session::set_cancellation).
     pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
         self.memory.set_cancellation(token, &mut self.context);
     }
 
-    /// What ends the evaluations to come, their threads and limits, in the place of what was said before. A clone has none of it. See
+    /// Sets the token, deadline, threads and limits of later evaluations, in place of earlier options. A clone has none of them. See
     /// [`RunOptions`](crate::RunOptions).
     pub fn set_run_options(&mut self, options: &RunOptions) {
         self.executor.inner().set_run_options(options, &mut self.context, &mut self.memory);
     }
 
-    /// Bytes of memory that this executor holds by itself: its frame, the arena of its strings, and what runs on arrays leave to each other. What moves fields through
-    /// the frame is counted too; that and what the [`executor`](ModelExecutor::executor) holds are shared with its clones.
+    /// The bytes of memory of this executor: its frame, the arena of its strings, and the memory that runs on arrays reuse. The transfers through the
+    /// frame are counted too. They and the shared [`executor`](ModelExecutor::executor) are shared with clones.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let moves = self.moves.as_ref().map_or(0, |moves| size_of_val(&**moves) + moves.memory_bytes());
@@ -558,30 +559,31 @@ impl<I, O, S> ModelExecutor<I, O, S> {
         size_of::<Self>() + self.frame.size() + self.context.arena_bytes() + kept
     }
 
-    /// The shared part.
+    /// Returns the part that clones share.
     #[must_use]
     pub fn executor(&self) -> &Executor {
         &self.executor
     }
 
-    /// The compiled function, to be called without any of the library's checks; none if the interpreter runs, or may run in
-    /// other tiers (`Backend::Tiered`), and of a model with arrays.
+    /// Returns the compiled function, to call without any of the library's checks. `None` if the interpreter runs or may run (`Backend::Tiered`), and
+    /// for a model with arrays.
     ///
-    /// It takes the input struct, the output struct, a frame and a context, and must be called only while this executor
-    /// or a clone lives, with a row of `I` and a struct of `O` whose fields are all in place, and the pointers of `scratch`: `CALL` of
-    /// `docs/safety.md`. A token and a deadline end it, and a time limit does not. It returns [`STATUS_OK`](crate::STATUS_OK), or another status if the evaluation failed.
+    /// The function takes the input struct, the output struct, a frame and a context. It must be called only while this executor or a clone lives,
+    /// with a row of `I` and a struct of `O` whose fields are all in place, and the pointers of [`scratch`](ModelExecutor::scratch): `CALL` of
+    /// `docs/safety.md`. A token and a deadline end it; a time limit does not. It returns [`STATUS_OK`](crate::STATUS_OK), or another status if the
+    /// evaluation failed.
     #[must_use]
     pub fn raw(&self) -> Option<unsafe extern "C" fn(*const u8, *mut u8, *mut u8, *mut Context) -> i32> {
         self.executor.inner().machine_code().map(Compiled::raw)
     }
 
-    /// The frame and context to call the raw function with; valid while this executor is neither moved nor dropped. Calls of a
-    /// model with strings are between `Context::begin` and `Context::end`: they share their memory and work otherwise.
+    /// Returns the frame and the context for calls of the raw function. They are valid until this executor is moved or dropped. Each call of a model
+    /// with strings must be between `Context::begin` and `Context::end`, or else calls share the limits of memory and work.
     pub fn scratch(&mut self) -> (*mut u8, *mut Context) {
         if let Some(compiled) = self.executor.inner().machine_code() {
             compiled.prepare_context(&mut self.context);
         }
-        // A run that was late does not end calls that follow.
+        // A run that ended late does not end later calls.
         self.context.begin_run();
         self.context.end_run();
         (self.frame.ptr().as_ptr(), &raw mut self.context)

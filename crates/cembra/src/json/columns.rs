@@ -1,5 +1,5 @@
-//! Many rows of JSON as columns, for models that are run on batches. A row is read in one pass over its text, each value straight into its
-//! column. A row that this pass does not take is read value by value, as [`JsonRows`](crate::JsonRows) does, which says what is wrong with it.
+//! Collects many rows of JSON as columns, for models that are run on batches. A row is read in one pass over its text, each value directly into its
+//! column. A row that this pass rejects is read value by value, as [`JsonRows`](crate::JsonRows) does, which gives a precise error.
 
 use super::place::{Text, unfit};
 use super::reading::{ValueInto, absent};
@@ -17,9 +17,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Rows of JSON as the input columns of a batch: each row is an object that has the inputs under their names, as
-/// [`Json`](crate::Json) reads them. Structs and lists of structs are objects in it, and arrays of objects. All rows together become no more
-/// bytes than the limit `array_bytes` of the batch, missing values included.
+/// Collects rows of JSON as the input columns of a batch. Each row is an object with the inputs as fields, as [`Json`](crate::Json) reads them.
+/// Structs are objects, and lists of structs arrays of objects. All rows together may have at most `array_bytes` bytes, the limit of the batch, with
+/// missing values counted.
 ///
 /// ```
 /// use cembra::{JsonColumns, Model, Options, RunOptions};
@@ -43,28 +43,28 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct JsonColumns {
     inputs: Vec<Input>,
-    /// Where each input is.
+    /// The position of each input in `inputs`.
     places: HashMap<Arc<str>, usize>,
-    /// The input of the first key of the last row.
+    /// The input of the first key in the last row, as a guess for the next row.
     first: usize,
     rows: usize,
-    /// True if a row is never read in one pass: a name is there twice, or an input is a dictionary whose keys are no texts.
+    /// True if no row can be read in one pass: two inputs have one name, or an input is a dictionary whose keys are not texts.
     is_seldom: bool,
-    /// True if [`try_push`](JsonColumns::try_push) refuses rows with a key that no input has.
+    /// True if [`try_push`](JsonColumns::try_push) rejects rows with a key that is not an input.
     is_closed: bool,
-    /// Rows that are read value by value.
+    /// The memory for a row that is read value by value.
     row: JsonRow,
-    /// The counted bytes of a row, before it is read.
+    /// Counts the bytes of a row before it is read.
     size: RowSize,
-    /// No less than the bytes of all rows.
+    /// An upper bound of the bytes of all rows.
     counted: u64,
-    /// The number of rows that `counted` is of.
+    /// The number of rows that `counted` covers.
     counted_rows: usize,
-    /// The bytes of the row that was asked for last.
+    /// The counted bytes of the row that `fits` last checked.
     next: u64,
-    /// The bytes of the inputs that are kept as values.
+    /// The bytes of the inputs that are stored as values.
     values_bytes: u64,
-    /// The most bytes of all rows.
+    /// The most bytes that all rows may have together.
     most: u64,
 }
 
@@ -72,32 +72,32 @@ pub struct JsonColumns {
 struct Input {
     name: Arc<str>,
     qtype: QType,
-    /// The empty list, if that is the default of the input.
+    /// The empty list, if that is the default of the input; else `None`.
     empty: Option<Value>,
     kept: JsonColumnData,
-    /// True if [`try_push`](JsonColumns::try_push) refuses rows in which `qtype` would lose a part of the value.
+    /// True if [`try_push`](JsonColumns::try_push) rejects rows in which conversion to `qtype` would lose a part of the value.
     is_strict: bool,
-    /// True if [`try_push`](JsonColumns::try_push) refuses objects that lack a field of the type.
+    /// True if [`try_push`](JsonColumns::try_push) rejects objects that lack a field of the type.
     is_full: bool,
-    /// The input of the key behind this one's in the last row.
+    /// The input of the next key in the last row, as a guess for the next row.
     next: usize,
-    /// How many rows have a value here. While a row is read, an input whose key was met has one row more than the others.
+    /// The number of rows with a value in this input. While a row is read, the inputs whose keys were met have one more row than the others.
     rows: usize,
 }
 
-/// The values of an input, in the form in which the batch takes them.
+/// The values of an input, in the form that the batch takes.
 #[derive(Debug)]
 enum JsonColumnData {
     Column(ValueColumn),
-    /// Values that the batch takes one by one: structs of models without arrays, tensors.
+    /// Values that the batch takes one by one: tensors, and structs in models without arrays.
     Values(Vec<Value>),
 }
 
 impl JsonColumns {
-    /// Columns without rows for the inputs of a batch.
+    /// Returns columns without rows for the inputs of a batch.
     ///
     /// # Errors
-    /// An input is of a type that JSON does not have.
+    /// If JSON cannot express the type of an input.
     pub fn new(batch: &Batch) -> Result<JsonColumns, Error> {
         let mut columns = JsonColumns::within(batch.array_bytes());
         for input in batch.inputs() {
@@ -118,8 +118,8 @@ impl JsonColumns {
         Ok(columns)
     }
 
-    /// Columns without rows for values of these names and types. None if values of a type are no data. Where a name is there twice, rows are
-    /// read value by value.
+    /// Returns columns without rows for values of these names and types; `None` if a type is not data. If a name occurs twice, all rows are read
+    /// value by value.
     #[must_use]
     pub fn of_types<'q>(types: impl IntoIterator<Item = (&'q str, &'q QType)>) -> Option<JsonColumns> {
         let mut columns = JsonColumns::within(u64::MAX);
@@ -129,7 +129,7 @@ impl JsonColumns {
         Some(columns)
     }
 
-    /// No columns, whose rows are to have no more bytes than this.
+    /// Returns columns for no inputs. `most` is the most bytes of their rows.
     fn within(most: u64) -> JsonColumns {
         JsonColumns {
             inputs: Vec::new(),
@@ -164,8 +164,9 @@ impl JsonColumns {
         });
     }
 
-    /// Makes [`try_push`](JsonColumns::try_push) refuse rows in which the type of an input would lose a part of the value: a field of an object that
-    /// the type lacks, or digits of a number that as an f64 is infinite, or whole and not exact. `input` is the index of the input.
+    /// Makes [`try_push`](JsonColumns::try_push) reject rows in which the type of an input would lose a part of the value: a field of an object that
+    /// the type lacks, or digits of a number that becomes infinite as an f64, or that is an integer an f64 cannot hold exactly. `input` is the index
+    /// of the input.
     ///
     /// ```
     /// use cembra::{JsonColumns, parse_type};
@@ -184,7 +185,7 @@ impl JsonColumns {
         }
     }
 
-    /// Makes [`try_push`](JsonColumns::try_push) refuse rows in which an object of an input lacks a field of its type, which may be missing. `input` is
+    /// Makes [`try_push`](JsonColumns::try_push) reject rows in which an object lacks a field of the input's type, even an optional one. `input` is
     /// the index of the input.
     ///
     /// ```
@@ -203,18 +204,18 @@ impl JsonColumns {
         }
     }
 
-    /// Makes [`try_push`](JsonColumns::try_push) refuse rows with a key that no input has.
+    /// Makes [`try_push`](JsonColumns::try_push) reject rows with a key that is not an input.
     pub fn refuse_others(&mut self) {
         self.is_closed = true;
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     #[must_use]
     pub const fn rows(&self) -> usize {
         self.rows
     }
 
-    /// True if all rows together with that of the text become no more bytes than `most`. It is found before anything is made of the text.
+    /// Returns true if all rows together with the row in `text` have at most `most` bytes. The answer needs no conversion of the text.
     ///
     /// ```
     /// use cembra::{JsonColumns, parse_type};
@@ -225,7 +226,7 @@ impl JsonColumns {
     /// # Ok::<(), cembra::Error>(())
     /// ```
     pub fn fits(&mut self, text: &str, most: u64) -> bool {
-        // The row that was asked for last counts once it is there: the same row may be asked for again before.
+        // The row that was checked last is counted once it was added, because the same row may be checked again before that.
         match self.rows.checked_sub(self.counted_rows) {
             Some(0) => {}
             Some(1) => self.counted = self.counted.saturating_add(self.next),
@@ -250,11 +251,11 @@ impl JsonColumns {
         self.inputs.iter().map(column).fold(self.values_bytes, u64::saturating_add)
     }
 
-    /// Adds the row that the text is.
+    /// Adds the row in a text.
     ///
     /// # Errors
-    /// The text is no JSON object, has a key twice, lacks an input, or has a value of another type; or the rows become more bytes than they may
-    /// (`limit`). Nothing is added then.
+    /// If the text is not a JSON object, has an input's key twice, lacks an input, or has a value of another type; or if the rows exceed the limit on
+    /// bytes (`limit`). Nothing is added then.
     pub fn push(&mut self, text: &str) -> Result<(), Error> {
         if !self.fits(text, self.most) {
             let message = format!("the rows of JSON become more than {} bytes, the limit `array_bytes`", self.most);
@@ -275,8 +276,7 @@ impl JsonColumns {
         Ok(())
     }
 
-    /// Adds the row that the text is, if it can be read in one pass. False, and nothing is added, if it cannot: the text may be of a form
-    /// that is seldom, or wrong.
+    /// Adds the row in a text if one pass can read it. Returns false and adds nothing otherwise: the text may have a rare form, or be wrong.
     #[must_use]
     pub fn try_push(&mut self, text: &str) -> bool {
         if self.is_seldom || !self.fits(text, self.most) {
@@ -301,7 +301,7 @@ impl JsonColumns {
         read.is_ok()
     }
 
-    /// Adds a row of values, one for each input in their order, of its type.
+    /// Adds a row of values: one value per input, in the inputs' order and of their types.
     pub fn push_values(&mut self, values: &[Value]) {
         self.rows += 1;
         for (at, input) in self.inputs.iter_mut().enumerate() {
@@ -319,12 +319,12 @@ impl JsonColumns {
         }
     }
 
-    /// Adds a row in which every value is missing, also where the type is not optional. A batch refuses such a row.
+    /// Adds a row in which every value is missing, even for types that are not optional. A batch rejects such a row.
     pub fn push_missing(&mut self) {
         self.push_values(&[]);
     }
 
-    /// Takes all rows but the first `rows` away. Their memory is used again.
+    /// Removes all rows after the first `rows`. Their memory is reused.
     pub fn truncate(&mut self, rows: usize) {
         self.rows = self.rows.min(rows);
         for input in &mut self.inputs {
@@ -339,7 +339,7 @@ impl JsonColumns {
         }
     }
 
-    /// Gives the columns of the inputs, in the order of the inputs, to a function that runs the batch on them.
+    /// Calls `run` with the columns of the inputs, in the inputs' order, and returns its result.
     pub fn with<R>(&self, run: impl FnOnce(&[InputColumn<'_>]) -> R) -> R {
         let (mut leaves, mut ends) = (Vec::new(), Vec::with_capacity(self.inputs.len()));
         for input in &self.inputs {
@@ -371,7 +371,7 @@ impl JsonColumns {
         run(&columns)
     }
 
-    /// The columns of the values, in the order of the types. None for those of a batch that takes an input as values.
+    /// Returns the columns of the values, in the order of the types; `None` if an input is stored as values.
     #[must_use]
     pub fn into_columns(self) -> Option<Vec<ValueColumn>> {
         let column = |input: Input| if let JsonColumnData::Column(column) = input.kept { Some(column) } else { None };
@@ -379,16 +379,16 @@ impl JsonColumns {
     }
 }
 
-/// An array that a column is made of, of lists the elements.
+/// An array that is part of a column. In lists it holds the elements.
 struct Leaf<'a> {
     array: &'a Array,
     lists: Option<Lists<'a>>,
 }
 
-/// Where the lists of rows begin and end, and which rows have one.
+/// The edges of the lists of all rows, and an array that tells which rows have a list.
 type Lists<'a> = (&'a [i64], &'a Array);
 
-/// Adds the arrays of a column, or of the elements of lists, in the order of [`InputColumn::structs`].
+/// Appends the arrays of a column, or of the elements of lists, in the order of [`InputColumn::structs`].
 fn add_leaves<'a>(column: &'a ValueColumn, lists: Option<Lists<'a>>, leaves: &mut Vec<Leaf<'a>>) {
     match column {
         ValueColumn::Scalars(array) => leaves.push(Leaf { array: array.array(), lists }),
@@ -403,16 +403,16 @@ fn add_leaves<'a>(column: &'a ValueColumn, lists: Option<Lists<'a>>, leaves: &mu
     }
 }
 
-/// The inputs that the object of a row is read into.
+/// The visitor that reads a row's object into the inputs.
 struct Row<'c, 't> {
     inputs: &'c mut [Input],
     places: &'c HashMap<Arc<str>, usize>,
     first: &'c mut usize,
-    /// How many rows there are before this one.
+    /// The number of rows before this one.
     rows: usize,
     text: Text<'t>,
     is_closed: bool,
-    /// The bytes of the inputs that are kept as values.
+    /// The bytes of the inputs that are stored as values.
     values_bytes: &'c mut u64,
 }
 
@@ -427,11 +427,11 @@ impl<'de> Visitor<'de> for Row<'_, 'de> {
         let Row { inputs, places, first, rows, text, is_closed, values_bytes } = self;
         let mut count = |value: &Value| *values_bytes = values_bytes.saturating_add(column_bytes(value));
         let mut others: SmallVec<[&'de str; 16]> = SmallVec::new();
-        // Where the last key's input is.
+        // The index of the last key's input.
         let mut last = None;
-        // A key that has escapes is not borrowed, and refused.
+        // A key with escapes is not borrowed, so it is rejected.
         while let Some(key) = object.next_key::<&'de str>()? {
-            // Objects mostly have their keys in the order of the row before.
+            // Objects mostly have their keys in the order of the previous row.
             let next = last.map_or(*first, |last: usize| inputs[last].next);
             let is_next = inputs.get(next).is_some_and(|input| *input.name == *key);
             let Some(at) = (if is_next { Some(next) } else { places.get(key).copied() }) else {

@@ -1,7 +1,8 @@
-//! JSON objects as rows, and as sinks of outputs. Missing is `null` or an absent key; floats may also be the strings
-//! `"NaN"`, `"Infinity"` and `"-Infinity"`; an integer is digits without fraction or exponent; bytes are a string in base64;
-//! a mask is `true`, or missing, and is read as [`mask_holds`] reads it; a tuple is an array, a named one an object; a tensor is arrays inside each other. Rows are objects of `serde_json` or texts; the values of
-//! both are found here, for the command too.
+//! JSON objects as rows and as sinks of outputs. Rows are objects of `serde_json`, or texts. The command reads both through this module too.
+//!
+//! A missing value is `null` or an absent key. Floats may also be the strings `"NaN"`, `"Infinity"` and `"-Infinity"`. An integer is digits without
+//! fraction or exponent. Bytes are a base64 string. A mask is `true` or missing, and is read as [`mask_holds`] reads it. A tuple is an array, a named
+//! tuple an object, a tensor nested arrays.
 
 mod columns;
 pub(crate) mod executor;
@@ -31,12 +32,11 @@ use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-/// The loader of rows that are JSON objects, and the listener that puts outputs into one. As a loader it knows every name,
-/// in the type that the model declares or `Options::input_type` gives; other keys are not looked at.
+/// A loader of rows that are JSON objects, and a listener that writes outputs into one. As a loader it knows every name, with the type that the model
+/// declares or `Options::input_type` sets. Other keys are ignored.
 ///
-/// A row is an object of `serde_json`. Its 64-bit integers are exact; a number with a fraction is a float of 64 bits there,
-/// which may have been read one unit off in the last place, and stands for the shortest digits of that float. The loader of
-/// rows whose numbers have all their digits is [`JsonRows`].
+/// A row is an object of `serde_json`. Its 64-bit integers are exact. A number with a fraction is a 64-bit float there, which may be wrong in the
+/// last place; it is read as the shortest digits of that float. Use [`JsonRows`] for rows whose numbers keep all their digits.
 ///
 /// ```
 /// use cembra::{Json, Model, Options};
@@ -64,17 +64,16 @@ use std::fmt::{self, Write};
 pub struct Json;
 
 impl Json {
-    /// The scalar of this type that the JSON value is; none if it is not one. A unit may be missing: `false` is a mask that does not
-    /// hold.
+    /// Converts a JSON value to a scalar of this type; `None` if it is not one. For a unit, `false` is a missing value: a mask that does not hold.
     #[must_use]
     pub fn scalar(scalar: Scalar, value: &Object) -> Option<ValueRef<'_>> {
         value.to_scalar(scalar)
     }
 
-    /// The JSON form of a value.
+    /// Converts a value to JSON.
     ///
     /// # Errors
-    /// It is no data, or a tensor of more elements than there is memory for.
+    /// If the value is not data, or is a tensor with more elements than there is memory for.
     fn object(value: &ValueRef<'_>) -> Result<Object, Error> {
         let float = |finite: bool, nan: bool, positive: bool, number: Object| match (finite, nan, positive) {
             (true, ..) => number,
@@ -88,7 +87,7 @@ impl Json {
             ValueRef::Int32(v) => (*v).into(),
             ValueRef::Int64(v) => (*v).into(),
             ValueRef::UInt64(v) => (*v).into(),
-            // The number has the digits of the f32, not those of the f64 that is as large.
+            // The number gets the digits of the f32, not those of the equal f64.
             ValueRef::Float32(v) => {
                 let digits = Digits::of(format_args!("{v:e}"));
                 float(v.is_finite(), v.is_nan(), *v > 0.0, digits.as_str().parse::<f64>().unwrap_or_default().into())
@@ -125,7 +124,7 @@ impl Json {
             other => match other.scalar().and_then(|scalar| other.to_value(&QType::Scalar(scalar))) {
                 Some(Value::Scalar(scalar)) => {
                     let mut spelled = String::new();
-                    // Only memory could fail, and that stops the program.
+                    // Only an allocation could fail, and that aborts the program.
                     let _never_fails = scalar.write_spelled(&mut spelled);
                     spelled.into()
                 }
@@ -135,20 +134,20 @@ impl Json {
     }
 }
 
-/// A JSON value of one of the two forms.
+/// A JSON value in one of two forms: an object of `serde_json`, or text.
 pub(crate) trait JsonValue<'j>: Copy + fmt::Display {
     fn is_null(self) -> bool;
 
-    /// The scalar of this type that it is; none if it is not one.
+    /// Converts to a scalar of this type; `None` if the value is not one.
     fn to_scalar(self, scalar: Scalar) -> Option<ValueRef<'j>>;
 
-    /// The elements of an array.
+    /// Returns the elements; `None` if the value is not an array.
     fn to_elements(self) -> Option<Vec<Self>>;
 
-    /// The fields of an object, in their order.
+    /// Returns the fields in their order; `None` if the value is not an object.
     fn to_entries(self) -> Option<Vec<(Cow<'j, str>, Self)>>;
 
-    /// The list of this type that it is, read in one pass where it is a text. None for a list that this pass does not take, or does not fit.
+    /// Reads a list of this type in one pass, if the value is text. `None` if the value does not fit, or one pass cannot read it.
     fn to_list(self, _: &QType) -> Option<Value> {
         None
     }
@@ -158,7 +157,7 @@ pub(crate) trait JsonValue<'j>: Copy + fmt::Display {
         ScalarValue::spelled_in_data(scalar, name)
     }
 
-    /// What an absent field is.
+    /// Returns the value that stands for an absent field.
     fn null() -> Self;
 }
 
@@ -220,37 +219,37 @@ impl<'j> JsonValue<'j> for JsonText<'j> {
     }
 }
 
-/// Where JSON is not of the type that is wanted of it.
+/// A mismatch between JSON and the expected type, with its place.
 #[derive(Clone, Debug)]
 pub struct JsonMisfit<T> {
-    /// The way there from the whole value: `.x` for a field of a named tuple, `.0` for one of another tuple or an element of an
-    /// array; empty for the value itself.
+    /// The path from the whole value to the mismatch: `.x` for a field of a named tuple, `.0` for one of another tuple or an element of an array;
+    /// empty for the value itself.
     pub path: String,
-    /// The type that is wanted there.
+    /// The type expected there.
     pub expected: QType,
-    /// What is there.
+    /// The JSON found there.
     pub found: T,
-    /// For a list of a tensor that is shorter or longer than those before it along the same axis: the length of these.
+    /// The length that a tensor's list should have: that of the earlier lists along the same axis. `None` for other mismatches.
     pub extent: Option<usize>,
-    /// The key of a dictionary that is not of type `expected`. It is under `path`, and `found` is the value with this key. `None` if a value
-    /// is of another type.
+    /// The key of a dictionary that is not of type `expected`. Then `path` leads to the dictionary, and `found` is the key's value. `None` if a value
+    /// has the wrong type.
     pub key: Option<String>,
-    /// True for a key of a dictionary that is there a second time.
+    /// True if a dictionary has the key twice.
     pub is_twice: bool,
 }
 
 impl<T> JsonMisfit<T> {
-    /// A whole value that is of another type.
+    /// Returns the mismatch of a whole value.
     const fn of(expected: QType, found: T) -> Self {
         JsonMisfit { path: String::new(), expected, found, extent: None, key: None, is_twice: false }
     }
 }
 
-/// The value of this type that the JSON value is. Texts are borrowed.
+/// Converts a JSON value to a value of this type. Texts are borrowed.
 fn value<'j, J: JsonValue<'j>>(qtype: &QType, value: J) -> Result<ValueRef<'j>, JsonMisfit<J>> {
     let misfit = || JsonMisfit::of(qtype.clone(), value);
-    // Tuple types nest only as deep as the parser allows, so this recursion is bounded. What each kind needs is in a function of its own, so
-    // that a level of tuples takes little of the stack without optimisation too.
+    // Tuple types nest only as deep as the parser allows, so this recursion is bounded. Each kind has a function of its own, so that a level of
+    // tuples uses little stack in unoptimised code too.
     match qtype {
         QType::Optional(_) if value.is_null() => Ok(ValueRef::Missing),
         QType::Scalar(scalar) | QType::Optional(scalar) => value.to_scalar(*scalar).ok_or_else(misfit),
@@ -275,7 +274,7 @@ fn array<'j, J: JsonValue<'j>>(kind: ArrayKind, scalar: Scalar, value: J) -> Res
     Ok(Value::Array(kind, Array::from_scalars(scalar, scalars).into()).into())
 }
 
-/// The value of this type that a part of a JSON value is; what it is called is asked for errors only.
+/// Converts a part of a JSON value to a value of this type. `name` is called only for errors.
 fn whole<'j, 'n, J: JsonValue<'j>>(
     qtype: &QType,
     part: J,
@@ -288,7 +287,7 @@ fn whole<'j, 'n, J: JsonValue<'j>>(
 }
 
 impl<'t> JsonText<'t> {
-    /// The value of this type that the JSON is, as [`Json`] reads it and `cembra eval` does.
+    /// Converts the JSON to a value of this type, as [`Json`] and `cembra eval` do.
     ///
     /// ```
     /// use cembra::{JsonRow, Value, parse_type};
@@ -304,19 +303,20 @@ impl<'t> JsonText<'t> {
     /// ```
     ///
     /// # Errors
-    /// A part of it, or all of it, is of another type.
+    /// If the JSON, or a part of it, is of another type.
     pub fn value(self, qtype: &QType) -> Result<Value, JsonMisfit<JsonText<'t>>> {
         let misfit = || JsonMisfit::of(qtype.clone(), self);
         value(qtype, self)?.to_value(qtype).ok_or_else(misfit)
     }
 
-    /// The scalar of this type that the value is, as [`Json`] reads it; none if it is not one.
+    /// Converts the JSON to a scalar of this type, as [`Json`] does; `None` if it is not one.
     #[must_use]
     pub fn scalar(self, scalar: Scalar) -> Option<ValueRef<'t>> {
         self.to_scalar(scalar)
     }
 }
 
+/// Returns a JSON boolean as a value of the type `scalar`; `None` if the type is neither a mask nor a boolean.
 pub(crate) fn of_boolean(scalar: Scalar, value: bool) -> Option<ValueRef<'static>> {
     match scalar {
         Scalar::Unit => Some(of_mask(value)),
@@ -325,7 +325,7 @@ pub(crate) fn of_boolean(scalar: Scalar, value: bool) -> Option<ValueRef<'static
     }
 }
 
-/// A mask that does not hold is missing.
+/// Returns a mask's value: a mask that does not hold is missing.
 const fn of_mask(holds: bool) -> ValueRef<'static> {
     if holds { ValueRef::Unit } else { ValueRef::Missing }
 }
@@ -334,7 +334,7 @@ fn spelled(scalar: Scalar, text: &str) -> Option<ValueRef<'static>> {
     ScalarValue::spelled_in_data(scalar, text).map(|value| Value::Scalar(value).into())
 }
 
-/// Digits are parsed as the type they are wanted in, so that each is rounded once.
+/// Parses digits directly as the wanted type, so that the number is rounded once.
 fn of_number(scalar: Scalar, digits: &str) -> Option<ValueRef<'static>> {
     match scalar {
         Scalar::Float64 => digits.parse().ok().map(ValueRef::Float64),
@@ -343,6 +343,7 @@ fn of_number(scalar: Scalar, digits: &str) -> Option<ValueRef<'static>> {
     }
 }
 
+/// Returns a JSON string as a value of the type `scalar`: base64 for bytes, `NaN` and `Infinity` for floats. `None` if it is no value of the type.
 pub(crate) fn of_text(scalar: Scalar, text: Cow<'_, str>) -> Option<ValueRef<'_>> {
     let float = |name: &str| match name {
         "NaN" => Some(f32::NAN),
@@ -361,14 +362,14 @@ pub(crate) fn of_text(scalar: Scalar, text: Cow<'_, str>) -> Option<ValueRef<'_>
     }
 }
 
-/// The text of a JSON number. Up to 64 bytes need no allocation: longer numbers come only from programs that let `serde_json` keep numbers of any
+/// The text of a JSON number. Up to 64 bytes need no allocation. Longer numbers occur only in programs that let `serde_json` keep numbers of any
 /// length.
 struct Digits(SmallVec<[u8; 64]>);
 
 impl Digits {
     fn of(number: fmt::Arguments<'_>) -> Digits {
         let mut digits = Digits(SmallVec::new());
-        // Only the number could fail, and it does not.
+        // Only formatting the number could fail, and it does not.
         let _never_fails = digits.write_fmt(number);
         digits
     }
@@ -409,8 +410,7 @@ impl Loader<Object> for Json {
     }
 }
 
-/// The loader of rows that are JSON objects as they are written, whose numbers have all their digits and are rounded once. In
-/// all else it is as [`Json`].
+/// A loader of rows in JSON text. Numbers keep all their digits and are rounded once. Otherwise it reads values as [`Json`] does.
 ///
 /// ```
 /// use cembra::{Json, JsonRow, JsonRows, Model, Options};
@@ -443,7 +443,7 @@ impl Loader<JsonRow> for JsonRows {
     }
 }
 
-/// The input `key` from what the row has under that key.
+/// Converts the value that the row has under `key` to the input's type.
 pub(crate) fn field<'j, J: JsonValue<'j>>(key: &str, qtype: &QType, found: Option<J>) -> Result<ValueRef<'j>, Error> {
     let is_struct = qtype.as_optional_struct().is_some();
     let found = match found.filter(|found| !found.is_null()) {
@@ -467,7 +467,7 @@ pub(crate) fn field<'j, J: JsonValue<'j>>(key: &str, qtype: &QType, found: Optio
     })
 }
 
-/// True for types whose values JSON has.
+/// Returns true if JSON can express values of this type.
 fn is_json(qtype: &QType) -> bool {
     match qtype {
         QType::Tensor(..) | QType::Array(..) => true,
@@ -476,7 +476,7 @@ fn is_json(qtype: &QType) -> bool {
     }
 }
 
-/// The JSON text, cut off where it gets long.
+/// Returns the JSON text, cut off after 40 characters.
 pub(crate) fn excerpt<'j>(value: impl JsonValue<'j>) -> String {
     let mut text = value.to_string();
     if let Some((cut, _)) = text.char_indices().nth(40) {
@@ -561,7 +561,7 @@ mod tests {
             let object: Object = serde_json::from_str(text.as_str()).unwrap();
             let mask = value(&QType::MASK, &object).unwrap();
             assert_eq!(mask.to_value(&QType::MASK), text.value(&QType::MASK).ok(), "{text}");
-            // A unit that is always there does not take what is missing.
+            // A unit that is always present rejects a missing value.
             assert_eq!(text.value(&QType::Scalar(Scalar::Unit)).is_ok(), mask == Unit, "{text}");
             written.push(written_object(&mask));
             found.push(mask.into_owned());
@@ -580,7 +580,7 @@ mod tests {
         assert_eq!(found.to_value(&qtype), row.get("p").unwrap().value(&qtype).ok());
         let written = json!({"x": 0.5, "inner": {"a": null, "b": ["t", true]}, "all": [1, null, 3]});
         assert_eq!(written_object(&found), written);
-        // A field that is absent is missing.
+        // An absent field is missing.
         let less = json!({"x": 1, "inner": {"b": ["t", null]}, "all": []});
         let expected = json!({"x": 1.0, "inner": {"a": null, "b": ["t", null]}, "all": []});
         assert_eq!(written_object(&value(&qtype, &less).unwrap()), expected);
@@ -632,7 +632,7 @@ mod tests {
             assert_eq!(Json::scalar(scalar, &object), None, "{object}");
         }
         assert!(value(&QType::tuple([QType::INT32]), &json!([1, 2])).is_err());
-        // Just above the middle of 1 and its successor in f32; by way of f64 it would be the middle, and 1.
+        // Slightly above the middle of 1 and the next f32. Converting through f64 would give the middle, which rounds to 1.
         let digits = serde_json::from_str("1.000000059604644775390626").unwrap();
         assert_eq!(Json::scalar(Scalar::Float32, &digits), Some(1.000_000_1_f32.into()));
     }

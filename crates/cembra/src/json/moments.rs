@@ -1,4 +1,4 @@
-//! JSON with another spelling of dates, timestamps and durations than the usual one: a format of the caller's, or numbers.
+//! Reads JSON with a custom spelling of dates, timestamps and durations: a format of the caller, or numbers.
 
 use super::{JsonKind, JsonMisfit, JsonText, JsonValue, value};
 use crate::ValueRef;
@@ -7,14 +7,14 @@ use cembra_value::{ScalarValue, Value};
 use std::borrow::Cow;
 use std::fmt;
 
-/// A spelling of dates, timestamps and durations in JSON, for [`JsonText::value_spelled`].
+/// A custom spelling of dates, timestamps and durations in JSON, for [`JsonText::value_spelled`].
 pub trait JsonMoments {
-    /// Reads a value of the type `scalar`. `text` is a string, the digits of a number, or a key of a dictionary. `None` if it is not such a value.
-    /// A text is asked for of digits only, so that an implementation may let texts have numbers.
+    /// Reads a value of the type `scalar` from a string, the digits of a number, or a dictionary key. `None` if `text` is not such a value. For the
+    /// type text, `text` is always digits, so that an implementation may accept numbers as texts.
     fn moment(&self, scalar: Scalar, text: &str) -> Option<ScalarValue>;
 }
 
-/// A JSON value, with the spelling of the dates, timestamps and durations in it.
+/// A JSON value, together with the spelling of dates, timestamps and durations in it.
 #[derive(Clone, Copy)]
 struct Spelled<'j, 'm> {
     text: JsonText<'j>,
@@ -69,7 +69,8 @@ impl<'j> JsonValue<'j> for Spelled<'j, '_> {
 }
 
 impl<'t> JsonText<'t> {
-    /// The value of the type `qtype`, as [`value`](JsonText::value) reads it, but with dates, timestamps and durations in the spelling of `moments`.
+    /// Converts the JSON to a value of the type `qtype`, as [`value`](JsonText::value) does, but reads dates, timestamps and durations with
+    /// `moments`.
     ///
     /// ```
     /// use cembra::doors::JsonMoments;
@@ -89,7 +90,7 @@ impl<'t> JsonText<'t> {
     /// ```
     ///
     /// # Errors
-    /// The JSON, or a part of it, is of another type.
+    /// If the JSON, or a part of it, is of another type.
     pub fn value_spelled(self, qtype: &QType, moments: &dyn JsonMoments) -> Result<Value, JsonMisfit<JsonText<'t>>> {
         let found = Spelled { text: self, moments: Some(moments) };
         let misfit = || JsonMisfit::of(qtype.clone(), self);

@@ -1,13 +1,14 @@
-//! Where values are in a JSON text: behind their keys, and behind one another. The texts are such as `serde_json` reads; nothing is checked here.
+//! Finds the positions of values in a JSON text: after their keys, or after the previous element. The text must have been parsed by `serde_json`;
+//! nothing is checked here.
 
 use serde::de::Error;
 
-/// A JSON text that is being read. `serde_json` decodes a float to 64 bits, and perhaps one unit off in the last place: its digits are found in
-/// the text, behind the key or the element that comes before it.
+/// A JSON text that is being read. `serde_json` may decode a float wrongly in the last place, so this finds its digits in the text: after the key or
+/// the element before it.
 #[derive(Clone, Copy)]
 pub(super) struct Text<'t> {
     pub(super) text: &'t str,
-    /// True if a value is refused when its type would lose a part of it: a field that the type lacks, or a number beyond its range.
+    /// True if a value is rejected when its type would lose a part of it: a field that the type lacks, or a number beyond its range.
     pub(super) is_strict: bool,
     /// True if an object must have all fields of its type.
     pub(super) is_full: bool,
@@ -21,7 +22,7 @@ pub(super) struct Text<'t> {
 pub(super) struct ValueStart(usize);
 
 impl ValueStart {
-    /// Of the elements of lists of structs, and of what comes behind them in tuples, it is not known.
+    /// The position is unknown: for elements of lists of structs, and for the values after them in tuples.
     pub(super) const UNKNOWN: ValueStart = ValueStart(usize::MAX);
 
     pub(super) const fn at(byte: usize) -> ValueStart {
@@ -40,15 +41,15 @@ impl<'t> Text<'t> {
         Text { text, is_strict: false, is_full: false }
     }
 
-    /// The place of the value of a key, which is a part of the text.
+    /// Returns the start of the value of `key`, which must be a slice of the text.
     #[inline]
     pub(super) fn behind(self, key: &str) -> ValueStart {
-        // An address outside of the text gives a place outside of it, where nothing is found.
+        // A key outside of the text gives a position outside of it, where nothing is found.
         let start = key.as_ptr().addr().wrapping_sub(self.text.as_ptr().addr());
         ValueStart(start.wrapping_add(key.len()) << 1 | 1)
     }
 
-    /// Where a value begins.
+    /// Returns the byte offset at which a value begins; `None` if that is unknown.
     pub(super) fn start(self, place: ValueStart) -> Option<usize> {
         if place == ValueStart::UNKNOWN {
             return None;
@@ -61,13 +62,13 @@ impl<'t> Text<'t> {
         Some(self.text.len() - value.len())
     }
 
-    /// Where the first element of an array begins, or the array ends.
+    /// Returns the byte offset of an array's first element, or of its end if it is empty.
     pub(super) fn inside(self, place: ValueStart) -> Option<usize> {
         let rest = skip_space(self.text.get(self.start(place)?..)?.strip_prefix('[')?);
         Some(self.text.len() - rest.len())
     }
 
-    /// Where the element behind a scalar begins, or the array ends. None if the scalar is a text with escapes, or no scalar.
+    /// Returns the byte offset of the element after a scalar, or of the array's end. `None` if the value is not a scalar, or is a text with escapes.
     pub(super) fn behind_scalar(self, at: Option<usize>) -> Option<usize> {
         let rest = self.text.get(at?..)?;
         let rest = match rest.strip_prefix('"') {
@@ -81,7 +82,7 @@ impl<'t> Text<'t> {
         Some(self.text.len() - skip_space(rest.strip_prefix(',').unwrap_or(rest)).len())
     }
 
-    /// The digits of the number that begins there; none at all if none does.
+    /// Returns the digits of the number at a position; empty if there is no number.
     pub(super) fn digits(self, place: ValueStart) -> &'t str {
         let rest = self.start(place).and_then(|at| self.text.get(at..)).unwrap_or_default();
         let is_digit = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E');
@@ -90,7 +91,7 @@ impl<'t> Text<'t> {
     }
 }
 
-/// The error of whatever is not read here.
+/// Returns the error for all values that this module does not read.
 pub(super) fn unfit<E: Error>() -> E {
     E::custom("a value of another type, or of a form that is seldom")
 }

@@ -1,5 +1,5 @@
-//! Reads a JSON value into a column in one pass over its text. The error does not say what is wrong: the caller reads the value again, value by
-//! value, for the message.
+//! Reads a JSON value into a column in one pass over its text. Errors have no details: the caller reads the value again, value by value, to get a
+//! message.
 
 use super::place::{Text, ValueStart, unfit};
 use cembra_runtime::{Fields, QType, Scalar};
@@ -9,7 +9,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use smallvec::SmallVec;
 use std::fmt;
 
-/// What a value of this type is read into.
+/// Reads a value of the type `of` into a column.
 pub(super) struct ValueInto<'c, 't> {
     pub(super) of: &'c QType,
     pub(super) column: &'c mut ValueColumn,
@@ -17,7 +17,7 @@ pub(super) struct ValueInto<'c, 't> {
     pub(super) at: ValueStart,
 }
 
-/// The value of this type that a JSON text is; none if it does not fit, or is of a form that is seldom.
+/// Converts a JSON text to a value of this type; `None` if it does not fit, or has a rare form.
 pub(super) fn value(of: &QType, text: &str) -> Option<Value> {
     let mut column = ValueColumn::new(of)?;
     let mut from = serde_json::Deserializer::from_str(text);
@@ -25,7 +25,7 @@ pub(super) fn value(of: &QType, text: &str) -> Option<Value> {
     column.into_value(of)
 }
 
-/// Adds the value of a field that an object does not have; false if there is none.
+/// Appends the value of a field that an object lacks. Returns false if the field is required.
 pub(super) fn absent(of: &QType, column: &mut ValueColumn) -> bool {
     let may_be = of.is_optional() || of.as_optional_struct().is_some();
     if may_be {
@@ -54,7 +54,7 @@ impl<'de> DeserializeSeed<'de> for ValueInto<'_, 'de> {
                 from.deserialize_seq(List { points, there, element: &QType::Optional(*scalar), elements, text, at })
             }
             (of, ValueColumn::Lists { points, there, elements }) if let Some((key, value)) = of.as_map() => {
-                // Keys of other types are spelled in several ways.
+                // Keys of other types have several spellings.
                 match &mut **elements {
                     ValueColumn::Tuple(columns) if key == Scalar::Text => {
                         let [ValueColumn::Scalars(keys), values] = &mut columns[..] else { return Err(unfit()) };
@@ -78,29 +78,29 @@ impl<'de> DeserializeSeed<'de> for ValueInto<'_, 'de> {
     }
 }
 
-/// True if the digits that became `number` are lost in it: it is infinite, or they are a whole number that is not an f64.
+/// Returns true if `number` loses a part of `digits`: it is infinite, or the digits are an integer that an f64 cannot hold.
 fn is_lost(number: f64, digits: &str) -> bool {
     let is_exact = || digits.parse::<i64>().is_ok_and(|whole| number as i128 == i128::from(whole));
-    // Every smaller whole number is an f64.
+    // Every smaller integer is exact in an f64.
     let may_be = number.abs() >= 9_007_199_254_740_992.0 && !digits.contains(['.', 'e', 'E']);
     number.is_infinite() || may_be && !is_exact()
 }
 
-/// A place that takes one scalar of a type. `None` of a method: the place takes no such value.
+/// Takes one scalar of a type. A method returns `None` if the sink rejects such a value.
 pub(super) trait ScalarSink<'t> {
     /// Takes a missing value.
     fn missing(self) -> Option<()>;
-    /// Takes a value by its bits, zero-extended.
+    /// Takes a value as its bits, zero-extended.
     fn bits(self, bits: u64) -> Option<()>;
-    /// Takes a part of the text that is read.
+    /// Takes a text that is a slice of the input.
     fn text(self, text: &'t str) -> Option<()>;
-    /// Takes a text that is not there any more afterwards.
+    /// Takes a text that does not outlive the call.
     fn passing_text(self, text: &str) -> Option<()>;
-    /// Takes a value of the type that is no text, of whatever kind: a mask that does not hold is missing.
+    /// Takes a value of the type that is not a text, of any kind. A mask that does not hold is missing.
     fn value(self, value: &ValueRef<'_>) -> Option<()>;
 }
 
-/// A scalar that is read into a sink.
+/// Reads a scalar into a sink.
 pub(super) struct ScalarInto<'t, S> {
     pub(super) scalar: Scalar,
     pub(super) is_optional: bool,
@@ -124,7 +124,7 @@ impl<'de, S: ScalarSink<'de>> ScalarInto<'de, S> {
                 if scalar == Scalar::Float64 && is_exact_to_serde(digits) {
                     return from.deserialize_f64(FloatInto(self.sink));
                 }
-                // A number need not be decoded twice.
+                // The number need not be decoded twice.
                 IgnoredAny::deserialize(from)?;
                 let number = super::of_number(scalar, digits).ok_or_else(unfit)?;
                 match number {
@@ -139,8 +139,8 @@ impl<'de, S: ScalarSink<'de>> ScalarInto<'de, S> {
     }
 }
 
-/// True if `serde_json` decodes a number to the float of 64 bits that is closest to it: its digits are an integer below 2^53, and it is that integer
-/// divided by a power of ten that is exact.
+/// Returns true if `serde_json` decodes a number to the closest 64-bit float: its digits are an integer below 2^53, divided by a power of ten that is
+/// exact.
 fn is_exact_to_serde(digits: &str) -> bool {
     digits.len() <= 15 && !digits.bytes().any(|byte| matches!(byte, b'e' | b'E'))
 }
@@ -204,7 +204,7 @@ impl<'de, S: ScalarSink<'de>> Visitor<'de> for ScalarInto<'de, S> {
     }
 }
 
-/// A float of 64 bits that `serde_json` decodes exactly, read into a sink.
+/// Reads a 64-bit float that `serde_json` decodes exactly into a sink.
 struct FloatInto<S>(S);
 
 impl<'de, S: ScalarSink<'de>> Visitor<'de> for FloatInto<S> {
@@ -227,7 +227,7 @@ impl<'de, S: ScalarSink<'de>> Visitor<'de> for FloatInto<S> {
     }
 }
 
-/// The end of an array, of elements of a type that may be missing or not.
+/// Appends a scalar to an array.
 struct ElementSink<'c> {
     scalar: Scalar,
     is_optional: bool,
@@ -256,7 +256,7 @@ impl<'t> ScalarSink<'t> for ElementSink<'_> {
 
     fn value(self, value: &ValueRef<'_>) -> Option<()> {
         match value {
-            // A mask that does not hold.
+            // A missing value is a mask that does not hold.
             ValueRef::Missing if self.is_optional => self.array.push(None),
             other => {
                 let value = other.to_value(&QType::Scalar(self.scalar))?;
@@ -267,7 +267,7 @@ impl<'t> ScalarSink<'t> for ElementSink<'_> {
     }
 }
 
-/// An optional struct.
+/// Reads an optional struct.
 struct Optional<'c, 't> {
     there: &'c mut ArrayBuilder,
     inner: ValueInto<'c, 't>,
@@ -292,7 +292,7 @@ impl<'de> Visitor<'de> for Optional<'_, 'de> {
     }
 }
 
-/// A list of a row.
+/// Reads a list of a row.
 struct List<'c, 't> {
     points: &'c mut Vec<i64>,
     there: &'c mut ArrayBuilder,
@@ -312,7 +312,7 @@ impl<'de> Visitor<'de> for List<'_, 'de> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
         let List { points, there, element, elements, text, at } = self;
         let mut end = points.last().copied().unwrap_or(0);
-        // Where an element begins is asked for floats alone.
+        // The start of an element is only needed for floats.
         let is_float = element.scalar().is_some_and(Scalar::is_float);
         let mut at = if is_float { text.inside(at) } else { None };
         while array.next_element_seed(ValueInto { of: element, column: elements, text, at: at.into() })?.is_some() {
@@ -325,7 +325,7 @@ impl<'de> Visitor<'de> for List<'_, 'de> {
     }
 }
 
-/// A dictionary of a row, with texts as keys.
+/// Reads a dictionary of a row, with texts as keys.
 struct Dictionary<'c, 't> {
     points: &'c mut Vec<i64>,
     there: &'c mut ArrayBuilder,
@@ -345,7 +345,7 @@ impl<'de> Visitor<'de> for Dictionary<'_, 'de> {
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
         let Dictionary { points, there, keys, value, values, text } = self;
         let mut names: SmallVec<[&'de str; 16]> = SmallVec::new();
-        // A key that has escapes is not borrowed, and refused.
+        // A key with escapes is not borrowed, so it is rejected.
         while let Some(key) = object.next_key::<&'de str>()? {
             names.push(key);
             keys.push_text(Some(key));
@@ -358,7 +358,7 @@ impl<'de> Visitor<'de> for Dictionary<'_, 'de> {
     }
 }
 
-/// A struct of a row, or of an element of a list.
+/// Reads a struct of a row, or of an element of a list.
 struct Struct<'c, 't> {
     fields: &'c Fields<QType>,
     columns: &'c mut [ValueColumn],
@@ -376,10 +376,10 @@ impl<'de> Visitor<'de> for Struct<'_, 'de> {
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
         let Struct { fields, columns, text, .. } = self;
         let Some(names) = fields.names() else { return Err(unfit()) };
-        // A bit for each field that was given.
+        // One bit per field, set if it was given.
         let mut given: SmallVec<[u64; 1]> = SmallVec::from_elem(0, names.len().div_ceil(u64::BITS as usize));
         let (mut count, mut next) = (0, 0);
-        // A key that has escapes is not borrowed, and refused.
+        // A key with escapes is not borrowed, so it is rejected.
         while let Some(key) = object.next_key::<&'de str>()? {
             // Objects mostly have their keys in the order of the fields.
             let is_next = names.get(next).is_some_and(|name| **name == *key);

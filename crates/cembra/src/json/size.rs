@@ -1,44 +1,44 @@
-//! The bytes that a row of JSON becomes in columns, found before it is read: a list takes memory for each field of each of its elements, whatever
-//! is written there. So `[{},{}]` may become any number of bytes.
+//! Counts the bytes that a row of JSON needs in columns, before it is read. A list needs memory for each field of each element, even if the text
+//! omits the field. So a short text such as `[{},{}]` may need any number of bytes.
 
 use cembra_runtime::{Fields, QType};
 use cembra_value::ValueColumn;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
-/// The counted bytes of the inputs of a row.
+/// Counts the bytes that the inputs of a row need.
 #[derive(Debug, Default)]
 pub(super) struct RowSize {
     /// The bytes of a row without the elements of its lists.
     fixed: u64,
-    /// The bytes of the largest element of a list; 0 without lists.
+    /// The bytes of the largest element of any list; 0 without lists.
     element: u64,
 }
 
 impl RowSize {
-    /// Counts values of one more type.
+    /// Adds an input of this type.
     pub(super) fn add(&mut self, of: &QType) {
         self.fixed = self.fixed.saturating_add(ValueColumn::row_bytes(of));
         self.element = self.element.max(largest_element(of));
     }
 
-    /// No less than the bytes that the row of a text becomes: an element is written with two bytes at least.
+    /// Returns an upper bound of the bytes that the row in a text needs: every element takes at least two bytes of text.
     pub(super) fn most(&self, text: &str) -> u64 {
         let elements = (text.len() as u64 / 2).saturating_mul(self.element);
         self.fixed.saturating_add(text.len() as u64).saturating_add(elements)
     }
 
-    /// The bytes that the row of a text becomes, its strings taken to be as long as the text.
+    /// Returns the bytes that the row in a text needs. Its strings together are counted with the length of the text.
     pub(super) fn of<'q>(&self, text: &str, inputs: impl Fn(&str) -> Option<&'q QType>) -> u64 {
         let mut bytes = self.fixed.saturating_add(text.len() as u64);
         let row = Counted { what: What::Row(&inputs), bytes: &mut bytes };
-        // What is no JSON becomes no row.
+        // A text that is not JSON becomes no row.
         let _ = row.deserialize(&mut serde_json::Deserializer::from_str(text));
         bytes
     }
 }
 
-/// The bytes of the largest element of a list in values of this type; 0 without lists.
+/// The bytes of the largest list element in values of this type; 0 without lists.
 fn largest_element(of: &QType) -> u64 {
     // Types nest only as deep as the text that spelled them.
     match of {
@@ -52,7 +52,7 @@ fn largest_element(of: &QType) -> u64 {
 
 /// A part of a row whose lists are counted.
 enum What<'w, 'q> {
-    /// The row, whose keys are those of inputs.
+    /// The row. The function returns the type of the input with a key.
     Row(&'w dyn Fn(&str) -> Option<&'q QType>),
     /// A value of this type.
     Value(&'q QType),

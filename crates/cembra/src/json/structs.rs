@@ -1,5 +1,4 @@
-//! Lists of structs and dictionaries that JSON values are, and the fields of structs. A list is read into an array for each field, without a
-//! value for each of its elements.
+//! Converts JSON to structs, lists of structs and dictionaries. A list is read into one array per field, without a value per element.
 
 use super::{BASE64, JsonMisfit, JsonValue, value, whole};
 use crate::ValueRef;
@@ -24,7 +23,7 @@ pub(super) fn tuple<'j, J: JsonValue<'j>>(
     Ok(Value::Tuple(types.with(values)).into())
 }
 
-/// Reads a struct of type `of`, or null where it is missing.
+/// Reads a struct of type `of`, or null for a missing struct.
 pub(super) fn optional<'j, J: JsonValue<'j>>(of: &QType, found: J) -> Result<ValueRef<'j>, JsonMisfit<J>> {
     let misfit = || JsonMisfit::of(of.clone(), found);
     let inner = match found.is_null() {
@@ -54,7 +53,7 @@ pub(super) fn list<'j, J: JsonValue<'j>>(
     Value::list_of_arrays(qtype, arrays.into_iter().map(ArrayBuilder::finish)).map(ValueRef::from).ok_or_else(misfit)
 }
 
-/// Builders of the arrays that lists of elements of this type are made of.
+/// Appends the builders for the arrays of a list with elements of this type.
 fn add_arrays(element: &QType, room: usize, arrays: &mut Vec<ArrayBuilder>) {
     match element {
         QType::Tuple(fields) => fields.iter().for_each(|field| add_arrays(field, room, arrays)),
@@ -63,7 +62,7 @@ fn add_arrays(element: &QType, room: usize, arrays: &mut Vec<ArrayBuilder>) {
     }
 }
 
-/// Adds an element, a part of one, or what stands where there is none, to the arrays of a list.
+/// Appends an element, or a part of one, to the arrays of a list. `None` stands for a part of a missing struct.
 fn element_into<'j, 'a, J: JsonValue<'j>>(
     of: &QType,
     found: Option<J>,
@@ -84,7 +83,7 @@ fn element_into<'j, 'a, J: JsonValue<'j>>(
                 None => SmallVec::from_elem(None, fields.len()),
             };
             for (at, (field, part)) in fields.iter().zip(parts).enumerate() {
-                // What is not there is missing, unless the whole is.
+                // A field that is not given is missing, unless the whole struct is missing.
                 let part = part.or_else(|| found.map(|_| J::null()));
                 element_into(field, part, arrays)
                     .map_err(|misfit| JsonMisfit { path: format!(".{}{}", fields.label(at), misfit.path), ..misfit })?;
@@ -103,7 +102,7 @@ fn element_into<'j, 'a, J: JsonValue<'j>>(
     }
 }
 
-/// Adds the scalar or optional that is a JSON value to an array of such.
+/// Appends a JSON value to an array of scalars or optionals.
 fn scalar_into<'j, J: JsonValue<'j>>(of: &QType, found: J, array: &mut ArrayBuilder) -> Result<(), JsonMisfit<J>> {
     match value(of, found)? {
         ValueRef::Missing if of.is_optional() => array.push(None),
@@ -118,10 +117,10 @@ fn scalar_into<'j, J: JsonValue<'j>>(of: &QType, found: J, array: &mut ArrayBuil
     Ok(())
 }
 
-/// The JSON values of the fields of a tuple of type `of`, in their order. A field that a JSON object lacks is `None`.
+/// Returns the JSON values of the fields of a tuple of type `of`, in their order. A field that a JSON object lacks is `None`.
 ///
 /// # Errors
-/// The JSON is not an object, or not an array of as many elements as the tuple has fields; or an object has the key of a field twice.
+/// If the JSON is not an object, or not an array with one element per field; or if an object has the key of a field twice.
 pub(super) fn fields_of<'j, J: JsonValue<'j>>(
     of: &QType,
     fields: &Fields<QType>,
@@ -147,7 +146,7 @@ pub(super) fn fields_of<'j, J: JsonValue<'j>>(
     Ok(parts)
 }
 
-/// The dictionary that a JSON object is: its keys are spelled as data are, and each is there once.
+/// Reads a JSON object as a dictionary. Its keys are parsed as data, and must differ.
 pub(super) fn map<'j, J: JsonValue<'j>>(key: Scalar, given: Scalar, value: J) -> Result<ValueRef<'j>, JsonMisfit<J>> {
     let qtype = QType::Dict(key, given).as_input();
     let misfit = || JsonMisfit::of(qtype.clone(), value);

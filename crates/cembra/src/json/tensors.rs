@@ -1,5 +1,5 @@
-//! Tensors as JSON: lists inside each other, one level for each axis, around elements as they are elsewhere. A tensor of no axes is an element
-//! alone. Lists say nothing of axes behind one without indices, which are read as having none either.
+//! Tensors as JSON: nested lists, one level per axis, around the elements. A tensor without axes is an element alone. Lists cannot express the axes
+//! after an empty one, so those are read as empty too.
 
 use super::{Json, JsonMisfit, JsonValue};
 use crate::Error;
@@ -8,10 +8,10 @@ use cembra_value::tensor::{Data, Element, Extents, check_room};
 use cembra_value::{ScalarValue, Tensor, Value, with_data};
 use serde_json::Value as Object;
 
-/// A tensor as lists.
+/// Converts a tensor to lists.
 ///
 /// # Errors
-/// The system has no memory for the lists: a view of little memory may have any number of elements.
+/// If there is not enough memory for the lists. A view with little memory may have any number of elements.
 pub(super) fn write(tensor: &Tensor) -> Result<Object, Error> {
     let (extents, mut parts) = (tensor.extents(), 1_usize);
     for extent in extents {
@@ -26,7 +26,7 @@ pub(super) fn write(tensor: &Tensor) -> Result<Object, Error> {
     lists(extents, &mut elements)
 }
 
-/// The lists of these axes. There are at most `MOST_AXES`, so the recursion is bounded.
+/// Returns the lists for these axes. There are at most `MOST_AXES`, so the recursion is bounded.
 fn lists(extents: &[usize], elements: &mut dyn Iterator<Item = Option<ScalarValue>>) -> Result<Object, Error> {
     match extents {
         [] => elements.next().flatten().map_or(Ok(Object::Null), |element| Json::object(&(&element).into())),
@@ -34,16 +34,16 @@ fn lists(extents: &[usize], elements: &mut dyn Iterator<Item = Option<ScalarValu
     }
 }
 
-/// Lists that are being read.
+/// The state while lists are read.
 struct Reading {
     scalar: Scalar,
     rank: usize,
-    /// The extents of the axes of which a list was read.
+    /// The extents of the axes that a list was read for.
     extents: Extents,
     elements: Data,
 }
 
-/// The tensor of this element type and number of axes that lists are.
+/// Reads lists as a tensor of this element type and number of axes.
 pub(super) fn read<'j, J: JsonValue<'j>>(scalar: Scalar, rank: u8, value: J) -> Result<Value, JsonMisfit<J>> {
     let misfit = || JsonMisfit::of(QType::Tensor(scalar, rank), value);
     let elements = Data::zeros(scalar, 0).map_err(|_| misfit())?;
@@ -54,7 +54,7 @@ pub(super) fn read<'j, J: JsonValue<'j>>(scalar: Scalar, rank: u8, value: J) -> 
 }
 
 impl Reading {
-    /// Reads the list of an index of the axes before. A type has at most `MOST_AXES`, so the recursion is bounded.
+    /// Reads the list at one index of the axes before `axis`. A type has at most `MOST_AXES` axes, so the recursion is bounded.
     fn list<'j, J: JsonValue<'j>>(&mut self, value: J, axis: usize) -> Result<(), JsonMisfit<J>> {
         if axis == self.rank {
             return self.element(value);
@@ -93,7 +93,7 @@ mod tests {
     use crate::doors::JsonText;
     use serde_json::json;
 
-    /// A tensor by way of objects, and by way of text.
+    /// Returns the tensor after a round trip through JSON objects, and after one through JSON text.
     fn round(tensor: &Tensor) -> [Value; 2] {
         let qtype = tensor.qtype();
         let object = write(tensor).unwrap();
@@ -127,7 +127,7 @@ mod tests {
         let turned = tensors[0].transposed(&[1, 0]).unwrap();
         assert_eq!(write(&turned).unwrap(), json!([["NaN", -0.0], ["Infinity", 0.1], ["-Infinity", f64::MAX]]));
         assert_eq!(round(&turned)[1], Value::from(turned));
-        // What is behind an axis without indices is in no list.
+        // The extents after an axis of extent 0 do not appear in nested lists.
         let hidden = Tensor::new::<f64>(&[0, 3], vec![]).unwrap();
         assert_eq!(
             (write(&hidden).unwrap(), round(&hidden)[0].as_tensor().unwrap().extents()),

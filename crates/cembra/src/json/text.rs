@@ -1,6 +1,6 @@
-//! JSON as it is written: rows and values that keep every digit of a number and the order of keys, whatever features of
-//! `serde_json` a program turns on. `serde_json` checks a row and finds where its values end; nothing is decoded before it is
-//! asked for. What a number or a string is as a value of a model is not decided here.
+//! JSON as text: rows and values that keep every digit of a number and the order of keys, whatever features of `serde_json` a program enables.
+//! `serde_json` checks a row and finds where its values end. Nothing is decoded before it is requested. The conversion to values of a model is
+//! elsewhere.
 
 use super::place::{Text, is_space, skip_space, unfit};
 use crate::Error;
@@ -11,8 +11,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-/// A JSON object as a row for [`JsonRows`](crate::JsonRows): unlike an object of `serde_json`, it has every digit of its
-/// numbers, and its keys in order.
+/// A JSON object as a row for [`JsonRows`](crate::JsonRows). Unlike an object of `serde_json`, it keeps every digit of its numbers, and the order of
+/// its keys.
 ///
 /// ```
 /// use cembra::doors::JsonText;
@@ -28,22 +28,22 @@ use std::ops::Range;
 #[derive(Clone, Default)]
 pub struct JsonRow {
     text: String,
-    /// The keys, one after the other.
+    /// The characters of all keys, concatenated.
     keys: String,
     fields: Vec<Field>,
-    /// The fields by their keys.
+    /// The indices of the fields, sorted by key.
     sorted: Vec<usize>,
 }
 
 #[derive(Clone)]
 struct Field {
-    /// A part of `JsonRow::keys`.
+    /// The range in `JsonRow::keys`.
     key: Range<usize>,
-    /// A part of `JsonRow::text`.
+    /// The range in `JsonRow::text`.
     value: Range<usize>,
 }
 
-/// The error of a text that is no row, which is wrong on this line.
+/// Returns the error that a text is not a row. `line` is the line of the problem.
 fn refused(what: &str, line: usize) -> Error {
     Error::values(format!("not JSON: {what}")).on_line(line)
 }
@@ -54,10 +54,10 @@ fn not_json(error: &serde_json::Error) -> Error {
 }
 
 impl JsonRow {
-    /// The object that the text is. Its keys differ.
+    /// Parses a text as an object. Its keys must differ.
     ///
     /// # Errors
-    /// The text is not JSON, not an object, or has a key twice.
+    /// If the text is not JSON, is not an object, or has a key twice.
     pub fn parse(text: impl Into<String>) -> Result<JsonRow, Error> {
         let mut row = JsonRow { text: text.into(), ..JsonRow::default() };
         row.find_fields()?;
@@ -67,7 +67,7 @@ impl JsonRow {
     /// Reads another object into the memory of this row. Only keys in `names` must be unique. After an error the row has no fields.
     ///
     /// # Errors
-    /// Errors of [`parse`](JsonRow::parse); repeated keys only if they are in `names`.
+    /// The errors of [`parse`](JsonRow::parse); for repeated keys only if they are in `names`.
     pub(super) fn read_for<'n>(&mut self, text: &str, names: impl Iterator<Item = &'n str>) -> Result<(), Error> {
         self.text.clear();
         self.text.push_str(text);
@@ -83,7 +83,7 @@ impl JsonRow {
         found
     }
 
-    /// The second field of a key, if it is there twice.
+    /// Returns the second field with this key; `None` if there is at most one.
     fn second(&self, name: &str) -> Option<usize> {
         let key = |at: &usize| &self.keys[self.fields[*at].key.clone()];
         let first = self.sorted.partition_point(|at| key(at) < name);
@@ -96,10 +96,10 @@ impl JsonRow {
         refused(&format!("the key {} is there twice", quoted(&self.keys[key.clone()])), line)
     }
 
-    /// Another object, in the memory of this one. After an error the row has no fields.
+    /// Parses another object into the memory of this row. After an error the row has no fields.
     ///
     /// # Errors
-    /// Those of [`parse`](JsonRow::parse).
+    /// The errors of [`parse`](JsonRow::parse).
     pub fn read(&mut self, text: &str) -> Result<(), Error> {
         self.text.clear();
         self.text.push_str(text);
@@ -118,7 +118,7 @@ impl JsonRow {
         twice.map_or(Ok(()), |at| Err(self.refused_twice(at)))
     }
 
-    /// Finds the fields, and puts them in the order of their keys.
+    /// Finds the fields and sorts them by key.
     fn sort_fields(&mut self) -> Result<(), Error> {
         let JsonRow { text, keys, fields, sorted } = self;
         keys.clear();
@@ -136,27 +136,27 @@ impl JsonRow {
         Ok(())
     }
 
-    /// The value of a key.
+    /// Returns the value of a key; `None` if the object does not have it.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<JsonText<'_>> {
         let at = self.sorted.binary_search_by(|at| self.keys[self.fields[*at].key.clone()].cmp(key)).ok()?;
         Some(JsonText(&self.text[self.fields[self.sorted[at]].value.clone()]))
     }
 
-    /// Keys and values, in the order in which they are written.
+    /// Iterates over keys and values, in the order of the text.
     pub fn fields(&self) -> impl Iterator<Item = (&str, JsonText<'_>)> + Clone {
         self.fields.iter().map(|field| (&self.keys[field.key.clone()], JsonText(&self.text[field.value.clone()])))
     }
 
-    /// The whole object.
+    /// Returns the whole object.
     #[must_use]
     pub fn text(&self) -> JsonText<'_> {
         JsonText(self.text.trim_matches(is_space))
     }
 }
 
-/// Finds the fields of an object in one pass over its text. The error says only that the text is no object, or of a form that is seldom:
-/// [`find_fields_one_by_one`] takes all, or says why not.
+/// Finds the fields of an object in one pass over its text. The error only says that the text is not an object or has a rare form.
+/// [`find_fields_one_by_one`] reads every form, or returns a precise error.
 struct RowFields<'r, 't> {
     text: &'t str,
     keys: &'r mut String,
@@ -164,7 +164,7 @@ struct RowFields<'r, 't> {
 }
 
 impl RowFields<'_, '_> {
-    /// Ends the value of the last field before what comes behind it: a comma, the bracket of the object.
+    /// Ends the last field's value before the character `behind` that follows it: a comma, or the object's closing bracket.
     fn end_value(fields: &mut [Field], text: &str, end: usize, behind: char) -> Option<()> {
         let Some(Field { value, .. }) = fields.last_mut() else { return Some(()) };
         let found = text.get(value.start..end)?.trim_end_matches(is_space).strip_suffix(behind)?;
@@ -182,7 +182,7 @@ impl<'t> Visitor<'t> for RowFields<'_, 't> {
 
     fn visit_map<A: MapAccess<'t>>(self, mut object: A) -> Result<(), A::Error> {
         let RowFields { text, keys, fields } = self;
-        // A key that has escapes is not borrowed, and refused.
+        // A key with escapes is not borrowed, so it is rejected.
         while let Some(key) = object.next_key::<&'t str>()? {
             let start = Text::of(text).start(Text::of(text).behind(key)).ok_or_else(unfit)?;
             let quote = key.as_ptr().addr() - text.as_ptr().addr() - 1;
@@ -199,7 +199,7 @@ impl<'t> Visitor<'t> for RowFields<'_, 't> {
 /// Finds the fields of an object value by value.
 ///
 /// # Errors
-/// The text is no JSON, or no object.
+/// If the text is not JSON, or not an object.
 fn find_fields_one_by_one(text: &str, keys: &mut String, fields: &mut Vec<Field>) -> Result<(), Error> {
     serde_json::from_str::<IgnoredAny>(text).map_err(|error| not_json(&error))?;
     let start = text.len() - skip_space(text).len();
@@ -224,7 +224,7 @@ impl fmt::Debug for JsonRow {
     }
 }
 
-/// What a JSON value is.
+/// The kind of a JSON value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JsonKind {
     /// `null`.
@@ -241,7 +241,7 @@ pub enum JsonKind {
     Object,
 }
 
-/// A JSON value as it is written, a part of a [`JsonRow`]. Printed, it has no white space around its parts.
+/// A JSON value as text, a part of a [`JsonRow`]. Printing it omits the white space between its parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JsonText<'t>(&'t str);
 
@@ -249,13 +249,13 @@ impl<'t> JsonText<'t> {
     /// The value `null`.
     pub const NULL: JsonText<'static> = JsonText("null");
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(self) -> &'t str {
         self.0
     }
 
-    /// What it is.
+    /// Returns the kind of the value.
     #[must_use]
     pub fn kind(self) -> JsonKind {
         match self.0.as_bytes().first() {
@@ -268,7 +268,7 @@ impl<'t> JsonText<'t> {
         }
     }
 
-    /// The characters of a string; none if it is no string, or writes half of a character outside of Unicode's first plane.
+    /// Returns the characters of a string; `None` if the value is not a string, or has an unpaired surrogate.
     #[must_use]
     pub fn text(self) -> Option<Cow<'t, str>> {
         match written(self.0) {
@@ -277,14 +277,14 @@ impl<'t> JsonText<'t> {
         }
     }
 
-    /// The elements of an array; none if it is no array.
+    /// Returns the elements of an array; `None` if the value is not an array.
     #[must_use]
     pub fn elements(self) -> Option<Vec<JsonText<'t>>> {
         (self.kind() == JsonKind::Array).then(|| Parts::of(self.0).map(JsonText).collect())
     }
 
-    /// The keys and values of an object in the order in which they are written, where a key may be there twice; none if it is
-    /// no object, or a key has no [`text`](JsonText::text).
+    /// Returns the keys and values of an object in the order of the text. A key may occur twice. `None` if the value is not an object, or a key has
+    /// no [`text`](JsonText::text).
     #[must_use]
     pub fn fields(self) -> Option<Vec<(Cow<'t, str>, JsonText<'t>)>> {
         if self.kind() != JsonKind::Object {
@@ -315,7 +315,7 @@ impl fmt::Display for JsonText<'_> {
     }
 }
 
-/// The elements of an array, or the keys and values of an object, in text that was checked to be JSON.
+/// Iterates over the elements of an array, or the keys and values of an object. The text must be valid JSON.
 struct Parts<'t> {
     rest: &'t str,
 }
@@ -332,7 +332,7 @@ impl<'t> Iterator for Parts<'t> {
     fn next(&mut self) -> Option<&'t str> {
         let start = self.rest.trim_start_matches(|c| is_space(c) || matches!(c, ',' | ':'));
         let mut values = Deserializer::from_str(start).into_iter::<IgnoredAny>();
-        // The bracket at the end is no value.
+        // The closing bracket is not a value.
         values.next()?.ok()?;
         let (part, rest) = start.split_at(values.byte_offset());
         self.rest = rest;
@@ -340,18 +340,18 @@ impl<'t> Iterator for Parts<'t> {
     }
 }
 
-/// The characters of a string that has no escapes in it.
+/// Returns the characters of a string without escapes; `None` if it has escapes.
 fn written(text: &str) -> Option<&str> {
     let inner = text.strip_prefix('"')?.strip_suffix('"')?;
     (!inner.contains('\\')).then_some(inner)
 }
 
-/// The line that this byte of the text is on.
+/// Returns the line number, from 1, of the byte at `at`.
 fn line_of(text: &str, at: usize) -> usize {
     text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// A key in backquotes, cut off where it gets long.
+/// Returns a key in backquotes, cut off after 40 characters.
 fn quoted(key: &str) -> String {
     let mut shown: String = key.chars().take(40).collect();
     if shown.len() < key.len() {

@@ -1,4 +1,4 @@
-//! What `cembra check` and editors ask of a model: all that is to be said of it at once, and the types of its parts.
+//! The checks behind `cembra check` and editors: all errors and warnings of a model at once, and the types of its parts.
 
 use crate::model::constant::strong;
 use crate::{Cancellation, Error, Model, Options, RunOptions, Signature};
@@ -10,9 +10,9 @@ use cembra_value::{Code, Diagnostic, Span, Warnings};
 use std::collections::HashSet;
 
 impl Model {
-    /// What the model takes and gives, or what is wrong with it; and what was probably not meant, without warnings at a place that is
-    /// wrong. It is found without compiling the model. Tests that cannot pass are warnings: those with names that the model does not have,
-    /// with values of other types, and with codes that no error has.
+    /// Checks the model without compiling it. Returns its inputs and outputs, or its errors; and its warnings, except those at places that have an
+    /// error. A test that cannot pass is a warning: it names an input or output that the model does not have, has a value of another type, or expects
+    /// a code that no error has.
     ///
     /// ```
     /// use cembra::{Code, Model, Options};
@@ -28,12 +28,12 @@ impl Model {
     /// ```
     pub fn check(&self, options: &Options) -> (Result<Signature, Error>, Warnings) {
         let signature = self.signature(options);
-        // Beyond a limit the same preparation would go as far once more.
+        // Beyond a limit, a second preparation would only reach the same limit.
         let is_beyond = |error: &Error| error.diagnostics().iter().any(|problem| problem.code() == Code::Limit);
         let mut found = self.warnings_with(options, !signature.as_ref().is_err_and(is_beyond));
         self.find_unfit_tests(signature.as_ref().ok(), &mut found);
         found.sort();
-        // Of what is wrong at a place, a warning says no more.
+        // A place with an error needs no warning.
         if let Err(error) = &signature {
             let wrong: HashSet<Span> = error.diagnostics().iter().filter_map(Diagnostic::span).collect();
             found.retain(|warning| warning.span().is_none_or(|span| !wrong.contains(&span)));
@@ -41,10 +41,10 @@ impl Model {
         (signature, found)
     }
 
-    /// Warnings: names with typos, definitions that nobody uses, comparisons that never hold. They are in the order of the text.
+    /// Returns the warnings in the order of the text: names with typos, unused definitions, comparisons that are never true.
     ///
-    /// At most [`Limits::problems`](crate::Limits::problems) warnings are kept, the others are counted. Warnings that depend on types are
-    /// found only in a model without errors. A model that was not read from text has none. [`Options::allow`] silences a code.
+    /// At most [`Limits::problems`](crate::Limits::problems) warnings are stored; the others are counted. Warnings that depend on types are found
+    /// only in a model without errors. A model that was not read from text has none. [`Options::allow`] silences a code.
     ///
     /// ```
     /// use cembra::{Code, Model, Options};
@@ -61,7 +61,7 @@ impl Model {
         self.warnings_with(options, true)
     }
 
-    /// The warnings, with those that depend on types or without.
+    /// Returns the warnings, including those that depend on types if `typed`.
     fn warnings_with(&self, options: &Options, typed: bool) -> Warnings {
         let mut found = Warnings::new(self.limits(options).problems.max(1), &options.binding.allowed);
         let is_typed = |name: &str| options.compile.input_types.contains_key(name);
@@ -73,8 +73,8 @@ impl Model {
         found
     }
 
-    /// The warnings of the model as its tests run it: inputs without a type have those of the values that a test gives them. What is left
-    /// when a token or a deadline ends it is not looked at.
+    /// Returns the warnings of the model as its tests run it: an input without a type gets the type of a test's value. The search stops early if the
+    /// run's token or deadline ends it.
     ///
     /// ```
     /// use cembra::{Code, Model, Options, RunOptions};
@@ -98,7 +98,7 @@ impl Model {
             if token.as_ref().is_some_and(Cancellation::is_cancelled) {
                 break;
             }
-            // Tests in a row are often of the same.
+            // Consecutive tests often have the same types and outputs.
             let of = (tested.compile.input_types.clone(), tested.binding.outputs.clone());
             if before.as_ref() != Some(&of) {
                 self.find_typed_warnings(&tested, &mut found);
@@ -115,7 +115,7 @@ impl Model {
         let options = &mut self.started(options);
         options.prepare.stop_after = Some(EXPANDED.to_owned());
         self.prepare_without_externs(options);
-        // A file or a builder does not say which places are of functions, of which a call could be taken for the whole.
+        // A file or a builder does not tell which nodes belong to functions, so a call could be taken for the whole function.
         if self.program().definitions.declared_inputs().is_none() {
             return;
         }
@@ -123,7 +123,7 @@ impl Model {
             cembra_prepare::find_tensor_warnings(self.program(), &types, options.prepare.registry, found);
             return;
         }
-        // Compiling the model reports its errors, and that the time is over.
+        // Compiling the model reports its errors, and an expired time limit.
         if let Ok(program) = self.selected(options)
             && let Ok(prepared) = prepare(&program, options, &mut |_, _| {})
         {
@@ -131,9 +131,9 @@ impl Model {
         }
     }
 
-    /// The type of each node of the program, by position, as far as it can be found: of what is wrong, of what is made of it, and
-    /// of what depends on the parameter of a function there is none. A weak float is an f64, as it is where it is an output. In a model with
-    /// tensors an expression over labels has none, as it is an element for each index; a tensor that is given labels has its own.
+    /// Returns the type of each node of the program, by position. `None` if a node has an error or depends on one, or depends on the parameter of a
+    /// function. A weak float counts as f64, its type as an output. In a model with tensors, an expression over labels has no type, because it stands
+    /// for one element per index; a tensor that is given labels has its own type.
     ///
     /// ```
     /// use cembra::{Model, Options, QType, Scalar};
@@ -154,7 +154,7 @@ impl Model {
     }
 }
 
-/// The types of the nodes of a model with tensors; none for another.
+/// Returns the types of the nodes of a model with tensors; `None` for other models.
 fn tensor_types(program: &Program, options: &CompileOptions) -> Option<Vec<Option<QType>>> {
     TensorProgram::is_of(program, options).then(|| TensorProgram::node_types(program, options))
 }

@@ -1,5 +1,5 @@
-//! Literals as values of the types that somebody wants: on a command line and in the tests of a model it is not the literal that
-//! says of which type a value is. A boolean stands for a mask, as it does in data. In square brackets each element takes the type of the array's elements by itself.
+//! Converts literals to values of a required type, for command lines and for a model's tests, where the literal does not determine the type. A
+//! boolean is accepted for a mask, as in data. Each element in square brackets is converted to the array's element type on its own.
 
 use crate::{Array, ArrayKind, QType, Registry, Scalar, ScalarValue, Value};
 use cembra_expr::Literal;
@@ -7,9 +7,8 @@ use cembra_ops::Argument;
 use cembra_runtime::{Excerpt, Fields, Form, Names};
 use std::sync::Arc;
 
-/// The type that a literal has where no input declares one: integers are i64, as all integers of data are, u64 if they are too large for that,
-/// and of the type that is written behind them, if one is; weak floats are f64; NOTHING where all is missing; none if elements have no type
-/// in common.
+/// Returns the type of a literal for which no input declares a type. Integers are i64, as in data, or u64 if they are too large for that; a type
+/// suffix decides otherwise. Weak floats are f64. The type is `NOTHING` if all elements are missing, and `None` if the elements have no common type.
 ///
 /// ```
 /// use cembra::{Literal, QType, literal_type};
@@ -40,9 +39,8 @@ pub fn literal_type(literal: &Literal) -> Option<QType> {
     }
 }
 
-/// A literal as a value of a type that it is implicitly cast to; none if it is not. An integer without a type is a u64, too, if that has it.
-/// For a mask a boolean will do, which is one that holds or is missing: so data write it. The fields of a struct are found by their names,
-/// and one that may be missing is missing where it is left out.
+/// Casts a literal implicitly to a type; `None` if there is no such cast. An integer without a suffix also becomes a u64 if it fits. A boolean is
+/// accepted for a mask: `true` holds, `false` is missing. The fields of a struct are matched by name, and an optional field may be left out.
 ///
 /// ```
 /// use cembra::{Literal, QType, Value, cast_literal};
@@ -62,7 +60,7 @@ pub fn cast_literal(literal: &Literal, wanted: &QType) -> Option<Value> {
     }
 }
 
-/// An integer that is written without a type, where a u64 is wanted or it is one itself; none for all else.
+/// Casts an integer without a suffix if the wanted type or its own is u64; `None` for all other values.
 fn unsigned(value: &Value, wanted: &QType) -> Option<Value> {
     let (QType::Scalar(to) | QType::Optional(to)) = wanted else { return None };
     let cast = match (value, to) {
@@ -72,7 +70,7 @@ fn unsigned(value: &Value, wanted: &QType) -> Option<Value> {
         (Value::Scalar(ScalarValue::Int64(integer)), Scalar::UInt64) => {
             ScalarValue::UInt64(u64::try_from(*integer).ok()?)
         }
-        // As a smaller integer does, it becomes the nearest float.
+        // Like a smaller integer, it becomes the nearest float.
         (Value::Scalar(ScalarValue::UInt64(_)), Scalar::Float32 | Scalar::Float64) => {
             let Value::Scalar(float) = cast_scalar(value.clone(), *to)? else { return None };
             float
@@ -82,7 +80,7 @@ fn unsigned(value: &Value, wanted: &QType) -> Option<Value> {
     Some(if wanted.is_optional() { Value::Present(cast) } else { Value::Scalar(cast) })
 }
 
-/// The type of a value of data that is written as this literal.
+/// Returns the type that a literal has as a value of data.
 fn data_type(value: &Value) -> QType {
     // Values nest only as deep as the parser allows.
     match value {
@@ -92,8 +90,8 @@ fn data_type(value: &Value) -> QType {
     }
 }
 
-/// The array of these elements, which are literals without a type if they are `written`, in its type; none if one is not implicitly cast
-/// to it.
+/// Returns the array or list with these elements; `None` if one cannot be cast implicitly. `is_written` tells that the elements are literals without
+/// a type.
 fn elements(values: impl Iterator<Item = Value>, wanted: &QType, is_written: bool) -> Option<Value> {
     if let Some(element) = wanted.element() {
         let structs = values.map(|value| cast(&value, element)).collect::<Option<Vec<_>>>()?;
@@ -107,7 +105,7 @@ fn elements(values: impl Iterator<Item = Value>, wanted: &QType, is_written: boo
     Some(Value::Array(*kind, Array::from_scalars(*scalar, elements).into()))
 }
 
-/// The type with f64 for weak floats: what a value has outside of a model's text.
+/// Returns the type with f64 in place of weak floats, which is the type of a value outside of a model's text.
 pub(crate) fn strong(qtype: &QType) -> QType {
     // Types nest only as deep as the parser allows.
     match qtype {
@@ -119,7 +117,7 @@ pub(crate) fn strong(qtype: &QType) -> QType {
     }
 }
 
-/// The value in a type that it is implicitly cast to; none if it is not.
+/// Casts a value implicitly to a type; `None` if there is no such cast.
 fn cast(value: &Value, wanted: &QType) -> Option<Value> {
     let found = value.qtype();
     match (value, wanted) {
@@ -161,7 +159,7 @@ fn cast(value: &Value, wanted: &QType) -> Option<Value> {
             elements(array.iter().map(|one| one.map_or(Value::Nothing, Value::Scalar)), wanted, false)
         }
         (_, QType::Scalar(scalar) | QType::Optional(scalar)) => {
-            // A weak float stands for a value of any float type.
+            // A weak float may become a value of any float type.
             let common = cembra_ops::common_type(&found, wanted)?;
             if common != *wanted {
                 return None;
@@ -181,12 +179,12 @@ fn cast(value: &Value, wanted: &QType) -> Option<Value> {
     }
 }
 
-/// The names of the fields of a struct; `None` for all else.
+/// Returns the names of a struct's fields; `None` for every other kind of tuple.
 fn plain_names<T>(fields: &Fields<T>) -> Option<&Names> {
     fields.names().filter(|_| *fields.form() == Form::Tuple)
 }
 
-/// Says which field of a struct does not fit, as "element 0 lacks `b`"; `None` if the literal fits, or if no field is to blame.
+/// Describes the field of a struct that does not fit, as in "element 0 lacks `b`". `None` if the literal fits, or if the cause is not a field.
 pub(crate) fn field_misfit(literal: &Literal, wanted: &QType) -> Option<String> {
     match literal {
         Literal::One(value) | Literal::Typed(value) => misfit(value, wanted, "it"),
@@ -232,7 +230,7 @@ fn misfit(value: &Value, wanted: &QType, place: &str) -> Option<String> {
     })
 }
 
-/// The dictionary that a literal one is, or braces with texts in them.
+/// Converts a dictionary, or a struct literal as the entries of one, to the dictionary type `wanted`.
 fn map(value: &Value, wanted: &QType) -> Option<Value> {
     let (key, given) = wanted.as_map()?;
     let (key_type, value_type) = (QType::Scalar(key), QType::Optional(given));
@@ -254,7 +252,7 @@ fn map(value: &Value, wanted: &QType) -> Option<Value> {
     Value::map(key, given, entries?)
 }
 
-/// A scalar in another scalar type, by the operator that casts within models too.
+/// Casts a scalar to another scalar type, with the operator that casts within models.
 fn cast_scalar(value: Value, to: Scalar) -> Option<Value> {
     let qtype = value.qtype();
     if qtype.scalar() == Some(to) {
@@ -322,7 +320,7 @@ mod tests {
             assert_eq!(cast_text(text, QType::Scalar(Scalar::UInt64)), None, "{text}");
         }
         assert_eq!(cast_text("[i32?]{7}", array), None);
-        // What no i64 holds is no smaller integer, and a float as a smaller one is.
+        // An integer that does not fit in i64 becomes no i64, but becomes a float.
         assert_eq!(cast_text("18446744073709551615", QType::INT64), None);
         assert_eq!(cast_text("18446744073709551615", QType::FLOAT64), Some(Value::from(18_446_744_073_709_551_615.0)));
         assert!(Literal::parse("18446744073709551616").is_err());

@@ -1,6 +1,5 @@
-//! Which branches of a model its tests take. The conditions are evaluated beside the tests, as outputs of a program of their own;
-//! then the graph is walked from the outputs of the test down, through the branches that are chosen. What runs models knows nothing
-//! of it.
+//! Finds the branches of a model that its tests take. The conditions are evaluated as outputs of a separate program. Then the graph is walked from a
+//! test's outputs through the branches that the conditions choose. The code that runs models is not involved.
 
 use crate::Backend;
 use crate::model::model_tests::row_of;
@@ -12,18 +11,18 @@ use cembra_value::{ScalarValue, Span, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-/// A branch: a side of a conditional, or of `??`, `and` or `or`.
+/// A branch: one side of a conditional, or of `??`, `and` or `or`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Branch {
-    /// Where it stands; all of the conditional, if its value stands somewhere else.
+    /// The branch's place in the text. If its value is written elsewhere, this is the place of the whole conditional.
     pub span: Span,
-    /// Whether some case of some test takes it.
+    /// True if a case of a test takes the branch.
     pub is_taken: bool,
-    /// What is to be said of it if none does.
+    /// The message to show if no case takes the branch.
     pub untaken: &'static str,
 }
 
-/// An operator whose first operand decides which others matter.
+/// An operator whose first operand decides which of its operands are used.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Choice {
     Where,
@@ -43,7 +42,7 @@ impl Choice {
         }
     }
 
-    /// What is to be said of its sides if they are not taken.
+    /// Returns the messages for the two sides, for sides that no case takes.
     const fn untaken(self) -> [&'static str; 2] {
         match self {
             Choice::Where => ["the `then` branch is never taken", "the `else` branch is never taken"],
@@ -53,7 +52,7 @@ impl Choice {
         }
     }
 
-    /// The operand that is chosen on each side. The first is the condition, which is always evaluated.
+    /// Returns the operand on each side. The first operand of the node is the condition, which is always evaluated.
     fn operands(self, operands: &[NodeId]) -> Option<[NodeId; 2]> {
         match (self, operands) {
             (Choice::Where, &[_, one, other]) => Some([one, other]),
@@ -62,13 +61,13 @@ impl Choice {
         }
     }
 
-    /// The sides that a condition of this value takes: of an array, those that some element takes.
+    /// Returns which sides a condition with this value takes. For an array, a side counts if an element takes it.
     fn sides(self, condition: &Value) -> [bool; 2] {
         let is_boolean = condition.qtype().scalar() == Some(Scalar::Boolean);
         let first = |element: Option<ScalarValue>| match (self, element) {
             (Choice::Where | Choice::Or, element) => element.is_some_and(|value| value != ScalarValue::Boolean(false)),
             (Choice::Default, element) => element.is_some(),
-            // A boolean that is missing leaves it to the other side.
+            // A missing boolean leaves the decision to the other side.
             (Choice::And, None) => !is_boolean,
             (Choice::And, Some(value)) => value == ScalarValue::Boolean(false),
         };
@@ -81,7 +80,7 @@ impl Choice {
                 let first = first(Some(value.clone()));
                 [first, !first]
             }
-            // What is no scalar is there.
+            // A value that is not a scalar is present.
             Value::Missing(_) | Value::Nothing => [first(None), !first(None)],
             _ => [true, false],
         }
@@ -89,11 +88,12 @@ impl Choice {
 }
 
 impl Model {
-    /// Which branches of the model the tests of its text take: the two sides of each conditional, `??` (or `|`), `and` and `or` that
-    /// some output needs. A side counts as taken if what comes of a case depends on it; for arrays, if that of some element does. A
-    /// function has its branches once, however often it is called. Not counted are branches in functions that are given to
-    /// operators, as to `seq.map`; nor, in a large model, what a case takes within very many conditions that fail in it and are made of
-    /// each other. Whether the tests pass, and what fails in branches that are not taken, is of no effect.
+    /// Returns the branches of the model, and whether its tests take them: the two sides of each conditional, `??` (or `|`), `and` and `or` that an
+    /// output needs. A case takes a side if its result depends on the side; for arrays, if an element does. A function's branches count once, however
+    /// often it is called.
+    ///
+    /// Branches in functions that are passed to operators, such as `seq.map`, are not counted. In a large model, a branch below very many nested
+    /// conditions that fail may count as not taken. It does not matter whether the tests pass, or whether a branch that is not taken would fail.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -115,12 +115,13 @@ impl Model {
         self.test_coverage_with(options, &RunOptions::default())
     }
 
-    /// What the cases take likewise, within run options. What is left when a token or a deadline ends it takes nothing.
+    /// Returns the branches of the model, and whether its tests take them, within run options. Cases left when a token or a deadline ends the run
+    /// take no branches. See [`test_coverage`](Model::test_coverage).
     #[must_use]
     pub fn test_coverage_with(&self, options: &Options, run: &RunOptions) -> Vec<Branch> {
         let token = run.token();
         let options = options.clone().backend(Backend::Interpreter);
-        // A program whose exports are wrong does not compile, so that no test takes anything.
+        // A program with wrong exports does not compile, so its tests take no branches.
         let Ok(program) = self.selected(&self.started(&options)) else { return Vec::new() };
         let registry = options.compile.registry.unwrap_or(self.registry());
         let mut branches = Branches::of(&program, registry);
@@ -137,15 +138,15 @@ impl Model {
     }
 }
 
-/// A conditional of the text: where it stands, and what it is. Calls of a function have those of its body.
+/// A conditional in the text: its place and its kind. All calls of a function share the conditionals of its body.
 type Conditional = (Span, Choice);
 
-/// The branches of a program, and what is known of them.
+/// The branches of a program, and which of them were taken so far.
 struct Branches<'p> {
     graph: &'p Graph,
-    /// What each node chooses by, and what is chosen.
+    /// For each node that chooses between operands, the kind of choice and the operands.
     choices: Vec<Option<(Choice, [NodeId; 2])>>,
-    /// The conditionals, each with its two branches; none if nothing can be said of them.
+    /// The two branches of each conditional; `None` if they cannot be evaluated.
     places: BTreeMap<Conditional, Option<[Branch; 2]>>,
 }
 
@@ -153,7 +154,7 @@ impl<'p> Branches<'p> {
     fn of(program: &'p Program, registry: &Registry) -> Self {
         let graph = &program.graph;
         let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
-        // What depends on the parameter of a function has no value; a function has one.
+        // A node that depends on a function's parameter has no value of its own; a function has one.
         let mut is_open: Vec<bool> = Vec::with_capacity(graph.len());
         let mut branches = Branches { graph, choices: Vec::with_capacity(graph.len()), places: BTreeMap::new() };
         for node in (0..graph.len()).map(NodeId::from_index) {
@@ -182,7 +183,7 @@ impl<'p> Branches<'p> {
         branches
     }
 
-    /// Notes the branches that the cases of a test take, whose outputs are these; how many nodes were compiled for it.
+    /// Marks the branches that the cases of a test take. `roots` are the test's outputs. Returns the number of nodes that were compiled for this.
     fn take(
         &mut self,
         model: &Model,
@@ -210,7 +211,7 @@ impl<'p> Branches<'p> {
         conditions.compiled_nodes
     }
 
-    /// Walks through the branches that the conditions choose in a case.
+    /// Marks the branches that one case takes, from `roots` down.
     fn walk(&mut self, roots: &[NodeId], conditions: &mut Conditions<'_>, case: &TestCase) {
         let mut reached = vec![false; self.graph.len()];
         for root in roots {
@@ -256,43 +257,43 @@ impl<'p> Branches<'p> {
     }
 }
 
-/// How often a model is compiled for the conditions of a test, all parts together. Conditions that fail and are made of each other take a
-/// part each that is nearly all of the model; those asked for behind this count as failed too.
+/// The most nodes that are compiled for the conditions of one test, as a multiple of the model's nodes. Each failing condition may need a part with
+/// nearly all of the model. Beyond the limit, remaining conditions count as failed.
 const MOST_TIMES: usize = 64;
 
-/// Models of no more nodes than this are nothing to save on.
+/// The nodes added to a model's size before [`MOST_TIMES`] multiplies it, so that the limit does not affect small models.
 const FEW_NODES: usize = 4_096;
 
-/// The value of a condition in a case.
+/// The value of a condition in the current case.
 #[derive(Clone)]
 enum ConditionValue {
-    /// Nothing yet.
+    /// No value yet: the condition was not evaluated.
     Unasked,
     Value(Value),
-    /// It fails, or the case does not fit.
+    /// No value: the evaluation failed, or the case does not fit the model.
     Failed,
-    /// It is nothing that has a value by itself.
+    /// No value of its own: the condition depends on a function's parameter.
     Never,
 }
 
-/// The conditions of what a test evaluates.
+/// The conditions that the outputs of a test depend on.
 struct Conditions<'m> {
     model: &'m Model,
     options: &'m Options,
     program: &'m Program,
-    /// The inputs of the program by name.
+    /// The program's inputs by name.
     inputs: HashMap<&'m str, &'m Input>,
-    /// In the order of the graph.
+    /// The conditions, in the order of the graph.
     nodes: Vec<NodeId>,
-    /// For ranges of the conditions what evaluates them; nothing if that does not compile.
+    /// The executors for ranges of the conditions; `None` for a range that does not compile.
     executors: HashMap<Range<usize>, Option<(Executor, Session)>>,
-    /// What is known of each in the case that is walked through.
+    /// The values in the current case, one per condition.
     known: Vec<ConditionValue>,
-    /// The ranges that fail in this case.
+    /// The ranges that fail in the current case.
     failed: HashSet<Range<usize>>,
-    /// How many nodes were compiled, for all ranges together.
+    /// The number of nodes that were compiled, over all ranges.
     compiled_nodes: usize,
-    /// What ends evaluations.
+    /// The token that ends evaluations.
     token: Option<&'m Cancellation>,
 }
 
@@ -303,20 +304,20 @@ impl<'m> Conditions<'m> {
         Conditions { model, options, program, inputs, nodes, executors, known, failed, compiled_nodes: 0, token: None }
     }
 
-    /// Forgets what is known, for another case.
+    /// Discards the values, for another case.
     fn begin(&mut self) {
         self.known = vec![ConditionValue::Unasked; self.nodes.len()];
         self.failed.clear();
     }
 
-    /// What is known of a condition. All are evaluated at once where none fails. Where some do, only the half with the one that is
-    /// asked for is evaluated, and a half of that, so that those that fail are left alone; what stands below one that fails is not
-    /// asked for. Each range is a program of no more than it needs, so that it takes little where very many fail together.
+    /// Returns the value of a condition. If no condition fails, all are evaluated at once. Otherwise the range is halved around the requested
+    /// condition until the failing ones are outside; conditions below a failing one are not requested. Each range is compiled as a program of only
+    /// the nodes that it needs. That keeps the cost low if very many conditions fail.
     fn value(&mut self, node: NodeId, case: &TestCase) -> &ConditionValue {
         let Ok(at) = self.nodes.binary_search(&node) else { return &ConditionValue::Failed };
         let mut range = 0..self.nodes.len();
         while matches!(self.known[at], ConditionValue::Unasked) {
-            // Of all that would be evaluated only that the time is over would be found.
+            // After cancellation, an evaluation would only report that it was cancelled.
             if self.token.is_some_and(Cancellation::is_cancelled) {
                 return &ConditionValue::Failed;
             }
@@ -339,7 +340,7 @@ impl<'m> Conditions<'m> {
         &self.known[at]
     }
 
-    /// The values of a range of the conditions.
+    /// Evaluates a range of the conditions.
     fn evaluate(&mut self, range: &Range<usize>, case: &TestCase) -> Result<Vec<Value>, ConditionValue> {
         if !self.executors.contains_key(range) {
             if self.compiled_nodes > MOST_TIMES * (self.program.graph.len() + FEW_NODES) {
@@ -354,7 +355,7 @@ impl<'m> Conditions<'m> {
         session.evaluate(&row).map_err(|_| ConditionValue::Failed)
     }
 
-    /// What evaluates a range of the conditions: a program of them alone.
+    /// Compiles a range of the conditions as a program of its own; `None` if that fails.
     fn compile(&mut self, range: &Range<usize>) -> Option<(Executor, Session)> {
         let (graph, nodes) = self.program.graph.part(self.nodes.get(range.clone())?);
         self.compiled_nodes += graph.len();
@@ -379,12 +380,12 @@ impl<'m> Conditions<'m> {
 mod tests {
     use super::*;
 
-    /// How many nodes are compiled to find the coverage of a text with one test, and how many branches are taken.
+    /// Returns the numbers of compiled nodes and taken branches when the coverage of a text is measured with one test.
     fn work(text: &str) -> (usize, usize) {
         work_within(text, None)
     }
 
-    /// The same within a token.
+    /// Returns the numbers of [`work`], measured within a cancellation token.
     fn work_within(text: &str, token: Option<&Cancellation>) -> (usize, usize) {
         let model = Model::parse(text).expect("a model");
         let options = Options::default().backend(Backend::Interpreter);
@@ -395,7 +396,7 @@ mod tests {
         (compiled, branches.coverage().iter().filter(|branch| branch.is_taken).count())
     }
 
-    /// An evaluation that its token ended says nothing about the condition, so that no part of the range is compiled.
+    /// An evaluation that its token ended does not decide a condition, so no part of the range is compiled.
     #[test]
     fn nothing_is_halved_once_the_token_ended() {
         let lines: String = (1..=1_000).map(|at| format!("output y{at} = if {at} // x > 0 then 1 else 2\n")).collect();
@@ -426,7 +427,7 @@ mod tests {
             format!("input x: i32\nlet a0 = 1\n{lines}output y = a{count}\ntest 't' {{ x = {x} }} => {{ }}\n")
         };
         let nested = |at: usize| format!("let a{at} = if {at} // x > 0 then a{} else {at}\n", at - 1);
-        // Where none fails, all are compiled once: the input, 0, and for each a number, a quotient and a comparison.
+        // If no condition fails, every node is compiled once: the input, 0, and for each condition a number, a quotient and a comparison.
         assert_eq!(work(&text(&nested, 1_000, 1)), (3_002, 1_000));
         // The outermost fails, and no other is asked for: halves of halves.
         assert_eq!([250, 1_000].map(|count| work(&text(&nested, count, 0))), [(1_521, 0), (6_025, 0)]);

@@ -1,4 +1,4 @@
-//! Explaining a model: what each stage made of it, as text.
+//! Explains a model: the result of each compilation stage as text.
 
 use crate::options::StartedOptions;
 use crate::{Error, Model, Options};
@@ -15,15 +15,15 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The text of a program, by the operators of the standard registry; parsing it gives an equal program with the same tests. Files that it uses,
-/// functions and names of values are in it as what they stand for. It begins with `numbers f32` if a text without a head would make f64 of other
-/// integers than the program does. [`Model::explain`] prints the program of a model with operators of the user.
+/// Prints a program with the operators of the standard registry. Parsing the text gives an equal program with the same tests. Used files, functions
+/// and named values are replaced by their definitions. The text begins with `numbers f32` if integers would become f64 without it but are f32 in the
+/// program. For a model with user-defined operators, use [`Model::explain`].
 #[must_use]
 pub fn print(program: &Program) -> String {
     cembra_expr::print(program, Registry::standard())
 }
 
-/// A stage of a model's way to machine code.
+/// A compilation stage, from text to machine code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Stage {
     /// The expression, printed back.
@@ -32,14 +32,13 @@ pub enum Stage {
     Passes,
     /// The prepared graph.
     Prepared,
-    /// Of a model with arrays, what is done to whole arrays, and the plans for their elements.
+    /// The array program and the plans for its elements, for a model with arrays.
     Arrays,
-    /// Of a model with tensors, the steps over whole tensors, for axes of 64 indices each.
+    /// The steps over whole tensors, for axes of 64 indices each, for a model with tensors.
     Tensors,
     /// The plan: literals, steps, slots.
     Plan,
-    /// What the plan is for many rows at a time: columns, and segments over them. Of a model with arrays, the array program for
-    /// the arrays of many rows.
+    /// The plan for many rows at a time: columns and segments over them. For a model with arrays: the array program for the arrays of many rows.
     Lanes,
     /// The function given to the code generator.
     Clif,
@@ -47,19 +46,19 @@ pub enum Stage {
     Asm,
 }
 
-/// Which values a model has, on which its stages depend.
+/// The kind of a model's values, which decides its stages.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum ModelKind {
-    /// Values in a frame alone.
+    /// Scalars in a frame.
     Scalars,
-    /// Arrays too.
+    /// Arrays, and perhaps scalars.
     Arrays,
-    /// Tensors.
+    /// Tensors, and perhaps other values.
     Tensors,
 }
 
 impl ModelKind {
-    /// The answer of a stage that such a model does not go through.
+    /// Returns the answer of a stage that such a model does not have.
     const fn other_stages(self) -> &'static str {
         match self {
             ModelKind::Scalars => "The model has no arrays and no tensors: `plan` shows its steps.\n",
@@ -73,7 +72,7 @@ impl ModelKind {
 pub const LISTED_EXTENT: usize = 64;
 
 impl Stage {
-    /// Every stage in order.
+    /// The stages in their order.
     pub const ALL: [Stage; 9] = [
         Stage::Expr,
         Stage::Passes,
@@ -92,7 +91,7 @@ impl Stage {
         self.words().0
     }
 
-    /// What it shows, in a few words.
+    /// Returns a short description of what the stage shows.
     #[must_use]
     pub const fn summary(self) -> &'static str {
         self.words().1
@@ -113,7 +112,7 @@ impl Stage {
         }
     }
 
-    /// True if models of a kind go through it.
+    /// Returns true if models of the kind `kind` have this stage.
     pub(crate) const fn applies(self, kind: ModelKind) -> bool {
         match self {
             Stage::Expr => true,
@@ -125,7 +124,7 @@ impl Stage {
     }
 }
 
-/// What the native backend made of a model.
+/// The native code of a model, with its listings.
 #[derive(Clone, Debug)]
 pub struct Machine {
     /// The function given to the code generator.
@@ -134,28 +133,28 @@ pub struct Machine {
     pub vcode: String,
     /// The machine code.
     pub code: Vec<u8>,
-    /// What parts of the code are there for, in order and without overlaps. Elsewhere inputs are loaded, outputs stored, and
-    /// the function entered and left.
+    /// The ranges of code that belong to operators, in order and without overlaps. The code between them loads inputs, stores outputs, and enters and
+    /// leaves the function.
     pub origins: Vec<Origin>,
 }
 
-/// What a part of the machine code is there for. The code generator moves and merges instructions; what serves several
-/// operators belongs to one of them.
+/// A range of machine code, and the operator that it belongs to. The code generator moves and merges instructions; code that serves several operators
+/// is attributed to one of them.
 #[derive(Clone, Debug)]
 pub struct Origin {
-    /// Which bytes of the code.
+    /// The range of bytes in the code.
     pub bytes: Range<usize>,
     /// The name of the operator.
     pub operator: String,
-    /// Where the operator stands in the text of the model, if it was read from text.
+    /// The operator's place in the text of the model; `None` if the model was not read from text.
     pub span: Option<Span>,
 }
 
 impl Model {
-    /// What a stage made of the model. A stage that it [does not go through](crate::Summary::stages) answers with a sentence that names another.
+    /// Returns the result of a stage as text. For a stage that [the model does not have](crate::Summary::stages), the text names another stage.
     ///
     /// # Errors
-    /// Problems with types or limits; for the last two stages, that there is no machine code to be had.
+    /// If there are problems with types or limits. For the last two stages, also if there is no machine code.
     pub fn explain(&self, options: &Options, stage: Stage) -> Result<String, Error> {
         let options = &self.started(options);
         self.step(|| self.explained(options, stage))
@@ -201,11 +200,10 @@ impl Model {
         }
     }
 
-    /// What the native backend makes of the model.
+    /// Returns the native code of the model.
     ///
     /// # Errors
-    /// Problems with types or limits; that there is no machine code to be had; or that the model has arrays, of which each
-    /// plan has code of its own.
+    /// If there are problems with types or limits, if there is no machine code, or if the model has arrays: then each plan has code of its own.
     pub fn machine(&self, options: &Options) -> Result<Machine, Error> {
         let options = &self.started(options);
         self.step(|| {
@@ -215,7 +213,7 @@ impl Model {
     }
 }
 
-/// The plan of a model with tensors for axes of 64 indices.
+/// Returns the plan of a model with tensors for axes of 64 indices.
 pub(crate) fn listed_plan(executor: &Executor) -> Result<Arc<TensorPlan>, Error> {
     let extents = |field: &Field| match field.qtype {
         QType::Tensor(_, rank) => vec![LISTED_EXTENT; usize::from(rank)],
@@ -225,7 +223,7 @@ pub(crate) fn listed_plan(executor: &Executor) -> Result<Arc<TensorPlan>, Error>
     executor.prepare_for(&extents.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
-/// Prepares a program, and tells after each pass what the graph is then, if the pass changed it.
+/// Prepares a program. After each pass, calls `observe` with the printed graph, or with `None` if the pass did not change it.
 pub(crate) fn prepare_watched(
     program: &Program,
     options: &StartedOptions,

@@ -1,5 +1,5 @@
-//! Exports: values inside of expressions that `annotation.export` and `annotation.export_value` name become outputs like
-//! those that a model writes down. The annotations themselves stay; preparation drops them.
+//! Exports: values inside of expressions that `annotation.export` and `annotation.export_value` name become outputs, like those declared in the text.
+//! The annotations stay in the graph; preparation removes them.
 
 use crate::Error;
 use cembra_expr::{Graph, Node, NodeId, Output, Program};
@@ -9,8 +9,8 @@ use cembra_value::{Code, Diagnostic, Diagnostics, ScalarValue, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The program with its exports as outputs, after its own in the order of the graph; or what is wrong with their names, at
-/// most so many problems.
+/// Returns the program with its exports as outputs, after its own outputs and in the order of the graph. Fails if export names are wrong, with at
+/// most `most_problems` problems.
 pub(crate) fn with_exports(program: &Arc<Program>, most_problems: usize) -> Result<Arc<Program>, Error> {
     let graph = &program.graph;
     let name_of = |op: OpId| graph.find_name(Registry::standard().get(op).name);
@@ -30,7 +30,7 @@ pub(crate) fn with_exports(program: &Arc<Program>, most_problems: usize) -> Resu
             [_, tag, value] if Some(name) == export_value => (tag, *value),
             _ => continue,
         };
-        // Typing says what is wrong with a tag that is no text.
+        // A tag that is not a text is reported when types are found.
         let Some(tag) = text(graph, *exported.0) else { continue };
         if problems.len() >= most_problems.max(1) {
             break;

@@ -1,4 +1,4 @@
-//! The files of a folder that models use: what resolves `use` and `table` where models are files.
+//! Resolves `use` and `table` for models in files: the files of a folder.
 
 use crate::model::text_file::{read_text, without_mark};
 use cembra_expr::{Resolver, UsedFile};
@@ -8,11 +8,11 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// Files that lie in a folder, or in folders inside of it: a [`Resolver`] for [`Sources::gather`](crate::Sources::gather). A file is
-/// called by its path, and uses others from where it lies.
+/// A [`Resolver`] for [`Sources::gather`](crate::Sources::gather) that finds files in a folder and its subfolders. A file is named by its path, and
+/// names in it are relative to its own folder.
 ///
-/// A name that leads out of the folder (`../secret.cem`, `/etc/passwd`) is refused, and so is a link in the file system that does. Links within the
-/// folder are followed.
+/// Names that lead out of the folder (`../secret.cem`, `/etc/passwd`) are rejected, and so are file system links that do. Links within the folder are
+/// followed.
 ///
 /// ```
 /// use cembra::{Folder, Limits, Model, Registry, Sources};
@@ -32,13 +32,13 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// The files of a folder. Of a file of more bytes than `most_bytes` no more is read than tells that it is too large.
+    /// Returns a resolver for the files of a folder. Of a file with more than `most_bytes` bytes, it reads only enough to see that it is too large.
     #[must_use]
     pub fn new(path: &Path, most_bytes: usize) -> Folder {
         Folder { path: path.to_owned(), most_bytes }
     }
 
-    /// Where the file is that the text called `from` means by a name. It need not be there.
+    /// Returns the path that `name` denotes in the text called `from`. The file need not exist.
     ///
     /// ```
     /// use cembra::Folder;
@@ -52,7 +52,7 @@ impl Folder {
     /// ```
     ///
     /// # Errors
-    /// The name leads out of the folder.
+    /// If the name leads out of the folder.
     pub fn path_of(&self, name: &str, from: &str) -> io::Result<PathBuf> {
         // The text of a model need not be a file of the folder.
         let beside = Path::new(from).parent().filter(|beside| beside.starts_with(&self.path));
@@ -67,16 +67,16 @@ impl Folder {
         Ok(path)
     }
 
-    /// Reads a file, which is called by its path. A byte order mark is left out.
+    /// Reads the file at `path`, without a byte order mark. Its path is also its name.
     ///
     /// # Errors
-    /// The file cannot be read, is a link that leads out of the folder, or is not UTF-8.
+    /// If the file cannot be read, is a link that leads out of the folder, or is not UTF-8.
     pub fn read(&self, path: &Path) -> io::Result<UsedFile> {
         let text = text_of_file(&self.followed(path)?, self.most_bytes)?;
         Ok(UsedFile { name: shown(path), text: text.into() })
     }
 
-    /// The path without links.
+    /// Returns the path with all links resolved. Fails if it leads out of the folder.
     fn followed(&self, path: &Path) -> io::Result<PathBuf> {
         let folder = if self.path.as_os_str().is_empty() { Path::new(".") } else { &self.path };
         let (folder, found) = (std::fs::canonicalize(folder)?, std::fs::canonicalize(path)?);
@@ -97,8 +97,8 @@ impl Resolver for Folder {
     }
 }
 
-/// Files that the host has as texts, by their names: a [`Resolver`] for [`Sources::gather`](crate::Sources::gather) that reads nothing. Names lie
-/// beside that of the text that uses them, as paths in a [`Folder`] do.
+/// A [`Resolver`] for [`Sources::gather`](crate::Sources::gather) with texts in memory, by name. Names are relative to the text that uses them, as
+/// paths in a [`Folder`] are.
 ///
 /// ```
 /// use cembra::{GivenFiles, Limits, Model, Registry, Sources};
@@ -115,7 +115,7 @@ pub struct GivenFiles {
 }
 
 impl GivenFiles {
-    /// The files beside a text that is called so.
+    /// Returns a resolver with these files. `text` is the name of the model's text, whose folder they are in.
     #[must_use]
     pub fn new(text: &str, files: impl IntoIterator<Item = (String, Arc<str>)>) -> GivenFiles {
         let folder = Path::new(text).parent().unwrap_or(Path::new(""));
@@ -135,17 +135,17 @@ impl Resolver for GivenFiles {
     }
 }
 
-/// What a file is called.
+/// Returns the name of a file: its path as text.
 pub(crate) fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// The text of a file, without its byte order mark.
+/// Returns the text of a file, without its byte order mark.
 fn text_of_file(path: &Path, most_bytes: usize) -> io::Result<String> {
     Ok(without_mark(&read_text(open(path)?, most_bytes)?).to_owned())
 }
 
-/// Opens a regular file. A pipe without a writer would wait for ever, a device need not end.
+/// Opens a regular file. Other files are rejected: a pipe without a writer would block forever, and a device may be endless.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);

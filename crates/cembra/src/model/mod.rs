@@ -1,4 +1,4 @@
-//! A model: a program with its source text, not yet typed. Compiling it for given input types makes an executor.
+//! Models: a program with its source text, not yet typed. Compiling a model for given input types makes an executor.
 
 pub(crate) mod check;
 pub(crate) mod constant;
@@ -26,7 +26,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// A model as written. Cheap to clone, shared between threads.
+/// A model as written. Cloning is cheap, and threads may share it.
 ///
 /// Reading a model checks its syntax and names. Types are found when it is compiled, because inputs that the model does not
 /// declare take theirs from the caller.
@@ -46,9 +46,9 @@ pub struct Model {
     program: Arc<Program>,
     sources: Option<Arc<Sources>>,
     name: Option<Arc<str>>,
-    /// The operators that it was read with.
+    /// The operators that the model was read with.
     registry: &'static Registry,
-    /// The limits that it was read within; `None` for the default limits.
+    /// The limits that the model was read within; `None` for the default limits.
     limits: Option<Arc<Limits>>,
 }
 
@@ -62,14 +62,14 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// What is wrong with the text, as much as could be found at once.
+    /// If the text has errors: as many as can be found at once.
     pub fn parse(source: &str) -> Result<Model, Error> {
         Model::parse_within(source, &Limits::default())
     }
 
-    /// Reads a model from text, within limits other than the default. The model keeps them: where one of them is not the default, compiling and
-    /// evaluating the model take at most as much, whatever [`Options::limits`] and [`RunOptions::limits`](crate::RunOptions::limits) say. Higher limits of
-    /// compiling and evaluating are given there, too.
+    /// Reads a model from text, within other limits than the default. The model remembers the limits. If they are not the default ones, they also
+    /// bound compiling and evaluating it, whatever [`Options::limits`] and [`RunOptions::limits`](crate::RunOptions::limits) set. Limits on compiling
+    /// and evaluating that are above the default must be set here too.
     ///
     /// ```
     /// use cembra::{Limits, Model, Options, Value};
@@ -83,13 +83,13 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// What is wrong with the text, or the limit it exceeds.
+    /// If the text has errors or exceeds a limit.
     pub fn parse_within(source: &str, limits: &Limits) -> Result<Model, Error> {
         Model::parse_with(source, Registry::standard(), limits)
     }
 
-    /// Reads a model from text that may name the operators of a registry with user operators. The model is compiled with the same
-    /// ones, and so are its clones; nothing of a registry is copied for a model. It keeps the limits as [`Model::parse_within`] says.
+    /// Reads a model from text that may use the operators of a registry with user-defined operators. The model and its clones are compiled with the
+    /// same registry, which is not copied. The model remembers the limits, as with [`Model::parse_within`].
     ///
     /// ```
     /// use cembra::{Limits, Model, Options, Registry, UserOperator, Value};
@@ -102,7 +102,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// What is wrong with the text, or the limit it exceeds.
+    /// If the text has errors or exceeds a limit.
     pub fn parse_with(source: &str, registry: &'static Registry, limits: &Limits) -> Result<Model, Error> {
         // A text that is too long is not copied.
         let sources = Arc::new(Sources::alone("", if source.len() <= limits.source_bytes { source } else { "" }));
@@ -112,7 +112,7 @@ impl Model {
         Ok(Model { program: Arc::new(program), sources: Some(sources), name: None, registry, limits })
     }
 
-    /// Reads a model whose inputs are declared beside the text, as by a line of types in front of it.
+    /// Reads a model whose inputs are declared outside of the text, as if by a line before it.
     #[cfg(feature = "tiles")]
     pub(crate) fn parse_for(
         source: &str,
@@ -124,8 +124,9 @@ impl Model {
         Ok(Model { program: Arc::new(program), sources: Some(sources), name: None, registry, limits: None })
     }
 
-    /// Reads a model that uses files: `use "common.cem"` in its text. The host decides what there is, with the function that it
-    /// gives to [`Sources::gather`]. The model keeps the limits as [`Model::parse_within`] says. Spans of errors count through all of these texts; `Sources::place` says in which file they are.
+    /// Reads a model that uses files, as in `use "common.cem"`. The host decides which files exist, with the resolver that it passes to
+    /// [`Sources::gather`]. The model remembers the limits, as with [`Model::parse_within`]. Spans in errors count through all texts;
+    /// `Sources::place` tells the file.
     ///
     /// ```
     /// use cembra::{Limits, Model, Options, Registry, Sources, UsedFile, Value};
@@ -147,7 +148,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// What is wrong with the texts, that a file is not there, or the limit that is exceeded.
+    /// If a text has errors, a file does not exist, or a limit is exceeded.
     pub fn parse_sources(
         sources: impl Into<Arc<Sources>>,
         registry: &'static Registry,
@@ -161,15 +162,15 @@ impl Model {
         Ok(Model { program: Arc::new(program), sources: Some(sources), name, registry, limits })
     }
 
-    /// A model from the builder or another reader, without source text. One with operators of the user is compiled with
-    /// [`Options::registry`].
+    /// Returns a model for a program from the builder or another reader, without source text. If the program has user-defined operators, compile it
+    /// with [`Options::registry`].
     #[must_use]
     pub fn from_program(program: Program) -> Model {
         Model { program: Arc::new(program), sources: None, name: None, registry: Registry::standard(), limits: None }
     }
 
-    /// The model of another program with the same sources, name, operators and limits: one that a change of its graph left, such as a part of it. Errors
-    /// show the places of its nodes in the sources.
+    /// Returns a model of another program, with the same sources, name, operators and limits. `program` must be made by changing the graph of this
+    /// model's program, for example be a part of it. Errors show the places of its nodes in the sources.
     ///
     /// ```
     /// use cembra::{Model, Options, QType, Scalar, Value, program};
@@ -191,8 +192,8 @@ impl Model {
         Model { program: Arc::new(program), ..self.clone() }
     }
 
-    /// The same model under a name: that of its file, or what a service calls it by. Errors that are rendered, faults, metrics
-    /// and spans tell it, the latter two unless [`Options::name`] says another.
+    /// Returns the model with a name, such as that of its file. Rendered errors, faults, metrics and spans show the name. For metrics and spans,
+    /// [`Options::name`] takes precedence.
     ///
     /// ```
     /// use cembra::{Model, Options, Value};
@@ -212,18 +213,18 @@ impl Model {
         self
     }
 
-    /// What the model is called: what [`Model::named`] said, or the first of the sources that it was read from.
+    /// Returns the model's name: that of [`Model::named`], or that of the main source text; `None` if it has none.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// Takes a step with the model. Its error keeps the texts that the model was read from, and shows them where it is printed.
+    /// Runs `step`. An error of it receives the model's source texts, so that printing it shows them.
     pub(crate) fn step<A>(&self, step: impl FnOnce() -> Result<A, Error>) -> Result<A, Error> {
         step().map_err(|error| error.in_sources(self.sources.as_deref().map(Sources::shared)))
     }
 
-    /// Calls `compile`, and sends the metrics an event if it fails.
+    /// Runs `compile`, and reports a failure to the metrics.
     pub(crate) fn compiled<A>(
         &self,
         options: &Options,
@@ -236,23 +237,23 @@ impl Model {
         })
     }
 
-    /// The operators that it was read with.
+    /// Returns the operators that the model was read with.
     pub(crate) const fn registry(&self) -> &'static Registry {
         self.registry
     }
 
-    /// The options of a compilation of this model that begins now.
+    /// Returns the options for a compilation of this model that begins now.
     pub(crate) fn started(&self, options: &Options) -> StartedOptions {
         options.started(self.name.as_ref(), self.sources.as_ref(), self.registry, self.limits.as_deref())
     }
 
-    /// The limits of a compilation of this model, and of its runs.
+    /// Returns the limits on compiling this model and on its runs.
     pub(crate) fn limits(&self, options: &Options) -> Limits {
         options.limits_for(self.limits.as_deref())
     }
 
-    /// The model as a protobuf file: small, quick to read, and readable by every later cembra. The source text is not in
-    /// it.
+    /// Returns the model as a protobuf file: small, quick to read, and readable by every later version of cembra. It does not contain the source
+    /// text.
     ///
     /// ```
     /// use cembra::Model;
@@ -269,34 +270,34 @@ impl Model {
         cembra_expr::write_binary(&self.program)
     }
 
-    /// Reads what [`Model::to_binary`] of this or an older version wrote, within the default limits. Within others,
-    /// [`read_binary`](crate::read_binary) reads the program.
+    /// Reads a model that [`Model::to_binary`] of this or an older version wrote, within the default limits. For other limits, read the program with
+    /// [`read_binary`](crate::read_binary).
     ///
     /// # Errors
-    /// That the file is no model, is of a newer version or damaged, or the limit it exceeds.
+    /// If the file is not a model, is of a newer version, is damaged, or exceeds a limit.
     pub fn from_binary(bytes: &[u8]) -> Result<Model, Error> {
         Ok(Model::from_program(cembra_expr::read_binary(bytes, &Limits::default())?))
     }
 
-    /// The expressions, inputs and outputs.
+    /// Returns the expressions, inputs and outputs.
     #[must_use]
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// The text the model was read from, without the files that it uses.
+    /// Returns the text that the model was read from, without the files that it uses; `None` if it was not read from text.
     #[must_use]
     pub fn source(&self) -> Option<&str> {
         self.sources.as_deref().map(|sources| sources.main())
     }
 
-    /// The texts the model was read from: its own, and those of the files that it uses.
+    /// Returns the texts that the model was read from: its own and those of the files that it uses. `None` if it was not read from text.
     #[must_use]
     pub fn sources(&self) -> Option<&Sources> {
         self.sources.as_deref()
     }
 
-    /// Compiles the model for values given at run time, for callers who do not know the model. Who knows it takes
+    /// Compiles the model for values that are given at run time, for callers that do not know the model's inputs and outputs. With known ones, use
     /// [`Model::executor`].
     ///
     /// ```
@@ -309,21 +310,21 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// Problems with types or limits; with `Backend::Native`, that there is no machine code to be had.
+    /// If there are problems with types or limits. With `Backend::Native`, also if there is no machine code.
     pub fn compile(&self, options: &Options) -> Result<Executor, Error> {
         let started = &self.started(options);
         self.compiled(options, || Ok(Executor::from(Executable::of(self.selected(started)?, started)?)))
     }
 
-    /// Compiles the model for callers who mostly evaluate many rows, by [`Executor::batch`]. Code for one row is compiled when the first session is
-    /// made.
+    /// Compiles the model for callers that mostly evaluate many rows, with [`Executor::batch`]. The code for one row is compiled when the first
+    /// session is made.
     #[doc(hidden)]
     pub fn compile_on_demand(&self, options: &Options) -> Result<Executor, Error> {
         let started = &self.started(options);
         self.compiled(options, || Ok(Executor::from(Executable::of_on_demand(self.selected(started)?, started)?)))
     }
 
-    /// True if some input of the model is a tensor, as declared or by the options: then it is evaluated as a whole, and has no rows.
+    /// Returns true if an input is a tensor, as declared or by the options. Such a model is evaluated as a whole and has no rows.
     #[must_use]
     pub fn has_tensors(&self, options: &Options) -> bool {
         TensorProgram::is_of(self.program(), &options.compile)
@@ -332,16 +333,16 @@ impl Model {
     /// Compiles the model for many rows at a time.
     ///
     /// # Errors
-    /// Problems with types or limits, or a model with tensors, which has no rows.
+    /// If there are problems with types or limits, or if the model has tensors and so no rows.
     pub fn batch(&self, options: &Options) -> Result<Batch, Error> {
         let started = &self.started(options);
         self.compiled(options, || Batch::of(&self.selected(started)?, started))
     }
 
-    /// The types of inputs and outputs, without compiling.
+    /// Returns the types of inputs and outputs, without compiling the model.
     ///
     /// # Errors
-    /// Problems with names or types.
+    /// If there are problems with names or types.
     pub fn signature(&self, options: &Options) -> Result<Signature, Error> {
         let options = &mut self.started(options);
         self.step(|| {
@@ -355,7 +356,7 @@ impl Model {
         })
     }
 
-    /// The inputs and outputs of a prepared model of a program.
+    /// Returns the inputs and outputs of a prepared model.
     pub(crate) fn signature_of(model: &TypedModel, program: &Program) -> Signature {
         let TypedModel { graph, leaves, .. } = model;
         let needed = model.needed();
@@ -371,7 +372,7 @@ impl Model {
         Signature::new(inputs, Field::of_outputs(model).into())
     }
 
-    /// Stops preparation where operators that the text declares must be there, if the host has not all of them.
+    /// If the host lacks an operator that the text declares, stops preparation once types are found, because later passes need all operators.
     pub(crate) fn prepare_without_externs(&self, options: &mut StartedOptions) {
         const TYPED: &str = "types";
         let registry = options.prepare.registry;
@@ -380,17 +381,17 @@ impl Model {
         }
     }
 
-    /// The program with its exports among the outputs.
+    /// Returns the program with its exports among the outputs.
     pub(crate) fn whole(&self, options: &StartedOptions) -> Result<Arc<Program>, Error> {
         with_exports(&self.program, options.budget().limits().problems)
     }
 
-    /// The program with its exports among the outputs, and only the outputs asked for.
+    /// Returns the program with its exports among the outputs, and only the outputs that the options select.
     pub(crate) fn selected(&self, options: &StartedOptions) -> Result<Arc<Program>, Error> {
         let whole = self.whole(options)?;
         let Some(names) = &options.binding.outputs else { return Ok(whole) };
         let mut outputs = Vec::with_capacity(names.len());
-        // The first of each name, and a model may have very many.
+        // The first output of each name counts. A model may have very many, so they are in a map.
         let mut positions = HashMap::with_capacity(whole.outputs.len());
         for (at, output) in whole.outputs.iter().enumerate() {
             positions.entry(&*output.name).or_insert(at);
@@ -410,12 +411,12 @@ impl Model {
     }
 }
 
-/// The limits that a model keeps; `None` for the default limits, which lower no others.
+/// Returns the limits that a model remembers; `None` for the default limits, which lower no others.
 fn kept(limits: &Limits) -> Option<Arc<Limits>> {
     (*limits != Limits::default()).then(|| Arc::new(*limits))
 }
 
-/// A line for a log: the name and the numbers of inputs and outputs.
+/// Formats one line for a log: the name and the numbers of inputs and outputs.
 impl fmt::Debug for Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Program { inputs, outputs, .. } = &*self.program;

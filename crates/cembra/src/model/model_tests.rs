@@ -1,5 +1,4 @@
-//! Running the tests that the text of a model has: the model is compiled for each of them, and what comes of its cases is compared
-//! with what they expect.
+//! Runs the tests in the text of a model: compiles the model for each test, and compares the results of its cases with the expected ones.
 
 use super::constant::field_misfit;
 use crate::names::unknown_name;
@@ -11,18 +10,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-/// What became of the tests of a model.
+/// The result of running a model's tests.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct TestReport {
-    /// How many cases there are.
+    /// The number of cases.
     pub cases: usize,
-    /// Those that failed, in the order of the text.
+    /// The cases that failed, in the order of the text.
     pub failures: Vec<TestFailure>,
 }
 
 impl TestReport {
-    /// Whether all cases passed: what takes a model only if they do has its answer here, with all that is wrong.
+    /// Returns an error if a case failed, for callers that accept a model only if all its cases pass.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -36,7 +35,7 @@ impl TestReport {
     /// ```
     ///
     /// # Errors
-    /// Cases failed (`failed-test`): a diagnostic for each thing that is wrong with one, at its place.
+    /// If a case failed (`failed-test`): with one diagnostic per mismatch, at its place.
     pub fn check(&self) -> Result<(), Error> {
         let failed = self.failures.iter().flat_map(|failure| {
             failure.mismatches.iter().map(|mismatch| {
@@ -54,35 +53,35 @@ impl TestReport {
     }
 }
 
-/// A case of a test that failed.
+/// A failed case of a test.
 #[derive(Clone, Debug)]
 pub struct TestFailure {
-    /// What the test is called.
+    /// The name of the test.
     pub test: Arc<str>,
-    /// Where the case stands; the test, if that does not fit the model.
+    /// The place of the case; that of the test if the test does not fit the model.
     pub span: Span,
-    /// Why; never empty.
+    /// The reasons why the case failed; at least one.
     pub mismatches: Vec<Mismatch>,
 }
 
-/// Why a case of a test failed.
+/// A reason why a case of a test failed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Mismatch {
-    /// An output is not what is expected, both as literals of the language.
+    /// An output differs from the expected value. Both values are literals of the language.
     Output {
-        /// Which.
+        /// The name of the output.
         name: Arc<str>,
-        /// What is expected.
+        /// The expected value.
         expected: String,
-        /// What it is.
+        /// The value found.
         found: String,
     },
-    /// The evaluation failed, or not, or otherwise.
+    /// The evaluation failed unexpectedly, failed with another error than expected, or did not fail as expected.
     Error {
-        /// The code that is expected, if an error is.
+        /// The expected error code; `None` if no error is expected.
         expected: Option<Arc<str>>,
-        /// The error that there was.
+        /// The error found; `None` if there was none.
         found: Option<Error>,
     },
     /// The test does not fit the model, or the model does not compile for it.
@@ -90,7 +89,7 @@ pub enum Mismatch {
 }
 
 impl fmt::Display for Mismatch {
-    /// What is wrong, in one line.
+    /// Writes the mismatch in one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Mismatch::Output { name, expected, found } => write!(f, "`{name}` is {found}, and not {expected}"),
@@ -111,18 +110,18 @@ impl fmt::Display for Mismatch {
 }
 
 impl Model {
-    /// The tests that the model's text has.
+    /// Returns the tests in the model's text.
     pub(crate) fn tests(&self) -> &[ModelTest] {
         &self.program().tests
     }
 
-    /// The names of the tests that the model's text has.
+    /// Returns the names of the tests in the model's text.
     pub fn test_names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.tests().iter().map(|test| &*test.name)
     }
 
-    /// Runs the tests that the model's text has, each of them with the outputs that it names. An input without a type takes that of
-    /// the values that the test gives it, and one that may be missing is missing where the test gives no value.
+    /// Runs the tests in the model's text, each with the outputs that it names. An input without a type gets the type of the test's values. An
+    /// optional input without a value is missing.
     ///
     /// ```
     /// use cembra::{Mismatch, Model, Options};
@@ -147,9 +146,9 @@ impl Model {
         self.run_tests_with(options, &RunOptions::default())
     }
 
-    /// Runs the tests likewise, all of them together within these options. Cases that are left when a token or a deadline ends the run fail
-    /// with that error. With [`OnError::Missing`] a case whose row fails passes if it expects all outputs that it names to be missing.
-    /// Outputs that no case of a test names are not evaluated, and cannot fail.
+    /// Runs the tests in the model's text, all of them within one set of run options. Cases left when a token or a deadline ends the run fail with
+    /// that error. With [`OnError::Missing`], a case whose row fails passes if it expects all its outputs to be missing. Outputs that no case of a
+    /// test names are not evaluated, so they cannot fail. See [`run_tests`](Model::run_tests).
     ///
     /// ```
     /// use cembra::{Model, OnError, Options, RunOptions};
@@ -164,7 +163,7 @@ impl Model {
     pub fn run_tests_with(&self, options: &Options, run: &RunOptions) -> TestReport {
         let (token, on_error) = (run.token(), run.failed_rows().unwrap_or_default());
         let mut report = TestReport::default();
-        // Tests in a row are often of the same inputs and outputs, for which the model is compiled once.
+        // Consecutive tests often have the same inputs and outputs, so the model is compiled once for them.
         let mut before = None;
         for test in self.tests() {
             report.cases += test.cases.len();
@@ -203,7 +202,7 @@ impl Model {
         report
     }
 
-    /// The options that compile the model for the outputs and the inputs of a test.
+    /// Returns the options to compile the model for the outputs and the inputs of a test.
     pub(crate) fn options_for(&self, test: &ModelTest, options: &Options) -> Result<Options, Vec<Diagnostic>> {
         let program = self.program();
         let known: BTreeMap<&str, Option<&QType>> =
@@ -235,9 +234,9 @@ impl Model {
     }
 }
 
-/// The types of the values that a test gives to inputs, optional where it gives none in some case; none for what has no one type.
+/// Returns the type of each input's values in a test; optional if a case gives no value. `None` if the values have no common type.
 fn types_given(test: &ModelTest) -> BTreeMap<&str, Option<QType>> {
-    // A type that all values of an input have in common, and how many cases give one.
+    // For each input, the common type of its values, and the number of cases that give one.
     let mut found: BTreeMap<&str, (Option<QType>, usize)> = BTreeMap::new();
     for case in &test.cases {
         for (name, literal) in given(case) {
@@ -259,12 +258,12 @@ fn types_given(test: &ModelTest) -> BTreeMap<&str, Option<QType>> {
     found.into_iter().map(|(name, found)| (name, optional(found))).collect()
 }
 
-/// The values that a case gives to inputs; of two for one input the first.
+/// Returns the values that a case gives to inputs. The first counts if an input is given twice.
 fn given(case: &TestCase) -> BTreeMap<&str, &Literal> {
     case.inputs.iter().rev().map(|value| (&*value.name, &value.literal)).collect()
 }
 
-/// The values that a case gives to the inputs of an executor; what is missing where it gives none.
+/// Returns the row of a case for an executor. Inputs without a value in the case are missing.
 pub(crate) fn row_of(case: &TestCase, executor: &Executor) -> Result<Vec<Value>, Diagnostic> {
     let mut row = Vec::with_capacity(executor.inputs().len());
     let given = given(case);
@@ -285,7 +284,7 @@ pub(crate) fn row_of(case: &TestCase, executor: &Executor) -> Result<Vec<Value>,
     Ok(row)
 }
 
-/// Evaluates a case; what is not as it expects. The outputs of a row that fails may be missing.
+/// Evaluates a case and returns its mismatches. With `OnError::Missing`, the outputs of a failing row count as missing.
 fn run_case(
     test: &ModelTest,
     case: &TestCase,
@@ -308,7 +307,7 @@ fn run_case(
             expected.iter().filter_map(different).collect()
         }
         (Ok(_), Expected::Error(code)) => vec![Mismatch::Error { expected: Some(code.clone()), found: None }],
-        // Who runs the tests ends them, not the model: such an error is never the one that is expected.
+        // Cancellation comes from the caller, not from the model, so it is never the expected error.
         (Err(error), Expected::Error(code))
             if dashed_code(code) == dashed_code(error.code())
                 && !error.fault_kind().is_some_and(FaultKind::is_of_token) =>
@@ -338,7 +337,7 @@ fn difference(expected: &TestValue, found: &Value, within: f64) -> Option<Mismat
     Some(Mismatch::Output { name: expected.name.clone(), expected: expected_text, found: bare(found) })
 }
 
-/// A value as a test would write it, where its type is known.
+/// Returns a value as a test would write it where the type is known.
 fn bare(value: &Value) -> String {
     match value {
         Value::Scalar(scalar) | Value::Present(scalar) => print_default(scalar),
@@ -366,7 +365,8 @@ fn bare_list(elements: impl Iterator<Item = Value>) -> String {
     format!("[{}]", elements.map(|element| bare(&element)).collect::<Vec<_>>().join(", "))
 }
 
-/// A literal that is not of a type, as a test would write it, and the field that does not fit, if one does not: ": it lacks `b`".
+/// Returns a literal that is not of the type `wanted`, as a test would write it; and a description of the misfitting field, such as ": it lacks `b`",
+/// or nothing.
 pub(super) fn unfit(literal: &Literal, wanted: &QType) -> (String, String) {
     let written = match literal {
         Literal::One(value @ Value::Tuple(_)) => bare(value),
@@ -378,7 +378,7 @@ pub(super) fn unfit(literal: &Literal, wanted: &QType) -> (String, String) {
     (written, field_misfit(literal, wanted).map_or_else(String::new, |misfit| format!(": {misfit}")))
 }
 
-/// True if values of one type are the same, floats up to a tolerance.
+/// Returns true if two values of one type are equal, floats up to the tolerance `within`.
 fn is_close(expected: &Value, found: &Value, within: f64) -> bool {
     // Values nest only as deep as the types of a model.
     match (expected, found) {
@@ -405,7 +405,7 @@ fn close_scalars(expected: &ScalarValue, found: &ScalarValue, within: f64) -> bo
         _ => None,
     };
     match (float(expected), float(found)) {
-        // Zeros of both signs are alike to people, and an infinity is at no distance from itself.
+        // Zeros of both signs count as equal, and equal infinities have distance 0.
         (Some(a), Some(b)) => {
             let is_near = || (a - b).abs() <= within * a.abs().max(1.0);
             a == b || expected.same(found) || a.is_finite() && b.is_finite() && is_near()

@@ -1,5 +1,5 @@
-//! The models of a folder, under the names of their files, replaced while others go on using them. A model that is broken never
-//! takes the place of one that is not.
+//! A set of the models in a folder, named by their files. Models are replaced while other threads use them. A broken model never replaces a valid
+//! one.
 
 use crate::model::folder::{Folder, shown};
 use crate::{Error, Event, Metrics, Model};
@@ -14,22 +14,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{fmt, io};
 
-/// The end of the names of files that are models.
+/// The file name extension of models.
 const ENDING: &str = "cem";
 
-/// What a service makes of a model: [`ModelSet::load_with`].
+/// The function that converts each model: see [`ModelSet::load_with`].
 type Make<T> = dyn Fn(&str, &Model) -> Result<T, Error> + Send + Sync;
 
-/// The models of a folder: `fraud.cem` is the model `fraud`. Each is kept as what the service makes of it, which is the model
-/// itself unless [`ModelSet::load_with`] says otherwise.
+/// The models of a folder: the file `fraud.cem` is the model `fraud`. The set stores what [`ModelSet::load_with`] makes of each model, or the models
+/// themselves.
 ///
-/// [`ModelSet::reload`] reads what has changed and replaces each model at once: who asks before has the old one for as long as
-/// they hold it, who asks later has the new. A file that is broken leaves the model that was there, and the set says why.
-/// Reading a model takes no lock.
+/// [`ModelSet::reload`] reads changed files and replaces all their models at one moment. Callers keep the old model as long as they hold it; later
+/// calls of `get` return the new one. A broken file leaves its old model in place, and the reload reports the error. Getting a model takes no lock.
 ///
-/// Files that have no output and that others use (`use "common.cem"`) are parts of models, and none themselves; so are files in
-/// folders inside. A file is read once and is in memory once, however many models use it; so it counts once for
-/// `Limits::set_bytes`. It is parsed for each model that uses it, and counts as often for `Limits::set_parsed_bytes`.
+/// A file without outputs that other files use (`use "common.cem"`) is a part of models and not a model itself; neither are files in subfolders. A
+/// file is read and stored once, however many models use it, so it counts once for `Limits::set_bytes`. It is parsed for each model that uses it, and
+/// counts as often for `Limits::set_parsed_bytes`.
 ///
 /// ```
 /// use cembra::{ModelSet, Options, Value};
@@ -62,7 +61,7 @@ pub struct ModelSet<T = Model> {
     make: Box<Make<T>>,
     metrics: Option<Arc<dyn Metrics>>,
     models: ArcSwap<Models<T>>,
-    /// One reload at a time; readers do not wait for it.
+    /// Allows one reload at a time. Readers do not wait for it.
     reloading: Mutex<()>,
 }
 
@@ -80,29 +79,29 @@ impl<T> Clone for Entry<T> {
     }
 }
 
-/// What a reload changed. Names are in ascending order.
+/// The changes of a reload. Names are in ascending order.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Reload {
-    /// Models that were not there before.
+    /// Models that are new.
     pub added: Vec<String>,
-    /// Models whose file, or a file that it uses, is another than before.
+    /// Models whose file, or a file that it uses, has changed.
     pub replaced: Vec<String>,
-    /// Models whose file is gone, or is only a part of others now.
+    /// Models whose file is gone, or has become a part of other models.
     pub removed: Vec<String>,
-    /// Files that are no models. The model that was there under the name, if there was one, is there still.
+    /// Files with errors. An earlier model of that name stays in the set.
     pub failed: Vec<FailedModel>,
 }
 
 impl Reload {
-    /// True if the set is as it was, and no file is broken.
+    /// Returns true if the set is unchanged and no file has errors.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.replaced.is_empty() && self.removed.is_empty() && self.failed.is_empty()
     }
 }
 
-/// A file of the folder that is no model, and why. It displays as [`Error::render`] does, with lines of the file.
+/// A file of the folder that is not a valid model, and the reason. `Display` formats it like [`Error::render`], with lines of the file.
 #[derive(Clone)]
 pub struct FailedModel {
     name: String,
@@ -111,19 +110,19 @@ pub struct FailedModel {
 }
 
 impl FailedModel {
-    /// The name that the model would have.
+    /// Returns the name that the model would have.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Why it is none.
+    /// Returns the error of the file.
     #[must_use]
     pub fn error(&self) -> &Error {
         &self.error
     }
 
-    /// The texts that places of the error are of.
+    /// Returns the texts that places in the error refer to.
     #[must_use]
     pub fn sources(&self) -> &Sources {
         &self.sources
@@ -136,7 +135,7 @@ impl fmt::Display for FailedModel {
     }
 }
 
-/// Its message with the lines that it is about, as `Display` has it, for a `main` that returns it.
+/// Formats like `Display`, with the lines of the file, so that a `main` may return it.
 impl fmt::Debug for FailedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -146,22 +145,22 @@ impl fmt::Debug for FailedModel {
 impl std::error::Error for FailedModel {}
 
 impl ModelSet {
-    /// Reads the models of a folder. Which of its files are broken, [`ModelSet::reload`] tells.
+    /// Reads the models of a folder. [`ModelSet::reload`] reports files with errors.
     ///
     /// # Errors
-    /// The folder cannot be read (`use`), or its models pass `Limits::set_models`, `set_bytes` or `set_parsed_bytes` (`limit`).
+    /// If the folder cannot be read (`use`), or its models exceed `Limits::set_models`, `set_bytes` or `set_parsed_bytes` (`limit`).
     pub fn load(folder: impl AsRef<Path>) -> Result<ModelSet, Error> {
         ModelSet::load_with(folder, |_, model| Ok(model.clone()))
     }
 }
 
 impl<T> ModelSet<T> {
-    /// Reads the models of a folder, and makes something of each, given its name: an executor, a [`Pool`](crate::Pool) of typed ones, or a table
-    /// of the service's own. Where that fails, the file counts as broken; so a service can have models run their own tests
-    /// first ([`Model::run_tests`]), or refuse those that lack an output. Which files are broken, [`ModelSet::reload`] tells.
+    /// Reads the models of a folder, and converts each with `make`, which gets its name: for example to an executor, or to a [`Pool`](crate::Pool) of
+    /// typed executors. If `make` fails, the file counts as broken. So a service can run a model's own tests first ([`Model::run_tests`]), or reject
+    /// models that lack an output. [`ModelSet::reload`] reports files with errors.
     ///
     /// # Errors
-    /// The folder cannot be read (`use`), or its models pass `Limits::set_models`, `set_bytes` or `set_parsed_bytes` (`limit`).
+    /// If the folder cannot be read (`use`), or its models exceed `Limits::set_models`, `set_bytes` or `set_parsed_bytes` (`limit`).
     pub fn load_with(
         folder: impl AsRef<Path>,
         make: impl Fn(&str, &Model) -> Result<T, Error> + Send + Sync + 'static,
@@ -169,10 +168,10 @@ impl<T> ModelSet<T> {
         ModelSet::load_within(folder, Registry::standard(), &Limits::default(), make)
     }
 
-    /// Reads the models of a folder as [`ModelSet::load_with`] does, with user operators and within limits of the host's.
+    /// Reads the models of a folder as [`ModelSet::load_with`] does, with user-defined operators and within the host's limits.
     ///
     /// # Errors
-    /// The folder cannot be read (`use`), or its models pass `Limits::set_models`, `set_bytes` or `set_parsed_bytes` (`limit`).
+    /// If the folder cannot be read (`use`), or its models exceed `Limits::set_models`, `set_bytes` or `set_parsed_bytes` (`limit`).
     pub fn load_within(
         folder: impl AsRef<Path>,
         registry: &'static Registry,
@@ -192,7 +191,7 @@ impl<T> ModelSet<T> {
         Ok(set)
     }
 
-    /// Sets the metrics that get the events of reloads, in the place of the [installed](crate::install_metrics) ones.
+    /// Sets the metrics that receive the events of reloads, in place of the [installed](crate::install_metrics) ones.
     ///
     /// ```
     /// use cembra::{Counters, ModelSet};
@@ -211,32 +210,32 @@ impl<T> ModelSet<T> {
         ModelSet { metrics: Some(metrics), ..self }
     }
 
-    /// What was made of a model. It stays what it is, whatever becomes of the file.
+    /// Returns a model as `make` converted it; `None` if there is none of this name. The returned value does not change when the file does.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<T>> {
         self.models.load().get(name).map(|entry| entry.made.clone())
     }
 
-    /// The names of all models, in ascending order.
+    /// Returns the names of all models, in ascending order.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.models.load().keys().cloned().collect()
     }
 
-    /// All models of one moment, in the order of their names.
+    /// Returns all models at one moment, sorted by name.
     #[must_use]
     pub fn all(&self) -> Vec<(String, Arc<T>)> {
         self.models.load().iter().map(|(name, entry)| (name.clone(), entry.made.clone())).collect()
     }
 
-    /// Reads the folder again. Models whose texts are as they were stay; all others are replaced at one moment. A file that is
-    /// broken is read, and told, again each time.
+    /// Reads the folder again. Models with unchanged texts stay; all others are replaced at one moment. A broken file is read and reported again at
+    /// each reload.
     ///
-    /// Call it from a timer, when a signal arrives, or when something that watches the folder says so; calls on several threads
-    /// wait for each other.
+    /// Call it from a timer, when a signal arrives, or when a watcher reports changes. Concurrent calls wait for each other.
     ///
     /// # Errors
-    /// The folder cannot be read (`use`), or its models pass `Limits::set_models`, `set_bytes` or `set_parsed_bytes` (`limit`): the set is as it was.
+    /// If the folder cannot be read (`use`), or its models exceed `Limits::set_models`, `set_bytes` or `set_parsed_bytes` (`limit`). Then the set is
+    /// unchanged.
     pub fn reload(&self) -> Result<Reload, Error> {
         let _one = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.models.load_full();
@@ -278,7 +277,7 @@ impl<T> ModelSet<T> {
         (self.make)(name, &Model::parse_sources(sources.clone(), self.registry, &self.limits)?)
     }
 
-    /// The texts of the folder's files, with the names of their models, in the order of these.
+    /// Reads the texts of the folder's models, with the models' names, sorted by name.
     fn read(&self, before: &Models<T>) -> Result<Vec<(String, Arc<Sources>)>, Error> {
         let failed = |error: io::Error| {
             let message = format!("the folder `{}` cannot be read: {error}", self.folder.display());
@@ -289,7 +288,7 @@ impl<T> ModelSet<T> {
             let path = entry.map_err(failed)?.path();
             let name = path.file_stem().and_then(|name| name.to_str());
             let is_model = path.extension().is_some_and(|ending| ending == ENDING) && path.is_file();
-            // Editors keep files of their own under names that begin with a dot.
+            // Editors store files of their own under names that begin with a dot.
             if let Some(name) = name.filter(|name| is_model && !name.starts_with('.')) {
                 found.insert(name.to_owned(), path);
             }
@@ -323,7 +322,7 @@ impl<T> ModelSet<T> {
     }
 }
 
-/// True if two models are read from the same.
+/// Returns true if two models have the same texts.
 fn is_same(a: &Sources, b: &Sources) -> bool {
     a.texts().eq(b.texts())
 }
@@ -331,10 +330,10 @@ fn is_same(a: &Sources, b: &Sources) -> bool {
 /// A resolver that reads each file of the folder once, however many models use it.
 struct SharedFiles<'b> {
     folder: Folder,
-    /// The texts of the set that is there: where a file is as it was, its text is in memory already.
+    /// The texts of the current set. An unchanged file shares the text that is already in memory.
     before: BTreeMap<&'b str, &'b Arc<str>>,
     read: RefCell<BTreeMap<String, Arc<str>>>,
-    /// The bytes of all texts that were read.
+    /// The total bytes of all texts that were read.
     bytes: Cell<usize>,
 }
 

@@ -1,5 +1,4 @@
-//! What becomes of a model, in numbers: what runs it, and how much there is of it in each stage. What the stages hold is shown by
-//! `explain`.
+//! Summarises a compiled model in numbers: its backend, and its size in each stage. `explain` shows the stages themselves.
 
 use crate::Backend;
 use crate::Executor;
@@ -11,60 +10,60 @@ use cembra_engine::{ArrayModel, plan, refusal, tier_name};
 use cembra_native::Tier;
 use cembra_value::Diagnostic;
 
-/// What becomes of a model.
+/// A summary of a compiled model.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Summary {
-    /// Its inputs and outputs.
+    /// The model's inputs and outputs.
     pub signature: Signature,
-    /// What runs it, once all tiers are compiled: `Backend::Interpreter` or `Backend::Native`.
+    /// The backend, once all tiers are compiled: `Backend::Interpreter` or `Backend::Native`.
     pub backend: Backend,
-    /// How much goes into its machine code; none if it is interpreted.
+    /// The tier of the machine code; `None` if the model is interpreted.
     pub tier: Option<Tier>,
-    /// Why it is interpreted although machine code was asked for.
+    /// The reason why the model is interpreted although machine code was requested; else `None`.
     pub fallback: Option<Diagnostic>,
-    /// The nodes that the outputs need of the graph as it was written.
+    /// The number of nodes, in the graph as written, that the outputs need.
     pub written_nodes: usize,
-    /// Those of the graph after preparation.
+    /// The number of nodes of the graph after preparation.
     pub prepared_nodes: usize,
     /// The names of the passes of preparation that changed the graph, in their order.
     pub changed_by: Vec<&'static str>,
-    /// What is done in an evaluation.
+    /// The steps and sizes of an evaluation.
     pub work: WorkSummary,
 }
 
-/// The steps and the sizes of an evaluation.
+/// The steps and sizes of an evaluation.
 #[derive(Clone, Debug)]
 pub enum WorkSummary {
-    /// A plan.
+    /// A plan for scalars.
     Plan {
-        /// Its steps.
+        /// The number of steps.
         steps: usize,
-        /// The bytes of its frame.
+        /// The bytes of the frame.
         frame_bytes: usize,
-        /// The bytes of its machine code, if there is any.
+        /// The bytes of the machine code; `None` if there is none.
         code_bytes: Option<usize>,
     },
     /// An array program.
     Arrays {
-        /// Its steps and arrays, and what they take, as the first lines of its listing say it.
+        /// The numbers of steps and arrays and their costs, in the words of the listing's first lines.
         counts: String,
     },
-    /// A plan over whole tensors, made at the first run with certain extents.
+    /// A plan over whole tensors, made at the first run with given extents.
     Tensors {
-        /// Its steps for axes of 64 indices; none if extents of 64 do not fit each other.
+        /// The number of steps for axes of 64 indices; `None` if extents of 64 do not fit together.
         steps: Option<usize>,
     },
 }
 
 impl Summary {
-    /// The tier of machine code by its name: `quick` or `optimised`.
+    /// Returns the name of the machine code's tier: `quick` or `optimised`; `None` if the model is interpreted.
     #[must_use]
     pub fn tier_name(&self) -> Option<&'static str> {
         self.tier.map(tier_name)
     }
 
-    /// The stages that the model goes through, in their order.
+    /// Returns the stages that the model has, in their order.
     pub fn stages(&self) -> impl Iterator<Item = Stage> {
         let kind = match self.work {
             WorkSummary::Plan { .. } => ModelKind::Scalars,
@@ -76,7 +75,7 @@ impl Summary {
 }
 
 impl Model {
-    /// Returns a summary of the compiled model in numbers; [`Model::explain`] shows it stage by stage.
+    /// Compiles the model and returns a summary of it in numbers. [`Model::explain`] shows it stage by stage.
     ///
     /// ```
     /// use cembra::{Backend, Model, Options, WorkSummary};
@@ -93,7 +92,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// Problems with types or limits; with `Backend::Native`, that there is no machine code to be had.
+    /// If there are problems with types or limits. With `Backend::Native`, also if there is no machine code.
     pub fn summary(&self, options: &Options) -> Result<Summary, Error> {
         let options = &self.started(options);
         self.step(|| self.summarized(options))

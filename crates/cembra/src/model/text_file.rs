@@ -1,12 +1,12 @@
-//! The text of a model, or of a file that it uses, from the bytes of a reader: no more of it than a limit, and where it is no text
-//! the line that is none. Where files lie and what they are called is not known here.
+//! Reads the text of a model, or of a file that it uses, from a reader. Reads no more than a limit, and reports the line of bytes that are not text.
+//! File names and folders are handled elsewhere.
 
 use crate::Error;
 use cembra_value::guarded;
 use std::io::{self, ErrorKind, Read};
 
-/// The text of a reader, with the byte order mark that it may begin with; of one that is too long a byte more than there may be, for the
-/// parser to refuse.
+/// Returns the text of a reader, including its byte order mark if it has one. Of a text with more than `most_bytes` bytes, it returns one byte more
+/// than that, so that the parser rejects the text.
 ///
 /// ```
 /// use cembra::read_text;
@@ -22,7 +22,7 @@ use std::io::{self, ErrorKind, Read};
 /// ```
 ///
 /// # Errors
-/// The reader fails or panics, or what it has is not UTF-8: that is `InvalidData`, whose cause is an [`Error`] with the line.
+/// If the reader fails or panics, or the bytes are not UTF-8. The latter is `InvalidData`, whose cause is an [`Error`] with the line.
 pub fn read_text(reader: impl Read, most_bytes: usize) -> io::Result<String> {
     let mut bytes = Vec::new();
     let mut reader = reader.take((most_bytes as u64).saturating_add(1));
@@ -49,7 +49,7 @@ pub fn read_text(reader: impl Read, most_bytes: usize) -> io::Result<String> {
     })
 }
 
-/// A text without the byte order mark that it may begin with.
+/// Returns a text without the byte order mark at its begin, if it has one.
 ///
 /// ```
 /// assert_eq!(["\u{feff}1", "1"].map(cembra::without_mark), ["1", "1"]);

@@ -1,5 +1,5 @@
-//! What a check says of the tests of a model without running them: names of inputs and outputs that the model does not have, values that are
-//! not of their types, and codes that no error has. Such a test fails whenever it is run.
+//! Checks the tests of a model without running them: for inputs and outputs that the model does not have, values of another type, and codes that no
+//! error has. Such a test always fails.
 
 use super::model_tests;
 use crate::names::unknown_name;
@@ -10,15 +10,15 @@ use cembra_runtime::{Excerpt, FaultKind, QType};
 use cembra_value::{Code, Diagnostic, Warnings, dashed_code, near_names};
 use std::collections::BTreeMap;
 
-/// Names of inputs or outputs, with their types as far as they are known.
+/// The names of inputs or outputs, with their types if those are known.
 type Types<'m> = BTreeMap<&'m str, Option<&'m QType>>;
 
-/// The codes that errors have.
+/// Returns the codes of all errors.
 fn codes() -> impl Iterator<Item = &'static str> {
     Code::ALL.iter().map(|code| code.as_str()).chain(FaultKind::ALL.iter().map(|kind| kind.name()))
 }
 
-/// Adds what is wrong with a value that a test gives an input, or expects of an output.
+/// Adds a warning if a test's input value or expected output does not fit the model.
 fn look_at(kind: &str, value: &TestValue, types: &Types<'_>, found: &mut Warnings) {
     let (name, unfit) = (&*value.name, Code::UnfitTest);
     match types.get(name) {
@@ -40,7 +40,7 @@ fn look_at(kind: &str, value: &TestValue, types: &Types<'_>, found: &mut Warning
 }
 
 impl Model {
-    /// Adds what is wrong with the tests of the model. Types are those of the signature, if the model has one.
+    /// Adds a warning for each test value or code that does not fit the model. Types are those of the signature, if there is one.
     pub(crate) fn find_unfit_tests(&self, signature: Option<&Signature>, found: &mut Warnings) {
         if self.tests().is_empty() {
             return;
@@ -59,7 +59,7 @@ impl Model {
             }
             match &case.expected {
                 Expected::Outputs(values) => {
-                    // Any output is missing where an evaluation fails, if a run of the tests says so.
+                    // A run option may make any output missing where an evaluation fails.
                     let is_missing = |value: &TestValue| literal_type(&value.literal) == Some(QType::Nothing);
                     for value in values.iter().filter(|value| !is_missing(value) || !outputs.contains_key(&*value.name))
                     {
@@ -68,7 +68,7 @@ impl Model {
                 }
                 Expected::Error(code) => {
                     let dashed = dashed_code(code);
-                    // Operators of the host have codes of their own.
+                    // User-defined operators have error codes of their own.
                     let is_known = has_own_codes || codes().any(|known| known == dashed);
                     if !is_known {
                         found.add(Code::UnfitTest, Some(case.span), || {

@@ -1,10 +1,10 @@
-//! The header of a model for programs in C and C++: its structs, with their layout asserted, and its functions, typed.
+//! Generates the header of a model for C and C++ programs: its structs with assertions of their layout, and its typed functions.
 
 use super::structs::{FieldType, Interface, Struct};
 use cembra_runtime::{MachineType, QType, Scalar};
 use std::fmt::Write as _;
 
-/// Writes the header.
+/// Returns the text of the header.
 pub(crate) fn write(interface: &Interface) -> String {
     let name = &interface.name;
     let guard = name.to_ascii_uppercase();
@@ -66,7 +66,7 @@ fn write_struct(text: &mut String, interface: &Interface, one: &Struct) {
     }
 }
 
-/// A name of the model, which may have any character, so that it stays a comment.
+/// Returns a C comment with a name from the model. Characters that could end the comment are replaced.
 fn comment(original: &str) -> String {
     let harmless = |c: char| if c.is_control() || c == '*' || c == '\\' { '?' } else { c };
     format!(" /* `{}` in the model */", original.chars().map(harmless).collect::<String>())

@@ -1,21 +1,21 @@
-//! Lookups in object files. Tables are functions of the library, which an object file has none of; in one, a lookup is a search among
-//! the keys as comparisons, halved until few are left. What is found is the same.
+//! Dictionary lookups in object files. A table lookup is a function of the library, which an object file cannot call. So it is replaced by a binary
+//! search with comparisons as code, which finds the same entries.
 
 use cembra_prepare::{Extension, Id, Rewriter};
 use cembra_runtime::QType;
 use cembra_value::{ScalarValue, Value};
 use std::cmp::Ordering;
 
-/// The operator that finds a key in a table.
+/// The operator that looks a key up in a table.
 pub(super) const TABLE: &str = "dict._table";
 
-/// The most entries: a comparison takes some tens of bytes of code, however seldom its key is asked for.
+/// The most entries for which a search replaces the table. Each comparison takes some tens of bytes of code.
 pub(super) const MOST_ENTRIES: usize = 1_024;
 
-/// As many keys are compared one after the other.
+/// The most keys that are compared one after the other, at the end of the binary search.
 const FEW: usize = 3;
 
-/// Puts searches in the place of tables.
+/// Replaces table lookups by searches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lookups;
 
@@ -36,7 +36,7 @@ impl Extension for Lookups {
 
 type Entry = (ScalarValue, Option<ScalarValue>);
 
-/// The order in which `core.less` has keys.
+/// Compares two keys in the order of `core.less`.
 fn order(a: &ScalarValue, b: &ScalarValue) -> Ordering {
     match (a, b) {
         (ScalarValue::Text(a), ScalarValue::Text(b)) => a.cmp(b),
@@ -47,9 +47,9 @@ fn order(a: &ScalarValue, b: &ScalarValue) -> Ordering {
     }
 }
 
-/// The value of a key among entries in the order of their keys.
+/// Returns a node that searches for `key` in the entries, which are sorted by key. Its value is `absent` if the key is not found.
 fn search(rewriter: &mut Rewriter<'_>, key: Id, entries: &[Entry], absent: Id) -> Option<Id> {
-    // Halves of halves of a bounded number: this recursion is bounded.
+    // The number of entries is bounded and halves at each level, so the recursion is bounded.
     if entries.len() > FEW {
         let (below, above) = entries.split_at(entries.len() / 2);
         let first = rewriter.literal(Value::Scalar(above.first()?.0.clone()));
@@ -60,7 +60,7 @@ fn search(rewriter: &mut Rewriter<'_>, key: Id, entries: &[Entry], absent: Id) -
     }
     let mut found = absent;
     for (known, value) in entries {
-        // A key without a value is like one that is not there.
+        // A key without a value counts as absent.
         let Some(value) = value else { continue };
         let known = rewriter.literal(Value::Scalar(known.clone()));
         let is_it = rewriter.apply("core.equal", &[key, known]).ok()?;
@@ -82,7 +82,7 @@ mod tests {
         rows.iter().map(|row| format!("{:?}", session.evaluate(std::slice::from_ref(row)).expect("no fault"))).collect()
     }
 
-    /// A model that looks `k` up in so many entries, in the order given.
+    /// Returns a model that looks up `k` in a dictionary of these keys in the given order.
     fn looking_up(qtype: &str, keys: &[String], value: impl Fn(usize) -> String) -> String {
         let entries: Vec<String> = keys.iter().enumerate().map(|(at, key)| format!("{key}: {}", value(at))).collect();
         format!("input k: {qtype}; output v = dict.get(dict{{{}}}, k)", entries.join(", "))

@@ -1,5 +1,5 @@
-//! Compiling ahead of time: a model as an object file, with the declarations that programs in C and Rust need to call it.
-//! Such programs link with `cembra-runtime` alone; what runs there is in its `standalone.rs`.
+//! Compiles models ahead of time, to an object file with the declarations that C and Rust programs need to call it. Such programs link only
+//! `cembra-runtime`, whose `standalone.rs` runs the model.
 
 mod header;
 mod lookups;
@@ -32,19 +32,19 @@ impl fmt::Debug for Object {
 }
 
 impl Object {
-    /// The object file, in the format of its target.
+    /// Returns the object file, in the format of its target.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The header for programs in C and C++. It includes `cembra.h` of `cembra-runtime`.
+    /// Returns the header for C and C++ programs. It includes `cembra.h` of `cembra-runtime`.
     #[must_use]
     pub fn header(&self) -> String {
         header::write(&self.interface)
     }
 
-    /// The module for programs in Rust, to be taken in with `#[path]` or `include!`. It needs the crate `cembra-runtime`.
+    /// Returns the module for Rust programs, for inclusion with `#[path]` or `include!`. It needs the crate `cembra-runtime`.
     #[must_use]
     pub fn rust(&self) -> String {
         rust::write(&self.interface)
@@ -52,10 +52,10 @@ impl Object {
 }
 
 impl Model {
-    /// Compiles the model ahead of time. `name` is what programs call it by: letters, digits and underscores, as in C.
+    /// Compiles the model ahead of time. `name` is its name in programs: letters, digits and underscores, as in C.
     ///
-    /// The structs of inputs and outputs hold the inputs that the prepared model uses and its outputs, in their order. The
-    /// results are those of every backend, whatever the target.
+    /// The struct of inputs has the inputs that the prepared model uses, the struct of outputs the outputs, in their order. Results equal those of
+    /// every backend, whatever the target.
     ///
     /// ```
     /// use cembra::{Model, Options, Target};
@@ -68,8 +68,8 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// Problems with types or limits; a name that is none in C; an operator that is a function of the library and not
-    /// machine code, as strings and user operators are; a target that there is no code for.
+    /// If there are problems with types or limits, `name` is not an identifier in C, or the target is not supported. Also if an operator is a library
+    /// function instead of machine code, such as operators on strings and user-defined operators.
     pub fn object(&self, name: &str, target: &Target, options: &Options) -> Result<Object, Error> {
         let searching = options.clone().extension(Arc::new(Lookups));
         let options = &self.started(options);
@@ -110,12 +110,12 @@ fn compile(
     })
 }
 
-/// True if a step finds a key in a table.
+/// Returns true if a step looks a key up in a table.
 fn is_lookup(plan: &Plan, step: StepId) -> bool {
     matches!(plan.step(step).action, Action::Operator { op, .. } if plan.registry().get(op).name == TABLE)
 }
 
-/// Only the runtime is linked with: functions of operators are not there.
+/// Returns an error if a step calls an operator's function. A program links only the runtime, which has no such functions.
 fn refuse_calls(plan: &Plan, program: &Program) -> Result<(), Error> {
     let Some(step) = cembra_native::called_steps(plan).next() else { return Ok(()) };
     let origin = plan.step(step).origin;
@@ -132,7 +132,7 @@ fn refuse_calls(plan: &Plan, program: &Program) -> Result<(), Error> {
         .into())
 }
 
-/// The steps that can fail, as the program that runs the model tells them.
+/// Returns the steps that can fail, in the form in which the program that runs the model reports them.
 fn sites(plan: &Plan, program: &Program, options: &StartedOptions) -> Vec<Site> {
     let sites = Sites::of(plan, program, options);
     let told = sites.all().iter().map(|site| Site {

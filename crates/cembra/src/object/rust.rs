@@ -1,15 +1,14 @@
-//! The module of a model for programs in Rust: its structs, with their layout asserted, and the type that declares the model to
-//! the runtime's evaluator. The module has no evaluator of its own: what is private to a module is open to all that is taken
-//! into the same one with `include!`.
+//! Generates the module of a model for Rust programs: its structs with assertions of their layout, and the type that declares the model to the
+//! runtime's evaluator. The module has no evaluator of its own, because `include!` would expose its private parts to the including module.
 
 use super::structs::{FieldType, Interface, Struct};
 use cembra_runtime::{QType, Scalar};
 use std::fmt::Write as _;
 
-/// What a program does not use of the module is no mistake of the program's.
+/// An attribute for the module's items, because a program need not use all of them.
 const UNUSED: &str = concat!("#[", "allow(dead_code, reason = \"programs use what they need\")]");
 
-/// Writes the module.
+/// Returns the text of the module.
 pub(crate) fn write(interface: &Interface) -> String {
     let name = &interface.name;
     let mut text = format!(
@@ -77,9 +76,9 @@ fn write_struct(text: &mut String, interface: &Interface, one: &Struct) {
     text.push_str("};\n");
 }
 
-/// The name of a struct: `Input`, `Tuple0`.
+/// Returns the Rust name of a struct, such as `Input` or `Tuple0`.
 fn path(one: &Struct) -> String {
-    // Names of structs are ours and in ASCII: `input`, `output`, `tuple0`.
+    // Struct names are generated and ASCII: `input`, `output`, `tuple0`.
     let (first, rest) = one.name.split_at(1);
     first.to_ascii_uppercase() + rest
 }
@@ -92,7 +91,7 @@ fn type_name(interface: &Interface, ty: &FieldType) -> String {
         }
         FieldType::Simple(qtype) if qtype.is_optional() => format!("cembra_runtime::Optional<{}>", simple_name(qtype)),
         FieldType::Simple(qtype) => match qtype.scalar() {
-            // Machine code writes a byte for a value without content.
+            // Machine code writes one byte for a unit.
             Some(Scalar::Unit) => "u8".to_owned(),
             _ => simple_name(qtype).to_owned(),
         },
@@ -104,7 +103,7 @@ fn simple_name(qtype: &QType) -> &'static str {
         Scalar::Unit => "()",
         Scalar::Text => "cembra_runtime::Text<'a>",
         Scalar::Bytes => "cembra_runtime::Bytes<'a>",
-        // A plain type has the short name that Rust has for it.
+        // The short name of a plain type is its name in Rust.
         plain => plain.short_name(),
     }
 }

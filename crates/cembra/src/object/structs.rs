@@ -1,32 +1,32 @@
-//! The structs of inputs and outputs that programs and machine code share: their fields, under names that are good in C
-//! and in Rust, at the offsets that both compilers will give them.
+//! The input and output structs that programs share with machine code. Their field names are valid in C and Rust, and their offsets are those that
+//! both compilers use.
 
 use cembra_plan::{Base, Binding, Plan, ValueId, ValueLocation};
 use cembra_runtime::{Fields, Layout, QType, Scalar};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What programs see of a model.
+/// The interface of a compiled model to programs.
 #[derive(Clone, Debug)]
 pub(crate) struct Interface {
     /// The name of the model.
     pub(crate) name: String,
-    /// The structs of tuples, each after those it contains.
+    /// The structs of tuples. Each comes after the structs that it contains.
     pub(crate) tuples: Vec<Struct>,
-    /// The inputs.
+    /// The struct of inputs.
     pub(crate) input: Struct,
-    /// The outputs.
+    /// The struct of outputs.
     pub(crate) output: Struct,
 }
 
-/// A struct laid out like one of C.
+/// A struct with the layout of C.
 #[derive(Clone, Debug)]
 pub(crate) struct Struct {
-    /// The name, to which a writer adds what its language wants.
+    /// The base name, which each language's writer extends.
     pub(crate) name: String,
     pub(crate) fields: Vec<StructField>,
     pub(crate) size: u32,
-    /// True if there are texts or bytes inside.
+    /// True if a field is or contains a text or bytes.
     pub(crate) has_views: bool,
 }
 
@@ -46,12 +46,12 @@ pub(crate) struct StructField {
 pub(crate) enum FieldType {
     /// A scalar or an optional.
     Simple(QType),
-    /// A tuple, by its position.
+    /// A tuple: its index in [`Interface::tuples`].
     Tuple(usize),
 }
 
 impl Interface {
-    /// The interface of a plan, and where machine code finds its fields.
+    /// Returns the interface of a plan, and the binding that tells machine code the places of the fields.
     pub(crate) fn of(name: &str, plan: &Plan) -> (Interface, Binding) {
         let mut tuples = Tuples::default();
         let inputs = plan.inputs().iter().map(|input| (input.name.clone(), input.value));
@@ -62,13 +62,13 @@ impl Interface {
         (interface, Binding { inputs: input_places, outputs: output_places })
     }
 
-    /// All structs, each after those it contains.
+    /// Returns all structs. Each comes after the structs that it contains.
     pub(crate) fn structs(&self) -> impl Iterator<Item = &Struct> {
         self.tuples.iter().chain([&self.input, &self.output])
     }
 }
 
-/// The structs of the tuples met so far.
+/// The structs of the tuple types found so far.
 #[derive(Default)]
 struct Tuples {
     made: Vec<Struct>,
@@ -88,7 +88,7 @@ impl Tuples {
         (made, offsets.into_iter().map(|offset| ValueLocation { base, offset }).collect())
     }
 
-    /// A struct of these fields, and the offset of each. What takes no space is left out: C has no such fields.
+    /// Returns a struct with these fields, and the offset of each. Fields without size are left out, because C has none.
     fn lay_out(&mut self, name: String, fields: &[(Arc<str>, &QType)]) -> (Struct, Vec<u32>) {
         let mut taken = Taken::default();
         let mut whole = Layout { size: 0, align: 1 };
@@ -134,19 +134,19 @@ impl Tuples {
     }
 }
 
-/// True for a name that C and Rust take as it is.
+/// Returns true if a name is a valid identifier in both C and Rust.
 pub(crate) fn is_identifier(name: &str) -> bool {
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     plain && name.starts_with(|c: char| c.is_ascii_alphabetic()) && !RESERVED.contains(&name)
 }
 
-/// The names that fields of a struct have, each with the number to try next for another field of that name.
+/// The names of a struct's fields so far. Each has the number to try next for another field of that name.
 #[derive(Default)]
 struct Taken(HashMap<String, u64>);
 
 impl Taken {
-    /// A name like this one that C and Rust take and no other field has: the second of a name has `_` behind it, and others
-    /// `_3`, `_4` and so on.
+    /// Returns a unique name close to `name` that is valid in C and Rust. The second field of a name gets the suffix `_`, later ones `_3`, `_4` and
+    /// so on.
     fn identifier(&mut self, name: &str) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
         let mut wanted: String = name.chars().map(plain).collect();
@@ -157,8 +157,8 @@ impl Taken {
             wanted.push('_');
         }
         let mut made = wanted.clone();
-        // A name that is tried in vain is that of another field, and behind a name each number is tried once. So all fields
-        // together try only a few times as many names as there are fields.
+        // A rejected name belongs to another field, and each number after a name is tried once. So all fields together try only a few times as many
+        // names as there are fields.
         while self.0.contains_key(&made) {
             let number = self.0.entry(wanted.clone()).or_insert(2);
             made = if *number == 2 { format!("{wanted}_") } else { format!("{wanted}_{number}") };
@@ -169,7 +169,7 @@ impl Taken {
     }
 }
 
-/// Words of C, C++ and Rust that are no names, as far as they have only letters and digits, and what the headers define.
+/// Reserved words of C, C++ and Rust that consist of letters and digits, and names that headers define.
 const RESERVED: &[&str] = &[
     "abstract",
     "alignas",
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(made("a_b_3"), "a_b_3_");
         assert_eq!(made("a-b"), "a_b_4");
         assert_eq!(made("fn_"), "fn__");
-        // Very many fields whose names differ only in what C does not take.
+        // 100,000 fields whose names differ only in characters that C does not allow.
         let many: std::collections::HashSet<String> = (0..100_000).map(|n| made(&"+-*/%".repeat(n % 7))).collect();
         assert_eq!(many.len(), 100_000);
         assert!(is_identifier("score_2") && !is_identifier("2nd") && !is_identifier("int") && !is_identifier(""));

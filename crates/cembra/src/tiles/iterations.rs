@@ -1,6 +1,6 @@
-//! Iterations that are written in statements: linear systems by conjugate gradients, and inverses, inverse square roots and signs of matrices by
-//! the iterations of Newton and Schulz. After each step what became small is dropped, so sparse matrices stay sparse. They are examples of what
-//! statements do as much as they are a library: nothing here knows of tiles but the shape of the identity.
+//! Iterations written as statements: conjugate gradients for linear systems, and Newton-Schulz iterations for inverses, inverse square roots and
+//! signs of matrices. Each step drops small tiles, so sparse matrices stay sparse. The functions are also examples of statements: only the shape of
+//! the identity depends on tiles here.
 
 use super::parts::of_number;
 use super::run::Run;
@@ -9,13 +9,13 @@ use cembra_tensor::TensorErrorKind;
 use cembra_tiles::{Screening, Shape, Tiled};
 use cembra_value::ScalarValue;
 
-/// When an iteration ends.
+/// The stopping rule of an iteration.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Stop {
-    /// The residual at which it is done: a norm, of which each iteration says which one. What the threshold of the options drops in a step is
-    /// part of the residual, so a smaller one is never reached.
+    /// The residual at which the iteration stops; each function documents its norm. Tiles that a step drops by the options' threshold are part of the
+    /// residual, so a tolerance below that part is not reached.
     pub tolerance: f64,
-    /// The most steps.
+    /// The most steps before the iteration fails.
     pub most_steps: usize,
 }
 
@@ -26,10 +26,10 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// True if the residual is at most the tolerance.
+    /// Returns true if the residual is at most the tolerance.
     ///
     /// # Errors
-    /// The residual is larger, and this was the last step; or the residual is NaN or infinite.
+    /// If the residual is larger after the last step, or is NaN or infinite.
     fn is_reached(&self, steps: usize, residual: f64) -> Result<bool, Error> {
         if residual <= self.tolerance {
             return Ok(true);
@@ -43,20 +43,20 @@ impl Stop {
     }
 }
 
-/// What an iteration came to.
+/// The result of an iteration.
 #[derive(Clone, Debug)]
 pub struct Solution {
     /// The solution.
     pub value: Tiled,
-    /// The steps that it took.
+    /// The number of steps taken.
     pub steps: usize,
-    /// The residual, at most the tolerance.
+    /// The final residual, which is at most the tolerance.
     pub residual: f64,
 }
 
 impl Run {
-    /// The vector `x` for which `a x = b`, by conjugate gradients; the matrix is symmetric and positive definite. The residual is the norm of
-    /// `b - a x` over that of `b`.
+    /// Solves `a x = b` by conjugate gradients. The matrix `a` must be symmetric and positive definite. The residual is the norm of `b - a x` divided
+    /// by that of `b`.
     ///
     /// ```
     /// use cembra::tiles::{MOST_TILES, Options, Shape, Stop, Tiled, Tiling, Tiling1, World};
@@ -74,7 +74,7 @@ impl Run {
     /// ```
     ///
     /// # Errors
-    /// Those of statements; or the residual is above the tolerance after the last step.
+    /// If a statement fails, or the residual is above the tolerance after the last step.
     pub fn conjugate_gradients(&mut self, a: &Tiled, b: &Tiled, stop: Stop) -> Result<Solution, Error> {
         self.as_one(|run| run.conjugate_gradients_steps(a, b, stop))
     }
@@ -103,18 +103,18 @@ impl Run {
         }
     }
 
-    /// The inverse of a square matrix, by `x = x + x (1 - a x)` (Schulz 1933). The residual is the norm of `1 - a x`.
+    /// Returns the inverse of a square matrix, by `x = x + x (1 - a x)` (Schulz 1933). The residual is the norm of `1 - a x`.
     ///
     /// # Errors
-    /// Those of statements; the axes have two tilings; or the residual is above the tolerance after the last step, as it is for a matrix without
-    /// an inverse.
+    /// If a statement fails, the two axes have different tilings, or the residual is above the tolerance after the last step. The latter happens for
+    /// a matrix without an inverse.
     pub fn inverse(&mut self, a: &Tiled, stop: Stop) -> Result<Solution, Error> {
         self.as_one(|run| run.inverse_steps(a, stop))
     }
 
     fn inverse_steps(&mut self, a: &Tiled, stop: Stop) -> Result<Solution, Error> {
         let one = identity(a)?;
-        // The product of the largest sums of columns and of rows is no less than the square of any singular value.
+        // The product of the largest column sum and the largest row sum bounds the square of every singular value.
         let bound = self.largest_sum(a)?;
         let mut x = self
             .kept(r#"x("i,j") = a("j,i") / bound"#, &[("a", a), ("bound", &number(bound * bound, a.scalar_type())?)])?;
@@ -131,11 +131,11 @@ impl Run {
         }
     }
 
-    /// The inverse of the square root of a symmetric, positive definite matrix, by the coupled iteration of Newton and Schulz (Higham 1997). The
-    /// residual is the norm of `1 - z y`, where `y` comes to the root and `z` to its inverse.
+    /// Returns the inverse square root of a symmetric, positive definite matrix, by the coupled Newton-Schulz iteration (Higham 1997). The residual
+    /// is the norm of `1 - z y`, where `y` converges to the square root and `z` to its inverse.
     ///
     /// # Errors
-    /// Those of [`inverse`](Run::inverse).
+    /// The errors of [`inverse`](Run::inverse).
     pub fn inverse_square_root(&mut self, a: &Tiled, stop: Stop) -> Result<Solution, Error> {
         self.as_one(|run| run.inverse_square_root_steps(a, stop))
     }
@@ -164,11 +164,11 @@ impl Run {
         }
     }
 
-    /// The sign of a symmetric matrix without an eigenvalue 0: the matrix of the same eigenvectors whose eigenvalues are 1 and -1. By
-    /// `x = x + x (1 - x x) / 2`, whose residual is the norm of `1 - x x`.
+    /// Returns the sign of a symmetric matrix without an eigenvalue 0: the matrix with the same eigenvectors whose eigenvalues are 1 and -1. The
+    /// iteration is `x = x + x (1 - x x) / 2`. The residual is the norm of `1 - x x`.
     ///
     /// # Errors
-    /// Those of [`inverse`](Run::inverse).
+    /// The errors of [`inverse`](Run::inverse).
     pub fn sign(&mut self, a: &Tiled, stop: Stop) -> Result<Solution, Error> {
         self.as_one(|run| run.sign_steps(a, stop))
     }
@@ -189,13 +189,13 @@ impl Run {
         }
     }
 
-    /// A bound of the magnitudes of singular values: the largest sum of magnitudes of a row or of a column.
+    /// Returns an upper bound of the singular values: the largest sum of magnitudes in a row or in a column.
     fn largest_sum(&mut self, a: &Tiled) -> Result<f64, Error> {
         let text = "let m = abs(a); max(tensor.max(tensor.sum(m, 0)), tensor.max(tensor.sum(m, 1)))";
         self.number(text, [("a", a)])
     }
 
-    /// What a statement makes, without the tiles that turned out small.
+    /// Evaluates a statement and drops the small tiles of its result.
     fn kept(&mut self, text: &str, inputs: &[(&str, &Tiled)]) -> Result<Tiled, Error> {
         let made = self.statement(text, inputs.iter().copied())?;
         let screening = self.options().screening(made.scalar_type())?;
@@ -203,12 +203,12 @@ impl Run {
     }
 }
 
-/// A number as a tensor without axes.
+/// Returns a number as a tensor without axes.
 fn number(number: f64, scalar: Scalar) -> Result<Tiled, Error> {
     of_number(&if scalar == Scalar::Float32 { ScalarValue::from(number as f32) } else { ScalarValue::from(number) })
 }
 
-/// The identity in the tiles of a square matrix.
+/// Returns the identity matrix with the tiling of a square matrix.
 fn identity(a: &Tiled) -> Result<Tiled, Error> {
     let [rows, columns] = a.tiling().axes() else {
         let message = format!("a tensor of {} axes, where a matrix is asked for", a.tiling().rank());
@@ -227,7 +227,7 @@ fn identity(a: &Tiled) -> Result<Tiled, Error> {
     }
 }
 
-/// No tiles where another tensor has some.
+/// Returns a tensor without tiles, with the tiling of another.
 fn zeros_like(of: &Tiled) -> Result<Tiled, Error> {
     of.masked(&Shape::empty(of.tiling()))
 }

@@ -1,5 +1,5 @@
-//! Tiled tensors, and statements of the text language on them. The tensors are those of `cembra-tiles`; what is here reads texts, and gives the
-//! evaluation of a graph the compiled expressions of elements and the products of matrices.
+//! Tiled tensors, and statements of the text language on them. The tensors themselves are in `cembra-tiles`. This module reads the texts, and
+//! provides compiled expressions of elements and matrix products for evaluating graphs.
 //!
 //! ```
 //! use cembra::tiles::{Options, Shape, Tiled, Tiling, Tiling1, World, MOST_TILES};

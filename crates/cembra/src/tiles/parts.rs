@@ -1,7 +1,8 @@
-//! Models that are evaluated in tiles, part by part. A model of tensors alone is one part. A model with other values has three: the values that tensors
-//! take, the tensors, and the values made of tensors. The last part may have tensors again. Each rank evaluates by itself what is no tensor.
+//! Evaluates models in tiles, part by part. A model with only tensors is one part. A model with other values has three: values that tensors depend
+//! on, the tensors, and values that depend on tensors. The last part may contain tensors again. Each rank evaluates the parts without tensors on its
+//! own.
 //!
-//! The file `session.rs` cuts inputs, and `cembra-engine` takes programs apart.
+//! The file `session.rs` cuts inputs into tiles, and `cembra-engine` splits programs into parts.
 
 use crate::{AxisCut, Error, Executor, Field, QType, RunOptions, Scalar, Value};
 use cembra_engine::{MixedModel, ModelPart, PartInput, hash_of};
@@ -15,24 +16,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A value of a model that is evaluated in tiles.
 #[derive(Clone, Debug)]
 pub enum TiledValue {
-    /// A tensor in tiles. A number that is computed with the tensors is one without axes.
+    /// A tensor in tiles. A number that is computed with the tensors is a tensor without axes.
     Tiled(Tiled),
     /// A value of another type: a text, an optional value, an array, a number.
     Value(Value),
 }
 
 impl TiledValue {
-    /// A value of which a plan knows nothing.
+    /// Returns the stand-in for a value that a plan does not know.
     pub(super) fn unknown() -> Result<TiledValue, Error> {
         let tiling = Tiling::new(std::iter::empty::<Tiling1>())?;
         Tiled::planned(&Shape::dense(&tiling, 1)?, Scalar::Float64).map(TiledValue::Tiled)
     }
 
-    /// Returns the value whole. A tensor without axes is a number. Of a tensor that is shared out to ranks each has its own tiles:
-    /// [`Evaluator::gathered`] brings them together before.
+    /// Returns the whole value. A tensor without axes becomes a number. If ranks share a tensor, each has only its own tiles, so
+    /// [`Evaluator::gathered`] must collect them first.
     ///
     /// # Errors
-    /// A lazy tile cannot be made, or this rank does not have all tiles.
+    /// If a lazy tile cannot be computed, or this rank lacks a tile.
     pub fn to_value(&self) -> Result<Value, Error> {
         match self {
             TiledValue::Value(value) => Ok(value.clone()),
@@ -44,10 +45,10 @@ impl TiledValue {
         }
     }
 
-    /// Returns the tensor. A number of `f32` or `f64` becomes one without axes.
+    /// Returns the tensor. A number of type `f32` or `f64` becomes a tensor without axes.
     ///
     /// # Errors
-    /// The value is of another type.
+    /// If the value is of another type.
     pub fn into_tiled(self) -> Result<Tiled, Error> {
         match self {
             TiledValue::Tiled(tiled) => Ok(tiled),
@@ -60,12 +61,12 @@ impl TiledValue {
     }
 }
 
-/// An axis that is one tile.
+/// Returns the tiling of an axis that is one tile.
 pub(super) fn one_tile(extent: usize) -> Result<Tiling1, Error> {
     Tiling1::blocked(extent as u64, (extent as u64).max(1))
 }
 
-/// True if values of this type are tensors in tiles. A number is a tensor without axes.
+/// Returns true if values of this type are tensors in tiles. A float is a tensor without axes.
 pub(super) fn is_tensor(qtype: &QType) -> bool {
     match qtype {
         QType::Tensor(..) => true,
@@ -74,12 +75,12 @@ pub(super) fn is_tensor(qtype: &QType) -> bool {
     }
 }
 
-/// True if tiles can have the number.
+/// Returns true if the number has an element type of tiles: `f32` or `f64`.
 pub(super) fn is_float_number(number: &ScalarValue) -> bool {
     matches!(number.scalar(), Scalar::Float32 | Scalar::Float64)
 }
 
-/// A number of `f32` or `f64` as a tensor without axes.
+/// Returns a number of type `f32` or `f64` as a tensor without axes.
 pub(super) fn of_number(number: &ScalarValue) -> Result<Tiled, Error> {
     let tiling = Tiling::new(std::iter::empty::<Tiling1>())?;
     Tiled::from_tensor(&cembra_tensor::Tensor::of_value(number)?, &tiling, &Screening::threshold(0.0))
@@ -92,15 +93,15 @@ pub(super) struct TiledModel {
     kind: Kind,
 }
 
-/// The way in which a model is evaluated.
+/// The way to evaluate a model or a part.
 #[derive(Debug)]
 enum Kind {
-    /// On tiles, with the graph for the last inputs. Inputs of the same extents have the same graph, if the graph does not depend on tiles or the
-    /// tilings are the same too.
+    /// On tiles. The graph for the last inputs is cached. Inputs with the same extents reuse it, if the graph does not depend on tilings or they are
+    /// the same too.
     Tensors(Mutex<Option<Arc<TiledGraph>>>),
-    /// The evaluation of a model without tensors.
+    /// Every rank evaluates it like a model without tensors.
     Values,
-    /// Part by part.
+    /// The parts are evaluated one after the other.
     Parts(Box<TiledParts>),
 }
 
@@ -119,18 +120,18 @@ struct TiledPart {
     inputs: Vec<PartInput>,
 }
 
-/// The graph of a model for the extents of its inputs, and for those that are numbers which tiles cannot have.
+/// The graph of a model for given extents, and for given values of the number inputs that tiles cannot hold.
 #[derive(Debug)]
 struct TiledGraph {
     extents: Vec<Extents>,
     numbers: Vec<Option<ScalarValue>>,
-    /// The tiling of each input, if the graph depends on tilings.
+    /// The tiling of each input; `None` if the graph does not depend on tilings.
     tilings: Option<Vec<Tiling>>,
     graph: TensorGraph,
     outputs: Vec<TensorNodeId>,
 }
 
-/// A graph of tensors, with the tensors for its leaves.
+/// A tensor graph, and the tensors for its leaves.
 type Bound = (Arc<TiledGraph>, Vec<Tiled>);
 
 impl TiledModel {
@@ -153,7 +154,7 @@ impl TiledModel {
     }
 }
 
-/// The value of an input of a part, and where it stands in the text if a part before computed it.
+/// The value of an input of a part. `span` is its place in the text if an earlier part computed it.
 #[derive(Clone, Copy)]
 struct InputValue<'v> {
     value: &'v TiledValue,
@@ -161,14 +162,14 @@ struct InputValue<'v> {
 }
 
 impl InputValue<'_> {
-    /// An error at the place of the value.
+    /// Returns the error at the value's place in the text, if it has one.
     fn at(&self, error: Error) -> Error {
         self.span.map_or(error.clone(), |span| error.at(span))
     }
 }
 
 impl TiledPart {
-    /// The inputs of the part, among those of the model and what the part before made.
+    /// Selects the inputs of the part from the model's inputs and the previous part's outputs.
     fn given<'v>(&self, inputs: &[InputValue<'v>], before: &'v [TiledValue]) -> Vec<InputValue<'v>> {
         let given = |from: &PartInput| match *from {
             PartInput::OfModel(at) => inputs.get(at).copied(),
@@ -178,22 +179,22 @@ impl TiledPart {
     }
 }
 
-/// The function that is given the outputs when they are made.
+/// A callback that gets the outputs computed so far, after each new one.
 type After<'e> = dyn FnMut(&BTreeMap<String, Tiled>) -> Result<(), Error> + 'e;
 
 /// A run of a model in tiles.
 pub(super) struct Evaluation<'e> {
     evaluator: &'e Evaluator,
     elements: &'e cembra_engine::Evaluator,
-    /// The options of what is evaluated beside tensors.
+    /// The run options for values that are not tensors.
     beside: RunOptions,
-    /// The tensors that are outputs, as far as they are known.
+    /// The output tensors that are known so far.
     made: BTreeMap<String, Tiled>,
     after: Option<&'e mut After<'e>>,
 }
 
 impl<'e> Evaluation<'e> {
-    /// A run with an evaluator that was begun for it. `beside` has the threads and limits of what is evaluated beside tensors.
+    /// Begins a run. `evaluator` must have been started for it. `beside` has the threads and limits for values that are not tensors.
     pub(super) fn new(
         evaluator: &'e Evaluator,
         elements: &'e cembra_engine::Evaluator,
@@ -203,18 +204,18 @@ impl<'e> Evaluation<'e> {
         Evaluation { evaluator, elements, beside, made: BTreeMap::new(), after: None }
     }
 
-    /// Knows some outputs already, and gives `after` all tensors among the outputs whenever one of them is made.
+    /// Sets outputs that are known already, and a callback that gets all known output tensors after each new one.
     pub(super) fn known(self, made: BTreeMap<String, Tiled>, after: &'e mut After<'e>) -> Evaluation<'e> {
         Evaluation { made, after: Some(after), ..self }
     }
 
-    /// The outputs of a model, from a value for each input.
+    /// Evaluates a model. `inputs` has one value per input. Returns the outputs.
     pub(super) fn evaluate(&mut self, model: &TiledModel, inputs: &[TiledValue]) -> Result<Vec<TiledValue>, Error> {
         let given: Vec<InputValue<'_>> = inputs.iter().map(|value| InputValue { value, span: None }).collect();
         self.outputs(model, &given)
     }
 
-    /// The outputs of a model or a part. A model has a limited number of parts in parts.
+    /// Evaluates a model or a part. The recursion is bounded, because the depth of parts within parts is limited.
     fn outputs(&mut self, model: &TiledModel, inputs: &[InputValue<'_>]) -> Result<Vec<TiledValue>, Error> {
         let (parts, mixed) = match (&model.kind, model.executor.parts()) {
             (Kind::Parts(parts), Some(mixed)) => (parts, mixed),
@@ -248,7 +249,7 @@ impl<'e> Evaluation<'e> {
         Ok(session.evaluate(&values)?.into_iter().map(TiledValue::Value).collect())
     }
 
-    /// A value as an input of a part without tensors takes it. An array of a tensor is made of all its tiles, on each rank.
+    /// Converts a value to an input of a part without tensors. A tensor becomes an array from all its tiles, on each rank.
     fn value(&self, field: &Field, given: InputValue<'_>) -> Result<Value, Error> {
         let tiled = match given.value {
             TiledValue::Value(value) => return Ok(value.clone()),
@@ -273,7 +274,7 @@ impl<'e> Evaluation<'e> {
         last: &Mutex<Option<Arc<TiledGraph>>>,
         inputs: &[InputValue<'_>],
     ) -> Result<Vec<TiledValue>, Error> {
-        // Other ranks begin to evaluate, and learn that this one does not.
+        // Other ranks begin to evaluate, and are told that this one does not.
         let (graph, leaves) = self.bound(executor, last, inputs).map_err(|error| self.evaluator.give_up(error))?;
         let leaves: Vec<&Tiled> = leaves.iter().collect();
         let names: Vec<&str> = executor.outputs().iter().map(|field| &*field.name).collect();
@@ -281,7 +282,7 @@ impl<'e> Evaluation<'e> {
         let known: Vec<(usize, Tiled)> = known.collect();
         let (made, handed) = (&mut self.made, &mut self.after);
         let mut after = |at: usize, tiled: &Tiled| match handed {
-            // What goes on to the next part is no output.
+            // A value for the next part is not an output of the model.
             Some(handed) if !executor.outputs()[at].goes_on() => {
                 made.insert(names[at].to_owned(), tiled.clone());
                 handed(made)
@@ -294,7 +295,7 @@ impl<'e> Evaluation<'e> {
         Ok(made.into_iter().map(TiledValue::Tiled).collect())
     }
 
-    /// The steps of the tensors of a model.
+    /// Returns the steps that the tensors of a model would take.
     pub(super) fn plan(&self, model: &TiledModel, inputs: &[TiledValue]) -> Result<Vec<Step>, Error> {
         let given: Vec<InputValue<'_>> = inputs.iter().map(|value| InputValue { value, span: None }).collect();
         let before;
@@ -315,7 +316,7 @@ impl<'e> Evaluation<'e> {
         self.evaluator.plan_graph(&graph.graph, &graph.outputs, &leaves, &self.elements.host())
     }
 
-    /// The graph of tensors for these inputs, and the tensors for its leaves.
+    /// Returns the tensor graph for these inputs, and the tensors for its leaves.
     fn bound(
         &self,
         executor: &Executor,
@@ -333,7 +334,7 @@ impl<'e> Evaluation<'e> {
         Ok((graph, tiled.into_iter().flatten().collect()))
     }
 
-    /// A value as an input of tensors takes it: a tensor in tiles, or a number that tiles cannot have.
+    /// Converts a value to an input of a tensor part: a tensor in tiles, or a number of a type that tiles cannot hold.
     fn tensor(&self, field: &Field, given: InputValue<'_>) -> Result<(Option<Tiled>, Option<ScalarValue>), Error> {
         let value = match given.value {
             TiledValue::Tiled(tiled) if tiled.is_planned() && !is_tensor(&field.qtype) => return Err(unknown(field)),
@@ -341,7 +342,7 @@ impl<'e> Evaluation<'e> {
             TiledValue::Value(value) => ModelPart::converted(value, &field.qtype, given.span.unwrap_or_default())?,
         };
         if let Value::Tensor(tensor) = &value {
-            // An array is one tile, as an input without labels is.
+            // An array becomes one tile, like an input without labels.
             let axes = tensor.extents().iter().map(|extent| one_tile(*extent));
             let tiling = Tiling::new(axes.collect::<Result<Vec<Tiling1>, Error>>()?)?;
             let screening = self.evaluator.options().screening(tensor.scalar_type())?;
@@ -352,10 +353,10 @@ impl<'e> Evaluation<'e> {
     }
 }
 
-/// The graph of a model of tensors for tiled tensors, or numbers, one for each input.
+/// Returns the tensor graph of a model for `inputs`, which has `None` for each input in `numbers`.
 ///
 /// # Errors
-/// Tensors do not fit the inputs or each other.
+/// If tensors do not fit the inputs or each other.
 fn graph_for(
     executor: &Executor,
     last: &Mutex<Option<Arc<TiledGraph>>>,
@@ -390,9 +391,9 @@ fn cut_of(axis: &Tiling1) -> Option<AxisCut> {
     }
 }
 
-/// The values that are no tensors. Ranks compare them before each evaluates by itself.
+/// Returns the names and texts of the values that are not tensors. Ranks compare them before each evaluates the values on its own.
 fn facts(executor: &Executor, inputs: &[InputValue<'_>]) -> Vec<(String, String)> {
-    /// The most bytes of a value that an error shows.
+    /// The most bytes of a value in an error.
     const SHOWN: usize = 64;
     let fact = |(field, given): (&Field, &InputValue<'_>)| {
         let TiledValue::Value(value) = given.value else { return None };
@@ -404,7 +405,7 @@ fn facts(executor: &Executor, inputs: &[InputValue<'_>]) -> Vec<(String, String)
     executor.inputs().iter().zip(inputs).filter_map(fact).collect()
 }
 
-/// The error of a plan that depends on a value of which nothing is known.
+/// Returns the error that a plan depends on an unknown value.
 #[cold]
 fn unknown(field: &Field) -> Error {
     let name = Excerpt::quoted(&field.name);
@@ -413,7 +414,7 @@ fn unknown(field: &Field) -> Error {
     Error::tensors(TensorErrorKind::UnknownName, message).hint(hint)
 }
 
-/// The error of a plan of tensors that depend on others by way of other values.
+/// Returns the error of a plan in which tensors depend on other tensors through values that are not tensors.
 #[cold]
 fn unplanned(part: &TiledPart) -> Error {
     let message = "tensors depend on the value of this, which is known when tensors were evaluated, and not before";

@@ -1,4 +1,4 @@
-//! Texts that are evaluated on tiled tensors: they are compiled for the types of the tensors, and kept. A compiled text is a model (`session.rs`);
+//! Evaluates texts on tiled tensors. Texts are compiled for the types of the tensors and cached. A compiled text is a model (`session.rs`);
 //! `cembra-tiles` evaluates the model's graph on tiles.
 
 use super::parts::{Evaluation, TiledModel, TiledValue};
@@ -10,16 +10,17 @@ use cembra_tiles::{Evaluator, Journal, Options, Step, TileMap, Tiled};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The most texts that are kept.
+/// The most compiled texts in the cache.
 const MOST_TEXTS: usize = 64;
 
-/// Evaluates statements of the text language on tiled tensors. A name in a text is that of a tensor that is given with it; the types and the
-/// number of axes of names come from the tensors, so a text has no `input` lines.
+/// Evaluates statements of the text language on tiled tensors. Each name in a text is a tensor that is passed with it. The tensors determine the
+/// types and the numbers of axes, so a text has no `input` lines.
 ///
-/// A text is compiled as a model is. It is not compiled again for tensors of the same types: the last 64 texts are kept. It is evaluated as a
+/// A text is compiled like a model. The last 64 compiled texts are cached, and reused for tensors of the same types. A text is evaluated as a
 /// [`TiledSession`] evaluates a model.
 ///
-/// A block has some tiles of each axis. `h("i,j").block([0, 1], [2, 3])` has those from 0 and 1 on, before 2 and 3.
+/// A block selects a range of tiles on each axis: `h("i,j").block([0, 1], [2, 3])` has the tiles from 0 up to 2 on the first axis, and from 1 up to 3
+/// on the second, without the ends.
 ///
 /// ```
 /// use cembra::tiles::{MOST_TILES, Options, Shape, Tiled, Tiling, Tiling1, World};
@@ -46,7 +47,7 @@ pub struct Run {
     texts: Cache<TextKey, Result<Arc<TiledModel>, Error>>,
 }
 
-/// What multiplies matrices.
+/// Returns the implementation of matrix products.
 fn matrices() -> Arc<dyn MatrixProduct> {
     #[cfg(feature = "matrix-library")]
     return Arc::new(cembra_engine::LibraryProduct);
@@ -54,12 +55,12 @@ fn matrices() -> Arc<dyn MatrixProduct> {
     Arc::new(cembra_tensor::PlainProduct)
 }
 
-/// Makes an evaluator with these options, without ranks.
+/// Returns an evaluator with these options, without ranks.
 pub(super) fn evaluator(options: Options) -> Evaluator {
     Evaluator::new(options).matrices(matrices())
 }
 
-/// How matrices are multiplied, which decides how sums are rounded.
+/// Returns the name of the instructions that multiply matrices, which determine how sums are rounded.
 pub(super) fn instructions() -> &'static str {
     #[cfg(feature = "matrix-library")]
     return cembra_engine::LibraryProduct::instructions();
@@ -67,32 +68,33 @@ pub(super) fn instructions() -> &'static str {
     "plain loops"
 }
 
-/// The key of a compiled text: the text, and the name and the type of each tensor, sorted by name.
+/// The key of a compiled text: the text, and the name and type of each tensor, sorted by name.
 type TextKey = (Box<str>, Vec<(Box<str>, QType)>);
 
 /// A compiled text, and the tensors in the order of its inputs.
 type BoundText = (Arc<TiledModel>, Vec<TiledValue>);
 
 impl Run {
-    /// Makes a run that evaluates texts with `options`. Expressions of elements are compiled with `compile`, which sets the backend and the
-    /// operators. Products of matrices use a library with the feature `matrix-library`, and plain loops without.
+    /// Returns a run that evaluates texts with `options`. Expressions of elements are compiled with `compile`, which sets the backend and the
+    /// operators. Matrix products use a library with the feature `matrix-library`, and plain loops without.
     #[must_use]
     pub fn new(options: Options, compile: &crate::Options) -> Run {
         Run::of(evaluator(options), compile)
     }
 
+    /// Returns a runner that evaluates texts with `evaluator` and compiles them with the options `compile`.
     pub(super) fn of(evaluator: Evaluator, compile: &crate::Options) -> Run {
         let elements = Arc::new(cembra_engine::Evaluator::new(compile));
         Run { evaluator: evaluator.into(), elements, compile: compile.clone(), texts: Cache::new(MOST_TEXTS) }
     }
 
-    /// The tensor that a text makes, which has one output: `c("i,j") = a("i,k") * b("k,j")`. An assignment as `+=` reads its target among the
-    /// tensors that are given.
+    /// Evaluates a text with one output, such as `c("i,j") = a("i,k") * b("k,j")`, and returns the output. An assignment such as `+=` reads its
+    /// target from `inputs`. The input tensors do not change.
     ///
     /// # Errors
-    /// What is wrong with the text, or with its types and labels; it has another number of outputs, or a name that no tensor is given for;
-    /// axes of one label have two tilings; an operation is not for tiled tensors; there are too many tiles or bytes; an element fails; or a
-    /// lazy tile cannot be made. The error has its place in the text. Tensors that are given stay as they are.
+    /// If the text has errors, also in types or labels; has another number of outputs; or names a tensor that `inputs` lacks. If axes of one label
+    /// have two tilings, an operation does not exist for tiled tensors, or there are too many tiles or bytes. If an element fails, or a lazy tile
+    /// cannot be computed. Errors carry their place in the text.
     pub fn statement<'i>(
         &mut self,
         text: &str,
@@ -110,10 +112,10 @@ impl Run {
         }
     }
 
-    /// The tensors that a text makes, by their names.
+    /// Evaluates a text and returns its outputs by name.
     ///
     /// # Errors
-    /// Those of [`statement`](Run::statement), but for the number of outputs.
+    /// The errors of [`statement`](Run::statement), except for the number of outputs.
     pub fn statements<'i>(
         &mut self,
         text: &str,
@@ -123,10 +125,10 @@ impl Run {
         Ok(made.into_iter().map(|(name, tiled)| (name.to_string(), tiled)).collect())
     }
 
-    /// The steps that [`statements`](Run::statements) would take. No tile is made, so tensors may have a shape alone: [`Tiled::planned`].
+    /// Returns the steps that [`statements`](Run::statements) would take. No tile is computed, so tensors may have only a shape: [`Tiled::planned`].
     ///
     /// # Errors
-    /// Those of [`statements`](Run::statements) but for the making of tiles.
+    /// The errors of [`statements`](Run::statements), except those of computing tiles.
     pub fn statements_plan<'i>(
         &mut self,
         text: &str,
@@ -137,10 +139,10 @@ impl Run {
         Evaluation::new(&begun, &self.elements, &self.evaluator.beside).plan(&model, &inputs)
     }
 
-    /// The number that a text makes: `(a("i,j") * b("i,j")).sum()`, or `tensor.sum(a * b)`.
+    /// Evaluates a text whose output is a number, such as `(a("i,j") * b("i,j")).sum()` or `tensor.sum(a * b)`.
     ///
     /// # Errors
-    /// Those of [`statement`](Run::statement), or what it makes has axes.
+    /// The errors of [`statement`](Run::statement). Also if the output has axes.
     pub fn number<'i>(
         &mut self,
         text: &str,
@@ -158,19 +160,18 @@ impl Run {
         }
     }
 
-    /// Nodes of a graph that was built in Rust, evaluated on a tiled tensor for each of its leaves.
+    /// Evaluates nodes of a graph that was built in Rust. `inputs` has one tiled tensor per leaf.
     ///
     /// # Errors
-    /// The graph has operators of another registry than the options of the library name; those of
-    /// [`Evaluator::evaluate`](Evaluator::evaluate).
+    /// If the graph's operators are of another registry than the one in the options; and the errors of [`Evaluator::evaluate`](Evaluator::evaluate).
     pub fn graph(&self, graph: &TensorGraph, outputs: &[TensorNodeId], inputs: &[&Tiled]) -> Result<Vec<Tiled>, Error> {
         self.evaluator.begin().evaluate(graph, outputs, inputs, &self.elements.host())
     }
 
-    /// The steps that [`graph`](Run::graph) would take. No tile is made, so inputs may have a shape alone: [`Tiled::planned`].
+    /// Returns the steps that [`graph`](Run::graph) would take. No tile is computed, so inputs may have only a shape: [`Tiled::planned`].
     ///
     /// # Errors
-    /// Those of [`graph`](Run::graph) but for the making of tiles.
+    /// The errors of [`graph`](Run::graph), except those of computing tiles.
     pub fn graph_plan(
         &self,
         graph: &TensorGraph,
@@ -180,33 +181,34 @@ impl Run {
         self.evaluator.begin().plan_graph(graph, outputs, inputs, &self.elements.host())
     }
 
-    /// Notes the steps of evaluations in a journal, which also says how far the running one is.
+    /// Records the steps of evaluations in a journal, which also shows the progress of the current one.
     #[must_use]
     pub fn journal(self, journal: Journal) -> Run {
         Run { evaluator: self.evaluator.with(|evaluator| evaluator.journal(journal)), ..self }
     }
 
-    /// Sets the token that ends evaluations, the time limit of each, the number of their threads, and, by
-    /// [`array_bytes`](crate::Limits::array_bytes), the most bytes that they may take ([`Evaluator::most_bytes`]). Without limits in `options`, bytes are not limited.
+    /// Sets the token that ends evaluations, the time limit of each, the number of threads, and the most bytes of an evaluation
+    /// ([`Evaluator::most_bytes`]), which is the limit [`array_bytes`](crate::Limits::array_bytes). If `options` has no limits, bytes are not
+    /// limited.
     #[must_use]
     pub fn run_options(self, options: &RunOptions) -> Run {
         Run { evaluator: self.evaluator.within(options), ..self }
     }
 
-    /// Makes a session that evaluates a model with these options, on the same ranks.
+    /// Returns a session that evaluates a model with the same options, on the same ranks.
     #[must_use]
     pub fn tiled(&self, model: &Executor) -> TiledSession {
         let model = Arc::new(TiledModel::new(model.clone()));
         TiledSession { evaluator: self.evaluator.clone(), elements: self.elements.clone(), model }
     }
 
-    /// Which rank owns which tile of results, as [`Evaluator::tile_map`] says it.
+    /// Sets which rank owns each tile of results, as [`Evaluator::tile_map`] does.
     #[must_use]
     pub fn tile_map(self, map: TileMap) -> Run {
         Run { evaluator: self.evaluator.with(|evaluator| evaluator.tile_map(map)), ..self }
     }
 
-    /// The evaluator for products, sums and functions that are not texts. It has the same options except the time limit, and the same ranks.
+    /// Returns the evaluator for products, sums and functions that are not texts. It has the same ranks, and the same options except the time limit.
     #[must_use]
     pub const fn evaluator(&self) -> &Evaluator {
         &self.evaluator.untimed
@@ -221,13 +223,13 @@ impl Run {
         made
     }
 
-    /// The options.
+    /// Returns the options.
     #[must_use]
     pub const fn options(&self) -> &Options {
         self.evaluator().options()
     }
 
-    /// The number of texts that were compiled. Evaluations of kept texts do not count.
+    /// The number of texts that were compiled. Evaluations of cached texts do not count.
     #[must_use]
     pub fn texts_read(&self) -> u64 {
         self.texts.counters().misses
@@ -238,7 +240,7 @@ impl Run {
         text: &str,
         inputs: impl IntoIterator<Item = (&'i str, &'i Tiled)>,
     ) -> Result<Vec<(Arc<str>, Tiled)>, Error> {
-        // Other ranks begin to evaluate, and learn that this one does not.
+        // Other ranks begin to evaluate, and are told that this one does not.
         let (model, inputs) = self.bound(text, inputs).map_err(|error| self.evaluator().give_up(error))?;
         let begun = self.evaluator.begin();
         let made = Evaluation::new(&begun, &self.elements, &self.evaluator.beside).evaluate(&model, &inputs)?;
@@ -246,7 +248,7 @@ impl Run {
         names.zip(made).map(|(name, value)| Ok((name, value.into_tiled()?))).collect()
     }
 
-    /// Returns the model of a text, and the tensors that the text is evaluated on.
+    /// Returns the model of a text, and the tensors in the order of its inputs.
     fn bound<'i>(
         &self,
         text: &str,

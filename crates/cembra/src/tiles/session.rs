@@ -1,6 +1,5 @@
-//! Models whose text says how tensors are cut: `tile i, j = 8`, and inputs `tiled[f64, "i,j"]`. Here data, or what is known before there are data,
-//! meet the cuts of labels: dense tensors are cut, and tiled ones have to be cut so already. Whether labels of one axis are cut alike is checked
-//! when the model is compiled.
+//! Sessions for models whose text cuts tensors: `tile i, j = 8`, and inputs `tiled[f64, "i,j"]`. This module applies the cuts to inputs: dense
+//! tensors are cut, and tiled ones must have the right tiling already. The compiler has checked that labels of one axis are cut alike.
 
 use super::parts::{Evaluation, TiledModel, TiledValue, is_float_number, is_tensor, of_number, one_tile};
 use crate::{AxisCut, Error, Field, QType, RunOptions, Scalar, Value};
@@ -16,10 +15,10 @@ use std::sync::Arc;
 pub enum Operand<'o> {
     /// A tensor in tiles.
     Tiled(&'o Tiled),
-    /// A dense tensor, which is cut as the model says. A number is one without axes.
+    /// A dense tensor, which is cut as the model says. A number is a tensor without axes.
     Dense(&'o Tensor),
-    /// Any value of the input's type: a text, an optional number, an array. One that is present may be given without being optional. A tensor is cut as
-    /// `Dense` is.
+    /// Any value of the input's type: a text, an optional number, an array. For an optional input, a plain value will do. A tensor is cut like
+    /// `Dense`.
     Value(&'o Value),
 }
 
@@ -41,22 +40,22 @@ impl<'o> From<&'o Tensor> for Operand<'o> {
     }
 }
 
-/// What is known of a tensor for an input, when a model that is evaluated in tiles is planned.
+/// Information on a tensor for an input, when a model that is evaluated in tiles is planned.
 #[derive(Clone, Copy, Debug)]
 pub enum Known<'k> {
     /// The tensor.
     Operand(Operand<'k>),
-    /// Which tiles are present, and their norms.
+    /// The tiles that are present, and their norms.
     Shape(&'k Shape),
-    /// The number of elements of each axis. All tiles are present, and nothing is known of their norms. A number has no axes.
+    /// The number of elements on each axis. All tiles count as present, with unknown norms. A number has no axes.
     Extents(&'k [usize]),
-    /// The same, where about a part of all tiles is present, as [`Shape::random`] says it.
+    /// The number of elements on each axis, where only a random fraction of the tiles is present, as in [`Shape::random`].
     Part {
-        /// The number of elements of each axis.
+        /// The number of elements on each axis.
         extents: &'k [usize],
-        /// How many of all tiles, from 0 to 1.
+        /// The fraction of all tiles that is present, from 0 to 1.
         part: f64,
-        /// What decides which they are.
+        /// The seed that selects the tiles.
         seed: u64,
     },
 }
@@ -86,7 +85,7 @@ impl<'k> From<&'k Shape> for Known<'k> {
 }
 
 impl<'k> Known<'k> {
-    /// The number of elements of each axis.
+    /// Returns the number of elements on each axis.
     fn extents(&self) -> Cow<'k, [usize]> {
         match *self {
             Known::Operand(Operand::Tiled(tiled)) => tiled.tiling().extents().to_vec().into(),
@@ -98,7 +97,7 @@ impl<'k> Known<'k> {
         }
     }
 
-    /// The tiling that there is already.
+    /// Returns the tiling; `None` if the tensor has none yet.
     fn tiling(&self) -> Option<&'k Tiling> {
         match *self {
             Known::Operand(Operand::Tiled(tiled)) => Some(tiled.tiling()),
@@ -108,14 +107,14 @@ impl<'k> Known<'k> {
     }
 }
 
-/// An evaluator, and the time limit of each run with it.
+/// An evaluator with a time limit for each run.
 #[derive(Clone, Debug)]
 pub(super) struct TimedEvaluator {
-    /// The evaluator of runs without a time limit.
+    /// The evaluator for runs without a time limit.
     pub(super) untimed: Evaluator,
-    /// The options of which each run has a token of its own, if they have a time limit.
+    /// The options that give each run a token of its own; `None` without a time limit.
     options: Option<RunOptions>,
-    /// The limits and threads of what is computed beside tensors.
+    /// The limits and threads for values that are not tensors.
     pub(super) beside: RunOptions,
 }
 
@@ -126,7 +125,7 @@ impl From<Evaluator> for TimedEvaluator {
 }
 
 impl TimedEvaluator {
-    /// Returns the evaluator with the token, the time limit, the threads and the most bytes that `options` sets.
+    /// Returns the evaluator with the token, the time limit, the threads and the most bytes of `options`.
     pub(super) fn within(self, options: &RunOptions) -> TimedEvaluator {
         let timed = options.run_time_limit().map(|_| options.clone());
         let token = if timed.is_some() { None } else { options.token() };
@@ -137,12 +136,12 @@ impl TimedEvaluator {
         TimedEvaluator { untimed: with_resources(evaluator, options), options: options_of_limit, beside }
     }
 
-    /// Returns the evaluator with a change.
+    /// Returns the evaluator changed by `change`.
     pub(super) fn with(self, change: impl FnOnce(Evaluator) -> Evaluator) -> TimedEvaluator {
         TimedEvaluator { untimed: change(self.untimed), ..self }
     }
 
-    /// Returns the evaluator of a run that begins now.
+    /// Returns the evaluator for a run that begins now.
     pub(super) fn begin(&self) -> Cow<'_, Evaluator> {
         match self.options.as_ref().and_then(RunOptions::token) {
             None => Cow::Borrowed(&self.untimed),
@@ -151,17 +150,17 @@ impl TimedEvaluator {
     }
 }
 
-/// Returns the evaluator with the threads and the most bytes that `options` sets.
+/// Returns the evaluator with the threads and the most bytes of `options`.
 fn with_resources(evaluator: Evaluator, options: &RunOptions) -> Evaluator {
     let evaluator = options.thread_count().into_iter().fold(evaluator, Evaluator::threads);
     let most = options.run_limits().map(|limits| usize::try_from(limits.array_bytes).unwrap_or(usize::MAX));
     most.into_iter().fold(evaluator, Evaluator::most_bytes)
 }
 
-/// A model that is evaluated on tiled tensors. It keeps the graph of the last inputs, for inputs of the same extents.
+/// Evaluates a model on tiled tensors. The session caches the graph of the last inputs, for inputs of the same extents.
 ///
-/// A model may have other values beside tensors: optional values, texts, arrays. What tensors are computed from is evaluated before them, on each rank,
-/// and what is computed from numbers of tensors behind them. An array of a tensor of one axis is made on each rank.
+/// A model may have other values besides tensors: optional values, texts, arrays. Each rank evaluates the values that tensors depend on before the
+/// tensors, and the values that depend on tensors after them. A tensor of one axis that is used as an array is collected on each rank.
 #[derive(Debug)]
 pub struct TiledSession {
     pub(super) evaluator: TimedEvaluator,
@@ -169,32 +168,31 @@ pub struct TiledSession {
     pub(super) model: Arc<TiledModel>,
 }
 
-/// How the axes of labels are cut.
+/// The cuts of the axes with labels.
 struct Labels<'l> {
-    /// What the model says.
+    /// The cuts that the model sets, by label.
     cuts: BTreeMap<&'l str, &'l AxisCut>,
-    /// The tilings that follow for data, as far as these were looked at.
+    /// The tilings that were derived from data so far, by label.
     known: BTreeMap<&'l str, Tiling1>,
 }
 
 impl TiledSession {
-    /// Sets the token that ends evaluations, the time limit of each, the number of their threads, and, by
-    /// [`array_bytes`](crate::Limits::array_bytes), the most bytes that they may take.
+    /// Sets the token that ends evaluations, the time limit of each, the number of threads, and the most bytes of an evaluation, which is the limit
+    /// [`array_bytes`](crate::Limits::array_bytes).
     #[must_use]
     pub fn run_options(self, options: &RunOptions) -> TiledSession {
         TiledSession { evaluator: self.evaluator.within(options), ..self }
     }
 
-    /// The evaluator of products, sums and functions, with the same options but the time limit, and on the same ranks.
+    /// Returns the evaluator for products, sums and functions. It has the same ranks, and the same options except the time limit.
     #[must_use]
     pub const fn evaluator(&self) -> &Evaluator {
         &self.evaluator.untimed
     }
 
-    /// Evaluates the model on one tensor for each input, by name, and returns the outputs by name. The axes of an input `tiled[f64, "i,j"]` are cut
-    /// as the model cuts their labels: `tile i = 8`, `tile j = [0, 17, 40]`. A label without `tile` is one tile, and so are the axes of an input
-    /// `tensor[f64, 2]`. If a model says nothing of tiles, tensors keep the tiles that they have. [`evaluate`](TiledSession::evaluate) has outputs of other
-    /// types, too.
+    /// Evaluates the model on one tensor per input, by name, and returns the outputs by name. The model's `tile` lines cut the axes of an input
+    /// `tiled[f64, "i,j"]`: `tile i = 8`, `tile j = [0, 17, 40]`. A label without `tile` is one tile, and so are the axes of an input `tensor[f64,
+    /// 2]`. In a model without tiles, tensors keep their tilings. For outputs of other types, see [`evaluate`](TiledSession::evaluate).
     ///
     /// ```
     /// use cembra::tensor::Tensor;
@@ -218,7 +216,7 @@ impl TiledSession {
     /// ```
     ///
     /// # Errors
-    /// An output is neither a tensor nor a number of `f32` or `f64`, or those of [`evaluate`](TiledSession::evaluate).
+    /// If an output is neither a tensor nor a number of type `f32` or `f64`; and the errors of [`evaluate`](TiledSession::evaluate).
     pub fn run<'o>(
         &self,
         inputs: impl IntoIterator<Item = (&'o str, Operand<'o>)>,
@@ -226,12 +224,12 @@ impl TiledSession {
         self.run_from(inputs, BTreeMap::new(), |_| Ok(()))
     }
 
-    /// Evaluates the model as [`run`](TiledSession::run) does, with some outputs known by name: from an evaluation of the same model on the same
-    /// inputs that ended early. When an output is made, `after` is given all outputs up to now, and may keep them. If ranks share the evaluation, all
-    /// of them call `after`.
+    /// Evaluates the model as [`run`](TiledSession::run) does, but does not compute the outputs in `known`. They come from an earlier evaluation on
+    /// the same inputs that ended early. After each new output, `after` gets all outputs so far, and may save them. If ranks share the evaluation,
+    /// each of them calls `after`.
     ///
     /// # Errors
-    /// Those of [`run`](TiledSession::run); a known output is of another type or other extents; or those of `after`.
+    /// The errors of [`run`](TiledSession::run), and those of `after`. Also if a known output has another type or other extents.
     pub fn run_from<'o>(
         &self,
         inputs: impl IntoIterator<Item = (&'o str, Operand<'o>)>,
@@ -247,7 +245,8 @@ impl TiledSession {
         made.into_iter().map(|(name, value)| Ok((name, value.into_tiled()?))).collect()
     }
 
-    /// Evaluates the model as [`run`](TiledSession::run) does, and returns the outputs of all types by name: tensors in tiles, and other values as they are.
+    /// Evaluates the model as [`run`](TiledSession::run) does, and returns outputs of all types by name: tensors in tiles, and other values
+    /// unchanged.
     ///
     /// ```
     /// use cembra::tensor::Tensor;
@@ -271,9 +270,9 @@ impl TiledSession {
     /// ```
     ///
     /// # Errors
-    /// An input has no value, unless it is optional or has a default; or one of another type or rank; an axis has another extent than the boundaries of its
-    /// label, or than another axis of that label; a tiled tensor is cut otherwise; the model has no tensors; ranks are given different values; a fault of
-    /// what is evaluated beside tensors; or those of [`Evaluator::evaluate`](cembra_tiles::Evaluator::evaluate).
+    /// If an input has no value, unless it is optional or has a default; or has a value of another type or rank. If an axis has another extent than
+    /// its label's boundaries or than another axis with that label, or a tiled tensor has another tiling. If the model has no tensors, ranks get
+    /// different values, a value that is not a tensor fails, or [`Evaluator::evaluate`](cembra_tiles::Evaluator::evaluate) fails.
     pub fn evaluate<'o>(
         &self,
         inputs: impl IntoIterator<Item = (&'o str, Operand<'o>)>,
@@ -281,11 +280,11 @@ impl TiledSession {
         self.evaluate_from(inputs, BTreeMap::new(), |_| Ok(()))
     }
 
-    /// Evaluates the model as [`evaluate`](TiledSession::evaluate) does, with some tensors known as [`run_from`](TiledSession::run_from) has them. `after` is
-    /// given outputs that are tensors.
+    /// Evaluates the model as [`evaluate`](TiledSession::evaluate) does, but does not compute the tensors in `known`; see
+    /// [`run_from`](TiledSession::run_from). `after` gets the outputs that are tensors.
     ///
     /// # Errors
-    /// Those of [`evaluate`](TiledSession::evaluate); a known output is of another type or other extents; or those of `after`.
+    /// The errors of [`evaluate`](TiledSession::evaluate), and those of `after`. Also if a known output has another type or other extents.
     pub fn evaluate_from<'o>(
         &self,
         inputs: impl IntoIterator<Item = (&'o str, Operand<'o>)>,
@@ -300,12 +299,11 @@ impl TiledSession {
         Ok(self.model.executor.outputs().iter().map(|field| field.name.to_string()).zip(made).collect())
     }
 
-    /// The steps that an evaluation of a model would take, from what is known of its inputs: with the tiles of each result, of all that its grid
-    /// has, the bytes that they take, and of products how many products of tiles they are. No tile is made. An option that would be exceeded
-    /// is the error that it would be.
+    /// Returns the steps that an evaluation would take, from partial information on its inputs. Each step has the number of present tiles, the bytes,
+    /// and for products the number of tile products. No tile is computed. If a limit of the options would be exceeded, that is an error here too.
     ///
-    /// At a threshold of 0 the numbers are those that a [`Journal`](cembra_tiles::Journal) has of the evaluation. Above it there are no fewer
-    /// tiles and products than there will be: an evaluation has true norms of intermediate results, and a plan upper estimates.
+    /// With a threshold of 0, the numbers equal those that a [`Journal`](cembra_tiles::Journal) records of the evaluation. With a larger threshold
+    /// they are upper bounds, because an evaluation knows the true norms of intermediate results and a plan only upper estimates.
     ///
     /// ```
     /// use cembra::tiles::{Known, Options, StepKind, TileExecutor, World};
@@ -328,19 +326,19 @@ impl TiledSession {
     /// ```
     ///
     /// # Errors
-    /// Those of [`evaluate`](TiledSession::evaluate), except for the making of tiles; a part that is not from 0 to 1; a tensor with more tiles than there
-    /// may be; a value that is not known though tensors depend on it by way of other values; or tensors that depend on tensors so.
+    /// The errors of [`evaluate`](TiledSession::evaluate), except those of computing tiles. Also if a fraction is not from 0 to 1, or a tensor has
+    /// too many tiles; if tensors depend through other values on a value that is not known, or on tensors.
     pub fn plan<'k>(&self, inputs: impl IntoIterator<Item = (&'k str, Known<'k>)>) -> Result<Vec<Step>, Error> {
         let inputs = self.inputs(inputs.into_iter().collect(), true)?;
         let begun = self.evaluator.begin();
         Evaluation::new(&begun, &self.elements, &self.evaluator.beside).plan(&self.model, &inputs)
     }
 
-    /// The tensors for the inputs of a model, by name, in the tiles that the model says, and its numbers of `f32` and `f64`. Ranks that are threads can share
-    /// them: they evaluate the model on the same tiles, and each does not cut its own. Values of other types are given beside them.
+    /// Returns the tensors for the inputs of a model, by name, cut as the model says, and its numbers of type `f32` and `f64`. Ranks that are threads
+    /// can share them, so that each need not cut its own. Values of other types must be passed separately.
     ///
     /// # Errors
-    /// The errors of [`run`](TiledSession::run) that are about inputs.
+    /// The errors of [`run`](TiledSession::run) that concern inputs.
     pub fn cut_inputs<'o>(
         &self,
         inputs: impl IntoIterator<Item = (&'o str, Operand<'o>)>,
@@ -358,10 +356,10 @@ impl TiledSession {
         names.zip(cut).filter_map(tiled).collect()
     }
 
-    /// The inputs of a model, in their order: tensors cut into the tiles that the model states, and other values as they are. A plan may lack some of these.
+    /// Returns the inputs of a model in order: tensors cut as the model says, other values unchanged. For a plan (`is_plan`), values may be unknown.
     fn inputs(&self, given: BTreeMap<&str, Known<'_>>, is_plan: bool) -> Result<Vec<TiledValue>, Error> {
         let model = &self.model.executor;
-        // An error if the model has no tensors.
+        // Fails if the model has no tensors.
         model.tensor_evaluator()?;
         let mut labels = Labels { cuts: model.cuts().collect(), known: BTreeMap::new() };
         let mut inputs = Vec::with_capacity(model.inputs().len());
@@ -391,7 +389,7 @@ impl TiledSession {
     }
 }
 
-/// The value of an input that is not a tensor; `None` for a tensor, and where no value is known. An optional input may be left out.
+/// Returns the value of an input that is not a tensor. `None` for a tensor, and for an unknown value. An optional input may be left out.
 fn other_value(field: &Field, known: Option<Known<'_>>) -> Result<Option<Value>, Error> {
     let value = match (&field.qtype, known) {
         (QType::Tensor(..), _) => return Ok(None),
@@ -411,8 +409,8 @@ fn other_value(field: &Field, known: Option<Known<'_>>) -> Result<Option<Value>,
     if value.is_of(&field.qtype) { Ok(Some(value)) } else { Err(field.misfit(&value)) }
 }
 
-/// Returns the tensor for an input, in the tiles of the input; a planned tensor if only a shape is known. `is_tiled` says that the text of the model
-/// cuts tensors.
+/// Returns the tensor for an input, cut as the input requires; a planned tensor if only a shape is known. `is_tiled` tells that the model's text cuts
+/// tensors.
 fn cut<'k, 'l>(
     is_tiled: bool,
     field: &'l Field,
@@ -421,7 +419,7 @@ fn cut<'k, 'l>(
     options: &Options,
 ) -> Result<Cow<'k, Tiled>, Error> {
     let extents = known.extents();
-    // A shape has no elements, so they are of the type that the input says.
+    // A shape has no elements, so the input determines the element type.
     let scalar = match field.qtype {
         QType::Tensor(scalar, _) | QType::Scalar(scalar) | QType::Optional(scalar) => scalar,
         _ => Scalar::Float64,
@@ -471,7 +469,7 @@ fn cut<'k, 'l>(
 }
 
 impl<'l> Labels<'l> {
-    /// The tiling of an axis with this label, which has `extent` elements in the tensor for an input.
+    /// Returns the tiling for an axis with the label `label` that has `extent` elements.
     fn tiling(&mut self, field: &Field, label: &'l str, extent: usize) -> Result<Tiling1, Error> {
         let tiling = match (self.known.get(label), self.cuts.get(label)) {
             (Some(known), _) => known.clone(),

@@ -1,4 +1,5 @@
-//! Who computes together: this process alone, processes that a launcher of MPI started, or threads of this process. What computes is a [`Run`].
+//! The set of ranks that compute together: this process alone, processes that an MPI launcher started, or threads of this process. A [`Run`] does the
+//! computing.
 
 use super::parts::TiledModel;
 use super::run::Run;
@@ -10,9 +11,9 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The ranks that compute together, as one of them sees them. All ranks run the same program: they make the same tensors and evaluate the same texts
-/// in the same order. Each stores and computes a part of the tiles, and all have the same numbers, the same shapes and the same errors. Bits do not
-/// depend on how many ranks there are.
+/// The ranks that compute together, seen from one of them. All ranks run the same program: they create the same tensors and evaluate the same texts
+/// in the same order. Each stores and computes a part of the tiles, and all get the same numbers, shapes and errors. The bits of results do not
+/// depend on the number of ranks.
 ///
 /// ```
 /// use cembra::tiles::{MOST_TILES, Options, Shape, Tiled, TileMap, Tiling, Tiling1, World};
@@ -38,17 +39,17 @@ pub struct World {
     any_processor: bool,
 }
 
-/// Ranks that are joined until the last clone of their world is dropped.
+/// Ranks that stay connected until the last clone of their world is dropped.
 #[derive(Debug)]
 struct Joined {
     ranks: Arc<Ranks>,
-    /// True of threads of one process. The others see that one of them ended, and each has its own error.
+    /// True if the ranks are threads of one process. Then each thread sees that another ended, and has its own error.
     are_threads: bool,
 }
 
 impl Drop for Joined {
     fn drop(&mut self) {
-        // Another rank may wait for this one without end, and MPI would wait for it when it is finalised.
+        // Another rank may wait endlessly for this one, and MPI would wait for it in `MPI_Finalize`.
         if let (Some(error), false) = (self.ranks.broken(), self.are_threads) {
             let _unwritten = writeln!(io::stderr(), "cembra: rank {} ends the run: {error}", self.ranks.link().rank());
             self.ranks.link().abort(1);
@@ -57,11 +58,11 @@ impl Drop for Joined {
 }
 
 impl World {
-    /// The ranks of the launcher of MPI that started the process; this process alone without a launcher. A program calls it once, on the thread that
-    /// evaluates. MPI is loaded when there is a launcher, and only then.
+    /// Returns the ranks of the MPI launcher that started this process, or this process alone without a launcher. A program must call it once, on the
+    /// thread that evaluates. MPI is loaded only if there is a launcher.
     ///
     /// # Errors
-    /// A launcher started several processes, and the library is built without the feature `mpi`; or there is no library of MPI, or it is not the
+    /// If a launcher started several processes and the library is built without the feature `mpi`, if there is no MPI library, or if it is not the
     /// launcher's.
     pub fn from_environment() -> Result<World, Error> {
         #[cfg(feature = "mpi")]
@@ -82,10 +83,10 @@ impl World {
         }
     }
 
-    /// The ranks of a communicator of the caller's program, a duplicate of it: `communicator` is the value of its handle of type `MPI_Comm`.
+    /// Returns the ranks of a duplicate of the caller's MPI communicator. `communicator` is the value of its handle of type `MPI_Comm`.
     ///
     /// # Errors
-    /// There is no library of MPI, or it is not initialised for calls on this thread.
+    /// If there is no MPI library, or it is not initialised for calls on this thread.
     ///
     /// # Safety
     /// MPI-HANDLE: the number is the handle of an intracommunicator of the library that is loaded, which lives until this returns.
@@ -95,16 +96,16 @@ impl World {
         World::of_link(unsafe { cembra_mpi::from_communicator(communicator)? })
     }
 
-    /// This process alone.
+    /// Returns a world of this process alone.
     #[must_use]
     pub const fn alone() -> World {
         World { ranks: None, any_processor: false }
     }
 
-    /// The ranks of a link. It is asked for its rank and size once, here.
+    /// Returns the ranks of a link. Its rank and size are read once, here.
     ///
     /// # Errors
-    /// The rank is not below the size, or there are more ranks than [`MOST_LINKED_RANKS`](super::link::MOST_LINKED_RANKS).
+    /// If the rank is not below the size, or there are more ranks than [`MOST_LINKED_RANKS`](super::link::MOST_LINKED_RANKS).
     pub fn of_link(link: Arc<dyn Link>) -> Result<World, Error> {
         Ok(World::of_ranks(Ranks::new(link)?, false))
     }
@@ -113,14 +114,14 @@ impl World {
         World { ranks: Some(Arc::new(Joined { ranks: Arc::new(ranks), are_threads })), any_processor: false }
     }
 
-    /// Runs a function on this number of ranks, each a thread of this process: their results, by rank. They are for tests and for teaching, as threads of
-    /// one rank share memory. A rank that panics is an error on all.
+    /// Runs a function on `ranks` ranks, each a thread of this process, and returns their results by rank. It is for tests and teaching, because the
+    /// threads of one rank share memory anyway. If one rank panics, all get an error.
     pub fn on_threads<R: Send>(ranks: usize, run: impl Fn(World) -> Result<R, Error> + Sync) -> Vec<Result<R, Error>> {
         run_ranks(ranks, |link| run(World::of_ranks(Ranks::new(link)?, true)))
     }
 
-    /// How long a rank waits for the others without progress, 300 seconds by default. Behind it they are in an unknown state, and the run ends. Called
-    /// before the world is cloned or evaluates.
+    /// Sets the time that a rank waits for others without progress: 300 seconds by default. After that, the state of the others is unknown and the
+    /// run ends. It must be called before the world is cloned or evaluates.
     #[must_use]
     pub fn stall(self, stall: Duration) -> World {
         let again = |known: &Arc<Joined>| match Ranks::new(known.ranks.link().clone()) {
@@ -132,51 +133,51 @@ impl World {
         World { ranks, ..self }
     }
 
-    /// Evaluates though processors or libraries of the ranks multiply matrices by other instructions, which is an error by default: results then agree
-    /// up to rounding, and depend on which rank computes what.
+    /// Allows evaluations even if the ranks multiply matrices with different instructions, which is an error by default. Results then agree up to
+    /// rounding, and depend on which rank computes each tile.
     #[must_use]
     pub const fn any_processor(mut self) -> World {
         self.any_processor = true;
         self
     }
 
-    /// The number of this rank, from 0 on.
+    /// Returns the number of this rank, from 0.
     #[must_use]
     pub fn rank(&self) -> usize {
         self.ranks.as_ref().map_or(0, |joined| joined.ranks.link().rank())
     }
 
-    /// How many ranks there are.
+    /// Returns the number of ranks.
     #[must_use]
     pub fn size(&self) -> usize {
         self.ranks.as_ref().map_or(1, |joined| joined.ranks.link().size())
     }
 
-    /// The ranks; none of a process alone.
+    /// Returns the ranks; `None` for a process alone.
     #[must_use]
     pub fn ranks(&self) -> Option<&Arc<Ranks>> {
         self.ranks.as_ref().map(|joined| &joined.ranks)
     }
 
-    /// The tiles that this rank sent to others, and their bytes.
+    /// Returns the number of tiles that this rank sent to others, and their bytes.
     #[must_use]
     pub fn sent(&self) -> Sent {
         self.ranks().map(|ranks| ranks.sent()).unwrap_or_default()
     }
 
-    /// What evaluates texts on tiled tensors, with expressions of elements compiled by the default options.
+    /// Returns a run that evaluates texts on tiled tensors. Expressions of elements are compiled with the default options.
     #[must_use]
     pub fn evaluator(&self, options: Options) -> Run {
         self.evaluator_with(options, &crate::Options::default())
     }
 
-    /// The same with other options of the library.
+    /// Returns a run that evaluates texts on tiled tensors. Expressions of elements are compiled with `compile`.
     #[must_use]
     pub fn evaluator_with(&self, options: Options, compile: &crate::Options) -> Run {
         Run::of(self.joined(options), compile)
     }
 
-    /// Makes an evaluator with these options on the ranks of this world.
+    /// Returns an evaluator with these options on the ranks of this world.
     pub(super) fn joined(&self, options: Options) -> Evaluator {
         let evaluator = super::run::evaluator(options);
         let Some(ranks) = self.ranks() else { return evaluator };
@@ -187,22 +188,22 @@ impl World {
         evaluator.ranks(ranks.clone(), facts)
     }
 
-    /// Standard output on rank 0; on other ranks what is written is dropped.
+    /// Returns standard output on rank 0, and a writer that drops its input on other ranks.
     #[must_use]
     pub fn out(&self) -> Box<dyn Write> {
         if self.rank() == 0 { Box::new(io::stdout()) } else { Box::new(io::sink()) }
     }
 
-    /// Prints a line on rank 0.
+    /// Prints a line on rank 0. Other ranks print nothing.
     ///
     /// # Errors
-    /// The line cannot be written to standard output.
+    /// If the line cannot be written to standard output.
     pub fn say(&self, line: impl std::fmt::Display) -> io::Result<()> {
         writeln!(self.out(), "{line}")
     }
 }
 
-/// An extension of [`Executor`]: the evaluation of a compiled model in tiles.
+/// An extension of [`Executor`] that evaluates a compiled model in tiles.
 pub trait TileExecutor {
     /// Makes a session that evaluates a model with tensors in tiles, on the ranks of `world`.
     ///
@@ -220,7 +221,7 @@ pub trait TileExecutor {
     /// ```
     ///
     /// # Errors
-    /// The model has no tensors.
+    /// If the model has no tensors.
     fn tiled(&self, world: &World, options: Options) -> Result<TiledSession, Error>;
 }
 
@@ -275,7 +276,7 @@ mod tests {
             let error = World::of_link(Arc::new(NoLink::of(rank, size))).expect_err("an error");
             assert!(["link", "limit"].contains(&error.code()), "{rank} of {size}: {error}");
         }
-        // A link that says other numbers each time is asked once.
+        // A link whose answers change is asked only once.
         let world = World::of_link(Arc::new(NoLink { changes: true, ..NoLink::of(1, 3) })).expect("the first answers");
         let run = world.evaluator(Options::default());
         assert_eq!((world.rank(), world.size(), world.rank(), world.size()), (1, 3, 1, 3));
@@ -285,12 +286,12 @@ mod tests {
         assert_eq!(run.evaluator().from_fn(&shape, |_| 1.0).expect_err("no message is sent").code(), "link");
     }
 
-    /// A link of which nothing but its size is known.
+    /// A link that only reports its rank and size.
     #[derive(Debug)]
     struct NoLink {
         rank: usize,
         size: usize,
-        /// True if each answer differs from the one before.
+        /// True if every answer differs from the answer before.
         changes: bool,
         answers: std::sync::atomic::AtomicUsize,
     }

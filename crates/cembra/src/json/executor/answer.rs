@@ -1,5 +1,4 @@
-//! Answers: values as JSON text, in the form of [`Json`](crate::Json). They are appended to the caller's bytes, without a
-//! value in between.
+//! Writes answers: values as JSON text, in the form of [`Json`](crate::Json). They are appended to the caller's bytes directly.
 
 use super::super::Json;
 use crate::{Error, ValueRef};
@@ -7,12 +6,12 @@ use cembra_runtime::{FramePtr, QType, Slot};
 use cembra_value::Value;
 use std::io::Write;
 
-/// Writes a JSON text of a number or a string. Memory never fails.
+/// Writes a number or a string as JSON. Writing to memory cannot fail.
 fn write(out: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
     let _never_fails = serde_json::to_writer(out, value);
 }
 
-/// Writes a key, with what comes before and behind it.
+/// Returns the bytes of a key: the bracket or comma before it, the key, and the colon.
 pub(super) fn key(name: &str, is_first: bool) -> Vec<u8> {
     let mut key = if is_first { b"{".to_vec() } else { b",".to_vec() };
     write(&mut key, name);
@@ -20,10 +19,10 @@ pub(super) fn key(name: &str, is_first: bool) -> Vec<u8> {
     key
 }
 
-/// Writes a value.
+/// Writes a value as JSON.
 ///
 /// # Errors
-/// The value is a tensor of more elements than there is memory for.
+/// If the value is a tensor with more elements than there is memory for.
 pub(super) fn value(out: &mut Vec<u8>, value: &ValueRef<'_>) -> Result<(), Error> {
     let name = |is_nan: bool, is_positive: bool| match (is_nan, is_positive) {
         (true, _) => &b"\"NaN\""[..],
@@ -40,7 +39,7 @@ pub(super) fn value(out: &mut Vec<u8>, value: &ValueRef<'_>) -> Result<(), Error
         ValueRef::Float64(value) if value.is_finite() => write(out, value),
         ValueRef::Float64(value) => out.extend_from_slice(name(value.is_nan(), *value > 0.0)),
         ValueRef::Text(text) => write(out, &**text),
-        // Only memory could fail, and that stops the program.
+        // Only an allocation could fail, and that aborts the program.
         ValueRef::Date(date) => drop(write!(out, "\"{date}\"")),
         ValueRef::Composite(value) => composite(out, value)?,
         other => write(out, &Json::object(other)?),
@@ -48,10 +47,10 @@ pub(super) fn value(out: &mut Vec<u8>, value: &ValueRef<'_>) -> Result<(), Error
     Ok(())
 }
 
-/// Writes a value that is no scalar: the fields of structs in their order, which an object of `serde_json` need not keep.
+/// Writes a value that is not a scalar. The fields of structs keep their order, unlike in an object of `serde_json`.
 ///
 /// # Errors
-/// Errors of [`value`].
+/// The errors of [`value`].
 fn composite(out: &mut Vec<u8>, whole: &Value) -> Result<(), Error> {
     // Types nest only as deep as the text that spelled them.
     match whole {
@@ -82,7 +81,7 @@ fn composite(out: &mut Vec<u8>, whole: &Value) -> Result<(), Error> {
 /// Writes an array.
 ///
 /// # Errors
-/// Errors of `one`.
+/// The errors of `one`.
 fn array<T>(
     out: &mut Vec<u8>,
     all: impl Iterator<Item = T>,
@@ -99,21 +98,21 @@ fn array<T>(
     Ok(())
 }
 
-/// The form of a value in a frame, or of an element of a column.
+/// The JSON form of a value in a frame, or of an element of a column.
 #[derive(Debug)]
 pub(super) enum Form {
-    /// A scalar, missing or not.
+    /// A scalar or an optional scalar.
     Scalar(QType),
-    /// An object: the key and what comes before it, the place of the value, its form.
+    /// An object. Each field has the bytes up to its value, the value's offset, and its form.
     Object(Box<[(Vec<u8>, u32, Form)]>),
-    /// An array of these.
+    /// An array. Each element has an offset and a form.
     Array(Box<[(u32, Form)]>),
-    /// A struct that may be missing, and its place.
+    /// An optional struct: the offset of the struct, and its form.
     Optional(u32, Box<Form>),
 }
 
 impl Form {
-    /// The form of a type; `None` for a type that no frame holds.
+    /// Returns the form for a type; `None` if frames cannot hold the type.
     pub(super) fn of(qtype: &QType) -> Option<Form> {
         // Types nest only as deep as the text that spelled them.
         Some(match qtype {
@@ -140,13 +139,13 @@ impl Form {
         })
     }
 
-    /// Writes a value that lies at a place.
+    /// Writes the value at `offset` bytes from `place`.
     ///
     /// # Errors
-    /// Errors of [`value`].
+    /// The errors of [`value`].
     ///
     /// # Safety
-    /// FRAME-SLOT: a value of the type lies there. STRING-VIEW: its texts are alive.
+    /// FRAME-SLOT: a value of the type is there. STRING-VIEW: its texts are alive.
     pub(super) unsafe fn write(&self, out: &mut Vec<u8>, place: FramePtr, offset: u32) -> Result<(), Error> {
         // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller; parts lie inside, and the presence of a struct is at its start.
         unsafe {

@@ -1,4 +1,4 @@
-//! A dictionary of a JSON text: its entries in the order of their keys, as the plan asks for them.
+//! A dictionary in a JSON text: its entries, sorted by key, in which a plan looks keys up.
 
 use crate::ValueRef;
 use cembra_engine::Lookup;
@@ -8,15 +8,15 @@ use std::mem::MaybeUninit;
 use std::ptr::with_exposed_provenance;
 use std::slice;
 
-/// The most bytes that are kept for the next text.
+/// The most bytes of memory that are reused for the next text.
 pub(super) const MOST_KEPT: usize = 1 << 20;
 
-/// The entries of a dictionary. Its texts are views of the text that was read, and are good as long as that is.
+/// The entries of a dictionary. Texts are views of the JSON text, valid as long as that text is.
 #[derive(Clone, Debug)]
 pub(super) struct JsonMap {
     key: Scalar,
     value: Scalar,
-    /// The offset of a value behind its presence, and the bytes of both.
+    /// The offset of a value after its presence, and the bytes of both.
     inside: u32,
     size: u32,
     entries: Vec<Entry>,
@@ -25,7 +25,7 @@ pub(super) struct JsonMap {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     key: Key,
-    /// The value, as an optional in a frame. No integers, which would forget what a text's pointer may read.
+    /// The value as an optional in a frame. The bytes are not integers, because those would lose the provenance of a text's pointer.
     value: [MaybeUninit<u64>; 3],
 }
 
@@ -53,6 +53,7 @@ impl JsonMap {
         JsonMap { key, value, inside, size, entries: Vec::new() }
     }
 
+    /// Returns the scalar types of the keys and of the values.
     pub(super) const fn types(&self) -> (Scalar, Scalar) {
         (self.key, self.value)
     }
@@ -61,7 +62,7 @@ impl JsonMap {
         self.entries.clear();
     }
 
-    /// Gives back what a large text has left behind.
+    /// Frees the memory if a large text has made it large.
     pub(super) fn trim(&mut self) {
         if self.memory_bytes() > MOST_KEPT {
             self.entries = Vec::new();
@@ -72,7 +73,7 @@ impl JsonMap {
         self.entries.capacity() * size_of::<Entry>()
     }
 
-    /// Adds an entry by the bits of its value, and of its key if that is no text. `None` if values are texts.
+    /// Adds an entry from the bits of its value, and of its key if that is not a text. `None` if the values are texts.
     pub(super) fn push_bits(&mut self, text: &str, bits: Option<u64>, value: u64) -> Option<()> {
         let ty = self.value.machine_type()?;
         let mut entry = Entry { key: Key::of(text, bits), value: [MaybeUninit::new(0); 3] };
@@ -86,11 +87,11 @@ impl JsonMap {
         Some(())
     }
 
-    /// Adds an entry, by the bits of its key if that is no text. `None` if the value is of another type.
+    /// Adds an entry. `bits` are the bits of the key if that is not a text. `None` if the value has another type.
     pub(super) fn push(&mut self, text: &str, bits: Option<u64>, value: &ValueRef<'_>) -> Option<()> {
         let mut entry = Entry { key: Key::of(text, bits), value: [MaybeUninit::new(0); 3] };
         let place = FramePtr::from_raw(entry.value.as_mut_ptr().cast());
-        // SAFETY: FRAME-SLOT: there is room for an optional of any scalar. STRING-VIEW: the text outlives the call, as the caller says.
+        // SAFETY: FRAME-SLOT: there is room for an optional of any scalar. STRING-VIEW: the text outlives the call, as the caller promises.
         if !unsafe { value.write_to(&QType::Optional(self.value), place, 0) } {
             return None;
         }
@@ -98,7 +99,7 @@ impl JsonMap {
         Some(())
     }
 
-    /// Puts the entries in order; `None` if two have one key.
+    /// Sorts the entries by key; `None` if two keys are equal.
     pub(super) fn sort(&mut self) -> Option<()> {
         let key = self.key;
         // SAFETY: STRING-VIEW: the texts of keys are those that are being read.
@@ -108,7 +109,7 @@ impl JsonMap {
         (!is_twice).then_some(())
     }
 
-    /// Looks for a key.
+    /// Looks a key up.
     ///
     /// # Safety
     /// COLUMN: `map` points to a `JsonMap` whose texts are alive; the key is of its type, and there is room for an optional of its values.
@@ -135,7 +136,7 @@ impl JsonMap {
     }
 }
 
-/// Compares keys of a type.
+/// Compares two keys of the type `scalar`.
 ///
 /// # Safety
 /// STRING-VIEW: texts are alive.

@@ -1,6 +1,6 @@
-//! From one JSON text to another: an object's fields become the inputs of a model, its outputs an object. The text is read in one pass into
-//! slots, columns and dictionaries, and the answer is written from there. A text that this pass refuses is read
-//! value by value, as [`JsonRows`] reads and [`Json`] writes: that gives the same answers, and errors that name what is wrong.
+//! Evaluates a model from JSON text to JSON text: an object's fields become the inputs, the outputs become an object. The text is read in one pass
+//! into slots, columns and dictionaries, and the answer is written from those. A text that this pass rejects is read value by value, as [`JsonRows`]
+//! reads and [`Json`] writes. That gives the same answers, and precise errors.
 
 mod answer;
 mod map;
@@ -21,11 +21,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use target::{Memory, Object, ObjectTarget, Plan};
 
-/// The answer of an evaluation, as it is being written.
+/// The bytes of an answer.
 #[derive(Debug, Default)]
 pub(crate) struct Answer(Vec<u8>);
 
-/// The listener that writes outputs.
+/// A listener that writes outputs to an [`Answer`].
 struct AnswerListener;
 
 impl Listener<Answer> for AnswerListener {
@@ -50,10 +50,10 @@ impl Listener<Answer> for AnswerListener {
     }
 }
 
-/// A compiled model with the memory of one thread, run on JSON objects and answering with JSON objects: see [`Model::json_executor`]. A clone
-/// shares the code and has its own memory.
+/// A compiled model with the memory of one thread, which evaluates a JSON object to a JSON object: see [`Model::json_executor`]. A clone shares the
+/// code and has its own memory.
 pub struct JsonExecutor {
-    /// Reads and writes value by value; has the frame and the context.
+    /// Reads and writes value by value. It owns the frame and the context.
     executor: ModelExecutor<LoaderRow<JsonRow>, (), Answer>,
     row: JsonRow,
     pass: Option<Arc<Pass>>,
@@ -64,33 +64,34 @@ pub struct JsonExecutor {
     runs_by_value: u64,
 }
 
-/// The reading of a text in one pass, and the writing of its answer.
+/// The plan for reading a text in one pass and writing its answer.
 #[derive(Debug)]
 struct Pass {
     inputs: ObjectTarget,
     maps: Vec<JsonMap>,
-    /// The slots of dictionaries, each with its number.
+    /// The slots of dictionaries, each with the index of its dictionary.
     views: Vec<(u32, usize)>,
     lists: usize,
-    /// The outputs: the bytes up to the end of the key, and the value that follows.
+    /// The outputs: for each, the bytes up to the end of its key, and the value.
     outputs: Vec<(Vec<u8>, AnswerPart)>,
 }
 
-/// The written form of an output.
+/// The source and form of an output's JSON.
 #[derive(Debug)]
 enum AnswerPart {
     /// The value of a slot.
     Slot(u32, Form),
-    /// An array of the elements of a column: its number, the list that has as many, the bytes from one to the next.
+    /// An array of a column's elements: the column, the list with the same number of elements, the bytes per element, the form.
     Elements(usize, usize, usize, Form),
-    /// An array of objects, each field of which is a column.
+    /// An array of objects whose fields are columns: the list with the same number of elements, and for each field the bytes of its key and its
+    /// column.
     Objects(usize, Vec<(Vec<u8>, AnswerPart)>),
 }
 
 impl Model {
-    /// Compiles the model for JSON: an object has the inputs, by their names, and the answer is an object of all outputs. Values are read as
-    /// [`JsonRows`] reads them, each number rounded once, and written as [`Json`](crate::Json) writes them. Other keys are
-    /// skipped: their values must be JSON, and may nest to any depth, because skipping takes no stack. An input that is there twice is an error.
+    /// Compiles the model for JSON: an object has the inputs as fields, and the answer is an object of all outputs. Values are read as [`JsonRows`]
+    /// reads them, each number rounded once, and written as [`Json`](crate::Json) writes them. Other keys are skipped. Their values must be JSON, and
+    /// may nest to any depth, because skipping uses no stack. The key of an input must not occur twice.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -114,7 +115,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// Errors of [`executor_between`](Model::executor_between); and outputs that JSON cannot hold.
+    /// The errors of [`executor_between`](Model::executor_between). Also if JSON cannot express an output.
     pub fn json_executor(&self, options: &Options) -> Result<JsonExecutor, Error> {
         let executor =
             ModelExecutor::new(self, &crate::binding::Loaded::new(&JsonRows), Some(&AnswerListener), options)?;
@@ -134,7 +135,7 @@ impl JsonExecutor {
     /// Evaluates the model on an object.
     ///
     /// # Errors
-    /// The text is no JSON object, or has an input that is of another type or there twice; or a fault of the evaluation.
+    /// If the text is not a JSON object, has the key of an input twice, or has a value of another type; or if the evaluation fails.
     pub fn run(&mut self, text: &str) -> Result<String, Error> {
         self.answer_to(text)?;
         // The writers of JSON write UTF-8.
@@ -143,17 +144,17 @@ impl JsonExecutor {
         Ok(made)
     }
 
-    /// Evaluates the model on an object, and replaces `answer` by the answer. `answer` stays as it was if the evaluation fails.
-    /// After the first calls, a text without escapes and with short lists is evaluated without an allocation.
+    /// Evaluates the model on an object, and replaces `answer` by the answer. `answer` is unchanged if the evaluation fails. After the first calls, a
+    /// text without escapes and with short lists is evaluated without an allocation.
     ///
     /// # Errors
-    /// Errors of [`run`](JsonExecutor::run).
+    /// The errors of [`run`](JsonExecutor::run).
     pub fn run_into(&mut self, text: &str, answer: &mut String) -> Result<(), Error> {
         self.answer_to(text)?;
         // The writers of JSON write UTF-8.
         let made = String::from_utf8(std::mem::take(&mut self.answer.0));
         let made = made.map_err(|_| Error::values("the answer is no text"))?;
-        // The next answer is written into the memory that this one replaces.
+        // The next answer reuses the memory of the one that this replaces.
         self.answer.0 = std::mem::replace(answer, made).into_bytes();
         self.trim();
         Ok(())
@@ -173,7 +174,7 @@ impl JsonExecutor {
         Ok(())
     }
 
-    /// Gives back what a large text has left behind.
+    /// Frees memory that a large text has made large.
     fn trim(&mut self) {
         if self.answer.0.capacity() > MOST_KEPT {
             self.answer = Answer::default();
@@ -181,14 +182,14 @@ impl JsonExecutor {
         self.maps.iter_mut().for_each(JsonMap::trim);
     }
 
-    /// Returns the number of runs of this executor that went value by value, which takes several times as long as one pass. They are those that fail,
-    /// those with escapes in a key, and all runs of a model with arrays but without a plan for short lists. A clone begins with zero.
+    /// The number of runs that read value by value, which takes several times as long as one pass. These are runs that failed, runs with escapes in a
+    /// key, and all runs of a model with arrays but without a plan for short lists. A clone begins with zero.
     #[must_use]
     pub const fn runs_by_value(&self) -> u64 {
         self.runs_by_value
     }
 
-    /// Reads, evaluates and writes in one pass. False if the text, or the model, is not for that, or the evaluation fails.
+    /// Reads, evaluates and writes in one pass. Returns false if the text or the model does not allow that, or the evaluation fails.
     fn run_pass(&mut self, text: &str) -> Result<bool, Error> {
         let Some(pass) = &self.pass else { return Ok(false) };
         let parts = self.executor.parts();
@@ -252,25 +253,25 @@ impl JsonExecutor {
         for (key, written) in &pass.outputs {
             out.extend_from_slice(key);
             let place = |column: usize| lists.map_or(std::ptr::null(), |memory| memory.written(column));
-            // SAFETY: FRAME-SLOT and COLUMN: the call wrote slots and columns. STRING-VIEW: what texts view is alive.
+            // SAFETY: FRAME-SLOT and COLUMN: the call wrote slots and columns. STRING-VIEW: the texts that views refer to are alive.
             unsafe { written.write(out, frame, &self.counts, &place)? };
         }
         parts.lists.iter_mut().for_each(|memory| memory.trim());
         Ok(true)
     }
 
-    /// The evaluations to come look at this token and end with the fault `cancelled` once it is; none takes it away. A clone has
-    /// none. The other options of runs stay.
+    /// Sets the token of later evaluations: they end with the fault `cancelled` once it is cancelled. `None` removes it. A clone has none. Other run
+    /// options stay.
     pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
         self.executor.set_cancellation(token);
     }
 
-    /// Sets the token, deadline, threads and limits of the evaluations to come, in the place of earlier options. A clone has none of them.
+    /// Sets the token, deadline, threads and limits of later evaluations, in place of earlier options. A clone has none of them.
     pub fn set_run_options(&mut self, options: &RunOptions) {
         self.executor.set_run_options(options);
     }
 
-    /// Bytes of memory that this executor holds by itself.
+    /// The bytes of memory of this executor. The memory that clones share is not counted.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let maps: usize = self.maps.iter().map(JsonMap::memory_bytes).sum();
@@ -278,7 +279,7 @@ impl JsonExecutor {
         self.executor.memory_bytes() + self.answer.0.capacity() + maps + texts + size_of_val(&*self.counts)
     }
 
-    /// The shared part.
+    /// Returns the part that clones share.
     #[must_use]
     pub fn executor(&self) -> &Executor {
         self.executor.executor()
@@ -304,7 +305,7 @@ impl std::fmt::Debug for JsonExecutor {
 }
 
 impl Pass {
-    /// The pass for an executor; `None` if its inputs or outputs need another form.
+    /// Returns the plan for one pass; `None` if an input or output does not allow it.
     fn of(executor: &ModelExecutor<LoaderRow<JsonRow>, (), Answer>) -> Option<Pass> {
         let loops = executor.executor().inner().loops();
         let is_whole = executor.executor().inner().is_whole();
@@ -345,10 +346,10 @@ impl Pass {
         })
     }
 
-    /// Writes what the plan is to know of lists and dictionaries. False if there cannot be as much memory.
+    /// Writes the slots with the plan's information on lists and dictionaries. Returns false if there is not enough memory.
     ///
     /// # Safety
-    /// FRAME-SLOT: the memory is of the plan.
+    /// FRAME-SLOT: the memory belongs to the plan.
     unsafe fn write_leaves(&self, plan: &LoopPlan, memory: &mut cembra_engine::LoopMemory, maps: &[JsonMap]) -> bool {
         let frame = memory.frame();
         for (slot, _, leaf) in plan.leaves() {
@@ -369,7 +370,7 @@ impl Pass {
             unsafe { frame.write(Slot::at(*slot), word) };
         }
         memory.maps.clear();
-        // Views are not moved once their addresses are known.
+        // Views must not move once their addresses are in use.
         memory.maps.reserve(self.views.len());
         for (slot, map) in &self.views {
             memory.maps.push(MapView { map: std::ptr::from_ref(&maps[*map]).cast(), find: JsonMap::find });
@@ -400,7 +401,7 @@ impl AnswerPart {
                     Some((answer::key(&fields.label(at), at == 0), AnswerPart::of(plan, of, part)?))
                 };
                 let parts = parts.iter().zip(fields.iter()).enumerate().map(part).collect::<Option<Vec<_>>>()?;
-                // Structs inside of a list's are seldom, and go the other way.
+                // Structs inside of a list's structs are rare, and are written value by value.
                 let Some((_, AnswerPart::Elements(_, list, ..))) = parts.first() else { return None };
                 let is_flat = parts.iter().all(|(_, part)| matches!(part, AnswerPart::Elements(..)));
                 AnswerPart::Objects(*list, is_flat.then_some(parts)?)
@@ -409,13 +410,13 @@ impl AnswerPart {
         })
     }
 
-    /// Writes the output.
+    /// Writes the value of an output.
     ///
     /// # Errors
-    /// Errors of [`answer::value`].
+    /// The errors of [`answer::value`].
     ///
     /// # Safety
-    /// FRAME-SLOT and COLUMN: slots and columns were written. STRING-VIEW: what texts view is alive.
+    /// FRAME-SLOT and COLUMN: slots and columns were written. STRING-VIEW: the texts that views refer to are alive.
     unsafe fn write(
         &self,
         out: &mut Vec<u8>,
@@ -459,7 +460,7 @@ impl AnswerPart {
     /// Writes one element of a column.
     ///
     /// # Errors
-    /// Errors of [`answer::value`].
+    /// The errors of [`answer::value`].
     ///
     /// # Safety
     /// COLUMN: the call wrote the column, which has an element at `at`. STRING-VIEW: the texts of the element are alive.

@@ -1,6 +1,5 @@
-//! Targets for the values of a JSON text: slots of a frame, columns of lists, dictionaries. A text is read in one pass. Every field of an
-//! input's type is read, whether the model needs it or not, and other keys are skipped. The error has no message: the caller reads the text
-//! again, value by value, and gets one.
+//! Reads the values of a JSON text into slots of a frame, columns of lists, and dictionaries, in one pass. Every field of an input's type is read,
+//! whether the model needs it or not; other keys are skipped. Errors have no message: the caller reads the text again, value by value, to get one.
 
 use super::super::place::{Text as JsonText, ValueStart, unfit};
 use super::super::reading::{ScalarInto, ScalarSink};
@@ -15,29 +14,29 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::fmt;
 
-/// The target that a value is read into.
+/// The destination of a value.
 #[derive(Debug)]
 pub(super) enum Target {
-    /// A scalar, or one that may be missing.
+    /// A scalar or an optional scalar.
     Scalar(ScalarTarget),
     /// A struct.
     Struct(ObjectTarget),
-    /// A struct that may be missing: its slot if the model needs it, and its fields.
+    /// An optional struct: its slot if the model needs it, and its fields.
     Optional(Option<OptionalSlot>, ObjectTarget),
-    /// A list, by its number among the plan's if the model needs it, and what an element is read into.
+    /// A list: its index in the plan if the model needs it, and the destination of an element.
     List(Option<usize>, Box<Target>),
-    /// A dictionary, by its number.
+    /// A dictionary: its index.
     Map(usize),
 }
 
-/// A scalar, where it goes, and how it lies there.
+/// The destination of a scalar, and its layout there.
 #[derive(Debug)]
 pub(super) struct ScalarTarget {
     qtype: QType,
     scalar: Scalar,
-    /// The bytes of a value, its presence included.
+    /// The bytes of a value, including its presence.
     size: usize,
-    /// The offset of the scalar in the value, behind its presence if it has one.
+    /// The offset of the scalar in the value: after its presence, if it has one.
     inside: u32,
     place: ScalarPlace,
 }
@@ -49,40 +48,40 @@ impl ScalarTarget {
     }
 }
 
-/// The place of a scalar.
+/// The place that a scalar is written to.
 #[derive(Clone, Copy, Debug)]
 enum ScalarPlace {
-    /// To a slot of the frame.
+    /// The slot of the frame at this offset.
     Slot(u32),
-    /// To an element of a column.
+    /// The current element of the column with this index.
     Column(usize),
-    /// Nowhere: the model does not need it.
+    /// None: the scalar is checked but not stored, because the model does not need it.
     Nowhere,
 }
 
-/// The targets for the fields of an object, by their names.
+/// The destinations of an object's fields, by name.
 #[derive(Debug)]
 pub(super) struct ObjectTarget {
     pub(super) names: Names,
     pub(super) targets: Vec<Target>,
 }
 
-/// The plan that targets are made for, by paths: one look per part of an input, however many there are.
+/// The plan that targets are made for. Maps by path make each lookup constant-time, whatever the number of inputs.
 pub(super) struct Plan<'p> {
     loops: Option<&'p LoopPlan>,
     /// The slots of values that the plan reads as a whole.
     slots: HashMap<&'p InputPath, u32>,
-    /// The columns of elements that lie in inputs.
+    /// The columns of elements that are part of inputs.
     columns: HashMap<&'p InputPath, usize>,
     lists: HashMap<&'p InputPath, usize>,
-    /// The dictionaries so far: path and types of each.
+    /// The dictionaries found so far: path, key type and value type of each.
     pub(super) maps: Vec<(InputPath, Scalar, Scalar)>,
 }
 
 impl<'p> Plan<'p> {
     pub(super) fn new(loops: Option<&'p LoopPlan>) -> Plan<'p> {
         let leaves = loops.iter().flat_map(|plan| plan.leaves());
-        // No text has edges.
+        // A JSON text never provides the edges of groups.
         let columns =
             loops.iter().flat_map(|plan| plan.columns()).enumerate().filter_map(|(at, column)| match column {
                 Column { from: ColumnOrigin::Input(path), .. } => Some((path, at)),
@@ -103,8 +102,8 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// The target of an input, or of a part of one. `slot` is where it lies if something around it lies in a frame; `list` is said inside of a
-    /// list. `None` for types that are not read here.
+    /// Returns the target for an input, or a part of one, at `path`. `slot` is its place if an enclosing value is in the frame; `list` is the
+    /// enclosing list, if any. `None` for types that are not read in one pass.
     pub(super) fn target(
         &mut self,
         qtype: &QType,
@@ -146,7 +145,7 @@ impl<'p> Plan<'p> {
                 }
                 self.loops?;
                 let number = self.lists.get(path).copied();
-                // Of a list that the plan does not ask for there is no column.
+                // A list that the plan does not use has no column.
                 Target::List(number, self.target(&element, path, None, Some(number.unwrap_or(usize::MAX)))?.into())
             }
             QType::Tuple(_) => Target::Struct(self.object(qtype, path, slot, list)?),
@@ -173,14 +172,14 @@ impl<'p> Plan<'p> {
         Some(object)
     }
 
-    /// The number of a column, and the type of its elements, which may be optional where those of a list are not.
+    /// Returns the index of the column for a path, and the type of its elements. That type may be optional even if the list's elements are not.
     fn column(&self, path: &InputPath) -> Option<(usize, QType)> {
         let column = *self.columns.get(path)?;
         Some((column, self.loops?.columns()[column].element.clone()))
     }
 }
 
-/// The type of an element of a list or an array.
+/// Returns the element type of a list or an array.
 fn element_of(qtype: &QType) -> Option<QType> {
     match qtype {
         QType::Array(_, scalar) => Some(QType::Optional(*scalar)),
@@ -197,18 +196,19 @@ pub(super) struct Memory<'m, 't> {
     pub(super) maps: &'m mut [JsonMap],
     /// The most bytes of a column.
     pub(super) array_bytes: u64,
-    /// Texts with escapes, which lie nowhere else.
+    /// The decoded texts that had escapes.
     pub(super) texts: &'m mut Vec<Box<str>>,
     pub(super) text: JsonText<'t>,
 }
 
 impl Memory<'_, '_> {
-    /// The place of a scalar, in lists that of the element of this number; a null for one that goes nowhere. `None` if there is no memory for it.
+    /// Returns the place of a scalar; in a list, that of the element `row`. The place is null for a scalar that is not stored. `None` if there is not
+    /// enough memory.
     fn place(&mut self, target: &ScalarTarget, row: usize) -> Option<(FramePtr, u32)> {
         match target.place {
             ScalarPlace::Slot(slot) => Some((self.frame, slot)),
             ScalarPlace::Column(column) => {
-                // What is more is refused, or read elsewhere, before there is memory for it.
+                // Elements beyond the limit are rejected before memory is allocated for them.
                 let begin = row.checked_mul(target.size)?;
                 if (begin + target.size) as u64 > self.array_bytes {
                     return None;
@@ -220,7 +220,7 @@ impl Memory<'_, '_> {
         }
     }
 
-    /// Writes that an optional struct is present, or that it is missing.
+    /// Marks an optional struct as present or missing.
     fn put_struct(&self, slot: Option<&OptionalSlot>, is_present: bool) {
         let Some(slot) = slot else { return };
         // SAFETY: FRAME-SLOT: the slot was made for this frame.
@@ -228,7 +228,7 @@ impl Memory<'_, '_> {
     }
 }
 
-/// A scalar that is read: what it is read into, in lists into the element of this number.
+/// Takes a scalar for a target; in a list, for the element `row`.
 struct SlotSink<'a, 'm, 't> {
     target: &'a ScalarTarget,
     memory: &'a mut Memory<'m, 't>,
@@ -236,7 +236,7 @@ struct SlotSink<'a, 'm, 't> {
 }
 
 impl SlotSink<'_, '_, '_> {
-    /// Writes a scalar, and that it is there.
+    /// Writes a scalar with `write`, and marks it as present.
     fn put(self, write: impl FnOnce(FramePtr, u32)) -> Option<()> {
         let (place, offset) = self.memory.place(self.target, self.row)?;
         if !place.as_ptr().is_null() {
@@ -275,7 +275,7 @@ impl<'t> ScalarSink<'t> for SlotSink<'_, '_, 't> {
     fn passing_text(self, text: &str) -> Option<()> {
         self.memory.texts.push(text.into());
         let kept: &str = self.memory.texts.last()?;
-        // SAFETY: STRING-VIEW: texts that are kept outlive the call, and do not move.
+        // SAFETY: STRING-VIEW: the texts in `texts` outlive the call, and do not move.
         let kept: Text<'t> = unsafe { Text::from_raw(kept.as_ptr(), kept.len()) };
         // SAFETY: FRAME-SLOT: the slot, or the element, is a text.
         self.put(|place, offset| unsafe { place.write(Slot::at(offset), kept) })
@@ -291,12 +291,12 @@ impl<'t> ScalarSink<'t> for SlotSink<'_, '_, 't> {
         if matches!(value, ValueRef::Bytes(_)) {
             return None;
         }
-        // SAFETY: FRAME-SLOT: the slot, or the element, is of this type. STRING-VIEW: it is no text.
+        // SAFETY: FRAME-SLOT: the slot, or the element, is of this type. STRING-VIEW: it is not a text.
         unsafe { value.write_to(&self.target.qtype, place, offset) }.then_some(())
     }
 }
 
-/// A value of a text, and what it is read into: in lists, the element of this number.
+/// Reads a value into a target; in a list, into the element `row`.
 pub(super) struct TargetSeed<'a, 'm, 't> {
     pub(super) target: &'a Target,
     pub(super) memory: &'a mut Memory<'m, 't>,
@@ -324,7 +324,7 @@ impl<'de> DeserializeSeed<'de> for TargetSeed<'_, '_, 'de> {
     }
 }
 
-/// Puts what there is of a field that an object does not have.
+/// Writes a field that an object lacks. `None` if the field is required.
 fn absent(target: &Target, memory: &mut Memory<'_, '_>, row: usize) -> Option<()> {
     match target {
         Target::Scalar(target) if target.qtype.is_optional() => SlotSink { target, memory, row }.missing(),
@@ -336,7 +336,7 @@ fn absent(target: &Target, memory: &mut Memory<'_, '_>, row: usize) -> Option<()
     }
 }
 
-/// A struct.
+/// Reads a struct.
 pub(super) struct Object<'a, 'm, 't> {
     pub(super) object: &'a ObjectTarget,
     pub(super) memory: &'a mut Memory<'m, 't>,
@@ -352,10 +352,10 @@ impl<'de> Visitor<'de> for Object<'_, '_, 'de> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
         let Object { object: ObjectTarget { names, targets }, memory, row } = self;
-        // A bit for each field that was given.
+        // One bit per field, set if it was given.
         let mut given: SmallVec<[u64; 1]> = SmallVec::from_elem(0, names.len().div_ceil(u64::BITS as usize));
         let (mut count, mut next) = (0, 0);
-        // A key that has escapes is not borrowed, and refused.
+        // A key with escapes is not borrowed, so it is rejected.
         while let Some(key) = fields.next_key::<&'de str>()? {
             // Objects mostly have their keys in the order of the fields.
             let is_next = names.get(next).is_some_and(|name| **name == *key);
@@ -386,7 +386,7 @@ impl<'de> Visitor<'de> for Object<'_, '_, 'de> {
     }
 }
 
-/// A struct that may be missing.
+/// Reads an optional struct.
 struct OptionalObject<'a, 'm, 't> {
     slot: Option<&'a OptionalSlot>,
     object: &'a ObjectTarget,
@@ -413,7 +413,7 @@ impl<'de> Visitor<'de> for OptionalObject<'_, '_, 'de> {
     }
 }
 
-/// A list.
+/// Reads a list.
 struct List<'a, 'm, 't> {
     list: Option<usize>,
     element: &'a Target,
@@ -430,7 +430,7 @@ impl<'de> Visitor<'de> for List<'_, '_, 'de> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
         let List { list, element, memory, at } = self;
-        // Where an element begins is asked for floats alone.
+        // The start of an element is only needed for floats.
         let is_float = matches!(element, Target::Scalar(of) if of.scalar.is_float());
         let (mut row, mut at) = (0, if is_float { memory.text.inside(at) } else { None });
         while array.next_element_seed(TargetSeed { target: element, memory, at: at.into(), row })?.is_some() {
@@ -444,7 +444,7 @@ impl<'de> Visitor<'de> for List<'_, '_, 'de> {
     }
 }
 
-/// The entries of a dictionary.
+/// Reads the entries of a dictionary.
 struct Entries<'a, 'm, 't> {
     map: usize,
     memory: &'a mut Memory<'m, 't>,
@@ -476,10 +476,10 @@ impl<'de> Visitor<'de> for Entries<'_, '_, 'de> {
     }
 }
 
-/// The value of a key in a dictionary.
+/// Takes the value of a key in a dictionary.
 struct EntrySink<'a, 'k> {
     key: &'k str,
-    /// The bits of a key that is no text.
+    /// The bits of a key that is not a text; `None` for a text.
     own: Option<u64>,
     map: &'a mut JsonMap,
     texts: &'a mut Vec<Box<str>>,

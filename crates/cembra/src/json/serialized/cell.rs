@@ -1,4 +1,4 @@
-//! One input of a row that is being serialised: a value is put there as the type that the input has, or refused.
+//! The memory for one input of a row that is being serialised. A value is stored as the input's type, or rejected.
 
 use super::refusals::{inner_values, no_maps, no_newtype_variants, no_sequences, no_variants, refuse};
 use crate::json::{excerpt, field, of_boolean, of_text};
@@ -11,17 +11,17 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// Why a row, or a value of it, is not taken.
+/// The reason why a row, or a value in it, is rejected.
 #[derive(Debug)]
 pub(super) enum Refused {
-    /// The value is this, which is none of the input's type.
+    /// The value does not have the input's type. The text describes the value.
     Found(String),
-    /// The row cannot be serialised, or is no row; with the whole message.
+    /// The row cannot be serialised, or is not a struct or map. The error is the whole message.
     Row(Error),
 }
 
 impl Refused {
-    /// The error, of an input.
+    /// Adds the input of `cell` to the message.
     fn of(self, cell: &Cell) -> Self {
         match self {
             Refused::Found(found) => {
@@ -63,10 +63,10 @@ impl serde::ser::Error for Refused {
 pub(super) struct Cell {
     name: Arc<str>,
     qtype: QType,
-    /// When it was written last.
+    /// The number of the row that last wrote the value.
     round: u64,
     held: CellValue,
-    /// The room of texts and bytes, which is used again.
+    /// Memory for bytes and texts, reused from row to row.
     bytes: Vec<u8>,
     text: String,
 }
@@ -88,7 +88,7 @@ impl Cell {
         &self.name
     }
 
-    /// The value of the row that is read in this round.
+    /// Returns the value in the row number `round`; missing if that row has not written it.
     pub(super) fn value(&self, round: u64) -> ValueRef<'_> {
         match &self.held {
             _ if self.round != round => ValueRef::Missing,
@@ -99,7 +99,7 @@ impl Cell {
         }
     }
 
-    /// Takes a value of the row that is read in this round.
+    /// Stores a value of the row number `round`.
     pub(super) fn take<T: Serialize + ?Sized>(&mut self, value: &T, round: u64) -> Result<(), Refused> {
         if self.round == round {
             return Err(Refused::Row(Error::values(format!("the field `{}` is there twice", self.name))));
@@ -107,7 +107,7 @@ impl Cell {
         self.round = round;
         let taken = match self.qtype {
             QType::Scalar(_) | QType::Optional(_) => value.serialize(CellSerializer(self)),
-            // What is no scalar is seldom; it goes through the one place that knows how it is put together.
+            // Values that are not scalars are rare, so they take the way through JSON.
             _ => serde_json::to_value(value).map_err(Refused::custom).and_then(|object| self.take_object(&object)),
         };
         taken.map_err(|refused| refused.of(self))
@@ -124,7 +124,7 @@ impl Cell {
         Ok(())
     }
 
-    /// The scalar type; that of units where there is none, which no value of a row is.
+    /// Returns the scalar type; `Unit` for other types, which no value of a row has.
     fn scalar(&self) -> Scalar {
         self.qtype.scalar().unwrap_or(Scalar::Unit)
     }
@@ -151,10 +151,10 @@ impl Cell {
     }
 }
 
-/// Puts a scalar into a cell.
+/// Stores a scalar in a cell.
 struct CellSerializer<'c>(&'c mut Cell);
 
-/// The integers, all of which go the same way.
+/// Defines the methods for integers, which all do the same.
 macro_rules! integers {
     ($($method:ident($ty:ty))*) => { $(
         fn $method(self, value: $ty) -> Result<(), Refused> {
@@ -242,6 +242,7 @@ impl Serializer for CellSerializer<'_> {
     }
 }
 
+/// Returns the rejection of a sequence.
 pub(super) fn a_sequence() -> Refused {
     Refused::Found("a sequence".to_owned())
 }

@@ -1,4 +1,4 @@
-//! A row as it is serialised: what has fields is taken apart, and each field that the model needs goes into its cell.
+//! Serialises a row: each field that the model needs is stored in its cell.
 
 use super::SerializedRow;
 use super::cell::{Refused, a_sequence};
@@ -7,13 +7,13 @@ use crate::Error;
 use serde::Serialize;
 use serde::ser::{Impossible, SerializeMap, SerializeStruct, Serializer};
 
-/// Takes a struct or a map.
+/// Takes a struct or a map as a row.
 pub(super) struct RowSerializer<'r>(pub(super) &'r mut SerializedRow);
 
-/// The fields of a row, one after the other.
+/// Takes the fields of a row, one after the other.
 pub(super) struct FieldSerializer<'r> {
     row: &'r mut SerializedRow,
-    /// How many fields were there.
+    /// The number of fields so far.
     at: usize,
 }
 
@@ -109,7 +109,7 @@ impl SerializeMap for FieldSerializer<'_> {
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
-        // It is taken while the field is, which does not look at it, and put back.
+        // The key is moved out while the field is stored, which does not read it, and then moved back.
         let key = std::mem::take(&mut self.row.key);
         let taken = self.field(&key, value);
         self.row.key = key;
@@ -121,7 +121,7 @@ impl SerializeMap for FieldSerializer<'_> {
     }
 }
 
-/// Writes down the key of a map.
+/// Writes the key of a map to a string.
 struct KeySerializer<'k>(&'k mut String);
 
 fn no_key() -> Refused {

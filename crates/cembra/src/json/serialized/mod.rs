@@ -1,6 +1,6 @@
-//! Rows of any type with `serde::Serialize`: a row is serialised into cells, one for each input that the model needs, and cells
-//! are what an ordinary loader reads. Which field goes into which cell is remembered by the fields' positions, so names are
-//! looked up once for each shape of rows; no text is made and nothing is allocated once the cells have the room they need.
+//! Rows of any type with `serde::Serialize`. A row is serialised into cells, one per input that the model needs, and an ordinary loader reads the
+//! cells. The cell of each field is remembered by the field's position, so names are looked up once per shape of rows. No text is made, and nothing
+//! is allocated once the cells have enough memory.
 
 mod cell;
 mod fields;
@@ -18,17 +18,17 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Fields beyond these are looked up by name every time, so that what is remembered stays bounded.
+/// The most fields whose cells are remembered. Fields beyond these are looked up by name in each row.
 const MOST_REMEMBERED: usize = 4096;
 
-/// The inputs of a model, as the row at hand has them.
+/// The inputs of a model, with their values in the current row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SerializedRow {
     cells: Vec<Cell>,
     positions: HashMap<Arc<str>, usize>,
-    /// Counts rows: a cell that was not written in this round is missing.
+    /// The number of the row. A cell that was not written in this row is missing.
     round: u64,
-    /// For each field of the last rows, in their order, its name and its cell.
+    /// The name and the cell of each field in the last rows, in their order.
     shape: Vec<Remembered>,
     /// The key of a map that was serialised last.
     key: String,
@@ -41,7 +41,7 @@ struct Remembered {
 }
 
 impl SerializedRow {
-    /// The cell of the field that is at this place of the row, if the model needs it.
+    /// Returns the cell of the field at position `at` of the row; `None` if the model does not need the field.
     fn cell_of(&mut self, at: usize, name: &str) -> Option<usize> {
         if let Some(remembered) = self.shape.get(at).filter(|remembered| remembered.name == name) {
             return remembered.cell;
@@ -57,7 +57,7 @@ impl SerializedRow {
     }
 }
 
-/// The loader of cells: it gives each input that is bound the next cell.
+/// A loader that creates a new cell for each input that is bound.
 #[derive(Default)]
 struct Cells(RefCell<Vec<Cell>>);
 
@@ -82,7 +82,7 @@ impl Loader<SerializedRow> for Cells {
     }
 }
 
-/// A compiled model with the frame of one thread, run on rows of any types with `serde::Serialize`, giving `O`: see
+/// A compiled model with the frame of one thread, which evaluates rows of any types with `serde::Serialize` to an `O`: see
 /// [`Model::executor_for_rows`]. A clone shares the code and has its own frame.
 pub struct SerializeExecutor<O> {
     executor: ModelExecutor<LoaderRow<SerializedRow>, O>,
@@ -90,14 +90,12 @@ pub struct SerializeExecutor<O> {
 }
 
 impl Model {
-    /// Compiles the model for rows of any types with `serde::Serialize`: structs, maps, and what is put together of them with
-    /// serde's attributes. An input is read from the field of its name, in the type that the model declares or
-    /// [`Options::input_type`] gives; other fields are not looked at.
+    /// Compiles the model for rows of any types with `serde::Serialize`: structs, maps, and combinations of them with serde's attributes. An input is
+    /// read from the field of its name, as the type that the model declares or [`Options::input_type`] sets. Other fields are ignored.
     ///
-    /// Values are read as [`Json`](crate::Json) reads what the row would be as JSON: missing are `None`, `()` and absent fields;
-    /// numbers go into each type of numbers that has them, and are rounded into floats; dates, bytes and NaNs may be texts. Tuples
-    /// are sequences, named ones structs or maps, arrays and lists sequences, dictionaries maps. Two things differ: a float goes into an f32 as it is, not as its
-    /// digits are, and bytes may be bytes.
+    /// Values are read as [`Json`](crate::Json) reads the row's JSON form. `None`, `()` and absent fields are missing. Numbers fit each number type
+    /// that has them, and are rounded to floats. Dates, bytes and NaNs may be texts. Tuples are sequences, named tuples structs or maps, arrays and
+    /// lists sequences, dictionaries maps. There are two differences: an f32 takes a float as it is, not by its digits, and bytes may be bytes.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -123,7 +121,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// As [`executor_from`](Model::executor_from).
+    /// The errors of [`executor_from`](Model::executor_from).
     pub fn executor_for_rows<O: Output>(&self, options: &Options) -> Result<SerializeExecutor<O>, Error> {
         let loader = Cells::default();
         let executor = self.executor_from(&loader, options)?;
@@ -134,44 +132,42 @@ impl Model {
 }
 
 impl<O: Output> SerializeExecutor<O> {
-    /// Evaluates the model.
+    /// Evaluates the model on a row.
     ///
     /// # Errors
-    /// A fault of the evaluation; a field that is no value of its input's type, or is there twice; a row that is neither a
-    /// struct nor a map, or that cannot be serialised.
+    /// If the evaluation fails, a field is given twice or does not have its input's type, or the row is not a struct or map or cannot be serialised.
     pub fn run<R: Serialize + ?Sized>(&mut self, row: &R) -> Result<O, Error> {
         self.read(row)?;
         self.executor.run(&self.row)
     }
 
-    /// Evaluates the model into a value of the caller's, as [`ModelExecutor::run_into`] does.
+    /// Evaluates the model into an existing value, as [`ModelExecutor::run_into`] does.
     ///
     /// # Errors
-    /// Errors of [`run`](SerializeExecutor::run), after which the value is as it was.
+    /// The errors of [`run`](SerializeExecutor::run). Then the value is unchanged.
     pub fn run_into<R: Serialize + ?Sized>(&mut self, row: &R, output: &mut O) -> Result<(), Error> {
         self.read(row)?;
         self.executor.run_into(&self.row, output)
     }
 
-    /// The evaluations to come look at this token and end with the fault `cancelled` once it is; none takes it away. A clone has
-    /// none. The other options of runs stay.
+    /// Sets the token of later evaluations: they end with the fault `cancelled` once it is cancelled. `None` removes it. A clone has none. Other run
+    /// options stay.
     pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
         self.executor.set_cancellation(token);
     }
 
-    /// Sets the token, deadline, threads and limits of the evaluations to come, in the place of earlier options. A clone has none of them.
+    /// Sets the token, deadline, threads and limits of later evaluations, in place of earlier options. A clone has none of them.
     pub fn set_run_options(&mut self, options: &RunOptions) {
         self.executor.set_run_options(options);
     }
 
-    /// The shared part.
+    /// Returns the part that clones share.
     #[must_use]
     pub fn executor(&self) -> &Executor {
         self.executor.executor()
     }
 
-    /// Bytes of memory that this executor holds by itself, as [`ModelExecutor::memory_bytes`] counts them; the texts of the row at
-    /// hand apart.
+    /// The bytes of memory of this executor, as [`ModelExecutor::memory_bytes`] counts them. The texts of the current row are not counted.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let row = size_of_val(&*self.row.cells) + size_of_val(&*self.row.shape);

@@ -1,5 +1,4 @@
-//! What serialisers of rows refuse in the same way, as parts of their implementations: the trait has a method for each form that
-//! values have.
+//! Macros for the serde methods that all serialisers of rows reject in the same way. The trait has one method per form of values.
 
 /// Defines methods that refuse their values with the given error. A method without a result type results in `()`.
 macro_rules! refuse {
@@ -12,7 +11,7 @@ macro_rules! refuse {
     )* };
 }
 
-/// Values inside of an option or of a struct around one value are taken for what they are.
+/// Defines the methods for options and newtype structs: they serialise the inner value.
 macro_rules! inner_values {
     () => {
         fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Refused> {
@@ -25,7 +24,7 @@ macro_rules! inner_values {
     };
 }
 
-/// Sequences and tuples are refused.
+/// Defines the methods for sequences and tuples: they reject the value.
 macro_rules! no_sequences {
     ($refused:expr) => {
         type SerializeSeq = Impossible<(), Refused>;
@@ -40,7 +39,7 @@ macro_rules! no_sequences {
     };
 }
 
-/// Variants with several fields are refused.
+/// Defines the methods for variants with several fields: they reject the value.
 macro_rules! no_variants {
     ($refused:expr) => {
         type SerializeTupleVariant = Impossible<(), Refused>;
@@ -53,7 +52,7 @@ macro_rules! no_variants {
     };
 }
 
-/// Variants with one field are refused.
+/// Defines the method for variants with one field: it rejects the value.
 macro_rules! no_newtype_variants {
     ($refused:expr) => {
         fn serialize_newtype_variant<T: Serialize + ?Sized>(
@@ -68,7 +67,7 @@ macro_rules! no_newtype_variants {
     };
 }
 
-/// Maps and structs are refused.
+/// Defines the methods for maps and structs: they reject the value.
 macro_rules! no_maps {
     ($refused:expr) => {
         type SerializeMap = Impossible<(), Refused>;
