@@ -1,27 +1,27 @@
-//! Where functions are written. What a call makes of a function has the places of its body, so that what is true of one call
-//! could be said of the function: whoever warns about a place asks here first.
+//! Finds the places of function bodies in a program's text. The nodes that a call makes have the places of the function's body, so a warning about
+//! one call would seem to be about the function. Code that warns about a place asks here first.
 
 use crate::infix::LAMBDA;
 use crate::{Defines, Node, NodeId, Program};
 use cembra_value::Span;
 use rustc_hash::FxHashMap;
 
-/// No function.
+/// The index that stands for no function.
 const NONE: u32 = u32::MAX;
 
-/// The bodies of a program's functions, with names and without.
+/// The bodies of a program's functions, named and anonymous.
 pub struct FunctionBodies<'p> {
     program: &'p Program,
-    /// The functions with names, in the order of the text, without overlap.
+    /// The spans of the named functions, in the order of the text, without overlap.
     named: Vec<Span>,
-    /// What functions of either kind cover, in the order of the text, without overlap.
+    /// The spans of all functions, in the order of the text, without overlap.
     covered: Vec<Span>,
-    /// For each node, the function with a name whose parameters it is made of. Empty if there is no function.
+    /// For each node, the index of the named function whose parameters it depends on. Empty if there are no functions.
     made_of: Vec<u32>,
 }
 
 impl<'p> FunctionBodies<'p> {
-    /// Finds the bodies.
+    /// Finds the bodies of a program's functions.
     #[must_use]
     pub fn of(program: &'p Program) -> Self {
         let graph = &program.graph;
@@ -48,7 +48,7 @@ impl<'p> FunctionBodies<'p> {
             made_of.resize(graph.len(), NONE);
             for node in ids() {
                 made_of[node.index()] = match graph.node(node) {
-                    // The parameter `x` of `f` is called `f.x`.
+                    // The parameter `x` of the function `f` is called `f.x` in the graph.
                     Node::Placeholder(name) => {
                         let function = graph.name(name).split_once('.').map(|(function, _)| function);
                         function.and_then(|function| numbers.get(function)).copied().unwrap_or(NONE)
@@ -63,14 +63,14 @@ impl<'p> FunctionBodies<'p> {
         FunctionBodies { program, named, covered, made_of }
     }
 
-    /// True for a place inside of a function.
+    /// Returns true if the place is inside of a function.
     #[must_use]
     pub fn cover(&self, place: Span) -> bool {
         at(&self.covered, place).is_some()
     }
 
-    /// True for a node that surely says what the text says at its place: it is in no function with a name, or is part of one as it
-    /// is written and not of what a call made.
+    /// Returns true if the node surely means what the text says at its place: it is outside of all named functions, or it is part of a function as
+    /// written and not of a call's copy.
     #[must_use]
     pub fn is_as_written(&self, node: NodeId) -> bool {
         let place = self.program.graph.span(node);
@@ -78,7 +78,7 @@ impl<'p> FunctionBodies<'p> {
     }
 }
 
-/// The span of a list in order that a place lies in.
+/// Returns the index of the span that contains the place; `None` if none does. The spans must be sorted and must not overlap.
 fn at(spans: &[Span], place: Span) -> Option<u32> {
     let behind = spans.partition_point(|span| span.start <= place.start);
     let last = behind.checked_sub(1)?;

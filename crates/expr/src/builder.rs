@@ -1,4 +1,4 @@
-//! The builder: programs made in Rust, by operators on expressions. It gives the very same nodes as the text form.
+//! The builder: makes programs in Rust, with Rust's operators on expressions. It makes the same nodes as the text form.
 //!
 //! ```
 //! use cembra_expr::{Builder, Expr};
@@ -12,7 +12,7 @@
 //! # Ok::<(), cembra_value::Error>(())
 //! ```
 //!
-//! Nothing here fails at once: what is wrong is recorded, and `build` reports all of it.
+//! No call fails at once: problems are recorded, and `build` reports all of them.
 
 use crate::infix::{
     APPLY, FLOORDIV, GET_FIELD, GET_NTH, LAMBDA, MAKE_NAMED, MAKE_TUPLE, MOD, OPERATOR, Operation, WHERE,
@@ -25,9 +25,9 @@ use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::fmt;
 
-/// Makes a program of expressions. Operators of Rust stand for those of the language, and Rust's numbers for its literals:
-/// an `f64` operand is a weak float, as `1.5` is in text. Comparisons and what Rust has no trait for are methods of [`Expr`];
-/// any operator is made by its canonical name with [`Builder::call`].
+/// Makes a program from expressions. Rust's operators stand for those of the language, and Rust's numbers for its literals: an `f64` operand is a
+/// weak float, like `1.5` in text. Comparisons and operators without a Rust trait are methods of [`Expr`]. [`Builder::call`] makes any operator from
+/// its canonical name.
 ///
 /// ```
 /// use cembra_expr::{Builder, print_expression};
@@ -56,7 +56,7 @@ struct State {
     program: Program,
     problems: Vec<Diagnostic>,
     limits: Limits,
-    /// The leaves that have types, and which inputs they are.
+    /// The leaves with declared types, each with the index of its input.
     declared: FxHashMap<NodeId, usize>,
 }
 
@@ -68,14 +68,14 @@ impl State {
     }
 }
 
-/// An expression of one builder.
+/// An expression of a builder.
 #[derive(Clone, Copy)]
 pub struct Expr<'b> {
     builder: &'b Builder,
     node: NodeId,
 }
 
-/// True for a tensor, and for a tuple that has one in it. Tuples nest only as deep as was checked before.
+/// Returns true for a tensor, and for a tuple that contains one. The caller has limited the nesting of tuples.
 fn has_tensor(value: &Value) -> bool {
     match value {
         Value::Tensor(_) => true,
@@ -84,9 +84,9 @@ fn has_tensor(value: &Value) -> bool {
     }
 }
 
-/// What may stand as an operand: an expression, or a Rust value that becomes a literal.
+/// Types that can be operands: expressions, and Rust values that become literals.
 pub trait IntoExpr<'b> {
-    /// The expression, made in `builder` if it is a literal.
+    /// Converts to an expression; a literal is made in `builder`.
     fn into_expr(self, builder: &'b Builder) -> Expr<'b>;
 }
 
@@ -96,7 +96,7 @@ impl<'b> IntoExpr<'b> for Expr<'b> {
     }
 }
 
-/// A `f64` is a weak float, as `1.5` is in text.
+/// Converts a `f64` to a weak float, like `1.5` in text.
 impl<'b> IntoExpr<'b> for f64 {
     fn into_expr(self, builder: &'b Builder) -> Expr<'b> {
         builder.weak(self)
@@ -116,24 +116,24 @@ macro_rules! literal_operands {
 literal_operands!(i32, i64, bool, &str, Value);
 
 impl Builder {
-    /// A builder with the default limits.
+    /// Returns a builder with the default limits.
     #[must_use]
     pub fn new() -> Self {
         Builder::default()
     }
 
-    /// A builder with other limits: of nodes and operands, of tuples inside each other, and of problems reported.
-    /// Beyond the limits of nodes and operands it takes no more memory, and `build` says which was exceeded.
+    /// Returns a builder with other limits: on nodes and operands, on the nesting of tuples, and on reported problems. Beyond the limits on nodes and
+    /// operands it uses no more memory, and `build` reports which limit was exceeded.
     #[must_use]
     pub fn with_limits(limits: Limits) -> Self {
         Builder { state: RefCell::new(State { limits, ..State::default() }) }
     }
 
-    /// Adds a node; none to a graph that is beyond a limit already, for which there is an error in the end.
+    /// Adds a node. If the graph exceeds a limit already, returns node 0 instead, because `build` will fail.
     fn make(&self, make: impl FnOnce(&mut Graph) -> NodeId) -> Expr<'_> {
         let State { program, limits, .. } = &mut *self.state.borrow_mut();
         let graph = &mut program.graph;
-        // It is not empty then.
+        // The graph is not empty then.
         let node = if graph.beyond(limits).is_some() { NodeId::from_index(0) } else { make(graph) };
         Expr { builder: self, node }
     }
@@ -142,17 +142,17 @@ impl Builder {
         self.state.borrow_mut().report(problem);
     }
 
-    /// An input whose type its data source decides.
+    /// Returns an input whose type its data source determines.
     pub fn leaf(&self, name: &str) -> Expr<'_> {
         self.make(|graph| graph.leaf(name, None))
     }
 
-    /// An input with a type. It is an input of the program even if nothing uses it.
+    /// Returns an input with a type. It is an input of the program even if it is not used.
     pub fn typed_leaf(&self, name: &str, qtype: QType) -> Expr<'_> {
         self.promised_leaf(name, qtype, Promise::Nothing)
     }
 
-    /// An input with a type that promises something of its values, as `input x: [f64]` does in text.
+    /// Returns an input with a type and a promise about its values, like `input x: [f64]` in text.
     pub fn promised_leaf(&self, name: &str, qtype: QType, promise: Promise) -> Expr<'_> {
         let (leaf, qtype) = (self.leaf(name), qtype.as_input());
         let state = &mut *self.state.borrow_mut();
@@ -182,8 +182,8 @@ impl Builder {
         leaf
     }
 
-    /// An input that is read as `default` where it is missing, and that the data may leave out, as `input x: f64? = 0` does in
-    /// text. Its type is the optional one of the default's, and it is never missing where it is used.
+    /// Returns an input that the data may leave out, like `input x: f64? = 0` in text. Where it is missing, `default` is read instead, so it is never
+    /// missing in expressions. Its type is the optional type of the default.
     pub fn leaf_with_default(&self, name: &str, default: impl Into<ScalarValue>) -> Expr<'_> {
         let default = default.into();
         let leaf = self.typed_leaf(name, QType::Optional(default.scalar()));
@@ -201,14 +201,14 @@ impl Builder {
         leaf
     }
 
-    /// A literal. A Rust `f64` is a `FLOAT64` here; what `1.5` is in text is [`Builder::weak`].
+    /// Returns a literal. A Rust `f64` is a `FLOAT64` here; [`Builder::weak`] makes a weak float, like `1.5` in text.
     pub fn literal(&self, value: impl Into<Value>) -> Expr<'_> {
         let mut value = value.into();
         {
             let state = &mut *self.state.borrow_mut();
             if value_nesting(&value, state.limits.tuple_nesting) > state.limits.tuple_nesting {
                 state.report(state.limits.exceeded(Limit::TupleNesting));
-                // The graph would hash it, level by level.
+                // Adding the value to the graph would hash it, level by level.
                 value = Value::Nothing;
             } else if has_tensor(&value) {
                 let message = format!("{} has no literals", value.qtype());
@@ -220,13 +220,13 @@ impl Builder {
         self.make(|graph| graph.literal(value, None))
     }
 
-    /// A weak float: the literal that takes on the float type of whatever it meets.
+    /// Returns a weak float: a literal that takes on the float type of the other operand.
     pub fn weak(&self, value: f64) -> Expr<'_> {
         self.literal(Value::Scalar(ScalarValue::WeakFloat(value)))
     }
 
-    /// An operator by its canonical name, as `math.sqrt`, applied to all of its operands: defaults are not filled in.
-    /// Whether there is such an operator, and what it takes, is found when the program is compiled.
+    /// Returns an operator, by a canonical name such as `math.sqrt`, applied to all of its operands. Defaults are not filled in. The operator's
+    /// existence and operand types are checked when the program is compiled.
     pub fn call<'b>(&'b self, name: &str, operands: &[Expr<'b>]) -> Expr<'b> {
         if !name.split('.').all(is_word) {
             let message = format!("`{}` cannot be the name of an operator", name.escape_debug());
@@ -236,12 +236,12 @@ impl Builder {
         self.make(|graph| graph.operator(name, &operands, None))
     }
 
-    /// A tuple.
+    /// Returns a tuple.
     pub fn tuple<'b>(&'b self, fields: &[Expr<'b>]) -> Expr<'b> {
         self.call(MAKE_TUPLE, fields)
     }
 
-    /// A named tuple, of names and values.
+    /// Returns a named tuple with these names and values.
     pub fn named_tuple<'b>(&'b self, fields: &[(&str, Expr<'b>)]) -> Expr<'b> {
         let names = match Names::new(fields.iter().map(|(name, _)| *name)) {
             Ok(names) => names.joined(),
@@ -255,8 +255,8 @@ impl Builder {
         self.call(MAKE_NAMED, &operands)
     }
 
-    /// A function as a value, for operators that take one: `fn(x, y) = body`. `body` gets the parameters, and its result
-    /// may have any other expression of this builder in it. Its parameters mean nothing outside of it.
+    /// Returns a function as a value, for operators that take one: `fn(x, y) = body`. `body` receives the parameters. Its result may contain any
+    /// other expression of this builder. The parameters must not be used outside of it.
     ///
     /// ```
     /// use cembra_expr::{Builder, print_expression};
@@ -281,19 +281,19 @@ impl Builder {
         self.call(LAMBDA, &operands)
     }
 
-    /// An operator as a value, by its canonical name, as `math.add`.
+    /// Returns an operator as a value, by a canonical name such as `math.add`.
     pub fn operator(&self, name: &str) -> Expr<'_> {
         self.call(OPERATOR, &[self.literal(Value::text(name))])
     }
 
-    /// Names a result. The first output is the main one; names differ, and there is at least one.
+    /// Adds an output. The first output is the main one. Names must differ, and a program needs at least one output.
     pub fn output<'b>(&'b self, name: &str, value: impl IntoExpr<'b>) {
         let node = self.own(value.into_expr(self));
         let state = &mut *self.state.borrow_mut();
         state.program.outputs.push(Output { name: name.into(), node, span: None });
     }
 
-    /// The node of an expression of this builder; another builder's is recorded as a problem.
+    /// Returns the node of an expression. An expression of another builder is recorded as a problem.
     fn own(&self, expr: Expr<'_>) -> NodeId {
         if std::ptr::eq(self, expr.builder) {
             return expr.node;
@@ -303,11 +303,11 @@ impl Builder {
         self.make(|graph| graph.literal(Value::Nothing, None)).node
     }
 
-    /// The program.
+    /// Returns the program.
     ///
     /// # Errors
-    /// Everything that was wrong with the calls before: operands of another builder, an input with two types, an output
-    /// named twice or none at all, an exceeded limit.
+    /// All problems of the calls so far: operands of another builder, an input with two types, an output that is named twice, no output, an exceeded
+    /// limit.
     pub fn build(self) -> Result<Program, Error> {
         let mut state = self.state.into_inner();
         let mut names = std::collections::HashSet::new();
@@ -339,26 +339,26 @@ impl<'b> Expr<'b> {
         self.builder.make(|graph| graph.operator(operation.name(), &[self.node], None))
     }
 
-    /// `if condition then value else other`; only the part that is needed is evaluated.
+    /// Returns `if condition then value else other`. Only the branch that is needed is evaluated.
     #[must_use]
     pub fn where_(condition: Expr<'b>, value: impl IntoExpr<'b>, other: impl IntoExpr<'b>) -> Expr<'b> {
         let builder = condition.builder;
         builder.call(WHERE, &[condition, value.into_expr(builder), other.into_expr(builder)])
     }
 
-    /// The field of a tuple at this position, counted from 0.
+    /// Returns the tuple's field at `position`, counted from 0.
     #[must_use]
     pub fn field(self, position: u32) -> Expr<'b> {
         self.builder.call(GET_NTH, &[self, self.builder.literal(i64::from(position))])
     }
 
-    /// The field of a named tuple with this name.
+    /// Returns the named tuple's field `name`.
     #[must_use]
     pub fn named_field(self, name: &str) -> Expr<'b> {
         self.builder.call(GET_FIELD, &[self, self.builder.literal(Value::text(name))])
     }
 
-    /// This function on arguments.
+    /// Returns the result of this function applied to arguments.
     #[must_use]
     pub fn apply(self, arguments: &[Expr<'b>]) -> Expr<'b> {
         let mut operands = vec![self];
@@ -398,9 +398,9 @@ methods! {
     or Operation::Or.name();
     /// `self // right`: the floor of the exact quotient.
     floor_divide Operation::FloorDivide.name();
-    /// `self % right`: what that leaves.
+    /// `self % right`: the remainder of `//`.
     remainder Operation::Modulo.name();
-    /// `floordiv(self, right)`: the quotient rounded down, as Arolla has it.
+    /// `floordiv(self, right)`: the quotient rounded down, as in Arolla.
     floordiv FLOORDIV;
     /// `self ** right`
     pow Operation::Power.name();
@@ -437,7 +437,7 @@ operators! {
     Sub sub Operation::Subtract.name();
     Mul mul Operation::Multiply.name();
     Div div Operation::Divide.name();
-    /// `mod(left, right)`, as Arolla has it; [`remainder`](Expr::remainder) is the `%` of texts.
+    /// `mod(left, right)`, as in Arolla. The `%` of texts is [`remainder`](Expr::remainder).
     Rem rem MOD;
     /// `left & right`: `left` where `right` is present.
     BitAnd bitand Operation::PresenceAnd.name();
@@ -548,7 +548,7 @@ mod tests {
             assert_eq!(problem.diagnostics()[0].code(), Code::Builder);
             assert_eq!(problem.diagnostics()[0].message(), format!("{} has no literals", value.qtype()));
         }
-        // What is printed for people is refused as such.
+        // The parser rejects text that was printed for people.
         let printed = crate::print_value(&tensor());
         assert!(printed.starts_with("tensor[f64, 2]{[1048576, 1048576]: 1, 1,") && printed.len() < 120, "{printed}");
         let problem = crate::parse_value(&printed).unwrap_err();

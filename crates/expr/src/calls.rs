@@ -1,56 +1,55 @@
-//! Which calls made the nodes that are copies of a function's body: for problems in a body, which say what led there. A copy
-//! notes the call and what each new node is a copy of; a chain of calls is found from one node back to the next, and only once
-//! there is a problem. A node that several calls share belongs to the first.
+//! Records which calls made the nodes that are copies of a function's body, so that a problem in a body can list the calls that led to it. A copy
+//! records its call and the original of each new node; a chain of calls is followed from node to node when there is a problem. A node that several
+//! calls share belongs to the first.
 
 use crate::NodeId;
 use cembra_value::{Label, Span};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
-/// The most calls that are told.
+/// The most calls that a problem lists.
 const SHOWN: usize = 5;
 
-/// A function of the text, by position.
+/// A function of the text, by its index.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FunctionId(u32);
 
-/// The calls whose nodes a graph has, in the order of their nodes.
+/// The calls that made nodes of a graph, in the order of the nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Calls {
     functions: Vec<Arc<str>>,
     copies: Vec<Copied>,
-    /// For each copied node, the node of the body.
+    /// For each copied node, the original node in the body.
     originals: Vec<NodeId>,
 }
 
-/// The new nodes of a copy, which follow each other.
+/// The copy of a body that one call made. Its new nodes are contiguous.
 #[derive(Clone, Copy, Debug)]
 struct Copied {
-    /// The first of them, by position.
+    /// The index of the first new node.
     first: u32,
-    /// What it is a copy of, by position.
+    /// The position in [`Calls::originals`] of the first node's original.
     original: u32,
     function: FunctionId,
-    /// The call; none if the function became a value, which is called elsewhere.
+    /// The place of the call; `None` if the function became a value, which is called elsewhere.
     call: Option<Span>,
 }
 
 impl Calls {
-    /// Adds a function.
+    /// Adds a function and returns its id.
     pub(crate) fn add_function(&mut self, name: &str) -> FunctionId {
         self.functions.push(name.into());
         FunctionId(self.functions.len() as u32 - 1)
     }
 
-    /// Notes what the new nodes of a copy are copies of: they follow each other from `first` on. No call if the function became a
-    /// value.
+    /// Records the originals of a copy's new nodes, which are contiguous from `first`. `call` is `None` if the function became a value.
     pub(crate) fn note(&mut self, first: NodeId, originals: &[NodeId], function: FunctionId, call: Option<Span>) {
         let original = self.originals.len() as u32;
         self.copies.push(Copied { first: first.index() as u32, original, function, call });
         self.originals.extend_from_slice(originals);
     }
 
-    /// The copy that made a node, and what it is a copy of.
+    /// Returns the copy that made a node, and the node's original; `None` if the node is not a copy.
     fn copy_of(&self, node: NodeId) -> Option<(Copied, NodeId)> {
         let behind = self.copies.partition_point(|copy| copy.first as usize <= node.index());
         let copy = *self.copies.get(behind.checked_sub(1)?)?;
@@ -59,11 +58,11 @@ impl Calls {
         Some((copy, *originals.get(node.index() - copy.first as usize)?))
     }
 
-    /// The calls that made a node and the functions that they call, from the innermost on.
+    /// Returns the calls that made a node, each with the called function's name, innermost first.
     fn chain(&self, node: NodeId) -> impl Iterator<Item = (Span, &str)> {
         let mut found = Vec::new();
         let mut node = node;
-        // What is copied was there before its copies.
+        // An original exists before its copies.
         while let Some((copy, original)) = self.copy_of(node) {
             found.extend(copy.call.zip(self.functions.get(copy.function.0 as usize)));
             node = original;
@@ -71,9 +70,9 @@ impl Calls {
         found.into_iter().rev().map(|(span, name)| (span, &**name))
     }
 
-    /// The calls that led to a node, from the innermost on, as what to say there: those that made the node, and the `running` ones
-    /// of functions that are values, outermost first, each with its place. Calls around `place` are seen without. Behind the
-    /// fifth is said how many there are more.
+    /// Returns the calls that led to a node as labels, innermost first. They are the calls that made the node, and the `running` calls of functions
+    /// that are values, given outermost first with their places. Calls that enclose `place` are left out, because the reader sees them there. After
+    /// the fifth, a label has the number of remaining calls.
     pub fn leading_to(&self, node: NodeId, running: &[(NodeId, Option<Span>)], place: Option<Span>) -> Vec<Label> {
         if self.copies.is_empty() && running.is_empty() {
             return Vec::new();
@@ -103,7 +102,7 @@ impl Calls {
         calls.into_iter().take(SHOWN).enumerate().map(label).collect()
     }
 
-    /// Bytes of memory, besides itself; names apart.
+    /// The bytes of memory outside of the struct itself, without the text of names.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.functions.capacity() * size_of::<Arc<str>>()
             + self.copies.capacity() * size_of::<Copied>()

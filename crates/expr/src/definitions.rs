@@ -1,80 +1,80 @@
-//! What a text defines, and where: for advice about names and for what must be told once however often a function is called.
-//! Nothing that a model means depends on it, so that equal programs may differ in it and files have none.
+//! The definitions in a text and their places, for advice about names and for problems that are reported once per function. They do not affect the
+//! meaning of a model: equal programs may have different definitions, and files have none.
 
 use cembra_value::Span;
 use std::num::NonZeroU32;
 
-/// What kind of name a definition gives.
+/// The kind of a definition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Defines {
-    /// A `let`, of a statement or inside of an expression.
+    /// A `let`, as a statement or inside of an expression.
     Let,
     /// A function.
     Function,
     /// An output.
     Output,
-    /// A parameter. Its definition ends where that of the function does.
+    /// A parameter. Its definition ends where that of its function does.
     Parameter,
 }
 
-/// A definition of a text.
+/// A definition in a text.
 #[derive(Clone, Copy, Debug)]
 pub struct Definition {
-    /// What it defines.
+    /// The kind of the definition.
     pub defines: Defines,
-    /// Where the name is.
+    /// The place of the name.
     pub name: Span,
-    /// From the name to the end of what it is given.
+    /// The place from the name to the end of its value.
     pub whole: Span,
-    /// True if the name is used behind it.
+    /// True if the name is used after its definition.
     pub is_used: bool,
-    /// Where the name ends among all names.
+    /// The end of the name in [`Definitions::names`].
     end: u32,
 }
 
-/// The definitions of a text in its order. The names lie one behind the other: a large model has many.
+/// The definitions in a text, in its order. All names are concatenated in one string, because a large model has many.
 #[derive(Clone, Debug, Default)]
 pub struct Definitions {
     all: Vec<Definition>,
     names: String,
-    /// How many of a program's inputs, from the first on, the text declares; nothing if there is no text.
+    /// The number of declared inputs, which are the first ones of a program; `None` if there is no text.
     declared_inputs: Option<usize>,
 }
 
-/// A definition, counted from one: what may be none takes no more room.
+/// The index of a definition plus one, so that an `Option` of it takes no extra memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct DefinitionId(NonZeroU32);
 
 impl Definitions {
-    /// Adds the definition of a name, whose value ends where `whole` does.
+    /// Adds the definition of a name, whose value ends at `end_of_value`.
     pub(crate) fn push(&mut self, defines: Defines, text: &str, name: Span, end_of_value: u32) -> DefinitionId {
         self.names.push_str(text);
         let whole = Span::new(name.start, end_of_value.max(name.end));
         self.all.push(Definition { defines, name, whole, is_used: false, end: self.names.len() as u32 });
-        // There is one at least.
+        // There is at least one definition now.
         DefinitionId(NonZeroU32::MIN.saturating_add(self.all.len() as u32 - 1))
     }
 
-    /// Notes a use of what is defined.
+    /// Records that a definition is used.
     pub(crate) fn note_use(&mut self, id: DefinitionId) {
         if let Some(one) = self.all.get_mut(id.0.get() as usize - 1) {
             one.is_used = true;
         }
     }
 
-    /// Notes how many inputs the text declares.
+    /// Sets the number of inputs that the text declares.
     pub(crate) fn set_declared_inputs(&mut self, count: usize) {
         self.declared_inputs = Some(count);
     }
 
-    /// How many of the program's inputs, from the first on, are declared; the others are leaves that nobody declares. Nothing of
-    /// a program that was not read from text: files do not say it.
+    /// The number of declared inputs, which are the first ones of the program; the others are leaves without a declaration. `None` for a program that
+    /// was not read from text, because files do not store it.
     #[must_use]
     pub fn declared_inputs(&self) -> Option<usize> {
         self.declared_inputs
     }
 
-    /// The definitions with their names, in the order in which they became known.
+    /// Iterates over the definitions and their names, in the order of their discovery.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Definition)> + '_ {
         let mut start = 0;
         self.all.iter().map(move |one| {
@@ -84,7 +84,7 @@ impl Definitions {
         })
     }
 
-    /// Bytes of memory, besides itself.
+    /// The bytes of memory outside of the struct itself.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.all.capacity() * size_of::<Definition>() + self.names.capacity()
     }

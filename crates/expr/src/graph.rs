@@ -1,6 +1,6 @@
-//! The expression graph: an arena of hash-consed nodes. Structurally equal subexpressions are one node, so sharing,
-//! equality and cache keys come for free; a node's operands always have smaller ids than the node itself, so every
-//! walk is a loop over ids and nothing recurses. Nodes are untyped; each keeps every span of text it came from.
+//! The expression graph: an arena of hash-consed nodes. Structurally equal subexpressions are one node, so sharing, equality and cache keys need no
+//! extra work. A node's operands have smaller ids than the node, so every walk is a loop over ids without recursion. Nodes are untyped; each records
+//! all its places in the text.
 
 use crate::calls::Calls;
 use crate::places::Places;
@@ -21,7 +21,7 @@ enum Kind {
     Operator { name: NameId, start: u32, len: u32 },
 }
 
-/// What a node is.
+/// A node with its parts.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Node<'g> {
     /// An input of the model.
@@ -30,18 +30,18 @@ pub enum Node<'g> {
     Placeholder(NameId),
     /// A value.
     Literal(&'g Value),
-    /// An operator, by name, and its operands in order.
+    /// An operator: its name, and its operands in order.
     Operator(NameId, &'g [NodeId]),
 }
 
-/// What is found in the place of a node that a graph does not have: preparation refuses it where it needs a type.
+/// The value returned for a node that a graph does not have. Preparation rejects it where it needs a type.
 static NO_NODE: Value = Value::Nothing;
 
-/// The name in the place of one that a graph does not have: nothing is called so.
+/// The name returned for an id that a graph does not have. It is empty, so nothing has this name.
 static NO_NAME: LazyLock<Arc<str>> = LazyLock::new(|| "".into());
 
-/// An arena of expression nodes. Ids are positions, so the ids of another graph mean other nodes here; one that is no position
-/// here stands for an untyped `missing`.
+/// An arena of expression nodes. Ids are positions, so the ids of another graph denote other nodes here. An id beyond the last position stands for an
+/// untyped `missing`.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     kinds: Vec<Kind>,
@@ -50,29 +50,29 @@ pub struct Graph {
     names: Vec<Arc<str>>,
     name_ids: HashMap<Arc<str>, NameId, RandomState>,
     nodes: HashTable<NodeId>,
-    /// The names of the placeholders, each with the number to try next for another of that name.
+    /// The names of the placeholders, each with the number to try next for another placeholder of that name.
     placeholders: FxHashMap<NameId, u64>,
-    /// Seeded for each graph, so that no text can choose names or numbers that collide.
+    /// The hash seed, random per graph, so that a text cannot be crafted to cause collisions.
     seed: RandomState,
     places: Places,
-    /// None if there are no functions.
+    /// The calls that made nodes; `None` if there are no functions.
     calls: Option<Arc<Calls>>,
 }
 
 impl Graph {
-    /// A graph with no nodes.
+    /// Returns a graph without nodes.
     #[must_use]
     pub fn new() -> Self {
         Graph::default()
     }
 
-    /// Bytes of memory the graph holds, besides itself; names' and literals' texts apart.
+    /// The bytes of memory outside of the struct itself, without the text of names and literals.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         fn held<T>(list: &Vec<T>) -> usize {
             list.capacity() * size_of::<T>()
         }
-        /// A table has a byte beside each of its places, of which an eighth stays empty.
+        /// Counts a hash table: one byte more per place, and an eighth of the places stay empty.
         fn table<T>(capacity: usize) -> usize {
             capacity * 8 / 7 * (size_of::<T>() + 1)
         }
@@ -87,7 +87,7 @@ impl Graph {
             + self.calls.as_ref().map_or(0, |calls| calls.memory_bytes())
     }
 
-    /// A graph with no nodes, but room for so many.
+    /// Returns a graph without nodes, with room for `nodes` nodes.
     #[must_use]
     pub fn with_capacity(nodes: usize) -> Self {
         Graph {
@@ -99,7 +99,7 @@ impl Graph {
         }
     }
 
-    /// Gives back the room for more nodes, if it is most of the table: programs are cloned, and a clone goes through the whole table.
+    /// Frees the table's room for more nodes if most of it is unused. Programs are cloned, and a clone copies the whole table.
     pub(crate) fn give_back_room(&mut self) {
         let Graph { nodes, kinds, operands, literals, seed, .. } = self;
         if nodes.capacity() / 4 > kinds.len() {
@@ -107,19 +107,19 @@ impl Graph {
         }
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.kinds.len()
     }
 
-    /// How many operands all operators have together.
+    /// The number of operands, over all operators.
     #[must_use]
     pub fn operand_count(&self) -> usize {
         self.operands.len()
     }
 
-    /// The limit of its size that the graph exceeds, if it does.
+    /// Returns the limit on size that the graph exceeds; `None` if it exceeds none.
     pub(crate) fn beyond(&self, limits: &Limits) -> Option<Limit> {
         match self {
             _ if self.len() > limits.nodes => Some(Limit::Nodes),
@@ -128,19 +128,19 @@ impl Graph {
         }
     }
 
-    /// True if there are no nodes.
+    /// Returns true if there are no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kinds.is_empty()
     }
 
-    /// How many names there are.
+    /// The number of names.
     #[must_use]
     pub fn name_count(&self) -> usize {
         self.names.len()
     }
 
-    /// The id of a name.
+    /// Returns the id of a name, adding the name if it is new.
     pub fn intern(&mut self, name: &str) -> NameId {
         if let Some(id) = self.name_ids.get(name) {
             return *id;
@@ -152,39 +152,38 @@ impl Graph {
         id
     }
 
-    /// The id of a name that the graph knows.
+    /// Returns the id of a name; `None` if the graph does not have it.
     #[must_use]
     pub fn find_name(&self, name: &str) -> Option<NameId> {
         self.name_ids.get(name).copied()
     }
 
-    /// The text of a name.
+    /// Returns the text of a name.
     #[must_use]
     pub fn name(&self, id: NameId) -> &Arc<str> {
         self.names.get(id.index()).unwrap_or(&NO_NAME)
     }
 
-    /// The input called `name`.
+    /// Returns the node of the input `name`, adding it if it is new.
     pub fn leaf(&mut self, name: &str, span: Option<Span>) -> NodeId {
         let name = self.intern(name);
         self.add(Kind::Leaf(name), span)
     }
 
-    /// The function parameter called `name`.
+    /// Returns the node of the function parameter `name`, adding it if it is new.
     pub fn placeholder(&mut self, name: &str, span: Option<Span>) -> NodeId {
         let name = self.intern(name);
         self.placeholders.entry(name).or_insert(2);
         self.add(Kind::Placeholder(name), span)
     }
 
-    /// A function parameter that no other function of the graph has: it is called `name`, or else `name_2`, `name_3` and
-    /// so on. Names that differ are what keeps a parameter from being taken for that of another function when one is
-    /// put into the other.
+    /// Adds a function parameter whose name no other function of the graph uses: `name`, or else `name_2`, `name_3` and so on. Because names differ,
+    /// a parameter is not confused with another function's when one function is inserted into the other.
     pub fn fresh_placeholder(&mut self, name: &str, span: Option<Span>) -> NodeId {
         let wanted = self.intern(name);
         let mut free = wanted;
         while self.placeholders.contains_key(&free) {
-            // Each name of a placeholder is passed by once: the number never goes back.
+            // Each used name is skipped once, because the number only grows.
             let number = self.placeholders.entry(wanted).or_insert(2);
             let next = format!("{name}_{number}");
             *number += 1;
@@ -194,8 +193,8 @@ impl Graph {
         self.add(Kind::Placeholder(free), span)
     }
 
-    /// Makes a node a leaf, for a caller that gives its value: nothing that it was computed from is needed for it any more. The node keeps its
-    /// position and its places.
+    /// Turns a node into a leaf, for a caller that provides its value; then its operands are no longer needed for it. The node's position and places
+    /// stay.
     pub fn put_leaf(&mut self, id: NodeId, name: &str) {
         let name = self.intern(name);
         if let Some(kind) = self.kinds.get_mut(id.index()) {
@@ -203,7 +202,7 @@ impl Graph {
         }
     }
 
-    /// A literal.
+    /// Returns the node of a literal, adding it if it is new.
     pub fn literal(&mut self, value: Value, span: Option<Span>) -> NodeId {
         let hash = hash_literal(&self.seed, &value);
         let Graph { nodes, kinds, literals, .. } = self;
@@ -217,16 +216,16 @@ impl Graph {
         self.push(Kind::Literal(self.literals.len() as u32 - 1), hash, span)
     }
 
-    /// An operator applied to operands of this graph.
+    /// Returns the node of an operator applied to operands of this graph, adding it if it is new.
     pub fn operator(&mut self, name: &str, operands: &[NodeId], span: Option<Span>) -> NodeId {
         let name = self.intern(name);
         self.operator_named(name, operands, span)
     }
 
-    /// An operator, by an interned name, applied to operands of this graph.
+    /// Returns the node of an operator, given by an interned name, applied to operands of this graph.
     pub fn operator_named(&mut self, name: NameId, operands: &[NodeId], span: Option<Span>) -> NodeId {
         let name = if name.index() < self.names.len() { name } else { self.intern("") };
-        // Operands come before their users, whoever made them up.
+        // Operands must precede their users, so an invalid operand becomes `missing`.
         if operands.iter().any(|operand| operand.index() >= self.len()) {
             let missing = self.literal(Value::Nothing, None);
             let known = |operand: &NodeId| if operand.index() < self.len() { *operand } else { missing };
@@ -269,32 +268,31 @@ impl Graph {
         id
     }
 
-    /// Records one more place that this node was written at.
+    /// Records another place in the text for a node.
     pub fn note_span(&mut self, id: NodeId, span: Option<Span>) {
         if let Some(span) = span {
             self.places.note(id, span);
         }
     }
 
-    /// The calls of functions that made nodes; none if there are no functions.
+    /// Returns the calls of functions that made nodes; `None` if there are no functions.
     #[must_use]
     pub fn calls(&self) -> Option<&Arc<Calls>> {
         self.calls.as_ref()
     }
 
-    /// The calls of functions that made a node, from the innermost on, each with what to say there; those around the node's place
-    /// are left out.
+    /// Returns the calls that made a node as labels, innermost first. Calls that enclose the node's place are left out.
     #[must_use]
     pub fn calls_to(&self, node: NodeId) -> Vec<Label> {
         self.calls.as_ref().map(|calls| calls.leading_to(node, &[], self.span(node))).unwrap_or_default()
     }
 
-    /// The calls to change.
+    /// Returns the calls for modification.
     pub(crate) fn calls_mut(&mut self) -> &mut Calls {
         Arc::make_mut(self.calls.get_or_insert_default())
     }
 
-    /// What the node is.
+    /// Returns a node with its parts.
     #[must_use]
     #[inline]
     pub fn node(&self, id: NodeId) -> Node<'_> {
@@ -309,7 +307,7 @@ impl Graph {
         }
     }
 
-    /// The operands of the node; none for leaves, literals and placeholders.
+    /// Returns the operands of a node; empty for leaves, literals and placeholders.
     #[must_use]
     pub fn operands(&self, id: NodeId) -> &[NodeId] {
         match self.kinds.get(id.index()) {
@@ -318,25 +316,25 @@ impl Graph {
         }
     }
 
-    /// Where the node was first written.
+    /// Returns the node's first place in the text.
     #[must_use]
     pub fn span(&self, id: NodeId) -> Option<Span> {
         self.places.first(id)
     }
 
-    /// Where the node was last written.
+    /// Returns the node's last place in the text.
     #[must_use]
     pub(crate) fn last_span(&self, id: NodeId) -> Option<Span> {
         self.places.last(id)
     }
 
-    /// Everywhere the node was written, the first place first.
+    /// Iterates over all places of the node, the first one first.
     pub fn spans(&self, id: NodeId) -> impl Iterator<Item = Span> + '_ {
         self.places.all(id)
     }
 
-    /// A graph of no more than some nodes need, without places, and those nodes in it. It takes time as it has nodes, however large
-    /// this graph is.
+    /// Returns a graph with only the nodes that `roots` need, without places, and the roots' ids in it. The time depends on the number of copied
+    /// nodes, not on the size of this graph.
     #[must_use]
     pub fn part(&self, roots: &[NodeId]) -> (Graph, Vec<NodeId>) {
         let mut part = Graph::new();
@@ -344,7 +342,7 @@ impl Graph {
         (part, copies)
     }
 
-    /// Copies some nodes and what they need into another graph, without places; the nodes there.
+    /// Copies `roots` and the nodes that they need to another graph, without places. Returns the roots' ids there.
     pub(crate) fn copy_to(&self, to: &mut Graph, roots: &[NodeId]) -> Vec<NodeId> {
         let mut needed: FxHashSet<NodeId> = roots.iter().copied().collect();
         let mut open: Vec<NodeId> = needed.iter().copied().collect();
@@ -362,7 +360,7 @@ impl Graph {
                 Node::Literal(value) => to.literal(value.clone(), None),
                 Node::Operator(name, inner) => {
                     operands.clear();
-                    // Operands precede their users, so each has its copy.
+                    // Operands precede their users, so each operand has been copied.
                     operands.extend(inner.iter().filter_map(|operand| copies.get(operand)));
                     to.operator(self.name(name), &operands, None)
                 }
@@ -372,7 +370,7 @@ impl Graph {
         roots.iter().filter_map(|root| copies.get(root).copied()).collect()
     }
 
-    /// Which nodes the roots need, by index.
+    /// Returns for each node, by index, whether the roots need it.
     #[must_use]
     pub fn reachable(&self, roots: impl IntoIterator<Item = NodeId>) -> Vec<bool> {
         let mut needed = vec![false; self.len()];
@@ -485,7 +483,7 @@ mod tests {
             .collect();
         assert_eq!(names, ["x", "x_2", "x_4", "x_3_2", "x_5", "y"]);
         assert!(!made.contains(&taken));
-        // A name that very many functions give their parameter is not searched for anew each time.
+        // A parameter name that 1,000,000 placeholders want is not searched from the start each time.
         let first = g.len();
         for _ in 0..1_000_000 {
             g.fresh_placeholder("x", None);

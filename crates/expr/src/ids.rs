@@ -1,4 +1,4 @@
-//! The numbers of nodes and of names in their graph.
+//! The ids of nodes and of names in a graph.
 
 /// The id of a node in its graph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

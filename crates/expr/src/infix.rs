@@ -1,6 +1,5 @@
-//! The one table of operator syntax: token, operator name, precedence, fixity. Parser, printer and builder all read
-//! it, so none of them can disagree. The forms that are not single tokens (conditions, tuples, fields) have their
-//! operator names here too.
+//! The table of operator syntax: token, operator name, precedence, fixity. Parser, printer and builder all use it, so they agree. Forms that are not
+//! single tokens, such as conditions, tuples and fields, have their operator names here too.
 
 use crate::text::TokenKind;
 
@@ -11,7 +10,7 @@ pub(crate) const MAKE_TUPLE: &str = "core.make_tuple";
 /// `x.0`; the index is an `INT64` literal.
 pub(crate) const GET_NTH: &str = "core.get_nth";
 
-/// `{x: a, y: b}`; the first operand is a `TEXT` literal, the names with commas between them.
+/// `{x: a, y: b}`; the first operand is a `TEXT` literal with the names, separated by commas.
 pub(crate) const MAKE_NAMED: &str = "namedtuple.make";
 /// `t.x`; the name is a `TEXT` literal.
 pub(crate) const GET_FIELD: &str = "namedtuple.get_field";
@@ -28,17 +27,17 @@ pub(crate) const IN_RANGE: &str = "core._in_range";
 /// `x in e` for an array, a dictionary or a table `e`.
 pub(crate) const IN_VALUE: &str = "core._in_value";
 
-/// `lookup(x, {"CH": 1.08}, 1.0)`: what stands there in braces is a dictionary.
+/// `lookup(x, {"CH": 1.08}, 1.0)`, where the braces are a dictionary.
 pub(crate) const LOOKUP: &str = "dict.lookup";
 
-/// The cast of a power of written integers that no i64 holds.
+/// The cast of a power of integer literals whose value an i64 cannot hold.
 pub(crate) const TO_INT64: &str = "core.to_int64";
-/// Arolla's floor division, which the builder has beside that of texts: of floats, the quotient is rounded before its floor is taken.
+/// Arolla's floor division, which only the builder has. For floats, the quotient is rounded before its floor is taken.
 pub(crate) const FLOORDIV: &str = "math.floordiv";
 /// The remainder of Arolla's floor division.
 pub(crate) const MOD: &str = "math.mod";
 
-/// The operator whose second operand is a type, whatever else its name is.
+/// `cast(x, f64)`: the second operand is a type, even if a value has the same name.
 pub(crate) const CAST: &str = "core.cast";
 
 /// `fn(x, y) = body`; the operands are the body and the placeholders that are its parameters.
@@ -48,45 +47,45 @@ pub(crate) const OPERATOR: &str = "core._operator";
 /// `f(a, b)` for a value `f`; the operands are the function and its arguments.
 pub(crate) const APPLY: &str = "core.apply";
 
-/// `let x: f64 = value`; the operands are the value and the type that it is declared to be of.
+/// `let x: f64 = value`; the operands are the value and the declared type.
 pub(crate) const DECLARED: &str = "core._declared";
 
-/// `x` in `let y: f64 = x / 2`; the operands are `x` and the type of numbers that it becomes, if it is a number.
+/// `x` in `let y: f64 = x / 2`; the operands are `x`, and the number type that it is converted to if it is a number.
 pub(crate) const DECLARED_OPERAND: &str = "core._declared_operand";
 
-/// `x` where integers become f64.
+/// Converts `x` to f64 if it is an integer.
 pub(crate) const WIDE: &str = "core._wide";
-/// `x` where integers beside floats become f64; the operands are `x` and what it is beside.
+/// Converts `x` to f64 if it is an integer and the other operand is a float; the operands are `x` and that other operand.
 pub(crate) const BESIDE: &str = "core._beside";
 
-/// `a("i,k")` for a tensor `a`; the labels of its axes are a `TEXT` literal.
+/// `a("i,k")` for a tensor `a`; the second operand is a `TEXT` literal with the labels of its axes.
 pub const AT_LABELS: &str = "tensor._at";
-/// `let t("i,j") = value`; the labels of the axes of what the value gives are a `TEXT` literal.
+/// `let t("i,j") = value`; the second operand is a `TEXT` literal with the labels of the value's axes.
 pub const BIND_LABELS: &str = "tensor._bind";
-/// `x("i,j") = value` for an `x` that is defined above; the operands are what it was, the value and the labels, a `TEXT` literal.
+/// `x("i,j") = value` for an `x` that is defined before; the operands are the old value, the new value and a `TEXT` literal with the labels.
 pub const ASSIGN_LABELS: &str = "tensor._assign";
-/// What the operators begin with that are written as methods, `x("i,j").norm()`: the name of the method is behind it.
+/// The prefix of operators that are written as methods, as in `x("i,j").norm()`. The method's name follows it.
 pub(crate) const METHOD: &str = "tensor._whole.";
 
-/// `a("i,j").block([0, 0], [2, 3])`: some tiles of each axis. Its operands are the tensor, and two tuples of numbers of tiles.
+/// `a("i,j").block([0, 0], [2, 3])`: a range of tiles on each axis. The operands are the tensor, and two tuples of tile indices.
 pub const BLOCK: &str = "tensor.block";
 
-/// `tensor.grad(y, x)`: what it is by is found by what it is.
+/// `tensor.grad(y, x)`: the gradient of `y` by the node `x`, which is found in `y` by structural equality.
 pub(crate) const GRADIENT: &str = "tensor.grad";
 
-/// How tightly a form binds; larger is tighter.
+/// The precedence of a form; a larger one binds tighter.
 pub(crate) type Level = u8;
 
 /// The level of `if`, the loosest form.
 pub(crate) const LOOSEST: Level = 0;
 /// The level of comparisons, `in` among them.
 pub(crate) const COMPARISON: Level = Operation::Equal.level();
-/// The level of a bare number: an operand of every operator, but not of `.0`, which would be part of it.
+/// The level of a bare number. It may be the operand of every operator, but not of `.0`, which would be read as its fraction.
 pub(crate) const NUMBER: Level = 11;
 /// The level of names, calls, fields and everything in brackets.
 pub(crate) const TIGHTEST: Level = 12;
 
-/// Where the operands stand, and how a row of operators of one level groups.
+/// The position of operands, and the grouping of operators of one level.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fixity {
     /// Before its operand.
@@ -101,12 +100,12 @@ pub(crate) enum Fixity {
 
 macro_rules! operations {
     ($($variant:ident $token:ident $text:literal $name:literal $level:literal $fixity:ident;)*) => {
-        /// An operator that has a token.
+        /// The operators that have a token.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum Operation { $($variant),* }
 
         impl Operation {
-            /// Every operator that has a token. Where two share a name, the first is the one to print.
+            /// The operators that have a token. If two share a name, the printer uses the first.
             pub(crate) const ALL: &[Operation] = &[$(Operation::$variant),*];
 
             /// The canonical name of the operator.
@@ -114,17 +113,17 @@ macro_rules! operations {
                 match self { $(Operation::$variant => $name),* }
             }
 
-            /// How it is written.
+            /// The token as text.
             pub(crate) const fn text(self) -> &'static str {
                 match self { $(Operation::$variant => $text),* }
             }
 
-            /// How tightly it binds.
+            /// The precedence of the operator.
             pub(crate) const fn level(self) -> Level {
                 match self { $(Operation::$variant => $level),* }
             }
 
-            /// Where its operands stand.
+            /// The position of the operands.
             pub(crate) const fn fixity(self) -> Fixity {
                 match self { $(Operation::$variant => Fixity::$fixity),* }
             }
@@ -160,7 +159,7 @@ operations! {
     Power        StarStar         "**"  "math.pow"          10 Right;
 }
 
-/// For each token, the operator it is after an operand, and the one it is before an operand.
+/// For each token, the operator that it stands for after an operand, and the one before an operand.
 static BY_TOKEN: [[Option<Operation>; 2]; TokenKind::COUNT] = {
     let mut table = [[None; 2]; TokenKind::COUNT];
     let mut index = 0;
@@ -174,17 +173,17 @@ static BY_TOKEN: [[Option<Operation>; 2]; TokenKind::COUNT] = {
 };
 
 impl Operation {
-    /// The operator that this token is after an operand.
+    /// Returns the operator that a token stands for after an operand; `None` if there is none.
     pub(crate) fn infix(token: TokenKind) -> Option<Operation> {
         BY_TOKEN[token as usize][0]
     }
 
-    /// The operator that this token is before an operand.
+    /// Returns the operator that a token stands for before an operand; `None` if there is none.
     pub(crate) fn prefix(token: TokenKind) -> Option<Operation> {
         BY_TOKEN[token as usize][1]
     }
 
-    /// The loosest form that may stand as its left operand without brackets.
+    /// The lowest level that the left operand may have without brackets.
     pub(crate) const fn left_level(self) -> Level {
         match self.fixity() {
             Fixity::Left => self.level(),
@@ -192,7 +191,7 @@ impl Operation {
         }
     }
 
-    /// The loosest form that may stand as its right (or only) operand without brackets.
+    /// The lowest level that the right or only operand may have without brackets.
     pub(crate) const fn right_level(self) -> Level {
         match self.fixity() {
             Fixity::Prefix => self.level(),
@@ -202,12 +201,12 @@ impl Operation {
     }
 }
 
-/// The tokens that stand for an operator in the text language, of several the one first that is printed.
+/// Returns the tokens for an operator in the text language. The first one is printed.
 pub fn tokens(name: &str) -> impl Iterator<Item = &'static str> {
     Operation::ALL.iter().filter(move |operation| operation.name() == name).map(|operation| operation.text())
 }
 
-/// How the text language writes an operator that is only its own; none for others, which go by their names.
+/// Returns the token or keyword of an operator that is only written by syntax; `None` for operators that are called by name.
 #[must_use]
 pub fn written(name: &str) -> Option<&str> {
     let own = name.strip_prefix("core._")?;

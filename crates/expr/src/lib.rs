@@ -1,7 +1,7 @@
 //! Expressions: the untyped hash-consed graph with its source spans, the builder, the text language, and files.
 //!
-//! Operators are only names here; what they mean, which types they take and how they run is the registry's business
-//! (`cembra-ops`). The one table of this crate maps infix tokens to operator names, for parser and printer alike.
+//! Operators are only names in this crate. The registry (`cembra-ops`) defines their meaning, types and implementation. The one table here maps infix
+//! tokens to operator names, for both parser and printer.
 
 mod bodies;
 mod builder;

@@ -1,16 +1,16 @@
-//! Tests that a text has of itself: values of inputs, and what the outputs are to be. They are no part of what a model means, so that
-//! equal programs may differ in them and files have none.
+//! The tests in a model's text: values of inputs, and the expected outputs. They do not affect the meaning of a model: equal programs may have
+//! different tests, and files have none.
 
 use crate::text::parse_literal;
 use cembra_value::{Error, Span, Value};
 use std::sync::Arc;
 
-/// A literal of which something else says which type it is to be of.
+/// A literal whose type is determined elsewhere.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Literal {
-    /// A value. An integer is a number of any type of integers that has it.
+    /// A value. An integer stands for any integer type that can hold it.
     One(Value),
-    /// An integer with its type, as `5i32`.
+    /// An integer with a type suffix, such as `5i32`.
     Typed(Value),
     /// The elements of an array.
     Elements(Vec<Value>),
@@ -20,57 +20,57 @@ impl Literal {
     /// Reads a literal, or literals in square brackets.
     ///
     /// # Errors
-    /// It is neither.
+    /// If the text is neither.
     pub fn parse(text: &str) -> Result<Literal, Error> {
         Ok(parse_literal(text)?)
     }
 
-    /// True for the elements of an array.
+    /// Returns true for the elements of an array.
     #[must_use]
     pub const fn is_array(&self) -> bool {
         matches!(self, Literal::Elements(_))
     }
 }
 
-/// A test.
+/// A test of a model.
 #[derive(Clone, Debug)]
 pub struct ModelTest {
-    /// What it is called.
+    /// The name of the test.
     pub name: Arc<str>,
-    /// Where that stands.
+    /// The place of the name.
     pub span: Span,
-    /// How far outputs that are floats may be from what is expected: so much, or such a part of it if it is larger than one.
+    /// The tolerance for outputs that are floats: absolute, or relative to the expected value if that is larger than one.
     pub within: f64,
-    /// What is tried.
+    /// The cases of the test.
     pub cases: Vec<TestCase>,
 }
 
 /// A case of a test.
 #[derive(Clone, Debug)]
 pub struct TestCase {
-    /// Where it stands.
+    /// The place of the case.
     pub span: Span,
-    /// Values of inputs.
+    /// The values of inputs.
     pub inputs: Vec<TestValue>,
-    /// What comes of them.
+    /// The expected result.
     pub expected: Expected,
 }
 
 /// The value of an input or an output in a test.
 #[derive(Clone, Debug)]
 pub struct TestValue {
-    /// Of which.
+    /// The name of the input or output.
     pub name: Arc<str>,
-    /// The value, which is not of its type yet.
+    /// The value, not yet converted to the type of the input or output.
     pub literal: Literal,
-    /// Where it stands.
+    /// The place of the value.
     pub span: Span,
 }
 
-/// What a test expects.
+/// The expected result of a case.
 #[derive(Clone, Debug)]
 pub enum Expected {
-    /// These outputs; others are not looked at.
+    /// The outputs to compare; other outputs are not checked.
     Outputs(Vec<TestValue>),
     /// An error with this code.
     Error(Arc<str>),

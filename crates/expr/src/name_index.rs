@@ -1,15 +1,15 @@
-//! The names of a text for editors: where each is defined, where it may be used and where it is. It is made with the graph if
-//! somebody asks for it, also of a text with errors, and nothing that a model means depends on it.
+//! The index of a text's names for editors: the place, scope and uses of each definition. It is made with the graph on request, also for a text with
+//! errors, and does not affect the meaning of a model.
 
 use crate::{NameId, NodeId};
 use cembra_value::Span;
 
-/// What a name of a text stands for.
+/// The kind of a name in a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NameKind {
     /// A declared input.
     Input,
-    /// A leaf that nobody declares; its definition is its first use.
+    /// A leaf without a declaration; its first use counts as its definition.
     Leaf,
     /// A `let` that is a statement.
     Let,
@@ -28,31 +28,31 @@ pub enum NameKind {
 }
 
 impl NameKind {
-    /// True for names that are known in a part of their statement only.
+    /// Returns true for names that are known only in a part of their statement.
     #[must_use]
     pub fn is_local(self) -> bool {
         matches!(self, NameKind::Local | NameKind::Parameter)
     }
 }
 
-/// A name of a text.
+/// A defined name and its places.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NamedPlace {
-    /// What it stands for.
+    /// The kind of the name.
     pub kind: NameKind,
-    /// The name where it is defined; with its quotes, if it has some. It tells the name from all others.
+    /// The place of the name in its definition, including quotes. It identifies the name.
     pub name: Span,
-    /// The name with what says how it is used: parameters and types that are written, and labels of axes.
+    /// The place of the name with its declaration: parameters, declared types, labels of axes.
     pub signature: Span,
-    /// All of the statement; of a local name its signature.
+    /// The place of the whole statement; for a local name that of the declaration.
     pub whole: Span,
-    /// Where it may be used. Files that use the file of the name are not counted.
+    /// The range where the name may be used. Other files that use the name's file are not included.
     pub scope: Span,
-    /// What it is; nothing for functions, for operators, and for what is erroneous.
+    /// The node of the value; `None` for functions, for operators, and for definitions with errors.
     pub node: Option<NodeId>,
 }
 
-/// What a use of a name means.
+/// The meaning of a use of a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Referent {
     /// The name that is defined at this place.
@@ -63,78 +63,79 @@ pub enum Referent {
     File(usize),
 }
 
-/// The names of a text and their uses.
+/// The names in a text and their uses.
 #[derive(Clone, Debug, Default)]
 pub struct NameIndex {
     names: Vec<NamedPlace>,
     uses: Vec<(Span, Referent)>,
     statements: Vec<Span>,
-    /// How many names there were when the statement that is being read began.
+    /// The number of names when the current statement began.
     before_statement: usize,
 }
 
 impl NameIndex {
-    /// The names in the order in which they became known.
+    /// Returns the names, in the order in which they were found.
     #[must_use]
     pub fn names(&self) -> &[NamedPlace] {
         &self.names
     }
 
-    /// The uses in the order of the text.
+    /// Returns the uses, in the order of the text.
     #[must_use]
     pub fn uses(&self) -> &[(Span, Referent)] {
         &self.uses
     }
 
-    /// Where the statements are that were begun, in the order of the text; what could not be read belongs to the one before it.
+    /// Returns the places of the statements, in the order of the text. Text that cannot be read belongs to the statement before it.
     #[must_use]
     pub fn statements(&self) -> &[Span] {
         &self.statements
     }
 
-    /// The name that is defined at this place.
+    /// Returns the name that is defined at this place.
     #[must_use]
     pub fn named_at(&self, name: Span) -> Option<&NamedPlace> {
         self.names.iter().find(|one| one.name == name)
     }
 
-    /// What the name that this byte of the text is in or behind means, and where that name is. The definition of a name means
-    /// itself.
+    /// Returns the place and meaning of the name that contains this byte or ends before it. The definition of a name refers to itself.
     #[must_use]
     pub fn at(&self, byte: u32) -> Option<(Span, Referent)> {
         let touches = |span: Span| span.start <= byte && byte <= span.end;
-        // Uses do not overlap, but one may end where the next begins, which is then meant.
+        // Uses do not overlap. If one ends where the next begins, the next one counts.
         let until = self.uses.partition_point(|(span, _)| span.start <= byte);
         let used = self.uses[..until].last().copied().filter(|(span, _)| touches(*span));
         let defined = self.names.iter().map(|one| one.name).filter(|name| touches(*name)).max_by_key(|name| name.start);
         used.or_else(|| defined.map(|name| (name, Referent::Name(name))))
     }
 
-    /// The places where a name is used, without that of its definition.
+    /// Iterates over the places where a name is used, without its definition.
     pub fn uses_of(&self, name: Span) -> impl Iterator<Item = Span> + '_ {
         let is_of = move |referent: &Referent| *referent == Referent::Name(name);
         self.uses.iter().filter(move |(span, referent)| is_of(referent) && *span != name).map(|(span, _)| *span)
     }
 
-    /// The names that may be used at a byte of the text itself, which is the first of the texts and so long. Of equal names all
-    /// are told, the innermost last. Directly behind its statement a name is not known: there the statement goes on.
+    /// Iterates over the names that may be used at a byte of the main text, which has `length` bytes and is the first of the texts. Names may repeat;
+    /// the innermost comes last. A name is not known directly after its statement, because the statement may go on there.
     pub fn known_at(&self, byte: u32, length: u32) -> impl Iterator<Item = &NamedPlace> {
         let of_file = move |one: &NamedPlace| one.name.start > length && !one.kind.is_local();
         let is_known = move |one: &NamedPlace| one.scope.start < byte && byte <= one.scope.end;
         self.names.iter().filter(move |one| of_file(one) || is_known(one))
     }
 
+    /// Adds a defined name with the place of its declaration, and its node if it has one. The end of a local name's scope is set later.
     pub(crate) fn define(&mut self, kind: NameKind, name: Span, signature: Span, node: Option<NodeId>) {
-        // Where it ends is known later.
+        // The end of the scope is set later.
         let scope = Span::new(if kind.is_local() { signature.end } else { u32::MAX }, u32::MAX);
         self.names.push(NamedPlace { kind, name, signature, whole: signature, scope, node });
     }
 
+    /// Records that the name at `at` refers to `referent`.
     pub(crate) fn note_use(&mut self, at: Span, referent: Referent) {
         self.uses.push((at, referent));
     }
 
-    /// The name that was defined last, to be corrected.
+    /// Returns the name that was defined last, for corrections.
     pub(crate) fn last(&mut self) -> Option<&mut NamedPlace> {
         self.names.last_mut()
     }
@@ -147,7 +148,7 @@ impl NameIndex {
         }
     }
 
-    /// Ends a statement: what it defined is known behind it, and its local names up to the next one.
+    /// Ends a statement: its definitions are known after it, and its local names up to the next statement.
     pub(crate) fn end_statement(&mut self, statement: Span, next: u32) {
         for one in &mut self.names[self.before_statement..] {
             if !one.kind.is_local() {
@@ -161,7 +162,7 @@ impl NameIndex {
         self.statements.push(statement);
     }
 
-    /// Brings everything into the order of the text. Of several uses at a place the last one noted is meant.
+    /// Sorts the uses and statements in the order of the text. If a place has several uses, the last recorded one counts.
     pub(crate) fn finish(&mut self) {
         self.uses.sort_by_key(|(span, _)| *span);
         self.uses.reverse();

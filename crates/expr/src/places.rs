@@ -1,10 +1,10 @@
-//! Where the nodes of a graph were written: for each the first place, and a list of the others. Large models write the same
-//! inputs and numbers all over, so the lists share one growing piece of memory.
+//! The places in the text of a graph's nodes: the first place of each node, and linked lists of further ones. Large models repeat the same inputs and
+//! numbers, so all lists share one growing array.
 
 use crate::NodeId;
 use cembra_value::Span;
 
-/// The places of all nodes of a graph, by position.
+/// The places of all nodes of a graph, by node index.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     nodes: Vec<NodePlaces>,
@@ -15,18 +15,18 @@ pub(crate) struct Places {
 #[derive(Clone, Copy, Debug)]
 struct NodePlaces {
     first: Option<Span>,
-    /// The position of the last further place; `NONE` if there is none.
+    /// The index of the last further place; `NONE` if there is none.
     last: u32,
 }
 
-/// A further place of a node, and the position of the next one; behind the last comes the first.
+/// A further place of a node, and the index of the next one. The last one links back to the first.
 #[derive(Clone, Copy, Debug)]
 struct Further {
     span: Span,
     next: u32,
 }
 
-/// No further place: spans of texts of 4 GiB are fewer.
+/// The index that stands for no further place. A text of 4 GiB has fewer spans than this.
 const NONE: u32 = u32::MAX;
 
 impl Places {
@@ -34,17 +34,17 @@ impl Places {
         Places { nodes: Vec::with_capacity(nodes), further: Vec::new() }
     }
 
-    /// Bytes of memory, besides itself.
+    /// The bytes of memory outside of the struct itself.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<NodePlaces>() + self.further.capacity() * size_of::<Further>()
     }
 
-    /// Adds a node.
+    /// Adds a node with its first place.
     pub(crate) fn push(&mut self, first: Option<Span>) {
         self.nodes.push(NodePlaces { first, last: NONE });
     }
 
-    /// Adds a place to those of a node.
+    /// Adds a place to a node.
     pub(crate) fn note(&mut self, node: NodeId, span: Span) {
         let Some(place) = self.nodes.get_mut(node.index()) else { return };
         if place.first.is_none() {
@@ -60,18 +60,18 @@ impl Places {
         place.last = at;
     }
 
-    /// The first place of a node.
+    /// Returns the first place of a node.
     pub(crate) fn first(&self, node: NodeId) -> Option<Span> {
         self.nodes.get(node.index())?.first
     }
 
-    /// The last place of a node.
+    /// Returns the last place of a node.
     pub(crate) fn last(&self, node: NodeId) -> Option<Span> {
         let NodePlaces { first, last } = *self.nodes.get(node.index())?;
         self.further.get(last as usize).map(|last| last.span).or(first)
     }
 
-    /// All places of a node, in the order they were noted.
+    /// Iterates over all places of a node, in the order they were added.
     pub(crate) fn all(&self, node: NodeId) -> impl Iterator<Item = Span> + '_ {
         let NodePlaces { first, last } =
             self.nodes.get(node.index()).copied().unwrap_or(NodePlaces { first: None, last: NONE });

@@ -1,5 +1,5 @@
-//! A program: a graph with named inputs and outputs. It is what text, builder and wire format all produce, and is
-//! still untyped: an input without a type gets one from its data source.
+//! A program: a graph with named inputs and outputs. Text, builder and wire format all produce it. It is still untyped: an input without a type gets
+//! one from its data source.
 
 use crate::text::{Spelling, write_input_type};
 use crate::{Definitions, Graph, ModelTest, NameIndex, Node, NodeId, TileRule, print_type};
@@ -10,26 +10,26 @@ use std::sync::Arc;
 /// An input of a program.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// The name of the leaf, and of the column or field it is read from.
+    /// The name of the leaf, and of the column or field that it is read from.
     pub name: Arc<str>,
-    /// The declared type; without one the data source decides.
+    /// The declared type; `None` if the data source determines it.
     pub qtype: Option<QType>,
-    /// What it promises of its values beyond the type; one without a type promises nothing.
+    /// The promise about the values beyond the type. An input without a type promises nothing.
     pub promise: Promise,
-    /// What every use reads where the input is missing: of the scalar of its type, which is an optional one. The data may leave
-    /// such an input out.
+    /// The value that every use reads where the input is missing; `None` if there is no default. The input's type must be the optional type of this
+    /// scalar. Data may leave such an input out.
     pub default: Option<ScalarValue>,
-    /// True if the default is `[]` or `{}`: the input is a list or a dictionary, and is read as the empty one where the data leave it out or have
-    /// `null`.
+    /// True if the default is `[]` or `{}`. Then the input is a list or a dictionary, and is empty where data leave it out or have `null`.
     pub is_empty_by_default: bool,
-    /// The labels of a tensor's axes with commas between them, if they say how it is cut into tiles: those of `tiled[f64, "i,j"]`.
+    /// The labels of a tensor's axes, separated by commas, if the type gives some, as `tiled[f64, "i,j"]` does; else `None`. They tell how the axes
+    /// are cut into tiles.
     pub labels: Option<Arc<str>>,
-    /// Where it was declared, or else first used.
+    /// The place of the declaration, or of the first use.
     pub span: Option<Span>,
 }
 
 impl Input {
-    /// An input without a type.
+    /// Returns an input without a type.
     #[must_use]
     pub const fn untyped(name: Arc<str>, span: Option<Span>) -> Input {
         Input {
@@ -43,7 +43,7 @@ impl Input {
         }
     }
 
-    /// The declared type with what the input promises.
+    /// Returns the declared type and promise as text in the given spelling; `None` if no type is declared.
     pub(crate) fn spelled_type(&self, spelling: Spelling) -> Option<String> {
         self.qtype.as_ref().map(|qtype| {
             let mut out = String::new();
@@ -52,22 +52,22 @@ impl Input {
         })
     }
 
-    /// The declared type as the text language writes it, with what the input promises; none if none is declared.
+    /// Returns the declared type and promise as the text language writes them; `None` if no type is declared.
     #[must_use]
     pub fn declared_type(&self) -> Option<String> {
         self.spelled_type(Spelling::Text)
     }
 
-    /// The default as the text language writes it; `None` if the input has no default.
+    /// Returns the default as the text language writes it; `None` if the input has no default.
     #[must_use]
     pub fn spelled_default(&self) -> Option<String> {
         crate::text::spelled_default(self.default.as_ref(), self.qtype.as_ref().filter(|_| self.is_empty_by_default))
     }
 
-    /// Looks whether the default is one of the declared type.
+    /// Checks that the default fits the declared type.
     ///
     /// # Errors
-    /// The type is not optional, or the optional of another scalar; or the default is empty, and the type is not one of lists or dictionaries.
+    /// If the type is not the optional type of the default's scalar. For an empty default, if the type is not a list or a dictionary.
     pub fn check_default(&self) -> Result<(), Diagnostic> {
         if self.is_empty_by_default && self.qtype.as_ref().and_then(Value::empty_collection).is_none() {
             let problem = format!(
@@ -93,16 +93,16 @@ impl Input {
     }
 }
 
-/// An operator that the host provides, as the text declares it.
+/// An operator that the host provides, as declared in the text.
 #[derive(Clone, Debug)]
 pub struct Extern {
-    /// Its name, as in calls.
+    /// The name, as used in calls.
     pub name: Arc<str>,
-    /// The types of its parameters, each a scalar or an optional one.
+    /// The types of the parameters. Each is a scalar or an optional scalar.
     pub parameters: Vec<QType>,
-    /// The type of its result, likewise.
+    /// The type of the result, a scalar or an optional scalar.
     pub result: QType,
-    /// Where it is declared; it does not count when two are compared.
+    /// The place of the declaration. It is ignored in comparisons.
     pub span: Option<Span>,
 }
 
@@ -113,7 +113,7 @@ impl PartialEq for Extern {
 }
 
 impl Extern {
-    /// The types as the text language writes them: `(text, f64?): f64`.
+    /// Returns the types as the text language writes them, such as `(text, f64?): f64`.
     #[must_use]
     pub fn spelled_types(&self) -> String {
         let parameters: Vec<String> = self.parameters.iter().map(print_type).collect();
@@ -126,48 +126,47 @@ impl Extern {
 pub struct Output {
     /// The name of the result.
     pub name: Arc<str>,
-    /// What it is.
+    /// The node of the result.
     pub node: NodeId,
-    /// Where it was named.
+    /// The place of the output's name.
     pub span: Option<Span>,
 }
 
 /// A model before preparation.
 ///
-/// Two programs are equal if their inputs have the same names, types, promises, defaults and labels in the same order, their externs
-/// and cuts are the same, and their outputs have the
-/// same names and structurally the same expressions; spans, definitions and nodes that no output needs do not count.
+/// Two programs are equal if these agree: the names, types, promises, defaults and labels of inputs, in order; the externs and tile rules; and the
+/// names and the structure of outputs. Spans, definitions and nodes that no output needs are ignored.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// The expressions; may hold nodes that no output needs.
+    /// The expressions. The graph may contain nodes that no output needs.
     pub graph: Graph,
-    /// The declared inputs in the order declared, then the leaves that some output needs in the order of first use.
+    /// The declared inputs in the order of the text, then the undeclared leaves that some output needs, in the order of first use.
     pub inputs: Vec<Input>,
-    /// The operators of the host that are declared, in the order of the text.
+    /// The declared operators of the host, in the order of the text.
     pub externs: Vec<Extern>,
-    /// How the axes of labels are cut into tiles, in the order of the text.
+    /// The rules that cut axes into tiles, in the order of the text.
     pub tiles: Vec<TileRule>,
-    /// The outputs in the order written; the first is the main one.
+    /// The outputs in the order of the text. The first one is the main output.
     pub outputs: Vec<Output>,
-    /// The tests of the text that the program was read from; nothing of others.
+    /// The tests in the text; empty for a program that was not read from text.
     pub tests: Arc<[ModelTest]>,
-    /// What the text that the program was read from defines; nothing of others.
+    /// The definitions in the text; empty for a program that was not read from text.
     pub definitions: Definitions,
 }
 
-/// What could be read of a text, with where its names are.
+/// The readable part of a text, and the places of its names.
 #[derive(Clone, Debug)]
 pub struct PartialProgram {
-    /// The program; all of it if there are no problems.
+    /// The program. It is complete if there are no problems.
     pub program: Program,
-    /// What is wrong with the text, in its order.
+    /// The problems of the text, in its order.
     pub problems: Vec<Diagnostic>,
-    /// The names.
+    /// The names in the text.
     pub names: NameIndex,
 }
 
 impl Program {
-    /// Bytes of memory the program holds, besides itself; names' and literals' texts apart.
+    /// The bytes of memory outside of the struct itself, without the text of names and literals.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let (inputs, outputs) = (self.inputs.capacity(), self.outputs.capacity());
@@ -175,8 +174,8 @@ impl Program {
         self.graph.memory_bytes() + lists + self.definitions.memory_bytes()
     }
 
-    /// Which inputs some output needs, by position, as far as the expressions say; preparation may find that one of them
-    /// is of no effect.
+    /// Returns for each input, by index, whether an output needs it according to the expressions. Preparation may find that a needed input has no
+    /// effect.
     #[must_use]
     pub fn needed_inputs(&self) -> Vec<bool> {
         let mut leaves = vec![false; self.graph.name_count()];
@@ -190,11 +189,11 @@ impl Program {
         self.inputs.iter().map(is_leaf).collect()
     }
 
-    /// Adds the leaves that some output needs and nobody declared to the inputs, in the order of first use.
+    /// Adds the undeclared leaves that some output needs to the inputs, in the order of first use.
     pub(crate) fn add_undeclared_inputs(&mut self) {
         let mut declared = vec![false; self.graph.name_count()];
         for input in &self.inputs {
-            // Interning finds the name: every declared input has its leaf in the graph.
+            // Interning finds the existing name: every declared input has its leaf in the graph.
             let name = self.graph.intern(&input.name);
             if let Some(flag) = declared.get_mut(name.index()) {
                 *flag = true;

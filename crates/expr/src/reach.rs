@@ -1,13 +1,13 @@
-//! What a declared type reaches. In `output y: f64 = cents / 100` both operands become f64 before they are divided, so that nothing is
-//! rounded to an f32 first. The parser marks such operands, with an operator of their own that is taken apart where types are found;
-//! the printer says by the same rules whether a marked operand would be marked again when its text is read.
+//! The effect of a declared type on the operands below it. In `output y: f64 = cents / 100` both operands become f64 before the division, so that
+//! nothing is rounded to an f32 first. The parser marks such operands with a special operator, which is removed when types are found. By the same
+//! rules, the printer omits a mark that reading the text would add again.
 
 use crate::infix::{DECLARED_OPERAND, Operation, WHERE};
 use crate::{Graph, Node, NodeId};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
-/// The numbers that a declared type makes of the operands below it.
+/// The number type that a declared type gives to the operands below it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reach {
     /// Numbers become f64.
@@ -17,7 +17,7 @@ pub(crate) enum Reach {
 }
 
 impl Reach {
-    /// What a declared type makes of the operands below it, if it reaches any.
+    /// Returns the effect of a declared type on the operands below it; `None` if it has none.
     pub(crate) fn of(qtype: &QType) -> Option<Self> {
         match qtype {
             QType::Scalar(Scalar::Float64) | QType::Optional(Scalar::Float64) | QType::Array(_, Scalar::Float64) => {
@@ -30,7 +30,7 @@ impl Reach {
         }
     }
 
-    /// The type of the numbers.
+    /// The scalar type of the numbers.
     pub(crate) fn scalar(self) -> Scalar {
         match self {
             Reach::Wide => Scalar::Float64,
@@ -38,7 +38,8 @@ impl Reach {
         }
     }
 
-    /// True if the type goes through an operator to its operands. Of two integers `/` makes a float.
+    /// Returns true if the declared type applies to the operands of this operator too. An i64 does not pass through `/`, because that makes a float
+    /// of two integers.
     pub(crate) fn passes(self, operator: &str) -> bool {
         const PASSING: [Operation; 5] =
             [Operation::Add, Operation::Subtract, Operation::Multiply, Operation::Negate, Operation::Default];
@@ -47,8 +48,8 @@ impl Reach {
             || self == Reach::Wide && operator == Operation::Divide.name()
     }
 
-    /// True if an operand through which the type does not go is marked. What becomes of it is found with the types: a literal, too,
-    /// stays what it is beside a date.
+    /// Returns true if an operand is marked that the type does not pass through. The mark's effect is found with the types: for example, a literal
+    /// next to a date keeps its type.
     pub(crate) fn marks(self, graph: &Graph, operand: NodeId) -> bool {
         match graph.node(operand) {
             Node::Literal(Value::Scalar(value)) => self.changes(value),
@@ -58,7 +59,7 @@ impl Reach {
         }
     }
 
-    /// True if a literal may become another one.
+    /// Returns true if the type may change a literal.
     fn changes(self, value: &ScalarValue) -> bool {
         matches!(
             (self, value.scalar()),
@@ -68,13 +69,13 @@ impl Reach {
     }
 }
 
-/// The operands of an operator that a type goes through; the condition of a choice is none of them.
+/// Returns the operands of an operator that a declared type passes to. For a conditional, the condition is not one of them.
 pub(crate) fn passed<'o, T>(operator: &str, operands: &'o [T]) -> &'o [T] {
     operands.get(usize::from(operator == WHERE)..).unwrap_or_default()
 }
 
-/// The operands of an operator that a declared type goes through, which are those that it may reach; none of other operators. Of
-/// `core._where` they are the branches.
+/// Returns the operands of an operator that a declared type passes to; empty for operators that it does not pass through. For `core._where` they are
+/// the branches.
 #[must_use]
 pub fn reached_operands<'o, T>(operator: &str, operands: &'o [T]) -> &'o [T] {
     if Reach::Wide.passes(operator) { passed(operator, operands) } else { &[] }

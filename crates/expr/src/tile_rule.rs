@@ -1,20 +1,21 @@
-//! How axes of tensors are cut into tiles, as `tile i, j = 8` says it of labels. Only what the text says is here: how many tiles an axis has
-//! follows from its extent, which data say.
+//! Rules that cut axes of tensors into tiles, by labels: `tile i, j = 8`. A rule has only the content of the text. The number of tiles on an axis
+//! depends on its extent, which the data determine.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// How an axis is cut.
+/// The cut of an axis into tiles.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum AxisCut {
-    /// Into tiles of this many elements, at least 1. The last tile may be shorter.
+    /// Tiles with this number of elements, at least 1. The last tile may be shorter.
     Blocks(u64),
-    /// At these boundaries, of which none is less than the one before. The first and the last are those of the axis, so they say its extent.
+    /// Tiles between these boundaries, in ascending order; equal ones are allowed. The first and the last are those of the axis, so they determine
+    /// its extent.
     Boundaries(Arc<[i64]>),
 }
 
 impl AxisCut {
-    /// The bytes of the boundaries, which count as literals do.
+    /// The bytes of the boundaries, which count towards the limit for literals.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             AxisCut::Blocks(_) => 0,
@@ -23,14 +24,14 @@ impl AxisCut {
     }
 }
 
-/// A statement that says how the axes of some labels are cut: `tile a, b = [0, 17, 40]`.
+/// A statement that cuts the axes of some labels: `tile a, b = [0, 17, 40]`.
 #[derive(Clone, Debug)]
 pub struct TileRule {
     /// The labels, in the order of the text.
     pub labels: Box<[Arc<str>]>,
-    /// How their axes are cut.
+    /// The cut of the axes with these labels.
     pub cut: AxisCut,
-    /// Where the statement stands; it does not count when two are compared.
+    /// The place of the statement. It is ignored in comparisons.
     pub span: Option<cembra_value::Span>,
 }
 
@@ -40,7 +41,7 @@ impl PartialEq for TileRule {
     }
 }
 
-/// As the text language writes it: `8`, `[0, 17, 40]`.
+/// Formats the cut as in the text language: `8`, `[0, 17, 40]`.
 impl fmt::Display for AxisCut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -50,7 +51,7 @@ impl fmt::Display for AxisCut {
     }
 }
 
-/// As the text language writes it: `tile i, j = 8`.
+/// Formats the statement as in the text language: `tile i, j = 8`.
 impl fmt::Display for TileRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("tile ")?;

@@ -1,5 +1,5 @@
-//! What the parser must know of operators without knowing what they mean: canonical names, parameters and defaults.
-//! The registry implements it; the graph itself holds names only.
+//! The parser's view of operators: canonical names, parameters and defaults, without their meaning. The registry implements it; the graph only has
+//! names.
 
 use cembra_value::Value;
 
@@ -8,20 +8,20 @@ use cembra_value::Value;
 pub struct Parameter {
     /// The name used in keyword arguments and signatures.
     pub name: &'static str,
-    /// What a call that leaves the argument out gets; `None` if it must be given.
+    /// The value for a call that leaves the argument out; `None` if the argument is required.
     pub default: Option<Value>,
-    /// What its arguments look like, as far as their types do not say it.
+    /// The form of the arguments, as far as their types do not determine it.
     pub form: ArgumentForm,
 }
 
 impl Parameter {
-    /// A parameter whose arguments are of any form.
+    /// Returns a parameter whose arguments have any form.
     #[must_use]
     pub const fn new(name: &'static str, default: Option<Value>) -> Parameter {
         Parameter { name, default, form: ArgumentForm::Any }
     }
 
-    /// The same parameter, with arguments of a form.
+    /// Returns the parameter with arguments of the form `form`.
     #[must_use]
     pub const fn of(mut self, form: ArgumentForm) -> Parameter {
         self.form = form;
@@ -29,29 +29,29 @@ impl Parameter {
     }
 }
 
-/// What the arguments of a parameter look like. It refuses nothing: it is for whoever makes arguments up, and finds few that
-/// an operator takes among all of a type.
+/// The form of a parameter's arguments. It is a hint for generators of arguments, because few values of the type would be valid. Nothing is rejected
+/// by it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ArgumentForm {
-    /// Whatever the type allows.
+    /// Any value of the type.
     Any,
     /// A regular expression.
     Regex,
-    /// What the matches of a regular expression are replaced by.
+    /// The replacement for the matches of a regular expression.
     Replacement,
-    /// The name of a way to treat bytes that are not UTF-8.
+    /// The name of a way to handle bytes that are not UTF-8.
     DecodingErrors,
-    /// A format with a field for each of the values that follow.
+    /// A format with one field per value that follows.
     Format,
     /// The format of a date or a timestamp, as a literal.
     TimeFormat,
     /// The name of a time zone.
     TimeZone,
-    /// Which moment is meant where clocks show a time twice, as a literal.
+    /// The choice of a moment when a local time occurs twice, as a literal.
     RepeatedTime,
-    /// The names of the values that follow, as a literal with commas between them.
+    /// The names of the values that follow, as a literal, separated by commas.
     ArgumentNames,
-    /// The names of the fields that follow, likewise.
+    /// The names of the fields that follow, as a literal, separated by commas.
     FieldNames,
     /// The name of a field, as a literal.
     FieldName,
@@ -59,55 +59,55 @@ pub enum ArgumentForm {
     CalendarUnit,
     /// The unit of a number that counts the time since 1970, as a literal.
     UnixUnit,
-    /// A position among few, or how many of them.
+    /// A small index or count.
     Position,
     /// A type.
     Type,
 }
 
-/// Something that can be called by name.
+/// An operator or function that can be called by name.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Callable<'v> {
-    /// The canonical name, which is what nodes carry.
+    /// The canonical name, which nodes have.
     pub name: &'v str,
     /// The parameters in order.
     pub params: &'v [Parameter],
-    /// True if the last parameter may be repeated, or left out.
+    /// True if the last parameter may be repeated or left out.
     pub variadic: bool,
-    /// The operator that the name means with but one of the parameters given, if that is another one.
+    /// The other operator that a call with a single argument denotes; `None` if there is none.
     pub of_one: Option<&'v str>,
-    /// Which of its operands a text makes f64.
+    /// The operands that a text converts from integers to f64.
     pub integers: Integers,
 }
 
-/// Which operands of an operator a text makes f64, unless it begins with `numbers f32`. Only integers are ever changed.
+/// The operands of an operator that a text converts to f64, unless it begins with `numbers f32`. Only integers are converted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Integers {
-    /// None of them: integers stay integers.
+    /// None: integers stay integers.
     #[default]
     Stay,
-    /// All of them, as in `a / b`.
+    /// Every operand, as in `a / b`.
     Widen,
     /// The first one, as in `tensor.softmax(x, 0)`.
     WidenFirst,
-    /// The operands from this position on, if one of these is a float: all in `a + b`, the branches in `where(c, a, b)`.
+    /// The operands from this index on, if one of them is a float: all in `a + b`, the branches in `where(c, a, b)`.
     WidenBesideFloats(usize),
 }
 
 impl Callable<'_> {
-    /// True if arguments may have names of the caller's choice: the operator is variadic and the name of its last parameter
-    /// begins with `**`. The names, with commas between them, are then a text for the parameter before it.
+    /// Returns true if the caller chooses the names of arguments: the operator is variadic, and the name of its last parameter begins with `**`. The
+    /// chosen names, separated by commas, become a text for the parameter before it.
     #[must_use]
     pub fn takes_names(&self) -> bool {
         self.variadic && self.params.last().is_some_and(|last| last.name.starts_with("**"))
     }
 }
 
-/// The operators that text may name.
+/// The operators that a text may name.
 pub trait Vocabulary {
-    /// The operator with this name or alias.
+    /// Returns the operator with this name or alias.
     fn resolve(&self, name: &str) -> Option<Callable<'_>>;
 
-    /// Names like this one, best first.
+    /// Returns names similar to this one, best first.
     fn suggest(&self, name: &str) -> Vec<String>;
 }

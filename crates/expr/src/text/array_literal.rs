@@ -1,5 +1,4 @@
-//! Literals of arrays, their shapes, and edges, behind the name of the type: `[i32?]{1, NA, 3}`, `DENSE_ARRAY_SHAPE{3}`,
-//! `edge{0, 2, 5}`.
+//! Literals of arrays, array shapes, and edges, each after its type's name: `[i32?]{1, NA, 3}`, `DENSE_ARRAY_SHAPE{3}`, `edge{0, 2, 5}`.
 
 use super::cursor::{Cursor, Stop};
 use super::number::{self, Misread};
@@ -12,7 +11,7 @@ use cembra_value::{Array, ArrayBuilder, Code, Diagnostic, Edge, EdgeFault, EdgeF
 use std::fmt::{self, Write};
 
 impl Cursor<'_> {
-    /// True where a literal of an array begins, as `[i32?]{1, NA, 3}`: nothing else has a brace right behind the type of an array.
+    /// Returns true if an array literal such as `[i32?]{1, NA, 3}` begins here. Only there a brace directly follows an array type.
     pub(super) fn at_array_literal(&self) -> bool {
         let mut ahead = self.ahead();
         if self.token.kind != TokenKind::OpenSquare || !self.is_type_name(&ahead.next()) {
@@ -26,7 +25,7 @@ impl Cursor<'_> {
             && next_is(TokenKind::CloseSquare).zip(next_is(TokenKind::OpenCurly)).is_some_and(|(a, b)| a.end == b.start)
     }
 
-    /// Reads a literal, or literals in square brackets, whose type something else says. `None` if one is malformed, which is recorded.
+    /// Reads a literal, or literals in square brackets, whose type is determined elsewhere. `None` if one is malformed, which is recorded.
     pub(super) fn read_literal(&mut self) -> Result<Option<Literal>, Stop> {
         if self.token.kind == TokenKind::OpenSquare && !self.at_array_literal() {
             return Ok(self.read_values()?.map(Literal::Elements));
@@ -41,7 +40,7 @@ impl Cursor<'_> {
         Ok(Some(if is_typed { Literal::Typed(value) } else { Literal::One(value) }))
     }
 
-    /// Reads elements of an array up to what cannot belong to them.
+    /// Reads the elements of an array, up to a token that cannot belong to them. `None` if one is malformed, which is recorded.
     pub(super) fn read_elements(&mut self, scalar: Scalar) -> Result<Option<Array>, Stop> {
         let mut made = Some(ArrayBuilder::new(scalar, 0));
         while self.token.kind != TokenKind::CloseCurly && self.token.kind != TokenKind::Colon {
@@ -62,7 +61,7 @@ impl Cursor<'_> {
         Ok(made.map(ArrayBuilder::finish))
     }
 
-    /// Reads a number of elements.
+    /// Reads a number of elements. `None` if it is malformed or negative, which is recorded.
     pub(super) fn read_size(&mut self) -> Result<Option<usize>, Stop> {
         let span = self.token.span;
         let size = self.read_scalar(Scalar::Int64)?.map(|value| value.bits().cast_signed());
@@ -73,7 +72,8 @@ impl Cursor<'_> {
         Ok(known)
     }
 
-    /// Reads what an edge is made of: split points, or groups, a colon and how many there are.
+    /// Reads the content of an edge: split points, or a mapping to groups, a colon and the number of groups. `None` if it is malformed, which is
+    /// recorded.
     pub(super) fn read_edge(&mut self, edge: EdgeType) -> Result<Option<Edge>, Stop> {
         let span = self.token.span;
         let made = match edge {
@@ -100,13 +100,13 @@ impl Cursor<'_> {
     }
 }
 
-/// True for an integer without a type that only a u64 holds.
+/// Returns true for an integer without a type suffix that only a u64 can hold.
 fn is_beyond_long(text: &str) -> bool {
     matches!(number::read(text, false, None), Err(Misread::TooLarge(Scalar::Int64)))
         && number::read(text, false, Some(Scalar::UInt64)).is_ok()
 }
 
-/// Writes an array, the shape of one or an edge; nothing for other values.
+/// Writes an array, an array shape or an edge; nothing for other values.
 pub(super) fn write(out: &mut dyn Write, value: &Value, spelling: Spelling) -> fmt::Result {
     match value {
         Value::Array(kind, array) => {
@@ -138,7 +138,7 @@ pub(super) fn write(out: &mut dyn Write, value: &Value, spelling: Spelling) -> f
     }
 }
 
-/// Writes the bracket before the elements of an array, and them.
+/// Writes an opening brace, and the elements of an array.
 fn write_elements(out: &mut dyn Write, array: &Array) -> fmt::Result {
     out.write_char('{')?;
     for (at, element) in array.iter().enumerate() {

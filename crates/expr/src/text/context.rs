@@ -1,57 +1,56 @@
-//! What may be written at a place of a text, as far as the tokens before it say: for editors, which ask in the middle of a statement
-//! that cannot be read yet.
+//! Determines from the tokens before a place what may be written there. Editors need it in the middle of a statement that cannot be parsed yet.
 
 use super::lexer::{Lexer, continues_word};
 use super::parser::IN;
 use super::token::TokenKind;
 use cembra_value::Span;
 
-/// What may stand at a place.
+/// The kind of text that may be written at a place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExpectedAt {
-    /// Nothing that is known: a name that is being defined, a comment, or the inside of a text.
+    /// Unknown: a new name, a comment, or the inside of a text.
     Nothing,
     /// A statement; an expression may be one.
     Statement,
-    /// A part of an expression that is a value.
+    /// A value in an expression.
     Operand,
-    /// What joins values, and what goes on with a condition.
+    /// An operator, or the next keyword of a condition.
     Operator,
     /// A type.
     Type,
 }
 
-/// A call whose brackets are around a place.
+/// A call whose brackets enclose a place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpenCall {
-    /// The name or path of what is called.
+    /// The span of the called name or path.
     pub callee: Span,
-    /// How many arguments are complete before the place.
+    /// The number of complete arguments before the place.
     pub argument: usize,
-    /// True if an argument of this call begins at the place, so that it may have a name.
+    /// True if an argument of this call begins at the place, so that it may be named.
     pub begins: bool,
 }
 
-/// What may be written at a place.
+/// The syntactic context of a place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CursorContext {
-    /// The part of a name or path before the place; empty if there is none.
+    /// The span of the name or path that ends at the place; empty if there is none.
     pub word: Span,
-    /// What the word may be.
+    /// The kind of text that the word may be.
     pub expected: ExpectedAt,
-    /// The innermost call around it.
+    /// The innermost call that encloses the place.
     pub call: Option<OpenCall>,
 }
 
-/// An open bracket.
+/// A bracket that is open.
 struct Open {
     kind: TokenKind,
     callee: Option<Span>,
     commas: usize,
 }
 
-/// Looks at what is before byte `at` of a text, from byte `start` on, where a statement begins. Bytes that are not in the text, or
-/// in the middle of a character, are taken for those before them.
+/// Returns the context of byte `at` of a text. It looks at the text from byte `start` on, where a statement must begin. An index beyond the text or
+/// inside of a character is rounded down.
 ///
 /// ```
 /// use cembra_expr::{ExpectedAt, cursor_context};
@@ -72,7 +71,7 @@ pub fn cursor_context(text: &str, start: usize, at: usize) -> CursorContext {
     let before = &text.as_bytes()[start..at];
     let word = before.iter().rev().take_while(|byte| continues_word(**byte) || **byte == b'.').count();
     let word = at - word;
-    // A span counts no further; longer texts are not read.
+    // Spans have 32 bits; longer texts are not read.
     let span =
         |start: usize| Span::new(u32::try_from(start).unwrap_or(u32::MAX), u32::try_from(at).unwrap_or(u32::MAX));
     let mut context = CursorContext { word: span(word), expected: ExpectedAt::Nothing, call: None };
@@ -82,7 +81,7 @@ pub fn cursor_context(text: &str, start: usize, at: usize) -> CursorContext {
     let mut lexer = Lexer::within(text, start..word);
     let (mut first, mut last, mut end) = (None, None, start);
     let mut open: Vec<Open> = Vec::new();
-    // True from `fn` to the `=` before the value.
+    // True between `fn` and the `=` before the body.
     let mut in_head = false;
     let mut path: Option<Span> = None;
     loop {
@@ -117,7 +116,7 @@ pub fn cursor_context(text: &str, start: usize, at: usize) -> CursorContext {
             }
             _ => {}
         }
-        // Behind a value the word is an operator, and what follows is a value.
+        // After a value, the word is an operator, and a value follows.
         let is_in = token.kind == TokenKind::Word && ends_operand(last) && token.span.text(text) == IN;
         (last, end) = (Some(if is_in { TokenKind::And } else { token.kind }), token.span.end as usize);
     }
@@ -149,7 +148,7 @@ pub fn cursor_context(text: &str, start: usize, at: usize) -> CursorContext {
     context
 }
 
-/// True for a token that may be the last one of a value.
+/// Returns true for a token that may end a value.
 fn ends_operand(kind: Option<TokenKind>) -> bool {
     let Some(kind) = kind else { return false };
     match kind {

@@ -1,5 +1,5 @@
-//! The cursor: the current token of a text, the problems found so far, and how deep in brackets we are. Types, values
-//! and expressions are all read through one.
+//! The cursor: the current token of a text, the problems found so far, and the nesting depth of brackets. All reading of types, values and
+//! expressions uses it.
 
 use super::elsewhere::{BY_LABELS, COMMENT, ForeignUse, foreign_form};
 use super::lexer::{Lexer, PlacedText};
@@ -8,11 +8,11 @@ use super::token::{Token, TokenKind};
 use cembra_runtime::Excerpt;
 use cembra_value::{Budget, Code, Diagnostic, Limit, Limits, Span};
 
-/// The statement cannot be read further. Its problem is recorded already.
+/// Marks that the statement cannot be read further. The problem is already recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Stop;
 
-/// The state of reading a text, kept while another text is read.
+/// The position in one text, saved while another text is read.
 pub(super) struct ReadingState<'s> {
     source: PlacedText<'s>,
     lexer: Lexer<'s>,
@@ -25,43 +25,43 @@ pub(super) struct ReadingState<'s> {
 pub(super) struct Cursor<'s> {
     /// The text being read.
     source: PlacedText<'s>,
-    /// All texts of the model, if it has several.
+    /// The texts of the model; `None` for a single text.
     sources: Option<&'s Sources>,
     lexer: Lexer<'s>,
-    /// The token to read next.
+    /// The next token.
     pub(super) token: Token,
-    /// The kind of the token read last.
+    /// The kind of the last token that was consumed.
     pub(super) previous_kind: TokenKind,
-    /// Where the token read last stands.
+    /// The place of the last token that was consumed.
     pub(super) previous: Span,
-    /// What is wrong with the text, in the order found.
+    /// The problems of the text, in the order of discovery.
     pub(super) problems: Vec<Diagnostic>,
-    /// True if only those problems are kept behind which a statement cannot be read further.
+    /// True if only problems are recorded that end the reading of a statement.
     pub(super) only_syntax: bool,
-    /// True if reading on makes no sense: a limit is exceeded, or there are too many problems.
+    /// True if reading must end: a limit is exceeded, or there are too many problems.
     pub(super) given_up: bool,
-    /// How many brackets of the statement are open: inside, line ends do not count.
+    /// The number of open brackets in the statement. Line ends inside of brackets do not count.
     pub(super) brackets: usize,
-    /// True once the type of a tensor was read.
+    /// True once a tensor type was read.
     pub(super) has_tensors: bool,
     depth: usize,
-    /// The limits, and when reading began. Time passes for models only, not for a literal or a type by itself.
+    /// The limits, and the start time of reading. The clock runs only for models, not for a single literal or type.
     budget: Budget,
-    /// The count of tokens read and nodes made, by which the clock is looked at rarely.
+    /// The number of tokens read and nodes made. The clock is checked only once in many of these.
     visits: usize,
 }
 
-/// How parts of tensors are written.
+/// The hint for the ways to write parts of tensors.
 pub(super) const OF_AXES: &str =
     "of a tensor, `tensor.slice(x, 0, 2, 5)` has some indices of axis 0, `tensor.take(x, 2)` has one";
 
 impl<'s> Cursor<'s> {
-    /// At the first token of a text. A text beyond the limit is not read at all.
+    /// Returns a cursor at the first token of a text. A text beyond the limit is not read.
     pub(super) fn new(source: &'s str, limits: &Limits) -> Self {
         Cursor::within(source.into(), source.len(), None, limits)
     }
 
-    /// At the first token of a file of a model likewise; the bytes of all its files count.
+    /// Returns a cursor at the first token of one of a model's files. The limit applies to the bytes of all files.
     pub(super) fn of_file(sources: &'s Sources, file: usize, limits: &Limits) -> Self {
         Cursor::within(sources.placed(file), sources.end(), Some(sources), limits)
     }
@@ -93,7 +93,7 @@ impl<'s> Cursor<'s> {
         cursor
     }
 
-    /// Goes to the first token of another text of the model.
+    /// Moves to the first token of another text of the model. Returns the state to come back with.
     pub(super) fn go_to(&mut self, source: PlacedText<'s>) -> ReadingState<'s> {
         let mut lexer = Lexer::of(source);
         let token = lexer.next();
@@ -106,14 +106,14 @@ impl<'s> Cursor<'s> {
         place
     }
 
-    /// Goes on in the text that was left for another.
+    /// Returns to the text that `go_to` left.
     pub(super) fn come_back(&mut self, place: ReadingState<'s>) {
         let ReadingState { source, lexer, token, previous_kind, previous } = place;
         (self.source, self.lexer, self.token) = (source, lexer, token);
         (self.previous_kind, self.previous) = (previous_kind, previous);
     }
 
-    /// The text at a span, of whatever file.
+    /// Returns the text at a span, in any of the files.
     pub(super) fn text(&self, span: Span) -> &'s str {
         match (self.source.get(span), self.sources) {
             (Some(found), _) => found,
@@ -122,21 +122,21 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// The byte at a place of the text being read; 0 behind its end.
+    /// Returns the byte at a place in the current text; 0 after its end.
     #[inline]
     pub(super) fn byte(&self, at: u32) -> u8 {
         let place = (at as usize).checked_sub(self.source.start);
         place.and_then(|place| self.source.text.as_bytes().get(place)).copied().unwrap_or(0)
     }
 
-    /// Reads the current token and moves to the next.
+    /// Consumes the current token and moves to the next.
     pub(super) fn advance(&mut self) -> Token {
         let read = self.token;
         self.previous = read.span;
         self.previous_kind = read.kind;
         self.token = self.lexer.next();
         if self.visit().is_err() {
-            // Whatever is being read ends here.
+            // The current construct ends here.
             self.lexer = Lexer::of("".into());
             self.token = self.lexer.next();
         }
@@ -146,24 +146,24 @@ impl<'s> Cursor<'s> {
         read
     }
 
-    /// Begins to count the time that reading takes.
+    /// Starts the clock for the time limit of reading.
     pub(super) fn start_clock(&mut self) {
         self.budget = Budget::start(*self.limits());
     }
 
-    /// The limits.
+    /// Returns the limits.
     pub(super) fn limits(&self) -> &Limits {
         self.budget.limits()
     }
 
-    /// Counts a token or a node, and ends the text if the time is over.
+    /// Counts a token or a node. Ends the text if the time limit is exceeded.
     pub(super) fn visit(&mut self) -> Result<(), Stop> {
         self.visits += 1;
         let within = self.budget.check_visit(self.visits);
         self.end_beyond(within)
     }
 
-    /// Ends the text if the time is over, before work that may take long by itself.
+    /// Ends the text if the time limit is exceeded; called before work that may take long.
     pub(super) fn check_time(&mut self) -> Result<(), Stop> {
         let within = self.budget.check_time();
         self.end_beyond(within)
@@ -173,14 +173,14 @@ impl<'s> Cursor<'s> {
         within.map_err(|problem| self.give_up(problem.at(self.previous)))
     }
 
-    /// A name at this span must not be longer than the limit: names are copied into messages.
+    /// Checks the length of the name at a span against the limit, because names are copied into messages.
     pub(super) fn check_name(&mut self, span: Span) {
         if (span.end - span.start) as usize > self.limits().name_bytes {
             self.limit(Limit::NameBytes, Some(span));
         }
     }
 
-    /// Reads the current token if it is of this kind.
+    /// Consumes the current token if it is of this kind. Returns whether it did.
     pub(super) fn take(&mut self, kind: TokenKind) -> bool {
         let found = self.token.kind == kind;
         if found {
@@ -189,17 +189,17 @@ impl<'s> Cursor<'s> {
         found
     }
 
-    /// The token behind the current one.
+    /// Returns the token after the current one.
     pub(super) fn peek(&self) -> Token {
         self.ahead().next()
     }
 
-    /// Reads the tokens behind the current one, without moving.
+    /// Returns a lexer for the tokens after the current one, without moving.
     pub(super) fn ahead(&self) -> Lexer<'s> {
         self.lexer.clone()
     }
 
-    /// True if the statement may end before the current token because it begins a line outside of brackets.
+    /// Returns true if the statement may end before the current token, because the token begins a line outside of brackets.
     pub(super) fn at_line_end(&self) -> bool {
         self.token.first_on_line && self.brackets == 0
     }
@@ -233,13 +233,13 @@ impl<'s> Cursor<'s> {
         if self.token.kind == kind { Ok(self.advance().span) } else { Err(self.unexpected(expected)) }
     }
 
-    /// Leaves a bracket.
+    /// Leaves the level of a bracket.
     pub(super) fn leave(&mut self) {
         self.brackets = self.brackets.saturating_sub(1);
         self.rise();
     }
 
-    /// Goes one level deeper without a bracket.
+    /// Goes one level deeper without a bracket. Fails beyond the limit on nesting.
     pub(super) fn deepen(&mut self, span: Span) -> Result<(), Stop> {
         if self.depth >= self.limits().nesting {
             return Err(self.limit(Limit::Nesting, Some(span)));
@@ -248,25 +248,25 @@ impl<'s> Cursor<'s> {
         Ok(())
     }
 
-    /// Comes one level up.
+    /// Goes one level up.
     pub(super) fn rise(&mut self) {
         self.depth = self.depth.saturating_sub(1);
     }
 
-    /// Forgets all open brackets, at the begin of a statement.
+    /// Resets the nesting of brackets, at the begin of a statement.
     pub(super) fn surface(&mut self) {
         self.brackets = 0;
         self.depth = 0;
     }
 
-    /// Records a problem behind which the statement is read on.
+    /// Records a problem after which reading of the statement continues. Ignored if only syntax problems are recorded.
     pub(super) fn report(&mut self, problem: Diagnostic) {
         if !self.only_syntax {
             self.record(problem);
         }
     }
 
-    /// The same of a problem that the syntax has too, because what was read may be other tokens than it seems.
+    /// Records a problem after which reading continues, even if only syntax problems are recorded, because tokens may have been misread.
     pub(super) fn report_syntax(&mut self, problem: Diagnostic) {
         self.record(problem);
     }
@@ -297,13 +297,13 @@ impl<'s> Cursor<'s> {
         Stop
     }
 
-    /// The current token is not what must stand here.
+    /// Records that the current token is not what is expected, and ends the statement.
     pub(super) fn unexpected(&mut self, expected: &str) -> Stop {
         let problem = self.describe_unexpected(expected);
         self.stop(problem)
     }
 
-    /// The current token neither goes on in the bracket opened at `open` nor closes it.
+    /// Records that the current token neither continues nor closes the bracket opened at `open`, and ends the statement.
     pub(super) fn unclosed(&mut self, open: Span, expected: &str) -> Stop {
         let problem = match self.token.kind {
             kind if ends_text(kind) => Diagnostic::new(Code::Bracket, "this bracket is never closed")
@@ -324,7 +324,7 @@ impl<'s> Cursor<'s> {
         Span::new(self.previous.end, self.previous.end)
     }
 
-    /// The current token, for a message.
+    /// Returns the current token in the words of a message.
     fn found(&self) -> String {
         match self.token.kind {
             TokenKind::End => "the end of the text".into(),
@@ -333,7 +333,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// The problem of a token that must not stand here.
+    /// Returns the problem that the current token is not what is expected.
     pub(super) fn describe_unexpected(&self, expected: &str) -> Diagnostic {
         let Token { kind, span, .. } = self.token;
         let text = self.text(span);
@@ -344,7 +344,7 @@ impl<'s> Cursor<'s> {
                     .hint("a text ends on its line; write a line end inside as `\\n`");
             }
             TokenKind::Invalid => {
-                // A space that does not break looks like one that does.
+                // A no-break space looks like a normal one, so the character is shown as an escape.
                 let shown = text.escape_debug().to_string();
                 let message = format!("`{}` is no part of the language", Excerpt::quoted(&shown));
                 let problem = Diagnostic::new(Code::Syntax, message).at(span);
@@ -376,7 +376,8 @@ impl<'s> Cursor<'s> {
         if self.is_behind_comment() { problem.hint(COMMENT) } else { problem }
     }
 
-    /// What to write for the sign here, which other languages have: by itself, or with the token before or behind it where they touch.
+    /// Returns the replacement for an operator sign of another language at this place. The sign may be the current token alone, or together with an
+    /// adjacent token.
     fn form_of_sign(&self, expected: &str) -> Option<&'static str> {
         let Token { kind, span, .. } = self.token;
         let next = self.peek();
@@ -410,14 +411,14 @@ impl<'s> Cursor<'s> {
             _ => pair(self.previous, span).or_else(|| pair(span, next.span)).or_else(|| match kind {
                 TokenKind::Colon if expected.ends_with("`]`") => of("[:"),
                 TokenKind::Equals if expected == "a value" => of("= "),
-                // Where a literal is expected there is no difference.
+                // Where a literal is expected there is no subtraction, so a minus after a number suggests a date such as 2026-01-31.
                 TokenKind::Minus if self.previous_kind == TokenKind::Number => of("0-"),
                 _ => of(self.text(span)),
             }),
         }
     }
 
-    /// What to write for the word here, or for the one before what is here, which other languages have.
+    /// Returns the replacement for a keyword of another language: the current token, or the one before it.
     fn form_of_word(&self) -> Option<&'static str> {
         let Token { kind, span, first_on_line } = self.token;
         let of = |at: Span| foreign_form(ForeignUse::Word, self.text(at));
@@ -430,7 +431,7 @@ impl<'s> Cursor<'s> {
         here.or_else(|| if is_behind_word { of(self.previous) } else { None })
     }
 
-    /// True if what is here may be meant to be in a comment: a little before it on its line something stands that begins one elsewhere.
+    /// Returns true if the current token may be meant as part of a comment: shortly before it, its line has a comment sign of another language.
     fn is_behind_comment(&self) -> bool {
         let end = (self.token.span.start as usize).saturating_sub(self.source.start);
         let text = self.source.text;
@@ -441,13 +442,13 @@ impl<'s> Cursor<'s> {
     }
 }
 
-/// The longest signs that are looked up, in bytes.
+/// The most bytes of a sign that is looked up.
 const LONGEST_SIGN: usize = 4;
 
-/// How far before a token it is looked for the beginning of a comment, in bytes.
+/// The number of bytes before a token that are searched for a comment sign.
 const LOOKED_BACK: usize = 100;
 
-/// True for what no statement reaches beyond.
+/// Returns true for a token that no statement contains.
 pub(super) fn ends_text(kind: TokenKind) -> bool {
     kind.begins_statement() || matches!(kind, TokenKind::End | TokenKind::Semicolon)
 }

@@ -1,13 +1,13 @@
-//! Finds the delimiter of a CSV without a known one, and faults in its quotes. Tables of a model and data of the command have the same rules; their
-//! fields are read elsewhere.
+//! Finds the delimiter of a CSV and faults in its quotes. The same rules hold for tables in a model and for the command's data. Fields are read
+//! elsewhere.
 
 use std::ops::Range;
 
-/// The delimiters that are looked for.
+/// The possible delimiters, in order of preference.
 const DELIMITERS: [u8; 3] = [b',', b';', b'\t'];
 
-/// The delimiter of a CSV that begins like this: the one that its first line has most of outside of quotes, of equals the first of comma, semicolon and
-/// tab. `a;b,c;d` has the semicolon.
+/// Returns the delimiter of a CSV that begins with `start`: the one that occurs most often in the first line outside of quotes. Ties are decided in
+/// the order comma, semicolon, tab; `a;b,c;d` has the semicolon.
 #[must_use]
 pub fn found_delimiter(start: &[u8]) -> u8 {
     let mut counts = [0_usize; DELIMITERS.len()];
@@ -40,7 +40,7 @@ pub enum QuoteFault {
 }
 
 impl QuoteFault {
-    /// The hint for all faults.
+    /// The hint for all quote faults.
     pub const HINT: &str = "write `\"\"` for a quote within a field in quotes";
 
     /// The message for the fault.
@@ -53,8 +53,8 @@ impl QuoteFault {
     }
 }
 
-/// The index of the quote that ends a field in quotes; `from` is the index after the opening quote. Two quotes in a row are one quote of the field.
-/// `None` if the field is never closed.
+/// Returns the index of the quote that ends a quoted field; `None` if no quote ends it. `from` is the index after the opening quote. Two quotes in a
+/// row are one quote in the field.
 #[must_use]
 #[inline]
 pub fn closing_quote(bytes: &[u8], from: usize) -> Option<usize> {
@@ -68,7 +68,7 @@ pub fn closing_quote(bytes: &[u8], from: usize) -> Option<usize> {
     }
 }
 
-/// The bytes of the first field with a fault in its quotes, and the fault; `None` if there is none.
+/// Returns the byte range of the first field with a quote fault, and the fault; `None` if there is none.
 pub(crate) fn quote_fault(bytes: &[u8], delimiter: u8) -> Option<(Range<usize>, QuoteFault)> {
     let ends_field = |byte: u8| matches!(byte, b'\n' | b'\r') || byte == delimiter;
     let mut at = 0;
@@ -76,7 +76,7 @@ pub(crate) fn quote_fault(bytes: &[u8], delimiter: u8) -> Option<(Range<usize>, 
         let quote = at + memchr::memchr(b'"', bytes.get(at..)?)?;
         at = quote + 1;
         if quote.checked_sub(1).is_some_and(|before| !ends_field(bytes[before])) {
-            // In a field without quotes around it, a quote is a character like any other.
+            // In an unquoted field, a quote is an ordinary character.
             continue;
         }
         let Some(closing) = closing_quote(bytes, at) else {

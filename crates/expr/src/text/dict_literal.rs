@@ -1,5 +1,5 @@
-//! Literals of dictionaries, and their types: `dict{"CH": 1.08, "DE": missing}`, of the types that its keys and its values have in
-//! common, and `dict[text, f64]{"CH": 1.08, "DE": NA}`, whose types are written.
+//! Literals of dictionaries and their types: `dict{"CH": 1.08, "DE": missing}` with the common types of its keys and of its values, and `dict[text,
+//! f64]{"CH": 1.08, "DE": NA}` with explicit types.
 
 use super::cursor::{Cursor, Stop};
 use super::spelling::Spelling;
@@ -12,14 +12,14 @@ use cembra_value::{
 };
 use std::fmt::{self, Write};
 
-/// Entries as they are written.
+/// The entries of a dictionary literal.
 #[derive(Default)]
 struct Entries {
     keys: Vec<ScalarValue>,
     values: Vec<Option<ScalarValue>>,
-    /// Where the keys stand.
+    /// The places of the keys.
     spans: Vec<Span>,
-    /// True if one of them is malformed, which is recorded.
+    /// True if an entry is malformed, which is recorded.
     is_malformed: bool,
 }
 
@@ -37,7 +37,7 @@ impl Entries {
 }
 
 impl Cursor<'_> {
-    /// True where a dictionary or its type begins: the word, and the bracket right behind it that makes it one.
+    /// Returns true if a dictionary or its type begins here: the word, directly followed by its bracket.
     pub(super) fn at_dict(&self) -> bool {
         let span = self.token.span;
         let is_near = matches!(self.byte(span.end), b'{' | b'[');
@@ -46,12 +46,12 @@ impl Cursor<'_> {
         }
         let mut ahead = self.ahead();
         let bracket = ahead.next();
-        // Of something else of this name there is an index: no type, and but one.
+        // A variable of this name may be followed by an index, which is one value and not a type.
         let mut is_type = || self.is_type_name(&ahead.next()) && ahead.next().kind == TokenKind::Comma;
         bracket.kind == TokenKind::OpenCurly || bracket.kind == TokenKind::OpenSquare && is_type()
     }
 
-    /// Reads a dictionary, or the type of one, that begins here.
+    /// Reads the dictionary or the dictionary type that begins here. `None` if it is malformed, which is recorded.
     pub(super) fn read_dict(&mut self) -> Result<Option<Value>, Stop> {
         let word = self.token.span;
         if self.peek().kind == TokenKind::OpenCurly {
@@ -65,7 +65,7 @@ impl Cursor<'_> {
         Ok(Some(Value::Type(qtype)))
     }
 
-    /// Reads `dict[text, f64]`.
+    /// Reads a type such as `dict[text, f64]`.
     pub(super) fn read_dict_type(&mut self) -> Result<QType, Stop> {
         self.advance();
         let open = self.open()?;
@@ -80,6 +80,7 @@ impl Cursor<'_> {
         Ok(QType::Dict(key, value))
     }
 
+    /// Reads the name of a scalar type. If there is none, records an error with the words `expected`.
     pub(super) fn read_scalar_type(&mut self, expected: &str) -> Result<Scalar, Stop> {
         let name = if self.at_type_name() { types::named(self.text(self.token.span)) } else { None };
         let Some(TypeName::Of(QType::Scalar(scalar))) = name else { return Err(self.unexpected(expected)) };
@@ -87,7 +88,7 @@ impl Cursor<'_> {
         Ok(scalar)
     }
 
-    /// Reads entries in braces, of whatever types they have in common.
+    /// Reads entries in braces without explicit types. `None` if one is malformed, which is recorded.
     pub(super) fn read_dict_in_braces(&mut self) -> Result<Option<Value>, Stop> {
         let open = self.open()?;
         let entries = self.read_entries(|cursor, is_key| {
@@ -115,7 +116,7 @@ impl Cursor<'_> {
         Ok(entries.and_then(|entries| self.made_of(entries, braces)).map(Value::from))
     }
 
-    /// Reads entries of written types, up to the brace behind them.
+    /// Reads entries with explicit types, up to the closing brace. `None` if one is malformed, which is recorded.
     pub(super) fn read_typed_entries(&mut self, key: Scalar, value: Scalar) -> Result<Option<Dict>, Stop> {
         let start = self.token.span;
         let entries = self.read_entries(|cursor, is_key| {
@@ -144,7 +145,7 @@ impl Cursor<'_> {
         Ok(entries.and_then(|entries| self.dict_of(entries, key, value, span)))
     }
 
-    /// Reads keys, colons and values up to what cannot belong to them. None if one is malformed, which is recorded.
+    /// Reads keys, colons and values, up to a token that cannot belong to them. `None` if one is malformed, which is recorded.
     fn read_entries(
         &mut self,
         mut read: impl FnMut(&mut Self, bool) -> Result<Option<Option<ScalarValue>>, Stop>,
@@ -172,13 +173,13 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// The dictionary of entries whose types are what they have in common.
+    /// Returns the dictionary of entries with the common types of its keys and values. `None` if there are none, which is recorded.
     fn made_of(&mut self, entries: Entries, braces: Span) -> Option<Dict> {
         let key = common(entries.keys.iter(), common_scalar);
         let value = common(entries.values.iter().flatten(), lossless_scalar);
         match (key, value) {
             (Ok(Some(key)), Ok(Some(value))) => self.dict_of(entries, key, value, braces),
-            // There is nothing in it: whatever is looked up there is not found.
+            // An empty dictionary finds no key, so its types do not matter.
             (Ok(None), _) => self.dict_of(entries, Scalar::Boolean, Scalar::Unit, braces),
             (_, Ok(None)) => {
                 let problem = Diagnostic::new(Code::Literal, "all values of this dictionary are missing").at(braces);
@@ -198,7 +199,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// The dictionary of entries, as of these types.
+    /// Returns the dictionary of entries with these types. `None` if the entries are invalid, which is recorded.
     fn dict_of(&mut self, entries: Entries, key: Scalar, value: Scalar, braces: Span) -> Option<Dict> {
         let Entries { keys, values, spans, .. } = entries;
         let keys = Array::from_scalars(key, keys.into_iter().map(|scalar| scalar.promoted(key)));
@@ -212,7 +213,7 @@ impl Cursor<'_> {
     }
 }
 
-/// The type that all have in common, none if there are no values; or two that have none.
+/// Returns the common type of all values; `None` if there are no values. Fails with two types that have no common one.
 fn common<'v>(
     mut values: impl Iterator<Item = &'v ScalarValue>,
     of_two: fn(Scalar, Scalar) -> Option<Scalar>,
@@ -222,7 +223,7 @@ fn common<'v>(
     values.try_fold(first.scalar(), join).map(Some)
 }
 
-/// Writes a dictionary with its types.
+/// Writes a dictionary with explicit types.
 pub(super) fn write(out: &mut dyn Write, dict: &Dict, spelling: Spelling) -> fmt::Result {
     write!(out, "{}{{", spelling.type_text(&dict.qtype()))?;
     for (at, (key, value)) in dict.entries().enumerate() {

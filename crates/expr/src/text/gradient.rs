@@ -1,6 +1,6 @@
-//! Gradients by expressions. Which node a gradient is by is found by what it is, so people who write `tensor.grad(y, x + 1)` mean one that `y`
-//! has: where it has none they are told, by the parser. By a name that `y` does not use a gradient is zeros, so the printer gives names to what
-//! gradients are by. What a gradient is worth is said elsewhere.
+//! Checks gradients by expressions. `tensor.grad(y, x + 1)` finds the node `x + 1` in `y` by structural equality. If `y` does not contain it, the
+//! parser reports that, because the user meant a node of `y`. A gradient by a name that `y` does not use is zero, so the printer gives names to the
+//! second operands of gradients. Gradients are computed elsewhere.
 
 use super::lexer::is_word;
 use crate::infix::{AT_LABELS, MAKE_NAMED, MAKE_TUPLE};
@@ -8,22 +8,22 @@ use crate::{Graph, Node, NodeId};
 use cembra_value::{Code, Diagnostic, Span};
 use rustc_hash::FxHashSet;
 
-/// How many operands may be looked at for all gradients of a text. Behind that an expression is believed to be used.
+/// The most operands that are searched for all gradients of a text. Beyond that, an expression counts as used.
 const MOST_LOOKED_AT: usize = 1 << 22;
 
-/// What was looked at for the gradients of a text.
+/// The number of operands searched so far for the gradients of a text.
 #[derive(Debug, Default)]
 pub(super) struct Gradients {
     looked_at: usize,
 }
 
-/// True for a node that may be written as an expression. Of tuples and of labelled tensors there are no gradients at all.
+/// Returns true for a node that may be written as an expression. Tuples and labelled tensors have no gradients.
 pub(super) fn may_be_expression(graph: &Graph, by: NodeId) -> bool {
     let Node::Operator(name, _) = graph.node(by) else { return false };
     !matches!(&**graph.name(name), MAKE_TUPLE | MAKE_NAMED | AT_LABELS)
 }
 
-/// True if a text is a name, or a field of one, in brackets or not.
+/// Returns true if a text is a name or a field of one, with or without brackets.
 fn is_name(text: &str) -> bool {
     let is_around = |c: char| c.is_whitespace() || matches!(c, '(' | ')');
     text.trim_matches(is_around).split('.').all(|part| {
@@ -33,7 +33,7 @@ fn is_name(text: &str) -> bool {
 }
 
 impl Gradients {
-    /// What is wrong with a gradient of a node by another one, which is written so at a place.
+    /// Returns the problem of a gradient of `of` by `by`, which is written as `text` at `at`; `None` if the gradient is valid.
     pub(super) fn check(&mut self, graph: &Graph, of: NodeId, by: NodeId, text: &str, at: Span) -> Option<Diagnostic> {
         if !may_be_expression(graph, by) || is_name(text) || self.uses(graph, of, by) {
             return None;
@@ -43,7 +43,7 @@ impl Gradients {
         Some(Diagnostic::new(Code::Derivative, message).at(at).hint(hint))
     }
 
-    /// True if a node is made of another one, or is it.
+    /// Returns true if a node contains `what` or is `what`.
     fn uses(&mut self, graph: &Graph, of: NodeId, what: NodeId) -> bool {
         let (mut seen, mut open) = (FxHashSet::default(), vec![of]);
         while let Some(node) = open.pop() {

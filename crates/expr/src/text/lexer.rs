@@ -1,34 +1,34 @@
-//! The lexer: bytes to tokens, one at a time, on demand. It allocates nothing and never fails; what is wrong becomes a
-//! token that the parser reports where it meets it.
+//! The lexer: converts bytes to tokens, one at a time, on demand. It allocates no memory and cannot fail; invalid text becomes a token that the
+//! parser reports.
 
 use super::token::{Token, TokenKind};
 use super::{number, types};
 use cembra_value::Span;
 use std::ops::Range;
 
-/// Letters, digits and the underscore.
+/// Returns true for letters, digits and the underscore.
 pub(super) const fn continues_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// Letters and the underscore.
+/// Returns true for letters and the underscore.
 const fn begins_word(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_'
 }
 
-/// True if the text is a name that needs no quotes: letters, digits and underscores, not reserved.
+/// Returns true if the text is a name that needs no quotes: letters, digits and underscores, not reserved.
 #[must_use]
 pub fn is_plain_name(text: &str) -> bool {
     is_word(text) && TokenKind::keyword(text).is_none() && !types::is_reserved(text)
 }
 
-/// True if the text is a word, reserved or not.
+/// Returns true if the text is a word, reserved or not.
 pub(crate) fn is_word(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.first().is_some_and(|b| begins_word(*b)) && bytes.iter().all(|b| continues_word(*b))
 }
 
-/// One text, and where it begins among the texts of a model: a span counts from the begin of the first.
+/// A text, and its offset among the texts of a model. Spans count from the begin of the first text.
 #[derive(Clone, Copy)]
 pub(super) struct PlacedText<'s> {
     pub(super) text: &'s str,
@@ -36,7 +36,7 @@ pub(super) struct PlacedText<'s> {
 }
 
 impl<'s> PlacedText<'s> {
-    /// The text at a span; nothing if the span is of another text.
+    /// Returns the text at a span; `None` if the span is in another text.
     pub(super) fn get(self, span: Span) -> Option<&'s str> {
         let place = |at: u32| (at as usize).checked_sub(self.start);
         self.text.get(place(span.start)?..place(span.end)?)
@@ -53,22 +53,22 @@ impl<'s> From<&'s str> for PlacedText<'s> {
 #[derive(Clone)]
 pub(super) struct Lexer<'s> {
     source: &'s str,
-    /// Where the text begins among the texts of a model.
+    /// The offset of the text among the texts of a model.
     base: usize,
-    /// Where reading began.
+    /// The position where reading began.
     start: usize,
     position: usize,
-    /// After a dot digits are an index: `x.0.1` is two fields, not a field 0.1.
+    /// True after a dot. Then digits are an index: `x.0.1` is two fields, not a field 0.1.
     after_dot: bool,
 }
 
 impl<'s> Lexer<'s> {
-    /// At the start of a text, behind its byte order mark if it has one. The texts of a model are at most 4 GiB long.
+    /// Returns a lexer at the start of a text, after its byte order mark if it has one. The texts of a model together must have at most 4 GiB.
     pub(super) fn of(placed: PlacedText<'s>) -> Self {
         Lexer { base: placed.start, ..Lexer::within(placed.text, 0..placed.text.len()) }
     }
 
-    /// At the start of a part of a text likewise.
+    /// Returns a lexer at the start of a part of a text, after a byte order mark if the part has one.
     pub(super) fn within(source: &'s str, part: Range<usize>) -> Self {
         let (start, source) = (part.start, &source[..part.end]);
         let position = if source[start..].starts_with('\u{FEFF}') { start + 3 } else { start };
@@ -79,7 +79,7 @@ impl<'s> Lexer<'s> {
         self.source.as_bytes().get(position).copied().unwrap_or(0)
     }
 
-    /// Skips white space and comments; true if a line ended.
+    /// Skips white space and comments. Returns true if a line ended.
     fn skip_blank(&mut self) -> bool {
         let bytes = self.source.as_bytes();
         let mut line_ended = self.position == self.start;
@@ -99,7 +99,7 @@ impl<'s> Lexer<'s> {
         line_ended
     }
 
-    /// The next token; at the end `End`, again and again.
+    /// Returns the next token; at the end of the text always `End`.
     pub(super) fn next(&mut self) -> Token {
         let first_on_line = self.skip_blank();
         let start = self.position;
@@ -109,7 +109,7 @@ impl<'s> Lexer<'s> {
         Token { kind, first_on_line, span: Span::new(place(start), place(self.position)) }
     }
 
-    /// Scans the token at `start`, which is not the end, and moves behind it.
+    /// Scans the token at `start`, which must not be the end, and moves after it.
     fn scan(&mut self, start: usize) -> TokenKind {
         let byte = self.at(start);
         let next = self.at(start + 1);
@@ -178,7 +178,7 @@ impl<'s> Lexer<'s> {
         while let Some(byte) = bytes.get(self.position) {
             match byte {
                 b'\n' | b'\r' => break,
-                // What follows a backslash is no closing quote; a line end after it still ends the text.
+                // The character after a backslash does not close the text. A line end after it still ends the text.
                 b'\\' if !matches!(self.at(self.position + 1), b'\n' | b'\r' | 0) => self.position += 1,
                 byte if *byte == quote => {
                     self.position += 1;

@@ -11,7 +11,7 @@
 //! | optionals | `i64?{7}`, `missing[i64]` or `i64?{NA}` |
 //! | tuples | `TUPLE{1, "a"}`, `NAMEDTUPLE{x: 1, y: "a"}` |
 //! | arrays | `[i32?]{1, NA, 3}` |
-//! | shapes of arrays, edges | `DENSE_ARRAY_SHAPE{3}`, `edge{0, 2, 5}` (split points), `edge{1, NA : 2}` (a mapping to so many) |
+//! | shapes of arrays, edges | `DENSE_ARRAY_SHAPE{3}`, `edge{0, 2, 5}` (split points), `edge{1, NA : 2}` (a mapping to 2 groups) |
 //! | dictionaries | `dict[text, f64]{"CH": 1.08, "DE": NA}` or `dict{"CH": 1.08f64}` |
 //! | optional structs, lists of structs | `STRUCTS{{x: i32}?: NAMEDTUPLE{x: 1}}`, `STRUCTS{[{x: i32}]: NAMEDTUPLE{x: 1}}` |
 //! | types | `f32`, `i64?`, `QTYPE{(f32, text)}` |
@@ -28,11 +28,11 @@ use super::{number, quoted};
 use cembra_runtime::{ArrayKind, Date, Duration, EDGE_WORD, EdgeType, Excerpt, Fields, QType, Scalar, Timestamp};
 use cembra_value::{Code, Diagnostic, Limit, ScalarValue, Span, Value};
 
-/// What begins the literals of optional structs and of lists of structs. It is a word like any other everywhere else.
+/// The first word of literals of optional structs and lists of structs. Everywhere else it is an ordinary word.
 pub(super) const STRUCTS: &str = "STRUCTS";
 
 impl<'s> Cursor<'s> {
-    /// True if a literal begins here. A minus does not count.
+    /// Returns true if a literal begins here. A minus sign does not count.
     pub(super) fn at_literal(&self) -> bool {
         match self.token.kind {
             TokenKind::Number
@@ -51,7 +51,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// The type named before a `{` by what is a name elsewhere, as in `float64{1}` and `edge{0, 2}`.
+    /// Returns the type before a `{` if its name is not a reserved word, as in `float64{1}` and `edge{0, 2}`.
     fn type_before_brace(&self) -> Option<TypeName> {
         let span = self.token.span;
         let is_optional = match self.byte(span.end) {
@@ -61,7 +61,7 @@ impl<'s> Cursor<'s> {
         };
         let word = self.text(span);
         if is_optional {
-            // Every other name of a type that has an optional one is reserved.
+            // All other type names that have an optional form are reserved.
             return types::named(word);
         }
         if word == STRUCTS {
@@ -73,10 +73,9 @@ impl<'s> Cursor<'s> {
         types::named(&word.to_ascii_uppercase())
     }
 
-    /// Reads a value: a literal with its sign, or a tuple of values, with names or without. `None` if it is malformed, which is
-    /// recorded.
+    /// Reads a value: a literal with its sign, or a tuple of values, with or without names. `None` if it is malformed, which is recorded.
     pub(super) fn read_value(&mut self) -> Result<Option<Value>, Stop> {
-        // Tuples wait here until their last field is read: a value that nests deeply takes no stack.
+        // Tuples wait here until their last field is read, so that a deeply nested value needs no stack.
         let mut open: Vec<Open<'s>> = Vec::new();
         loop {
             if self.given_up {
@@ -132,7 +131,7 @@ impl<'s> Cursor<'s> {
         Ok(values)
     }
 
-    /// Reads the beginning of a tuple, if one begins here.
+    /// Reads the beginning of a tuple; `None` if no tuple begins here.
     fn begin_tuple(&mut self, depth: usize) -> Result<Option<Open<'s>>, Stop> {
         let name = match self.token.kind {
             TokenKind::OpenRound => None,
@@ -171,12 +170,12 @@ impl<'s> Cursor<'s> {
         Ok(Some(Open { bracket, close, names, formed, values: Some(Vec::new()), comma: false }))
     }
 
-    /// True where a tuple is left open.
+    /// Returns true if no more fields of a tuple can follow.
     fn ends_tuple(&self, tuple: &Open<'_>) -> bool {
         if tuple.names.is_some() { self.ends_fields() } else { ends_text(self.token.kind) }
     }
 
-    /// Reads the end of a tuple, of which all fields are read. One value in brackets, without a comma, is itself.
+    /// Reads the end of a tuple after its last field. One value in round brackets without a comma is the value itself, not a tuple.
     fn end_tuple(&mut self, tuple: Open<'_>) -> Result<Option<Value>, Stop> {
         let is_round = tuple.close == TokenKind::CloseRound;
         self.close(tuple.close, tuple.bracket, if is_round { "`,` or `)`" } else { "`,` or `}`" })?;
@@ -206,7 +205,7 @@ impl<'s> Cursor<'s> {
         }))
     }
 
-    /// Reads a value that is no tuple: a literal, a number also with its sign.
+    /// Reads a value that is not a tuple: a literal, or a number with its sign. `None` if it is malformed, which is recorded.
     pub(super) fn read_single(&mut self) -> Result<Option<Value>, Stop> {
         let Token { kind, span, .. } = self.token;
         let value = match kind {
@@ -249,7 +248,7 @@ impl<'s> Cursor<'s> {
         Ok(Some(value))
     }
 
-    /// Reads the type behind `missing`, if there is one.
+    /// Reads the optional type after `missing`.
     fn read_missing(&mut self) -> Result<Option<Value>, Stop> {
         if self.token.kind != TokenKind::OpenSquare || self.at_line_end() {
             return Ok(Some(Value::Nothing));
@@ -275,7 +274,7 @@ impl<'s> Cursor<'s> {
         Ok(None)
     }
 
-    /// Reads a type literal, or a `TYPE{..}` literal, whose first word is the current token; those of tuples are begun already.
+    /// Reads a type literal, or a `TYPE{..}` literal, whose first word is the current token. Tuples are read elsewhere.
     fn read_typed(&mut self, name: Option<TypeName>) -> Result<Option<Value>, Stop> {
         let word = self.advance().span;
         match name {
@@ -300,7 +299,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// Reads `{v}` behind a type.
+    /// Reads `{v}` after a type. `None` if it is malformed, which is recorded.
     pub(super) fn read_braced(&mut self, qtype: &QType, of: Span) -> Result<Option<Value>, Stop> {
         let open = self.open()?;
         let value = match qtype {
@@ -325,7 +324,7 @@ impl<'s> Cursor<'s> {
         Ok(value)
     }
 
-    /// Reads the bare form of a value of a known type.
+    /// Reads a scalar of a known type without type or suffix. `None` if it is malformed, which is recorded.
     pub(super) fn read_scalar(&mut self, scalar: Scalar) -> Result<Option<ScalarValue>, Stop> {
         let kind = self.token.kind;
         match (scalar, kind) {
@@ -345,7 +344,7 @@ impl<'s> Cursor<'s> {
             (Scalar::Text, TokenKind::Text) => return Ok(self.read_text()),
             (Scalar::Bytes, TokenKind::Bytes) => return Ok(self.read_bytes()),
             _ if scalar.is_quoted() => {
-                // Here it is not in quotes, and of whatever tokens it may be made.
+                // Here the value is not in quotes, so it may consist of any tokens.
                 let mut span = self.token.span;
                 while !matches!(self.token.kind, TokenKind::CloseCurly | TokenKind::Comma)
                     && !ends_text(self.token.kind)
@@ -371,7 +370,7 @@ impl<'s> Cursor<'s> {
         Err(self.unexpected(&format!("a value of type {scalar}")))
     }
 
-    /// Reads the default of an input: a literal that may leave its type out where `TYPE{..}` does.
+    /// Reads the default of an input: a scalar literal, which may omit its type as inside of `TYPE{..}`.
     pub(super) fn read_default(&mut self, scalar: Scalar) -> Result<Option<ScalarValue>, Stop> {
         let start = self.token.span;
         if self.token.kind == TokenKind::Missing {
@@ -380,7 +379,7 @@ impl<'s> Cursor<'s> {
                 self.stop(problem.hint("an optional input without a default is missing where there is no value"))
             );
         }
-        // What is written without quotes inside of `TYPE{..}` would have no end here.
+        // A value that is unquoted inside of `TYPE{..}` would have no end here.
         if self.token.kind != TokenKind::Type && !scalar.is_quoted() {
             return self.read_scalar(scalar);
         }
@@ -397,24 +396,25 @@ impl<'s> Cursor<'s> {
         })
     }
 
-    /// The value that a text spells, if it is one of the type; else the problem is recorded.
+    /// Returns the scalar that a text spells. `None` if it is not one of the type, which is recorded.
     fn spelled(&mut self, scalar: Scalar, text: &str, span: Span) -> Option<ScalarValue> {
         let literal = || Duration::from_literal(text).ok().filter(|_| scalar == Scalar::Duration);
         let value = ScalarValue::spelled(scalar, text).or_else(|| literal().map(ScalarValue::from));
         if value.is_none() {
             let message = format!("`{}` is no {scalar}", Excerpt::quoted(text));
             let problem = Diagnostic::new(Code::Literal, message).at(span);
-            // The smallest number is a value of every type, and shows how values are written.
+            // The smallest number is a value of every type, so it shows how values are written.
             let example = || ScalarValue::from_bits(scalar, 0).map(|value| crate::print_value(&Value::Scalar(value)));
             let hint = said_of_moment(scalar, text).or_else(|| example().map(|form| format!("as in `{form}`")));
             let problem = hint.into_iter().fold(problem, Diagnostic::hint);
-            // Without quotes there may be brackets in it that are none.
+            // An unquoted value may contain bracket characters that are not brackets.
             self.report_syntax(problem);
         }
         value
     }
 
-    /// Reads a number, to which the minus at `minus` belongs.
+    /// Reads a number. `minus` is the place of its minus sign, if it has one; `want` is its type, if that is known. `None` if it is malformed, which
+    /// is recorded.
     pub(super) fn read_number(&mut self, minus: Option<Span>, want: Option<Scalar>) -> Option<ScalarValue> {
         let Token { kind, span, .. } = self.advance();
         let whole = minus.unwrap_or(span).to(span);
@@ -452,7 +452,7 @@ impl<'s> Cursor<'s> {
         Some(value)
     }
 
-    /// Reads what is left of a duration, behind its first part: the parts that are on the same line. The minus is of all of them.
+    /// Reads the rest of a duration after its first part: the parts on the same line. The minus sign applies to all parts.
     fn read_duration(&mut self, minus: Option<Span>, mut parts: Span) -> Option<ScalarValue> {
         while self.token.kind == TokenKind::Number
             && !self.token.first_on_line
@@ -472,7 +472,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// Reads the bits of a NaN: `0x7fc00001`.
+    /// Reads the bits of a NaN, such as `0x7fc00001`.
     fn read_nan_bits(&mut self, scalar: Scalar) -> Option<ScalarValue> {
         let span = self.advance().span;
         let bits = self.text(span).strip_prefix("0x").and_then(|digits| match scalar {
@@ -500,13 +500,13 @@ impl<'s> Cursor<'s> {
         Some(ScalarValue::Bytes(bytes.into()))
     }
 
-    /// The decoded string; reports an escape that is wrong.
+    /// Returns a decoded string, or reports its wrong escape.
     fn decoded<T>(&mut self, string: Result<T, quoted::BadEscape>) -> Option<T> {
         string.map_err(|fault| self.report(fault.diagnostic())).ok()
     }
 }
 
-/// The hint for a text that is not a date or a timestamp; `None` if the text does not show what is meant.
+/// Returns a hint for a text that is not a date or a timestamp; `None` if the intention is not clear.
 fn said_of_moment(scalar: Scalar, text: &str) -> Option<String> {
     let count = text.parse::<i64>().ok();
     let signed = format!("+{text}");
@@ -523,7 +523,7 @@ fn said_of_moment(scalar: Scalar, text: &str) -> Option<String> {
         (Scalar::Timestamp, Some(count)) => Some(format!(
             "write `timestamp.from_unix({count}, \"s\")` for seconds since 1970, or `\"ms\"`, `\"us\"`, `\"ns\"` for their parts"
         )),
-        // Data may have more digits, which are cut off. In a literal they are meant, so they are an error.
+        // Timestamps in data may have more digits, which are cut off. In a literal they are intended, so they are an error.
         (Scalar::Timestamp, None) if !text.contains(' ') && Timestamp::from_data_text(text).is_ok() => {
             Some("write at most six digits of a fraction: a timestamp has microseconds".to_owned())
         }
@@ -537,15 +537,15 @@ fn said_of_moment(scalar: Scalar, text: &str) -> Option<String> {
 /// A tuple whose fields are being read.
 struct Open<'s> {
     bracket: Span,
-    /// What closes it.
+    /// The kind of the closing bracket.
     close: TokenKind,
-    /// The names so far, if its fields have names.
+    /// The names so far; `None` if the fields have no names.
     names: Option<FieldNames<'s>>,
-    /// The type, if it is one of structs that is written in front of them.
+    /// The type written before the tuple, if it is an optional struct or a list of structs.
     formed: Option<QType>,
-    /// `None` if one of them is malformed.
+    /// The values so far; `None` if one is malformed.
     values: Option<Vec<Value>>,
-    /// True if a comma stands behind the last of them.
+    /// True if a comma follows the last value.
     comma: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The text language: what people write models in, and what programs print as.
+//! The text language, in which people write models and which programs are printed in.
 //!
 //! ```text
 //! program    = [ "numbers" "f64" ( line end | ";" ) ] { statement ( line end | ";" ) }
@@ -24,11 +24,10 @@
 //! type       = NAME [ "?" ] | "[" NAME [ "?" ] "]" | "(" [ type { "," type } ] ")"
 //! ```
 //!
-//! * A statement ends at a line end, unless that is inside brackets, behind an operator, or before a binary operator,
-//!   `then` or `else`.
-//! * Inputs, definitions, functions and outputs share one space of names. A name that nobody defines is a leaf.
-//! * `L.x` is the leaf `x` whatever `x` means here, `M.math.add` the operator. `L["any text"]` is a leaf with any name,
-//!   and `input "any text"` and `output "any text"` declare without defining a name.
+//! * A statement ends at a line end, unless the line end is inside brackets, after an operator, or before a binary operator, `then` or `else`.
+//! * Inputs, definitions, functions and outputs share one namespace. A name without a definition is a leaf.
+//! * `L.x` is the leaf `x`, even if `x` has another meaning here, and `M.math.add` is the operator. `L["any text"]` is a leaf with any name. `input
+//! "any text"` and `output "any text"` declare without defining a name.
 //! * Literals are described in `literal`.
 
 mod array_literal;
@@ -81,15 +80,15 @@ use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Diagnostics, Error, Limits, ScalarValue, Value};
 use cursor::{Cursor, Stop};
 
-/// Reads a model.
+/// Parses a model.
 ///
 /// # Errors
-/// Everything that is wrong with the text, as far as it can be told, in the order of the text.
+/// All problems of the text that can be found at once, in the order of the text.
 pub fn parse(source: &str, vocabulary: &dyn Vocabulary, limits: &Limits) -> Result<Program, Error> {
     Ok(parser::Parser::new(source, vocabulary, limits).run()?)
 }
 
-/// Reads a model whose inputs the caller declares: the text has no lines for them, and spans count from its start.
+/// Parses a model whose inputs the caller declares. The text has no `input` lines for them, and spans count from its start.
 ///
 /// ```
 /// use cembra_expr::{Callable, Vocabulary, parse_for};
@@ -107,7 +106,7 @@ pub fn parse(source: &str, vocabulary: &dyn Vocabulary, limits: &Limits) -> Resu
 /// ```
 ///
 /// # Errors
-/// Everything that is wrong with the text, as far as it can be told, in the order of the text.
+/// All problems of the text that can be found at once, in the order of the text.
 pub fn parse_for(
     source: &str,
     inputs: &[(&str, QType)],
@@ -117,15 +116,15 @@ pub fn parse_for(
     Ok(parser::Parser::new(source, vocabulary, limits).with_inputs(inputs).run()?)
 }
 
-/// Reads a model of several files.
+/// Parses a model of several files.
 ///
 /// # Errors
-/// Everything that is wrong with the texts likewise, or why files are not there.
+/// All problems of the texts that can be found at once, and the files that cannot be read.
 pub fn parse_sources(sources: &Sources, vocabulary: &dyn Vocabulary, limits: &Limits) -> Result<Program, Error> {
     Ok(parser::Parser::of_sources(sources, vocabulary, limits).run()?)
 }
 
-/// Reads what can be read of a model of several files: for editors, in which a text is mostly not complete.
+/// Parses as much as possible of a model of several files. For editors, in which a text is often incomplete.
 ///
 /// ```
 /// use cembra_expr::{Callable, NameKind, Sources, Vocabulary, parse_partially};
@@ -149,57 +148,57 @@ pub fn parse_partially(sources: &Sources, vocabulary: &dyn Vocabulary, limits: &
     parser::Parser::of_sources(sources, vocabulary, limits).run_partially()
 }
 
-/// Reads a literal: `1.5`, `-3`, `"abc"`, `missing[f32]`, `7i64`, `f64{1}`, `(1, true)`.
+/// Parses a literal: `1.5`, `-3`, `"abc"`, `missing[f32]`, `7i64`, `f64{1}`, `(1, true)`.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// If the text is not a literal.
 pub fn parse_value(text: &str) -> Result<Value, Error> {
     Ok(read_whole(text, &Limits::default(), |cursor| cursor.read_value())?)
 }
 
-/// Reads literals in square brackets, the elements of an array: `[1.5, missing, -3]`, `[]`.
+/// Parses literals in square brackets, the elements of an array: `[1.5, missing, -3]`, `[]`.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// If the text is not a list of literals.
 pub fn parse_values(text: &str) -> Result<Vec<Value>, Error> {
     Ok(read_whole(text, &Limits::default(), |cursor| cursor.read_values())?)
 }
 
-/// Reads a literal, or literals in square brackets.
+/// Parses a literal, or literals in square brackets.
 pub(crate) fn parse_literal(text: &str) -> Result<Literal, Diagnostics> {
     read_whole(text, &Limits::default(), |cursor| cursor.read_literal())
 }
 
-/// Reads a type: `f32`, `i64?`, `(f32, text?)`, `OPTIONAL_INT64`. What an input of it would promise is not kept: `[f32]` is the
-/// type that `[f32?]` is.
+/// Parses a type: `f32`, `i64?`, `(f32, text?)`, `OPTIONAL_INT64`. The promise of an input type is dropped: `[f32]` gives the same type as `[f32?]`.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// If the text is not a type.
 pub fn parse_type(text: &str) -> Result<QType, Error> {
     Ok(read_whole(text, &Limits::default(), |cursor| cursor.read_type().map(Some))?)
 }
 
-/// Reads a literal that stands in a larger file: `source_bytes` is not for it.
+/// Parses a literal that is part of a larger file, so the limit `source_bytes` does not apply to it.
 pub(crate) fn parse_value_within(text: &str, limits: &Limits) -> Result<Value, Diagnostics> {
     read_whole(text, &unmeasured(limits), |cursor| cursor.read_value())
 }
 
-/// Reads a type that stands in a larger file: `source_bytes` is not for it.
+/// Parses a type that is part of a larger file, so the limit `source_bytes` does not apply to it.
 pub(crate) fn parse_type_within(text: &str, limits: &Limits) -> Result<QType, Diagnostics> {
     read_whole(text, &unmeasured(limits), |cursor| cursor.read_type().map(Some))
 }
 
-/// Reads the type of an input that stands in a larger file, and what the input promises.
+/// Parses the type and promise of an input, as part of a larger file.
 pub(crate) fn parse_input_type_within(text: &str, limits: &Limits) -> Result<InputType, Diagnostics> {
     read_whole(text, &unmeasured(limits), |cursor| cursor.read_type_of_input().map(Some))
 }
 
-/// Reads a statement that cuts labels, which stands in a larger file.
+/// Parses a `tile` statement, as part of a larger file.
 pub(crate) fn parse_tile_rule_within(text: &str, limits: &Limits) -> Result<TileRule, Diagnostics> {
     read_whole(text, &unmeasured(limits), |cursor| cursor.read_tile_statement().map(Some))
 }
 
-/// The default of an input as text: a scalar, or `[]` or `{}` if the default is the `empty` list or dictionary of a type; `None` if there is no default.
+/// Returns the default of an input as text: a scalar, or `[]` or `{}` if the default is the empty list or dictionary of the type `empty`. `None` if
+/// there is no default.
 #[must_use]
 pub fn spelled_default(default: Option<&ScalarValue>, empty: Option<&QType>) -> Option<String> {
     match default {
@@ -208,7 +207,7 @@ pub fn spelled_default(default: Option<&ScalarValue>, empty: Option<&QType>) -> 
     }
 }
 
-/// The default of an input as the text language writes it.
+/// Returns the default of an input as the text language writes it.
 #[must_use]
 pub fn print_default(value: &ScalarValue) -> String {
     let mut out = String::new();
@@ -216,12 +215,12 @@ pub fn print_default(value: &ScalarValue) -> String {
     out
 }
 
-/// Limits for a part of a text that is in memory already.
+/// Returns limits for a part of a text that is in memory already: without a limit on source bytes.
 fn unmeasured(limits: &Limits) -> Limits {
     limits.source_bytes(usize::MAX)
 }
 
-/// Reads a text that is one thing and nothing else.
+/// Parses a text that `read` must consume entirely.
 fn read_whole<T>(
     text: &str,
     limits: &Limits,
@@ -235,7 +234,7 @@ fn read_whole<T>(
     Diagnostics::check(cursor.problems)?;
     match found {
         Ok(Some(found)) => Ok(found),
-        // Whoever stops or finds nothing has recorded why.
+        // A reader that stops or returns nothing has recorded the reason.
         _ => Err(Diagnostic::new(Code::Syntax, "the text cannot be read").into()),
     }
 }

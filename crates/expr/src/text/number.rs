@@ -1,32 +1,32 @@
-//! Numbers: where a number ends in the text, and which value it is. Digits are read by the standard library, which
-//! rounds correctly; a number of a known type is read at that type, so nothing is rounded twice.
+//! Numbers: finds the end of a number in the text, and its value. The standard library parses the digits and rounds correctly. A number of a known
+//! type is parsed as that type, so nothing is rounded twice.
 
 use super::lexer::continues_word;
 use cembra_runtime::{Duration, Scalar};
 use cembra_value::ScalarValue;
 use std::borrow::Cow;
 
-/// How far a number reaches.
+/// The parts of a number in the text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Scan {
-    /// Behind the digits, fraction and exponent.
+    /// The end of the digits, fraction and exponent.
     digits_end: usize,
-    /// Behind the letters that hang on them.
+    /// The end of the letters directly after the number.
     pub(super) end: usize,
     /// True if there is a fraction or an exponent.
     float: bool,
-    /// True if digits are missing behind the dot.
+    /// True if digits are missing after the dot.
     bare_dot: bool,
 }
 
-/// Scans the number that begins at `start`, where a digit stands. After a dot only plain digits belong to it.
+/// Scans the number that begins at `start`, where a digit must be. After a dot, a number is only plain digits.
 pub(super) fn scan(bytes: &[u8], start: usize, after_dot: bool) -> Scan {
     let at = |position: usize| bytes.get(position).copied().unwrap_or(0);
     let digit = |b: u8| b.is_ascii_digit() || b == b'_';
     let mut end = skip(bytes, start, digit);
     let (mut float, mut bare_dot) = (false, false);
     if !after_dot {
-        // Two dots are those of a range.
+        // Two dots are a range operator.
         if at(end) == b'.' && at(end + 1) != b'.' {
             bare_dot = !at(end + 1).is_ascii_digit();
             float = true;
@@ -43,14 +43,14 @@ pub(super) fn scan(bytes: &[u8], start: usize, after_dot: bool) -> Scan {
     Scan { digits_end: end, end: skip(bytes, end, continues_word), float, bare_dot }
 }
 
-/// Where the bytes end that belong to something, from `start` on.
+/// Returns the end of the bytes from `start` on for which `belongs` returns true.
 #[inline]
 fn skip(bytes: &[u8], start: usize, belongs: impl Fn(u8) -> bool) -> usize {
     let behind = bytes.get(start..).unwrap_or_default();
     start + behind.iter().position(|byte| !belongs(*byte)).unwrap_or(behind.len())
 }
 
-/// True for a number with a unit of time behind it, as `12h`.
+/// Returns true for a number with a unit of time, such as `12h`.
 #[inline]
 pub(super) fn is_with_unit(text: &str) -> bool {
     // Most numbers end with a digit.
@@ -61,29 +61,29 @@ pub(super) fn is_with_unit(text: &str) -> bool {
     Duration::is_unit(&text[scan.digits_end..])
 }
 
-/// Why digits are not a number.
+/// The reason why digits are not a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Misread {
     /// A `_` that is not between two digits.
     Separator,
-    /// A minus before a number of a type without negative numbers.
+    /// A minus sign before a number of an unsigned type.
     Negative(Scalar),
     /// `5.` without a fraction.
     BareDot,
-    /// `0x1F` and its like.
+    /// A number with a radix prefix, such as `0x1F`.
     Radix,
-    /// Letters that are no suffix.
+    /// Letters that are not a suffix.
     Suffix,
-    /// A suffix beside another type in `TYPE{..}`.
+    /// A suffix that differs from the type of `TYPE{..}`.
     OtherType(Scalar),
     /// A fraction or exponent in an integer.
     Fraction(Scalar),
-    /// Larger than the type.
+    /// A number that is too large for the type.
     TooLarge(Scalar),
 }
 
 impl Misread {
-    /// What is wrong with the number `text`, and what to try.
+    /// Returns the message and the hint for the number `text`.
     pub(super) fn message(self, text: &str) -> (String, Option<String>) {
         match self {
             Misread::Separator => (format!("`{text}` has a `_` that is not between two digits"), None),
@@ -112,7 +112,7 @@ impl Misread {
     }
 }
 
-/// What to write for a number with letters behind it that mean nothing.
+/// Returns the hint for a number followed by letters that are not a suffix.
 fn behind_number(text: &str) -> String {
     let letters = text.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
     let first = letters.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
@@ -131,10 +131,10 @@ fn behind_number(text: &str) -> String {
     }
 }
 
-/// The value of a number token, negated if a minus belongs to it.
+/// Returns the value of a number token, negated if `negative`.
 ///
-/// With `want`, the number is of that type (a numeric one); else its suffix or form decides: an integer is `INT32`, or
-/// `INT64` if it does not fit, and any other number is a weak float.
+/// `want` is the type of the number, which must be numeric. With `None`, the suffix or the form decides: an integer is `INT32`, or `INT64` if it does
+/// not fit, and any other number is a weak float.
 pub(super) fn read(text: &str, negative: bool, want: Option<Scalar>) -> Result<ScalarValue, Misread> {
     let scan = scan(text.as_bytes(), 0, false);
     let (digits, suffix) = (&text[..scan.digits_end], &text[scan.digits_end..]);
@@ -194,7 +194,7 @@ fn double(digits: &str, negative: bool, scalar: Scalar) -> Result<f64, Misread> 
     }
 }
 
-/// The digits without their `_`; `None` if one is not between two digits.
+/// Returns the digits without underscores; `None` if an underscore is not between two digits.
 fn without_separators(digits: &str) -> Option<Cow<'_, str>> {
     if !digits.contains('_') {
         return Some(digits.into());

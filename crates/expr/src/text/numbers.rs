@@ -1,10 +1,10 @@
-//! The rule of numbers of a text without a head: integers become f64 where they are divided and where they meet floats, and a fraction that is
-//! written becomes one beside a fraction that may be missing. Types are not known here, so an operand that may be such an integer is marked by an
-//! operator of its own, which the registry takes apart. What is marked depends on an operator and its operands alone. So the parser marks, and
-//! the printer leaves out what reading marks again.
+//! The number rule of a text without a `numbers` line: integers become f64 where they are divided and where they meet floats, and a fraction literal
+//! becomes f64 next to an optional float. Types are not known yet, so an operand that may be such an integer is marked with a special operator, which
+//! the registry removes. The marks depend only on an operator and its operands. So the parser adds them, and the printer omits those that reading
+//! would add again.
 //!
-//! An operand is not marked where its operators say that it is no integer, or that no f32 and no written fraction is beside it: `x * 2` of an
-//! input that is declared to be an f64 has no marks, since the two make an f64 by themselves.
+//! An operand is not marked if the operators below show that it is not an integer, or that neither an f32 nor a fraction literal is next to it. For
+//! example, `x * 2` has no marks if the input `x` is declared as f64, because the two make an f64 anyway.
 
 use crate::infix::{
     AT, AT_LABELS, BESIDE, CAST, DECLARED, DECLARED_OPERAND, IN, IN_RANGE, IN_VALUE, LAMBDA, MAKE_ARRAY, MAKE_NAMED,
@@ -16,38 +16,39 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 use std::ops::BitOr;
 
-/// The rule for numbers that a file says at its head.
+/// The number rule that the first line of a file selects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Numbers {
-    /// A file without a head: integers become f64, and fractions are as wide as what they meet.
+    /// A file without a `numbers` line: integers become f64, and fraction literals take the width of the other operand.
     #[default]
     Unsaid,
-    /// `numbers f64`: integers become f64, and fractions are f64.
+    /// `numbers f64`: integers become f64, and fraction literals are f64.
     Wide,
-    /// `numbers f32`: Arolla's rule, by which integers that meet floats become f32.
+    /// `numbers f32`: Arolla's rule, by which integers become f32 where they meet floats.
     Narrow,
 }
 
-/// The kinds of elements that a value may have, as far as its operators say.
+/// A set of the kinds of elements that a value may have, derived from its operators.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Kinds(u8);
 
 impl Kinds {
-    /// A `missing` without a type, which is of the kind of what it meets.
+    /// A `missing` without a type, which takes the kind of the other operand.
     const NONE: Kinds = Kinds(0);
     /// Integers.
     const WHOLE: Kinds = Kinds(1 | Kinds::UNSIGNED.0);
-    /// Integers that no operator casts by itself.
+    /// Integers that no operator casts implicitly: u64.
     const UNSIGNED: Kinds = Kinds(32);
-    /// Fractions that are written.
+    /// Fraction literals: weak floats.
     const WEAK: Kinds = Kinds(2);
-    /// Floats that make an f32 of an integer.
+    /// Floats that convert an integer to f32.
     const NARROW: Kinds = Kinds(4 | Kinds::WEAK.0);
-    /// Floats of 64 bits, which make one of an integer.
+    /// 64-bit floats, which convert an integer to f64.
     const WIDE: Kinds = Kinds(8);
     const OTHER: Kinds = Kinds(16);
     const ANY: Kinds = Kinds(63);
-    /// Floats of a type, and no numbers: neither makes an integer or a written fraction of anything that it meets.
+    /// Floats of a fixed type, and values that are not numbers. Next to one of these, an operation's result is neither an integer nor a fraction
+    /// literal.
     const FIRM: Kinds = Kinds(4 | Kinds::WIDE.0 | Kinds::OTHER.0);
 
     fn may_be(self, kinds: Kinds) -> bool {
@@ -62,7 +63,7 @@ impl Kinds {
         Kinds(self.0 & !kinds.0)
     }
 
-    /// These with one kind in the place of others.
+    /// Returns the set with `kind` in place of `others`.
     fn with(self, kind: Kinds, others: Kinds) -> Kinds {
         if self.may_be(others) { self.without(others) | kind } else { self }
     }
@@ -91,34 +92,34 @@ impl BitOr for Kinds {
     }
 }
 
-/// The kinds of what an operator makes, by those of its operands.
+/// The rule that derives the kinds of an operator's result from its operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ResultKinds {
     /// Anything.
     Any,
-    /// No numbers.
+    /// Not a number.
     Other,
-    /// Floats, or what no rule says. What makes floats of integers makes no integers of anything.
+    /// Floats. If an operand's kinds are unknown, anything. An operator that makes floats of integers never returns integers.
     Floats,
     /// The kinds of the first operand.
     First,
     /// The kinds of the elements of the first operand.
     Element,
-    /// The common kinds of the operands from this position on.
+    /// The common kinds of the operands from this index on.
     All(usize),
-    /// The common kinds of the operands from this position on, or no numbers.
+    /// The common kinds of the operands from this index on, or not a number.
     Meeting(usize),
-    /// The common kinds of all operands. A difference of dates is an integer with a sign; no float is made without a float.
+    /// The common kinds of all operands. In addition, the difference of dates is an integer. The result is a float only if an operand is.
     Sum,
-    /// The kinds of all operands with floats in the place of integers. A quotient of durations is an f64.
+    /// The kinds of all operands, with floats in place of integers. The quotient of durations is an f64.
     Quotient,
-    /// The kind of the type that the operand is declared to be of, or is cast to.
+    /// The kind of the declared type, or of the type of a cast.
     Typed,
-    /// The kinds of the first operand once a declared type has reached it.
+    /// The kinds of the first operand after the effect of a declared type.
     Reached,
-    /// `core._wide`
+    /// The result of `core._wide`.
     Wide,
-    /// `core._beside`
+    /// The result of `core._beside`.
     Beside,
 }
 
@@ -152,17 +153,17 @@ impl ResultKinds {
     }
 }
 
-/// The kinds of the nodes of a graph, as far as they were asked for.
+/// The kinds of a graph's nodes, computed on demand.
 #[derive(Debug, Default)]
 pub(super) struct NodeKinds {
-    /// The kinds of the first nodes.
+    /// The kinds of the first nodes, as far as they are known.
     kinds: Vec<Kinds>,
-    /// The operators by name, once they were asked for.
+    /// The rules of the operators, by name index; `None` if not looked up yet.
     operators: Vec<Option<(Integers, ResultKinds)>>,
 }
 
 impl NodeKinds {
-    /// Notes the type that an input is declared to be of.
+    /// Records the declared type of an input.
     pub(super) fn declare(&mut self, graph: &Graph, vocabulary: &dyn Vocabulary, leaf: NodeId, qtype: &QType) {
         self.extend(graph, vocabulary, leaf);
         if let Some(kinds) = self.kinds.get_mut(leaf.index()) {
@@ -186,11 +187,11 @@ impl NodeKinds {
         self.kinds.get(node.index()).copied().unwrap_or(Kinds::ANY)
     }
 
-    /// Finds the kinds of all nodes up to one. Operands come before their users.
+    /// Computes the kinds of all nodes up to `node`. Operands come before their users.
     fn extend(&mut self, graph: &Graph, vocabulary: &dyn Vocabulary, node: NodeId) {
         for at in self.kinds.len()..(node.index() + 1).min(graph.len()) {
             let kinds = match graph.node(NodeId::from_index(at)) {
-                // No data have the type of a written fraction.
+                // No data have the type of a fraction literal.
                 Node::Leaf(_) => Kinds::ANY.without(Kinds::WEAK),
                 Node::Placeholder(_) => Kinds::ANY,
                 Node::Literal(Value::Nothing | Value::Unspecified) => Kinds::NONE,
@@ -212,7 +213,7 @@ impl NodeKinds {
             let all = kinds_from(first).fold(Kinds::NONE, Kinds::bitor);
             if is_firm { all.without(Kinds::WHOLE | Kinds::WEAK) } else { all }
         };
-        // Two dates have an integer between them.
+        // The difference of two dates is an integer.
         let sum_from = |first: usize| {
             let is_between = kinds_from(first).all(|kinds| kinds.may_be(Kinds::OTHER));
             all_from(first) | if is_between { Kinds::WHOLE.without(Kinds::UNSIGNED) } else { Kinds::NONE }
@@ -226,7 +227,8 @@ impl NodeKinds {
         match makes {
             ResultKinds::Any => Kinds::ANY,
             ResultKinds::Other => Kinds::OTHER,
-            // Of a duration or a tuple, say. What may be a float and is firm is a result of floats: a float or a mask.
+            // The operands may be durations or tuples; then the result is anything except an integer. Operands of firm kinds that may be floats are
+            // floats, so the result is a float or a mask.
             ResultKinds::Floats if all.may_be(Kinds::OTHER) && (all == Kinds::OTHER || !all.is(Kinds::FIRM)) => {
                 Kinds::ANY.without(Kinds::WHOLE)
             }
@@ -251,30 +253,30 @@ impl NodeKinds {
     }
 }
 
-/// A maker of the marks of the rule in a graph.
+/// Applies the number rule to a graph that is being built.
 pub(super) trait Marker {
-    /// The reason why a node is not made.
+    /// The reason why a node cannot be made.
     type Stop;
 
-    /// The graph, the operators that it may have, and what is known of them.
+    /// Returns the graph, its operators, and the known kinds of its nodes.
     fn known(&mut self) -> (&Graph, &dyn Vocabulary, &mut NodeKinds);
 
-    /// The literal that stands for a written integer, which is a node.
+    /// Returns the literal `value` in place of the integer literal `written`.
     ///
     /// # Errors
-    /// There is no room for it.
+    /// If the graph has no room for it.
     fn wide_literal(&mut self, value: f64, written: NodeId) -> Result<NodeId, Self::Stop>;
 
-    /// A mark on the first of the operands.
+    /// Returns the first operand with the mark operator `mark` applied.
     ///
     /// # Errors
-    /// There is no room for it.
+    /// If the graph has no room for it.
     fn mark(&mut self, mark: &str, operands: &[NodeId]) -> Result<NodeId, Self::Stop>;
 
-    /// The operands of an operator as the rule makes them; none if it leaves them as they are.
+    /// Returns the operands of an operator as the rule changes them; `None` if it leaves them unchanged.
     ///
     /// # Errors
-    /// There is no room for the marks.
+    /// If the graph has no room for the marks.
     fn marked_operands(&mut self, operator: NameId, operands: &[NodeId]) -> Result<Option<Vec<NodeId>>, Self::Stop> {
         let (graph, vocabulary, known) = self.known();
         let (integers, _) = known.operator(graph, vocabulary, operator);
@@ -284,12 +286,12 @@ pub(super) trait Marker {
         let may_be = |known: &mut NodeKinds, kind| {
             operands.iter().filter(|operand| known.kinds(graph, vocabulary, **operand).may_be(kind)).count()
         };
-        // Most operators are of floats, and of one written fraction.
+        // Most operators have floats as operands, or one fraction literal.
         if may_be(known, Kinds::WHOLE) == 0 && may_be(known, Kinds::WEAK) < 2 {
             return Ok(None);
         }
         let mut marked: Vec<NodeId> = operands.into();
-        // A quotient of durations is none of floats.
+        // A quotient of durations is not one of numbers.
         let is_of_numbers = operands.first().is_none_or(|first| known.kinds(graph, vocabulary, *first) != Kinds::OTHER);
         match integers {
             Integers::Stay => {}
@@ -307,11 +309,11 @@ pub(super) trait Marker {
                     *x = self.beside(before, beside)?;
                     *y = self.beside(beside, before)?;
                 } else if let [first, others @ ..] = meeting {
-                    // It may meet a u64, which no other integer has a type in common with, before it meets the float.
+                    // The operand may meet a u64 before it meets the float, and u64 has no common type with other integers.
                     let of_u64 =
                         others.iter().any(|other| known.kinds(graph, vocabulary, *other).may_be(Kinds::UNSIGNED));
                     let floats = if of_u64 { Kinds::NARROW | Kinds::WIDE } else { Kinds::NARROW };
-                    // The first becomes an f64 if one of the others is a float, and all others are beside what it became.
+                    // The first operand becomes an f64 if another one is a float. Then the others are compared with its new form.
                     for other in &*others {
                         *first = self.beside_floats(*first, *other, floats)?;
                     }
@@ -324,7 +326,8 @@ pub(super) trait Marker {
         Ok(Some(marked))
     }
 
-    /// The default of a parameter beside arguments. An f32 becomes a written fraction if one of these may be one, which would be an f32 beside it.
+    /// Returns the default of a parameter for a call with these arguments. An f32 default becomes a fraction literal if an argument may be one,
+    /// because that argument would become f32 next to it.
     fn default_beside(&mut self, default: &Value, arguments: &[NodeId]) -> Value {
         let (graph, vocabulary, known) = self.known();
         let mut kinds = arguments.iter().map(|argument| known.kinds(graph, vocabulary, *argument));
@@ -336,10 +339,10 @@ pub(super) trait Marker {
         }
     }
 
-    /// An operand as an f64 if it is an integer.
+    /// Returns an operand, converted to f64 if it is an integer.
     ///
     /// # Errors
-    /// There is no room for the mark.
+    /// If the graph has no room for the mark.
     fn widened(&mut self, operand: NodeId) -> Result<NodeId, Self::Stop> {
         let (graph, vocabulary, known) = self.known();
         if !known.kinds(graph, vocabulary, operand).may_be(Kinds::WHOLE) {
@@ -353,22 +356,22 @@ pub(super) trait Marker {
         self.wide_literal(wide, operand)
     }
 
-    /// An operand as an f64 if it is an integer and another one is a float, or if it is a written fraction and the other one may be missing.
+    /// Returns an operand, converted to f64 if it is an integer and `other` is a float, or if it is a fraction literal and `other` may be missing.
     ///
     /// # Errors
-    /// There is no room for the mark.
+    /// If the graph has no room for the mark.
     fn beside(&mut self, operand: NodeId, other: NodeId) -> Result<NodeId, Self::Stop> {
         self.beside_floats(operand, other, Kinds::NARROW)
     }
 
-    /// An operand as `beside` makes it, of these floats alone.
+    /// Returns an operand, converted as [`beside`](Self::beside) does, but counting only `floats` as floats.
     ///
     /// # Errors
-    /// There is no room for the mark.
+    /// If the graph has no room for the mark.
     fn beside_floats(&mut self, operand: NodeId, other: NodeId, floats: Kinds) -> Result<NodeId, Self::Stop> {
         let (graph, vocabulary, known) = self.known();
         let [own, met] = [operand, other].map(|node| known.kinds(graph, vocabulary, node));
-        // Beside an f64 an integer becomes one without a mark, but a u64.
+        // Next to an f64, every integer except u64 becomes an f64 without a mark.
         let is_integer =
             own.may_be(Kinds::WHOLE) && met.may_be(floats) || own.may_be(Kinds::UNSIGNED) && met.may_be(Kinds::WIDE);
         let is_literal = matches!(graph.node(other), Node::Literal(_));

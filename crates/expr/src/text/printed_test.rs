@@ -1,12 +1,13 @@
-//! Tests of a model as text that reads back as the same tests, spans apart. They stand behind the model, of which they are no part.
-//! How somebody laid them out is kept by the formatter, not here.
+//! Prints the tests of a model as text. Reading it gives the same tests, except for spans. Tests are printed after the model. The original layout is
+//! not kept; the formatter does that.
 
 use super::spelling::Spelling;
 use super::{lexer, quoted, written_literal};
 use crate::model_test::{Expected, Literal, ModelTest, TestCase, TestValue};
 use cembra_value::{ScalarValue, Value};
 
-/// Adds tests, each ended by a line end. Of several cases whose names differ, as those have that all expect errors, each is a test.
+/// Appends tests, each followed by a line end. Several cases whose names differ are printed as one test per case; cases that all expect errors are
+/// too.
 pub(super) fn write_tests(out: &mut String, tests: &[ModelTest]) {
     for test in tests {
         match (&test.cases[..], test.cases.first().zip(columns(&test.cases))) {
@@ -31,7 +32,7 @@ pub(super) fn write_tests(out: &mut String, tests: &[ModelTest]) {
     }
 }
 
-/// The outputs of the cases if they are a table, all of which say the same names in the same order.
+/// Returns the outputs of the first case that has any, if all cases have the same names in the same order. Then they can be printed as a table.
 fn columns(cases: &[TestCase]) -> Option<&[TestValue]> {
     let (inputs, columns) = cases.iter().find_map(|case| match &case.expected {
         Expected::Outputs(values) => Some((&case.inputs, values)),
@@ -85,7 +86,7 @@ fn write_error(out: &mut String, code: &str) {
     let _never_fails = quoted::write(out, code);
 }
 
-/// `{ x = 1, y = 2 }`
+/// Writes values such as `{ x = 1, y = 2 }`.
 fn write_values(out: &mut String, values: &[TestValue]) {
     out.push_str("{ ");
     separated(out, values, |out, value| {
@@ -139,7 +140,7 @@ fn write_literal(out: &mut String, literal: &Literal) {
     }
 }
 
-/// A literal as text, which [`Literal::parse`] reads back.
+/// Returns a literal as text that [`Literal::parse`] can read.
 ///
 /// ```
 /// use cembra_expr::{Literal, print_literal};

@@ -1,6 +1,6 @@
-//! The printer: graphs as text that parses back to the same graph. It writes the fewest brackets, a `let` for every
-//! operator node that is used more than once, and one for what would nest too deep to read back. What parameters of a
-//! function occur in gets its `let` inside that function.
+//! The printer: writes graphs as text that parses back to the same graph. It uses as few brackets as possible. It writes a `let` for every operator
+//! node that is used more than once, and for nodes that would nest too deeply to be read back. Nodes that depend on a function's parameters get their
+//! `let` inside of that function.
 
 mod labels;
 mod reached;
@@ -28,16 +28,15 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use unmarked::unmarked;
 
-/// Names that the program chooses, hashed with a seed.
+/// Names from the program, hashed with a random seed.
 type Names<'g> = HashSet<&'g str, RandomState>;
 
-/// What nests deeper than this gets a name. A level prints as at most two levels of brackets, so what is printed stays
-/// under the parser's limit.
+/// The deepest nesting without a `let`. One level prints as at most two levels of brackets, so the text stays below the parser's limit.
 const DEEPEST: u32 = 100;
 
-/// The text of a program; parsing it with the same vocabulary gives an equal program with the same tests. Files that it uses, functions and
-/// names of values are in it as what they stand for. Where integers become f64 by the rule of texts without a head it has none, and else
-/// `numbers f32`, by which nothing is made of them that is not written.
+/// Prints a program. Parsing the text with the same vocabulary gives an equal program with the same tests. Used files, functions and named values are
+/// replaced by their definitions. The text has no `numbers` line if reading it converts the same integers to f64. Otherwise it begins with `numbers
+/// f32`, by which nothing is converted implicitly.
 #[must_use]
 pub fn print(program: &Program, vocabulary: &dyn Vocabulary) -> String {
     match unmarked(program, vocabulary) {
@@ -46,14 +45,14 @@ pub fn print(program: &Program, vocabulary: &dyn Vocabulary) -> String {
     }
 }
 
-/// The text of a program behind a head by which it is read.
+/// Prints a program after a first line, which selects the number rule for reading it.
 fn print_as_read(program: &Program, head: &str) -> String {
     let roots: Vec<_> = program.outputs.iter().map(|output| output.node).collect();
     let mut taken: Names<'_> = program.inputs.iter().map(|input| &*input.name).collect();
     let has_tensors = program.inputs.iter().any(|input| matches!(input.qtype, Some(QType::Tensor(..))));
     let mut printer = Printer::new(&program.graph, &roots, has_tensors);
     printer.out.push_str(head);
-    // An output that shares its name with a leaf goes into quotes, which define no name.
+    // An output that shares its name with a leaf is quoted, because a quoted output defines no name.
     taken.extend(printer.leaves.iter());
     let is_bare = |name: &str| lexer::is_plain_name(name) && !taken.contains(name);
     printer.defined.extend(program.inputs.iter().map(|input| &*input.name));
@@ -94,8 +93,8 @@ fn print_as_read(program: &Program, head: &str) -> String {
     printer.out
 }
 
-/// One expression as text, behind a line for each `let` that it needs. It parses as a program of its own, unless there
-/// are placeholders in it: those print as `P.x`, which is not read back.
+/// Prints one expression, after one line for each `let` that it needs. The text parses as a program, unless the expression has placeholders: those
+/// print as `P.x`, which cannot be read back.
 #[must_use]
 pub fn print_expression(graph: &Graph, node: NodeId) -> String {
     let mut printer = Printer::new(graph, &[node], false);
@@ -103,18 +102,18 @@ pub fn print_expression(graph: &Graph, node: NodeId) -> String {
     let start = printer.out.len();
     printer.write(Piece::Operand(node, LOOSEST));
     if start > 0 && printer.out[start..].starts_with(['-', '+']) {
-        // A line that begins with an operator would go on with the `let` above it.
+        // A line that begins with an operator would continue the `let` above it.
         printer.out.insert(start - 1, ';');
     }
     printer.out
 }
 
-/// True for the words that say what kind of name follows their dot.
+/// Returns true for the words that give the kind of the name after their dot.
 fn is_prefix(word: &str) -> bool {
     matches!(word, "L" | "M")
 }
 
-/// How an operator is written.
+/// The syntax for an operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
     Operation(Operation),
@@ -154,7 +153,7 @@ impl Form {
 }
 
 impl Form {
-    /// True if operators of this form are written so with as many operands, and not as calls.
+    /// Returns true if this form has `operands` operands; with another number, the operator is written as a call.
     fn takes(self, operands: usize) -> bool {
         match self {
             Form::Operation(operation) => operands == 1 + usize::from(operation.fixity() != Fixity::Prefix),
@@ -164,17 +163,17 @@ impl Form {
     }
 }
 
-/// Something still to be written. An expression is written with a stack of these, so that nothing recurses.
+/// A part of an expression that is still to be written. A stack of these replaces recursion.
 #[derive(Clone, Copy)]
 enum Piece<'g> {
     Text(&'static str),
     /// A node, by its name if it has one; in brackets if it binds looser than the level.
     Operand(NodeId, Level),
-    /// A node likewise, which a declared type reaches.
+    /// A node as in `Operand`, to which a declared type applies.
     Reached(NodeId, Level, Reach),
-    /// A node itself.
+    /// A node itself, even if it has a name.
     Body(NodeId, Level),
-    /// The name of a `let`.
+    /// The name of the `let` with this number.
     Name(u32),
     Position(i64),
     /// `.name`
@@ -185,36 +184,35 @@ enum Piece<'g> {
     Method(&'g str),
     /// `.block([0, 0], [2, 3])`
     Block(NodeId),
-    /// The name and colon before the field at this position.
+    /// The name and the colon before the field at this position.
     FieldName(usize, &'g str),
 }
 
 struct Printer<'g> {
     graph: &'g Graph,
-    /// True if the text has the type of a tensor before everything else: only then labels are read behind names.
+    /// True if a tensor type comes first in the text: only then labels after names can be read.
     has_tensors: bool,
     out: String,
-    /// The form of each name of the graph, once it was needed.
+    /// The form of each name of the graph; `None` if it was not needed yet.
     forms: Vec<Option<Form>>,
-    /// Operators on literals whose result wraps around: between written numbers their tokens would be an error, so that they are
-    /// called by name.
+    /// Operators on literals whose result wraps around. Between integer literals their tokens would be an error, so they are written as calls.
     wrapping: HashSet<NodeId>,
-    /// The number of the `let` of each node.
+    /// For each node, the number of its `let`; `None` if it has none.
     lets: Vec<Option<u32>>,
     /// The nodes with a `let`, operands first.
     named: Vec<NodeId>,
-    /// The functions, and what each of them holds.
+    /// The functions, and the nodes inside of each.
     scopes: Scopes,
-    /// The `let`s inside of each function.
+    /// The nodes with a `let` inside of each function.
     inner: FxHashMap<NodeId, Vec<NodeId>>,
     leaves: Names<'g>,
     /// The parameters of functions.
     parameters: Names<'g>,
     /// The names that the text defines before it calls operators.
     defined: Names<'g>,
-    /// What no `let` may be called.
+    /// The names that no `let` may have.
     taken: Names<'g>,
-    /// The names of the `let`s, in the order of their numbers.
+    /// The names of the `let`s, by number.
     names: Vec<String>,
     pending: Vec<Piece<'g>>,
 }
@@ -255,7 +253,7 @@ impl<'g> Printer<'g> {
         let must_be_named = printer.labelled(roots, &needed, &uses);
         let lists = printer.lists_of_blocks(&needed);
         let mut depths = vec![0_u32; needed.len()];
-        // How deep the `let`s inside of a function are.
+        // The nesting depth of the `let`s inside of each function.
         let mut inside: FxHashMap<NodeId, u32> = FxHashMap::default();
         for id in ids() {
             let depth = match graph.node(id) {
@@ -277,7 +275,7 @@ impl<'g> Printer<'g> {
                     1 + operands.chain(inside.get(&id).copied()).max().unwrap_or(0)
                 }
             };
-            // The name of an operator that is a value is as good as a name of its own.
+            // The name of an operator that is a value needs no other name.
             let shared = uses[id.index()] > 1
                 && matches!(graph.node(id), Node::Operator(..))
                 && !printer.is_path(id)
@@ -298,7 +296,7 @@ impl<'g> Printer<'g> {
         printer
     }
 
-    /// Finds the operators whose tokens could not stand between what they are applied to.
+    /// Finds the operators whose tokens must not stand between their operands.
     fn find_wrapping(&mut self, needed: &[bool]) {
         let mut values: Vec<Option<WrittenInteger>> = vec![None; needed.len()];
         for id in needed.iter().enumerate().filter(|(_, needed)| **needed).map(|(at, _)| NodeId::from_index(at)) {
@@ -312,7 +310,7 @@ impl<'g> Printer<'g> {
                         values[x.index()].map_or(Ok(None), |x| WrittenInteger::prefixed(operation, x).map_err(drop))
                     }
                     (Form::Operation(operation), &[x, y]) => match (values[x.index()], values[y.index()]) {
-                        // What is read as its value is called by its name.
+                        // A power that would be read as its value is written as a call.
                         (Some(x), Some(y)) if operation == Operation::Power => {
                             match WrittenInteger::combined(operation, x, y) {
                                 Ok(Some(_)) | Err(_) => Err(()),
@@ -352,7 +350,7 @@ impl<'g> Printer<'g> {
         }
     }
 
-    /// What the definition of a name says behind it: labels or a type, and the value.
+    /// Writes the rest of a definition after its name: labels or a type, and the value.
     fn write_definition(&mut self, id: NodeId) {
         if let Some((value, labels)) = self.bound(id) {
             self.pending.extend([Piece::Operand(value, LOOSEST), Piece::Text(" = ")]);
@@ -367,7 +365,7 @@ impl<'g> Printer<'g> {
             Spelling::Text.write_type(&mut self.out, qtype);
             self.out.push_str(" = ");
             let value = bound.map_or(value, |(value, _)| value);
-            // A value through which the type does not go is not marked itself.
+            // If the declared type does not pass through the value, the value itself is marked.
             let passes = |reach: &Reach| bound.is_none() && self.passed_by(value, *reach).is_some();
             self.write(match Reach::of(qtype).filter(passes) {
                 Some(reach) => Piece::Reached(value, LOOSEST, reach),
@@ -387,7 +385,7 @@ impl<'g> Printer<'g> {
         }
     }
 
-    /// The value and the type of a node that says which type a value is declared to be of.
+    /// Returns the value and the declared type of a `DECLARED` node; `None` for other nodes.
     fn declared(&self, id: NodeId) -> Option<(NodeId, &'g QType)> {
         let Node::Operator(name, &[value, qtype]) = self.graph.node(id) else { return None };
         let Node::Literal(Value::Type(qtype)) = self.graph.node(qtype) else { return None };
@@ -471,7 +469,7 @@ impl<'g> Printer<'g> {
         }
     }
 
-    /// Writes what comes before the first operand, and leaves the rest pending, last first.
+    /// Writes the text before the first operand, and pushes the remaining pieces, the last one first.
     fn write_operator(&mut self, id: NodeId, name: NameId, operands: &'g [NodeId], level: Level) {
         let form = if self.wrapping.contains(&id) { Form::Call } else { self.form(name) };
         match (form, operands) {
@@ -501,7 +499,7 @@ impl<'g> Printer<'g> {
                     self.pending.push(Piece::Operand(other, LOOSEST));
                     self.pending.push(Piece::Text(" else "));
                 }
-                // A condition inside the first two parts would take the `else`; it gets brackets.
+                // A condition inside of the first two parts would take the `else`, so it gets brackets.
                 self.pending.push(Piece::Operand(value, LOOSEST + 1));
                 self.pending.push(Piece::Text(" then "));
                 self.pending.push(Piece::Operand(condition, LOOSEST + 1));
@@ -511,7 +509,7 @@ impl<'g> Printer<'g> {
                 self.pending.extend(self.position(position).map(Piece::Position));
                 self.pending.push(Piece::Operand(of, TIGHTEST));
             }
-            // In brackets wherever it stands: the value of a local name would end at its `in`.
+            // Always in brackets, because an `in` would end the value of a local name.
             (Form::In, &[x, ref elements @ ..]) => {
                 self.out.push('(');
                 self.pending.push(Piece::Text(")"));
@@ -587,7 +585,7 @@ impl<'g> Printer<'g> {
         }
     }
 
-    /// True if the path of an operator would not be read as one: its head is defined in the text, or reserved.
+    /// Returns true if the path of an operator would be read as something else: its head is defined in the text, or reserved.
     fn means_something_else(&self, path: &str) -> bool {
         let head = path.split('.').next().unwrap_or_default();
         match head {
@@ -595,12 +593,12 @@ impl<'g> Printer<'g> {
             _ if lexer::is_plain_name(head) => {
                 self.defined.contains(head) || self.leaves.contains(head) || self.parameters.contains(head)
             }
-            // The name of a type may head a path, but is not called by itself.
+            // The name of a type may begin a path, but is not an operator by itself.
             _ => head == path || !types::is_reserved(head),
         }
     }
 
-    /// Opens a bracket if the form binds looser than it must; the piece that closes it.
+    /// Writes an opening bracket if the form binds looser than required. Returns the piece that closes it.
     fn open(&mut self, binds: Level, must: Level) -> Option<Piece<'g>> {
         if binds >= must {
             return None;
@@ -609,7 +607,7 @@ impl<'g> Printer<'g> {
         Some(Piece::Text(")"))
     }
 
-    /// A minus before a bare number would become part of it.
+    /// Returns the level for the operand of a prefix operator. A minus before a bare number would become part of the number.
     fn prefix_operand_level(&self, operation: Operation, operand: NodeId) -> Level {
         // A mark that is not written leaves the number bare.
         let operand = self.marked(operand).map_or(operand, |(of, _)| of);
@@ -621,7 +619,7 @@ impl<'g> Printer<'g> {
         }
     }
 
-    /// The position of a field, if it is a literal that `.0` can say.
+    /// Returns the position of a field if `.0` can express it; `None` otherwise.
     fn position(&self, position: NodeId) -> Option<i64> {
         match self.graph.node(position) {
             Node::Literal(Value::Scalar(ScalarValue::Int64(at))) if *at >= 0 => Some(*at),
@@ -629,7 +627,7 @@ impl<'g> Printer<'g> {
         }
     }
 
-    /// What a field with a name is taken of. Behind a name that means nothing yet it would be part of an operator's path.
+    /// Writes the operand of a named field. After an undefined name, `.name` would be read as part of an operator's path.
     fn write_named_of(&mut self, of: NodeId) {
         let bracket = |printer: &mut Self| {
             printer.out.push('(');
@@ -639,7 +637,7 @@ impl<'g> Printer<'g> {
             Node::Leaf(name) => {
                 let name = self.graph.name(name);
                 let bare = self.defined.contains(&**name) && !is_prefix(name);
-                // A parameter of the name brings the `L.` anyway.
+                // A parameter of the same name causes the prefix `L.` anyway.
                 if lexer::is_plain_name(name) && !bare && !self.parameters.contains(&**name) {
                     self.out.push_str("L.");
                 }
@@ -651,7 +649,7 @@ impl<'g> Printer<'g> {
         }
     }
 
-    /// The text of a literal.
+    /// Returns the text of a text literal; `None` for other nodes.
     fn text(&self, id: NodeId) -> Option<&'g str> {
         match self.graph.node(id) {
             Node::Literal(Value::Scalar(ScalarValue::Text(text))) => Some(text),
@@ -659,12 +657,12 @@ impl<'g> Printer<'g> {
         }
     }
 
-    /// The name of an operator that is a value, if it is a literal that a path can say.
+    /// Returns the name of an operator that is a value, if a path can express it; `None` otherwise.
     fn path(&self, name: NodeId) -> Option<&'g str> {
         self.text(name).filter(|name| name.split('.').all(lexer::is_word))
     }
 
-    /// True for an operator that is a value and prints as its name.
+    /// Returns true for an operator that is a value and prints as its name.
     fn is_path(&self, id: NodeId) -> bool {
         match self.graph.node(id) {
             Node::Operator(name, &[path]) => **self.graph.name(name) == *OPERATOR && self.path(path).is_some(),
@@ -672,14 +670,14 @@ impl<'g> Printer<'g> {
         }
     }
 
-    /// The names of a named tuple of `count` fields, if they are a literal that its form can say.
+    /// Returns the names of a named tuple of `count` fields, if its syntax can express them; `None` otherwise.
     fn field_names(&self, names: NodeId, count: usize) -> Option<Vec<&'g str>> {
         let text = self.text(names)?;
         let known = FieldNames::parse(text).ok().filter(|names| names.len() == count && *names.joined() == *text)?;
         Some(text.split(',').take(known.len()).collect())
     }
 
-    /// The name of a field, if it is a literal that `.name` can say.
+    /// Returns the name of a field, if `.name` can express it; `None` otherwise.
     fn field_name(&self, name: NodeId) -> Option<&'g str> {
         self.text(name).filter(|name| lexer::is_word(name))
     }
@@ -689,7 +687,7 @@ impl<'g> Printer<'g> {
         self.list(operands, close);
     }
 
-    /// Leaves operands pending, and what closes them.
+    /// Pushes the operands and the closing bracket as pieces.
     fn list(&mut self, operands: &[NodeId], close: &'static str) {
         self.pending.push(Piece::Text(close));
         for (index, operand) in operands.iter().enumerate().rev() {

@@ -4,18 +4,18 @@ use cembra_value::{Code, Diagnostic, Span};
 use std::borrow::Cow;
 use std::fmt;
 
-/// What is wrong inside of quotes.
+/// The kind of a fault inside of quotes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wrong {
-    /// An escape that is none.
+    /// An unknown escape.
     Escape,
-    /// `\u{..}` of no character.
+    /// `\u{..}` with a number that is not a character.
     Unicode,
-    /// A character beyond ASCII among bytes.
+    /// A non-ASCII character in bytes.
     Character,
 }
 
-/// An escape, or a character, that cannot be.
+/// A wrong escape or character, and its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct BadEscape {
     span: Span,
@@ -23,7 +23,7 @@ pub(super) struct BadEscape {
 }
 
 impl BadEscape {
-    /// What is wrong.
+    /// Returns the problem to report.
     pub(super) fn diagnostic(self) -> Diagnostic {
         let (message, hint) = match self.wrong {
             Wrong::Unicode => ("this is not a character", "write its number in hexadecimal: `\\u{1F332}`"),
@@ -37,7 +37,7 @@ impl BadEscape {
     }
 }
 
-/// What a token in quotes says. `span` is where the token stands.
+/// Returns the text of a quoted token. `span` is the token's place.
 pub(super) fn decode(token: &str, span: Span) -> Result<Cow<'_, str>, BadEscape> {
     let inside = token.get(1..token.len().saturating_sub(1)).unwrap_or_default();
     if !inside.contains('\\') {
@@ -75,7 +75,7 @@ pub(super) fn decode(token: &str, span: Span) -> Result<Cow<'_, str>, BadEscape>
     Ok(text.into())
 }
 
-/// What a token of bytes says: ASCII characters as they are, the escapes of texts, and `\xff` for any byte.
+/// Returns the bytes of a token: ASCII characters as they are, the escapes of texts, and `\xff` for any byte.
 pub(super) fn decode_bytes(token: &str, span: Span) -> Result<Vec<u8>, BadEscape> {
     let inside = token.get(2..token.len().saturating_sub(1)).unwrap_or_default();
     let mut bytes = Vec::with_capacity(inside.len());
@@ -110,10 +110,10 @@ pub(super) fn decode_bytes(token: &str, span: Span) -> Result<Vec<u8>, BadEscape
     Ok(bytes)
 }
 
-/// Writes a text in double quotes; control and invisible characters become escapes.
+/// Writes a text in double quotes. Control and non-ASCII characters become escapes.
 pub(super) fn write(out: &mut dyn fmt::Write, text: &str) -> fmt::Result {
     out.write_char('"')?;
-    // What needs no escape is written as a whole.
+    // Runs of characters without escapes are written at once.
     let mut plain = 0;
     for (at, c) in text.char_indices() {
         let is_plain = matches!(c, ' '..='~') && !matches!(c, '"' | '\\');

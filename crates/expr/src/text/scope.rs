@@ -1,26 +1,26 @@
-//! Which functions of a graph each node stands in: the parameters that occur in a node decide where it can be named.
+//! Finds the functions that each node is inside of. The parameters that occur in a node determine where the node can be named.
 
 use super::lexer::is_plain_name;
 use crate::infix::LAMBDA;
 use crate::{Graph, Node, NodeId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A set of functions, the innermost first, as a list that shares its tail with others.
+/// A set of functions, innermost first, as the index of a linked list that shares its tail with others; `None` if empty.
 type List = Option<u32>;
 
-/// The functions of a graph, and which of their parameters occur in which nodes.
+/// The functions of a graph, and for each node the functions whose parameters occur in it.
 #[derive(Default)]
 pub(super) struct Scopes {
-    /// The function of each parameter.
+    /// For each parameter, its function.
     functions: FxHashMap<NodeId, NodeId>,
     known: FxHashSet<NodeId>,
     links: Vec<(NodeId, List)>,
-    /// For each node that parameters occur in, their functions.
+    /// For each node in which parameters occur, their functions.
     occurring: FxHashMap<NodeId, List>,
 }
 
 impl Scopes {
-    /// Looks at the nodes that are `needed`.
+    /// Finds the scopes of the nodes that are `needed`.
     pub(super) fn new(graph: &Graph, needed: &[bool]) -> Self {
         let mut scopes = Scopes::default();
         let ids = || (0..needed.len()).filter(|index| needed[*index]).map(NodeId::from_index);
@@ -44,7 +44,7 @@ impl Scopes {
                 let other = scopes.occurring.get(operand).copied().flatten();
                 list = scopes.union(list, other);
             }
-            // A function binds its own parameters, and no list begins with one further in.
+            // A function binds its own parameters. None of its list is deeper inside, so it comes first.
             if let Some(at) = list
                 && Scopes::head(&scopes.links, at) == id
             {
@@ -66,7 +66,7 @@ impl Scopes {
         Some(self.links.len() as u32 - 1)
     }
 
-    /// The functions of both lists. What they share at the end is not looked at.
+    /// Returns the union of two lists. A common tail is not traversed.
     fn union(&mut self, mut a: List, mut b: List) -> List {
         let mut merged = Vec::new();
         let mut rest = loop {
@@ -75,7 +75,7 @@ impl Scopes {
                 (None, rest) | (rest, None) => break rest,
                 (Some(first), Some(second)) => {
                     let ((f, f_rest), (g, g_rest)) = (self.links[first as usize], self.links[second as usize]);
-                    // A function further in is made before those around it.
+                    // An inner function has a smaller id than those around it.
                     if f <= g {
                         merged.push((f, first));
                         a = f_rest;
@@ -95,25 +95,25 @@ impl Scopes {
         rest
     }
 
-    /// The innermost function that a node must stand in; none if it can stand outside of all.
+    /// Returns the innermost function that a node must be inside of; `None` if it can be outside of all.
     pub(super) fn innermost(&self, id: NodeId) -> Option<NodeId> {
         let at = (*self.occurring.get(&id)?)?;
-        // A parameter that is used outside of its function, as a file may do, puts nothing inside.
+        // A parameter that is used outside of its function, as a file may have it, does not place the node inside.
         Some(Scopes::head(&self.links, at)).filter(|function| *function > id)
     }
 
-    /// True if the node is a parameter of a function that prints as one.
+    /// Returns true if the node is a parameter of a function that prints as a function.
     pub(super) fn is_parameter(&self, id: NodeId) -> bool {
         self.functions.contains_key(&id)
     }
 
-    /// True if the node prints as a function.
+    /// Returns true if the node prints as a function.
     pub(super) fn is_function(&self, id: NodeId) -> bool {
         self.known.contains(&id)
     }
 }
 
-/// The parameters of a function, if the node is one that text can say: they are placeholders of different names.
+/// Returns the parameters of a function that text can express: placeholders with different plain names. `None` for other nodes.
 fn parameters(graph: &Graph, id: NodeId) -> Option<&[NodeId]> {
     let Node::Operator(name, [_, parameters @ ..]) = graph.node(id) else { return None };
     let mut seen = FxHashSet::default();

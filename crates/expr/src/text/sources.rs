@@ -1,6 +1,5 @@
-//! The texts that a model is read from: its own, and those of the files that it uses. They are found before anything is read. Spans
-//! count as if each text followed the one before it, so that a span says in which of them it is; a text itself is shared by all
-//! models whose resolver hands it out.
+//! The texts that a model is read from: its own and those of the files that it uses. They are collected before parsing. Spans count as if the texts
+//! were concatenated, so a span identifies its text. All models whose resolver returns the same text share it.
 
 use super::cursor::Cursor;
 use super::lexer::PlacedText;
@@ -15,28 +14,28 @@ use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The word that begins such a statement, before a text. It is a name everywhere else.
+/// The first word of a `use` statement, before a text. Everywhere else it is an ordinary name.
 pub(super) const USE: &str = "use";
 
 /// A file that a text uses.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UsedFile {
-    /// What tells it from others, and what messages call it: a path, or whatever the resolver likes.
+    /// The name that identifies the file and appears in messages: a path, or another name of the resolver's choice.
     pub name: String,
-    /// What is in it. A resolver that answers several models with one `Arc` has the text in memory once.
+    /// The text of the file. If a resolver returns the same `Arc` to several models, the text is in memory once.
     pub text: Arc<str>,
 }
 
-/// Finds the files that texts use: the host decides what there is. A function is one.
+/// Finds the files that texts use, so that the host decides which exist. Functions can be resolvers.
 pub trait Resolver {
-    /// The file that the text called `from` means by `name`. Equal names of files are one file, which is read once.
+    /// Returns the file that `name` denotes in the text called `from`. Files with equal names are one file, which is read once.
     ///
     /// # Errors
-    /// There is none, or it cannot be read.
+    /// If the file does not exist or cannot be read.
     fn resolve(&self, name: &str, from: &str) -> io::Result<UsedFile>;
 
-    /// The name that [`UsedFile::name`] of that file would have, if that is known before the file is read. A file whose name is known is
-    /// read once, however many spellings of it a text has (`a.cem`, `./a.cem`).
+    /// Returns the name that [`UsedFile::name`] of the file would have; `None` if it is unknown before the file is read. A file with a known name is
+    /// read once, even if a text spells it in several ways, such as `a.cem` and `./a.cem`.
     fn name_of(&self, _name: &str, _from: &str) -> Option<String> {
         None
     }
@@ -48,14 +47,14 @@ impl<F: Fn(&str, &str) -> io::Result<UsedFile>> Resolver for F {
     }
 }
 
-/// The texts of a model, which are [`Texts`], and the file that each of its `use` means.
+/// The texts of a model as [`Texts`], and the file that each of its `use` statements denotes.
 #[derive(Clone, Debug)]
 pub struct Sources {
-    /// The model's own text, then the files, in the order of their starts.
+    /// The model's own text, then the files, in the order of their spans.
     texts: Arc<Texts>,
-    /// The file that each `use` means, by where its name begins.
+    /// The index of the file for each `use`, by the start of the name's span.
     used: FxHashMap<u32, usize>,
-    /// Why files are not there.
+    /// The problems with files that were not found.
     pub(super) problems: Vec<Diagnostic>,
 }
 
@@ -74,20 +73,20 @@ impl<'s> From<&'s Sources> for Source<'s> {
 }
 
 impl Sources {
-    /// A text that is called so, and that may use no files.
+    /// Returns a text with a name. It must not use files.
     #[must_use]
     pub fn alone(name: &str, text: impl Into<Arc<str>>) -> Sources {
         Sources { texts: Arc::new(Texts::alone(name, text)), used: FxHashMap::default(), problems: Vec::new() }
     }
 
-    /// A text that cannot be read: whoever reads it is told so.
+    /// Returns the sources for a text that cannot be read. Parsing them reports the error.
     #[must_use]
     pub fn unreadable(name: &str, error: &io::Error) -> Sources {
         let problem = Diagnostic::new(Code::Use, format!("`{name}` cannot be read: {error}"));
         Sources { problems: vec![problem], ..Sources::alone(name, "") }
     }
 
-    /// A text with all files that it uses, and that these use. What is wrong with them is told when the model is read.
+    /// Returns a text with all files that it uses, directly or indirectly. Problems with them are reported when the model is parsed.
     ///
     /// ```
     /// use cembra_expr::{Sources, UsedFile};
@@ -105,19 +104,19 @@ impl Sources {
     #[must_use]
     pub fn gather(name: &str, text: impl Into<Arc<str>>, limits: &Limits, resolver: &dyn Resolver) -> Sources {
         let mut sources = Sources::alone(name, text);
-        // Whether each text is of a table: that uses nothing.
+        // For each text, whether it is a table, which uses no files.
         let mut are_tables = vec![false];
         let most = limits.source_bytes.min(u32::MAX as usize);
         let mut known: HashMap<String, usize, RandomState> = HashMap::default();
         known.insert(name.to_owned(), 0);
-        // The names of all texts count, so that few spellings of one file are asked for.
+        // Names in all texts are counted, so that the number of resolved spellings is limited.
         let mut names: HashSet<String, RandomState> = HashSet::default();
-        // Files that were read once more, as their resolver knew no better.
+        // The number of files that were read again, because the resolver did not know their names in advance.
         let mut repeated: usize = 0;
         let mut at = 0;
-        // Whoever reads the text tells that it is too long.
+        // The parser reports a text that is too long.
         while at < sources.count() && sources.main().len() <= most {
-            // A name means one file wherever it is used in a text.
+            // Within one text, a name always denotes the same file.
             let mut asked: HashMap<String, Option<usize>, RandomState> = HashMap::default();
             let uses = if are_tables[at] { Vec::new() } else { sources.uses(at, limits) };
             for (span, name, is_table) in uses {
@@ -131,7 +130,7 @@ impl Sources {
                     return sources;
                 }
                 let from = sources.name(at);
-                // What panics here panics in `resolve` too, or else that finds the file.
+                // A panic here is ignored, because `resolve` panics too or else finds the file.
                 let named = guarded(|| resolver.name_of(&name, from), |_| None);
                 if let Some(file) = named.and_then(|found| known.get(&found)) {
                     sources.used.insert(span.start, *file);
@@ -179,12 +178,12 @@ impl Sources {
         sources
     }
 
-    /// The names that the statements of a file use, with where they stand, and whether they are of tables.
+    /// Returns the names that the statements of a file use, each with its place and whether it is a table.
     fn uses(&self, file: usize, limits: &Limits) -> Vec<(Span, String, bool)> {
         let mut cursor = Cursor::of_file(self, file, limits);
         let mut found = Vec::new();
         let mut depth = 0_usize;
-        // True in a statement that names a table.
+        // True inside of a statement that names a table.
         let mut is_table = false;
         while cursor.token.kind != TokenKind::End && !cursor.given_up {
             let token = cursor.token;
@@ -203,29 +202,29 @@ impl Sources {
             {
                 found.push((name, text.into_owned(), is_table));
             }
-            // After the file come options, whose values are not files.
+            // Options follow the file name; their values are not files.
             is_table &= token.kind != TokenKind::Equals;
         }
         found
     }
 
-    /// The texts alone, shared: errors keep them to show their places.
+    /// Returns the texts, shared. Errors keep them to show places in them.
     #[must_use]
     pub fn shared(&self) -> &Arc<Texts> {
         &self.texts
     }
 
-    /// Calls the model's own text so from now on.
+    /// Renames the model's own text.
     pub fn rename(&mut self, name: &str) {
         Arc::make_mut(&mut self.texts).rename(name);
     }
 
-    /// The file that the `use` of a name at this place means.
+    /// Returns the index of the file that the `use` of the name at this place denotes; `None` if it was not found.
     pub(super) fn used_at(&self, name: Span) -> Option<usize> {
         self.used.get(&name.start).copied()
     }
 
-    /// The text of a file, and where its spans begin.
+    /// Returns the text of a file, and the offset of its spans.
     pub(super) fn placed(&self, file: usize) -> PlacedText<'_> {
         let (text, start) = self.text_and_start(file);
         PlacedText { text, start }

@@ -10,7 +10,7 @@ macro_rules! token_kinds {
         pub(crate) enum TokenKind { $($(#[$doc])* $variant),* }
 
         impl TokenKind {
-            /// How many kinds there are.
+            /// The number of kinds.
             pub(crate) const COUNT: usize = [$(TokenKind::$variant),*].len();
         }
     };
@@ -21,17 +21,17 @@ token_kinds! {
     End,
     /// A name.
     Word,
-    /// A reserved name of a type, known already or not yet.
+    /// A reserved name of a type, even if no type has it yet.
     Type,
-    /// Digits with whatever hangs on them; read by `number`.
+    /// Digits and the letters directly after them. The module `number` reads them.
     Number,
     /// A text in quotes.
     Text,
-    /// Bytes in quotes, behind a `b`.
+    /// Bytes in quotes, after a `b`.
     Bytes,
     /// A text whose closing quote is missing on its line.
     UnfinishedText,
-    /// A character that begins no token.
+    /// A character that cannot begin a token.
     Invalid,
     OpenRound, CloseRound, OpenSquare, CloseSquare, OpenCurly, CloseCurly,
     Comma, Dot, DotDot, Colon, Semicolon, Equals, Question,
@@ -43,11 +43,11 @@ token_kinds! {
 
 macro_rules! keywords {
     ($($word:literal $variant:ident),* $(,)?) => {
-        /// The reserved words of the language, without names of types.
+        /// The reserved words of the language, except for names of types.
         pub const KEYWORDS: &[&str] = &[$($word),*];
 
         impl TokenKind {
-            /// The reserved word, if it is one. Names of types are reserved too; `types` knows those.
+            /// Returns the kind of a reserved word; `None` for other words. Names of types are reserved too, by the module `types`.
             pub(super) fn keyword(word: &str) -> Option<TokenKind> {
                 Some(match word {
                     $($word => TokenKind::$variant,)*
@@ -64,17 +64,17 @@ keywords! {
 }
 
 impl TokenKind {
-    /// True for the words that begin a statement; they occur nowhere else.
+    /// Returns true for the reserved words that begin a statement and occur nowhere else.
     pub(super) fn begins_statement(self) -> bool {
         matches!(self, TokenKind::Input | TokenKind::Let | TokenKind::Fn | TokenKind::Output)
     }
 
-    /// True for names and reserved words alike: what may follow a dot.
+    /// Returns true for names and reserved words, all of which may follow a dot.
     pub(super) fn is_word(self) -> bool {
         matches!(self, TokenKind::Word | TokenKind::Type) || self as u8 >= TokenKind::Input as u8
     }
 
-    /// The number of brackets that are open behind the token, if `depth` are open before it.
+    /// Returns the number of open brackets after the token. `depth` is the number before it.
     pub(super) fn depth_behind(self, depth: usize) -> usize {
         match self {
             TokenKind::OpenRound | TokenKind::OpenSquare | TokenKind::OpenCurly => depth + 1,
@@ -83,19 +83,19 @@ impl TokenKind {
         }
     }
 
-    /// True for what a prefix minus belongs to.
+    /// Returns true for tokens that a prefix minus becomes part of.
     pub(super) fn is_number(self) -> bool {
         matches!(self, TokenKind::Number | TokenKind::Inf | TokenKind::Nan)
     }
 }
 
-/// A token.
+/// A token of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Token {
-    /// What it is.
+    /// The kind of the token.
     pub(super) kind: TokenKind,
-    /// True if it is the first on its line.
+    /// True if the token is the first on its line.
     pub(super) first_on_line: bool,
-    /// Where it stands.
+    /// The place of the token.
     pub(super) span: Span,
 }

@@ -1,5 +1,5 @@
-//! Types in text: their names, and reading them. Short names (`f32?`) and Arolla's (`OPTIONAL_FLOAT32`) mean the
-//! same; the short ones are printed, which `cembra_runtime::QType` says how.
+//! Types in text: their names, and reading and writing them. Short names (`f32?`) and Arolla's names (`OPTIONAL_FLOAT32`) have the same meaning. The
+//! short names are printed, as `cembra_runtime::QType` defines them.
 
 use super::cursor::{Cursor, Stop, ends_text};
 use super::elsewhere::{ForeignUse, foreign_form};
@@ -14,25 +14,24 @@ use cembra_value::{Code, Diagnostic, Dict, Limit, Promise, Span};
 use std::borrow::Cow;
 use std::fmt;
 
-/// What stands for the type of edges between arrays where a type is expected, with what an input of it promises; these are
-/// names elsewhere.
+/// The words for the type of edges between arrays, each with the promise of an input of that type. Outside of types they are ordinary names.
 const EDGES: [(&str, Promise); 3] =
     [(EDGE_WORD, Promise::Nothing), ("mapping", Promise::Mapping), ("splits", Promise::Splits)];
 
-/// What a reserved name of a type stands for.
+/// The meaning of a reserved type name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum TypeName {
-    /// A type; `QTYPE`, `NOTHING` and `UNSPECIFIED` among them.
+    /// A type, including `QTYPE`, `NOTHING` and `UNSPECIFIED`.
     Of(QType),
-    /// `TUPLE`, which only begins tuple literals.
+    /// `TUPLE`, which occurs only before the brace of a tuple literal.
     Tuple,
-    /// `NAMEDTUPLE`, which only begins literals of named tuples.
+    /// `NAMEDTUPLE`, which occurs only before the brace of a named tuple literal.
     NamedTuple,
-    /// `STRUCTS` before a brace, which begins literals of optional structs and of lists of structs.
+    /// `STRUCTS` before a brace, which begins the literals of optional structs and of lists of structs.
     Structs,
 }
 
-/// The type with this name, if the name is reserved for one.
+/// Returns the meaning of a type name; `None` if the word is not one.
 pub(super) fn named(word: &str) -> Option<TypeName> {
     if let Some(scalar) = Scalar::ALL.into_iter().find(|s| s.short_name() == word || s.name() == word) {
         return Some(TypeName::Of(QType::Scalar(scalar)));
@@ -70,7 +69,7 @@ pub(super) fn named(word: &str) -> Option<TypeName> {
     }
 }
 
-/// The type of a dictionary of which this is the rest of Arolla's name.
+/// Returns the dictionary type whose name in Arolla ends with `rest`; `None` if there is none.
 fn dict_named(rest: &str) -> Option<QType> {
     let key = Scalar::ALL.into_iter().filter(|key| Dict::may_be_keys(*key));
     key.zip(std::iter::repeat(rest)).find_map(|(key, rest)| {
@@ -80,17 +79,17 @@ fn dict_named(rest: &str) -> Option<QType> {
     })
 }
 
-/// The type whose name is reserved nowhere, so that an input may be called so: it is a type where one is expected.
+/// The type whose short name is not reserved, so that an input may have that name. It is a type where a type is expected.
 const NAME_TOO: Scalar = Scalar::Duration;
 
-/// True for the type whose short name is no reserved one.
+/// Returns true for the type whose short name is not reserved.
 pub(super) fn is_name_too(scalar: Scalar) -> bool {
     scalar == NAME_TOO
 }
 
-/// True if the word is reserved for a type.
+/// Returns true if the word is reserved for a type.
 pub(super) fn is_reserved(word: &str) -> bool {
-    // Most words are neither capital and long, nor begin like a type and are as long as one: they need no search.
+    // A quick check of length and first letter excludes most words before the search.
     let may_be = match word.as_bytes() {
         [b'A'..=b'Z', ..] => word.len() >= 4,
         [first, ..] => FIRST & bit(*first as usize) != 0 && LENGTHS & bit(word.len()) != 0,
@@ -103,7 +102,7 @@ const fn bit(at: usize) -> u128 {
     if at < 128 { 1 << at } else { 0 }
 }
 
-/// The first bytes of the short names of types.
+/// The set of first bytes of the types' short names.
 const FIRST: u128 = {
     let (mut at, mut set) = (0, 0);
     while at < Scalar::ALL.len() {
@@ -113,7 +112,7 @@ const FIRST: u128 = {
     set
 };
 
-/// The lengths of the short names of types.
+/// The set of lengths of the types' short names.
 const LENGTHS: u128 = {
     let (mut at, mut set) = (0, 0);
     while at < Scalar::ALL.len() {
@@ -123,7 +122,7 @@ const LENGTHS: u128 = {
     set
 };
 
-/// The names of a named tuple that is being read, and where they stand.
+/// The field names of a named tuple that is being read, with their places.
 #[derive(Default)]
 pub(super) struct FieldNames<'s>(Vec<(Cow<'s, str>, Span)>);
 
@@ -138,7 +137,7 @@ impl<'s> FieldNames<'s> {
         self.0.push((name, span));
     }
 
-    /// The names, if they are names and distinct.
+    /// Returns the names if they are valid and distinct.
     pub(super) fn check(self) -> Result<Names, Diagnostic> {
         let names = self.0;
         Names::new(names.iter().map(|(name, _)| &**name)).map_err(|error| {
@@ -153,42 +152,42 @@ impl<'s> FieldNames<'s> {
     }
 }
 
-/// A tuple type whose fields are being read, or the type of a list of such.
+/// A tuple type whose fields are being read, or the type of a list of structs.
 struct Open<'s> {
     bracket: Span,
-    /// True for a list, whose one field is its element.
+    /// True if this is the type of a list; its only field is the element.
     is_list: bool,
-    /// The names so far, if its fields have names.
+    /// The names so far; `None` if the fields have no names.
     names: Option<FieldNames<'s>>,
     fields: Vec<QType>,
-    /// What the last of them would promise by itself.
+    /// The promise of the last field's type on its own.
     promise: Promise,
-    /// True if a comma stands behind the last of them.
+    /// True if a comma follows the last field.
     comma: bool,
 }
 
 impl<'s> Cursor<'s> {
-    /// True at the name of a type, where a type is expected.
+    /// Returns true if the current token is the name of a type. Call it where a type is expected.
     pub(super) fn at_type_name(&self) -> bool {
         self.is_type_name(&self.token)
     }
 
-    /// True for the name of a type, where a type is expected.
+    /// Returns true if the token is the name of a type. Call it where a type is expected.
     pub(super) fn is_type_name(&self, token: &Token) -> bool {
         let too = NAME_TOO.short_name();
-        // Every name of a model comes here, so its length is compared first.
+        // This runs for every name in a model, so it compares the length first.
         let may_be = token.kind == TokenKind::Word && (token.span.end - token.span.start) as usize == too.len();
         token.kind == TokenKind::Type || may_be && self.text(token.span) == too
     }
 
-    /// Reads a type that promises nothing: that of a value, or of what is no input.
+    /// Reads a type and drops its promise, for types that are not of inputs.
     pub(super) fn read_type(&mut self) -> Result<QType, Stop> {
         self.read_input_type().map(|(qtype, _)| qtype)
     }
 
-    /// Reads the type of an input, and what it promises.
+    /// Reads the type of an input, and its promise.
     pub(super) fn read_input_type(&mut self) -> Result<(QType, Promise), Stop> {
-        // Tuples wait here until their last field is read: a type that nests deeply takes no stack.
+        // Tuples wait here until their last field is read, so that a deeply nested type needs no stack.
         let mut open: Vec<Open<'s>> = Vec::new();
         loop {
             let mut found = match self.begin_tuple_type(open.len())? {
@@ -221,7 +220,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// Reads the bracket of a tuple type, if there is one.
+    /// Reads the opening bracket of a tuple type; `None` if there is none.
     fn begin_tuple_type(&mut self, depth: usize) -> Result<Option<Open<'s>>, Stop> {
         let bracket = self.token.span;
         let is_list = self.token.kind == TokenKind::OpenSquare;
@@ -238,7 +237,7 @@ impl<'s> Cursor<'s> {
         Ok(Some(Open { bracket, is_list, names, fields: Vec::new(), promise: Promise::Nothing, comma: false }))
     }
 
-    /// True where a tuple type has no further field.
+    /// Returns true if no more fields of a tuple type can follow.
     fn ends_tuple_type(&self, tuple: &Open<'_>) -> bool {
         match tuple.names {
             Some(_) => self.token.kind == TokenKind::CloseCurly || self.ends_fields(),
@@ -247,7 +246,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// Reads the end of a tuple type, of which all fields are read. One type in brackets, without a comma, is itself.
+    /// Reads the end of a tuple type after its last field. One type in round brackets without a comma is the type itself, not a tuple.
     fn end_tuple_type(&mut self, tuple: Open<'_>) -> Result<(QType, Promise), Stop> {
         let Open { bracket, is_list, names, mut fields, promise, comma } = tuple;
         let (close, expected) = match names {
@@ -281,7 +280,7 @@ impl<'s> Cursor<'s> {
         Ok((self.optional_mark(qtype)?, promise))
     }
 
-    /// Reads a type that is no tuple.
+    /// Reads a type that is not a tuple.
     fn read_single_type(&mut self) -> Result<(QType, Promise), Stop> {
         let start = self.token.span;
         match self.token.kind {
@@ -342,7 +341,7 @@ impl<'s> Cursor<'s> {
         Ok((self.optional_mark(QType::Array(ArrayKind::Dense, scalar))?, promise))
     }
 
-    /// Reads the type of the elements of a tensor, whose type begins with this word.
+    /// Reads the element type of a tensor type that begins with `word`.
     pub(super) fn read_tensor_element(&mut self, word: &str) -> Result<Scalar, Stop> {
         const ELEMENTS: &str = "elements of tensors are bool, i32, i64, f32 or f64";
         const WANTED: &str = "the type of a tensor's elements";
@@ -367,7 +366,7 @@ impl<'s> Cursor<'s> {
         Ok(scalar)
     }
 
-    /// Reads the type of a tensor: `tensor[f64, 2]`, of its elements and the number of its axes.
+    /// Reads a tensor type such as `tensor[f64, 2]`: the element type and the number of axes.
     fn read_tensor_type(&mut self) -> Result<QType, Stop> {
         let word = self.advance().span;
         let open = self.open()?;
@@ -388,12 +387,12 @@ impl<'s> Cursor<'s> {
         self.token.kind.is_word() && self.peek().kind == TokenKind::Colon
     }
 
-    /// True where a named tuple is left open; a word that begins statements elsewhere may be the name of a field.
+    /// Returns true if no more fields of a named tuple can follow. A word that begins statements may be the name of a field.
     pub(super) fn ends_fields(&self) -> bool {
         ends_text(self.token.kind) && !self.at_word_and_colon()
     }
 
-    /// Reads the name of a field and the colon behind it: any word, or a text.
+    /// Reads the name of a field and the colon after it. The name is any word, or a text.
     pub(super) fn read_field_name(&mut self) -> Result<(Cow<'s, str>, Span), Stop> {
         let Token { kind, span, .. } = self.token;
         let name = match kind {
@@ -412,7 +411,7 @@ impl<'s> Cursor<'s> {
         Ok((name, span))
     }
 
-    /// Reads the `?` behind a type, if there is one.
+    /// Reads the `?` after a type, if there is one.
     pub(super) fn optional_mark(&mut self, qtype: QType) -> Result<QType, Stop> {
         let kind = self.token.kind;
         if self.at_line_end() || !matches!(kind, TokenKind::Question | TokenKind::QuestionQuestion) {
@@ -456,7 +455,7 @@ impl<'s> Cursor<'s> {
     }
 }
 
-/// The problem of a list of elements that there are no lists of.
+/// Returns the problem of a list with an element type that lists cannot have.
 fn no_list(element: &QType) -> Diagnostic {
     let problem = Diagnostic::new(Code::Syntax, format!("there are no lists of {element}"));
     problem.hint(match element {
@@ -465,12 +464,12 @@ fn no_list(element: &QType) -> Diagnostic {
     })
 }
 
-/// The problem of a name that is reserved for types and names none by itself.
+/// Returns the problem of a reserved type name that is not a type by itself.
 pub(super) fn unknown(word: &str) -> Diagnostic {
     Diagnostic::new(Code::UnknownName, format!("there is no type `{word}`")).hint(the_types())
 }
 
-/// The problem of a word in the place of a type.
+/// Returns the problem of a word that is not a type, with a hint.
 fn misnamed(word: &str) -> Diagnostic {
     let problem = Diagnostic::new(Code::UnknownName, format!("there is no type `{word}`"));
     let (upper, lower) = (word.to_ascii_uppercase(), word.to_ascii_lowercase());
@@ -481,14 +480,14 @@ fn misnamed(word: &str) -> Diagnostic {
     problem.hint(the_types())
 }
 
-/// The types there are, for a hint; nobody declares a weak float.
+/// Returns the list of types for a hint. The weak float is left out, because it cannot be declared.
 fn the_types() -> String {
     let declared = Scalar::ALL.into_iter().filter(|scalar| *scalar != Scalar::WeakFloat);
     let names: Vec<String> = declared.map(|scalar| format!("`{}`", scalar.short_name())).collect();
     format!("the types are {}, `T?`, `[T]`, `(A, B)` and `tensor[T, 2]`", names.join(", "))
 }
 
-/// Writes what comes before a field of a named tuple, in its types, its literals and its expressions alike.
+/// Writes the text before a field of a named tuple: separator, name and colon. It is the same in types, literals and expressions.
 pub(super) fn write_field(out: &mut String, index: usize, name: &str) {
     if index > 0 {
         out.push_str(", ");
@@ -507,13 +506,12 @@ pub(super) fn write_field_name(out: &mut dyn fmt::Write, name: &str) -> fmt::Res
     out.write_str(&quoted)
 }
 
-/// The word for edges between arrays that keep a promise.
+/// Returns the word for the type of edges between arrays with this promise.
 fn edge_word(promise: Promise) -> &'static str {
     EDGES.into_iter().find(|(_, of)| *of == promise).map_or(EDGES[0].0, |(word, _)| word)
 }
 
-/// Writes the type of an input with what it promises, and the labels of its axes if they say how it is cut: `[f64]`, `splits`, `f32?`,
-/// `tiled[f64, "i,j"]`.
+/// Writes the type of an input with its promise, and with the labels of its axes if it has some: `[f64]`, `splits`, `f32?`, `tiled[f64, "i,j"]`.
 pub(crate) fn write_input_type(
     out: &mut String,
     qtype: &QType,
@@ -540,8 +538,8 @@ pub(crate) fn write_input_type(
     }
 }
 
-/// The type of an input as the text language writes it, with what it promises, and the labels of its axes if they say how it is cut:
-/// `[f64]`, `splits`, `f32?`, `tiled[f64, "i,j"]`.
+/// Returns the type of an input as the text language writes it, with its promise, and with the labels of its axes if it has some: `[f64]`, `splits`,
+/// `f32?`, `tiled[f64, "i,j"]`.
 #[must_use]
 pub fn print_input_type(qtype: &QType, promise: Promise, labels: Option<&str>) -> String {
     let mut out = String::new();
@@ -549,7 +547,7 @@ pub fn print_input_type(qtype: &QType, promise: Promise, labels: Option<&str>) -
     out
 }
 
-/// A type as the text language writes it: `f32`, `text?`, `(f32, (i64?,))`, `{x: f32}`.
+/// Returns a type as the text language writes it: `f32`, `text?`, `(f32, (i64?,))`, `{x: f32}`.
 #[must_use]
 pub fn print_type(qtype: &QType) -> String {
     Spelling::Text.type_text(qtype)

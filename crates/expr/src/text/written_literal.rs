@@ -1,4 +1,4 @@
-//! Writing of literals, each in the form that `literal` reads back as the very same value.
+//! Writes literals in a form that `literal` reads back as the same value, bit for bit.
 
 use super::literal::STRUCTS;
 use super::spelling::Spelling;
@@ -11,7 +11,7 @@ use std::fmt::{self, Write};
 /// Writes a value in the form that reads back as the same value.
 ///
 /// # Errors
-/// `out` takes no more.
+/// If `out` fails.
 pub(crate) fn write_value(out: &mut dyn Write, value: &Value, spelling: Spelling) -> fmt::Result {
     match value {
         Value::Scalar(scalar) => write_scalar(out, scalar, spelling),
@@ -23,7 +23,7 @@ pub(crate) fn write_value(out: &mut dyn Write, value: &Value, spelling: Spelling
             out.write_char('}')
         }
         Value::Missing(scalar) => write!(out, "missing[{}]", spelling.scalar(*scalar)),
-        // As a dictionary that is written: there is no literal of one that is given.
+        // Written like a dictionary literal, because there is no literal of a dictionary input.
         Value::Tuple(_) if value.qtype().as_map().is_some() => {
             out.write_str(&spelling.type_text(&value.qtype()))?;
             out.write_char('{')?;
@@ -76,12 +76,12 @@ pub(crate) fn write_value(out: &mut dyn Write, value: &Value, spelling: Spelling
         Value::Type(qtype @ (QType::Tuple(_) | QType::Array(..) | QType::Edge(_) | QType::Tensor(..))) => {
             write!(out, "QTYPE{{{}}}", spelling.type_text(qtype))
         }
-        // The short name is a name too.
+        // The short name of this type is an ordinary name too, so the long name is written.
         Value::Type(qtype) if qtype.scalar().is_some_and(types::is_name_too) => write!(out, "{}", qtype.name()),
         Value::Type(qtype) => out.write_str(&spelling.type_text(qtype)),
         Value::Nothing => out.write_str("missing"),
         Value::Unspecified => out.write_str("UNSPECIFIED{}"),
-        // For people: the text language has no literals of tensors, and reads none.
+        // The text language has no literals of tensors; this form is for people.
         Value::Tensor(tensor) => write!(out, "{tensor}"),
     }
 }
@@ -91,7 +91,7 @@ fn write_scalar(out: &mut dyn Write, value: &ScalarValue, spelling: Spelling) ->
     let suffix = match value {
         ScalarValue::Float32(v) if v.is_finite() => scalar.short_name(),
         ScalarValue::Float64(v) if v.is_finite() => scalar.short_name(),
-        // The plain `nan` and `inf` are weak floats; the NaNs that differ from it in bits are spelled out.
+        // Plain `nan` and `inf` are weak floats; NaNs with other bits are written with their bits.
         ScalarValue::WeakFloat(v) if !v.is_nan() || v.abs().to_bits() == f64::NAN.to_bits() => "",
         ScalarValue::Unit | ScalarValue::Float32(_) | ScalarValue::Float64(_) | ScalarValue::WeakFloat(_) => {
             out.write_str(&spelling.before_brace(&QType::Scalar(scalar)))?;
@@ -112,7 +112,7 @@ fn write_scalar(out: &mut dyn Write, value: &ScalarValue, spelling: Spelling) ->
     out.write_str(suffix)
 }
 
-/// Writes a scalar as it stands inside of `TYPE{..}`.
+/// Writes a scalar as inside of `TYPE{..}`.
 pub(super) fn write_bare(out: &mut dyn Write, value: &ScalarValue) -> fmt::Result {
     match value {
         ScalarValue::Unit => Ok(()),
@@ -127,7 +127,7 @@ pub(super) fn write_bare(out: &mut dyn Write, value: &ScalarValue) -> fmt::Resul
                 false => write!(out, "nan:{:#x}", v.to_bits()),
             }
         }
-        // The debug form is the shortest that reads back, with a fraction or an exponent.
+        // The debug form is the shortest that reads back exactly, with a fraction or an exponent.
         ScalarValue::Float32(v) => write!(out, "{v:?}"),
         ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) => write!(out, "{v:?}"),
         ScalarValue::Text(text) => quoted::write(out, text),
@@ -136,7 +136,7 @@ pub(super) fn write_bare(out: &mut dyn Write, value: &ScalarValue) -> fmt::Resul
     }
 }
 
-/// Writes the default of an input of the scalar's type.
+/// Writes the default of an input. The input's type determines the scalar type.
 pub(crate) fn write_default(out: &mut String, value: &ScalarValue) {
     let _never_fails = match value {
         ScalarValue::Unit => out.write_str("present"),
@@ -145,7 +145,7 @@ pub(crate) fn write_default(out: &mut String, value: &ScalarValue) {
     };
 }
 
-/// How tightly the form that `write_value` gives binds.
+/// Returns the precedence of the form that `write_value` writes.
 pub(super) fn level(value: &Value) -> Level {
     let negative = match value {
         Value::Type(_) => return NUMBER,
@@ -161,7 +161,7 @@ pub(super) fn level(value: &Value) -> Level {
     if negative { Operation::Negate.level() } else { NUMBER }
 }
 
-/// How deep a value nests: 0 for a scalar, at most `limit` + 1.
+/// Returns the nesting depth of a value: 0 for a scalar, at most `limit` + 1.
 pub(crate) fn nesting(value: &Value, limit: usize) -> usize {
     match value {
         Value::Tuple(fields) if limit > 0 => {
@@ -173,16 +173,16 @@ pub(crate) fn nesting(value: &Value, limit: usize) -> usize {
     }
 }
 
-/// A value as a literal of the text language; [`crate::parse_value`] reads it back as the same value, bit for bit.
+/// Returns a value as a literal of the text language. [`crate::parse_value`] reads it back as the same value, bit for bit.
 #[must_use]
 pub fn print_value(value: &Value) -> String {
     Spelling::Text.value_text(value)
 }
 
-/// Writes a value as [`print_value`] does, piece by piece, to where there may be room for a part only.
+/// Writes a value as [`print_value`] does, piece by piece, so that `out` can stop early.
 ///
 /// # Errors
-/// `out` takes no more.
+/// If `out` fails.
 pub fn write_printed(out: &mut dyn Write, value: &Value) -> fmt::Result {
     write_value(out, value, Spelling::Text)
 }

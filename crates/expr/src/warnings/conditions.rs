@@ -1,5 +1,4 @@
-//! Comparisons and conditions whose outcome can be told from what is written: comparisons with `missing` and `nan`, and
-//! conditions that were tested before.
+//! Warnings about comparisons and conditions with a known result: comparisons with `missing` and `nan`, and conditions that were tested before.
 
 use super::place_within;
 use crate::bodies::FunctionBodies;
@@ -9,13 +8,14 @@ use crate::{Graph, NameId, Node, NodeId, Program};
 use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value, Warnings};
 use rustc_hash::FxHashMap;
 
+/// Adds warnings for comparisons with `missing` or `nan`, and for repeated conditions.
 pub(super) fn find(program: &Program, found: &mut Warnings) {
     let bodies = FunctionBodies::of(program);
     comparisons(&program.graph, &bodies, found);
     repeated(&program.graph, &bodies, found);
 }
 
-/// A value that no comparison holds with.
+/// A value that equals nothing, not even itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unequal {
     Missing,
@@ -35,13 +35,14 @@ fn unequal(graph: &Graph, node: NodeId) -> Option<Unequal> {
     }
 }
 
-/// The comparisons that have a token, by the names that they have in a graph.
+/// Returns the names in a graph of the comparisons that have a token.
 fn comparison_names(graph: &Graph) -> Vec<(NameId, Operation)> {
     let single = Operation::ALL.iter().filter(|operation| operation.fixity() == Fixity::Single);
     single.filter_map(|operation| Some((graph.find_name(operation.name())?, *operation))).collect()
 }
 
-/// Comparisons with `missing` and `nan`. In a function they are told of where the value is written there: calls may be given it.
+/// Finds comparisons with `missing` and `nan`. Inside of a function they count only if the value is written there, because a call may pass such a
+/// value as an argument.
 fn comparisons(graph: &Graph, bodies: &FunctionBodies<'_>, found: &mut Warnings) {
     let names = comparison_names(graph);
     if names.is_empty() {
@@ -91,7 +92,7 @@ fn comparisons(graph: &Graph, bodies: &FunctionBodies<'_>, found: &mut Warnings)
     }
 }
 
-/// Conditions of a chain of `else if` that were tested further up in it.
+/// Finds conditions in a chain of `else if` that were tested earlier in the chain.
 fn repeated(graph: &Graph, bodies: &FunctionBodies<'_>, found: &mut Warnings) {
     let Some(name) = graph.find_name(WHERE) else { return };
     let parts = |node: NodeId| match graph.node(node) {
@@ -102,7 +103,7 @@ fn repeated(graph: &Graph, bodies: &FunctionBodies<'_>, found: &mut Warnings) {
         (Some(inner), Some(outer)) => outer.start <= inner.start && inner.end <= outer.end,
         (inner, outer) => inner == outer,
     };
-    // What another conditional goes on with begins no chain; a chain ends where another one was walked already.
+    // A conditional inside of another chain begins no chain of its own, and a chain ends at one that was walked before.
     let mut is_walked = vec![false; graph.len()];
     let mut goes_on = vec![false; graph.len()];
     let ids = || (0..graph.len()).rev().map(NodeId::from_index);

@@ -1,5 +1,5 @@
-//! What can be told of a program without types: names that nobody declares and definitions that nobody uses, comparisons with
-//! `missing`, conditions that are tested twice. What takes types is found in `cembra-prepare`.
+//! Warnings that need no types: undeclared names and unused definitions, comparisons with `missing`, conditions that are tested twice. Warnings that
+//! need types are in `cembra-prepare`.
 
 mod conditions;
 mod names;
@@ -9,8 +9,8 @@ pub use names::SimilarName;
 use crate::{Graph, NodeId, Program};
 use cembra_value::{Span, Warnings};
 
-/// Adds what a program says and probably should not. `is_typed` tells which inputs have types that the program does not give:
-/// somebody knows those. Of a program that was not read from text nothing is told.
+/// Adds warnings about a program. `is_typed` returns true for inputs with types from outside of the program, so they are known to exist. A program
+/// that was not read from text has no warnings.
 pub fn find_warnings(program: &Program, is_typed: &dyn Fn(&str) -> bool, found: &mut Warnings) {
     if program.definitions.declared_inputs().is_none() {
         return;
@@ -20,10 +20,10 @@ pub fn find_warnings(program: &Program, is_typed: &dyn Fn(&str) -> bool, found: 
     conditions::find(program, found);
 }
 
-/// How many places of a node are looked at: shared nodes may have very many.
+/// The most places of a node that are searched, because shared nodes may have very many.
 const PLACES: usize = 256;
 
-/// Where a node is written within a place.
+/// Returns a place of the node that is strictly inside of `whole`; `None` if there is none.
 #[must_use]
 pub fn place_within(graph: &Graph, node: NodeId, whole: Span) -> Option<Span> {
     let is_within = |span: &Span| whole.start <= span.start && span.end <= whole.end && *span != whole;

@@ -1,11 +1,10 @@
-//! Names: definitions that nobody uses, and leaves that nobody declares but that are called almost like something that is
-//! known where they stand.
+//! Warnings about names: unused definitions, and undeclared leaves whose names are similar to a name that is known at their place.
 
 use crate::{Defines, Definition, Node, NodeId, Program};
 use cembra_runtime::Excerpt;
 use cembra_value::{Code, Diagnostic, Span, Warnings, near_names};
 
-/// What other languages call something that has another name here.
+/// Names of constants in other languages, each with the name here.
 const FOREIGN: &[(&str, &str)] = &[
     ("null", "missing"),
     ("nil", "missing"),
@@ -19,30 +18,30 @@ const FOREIGN: &[(&str, &str)] = &[
     ("infinity", "inf"),
 ];
 
-/// The most names that one is compared with.
+/// The most names that one name is compared with.
 const NAMES: usize = 10_000;
 
-/// The most comparisons of names, of all leaves together.
+/// The most comparisons of names, for all leaves together.
 const COMPARED: usize = 1 << 20;
 
-/// The most leaves that are told of in one definition.
+/// The most leaves that are reported for one definition.
 const LEAVES: usize = 4;
 
-/// A name of this many letters may have a typo, and one of this many two.
+/// The fewest letters of a name for one typo and for two typos.
 const TYPO: [usize; 2] = [4, 12];
 
-/// A known name that is like another one.
+/// A known name that is similar to another one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SimilarName<'p> {
     /// The name.
     pub name: &'p str,
-    /// Where it is declared or defined; nowhere, if it is a word of the language.
+    /// The place where the name is declared or defined; `None` for a word of the language.
     pub place: Option<Span>,
 }
 
 impl Program {
-    /// What was probably meant by the name of a leaf that nobody declares: an input that is declared, a value or parameter that
-    /// is known where the leaf stands, or a word of the language.
+    /// Returns the name that was probably meant by an undeclared leaf: a declared input, a value or parameter that is known at `place`, or a word of
+    /// the language. `None` if nothing is similar.
     #[must_use]
     pub fn similar_name(&self, name: &str, place: Option<Span>) -> Option<SimilarName<'_>> {
         let declared = self.definitions.declared_inputs()?;
@@ -71,7 +70,7 @@ impl Program {
     }
 }
 
-/// True for names that differ by what tells names apart on purpose: by numbers, or by a short word among others.
+/// Returns true for names that differ intentionally: by numbers, or by a short word among others.
 fn are_told_apart(a: &str, b: &str) -> bool {
     let without_digits = |name: &str| name.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
     if a.len().max(b.len()) > 64 || without_digits(a) == without_digits(b) && a != b {
@@ -86,7 +85,7 @@ fn declared_inputs(program: &Program) -> usize {
     program.definitions.declared_inputs().unwrap_or_default()
 }
 
-/// The leaves that nobody declares, with where they are used first, in the order of the text.
+/// Returns the undeclared leaves, each with its first place, in the order of the text.
 fn undeclared(program: &Program) -> Vec<(&str, Option<Span>)> {
     let graph = &program.graph;
     let mut declared = vec![false; graph.name_count()];
@@ -104,7 +103,7 @@ fn undeclared(program: &Program) -> Vec<(&str, Option<Span>)> {
     found
 }
 
-/// Definitions that nobody uses. An underscore before a name says that this is meant.
+/// Finds definitions that are not used. A name that begins with an underscore is exempt.
 pub(super) fn unused(program: &Program, found: &mut Warnings) {
     let mut unused = program
         .definitions
@@ -114,7 +113,7 @@ pub(super) fn unused(program: &Program, found: &mut Warnings) {
     if unused.peek().is_none() {
         return;
     }
-    // Where nothing is declared, nothing is told of what is not.
+    // In a text without declared inputs, undeclared leaves are normal.
     let leaves = if declared_inputs(program) > 0 { undeclared(program) } else { Vec::new() };
     for (name, one) in unused {
         found.add(Code::UnusedLet, Some(one.name), || {
@@ -131,7 +130,7 @@ pub(super) fn unused(program: &Program, found: &mut Warnings) {
     }
 }
 
-/// Leaves that nobody declares and that are called almost like something that is known.
+/// Finds undeclared leaves whose names are similar to a known name.
 pub(super) fn similar(program: &Program, is_typed: &dyn Fn(&str) -> bool, found: &mut Warnings) {
     let definitions = program.definitions.iter().take(NAMES).count();
     let each = (declared_inputs(program) + definitions).clamp(1, NAMES);

@@ -1,5 +1,4 @@
-//! Putting a program together from what a file says, whatever its form: every name, index and size is checked here,
-//! before anything is made of it.
+//! Assembles a program from the content of a file, whatever its form. Every name, index and size is checked before it is used.
 
 use super::{damaged, damaged_text, of_truth_values};
 use crate::text::{
@@ -13,13 +12,13 @@ use foldhash::fast::RandomState;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// A program being read.
+/// A program that is being read.
 pub(super) struct Assembly<'l> {
     limits: &'l Limits,
-    /// True if comparisons and connectives of the file are those of truth values.
+    /// True if comparisons and connectives in the file are those on truth values.
     pub(super) has_truth_values: bool,
     program: Program,
-    /// The node of each number of the file. Equal nodes of a file are one node here.
+    /// For each node number in the file, the node. Equal nodes of the file become one node.
     nodes: Vec<NodeId>,
     operands: Vec<NodeId>,
     operand_count: usize,
@@ -49,17 +48,17 @@ impl<'l> Assembly<'l> {
         }
     }
 
-    /// How many nodes were read.
+    /// The number of nodes that were read.
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The problem of the node that is being read.
+    /// Returns the error that the current node is damaged.
     pub(super) fn damaged_node(&self, what: impl std::fmt::Display) -> Diagnostic {
         damaged(format_args!("nodes[{}]", self.len()), what)
     }
 
-    /// Refuses more nodes than the limit; inputs count too, because each has a leaf.
+    /// Returns an error if there are more nodes than the limit. Inputs count too, because each has a leaf.
     pub(super) fn check_count(&self, nodes: usize) -> Result<(), Diagnostic> {
         if nodes > self.limits.nodes.min(u32::MAX as usize) { Err(self.limits.exceeded(Limit::Nodes)) } else { Ok(()) }
     }
@@ -68,13 +67,14 @@ impl<'l> Assembly<'l> {
         if name.len() > self.limits.name_bytes { Err(self.limits.exceeded(Limit::NameBytes)) } else { Ok(()) }
     }
 
-    /// Counts the bytes of a literal, and refuses more than the limit.
+    /// Adds the bytes of a literal. Returns an error beyond the limit.
     fn count_literal(&mut self, bytes: usize) -> Result<(), Diagnostic> {
         self.literal_bytes = self.literal_bytes.saturating_add(bytes);
         let is_within = self.literal_bytes <= self.limits.literal_bytes;
         if is_within { Ok(()) } else { Err(self.limits.exceeded(Limit::LiteralBytes)) }
     }
 
+    /// Adds the leaf `name` as the next node of the file.
     pub(super) fn leaf(&mut self, name: &str) -> Result<(), Diagnostic> {
         self.check_name(name)?;
         let node = self.program.graph.leaf(name, None);
@@ -99,7 +99,7 @@ impl<'l> Assembly<'l> {
         Ok(())
     }
 
-    /// The name of the operator that is being read.
+    /// Returns the name of the current operator.
     pub(super) fn operator_name(&mut self, name: &str) -> Result<NameId, Diagnostic> {
         self.check_name(name)?;
         if !name.split('.').all(is_word) {
@@ -109,7 +109,7 @@ impl<'l> Assembly<'l> {
         Ok(self.program.graph.intern(name))
     }
 
-    /// An operator, and the numbers of its operands.
+    /// Adds an operator. `operands` are the numbers of its operands.
     pub(super) fn operator(
         &mut self,
         name: NameId,
@@ -136,7 +136,7 @@ impl<'l> Assembly<'l> {
         Ok(())
     }
 
-    /// One more place that the node read last was written at.
+    /// Adds a place in the text to the last node.
     pub(super) fn span(&mut self, start: u32, end: Option<u32>) -> Result<(), Diagnostic> {
         self.span_count += 1;
         if self.span_count > self.limits.operands.min(u32::MAX as usize) {
@@ -150,6 +150,7 @@ impl<'l> Assembly<'l> {
         Ok(())
     }
 
+    /// Adds an input, with its type as text and its span as start and end.
     pub(super) fn input(
         &mut self,
         name: &str,
@@ -174,7 +175,7 @@ impl<'l> Assembly<'l> {
         Ok(())
     }
 
-    /// The default of the input read last.
+    /// Sets the default of the last input.
     pub(super) fn default_of_input(&mut self, default: Option<ScalarValue>) -> Result<(), Diagnostic> {
         let at = self.program.inputs.len().saturating_sub(1);
         let Some(default) = default.filter(|_| !self.program.inputs.is_empty()) else {
@@ -186,7 +187,7 @@ impl<'l> Assembly<'l> {
         input.check_default().map_err(|problem| damaged(format_args!("inputs[{at}]"), problem.message()))
     }
 
-    /// The default `[]` or `{}` of the input read last.
+    /// Sets the default `[]` or `{}` of the last input.
     pub(super) fn empty_default_of_input(&mut self) -> Result<(), Diagnostic> {
         let at = self.program.inputs.len().saturating_sub(1);
         let Some(input) = self.program.inputs.last_mut() else { return Ok(()) };
@@ -194,7 +195,7 @@ impl<'l> Assembly<'l> {
         input.check_default().map_err(|problem| damaged(format_args!("inputs[{at}]"), problem.message()))
     }
 
-    /// An operator of the host, with the type of the tuple of its parameters.
+    /// Adds an operator of the host. `parameters` is the type of the tuple of its parameters.
     pub(super) fn external(
         &mut self,
         name: &str,
@@ -226,7 +227,7 @@ impl<'l> Assembly<'l> {
         self.check_count(self.program.graph.len().saturating_add(self.program.externs.len()))
     }
 
-    /// How axes of labels are cut, as a statement of the text language says it.
+    /// Adds a rule that cuts axes into tiles, given as a statement of the text language.
     pub(super) fn tile_rule(&mut self, statement: &str, span: Option<(u32, Option<u32>)>) -> Result<(), Diagnostic> {
         let place = format!("tiles[{}]", self.program.tiles.len());
         let rule = parse_tile_rule_within(statement, self.limits);
@@ -243,7 +244,7 @@ impl<'l> Assembly<'l> {
         Ok(())
     }
 
-    /// The type of an input and what it promises, as the text language writes them.
+    /// Parses the type and promise of an input, in the spelling of the text language.
     fn input_type(&self, text: &str, place: &str) -> Result<InputType, Diagnostic> {
         let found = parse_input_type_within(text, self.limits);
         let found = found.map_err(|problems| damaged_text(place, &problems))?;
@@ -253,12 +254,12 @@ impl<'l> Assembly<'l> {
         Ok(found)
     }
 
-    /// A type, as the text language writes it.
+    /// Parses a type in the spelling of the text language.
     pub(super) fn qtype(&self, text: &str, place: &str) -> Result<QType, Diagnostic> {
         parse_type_within(text, self.limits).map_err(|problems| damaged_text(place, &problems))
     }
 
-    /// An output, and the number of its node. Comes after the nodes.
+    /// Adds an output. `number` is the number of its node, which must have been added before.
     pub(super) fn output(
         &mut self,
         name: &str,
@@ -279,6 +280,7 @@ impl<'l> Assembly<'l> {
         Ok(())
     }
 
+    /// Returns the program, in which every leaf without a declaration has become an input. Fails if there is no output.
     pub(super) fn finish(mut self) -> Result<Program, Diagnostic> {
         if self.program.outputs.is_empty() {
             return Err(Diagnostic::new(Code::NoOutput, "the model has no output").hint("the file lists none"));

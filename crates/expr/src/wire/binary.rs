@@ -1,4 +1,4 @@
-//! The binary form: protobuf, small and quick to read. The messages and their numbers are in `messages`.
+//! The binary form of programs: protobuf, small and quick to read. The messages and their field numbers are in `messages`.
 
 use super::assembly::Assembly;
 use super::messages::{self, Header, Kind};
@@ -11,7 +11,7 @@ use crate::{NameId, Node, Program};
 use cembra_value::{Code, Diagnostic, Error, Limits, Span};
 use prost::Message;
 
-/// The program as protobuf; [`read_binary`] reads it back as an equal one, spans included.
+/// Returns the program as protobuf. [`read_binary`] reads it back as an equal program, including spans.
 #[must_use]
 pub fn write_binary(program: &Program) -> Vec<u8> {
     let graph = &program.graph;
@@ -89,11 +89,10 @@ fn write_span(span: Span) -> messages::Span {
     messages::Span { start: span.start, length: length(span) }
 }
 
-/// Reads what [`write_binary`] of this or an older version wrote. Memory and time are bounded by the length of the file
-/// and by the limits.
+/// Reads a program that [`write_binary`] of this or an older version wrote. Memory and time are bounded by the length of the file and by the limits.
 ///
 /// # Errors
-/// That the file is not a program, is of a newer version or damaged (code `wire`), or exceeds a limit.
+/// If the file is not a program, is of a newer version or damaged (code `wire`), or exceeds a limit.
 pub fn read_binary(bytes: &[u8], limits: &Limits) -> Result<Program, Error> {
     Ok(read(bytes, limits)?)
 }
@@ -104,7 +103,7 @@ fn unreadable(error: &prost::DecodeError) -> Diagnostic {
 
 fn read(bytes: &[u8], limits: &Limits) -> Result<Program, Diagnostic> {
     check_length(bytes.len(), limits)?;
-    // Another version may use other numbers, so its header alone is read first.
+    // Another version may use other field numbers, so only the header is read first.
     let header = Header::decode(bytes).map_err(|error| unreadable(&error))?;
     check_header(Some(&header.format), header.version.into())?;
     claims::check(bytes, limits)?;
@@ -143,7 +142,7 @@ fn read(bytes: &[u8], limits: &Limits) -> Result<Program, Diagnostic> {
                     let arity = arities.next()?;
                     let operand = |_| {
                         let distance = operands.next()? as usize;
-                        // A distance of 0 is the node itself, which is not before it either.
+                        // A distance of 0 would be the node itself, which is not before itself.
                         number.checked_sub(distance).ok_or_else(|| {
                             damaged(format_args!("nodes[{number}]"), "an operand is before the first node")
                         })
@@ -187,7 +186,7 @@ fn read(bytes: &[u8], limits: &Limits) -> Result<Program, Diagnostic> {
     assembly.finish()
 }
 
-/// A column of numbers that the nodes use up.
+/// A column of numbers that the nodes consume one by one.
 struct Column<'m> {
     name: &'static str,
     numbers: std::slice::Iter<'m, u32>,

@@ -1,13 +1,11 @@
-//! A look at a binary file before it is read: how many inputs, outputs, names, literals, nodes and operands it holds. A reader
-//! makes tens of bytes of memory of each, of which the file may spend one or two, so that a file within the limit of its length
-//! could take twenty times that.
+//! Counts the inputs, outputs, names, literals, nodes and operands in a binary file before it is read. Each needs tens of bytes of memory, but only
+//! one or two bytes in the file, so a file within the limit on its length could need twenty times as much memory.
 
 use cembra_value::{Diagnostic, Limit, Limits};
 use prost::bytes::Buf;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
-/// The parts of a file that are counted, by their numbers in `messages::Program`: messages up to the literals, then columns of
-/// numbers.
+/// The parts of a file that are counted, by their field numbers in `messages::Program`: messages up to the literals, then columns of numbers.
 const INPUTS: u32 = 3;
 const LITERALS: u32 = 6;
 const KINDS: u32 = 7;
@@ -17,16 +15,16 @@ const SPAN_LENGTHS: u32 = 13;
 const EXTERNS: u32 = 14;
 const TILES: u32 = 15;
 
-/// The part of a literal that holds names, in `messages::PartKind`.
+/// The part of a literal that contains names, by its field number in `messages::PartKind`.
 const NAMED_TUPLE: u32 = 7;
 
-/// Refuses a file with more nodes, inputs, outputs, names or literals than a program may have nodes, with more operands or
-/// places than it may have operands, or with more parts of literals, or names of fields, than their bytes may be.
+/// Returns an error if a file has more nodes, inputs, outputs, names or literals than the limit on nodes, more operands or places than the limit on
+/// operands, or more parts of literals, or field names, than the limit on literal bytes.
 pub(super) fn check(file: &[u8], limits: &Limits) -> Result<(), Diagnostic> {
     let mut counts = [0_usize; TILES as usize + 1];
     let mut parts = 0;
     let mut rest = file;
-    // A file that is damaged is refused when it is read.
+    // A damaged file is rejected when it is read.
     while let Ok((number, wire)) = decode_key(&mut rest) {
         let counted = (INPUTS..=TILES).contains(&number);
         let found = match wire {
@@ -35,14 +33,14 @@ pub(super) fn check(file: &[u8], limits: &Limits) -> Result<(), Diagnostic> {
                 if number == LITERALS {
                     parts += parts_of(bytes);
                 }
-                // Each number of a column ends with the only byte of its that has no high bit.
+                // Each number in a column ends with a byte without its high bit; its other bytes have it set.
                 if !(KINDS..EXTERNS).contains(&number) { 1 } else { bytes.iter().filter(|byte| **byte < 0x80).count() }
             }
             wire => {
                 if skip_field(wire, number, &mut rest, DecodeContext::default()).is_err() {
                     break;
                 }
-                // A column may also stand in the file number by number.
+                // A column may also be encoded as separate numbers.
                 usize::from(counted)
             }
         };
@@ -62,7 +60,7 @@ pub(super) fn check(file: &[u8], limits: &Limits) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// The bytes of a field that says how long it is.
+/// Returns the bytes of a length-delimited field; `None` if it is damaged.
 fn delimited<'f>(rest: &mut &'f [u8]) -> Option<&'f [u8]> {
     let length = usize::try_from(decode_varint(rest).ok()?).ok()?;
     let bytes = rest.get(..length)?;
@@ -70,7 +68,7 @@ fn delimited<'f>(rest: &mut &'f [u8]) -> Option<&'f [u8]> {
     Some(bytes)
 }
 
-/// The fields of a message that are messages themselves, with their numbers; what else it has, without bytes.
+/// Iterates over the fields of a message, with their numbers. Fields that are not length-delimited have no bytes here.
 fn fields(mut message: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
     std::iter::from_fn(move || {
         let (number, wire) = decode_key(&mut message).ok()?;
@@ -82,7 +80,7 @@ fn fields(mut message: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
     })
 }
 
-/// How many parts a literal has, and names in them.
+/// Returns the number of parts of a literal, plus the number of names in them.
 fn parts_of(literal: &[u8]) -> usize {
     let names =
         |part| fields(part).filter(|(number, _)| *number == NAMED_TUPLE).map(|(_, named)| fields(named).count());

@@ -1,4 +1,4 @@
-//! Literals of the binary form: values as a flat list of parts, a tuple before its fields.
+//! Literals of the binary form: values as a flat list of parts, with a tuple before its fields.
 
 use super::assembly::Assembly;
 use super::messages::{FieldNames, Literal, LiteralPart, PartKind, Scalar};
@@ -6,7 +6,7 @@ use crate::text::{Spelling, parse_value_within};
 use cembra_runtime::{Fields, Form, Names, QType};
 use cembra_value::{Diagnostic, Limit, Limits, ScalarValue, Value};
 
-/// A value as a message.
+/// Returns a value as a message.
 pub(super) fn write(value: &Value) -> Literal {
     let mut parts = Vec::new();
     let mut pending = vec![value];
@@ -16,7 +16,7 @@ pub(super) fn write(value: &Value) -> Literal {
             Value::Present(scalar) => PartKind::Present(write_scalar(scalar)),
             Value::Missing(scalar) => PartKind::Missing(Spelling::File.type_text(&QType::Scalar(*scalar))),
             Value::Shape(shape) => PartKind::Shape(Spelling::File.type_text(&QType::Shape(*shape))),
-            // No program has a tensor: the builder refuses it, and no file is read that has one.
+            // A program contains no tensor: the builder and the reader of files reject them.
             Value::Array(..) | Value::ArrayShape(..) | Value::Edge(_) | Value::Dict(_) | Value::Tensor(_) => {
                 PartKind::Array(Spelling::File.value_text(value))
             }
@@ -47,21 +47,21 @@ fn write_scalar(value: &ScalarValue) -> Scalar {
 struct Open {
     fields: Vec<Value>,
     names: Option<Names>,
-    /// How many fields are still to come.
+    /// The number of fields still to come.
     missing: u32,
 }
 
 impl Open {
     fn close(self) -> Value {
         match self.names {
-            // There is a field for each name: that is how many were missing.
+            // There is one field per name, because that many were missing.
             Some(names) => Fields::named(names, self.fields).map_or(Value::Nothing, Value::Tuple),
             None => Value::Tuple(self.fields.into()),
         }
     }
 }
 
-/// Begins a tuple; one without fields is complete.
+/// Begins a tuple. Returns its value if it has no fields.
 fn begin(open: &mut Vec<Open>, tuple: Open, limits: &Limits) -> Result<Option<Value>, Diagnostic> {
     if open.len() >= limits.tuple_nesting {
         return Err(limits.exceeded(Limit::TupleNesting));
@@ -69,12 +69,12 @@ fn begin(open: &mut Vec<Open>, tuple: Open, limits: &Limits) -> Result<Option<Va
     if tuple.missing == 0 {
         return Ok(Some(tuple.close()));
     }
-    // Fields are counted down, not allocated: the file only claims that there are so many.
+    // Fields are counted down and not allocated in advance, because the file may claim any number.
     open.push(tuple);
     Ok(None)
 }
 
-/// The value of a message; `assembly` knows the node it is the literal of.
+/// Returns the value of a message. `assembly` knows the node of the literal, for errors.
 pub(super) fn read(literal: Literal, limits: &Limits, assembly: &Assembly<'_>) -> Result<Value, Diagnostic> {
     let mut open: Vec<Open> = Vec::new();
     let mut parts = literal.parts.into_iter();
@@ -116,7 +116,7 @@ pub(super) fn read(literal: Literal, limits: &Limits, assembly: &Assembly<'_>) -
                 }
             }
         };
-        // The value ends each tuple of which it is the last field.
+        // The value completes each tuple whose last field it is.
         loop {
             let Some(mut tuple) = open.pop() else {
                 return match parts.next() {

@@ -1,8 +1,7 @@
-//! The messages of the binary form. Their numbers are part of the form: a number is never changed, and never used again
-//! for something else.
+//! The messages of the binary form. The field numbers are part of the form: a number is never changed or reused.
 //!
-//! Nodes are kept in columns, not as a message each: a node of a long model takes a few bytes in the file and no memory
-//! of its own while it is read. Names stand once in the file, and nodes refer to them by position.
+//! Nodes are stored in columns, not as one message per node, so a node takes a few bytes in the file and no memory of its own while it is read. Each
+//! name occurs once in the file, and nodes refer to it by index.
 
 use cembra_runtime::{Plain, for_each_scalar};
 use cembra_value::ScalarValue;
@@ -10,7 +9,7 @@ use prost::DecodeError;
 use prost::bytes::{Buf, BufMut};
 use prost::encoding::{self, DecodeContext, WireType};
 
-/// What is read first, of a file of any version.
+/// The header, which is read first, from a file of any version.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Header {
     #[prost(string, tag = "1")]
@@ -19,7 +18,7 @@ pub(super) struct Header {
     pub(super) version: u32,
 }
 
-/// A program of versions 1 to 4.
+/// A program of versions 1 to 5.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Program {
     #[prost(string, tag = "1")]
@@ -30,55 +29,57 @@ pub(super) struct Program {
     pub(super) inputs: Vec<Input>,
     #[prost(message, repeated, tag = "4")]
     pub(super) outputs: Vec<Output>,
-    /// Names of leaves, placeholders and operators.
+    /// The names of leaves, placeholders and operators.
     #[prost(string, repeated, tag = "5")]
     pub(super) names: Vec<String>,
-    /// The literals, one for each node of that kind, in the order of the nodes.
+    /// The literals, one per literal node, in the order of the nodes.
     #[prost(message, repeated, tag = "6")]
     pub(super) literals: Vec<Literal>,
-    /// What each node is.
+    /// The kind of each node.
     #[prost(enumeration = "Kind", repeated, tag = "7")]
     pub(super) kinds: Vec<i32>,
-    /// For each node that is not a literal, the position of its name in `names`.
+    /// For each node that is not a literal, the index of its name in `names`.
     #[prost(uint32, repeated, tag = "8")]
     pub(super) subjects: Vec<u32>,
-    /// For each operator, how many operands it has.
+    /// For each operator, the number of its operands.
     #[prost(uint32, repeated, tag = "9")]
     pub(super) arities: Vec<u32>,
-    /// The operands of all operators, each as its distance: how many nodes it is before the operator, at least 1.
+    /// The operands of all operators. Each is a distance: the number of nodes from the operand to the operator, at least 1.
     #[prost(uint32, repeated, tag = "10")]
     pub(super) operands: Vec<u32>,
-    /// For each node, how many places of the source it was written at; empty in a file without spans.
+    /// For each node, the number of its places in the source; empty in a file without spans.
     #[prost(uint32, repeated, tag = "11")]
     pub(super) span_counts: Vec<u32>,
-    /// The first byte of each of these places.
+    /// The first byte of each place.
     #[prost(uint32, repeated, tag = "12")]
     pub(super) span_starts: Vec<u32>,
-    /// The length of each of these places, in bytes.
+    /// The length of each place, in bytes.
     #[prost(uint32, repeated, tag = "13")]
     pub(super) span_lengths: Vec<u32>,
-    /// Operators of the host that are declared; from version 2 on.
+    /// The declared operators of the host; from version 2 on.
     #[prost(message, repeated, tag = "14")]
     pub(super) externs: Vec<Extern>,
-    /// How the axes of labels are cut into tiles; from version 4 on.
+    /// The rules that cut axes into tiles; from version 4 on.
     #[prost(message, repeated, tag = "15")]
     pub(super) tiles: Vec<TileRule>,
 }
 
+/// A statement that cuts axes into tiles.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct TileRule {
-    /// The statement of the text language.
+    /// The statement in the text language.
     #[prost(string, tag = "1")]
     pub(super) cut: String,
     #[prost(message, optional, tag = "2")]
     pub(super) span: Option<Span>,
 }
 
+/// A declared operator of the host.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Extern {
     #[prost(string, tag = "1")]
     pub(super) name: String,
-    /// The type of the tuple of its parameters, as the text language writes it.
+    /// The types of the parameters, as a tuple type in the spelling of the text language.
     #[prost(string, tag = "2")]
     pub(super) parameters: String,
     #[prost(string, tag = "3")]
@@ -87,6 +88,7 @@ pub(super) struct Extern {
     pub(super) span: Option<Span>,
 }
 
+/// The kind of a node in [`Program::kinds`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, prost::Enumeration)]
 #[repr(i32)]
 pub(super) enum Kind {
@@ -96,34 +98,37 @@ pub(super) enum Kind {
     Operator = 4,
 }
 
+/// A declared input.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Input {
     #[prost(string, tag = "1")]
     pub(super) name: String,
-    /// The type as the text language writes that of an input: with what it promises.
+    /// The type of the input with its promise, in the spelling of the text language.
     #[prost(string, optional, tag = "2")]
     pub(super) qtype: Option<String>,
     #[prost(message, optional, tag = "3")]
     pub(super) span: Option<Span>,
-    /// What is read where it is missing; from version 2 on.
+    /// The value where the input is missing; from version 2 on.
     #[prost(message, optional, tag = "4")]
     pub(super) default: Option<Scalar>,
-    /// True if the default is the empty list; from version 5 on.
+    /// True if the default is the empty list or dictionary; from version 5 on.
     #[prost(bool, tag = "5")]
     pub(super) is_empty: bool,
 }
 
+/// An output, with its node and its place in the source.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Output {
     #[prost(string, tag = "1")]
     pub(super) name: String,
-    /// The number of its node.
+    /// The number of the output's node.
     #[prost(uint32, tag = "2")]
     pub(super) node: u32,
     #[prost(message, optional, tag = "3")]
     pub(super) span: Option<Span>,
 }
 
+/// A place in the source, in bytes.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub(super) struct Span {
     #[prost(uint32, tag = "1")]
@@ -132,19 +137,21 @@ pub(super) struct Span {
     pub(super) length: u32,
 }
 
-/// A value: one part, or a tuple and behind it the parts of its fields in order. Nothing nests, so nothing recurses.
+/// A value: a single part, or a tuple followed by the parts of its fields in order. Messages do not nest, so reading does not recurse.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Literal {
     #[prost(message, repeated, tag = "1")]
     pub(super) parts: Vec<LiteralPart>,
 }
 
+/// A part of a literal: a value, or the beginning of a tuple.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct LiteralPart {
     #[prost(oneof = "PartKind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10")]
     pub(super) kind: Option<PartKind>,
 }
 
+/// The content of a [`LiteralPart`].
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub(super) enum PartKind {
     /// A value of a scalar type.
@@ -153,40 +160,40 @@ pub(super) enum PartKind {
     /// A present value of an optional type.
     #[prost(message, tag = "2")]
     Present(Scalar),
-    /// A missing value of the optional type of this scalar type, as the text language writes it.
+    /// A missing value. The text is its scalar type in the spelling of the text language.
     #[prost(string, tag = "3")]
     Missing(String),
-    /// A tuple of this many fields.
+    /// A tuple with this number of fields.
     #[prost(uint32, tag = "4")]
     Tuple(u32),
-    /// A type, as the text language writes it.
+    /// A type in the spelling of the text language.
     #[prost(string, tag = "5")]
     Type(String),
     /// The untyped `missing`.
     #[prost(message, tag = "6")]
     Nothing(()),
-    /// A named tuple of fields with these names.
+    /// A named tuple with these field names.
     #[prost(message, tag = "7")]
     NamedTuple(FieldNames),
-    /// The value of the type of a shape, as the text language writes the type.
+    /// The value of a shape type. The text is the type in the spelling of the text language.
     #[prost(string, tag = "8")]
     Shape(String),
-    /// An argument that is given as not given.
+    /// An argument that is explicitly unspecified.
     #[prost(message, tag = "9")]
     Unspecified(()),
-    /// An array, the shape of one, an edge or a dictionary, as the text language writes it.
+    /// An array, an array shape, an edge or a dictionary, in the spelling of the text language.
     #[prost(string, tag = "10")]
     Array(String),
 }
 
+/// The field names of a named tuple.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct FieldNames {
     #[prost(string, repeated, tag = "1")]
     pub(super) names: Vec<String>,
 }
 
-/// A present scalar: one field, whose number says of which type it is. Numbers and codecs are those of the table of scalar
-/// types.
+/// A present scalar: one field, whose number determines the scalar type. Numbers and codecs are those in the table of scalar types.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub(super) struct Scalar {
     pub(super) value: Option<ScalarValue>,
@@ -224,7 +231,7 @@ macro_rules! scalar_messages {
                 buf: &mut impl Buf,
                 ctx: DecodeContext,
             ) -> Result<(), DecodeError> {
-                // As in any such message, the last of several fields counts.
+                // As in every such message, the last of several fields counts.
                 self.value = Some(match tag {
                     $unit_tag => {
                         encoding::message::merge(wire_type, &mut (), buf, ctx)?;

@@ -1,13 +1,13 @@
-//! Models as files: programs written as protobuf, and read back as equal programs.
+//! Model files: writes programs as protobuf, and reads them back as equal programs.
 //!
-//! A file holds the nodes that some output needs, operands first, and after them the inputs and the outputs. Operators are named, not numbered, and
-//! literals keep every bit. A file says the version of its form. A version never changes once it was released: additions get a new number, and older
-//! numbers stay readable for ever.
+//! A file contains the nodes that some output needs, operands first, then the inputs and the outputs. Operators are identified by name, not by
+//! number, and literals keep every bit. A file has the version of its form. A released version never changes: additions get a new number, and older
+//! versions stay readable forever.
 //!
-//! What an input promises is said by its type, in the words of the text language: files from before there were promises say
-//! `[f64?]` and `edge`, which promise nothing.
+//! An input's promise is part of its type, in the words of the text language. Files from before there were promises have `[f64?]` and `edge`, which
+//! promise nothing.
 //!
-//! Nothing here checks that there are such operators, or what they take: that is found when the program is compiled.
+//! This module does not check the existence and the operands of operators: compiling the program does.
 
 mod assembly;
 mod binary;
@@ -24,17 +24,16 @@ use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Diagnostics, Limit, Limits};
 use std::fmt;
 
-/// What every file of a program begins with, so that other files are told apart.
+/// The text at the beginning of every program file, which distinguishes it from other files.
 const FORMAT: &str = "cembra-program";
-/// The newest version that is read. It is written only of programs that say what version 1 cannot, so that older readers have
-/// the others.
+/// The newest version that can be read. A program is written as the oldest version that can express it, so that older readers can read it.
 const VERSION: u32 = 5;
 
 /// The first version in which a comparison of numbers is a mask in a model with tensors too. Before, it was a truth value there.
 const MASKS: u64 = 3;
 
-/// The version of the file that a program is written as: inputs have defaults, and there are externs, from version 2 on; tensors are
-/// written in version 3, and in version 4 if they are cut into tiles; lists have the default `[]` from version 5 on.
+/// Returns the version of the file for a program. Defaults of inputs and externs need version 2, tensors version 3, tiles version 4, and empty lists
+/// as defaults version 5.
 fn version_of(program: &Program) -> u32 {
     if program.inputs.iter().any(|input| input.is_empty_by_default) {
         return VERSION;
@@ -49,12 +48,13 @@ fn version_of(program: &Program) -> u32 {
     if is_new { 2 } else { 1 }
 }
 
-/// True if the operators of a file mean truth values where they mean masks now: it is older, and this is the type of one of its inputs.
+/// Returns true if the operators of a file denote truth values where they denote masks today: the file is older than version 3 and has an input of
+/// tensor type.
 fn is_of_truth_values<'f>(version: u64, mut types: impl Iterator<Item = Option<&'f str>>) -> bool {
     version < MASKS && types.any(|qtype| qtype.is_some_and(|qtype| qtype.to_ascii_lowercase().starts_with("tensor")))
 }
 
-/// The operator on truth values that an operator was in older files with tensors.
+/// Returns the operator on truth values that an operator denoted in older files with tensors.
 fn of_truth_values(name: &str) -> &str {
     match name {
         "core.equal" => "bool.equal",
@@ -70,17 +70,17 @@ fn of_truth_values(name: &str) -> &str {
     }
 }
 
-/// The type of the tuple of an operator's parameters, as files spell it.
+/// Returns the types of an operator's parameters as a tuple type, in the spelling of files.
 fn parameters_of(declared: &Extern) -> String {
     Spelling::File.type_text(&QType::tuple(declared.parameters.iter().cloned()))
 }
 
-/// Refuses a file of this length before anything is made of it.
+/// Returns an error if a file of this length exceeds the limit.
 fn check_length(length: usize, limits: &Limits) -> Result<(), Diagnostic> {
     if length > limits.file_bytes { Err(limits.exceeded(Limit::FileBytes)) } else { Ok(()) }
 }
 
-/// Says whether a file with this header can be read.
+/// Returns an error unless a file with this header can be read.
 fn check_header(format: Option<&str>, version: u64) -> Result<(), Diagnostic> {
     if format != Some(FORMAT) {
         let problem = Diagnostic::new(Code::Wire, "this is not a program written by cembra");
@@ -96,12 +96,12 @@ fn check_header(format: Option<&str>, version: u64) -> Result<(), Diagnostic> {
     }
 }
 
-/// The problem of a file that does not hold what its form demands at `place`.
+/// Returns the error that the file is damaged at `place`.
 fn damaged(place: impl fmt::Display, what: impl fmt::Display) -> Diagnostic {
     Diagnostic::new(Code::Wire, format!("the file is damaged at {place}: {what}"))
 }
 
-/// The problem of a text inside the file, as a problem of the file at `place`.
+/// Returns the error for a problem in a text inside of the file, as a problem of the file at `place`.
 fn damaged_text(place: &str, problems: &Diagnostics) -> Diagnostic {
     let first = problems.first();
     if first.code() == Code::Limit { first.clone().at(None) } else { damaged(place, first.message()) }

@@ -1,10 +1,10 @@
-//! Which nodes of a program a file holds: those that some output needs, numbered without gaps, operands first.
+//! Selects the nodes of a program that a file contains: those that some output needs, numbered without gaps, operands first.
 
 use crate::{NodeId, Program};
 
-/// The nodes that go into a file, and the number of each there.
+/// The nodes in a file, and their numbers there.
 pub(super) struct Numbering {
-    /// The nodes in the order written.
+    /// The nodes in the order of the file.
     pub(super) nodes: Vec<NodeId>,
     numbers: Vec<u32>,
 }
@@ -21,7 +21,7 @@ impl Numbering {
         Numbering { nodes, numbers }
     }
 
-    /// The number of a node that some output needs; one that no node has if the graph does not have it.
+    /// Returns the number of a node that some output needs; `u32::MAX` for other nodes.
     pub(super) fn number(&self, node: NodeId) -> u32 {
         self.numbers.get(node.index()).copied().unwrap_or(u32::MAX)
     }

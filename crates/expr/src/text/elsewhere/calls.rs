@@ -1,5 +1,5 @@
-//! Functions, methods, fields, named values and types of other languages, of all values but tensors. The hints name inputs as a test of them declares
-//! them: texts `s` and `t`, numbers `x`, `z` and `n`, a condition `c`, an optional `o`, days `d` and `e`, a moment `m`, arrays `a` and `b`.
+//! Functions, methods, fields, named values and types of other languages, except those for tensors. The hints use the inputs that a test declares:
+//! texts `s` and `t`, numbers `x`, `z` and `n`, a condition `c`, an optional `o`, days `d` and `e`, a moment `m`, arrays `a` and `b`.
 
 use super::{Foreign, ForeignUse, of};
 
@@ -23,7 +23,7 @@ const CONDITION: &str = "write `if c then 1 else 2`";
 const OTHER_ROWS: &str = "a model sees one row, and none before or behind it: give what it needs of others as an array, \
                           `input history: [f64]`";
 
-/// What is called, and methods and fields behind a dot.
+/// Names of functions, and of methods and fields after a dot.
 pub(super) const CALLS: &[Foreign] = &[
     // Texts.
     call(

@@ -1,6 +1,6 @@
-//! What people write who know other languages, and how that is written here, or that it is not there: THE table of foreign names and spellings.
-//! Its parts are `tensors`, `calls` and `signs`; what refuses a name or a sign asks here for the hint. Names that are only nearly those of
-//! operators are the concern of [`Vocabulary::suggest`](crate::Vocabulary::suggest). A test of the workspace compiles what the hints say to write.
+//! The table of names and spellings from other languages, with hints for what to write here instead. Its parts are `tensors`, `calls` and `signs`.
+//! Code that rejects a name or a sign looks its hint up here. Misspelled operator names are handled by
+//! [`Vocabulary::suggest`](crate::Vocabulary::suggest). A test of the workspace compiles the code in the hints.
 
 mod calls;
 mod signs;
@@ -12,16 +12,16 @@ use std::sync::LazyLock;
 pub(super) use signs::COMMENT;
 pub(super) use tensors::BY_LABELS;
 
-/// Where something stands that is known elsewhere.
+/// The syntactic role of a name or sign from another language.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum ForeignUse {
-    /// The name of an operator or of a method, in a text with tensors.
+    /// The name of an operator or a method, in a text with tensors.
     Tensors,
     /// The name of an operator, of a method or of a field: `len(x)`, `x.startsWith("a")`, `d.year`.
     Call,
     /// A name that stands for a value: `null`.
     Value,
-    /// A word between operands, or in front of one: `is`, `select`.
+    /// A word between or before operands, such as `is` or `select`.
     Word,
     /// The name of a type: `string`.
     Type,
@@ -29,18 +29,18 @@ pub enum ForeignUse {
     Argument,
     /// The name of an argument of an operator on whole tensors.
     TensorArgument,
-    /// Signs, one or two tokens: `&&`.
+    /// A sign of one or two tokens, such as `&&`.
     Sign,
 }
 
-/// Names or signs that are known elsewhere, and what to write in their place. Names are in lower case and without `_`.
+/// Names or signs of other languages with the same hint. Names are in lower case and without `_`.
 #[derive(Clone, Copy, Debug)]
 pub struct Foreign {
-    /// Where they stand.
+    /// The syntactic role of the names.
     pub used_as: ForeignUse,
-    /// How they are written elsewhere.
+    /// The names or signs in other languages.
     pub names: &'static [&'static str],
-    /// What to write here.
+    /// The hint for what to write instead.
     pub form: &'static str,
 }
 
@@ -48,10 +48,10 @@ const fn of(used_as: ForeignUse, names: &'static [&'static str], form: &'static 
     Foreign { used_as, names, form }
 }
 
-/// The longest name that is looked up, in bytes. The table has no longer one.
+/// The longest name that is looked up, in bytes. No name in the table is longer.
 const LONGEST: usize = 32;
 
-/// All entries of the table.
+/// Iterates over all entries of the table.
 pub fn foreign_names() -> impl Iterator<Item = &'static Foreign> {
     tensors::TENSORS
         .iter()
@@ -62,7 +62,7 @@ pub fn foreign_names() -> impl Iterator<Item = &'static Foreign> {
         .chain(signs::SIGNS)
 }
 
-/// What to write in the place of a name or of signs that are known elsewhere. Capital letters and `_` in names do not matter.
+/// Returns the hint for a name or sign of another language; `None` if there is none. Capital letters and `_` in names are ignored.
 #[must_use]
 pub fn foreign_form(used_as: ForeignUse, name: &str) -> Option<&'static str> {
     static FORMS: LazyLock<FxHashMap<(ForeignUse, &'static str), &'static str>> = LazyLock::new(|| {
@@ -78,8 +78,7 @@ pub fn foreign_form(used_as: ForeignUse, name: &str) -> Option<&'static str> {
     FORMS.get(&(used_as, &*folded)).copied()
 }
 
-/// How something is written of tensors that is known under this name elsewhere, or of arrays; or that it is not there. Nothing for names that
-/// nobody is known to expect.
+/// Returns the hint for a tensor or array operation of another language; `None` if there is none. Some hints tell that the operation does not exist.
 #[must_use]
 pub fn tensor_form(name: &str) -> Option<&'static str> {
     foreign_form(ForeignUse::Tensors, name)

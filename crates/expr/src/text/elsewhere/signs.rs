@@ -1,4 +1,4 @@
-//! Words and signs of other languages that are none here, and names of arguments. The hints name inputs as those of `calls` do.
+//! Words and signs of other languages that are invalid here, and names of arguments. The hints use the same inputs as those in `calls`.
 
 use super::{Foreign, ForeignUse, of};
 
@@ -18,12 +18,12 @@ const fn sign(names: &'static [&'static str], form: &'static str) -> Foreign {
     of(ForeignUse::Sign, names, form)
 }
 
-/// How a comment is written.
+/// The hint for the syntax of comments.
 pub(in crate::text) const COMMENT: &str = "a comment begins with `#`, and ends with its line";
 const FUNCTION: &str = "write `core.map(fn(v) = v * 2.0, a)`: a function without a name begins with `fn`";
 const UNCHANGED: &str = "a name keeps its value: write `let next = x + 1.0`";
 
-/// Words where none may stand, or behind which something stands that may not, and names of arguments.
+/// Words that are invalid at their place, or that make the next token invalid, and names of arguments.
 pub(super) const WORDS: &[Foreign] = &[
     word(&["is"], "write `not has(o)` to ask whether a value is missing, `has(o)` whether there is one"),
     word(
@@ -71,7 +71,7 @@ pub(super) const WORDS: &[Foreign] = &[
     of_tensors(&["dtype"], "write `cast(x, f32)`"),
 ];
 
-/// Signs: a token that may not stand where it does, or the one before and it, or it and the one behind, where they touch.
+/// Signs: an invalid token, alone or together with the token directly before or after it.
 pub(super) const SIGNS: &[Foreign] = &[
     sign(&["&&"], "write `and`"),
     sign(&["||"], "write `or`; texts are joined by `+`"),

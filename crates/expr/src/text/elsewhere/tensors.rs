@@ -1,9 +1,8 @@
-//! What people write of tensors who know other libraries of them. The names are those that have no operator on tensors of their own; of the others
-//! the operator itself is named.
+//! Names from other tensor libraries for which no tensor operator has the same name. For the others, the operator itself is suggested.
 
 use super::{Foreign, ForeignUse, of};
 
-/// How products of tensors are written.
+/// The hint for products of tensors.
 pub(in crate::text) const BY_LABELS: &str =
     "products of tensors are written by labels: `let c(\"i,j\") = a(\"i,k\") * b(\"k,j\")`";
 
@@ -11,6 +10,7 @@ const fn tensors(names: &'static [&'static str], form: &'static str) -> Foreign 
     of(ForeignUse::Tensors, names, form)
 }
 
+/// The table of tensor names from other libraries, with hints for what to write instead.
 pub(super) const TENSORS: &[Foreign] = &[
     tensors(&["einsum", "matmul", "dot", "vdot", "tensordot", "inner", "outer", "mm", "bmm"], BY_LABELS),
     tensors(&["trace"], "the diagonal is `let d(\"i\") = x(\"i,i\")`, and the trace `tensor.sum(d)`"),

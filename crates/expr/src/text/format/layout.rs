@@ -1,36 +1,34 @@
-//! The layout: which tokens begin a line, how far it is indented, and what stands between tokens of a line.
+//! The layout: which tokens begin a line, the indentation of each line, and the blanks between tokens of a line.
 //!
-//! What a line end means decides: outside of brackets, and between the cases of a table, every line ends where it did,
-//! and none ends elsewhere but for a `;`, and before a `then`, an `else` or an operator, which go on with a statement
-//! wherever they stand.
-//! Inside of brackets line ends mean nothing. A bracket is broken, with each of its operands on a line of its own, if it
-//! was, or if it is too long; whatever else was broken there stays so. A condition that is too long is broken before the
-//! brackets in it are: before each `else`, and before a `then` whose line would be too long still. So is another expression:
-//! before the operators in it that bind least.
+//! Outside of brackets and between the cases of a table, line ends have a meaning, so every line ends where it did. Exceptions are a `;`, and a
+//! `then`, an `else` or an operator, which continue a statement wherever they stand. Inside of brackets line ends have no meaning. A bracket is
+//! broken, with one line per operand, if it was broken or is too long; other line ends in it stay. A condition that is too long is broken before the
+//! brackets in it are: before each `else`, and before a `then` whose line would still be too long. Another expression that is too long is broken
+//! before its loosest operators.
 
 use super::lines::Lines;
 use super::structure::{Bracket, BracketKind, Structure};
 use super::tokens::{Piece, Tokens, next_piece};
 use crate::text::token::TokenKind;
 
-/// The longest line that is not broken, in columns.
+/// The most columns of a line before it is broken.
 const MOST: usize = 100;
 
-/// How far what belongs to a line is indented behind it.
+/// The number of columns of one indentation step.
 const STEP: usize = 4;
 
-/// How a bracket is laid out.
+/// The layout of a bracket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
-    /// On the line that it begins on, as far as that goes.
+    /// On the line where it begins, as far as possible.
     Flat,
-    /// Each operand on a line of its own.
+    /// On several lines, one per operand.
     Broken,
-    /// On lines of its own, each as full as can be.
+    /// On separate lines, each as full as possible.
     Filled,
-    /// As it was.
+    /// Unchanged from the source.
     Raw,
-    /// Each case on a line of its own.
+    /// On several lines, one per case.
     Table,
 }
 
@@ -39,16 +37,16 @@ enum Mode {
 struct Frame {
     bracket: Bracket,
     mode: Mode,
-    /// The indentation of the line that it begins on.
+    /// The indentation of the line where the bracket begins.
     indentation: usize,
-    /// How many conditions were begun outside of it.
+    /// The number of conditions that were begun outside of the bracket.
     begun: usize,
-    /// True if the expression in it that is being written is broken before its operators, up to the next line end of the text.
+    /// True if the current expression in the bracket is broken before its operators, up to the next line end of the source.
     breaks_chain: bool,
 }
 
 impl Frame {
-    /// The indentation of lines that go on with an operand.
+    /// Returns the indentation of lines that continue an operand.
     fn going_on(&self) -> usize {
         let is_deep = self.mode == Mode::Table || self.mode == Mode::Broken && self.bracket.commas > 0;
         self.indentation + if is_deep { 2 * STEP } else { STEP }
@@ -64,54 +62,54 @@ enum Construct {
     Local,
 }
 
-/// A condition, or the value of a local name, that is begun.
+/// A condition, or the value of a local name, that was begun.
 #[derive(Clone, Copy, Debug)]
 struct Begun {
     part: Construct,
-    /// The indentation of lines that begin with one of its words.
+    /// The indentation of lines that begin with one of its keywords.
     indentation: usize,
-    /// True if each `else` begins a line, because all of it on one line is too long.
+    /// True if each `else` begins a line, because the condition is too long for one line.
     is_broken: bool,
 }
 
-/// Which tokens are to fit on a line.
+/// A range of tokens that is tested for fitting on a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stretch {
-    /// A bracket and what follows it. A line may end in a later bracket or expression, which may be broken itself.
+    /// A bracket and the tokens after it. The line may end in a later bracket or expression, which may be broken itself.
     Bracket,
-    /// A condition, from its `if` on, and what follows it. No bracket in it is broken before the condition is.
+    /// A condition from its `if` on, and the tokens after it. No bracket in it is broken before the condition is.
     Condition,
-    /// A branch, from its `then` up to the `else`.
+    /// A branch, from its `then` to the `else`.
     Branch,
-    /// An expression, and what follows it up to a condition. No bracket in it is broken before its operators are.
+    /// An expression, and the tokens after it up to a condition. No bracket in it is broken before its operators are.
     Chain,
 }
 
-/// What comes before a token.
+/// The white space before a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Before<'s> {
-    /// The line that begins with it, which may stand apart from that before it.
+    /// A new line. It may follow an empty line if `may_be_apart`.
     Line { indentation: usize, may_be_apart: bool },
-    /// These blanks, of which there may be none.
+    /// The blanks before the token; may be empty.
     Blank(&'s str),
 }
 
-/// Lays a text out.
+/// Writes a text in its layout.
 pub(super) struct Layout<'t, 's> {
     tokens: &'t Tokens<'s>,
     structure: &'t Structure,
     lines: Lines,
     frames: Vec<Frame>,
     begun: Vec<Begun>,
-    /// The value of `Frame::breaks_chain` outside of brackets.
+    /// The value of [`Frame::breaks_chain`] outside of brackets.
     breaks_chain: bool,
-    /// True if the line so far is brackets that close.
+    /// True if the current line has only closing brackets so far.
     is_closing_line: bool,
-    /// The bracket that opens next.
+    /// The index of the bracket that opens next.
     next_bracket: usize,
-    /// The token written last.
+    /// The token that was written last.
     last: Option<usize>,
-    /// The first token of which nothing that lies before it is written.
+    /// The first token whose preceding comments and line ends are not written yet.
     pending: usize,
 }
 
@@ -131,12 +129,12 @@ impl<'t, 's> Layout<'t, 's> {
         }
     }
 
-    /// The whole text.
+    /// Returns the whole text in its layout.
     pub(super) fn run(mut self) -> String {
         for index in 0..self.tokens.len() {
             match self.tokens.kind(index) {
                 TokenKind::Semicolon if self.structure.roles[index].is_dropped => {}
-                // They stand before a comment that stands before them.
+                // Commas and semicolons are written before the comments in front of them.
                 TokenKind::Comma | TokenKind::Semicolon => {
                     self.lines.write(self.tokens.text(index));
                     self.begun.truncate(self.begun_outside());
@@ -178,17 +176,17 @@ impl<'t, 's> Layout<'t, 's> {
         self.last = Some(index);
     }
 
-    /// Decides whether the expression that begins at a token, or goes on in this line of the text, is broken before its operators.
+    /// Decides whether the expression that begins or continues at a token is broken before its operators.
     fn begin_chain(&mut self, index: usize) {
         let breaks = self.may_break_chain(self.frames.len()) && !self.fits(index, Stretch::Chain);
         self.set_chain_broken(breaks);
     }
 
-    /// True if an expression inside of this many brackets may be broken before its operators.
+    /// Returns true if an expression inside of the first `brackets` open brackets may be broken before its operators.
     fn may_break_chain(&self, brackets: usize) -> bool {
         let Some(Frame { mode, bracket, .. }) = brackets.checked_sub(1).map(|at| self.frames[at]) else { return true };
         let may_break = match mode {
-            // The elements of a bracket that is broken have lines of their own; a bracket around one expression has its line ends.
+            // The elements of a broken bracket have lines of their own; a bracket around one expression keeps its line ends.
             Mode::Broken => true,
             Mode::Flat => bracket.commas == 0 && !self.structure.roles[bracket.open].touches_before,
             Mode::Filled | Mode::Raw | Mode::Table => false,
@@ -203,39 +201,39 @@ impl<'t, 's> Layout<'t, 's> {
         }
     }
 
-    /// True if the innermost expression is broken before its operators.
+    /// Returns true if the innermost expression is broken before its operators.
     fn is_chain_broken(&self) -> bool {
         self.frames.last().map_or(self.breaks_chain, |frame| frame.breaks_chain)
     }
 
-    /// True if a line begins with an operator because the expression that it belongs to is too long. The operator stays behind a bracket that closes
-    /// on a line of its own.
+    /// Returns true if a line begins with an operator because its expression is too long. After a closing bracket on a line of its own, the operator
+    /// stays on that line.
     fn breaks_chain(&self, index: usize) -> bool {
         self.is_chain_broken() && self.structure.roles[index].is_joint && !self.is_closing_line
     }
 
-    /// True if the place is in a table of cases.
+    /// Returns true if the current place is in a table of cases.
     fn in_table(&self) -> bool {
         self.frames.first().is_some_and(|frame| frame.mode == Mode::Table)
     }
 
-    /// How many conditions are begun outside of the innermost bracket.
+    /// The number of conditions that were begun outside of the innermost bracket.
     fn begun_outside(&self) -> usize {
         self.frames.last().map_or(0, |frame| frame.begun)
     }
 
-    /// A token as it stands here: a word of the language that is a name is any word.
+    /// Returns the kind of a token in its context: a reserved word that is used as a name is a `Word`.
     fn word(&self, index: usize) -> TokenKind {
         if self.structure.roles[index].is_name { TokenKind::Word } else { self.tokens.kind(index) }
     }
 
-    /// The innermost condition that is begun in the innermost bracket.
+    /// Returns the innermost condition that was begun in the innermost bracket.
     fn innermost(&mut self) -> Option<&mut Begun> {
         let outside = self.begun_outside();
         self.begun.get_mut(outside..).and_then(<[Begun]>::last_mut)
     }
 
-    /// Ends the conditions that this word ends, and goes on with the one that it belongs to.
+    /// Ends the conditions that this keyword ends, and advances the one that it belongs to.
     fn close_conditions(&mut self, word: TokenKind, binds: bool) {
         let belongs: fn(Construct) -> bool = match word {
             TokenKind::Then => |part| part == Construct::Condition,
@@ -251,14 +249,14 @@ impl<'t, 's> Layout<'t, 's> {
         }
     }
 
-    /// Notes what begins with this word, or which part of it.
+    /// Records that this keyword begins a condition, or one of its parts.
     fn begin_conditions(&mut self, index: usize, word: TokenKind, is_line: bool) {
         let begins_statement = self.structure.roles[index].begins_statement;
         if word == TokenKind::If {
-            // The condition is another expression than the one before it.
+            // The condition is a different expression from the one before it.
             self.set_chain_broken(false);
         }
-        // A bracket of several operands that is not broken would be, if a line ended in it.
+        // A bracket with several operands that is not broken now would be, if a line ended in it.
         let may_break = self.frames.last().is_none_or(|frame| match frame.mode {
             Mode::Broken => true,
             Mode::Flat => frame.bracket.commas == 0,
@@ -285,7 +283,7 @@ impl<'t, 's> Layout<'t, 's> {
         }
     }
 
-    /// The indentation of a line that goes on with what is begun, and begins with this word.
+    /// Returns the indentation of a line that begins with this keyword and continues a condition.
     fn going_on(&mut self, word: TokenKind) -> usize {
         let base = self.frames.last().map_or(STEP, Frame::going_on);
         match self.innermost() {
@@ -296,7 +294,7 @@ impl<'t, 's> Layout<'t, 's> {
         }
     }
 
-    /// True if a line begins with a token because the condition that it belongs to is too long.
+    /// Returns true if a line begins with a token because its condition is too long.
     fn breaks_condition(&mut self, index: usize, word: TokenKind) -> bool {
         let is_broken = self.innermost().is_some_and(|begun| begun.is_broken);
         match word {
@@ -306,7 +304,7 @@ impl<'t, 's> Layout<'t, 's> {
         }
     }
 
-    /// What comes before a token.
+    /// Returns the white space before a token.
     fn before(&mut self, index: usize) -> Before<'s> {
         let Some(last) = self.last else { return Before::Blank("") };
         let role = self.structure.roles[index];
@@ -348,17 +346,17 @@ impl<'t, 's> Layout<'t, 's> {
         self.structure.roles[index].touches_before || self.structure.roles[last].touches_behind
     }
 
-    /// What stands between two tokens of a line.
+    /// Returns the blanks between two tokens of one line.
     fn on_line(&self, last: usize, index: usize, is_raw: bool) -> Before<'s> {
         let is_comma = |index| self.tokens.kind(index) == TokenKind::Comma;
         if is_raw && !self.touches(last, index) && !is_comma(last) {
-            // Here blanks may count.
+            // Blanks may have a meaning here.
             return Before::Blank(self.tokens.gap(index).trim_matches(['\r', '\n']));
         }
         Before::Blank(if self.touches(last, index) && self.tokens.may_touch(last, index) { "" } else { " " })
     }
 
-    /// Writes what lies before a token, comments among it.
+    /// Writes the white space and comments before a token.
     fn write_before(&mut self, index: usize, before: Before<'s>) {
         let frame = self.frames.last().copied();
         let closes = frame.is_some_and(|frame| frame.bracket.close == index);
@@ -382,12 +380,12 @@ impl<'t, 's> Layout<'t, 's> {
         }
     }
 
-    /// Writes the comments before a token. How many lines end behind the last of them, and whether there is one.
+    /// Writes the comments before a token. Returns the number of line ends after the last one, and whether there was a comment.
     fn write_comments(&mut self, index: usize, indentation: usize, may_be_apart: bool) -> (usize, bool) {
         let mut ends = usize::from(self.lines.is_empty());
         let mut has_comment = false;
         for gap in self.pending..=index {
-            // What was skipped stood on a line of its own, perhaps.
+            // A token that was dropped may have been on a line of its own.
             ends = ends.min(1);
             let mut gap = self.tokens.gap(gap);
             while let Some(piece) = next_piece(&mut gap) {
@@ -413,15 +411,15 @@ impl<'t, 's> Layout<'t, 's> {
         (ends, has_comment)
     }
 
-    /// Writes what lies before the end of the text.
+    /// Writes the comments before the end of the text.
     fn end(&mut self, index: usize) {
         self.write_comments(index, 0, true);
     }
 
-    /// Decides how the bracket that opens here is laid out.
+    /// Decides the layout of the bracket that opens here.
     fn open(&mut self, index: usize) {
         let bracket = self.structure.brackets[self.next_bracket];
-        // Rows of a table stay what they are, so that its columns do.
+        // The rows of a table keep their lines, so that the columns stay aligned.
         let in_table = self.in_table();
         let mode = match bracket.kind {
             BracketKind::Raw => Mode::Raw,
@@ -441,21 +439,21 @@ impl<'t, 's> Layout<'t, 's> {
         self.frames.push(Frame { bracket, mode, indentation, begun: self.begun.len(), breaks_chain: false });
     }
 
-    /// True if a stretch of tokens that begins at `open` fits on the line, up to the next place at which a line may end.
+    /// Returns true if the tokens from `open` fit on the line, up to the next place where a line may end.
     fn fits(&self, open: usize, stretch: Stretch) -> bool {
-        // A `then` has a blank before it, which is not written yet.
+        // A `then` follows a blank, which is not written yet.
         let mut column = self.lines.column + usize::from(stretch == Stretch::Branch);
         let mut next_bracket = self.next_bracket;
-        // Conditions of the same bracket whose `else` is still to come: those that are begun, the innermost last, and those from here on.
+        // The conditions of the same bracket whose `else` is still to come: those begun before, the innermost last, and those from here on.
         let begun = self.begun.get(self.begun_outside()..).unwrap_or_default().iter();
         let mut begun =
             begun.rev().filter(|begun| matches!(begun.part, Construct::Condition | Construct::Then)).peekable();
         let follows_else = open.checked_sub(1).is_some_and(|before| self.word(before) == TokenKind::Else);
         let mut own = usize::from(self.word(open) == TokenKind::If && !follows_else);
-        // The brackets that opened since, and how many of those before closed.
+        // The brackets opened since `open`, and the number of earlier brackets that closed.
         let mut inside: Vec<Bracket> = Vec::new();
         let mut outside = self.frames.len();
-        // True if it is not decided yet whether the expression here is broken before its operators.
+        // True if it is not yet decided whether the current expression is broken before its operators.
         let mut is_open_chain = stretch == Stretch::Chain;
         for index in open..self.tokens.len() {
             let token = self.tokens.at(index);
@@ -526,13 +524,13 @@ impl<'t, 's> Layout<'t, 's> {
         true
     }
 
-    /// True if the place is in a condition of the innermost bracket that is too long for a line.
+    /// Returns true if the current place is in a condition of the innermost bracket that is too long for a line.
     fn in_broken_condition(&self) -> bool {
         let begun = self.begun.get(self.begun_outside()..).and_then(<[Begun]>::last);
         begun.is_some_and(|begun| begun.is_broken)
     }
 
-    /// True if a line ends before a token in a bracket that is laid out so, or in none.
+    /// Returns true if a line ends before a token. `mode` is the layout of its bracket; `None` outside of brackets.
     fn ends_line(&self, index: usize, mode: Option<Mode>, closes: bool) -> bool {
         let (token, before) = (self.tokens.at(index), self.tokens.kind(index - 1));
         if token.kind == TokenKind::End || self.structure.roles[index].begins_statement {
@@ -556,7 +554,7 @@ impl<'t, 's> Layout<'t, 's> {
             }
     }
 
-    /// True if the element that begins here has room on the line.
+    /// Returns true if the element that begins here fits on the line.
     fn fills(&self, index: usize) -> bool {
         let is_end = |index: &usize| matches!(self.tokens.kind(*index), TokenKind::Comma | TokenKind::CloseSquare);
         let end = (index..self.tokens.len()).find(is_end).unwrap_or(index);

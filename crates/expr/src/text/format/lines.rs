@@ -1,31 +1,30 @@
-//! The lines of a formatted text: their indentation, and comments at their ends, which stand below each other where
-//! lines follow each other.
+//! The lines of a formatted text: their indentation, and the comments at their ends, which are aligned in consecutive lines.
 
-/// The furthest that a line is indented: what nests deeper would make a text longer than linear.
+/// The most columns of indentation. Deeper nesting would make the text grow more than linearly.
 const DEEPEST: usize = 60;
 
-/// The blanks between a line and the comment behind it, where no longer line is near.
+/// The fewest blanks between a line and its comment.
 const APART: usize = 2;
 
-/// How much longer the longest line may be than the shortest whose comments stand below each other.
+/// The largest difference in length between lines whose comments are aligned.
 const SPREAD: usize = 40;
 
-/// A comment behind something on its line.
+/// A comment at the end of a line.
 struct Comment {
-    /// Where it is in the text so far.
+    /// The comment's offset in the text so far.
     at: usize,
     line: usize,
-    /// How long the line before it is.
+    /// The length of the line before the comment.
     column: usize,
 }
 
-/// The lines so far.
+/// The lines written so far.
 #[derive(Default)]
 pub(super) struct Lines {
     text: String,
-    /// How long the last line is.
+    /// The length of the last line.
     pub(super) column: usize,
-    /// How far the last line is indented.
+    /// The indentation of the last line.
     pub(super) indentation: usize,
     line: usize,
     comments: Vec<Comment>,
@@ -36,7 +35,7 @@ impl Lines {
         self.text.is_empty()
     }
 
-    /// Begins a line, behind an empty one if it is to be apart.
+    /// Begins a line, after an empty one if `is_apart`.
     pub(super) fn begin(&mut self, indentation: usize, is_apart: bool) {
         self.text.push_str(if is_apart { "\n\n" } else { "\n" });
         self.line += 1 + usize::from(is_apart);
@@ -55,13 +54,13 @@ impl Lines {
         self.column += text.chars().count();
     }
 
-    /// Writes a comment behind what is on the line.
+    /// Writes a comment at the end of the line.
     pub(super) fn end_with_comment(&mut self, text: &str) {
         self.comments.push(Comment { at: self.text.len(), line: self.line, column: self.column });
         self.text.push_str(text);
     }
 
-    /// The text, whose last line ends like the others.
+    /// Returns the text with aligned comments and a line end after the last line.
     pub(super) fn finish(mut self) -> String {
         if self.text.is_empty() {
             return self.text;
@@ -87,7 +86,7 @@ impl Lines {
     }
 }
 
-/// How many of the comments, from the first on, stand below each other.
+/// Returns the number of comments, from the first on, that are aligned with each other.
 fn block(comments: &[Comment]) -> usize {
     let (mut shortest, mut longest) = (usize::MAX, 0);
     let follows = comments.iter().enumerate().take_while(|(at, comment)| {

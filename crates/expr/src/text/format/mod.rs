@@ -1,9 +1,8 @@
-//! The formatter: a text in its canonical layout. It changes what lies between tokens, and no token but a `;` that the
-//! end of a line stands for; so what it makes is the same model.
+//! The formatter: returns a text in its canonical layout. It changes only the white space between tokens, and removes a `;` that a line end can
+//! replace, so the result is the same model.
 //!
-//! `tokens` is the text as a lossless sequence, `structure` what the layout asks about it, `table` the columns of
-//! tests, `layout` decides on lines and blanks, and `lines` writes them. All take time that is linear in the text, and
-//! none recurses.
+//! `tokens` has the text as a lossless sequence, `structure` what the layout needs to know about it, `table` the columns of tests; `layout` decides
+//! on lines and blanks, and `lines` writes them. All take time linear in the text, and none recurses.
 
 mod layout;
 mod lines;
@@ -18,7 +17,7 @@ use layout::Layout;
 use structure::Structure;
 use tokens::Tokens;
 
-/// A vocabulary that offers nothing in the place of unknown names, which are not told of here.
+/// A vocabulary without suggestions, because unknown names are not reported here.
 struct Quiet<'v>(&'v dyn Vocabulary);
 
 impl Vocabulary for Quiet<'_> {
@@ -31,13 +30,12 @@ impl Vocabulary for Quiet<'_> {
     }
 }
 
-/// The text of a model in its canonical layout: the same model, with the same comments. A line ends with LF.
+/// Returns the text of a model in its canonical layout: the same model, with the same comments. Lines end with LF.
 ///
-/// The names of the text need not mean anything, the files that it uses need not be there, and its types are not looked
-/// at.
+/// The names in the text need not be defined, the files that it uses need not exist, and types are not checked.
 ///
 /// # Errors
-/// What is wrong with the syntax, where a statement cannot be read to its end; or the limit that is exceeded.
+/// If a statement has a syntax error that ends its reading, or a limit is exceeded.
 pub fn format(source: &str, vocabulary: &dyn Vocabulary, limits: &Limits) -> Result<String, Error> {
     Parser::new(source, &Quiet(vocabulary), limits).check_syntax()?;
     let tokens = Tokens::of(source);

@@ -1,6 +1,5 @@
-//! What the layout of a text asks about its tokens: where statements begin, which brackets belong together and what
-//! they are, and what touches what. It is for texts that the parser accepts. Of others it says something, but nothing
-//! that would hurt: no answer given here changes what a text means.
+//! Finds the structure of a text for its layout: the beginnings of statements, the pairs of brackets and their kinds, and the tokens that touch. It
+//! is correct for texts that the parser accepts. For other texts the layout may be odd, but it never changes a text's meaning.
 
 use super::tokens::Tokens;
 use crate::infix::{COMPARISON, Level, Operation};
@@ -9,44 +8,44 @@ use crate::text::sources::USE;
 use crate::text::token::TokenKind;
 use cembra_runtime::DICT_WORD;
 
-/// The widest that an element may be of a list that fills lines.
+/// The most columns of an element in a list that fills lines.
 const SHORT: usize = 10;
 
-/// What there is to know of a token.
+/// The layout properties of a token.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Role {
-    /// True if it touches the token before it.
+    /// True if no blank precedes the token.
     pub(super) touches_before: bool,
-    /// True if it touches the token behind it.
+    /// True if no blank follows the token.
     pub(super) touches_behind: bool,
     /// True if a statement begins here.
     pub(super) begins_statement: bool,
-    /// True if a case of a table begins here, or its names.
+    /// True if a case of a table, or its line of names, begins here.
     pub(super) begins_row: bool,
-    /// True for a word of the language that is a name here: of a field, or in a path.
+    /// Whether the token is a reserved word that is used as a name here: of a field, or in a path.
     pub(super) is_name: bool,
-    /// True for the `in` behind the value of a local name.
+    /// Whether the token is the `in` after the value of a local name.
     pub(super) binds: bool,
-    /// True for a `;` that the end of a line can stand for.
+    /// Whether the token is a `;` that a line end can replace.
     pub(super) is_dropped: bool,
     /// True if this token begins an expression that may be broken before its operators.
     pub(super) begins_chain: bool,
     /// True if the token is an operator before which its expression may be broken: one that binds least, outside of brackets.
     pub(super) is_joint: bool,
-    /// How many blanks more stand before it than there would be.
+    /// The number of additional blanks before the token, for alignment.
     pub(super) padding: u8,
 }
 
-/// What a bracket holds.
+/// The kind of a bracket's content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum BracketKind {
     /// Operands, entries, types, names.
     Plain,
-    /// A value behind the name of its type, where blanks may count: `DATE{2026-11-20}`.
+    /// A value after the name of its type, where blanks may have a meaning: `DATE{2026-11-20}`.
     Raw,
-    /// Values of a test.
+    /// The values of a test's case.
     Case,
-    /// A table of cases: line ends count.
+    /// A table of cases, where line ends have a meaning.
     Table,
 }
 
@@ -56,20 +55,20 @@ pub(super) struct Bracket {
     pub(super) kind: BracketKind,
     pub(super) open: usize,
     pub(super) close: usize,
-    /// How many commas there are directly in it.
+    /// The number of commas directly in the bracket.
     pub(super) commas: usize,
-    /// True if what it holds begins on a line of its own.
+    /// True if the content begins on a line of its own.
     pub(super) begins_line: bool,
-    /// True if there is a comment where it may be broken.
+    /// True if there is a comment at a place where the bracket may be broken.
     pub(super) has_comment: bool,
-    /// True if a line ends directly in it where it is not broken.
+    /// True if a line ends directly in the bracket, at a place where the layout would not break it.
     pub(super) has_line_end: bool,
-    /// True if it is a list of short literals.
+    /// True if the bracket is a list of short literals.
     pub(super) is_filled: bool,
 }
 
 impl Bracket {
-    /// True if it is broken whatever its width.
+    /// Returns true if the bracket is broken whatever its width.
     pub(super) fn is_broken(&self) -> bool {
         match self.kind {
             BracketKind::Raw => false,
@@ -80,7 +79,7 @@ impl Bracket {
         }
     }
 
-    /// True if it may be broken for its width.
+    /// Returns true if the bracket may be broken because of its width.
     pub(super) fn may_break(&self) -> bool {
         self.is_broken() || self.commas > 0 && self.kind != BracketKind::Raw
     }
@@ -88,31 +87,31 @@ impl Bracket {
 
 /// The structure of a text.
 pub(super) struct Structure {
-    /// One for each token.
+    /// The roles of the tokens, one per token.
     pub(super) roles: Vec<Role>,
-    /// In the order of their opening.
+    /// The brackets, in the order of their opening.
     pub(super) brackets: Vec<Bracket>,
 }
 
 /// A bracket that is not closed yet.
 #[derive(Clone, Copy, Debug)]
 struct Open {
-    /// Which of the brackets it is.
+    /// The index of the bracket.
     bracket: usize,
-    /// Its token.
+    /// The index of the token that opens the bracket.
     start: usize,
-    /// True if arguments are in it.
+    /// True if the bracket contains arguments of a call.
     is_call: bool,
 }
 
-/// An expression that is being read: the part of a bracket or statement between two of the words and signs around expressions.
+/// An expression that is being scanned: the part of a bracket or statement between two separators.
 #[derive(Debug)]
 struct Chain {
-    /// Its first token.
+    /// The index of the expression's first token.
     start: usize,
-    /// The level of the operators that bind least.
+    /// The level of the loosest operators.
     level: Level,
-    /// The operators of this level.
+    /// The operators of that level.
     joints: Vec<usize>,
 }
 
@@ -121,7 +120,7 @@ impl Chain {
         Chain { start, level: Level::MAX, joints: Vec::new() }
     }
 
-    /// Adds an operator; before `None` no line may begin.
+    /// Adds an operator. `None` stands for one before which no line may begin.
     fn join(&mut self, level: Level, operator: Option<usize>) {
         if level < self.level {
             self.level = level;
@@ -133,21 +132,21 @@ impl Chain {
     }
 }
 
-/// Finds the structure of a text.
+/// Scans a text for its structure.
 struct Scan<'t, 's> {
     tokens: &'t Tokens<'s>,
     roles: Vec<Role>,
     brackets: Vec<Bracket>,
     open: Vec<Open>,
-    /// The expressions that are being read, one outside of brackets and one for each that is open.
+    /// The expressions that are being scanned: one outside of brackets, and one per open bracket.
     chains: Vec<Chain>,
-    /// The local names whose values are being read, by how many brackets are open there.
+    /// For each local name whose value is being scanned, the number of open brackets.
     lets: Vec<usize>,
-    /// True behind a whole operand.
+    /// True after a complete operand.
     behind_operand: bool,
-    /// True from the beginning of a test up to its first brace.
+    /// True from the beginning of a test to its first brace.
     in_test_head: bool,
-    /// True in a test.
+    /// True inside of a test.
     in_test: bool,
 }
 
@@ -200,7 +199,7 @@ impl Scan<'_, '_> {
                     self.behind_operand = !begins || self.statement_word(index).is_none();
                 }
             }
-            // `not in`
+            // Part of `not in`.
             TokenKind::Not => self.behind_operand = was_behind_operand,
             TokenKind::Let if !begins => self.lets.push(self.open.len()),
             TokenKind::Comma => role.touches_before = true,
@@ -212,14 +211,14 @@ impl Scan<'_, '_> {
             TokenKind::Question => (role.touches_before, self.behind_operand) = (true, true),
             TokenKind::Dot | TokenKind::DotDot => (role.touches_before, role.touches_behind) = (true, true),
             TokenKind::Greater => {
-                // The end of an arrow.
+                // The end of an arrow: `=>` or `->`.
                 role.touches_before = matches!(before, Some(TokenKind::Equals | TokenKind::Minus));
             }
             TokenKind::Plus | TokenKind::Minus => role.touches_behind = !was_behind_operand,
             TokenKind::Equals if self.names_argument(index) => {
                 (role.touches_before, role.touches_behind) = (true, true);
             }
-            // The end of `+=`.
+            // The end of an assignment sign such as `+=`.
             TokenKind::Equals if self.tokens.gap(index).is_empty() => {
                 role.touches_before = matches!(before, Some(TokenKind::Plus | TokenKind::Minus | TokenKind::Star));
             }
@@ -250,7 +249,7 @@ impl Scan<'_, '_> {
         self.roles.push(role);
     }
 
-    /// Notes for the expression around a token what it needs to know of the token, which may end it.
+    /// Records the effect of a token on the expression around it, which the token may end.
     fn note_in_chain(&mut self, index: usize, role: Role, behind_operand: bool) {
         let (kind, next) = (self.tokens.kind(index), self.tokens.at(index + 1));
         match kind {
@@ -262,10 +261,10 @@ impl Scan<'_, '_> {
             TokenKind::If | TokenKind::Then | TokenKind::Else | TokenKind::Let => self.begin_chain(index + 1),
             TokenKind::Word if behind_operand && self.tokens.text(index) == IN => self.join(COMPARISON, None),
             _ if behind_operand && let Some(operation) = Operation::infix(kind) => {
-                // The beginning of an arrow, or of `+=`, and its end.
+                // The beginning or the end of an arrow, or of a sign such as `+=`.
                 let is_sign = matches!(next.kind, TokenKind::Greater | TokenKind::Equals) || role.touches_before;
                 if !is_sign {
-                    // What goes on behind an operator at the end of a line is not broken before it.
+                    // An operator at the end of a line: the expression is not broken before it.
                     self.join(operation.level(), Some(index).filter(|_| !next.first_on_line));
                 }
             }
@@ -294,7 +293,7 @@ impl Scan<'_, '_> {
         }
     }
 
-    /// True if a statement begins at a token.
+    /// Returns true if a statement begins at a token.
     fn begins_statement(&self, index: usize, before: Option<TokenKind>) -> bool {
         if !self.open.is_empty() {
             return false;
@@ -313,7 +312,7 @@ impl Scan<'_, '_> {
         token.kind != TokenKind::End && token.first_on_line && self.behind_operand && !goes_on
     }
 
-    /// True if a case of a table begins at a token, or its names do.
+    /// Returns true if a case of a table, or its line of names, begins at a token.
     fn begins_row(&self, index: usize, before: Option<TokenKind>) -> bool {
         let Some(Open { bracket, start, .. }) = self.open.last().copied() else { return false };
         if self.brackets[bracket].kind != BracketKind::Table {
@@ -322,7 +321,7 @@ impl Scan<'_, '_> {
         let (first, token) = (start + 1, self.tokens.at(index));
         let may_begin = match token.kind {
             TokenKind::Comma | TokenKind::Semicolon => false,
-            // Without inputs a case begins with its arrow.
+            // A case without inputs begins with its arrow.
             TokenKind::Equals => self.tokens.kind(first) == TokenKind::Equals,
             _ => true,
         };
@@ -333,12 +332,12 @@ impl Scan<'_, '_> {
         }
     }
 
-    /// The word at the beginning of a statement, if it is one of those that mean something only before what follows it.
+    /// Returns the first word of a statement, if it is one that is a keyword only because of the next token; `None` otherwise.
     fn statement_word(&self, index: usize) -> Option<&'static str> {
         self.word_before(index, index + 1)
     }
 
-    /// The same of a word that another token follows, perhaps behind something.
+    /// Returns the word at `index` if it is a keyword because of the token at `next`; `None` otherwise.
     fn word_before(&self, index: usize, next: usize) -> Option<&'static str> {
         let of = (self.tokens.text(index), self.tokens.kind(next));
         let words = [
@@ -352,7 +351,7 @@ impl Scan<'_, '_> {
         words.into_iter().find(|known| *known == of).map(|(word, _)| word)
     }
 
-    /// True for a `;` without which the next line does not go on with the statement.
+    /// Returns true for a `;` that can be removed, because the next line does not continue the statement.
     fn is_needless(&self, index: usize) -> bool {
         let next = self.tokens.kind(index + 1);
         let is_literal = matches!(next, TokenKind::Number | TokenKind::Text | TokenKind::Bytes | TokenKind::Type)
@@ -361,7 +360,7 @@ impl Scan<'_, '_> {
         if !self.open.is_empty() || next == TokenKind::Semicolon {
             return is_literal;
         }
-        // Such a word alone is a name, which begins another statement before what follows it.
+        // Such a word alone is a name. Before certain tokens it would begin another statement.
         let word = (0..index).rev().find(|before| self.tokens.kind(*before) != TokenKind::Semicolon);
         if word.is_some_and(|word| self.word_before(word, index + 1).is_some()) {
             return false;
@@ -375,7 +374,7 @@ impl Scan<'_, '_> {
         }
     }
 
-    /// True for the `=` behind the name of an argument.
+    /// Returns true for the `=` after the name of an argument.
     fn names_argument(&self, index: usize) -> bool {
         let Some(Open { is_call: true, start, .. }) = self.open.last().copied() else { return false };
         let (Some(name), Some(before)) = (index.checked_sub(1), index.checked_sub(2)) else { return false };
@@ -384,7 +383,7 @@ impl Scan<'_, '_> {
             && self.tokens.kind(index + 1) != TokenKind::Greater
     }
 
-    /// True for a bracket behind `[T?]`.
+    /// Returns true for a bracket after `[T?]`.
     fn follows_array_type(&self, index: usize) -> bool {
         let kinds = [TokenKind::OpenSquare, TokenKind::Type, TokenKind::Question, TokenKind::CloseSquare];
         index
@@ -443,7 +442,7 @@ impl Scan<'_, '_> {
         });
     }
 
-    /// Closes a bracket; true if the token touches the one before it.
+    /// Closes a bracket. Returns whether the token touches the one before it.
     fn close_bracket(&mut self, index: usize) -> bool {
         let Some(Open { bracket, start, .. }) = self.open.pop() else { return true };
         if let Some(chain) = self.chains.pop() {
@@ -455,7 +454,7 @@ impl Scan<'_, '_> {
         bracket.kind != BracketKind::Case || start + 1 == index
     }
 
-    /// Notes for a bracket what it needs to know of a token in it, its end among them.
+    /// Records the effect of a token on its bracket. The token may be the one that closes it.
     fn note_in_bracket(&mut self, open: Open, index: usize, role: Role) {
         let (token, before) = (self.tokens.at(index), self.tokens.kind(index - 1));
         let has_comment = self.tokens.has_comment_before(index);

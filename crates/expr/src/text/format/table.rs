@@ -1,24 +1,24 @@
-//! The columns of tables in tests, which stand below each other.
+//! Aligns the columns of tables in tests.
 
 use super::structure::{Bracket, BracketKind, Role, Structure};
 use super::tokens::Tokens;
 use crate::text::token::TokenKind;
 use std::ops::Range;
 
-/// The widest that a column is made; what is wider stands out of it.
+/// The most columns of width that cells are aligned to. Wider cells stick out.
 const WIDEST: usize = 40;
 
-/// A cell of a row that is on one line.
+/// A cell in a row that is on one line.
 #[derive(Clone, Copy)]
 struct Cell {
-    /// Which column it is in; those behind the arrow have their own.
+    /// The column of the cell: whether it is after the arrow, and its index.
     column: (bool, usize),
     width: usize,
-    /// The token behind it, which begins where the column ends. None behind the last.
+    /// The token after the cell, which begins where the column ends; `None` for the last cell.
     next: Option<usize>,
 }
 
-/// Gives the tokens of tables the blanks before them that make columns.
+/// Sets the padding of the tokens in tables so that the columns align.
 pub(super) fn align(tokens: &Tokens<'_>, structure: &mut Structure) {
     let Structure { roles, brackets } = structure;
     for (at, table) in brackets.iter().enumerate().filter(|(_, bracket)| bracket.kind == BracketKind::Table) {
@@ -39,7 +39,7 @@ pub(super) fn align(tokens: &Tokens<'_>, structure: &mut Structure) {
     }
 }
 
-/// The cells of all rows that will be on one line each. `inner` are the brackets behind that of the table.
+/// Returns the cells of all rows that will be on one line each. `inner` are the brackets after that of the table.
 fn cells(tokens: &Tokens<'_>, roles: &[Role], table: &Bracket, inner: &[Bracket]) -> Vec<Cell> {
     let mut cells: Vec<Cell> = Vec::new();
     let mut inner = inner.iter();
@@ -50,7 +50,7 @@ fn cells(tokens: &Tokens<'_>, roles: &[Role], table: &Bracket, inner: &[Bracket]
         if is_one_line(tokens, first..behind, &mut inner) {
             let row = cells.len();
             add_row(tokens, roles, first..behind, &mut cells);
-            // Behind the last cell of a row there is nothing.
+            // No token follows the last cell of a row.
             if let Some(last) = cells[row..].last_mut() {
                 last.next = None;
             }
@@ -60,7 +60,7 @@ fn cells(tokens: &Tokens<'_>, roles: &[Role], table: &Bracket, inner: &[Bracket]
     cells
 }
 
-/// True if the layout ends no line in a row. `inner` are the brackets from it on.
+/// Returns true if the layout keeps a row on one line. `inner` iterates over the brackets from the row on.
 fn is_one_line<'b>(tokens: &Tokens<'_>, row: Range<usize>, inner: &mut impl Iterator<Item = &'b Bracket>) -> bool {
     let first = row.start;
     let mut is_one_line = true;
@@ -69,7 +69,7 @@ fn is_one_line<'b>(tokens: &Tokens<'_>, row: Range<usize>, inner: &mut impl Iter
         let token = tokens.at(index);
         let is_kept = open.last().is_none_or(|bracket| bracket.kind == BracketKind::Raw);
         is_one_line &= match token.kind {
-            // What stands before these goes behind them, and behind the row.
+            // A comment before one of these tokens is moved after the token, to the end of the row.
             TokenKind::Semicolon => true,
             TokenKind::Comma => !tokens.has_comment_before(index),
             _ if index == first => true,

@@ -1,15 +1,14 @@
-//! A text as the sequence of all its tokens, and what lies between them: blanks, line ends and comments. Nothing is
-//! lost: joined again it is the text. The tokens are those that the parser reads; what lies between is found in the
-//! gaps of their spans.
+//! A text as the sequence of all its tokens, with the blanks, line ends and comments between them. The sequence is lossless: concatenated, it is the
+//! text. The tokens are those that the parser reads; the rest is in the gaps between their spans.
 
 use crate::text::lexer::Lexer;
 use crate::text::token::{Token, TokenKind};
 use cembra_value::Span;
 
-/// What a text begins with that was written by some programs.
+/// The byte order mark, which some programs write at the beginning of a text.
 const MARK: char = '\u{FEFF}';
 
-/// A piece of what lies between two tokens.
+/// A piece of the text between two tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Piece<'s> {
     /// The byte order mark at the beginning.
@@ -18,21 +17,21 @@ pub(super) enum Piece<'s> {
     Blank(&'s str),
     /// The end of a line: LF, CR or both.
     LineEnd(&'s str),
-    /// A comment up to the end of its line, which is not part of it.
+    /// A comment up to the end of its line, without the line end.
     Comment(&'s str),
 }
 
-/// A text and its tokens; the last of them is its end.
+/// A text and its tokens. The last token is the end.
 pub(super) struct Tokens<'s> {
     source: &'s str,
     all: Vec<Token>,
 }
 
 impl<'s> Tokens<'s> {
-    /// The tokens of a text of at most 4 GiB.
+    /// Reads the tokens of a text, which must have at most 4 GiB.
     pub(super) fn of(source: &'s str) -> Self {
         let mut lexer = Lexer::of(source.into());
-        // More or less what there is in a formula.
+        // The typical number of bytes per token in a formula.
         let mut all = Vec::with_capacity(source.len() / 4);
         loop {
             let token = lexer.next();
@@ -43,12 +42,12 @@ impl<'s> Tokens<'s> {
         }
     }
 
-    /// How many tokens there are, with the end.
+    /// The number of tokens, including the end.
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// The token at a position; behind the last it is the end again.
+    /// Returns the token at an index; the end for larger indices.
     pub(super) fn at(&self, index: usize) -> Token {
         let end = Span::new(self.source.len() as u32, self.source.len() as u32);
         self.all.get(index).copied().unwrap_or(Token { kind: TokenKind::End, first_on_line: false, span: end })
@@ -62,7 +61,7 @@ impl<'s> Tokens<'s> {
         self.at(index).span.text(self.source)
     }
 
-    /// What lies before a token, up to the one before it.
+    /// Returns the text between a token and the one before it.
     pub(super) fn gap(&self, index: usize) -> &'s str {
         let start = match index {
             0 => 0,
@@ -71,25 +70,25 @@ impl<'s> Tokens<'s> {
         Span::new(start, self.at(index).span.start).text(self.source)
     }
 
-    /// True if a comment stands before a token.
+    /// Returns true if there is a comment before a token.
     pub(super) fn has_comment_before(&self, index: usize) -> bool {
-        // In a gap nothing else has this character.
+        // In a gap, only comments have this character.
         self.gap(index).contains('#')
     }
 
-    /// How many columns a token takes; of what is longer than that, at least `most`.
+    /// Returns the number of columns of a token. For a long token, `most` may be returned instead.
     pub(super) fn width(&self, index: usize, most: usize) -> usize {
         let text = self.text(index);
-        // No character has more bytes.
+        // No character has more than 4 bytes.
         if text.len() > 4 * most { most } else { text.chars().count() }
     }
 
-    /// True if two tokens stay what they are without anything between them.
+    /// Returns true if two tokens without anything between them are still read as the same two tokens.
     pub(super) fn may_touch(&self, left: usize, right: usize) -> bool {
         if self.at(left).span.end == self.at(right).span.start {
             return true;
         }
-        // Behind a dot digits are no fraction.
+        // After a dot, digits are not a fraction.
         let dot = if left > 0 && self.kind(left - 1) == TokenKind::Dot { "." } else { "" };
         let text = [dot, self.text(left), self.text(right)].concat();
         let middle = (text.len() - self.text(right).len()) as u32;
@@ -102,7 +101,7 @@ impl<'s> Tokens<'s> {
     }
 }
 
-/// Takes the first piece off what lies between two tokens.
+/// Removes and returns the first piece of a gap between two tokens; `None` if the gap is empty.
 pub(super) fn next_piece<'s>(gap: &mut &'s str) -> Option<Piece<'s>> {
     let first = gap.chars().next()?;
     let length = |ends: fn(char) -> bool| gap.find(ends).unwrap_or(gap.len());
@@ -122,7 +121,7 @@ pub(super) fn next_piece<'s>(gap: &mut &'s str) -> Option<Piece<'s>> {
 mod tests {
     use super::*;
 
-    /// The text, made of its pieces and tokens again.
+    /// Returns the text, joined again from its pieces and tokens.
     fn joined(source: &str) -> String {
         let tokens = Tokens::of(source);
         let mut out = String::new();

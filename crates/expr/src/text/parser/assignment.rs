@@ -1,5 +1,5 @@
-//! Lines that assign, in texts with tensors: `c("i,j") = a("i,k") * b("k,j")`, and `+=`, `-=` and `*=` for what is defined above. They are
-//! outputs without the word. What such a line makes is a new version of its name, which the lines below read; the last one is the output.
+//! Assignments in texts with tensors: `c("i,j") = a("i,k") * b("k,j")`, and `+=`, `-=` and `*=` for a name that is defined before. They define
+//! outputs without the word `output`. Each assignment makes a new version of its name, which later lines read; the last version is the output.
 
 use super::labels::Labels;
 use super::{Meaning, Parser};
@@ -11,28 +11,28 @@ use crate::text::token::TokenKind;
 use crate::{Defines, NodeId};
 use cembra_value::{Code, Diagnostic, Span};
 
-/// How a line assigns.
+/// The kind of an assignment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Assign {
-    /// `=`: in the place of what was there.
+    /// `=`: replaces the old value.
     Set,
-    /// `+=` and its like: what was there, and the value behind it, are operands.
+    /// `+=` and similar signs: the operation is applied to the old value and the new operand.
     Change(Operation),
 }
 
-/// What a name was before a line assigned to it.
+/// The meaning of a name before an assignment to it.
 #[derive(Clone, Copy, Debug)]
 enum Old {
-    /// A value, whose node is missing if it is erroneous.
+    /// A value; `None` if it is erroneous.
     Value(Option<NodeId>),
     /// A function.
     Function,
-    /// Nothing that is defined.
+    /// An undefined name.
     Nothing,
 }
 
 impl<'s> Parser<'s, '_> {
-    /// How the line assigns that begins here, if it does: `name("labels")`, and `=` or one of the signs with it.
+    /// Returns the kind of the assignment that begins here; `None` if none does. An assignment is `name("labels")` and a sign with `=`.
     pub(super) fn assignment_ahead(&self) -> Option<Assign> {
         if !self.cursor.has_tensors || self.cursor.token.kind != TokenKind::Word {
             return None;
@@ -59,12 +59,12 @@ impl<'s> Parser<'s, '_> {
         is_one.then_some(Assign::Change(operation))
     }
 
-    /// `name("labels") += expression`
+    /// Reads `name("labels") += expression`.
     pub(super) fn assignment(&mut self, assign: Assign) -> Result<(), Stop> {
         let (name, span) = self.new_name()?;
         let labels = self.defined_labels()?;
         if assign != Assign::Set {
-            // The sign before the `=`.
+            // This is the sign before the `=`.
             self.cursor.advance();
         }
         let old = match self.symbols.get(name).map(|symbol| symbol.meaning) {
@@ -89,7 +89,7 @@ impl<'s> Parser<'s, '_> {
         value.map(drop)
     }
 
-    /// The value that a line gives to what it assigns to. Erroneous if what was there before is.
+    /// Returns the value of the new version of a name; `None` if the old value is erroneous.
     fn new_version(
         &mut self,
         assign: Assign,
@@ -115,7 +115,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Gives a name that is defined above its new value.
+    /// Gives a defined name its new value.
     fn assign(&mut self, name: &'s str, span: Span, node: Option<NodeId>) {
         let Some(symbol) = self.symbols.get_mut(name) else { return };
         symbol.meaning = Meaning::Value(node);
@@ -125,7 +125,7 @@ impl<'s> Parser<'s, '_> {
         self.assign_output(name, span, node);
     }
 
-    /// Defines a name by a line that assigns to it first.
+    /// Defines a name by its first assignment.
     fn assign_new(&mut self, name: &'s str, span: Span, labels: Option<Labels>, node: Option<NodeId>) {
         self.note_name(NameKind::Output, span, node);
         self.note_labels(labels.map(|labels| labels.span));
@@ -133,7 +133,7 @@ impl<'s> Parser<'s, '_> {
         self.assign_output(name, span, node);
     }
 
-    /// Makes the value the output of a name, in the place of the one that it was by a line above.
+    /// Makes the value the output of a name. It replaces the value of an earlier assignment.
     fn assign_output(&mut self, name: &'s str, span: Span, node: Option<NodeId>) {
         if let Some(at) = self.assigned.get(name) {
             if let (Some(output), Some(node)) = (at.and_then(|at| self.program.outputs.get_mut(at)), node) {
@@ -156,7 +156,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Reports a change of what is no tensor. The name is known from here on, so that its uses are no errors.
+    /// Reports a changing assignment to a name that is not a tensor. The name counts as defined from here on, so that its uses are not errors.
     fn report_unchangeable(&mut self, name: &'s str, span: Span, old: Old) {
         if let (Old::Function, Some(symbol)) = (old, self.symbols.get(name)) {
             let problem = Diagnostic::new(Code::Name, format!("`{name}` is a function, and no tensor to be changed"));

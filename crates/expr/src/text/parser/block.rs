@@ -1,6 +1,6 @@
-//! Blocks of tensors, in texts with tensors: `a("i,j").block([0, 0], [2, 3])` has some tiles of each axis, and the labels name the axes of the
-//! block. It stands where labels do. `tensor.block(a, [0, 0], [2, 3])` is the same of the whole tensor, and takes the same lists. Which elements
-//! the tiles have is found when the model is lowered.
+//! Blocks, in texts with tensors: `a("i,j").block([0, 0], [2, 3])` selects a range of tiles on each axis, and the labels name the axes of the block.
+//! It may stand where labels may. `tensor.block(a, [0, 0], [2, 3])` is a block of the whole tensor with the same lists. The elements of the tiles are
+//! determined when the model is lowered.
 
 use super::Parser;
 use super::expression::{Expect, Operand, Shape};
@@ -16,7 +16,7 @@ use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value};
 pub(super) const METHOD_OF_BLOCKS: &str = "block";
 
 impl Parser<'_, '_> {
-    /// Reads the two lists of a block behind the bracket that is open, and makes its node. The name of the method stands at a span.
+    /// Reads the two lists of a block after the open bracket, and makes its node. `at` is the place of the method's name.
     pub(super) fn block(&mut self, of: Operand, at: Span, open: Span) -> Result<Expect, Stop> {
         let start = self.tiles()?;
         if !self.cursor.take(TokenKind::Comma) {
@@ -47,7 +47,7 @@ impl Parser<'_, '_> {
         Ok(self.push(Operand { shape: Shape::Enclosed, ..Operand::new(node, span) }))
     }
 
-    /// The tensor and the labels of a node that is a tensor with labels.
+    /// Returns the tensor and the labels of a labelled tensor; `None` for other nodes.
     fn labelled_tensor(&self, node: NodeId) -> Option<(NodeId, NodeId)> {
         let graph = &self.program.graph;
         match graph.node(node) {
@@ -56,7 +56,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Reads `[0, 1]`, the numbers of tiles, as a tuple.
+    /// Reads a list of tile indices such as `[0, 1]` as a tuple.
     pub(super) fn tiles(&mut self) -> Result<Operand, Stop> {
         let open = self
             .cursor
@@ -91,7 +91,7 @@ impl Parser<'_, '_> {
         Ok(Operand::new(Some(self.operator(name, &numbers, span)?), span))
     }
 
-    /// Where a line begins that would assign to a block: `c("i,j").block([0, 0], [2, 3]) = ..`.
+    /// Returns the place of a line that would assign to a block: `c("i,j").block([0, 0], [2, 3]) = ..`; `None` if no such line begins here.
     pub(super) fn assigned_block_ahead(&self) -> Option<Span> {
         if !self.cursor.has_tensors || self.cursor.token.kind != TokenKind::Word {
             return None;
@@ -111,7 +111,7 @@ impl Parser<'_, '_> {
             return None;
         }
         let mut token = next();
-        // The lists have no round brackets.
+        // The lists contain no round brackets.
         while matches!(
             token.kind,
             TokenKind::OpenSquare | TokenKind::CloseSquare | TokenKind::Comma | TokenKind::Number | TokenKind::Minus

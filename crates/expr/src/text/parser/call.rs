@@ -1,4 +1,4 @@
-//! Names and calls: what a word or a path means where it stands, and how arguments reach parameters.
+//! Names and calls: the meaning of a word or a path at its place, and the binding of arguments to parameters.
 
 use super::expression::{Expect, Frame, Operand, Shape};
 use super::function::{Call, Function};
@@ -13,7 +13,7 @@ use crate::{NameId, Node, NodeId};
 use cembra_value::{Code, Diagnostic, Span, Value};
 use std::borrow::Cow;
 
-/// What is called.
+/// The callee of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Target {
     /// An operator of the vocabulary, by index.
@@ -22,19 +22,19 @@ pub(super) enum Target {
     Function(usize),
     /// A value that may be a function.
     Value(NodeId),
-    /// A tensor whose axes get labels.
+    /// A tensor with labels for its axes.
     Labelled(NodeId),
-    /// Something that cannot be called; that is reported.
+    /// An unknown callee, which is reported already.
     Unknown,
 }
 
-/// A path that was called, and what it was found to mean.
+/// A path that was called, and its meaning.
 #[derive(Debug)]
 pub(super) struct Callee {
     target: Target,
-    /// The first call.
+    /// The place of the first call.
     span: Span,
-    /// Where the calls of an unknown operator are reported.
+    /// The indices of the reports about calls, if the operator is unknown.
     reports: Vec<usize>,
 }
 
@@ -43,12 +43,12 @@ pub(super) struct Callee {
 pub(super) struct Keyword<'s> {
     pub(super) name: &'s str,
     pub(super) span: Span,
-    /// The position of its value on the stack of operands.
+    /// The position of the argument's value on the operand stack.
     pub(super) position: usize,
 }
 
 impl<'s> Parser<'s, '_> {
-    /// Reads a word in the place of an operand: a leaf, a name, or the head of a call.
+    /// Reads a word in the place of an operand: a leaf, a name, or the beginning of a call.
     pub(super) fn word(&mut self) -> Result<Expect, Stop> {
         let span = self.cursor.advance().span;
         let word = self.cursor.text(span);
@@ -83,13 +83,13 @@ impl<'s> Parser<'s, '_> {
         Ok(self.push(operand))
     }
 
-    /// True if the text itself gives the word a meaning, so that `word.name` is a field and no operator.
+    /// Returns true if the text defines the word, so that `word.name` is a field and not an operator.
     fn is_defined(&self, word: &str) -> bool {
         self.locals.contains_key(word)
             || self.symbols.get(word).is_some_and(|symbol| !matches!(symbol.meaning, Meaning::Leaf(_)))
     }
 
-    /// `L["any name"]`, behind the `L`.
+    /// Reads `L["any name"]` after the `L`.
     fn quoted_leaf(&mut self, start: Span) -> Result<Expect, Stop> {
         let open = self.cursor.open()?;
         if self.cursor.token.kind != TokenKind::Text {
@@ -101,7 +101,7 @@ impl<'s> Parser<'s, '_> {
         Ok(self.leaf(name, at, start.to(close)))
     }
 
-    /// A leaf whose name stands `at` a place of what is written.
+    /// Returns the leaf `name`. `at` is the place of the name within `span`.
     fn leaf(&mut self, name: Cow<'s, str>, at: Span, span: Span) -> Expect {
         let leaf = self.program.graph.leaf(&name, Some(span));
         if let Some(declared) = self.declared.get(&leaf).copied() {
@@ -110,7 +110,7 @@ impl<'s> Parser<'s, '_> {
         self.push(Operand::new(Some(leaf), span))
     }
 
-    /// Reads the rest of the path of an operator, whose head is the token at `head`.
+    /// Reads the rest of an operator's path after its first token at `head`.
     pub(super) fn path(&mut self, head: Span) -> Result<Expect, Stop> {
         let mut span = head;
         let mut path: Cow<'s, str> = self.cursor.text(head).into();
@@ -146,7 +146,7 @@ impl<'s> Parser<'s, '_> {
         self.open_call(target, span)
     }
 
-    /// The operator that the text writes as `path`, as a value.
+    /// Returns the operator that the text writes as `path`, as a value.
     fn operator_value(&mut self, path: &str, span: Span) -> Result<Operand, Stop> {
         let name = path.strip_prefix("M.").unwrap_or(path);
         if let Some([function, declared]) = self.externs.get(name).copied() {
@@ -176,7 +176,7 @@ impl<'s> Parser<'s, '_> {
         Ok(Operand::new(Some(self.operator(name, &[canonical], span)?), span))
     }
 
-    /// True if a call may be meant: the value is made by an operator that may give a function.
+    /// Returns true if the node may be a function that is meant to be called: it comes from an operator that may return one.
     fn may_be_function(&self, node: NodeId) -> bool {
         match self.program.graph.node(node) {
             Node::Placeholder(_) => true,
@@ -188,7 +188,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// What a call of a single word calls.
+    /// Returns the callee of a call of a single word.
     fn call_target(&mut self, path: Cow<'s, str>, word: &'s str, span: Span) -> Target {
         let (local, symbol) = (self.locals.get(word).copied(), self.symbols.get(word).copied());
         let definition = local.map_or(symbol.and_then(|symbol| symbol.definition), |local| local.definition);
@@ -206,7 +206,7 @@ impl<'s> Parser<'s, '_> {
                 return self.operator_target(path, word, span);
             }
         };
-        // What is erroneous is reported already.
+        // An erroneous value is reported already.
         let Some(value) = value else { return Target::Unknown };
         if self.at_labels() {
             return Target::Labelled(value);
@@ -226,7 +226,7 @@ impl<'s> Parser<'s, '_> {
         Target::Unknown
     }
 
-    /// The operator called `name`, which the text writes as `path`.
+    /// Returns the operator `name`, which the text writes as `path`, as a callee.
     fn operator_target(&mut self, path: Cow<'s, str>, name: &str, span: Span) -> Target {
         if let Some([function, declared]) = self.externs.get(name).copied() {
             self.note_extern_used(span, declared);
@@ -251,7 +251,7 @@ impl<'s> Parser<'s, '_> {
         let problem = Diagnostic::new(Code::UnknownName, format!("there is no operator `{name}`")).at(span);
         let report = self.cursor.problems.len();
         let own = own_name(name);
-        // What is known by its whole name, as `date.diff`, is not meant by its last part.
+        // A foreign name that is known as a whole, such as `date.diff`, is not looked up by its last part.
         let whole = foreign_form(ForeignUse::Call, name).filter(|_| own != name);
         let form = whole.or_else(|| self.foreign_call(own)).map(str::to_owned);
         if self.cursor.has_tensors
@@ -269,13 +269,14 @@ impl<'s> Parser<'s, '_> {
         Target::Unknown
     }
 
-    /// What the operator of a name is called that tensors are given to: on whole tensors, or else on elements.
+    /// Returns the name of the operator for tensors with this last name: on whole tensors, or else on elements. `None` if there is none.
     fn name_for_tensors(&self, own: &str) -> Option<String> {
         let names = [format!("tensor.{own}"), own.to_owned()];
         names.into_iter().find(|name| self.vocabulary.resolve(name).is_some())
     }
 
-    /// What to write for an operator or a method of another language. What tensors have by its own name is not looked up in a text with tensors.
+    /// Returns the hint for an operator or a method of another language; `None` if there is none. In a text with tensors, names that tensors have
+    /// here are not looked up.
     pub(super) fn foreign_call(&self, own: &str) -> Option<&'static str> {
         match self.cursor.has_tensors {
             true => tensor_form(own).or_else(|| match self.name_for_tensors(own) {
@@ -286,7 +287,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// How people write it here who write `x.name()` elsewhere.
+    /// Returns the hint for a user who wrote the method call `x.name()`.
     pub(super) fn form_of_method(&self, name: &str) -> String {
         if let Some(form) = self.foreign_call(name) {
             return form.to_owned();
@@ -299,7 +300,7 @@ impl<'s> Parser<'s, '_> {
         format!("operators stand in front of what they are of: `{operator}(x)`, not `x.{method}()`")
     }
 
-    /// The operator that is meant by the name of a method.
+    /// Returns the operator that a method name stands for; `None` if there is none.
     fn name_of_method(&self, name: &str) -> Option<String> {
         match self.cursor.has_tensors {
             true => self.name_for_tensors(name),
@@ -308,7 +309,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Notes that an operator is called at a place.
+    /// Records in the name index that an operator is called at a place.
     fn note_operator_called(&mut self, at: Span, target: Target) {
         if let Target::Operator(index) = target {
             let name = self.operators[index].1;
@@ -316,14 +317,14 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Notes a use of the operator of the host that is declared at a position.
+    /// Records in the name index a use of the host's operator with this index.
     fn note_extern_used(&mut self, at: Span, declared: usize) {
         if let Some(definition) = self.program.externs.get(declared).and_then(|one| one.span) {
             self.note_name_used(at, definition);
         }
     }
 
-    /// Notes which parameters of a function the names of arguments mean.
+    /// Records in the name index which parameters of a function the keywords refer to.
     fn note_keywords(&mut self, target: Target, keywords: &[Keyword<'_>]) {
         let Target::Function(index) = target else { return };
         if keywords.is_empty() {
@@ -338,7 +339,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// A name is defined now: calls of it further up did not mean what it is now.
+    /// Records that a name is defined now, and reports earlier calls of it, which had another meaning.
     pub(super) fn note_callee_defined(&mut self, name: &str, defined: Span) {
         let Some(callee) = self.callees.remove(name) else { return };
         if callee.target != Target::Unknown {
@@ -366,7 +367,7 @@ impl<'s> Parser<'s, '_> {
         Ok(Expect::Operand)
     }
 
-    /// Notes a keyword if an argument of the call on top begins with one: `name =`. True if it did.
+    /// Reads `name =` if a keyword argument of the innermost call begins here. Returns whether it did.
     pub(super) fn keyword(&mut self) -> bool {
         let position = self.operands.len();
         let span = self.cursor.token.span;
@@ -395,7 +396,7 @@ impl<'s> Parser<'s, '_> {
         let count = self.operands.len() - base;
         let target = self.target_of_one(target, name, count, &keywords);
         let places = self.places_of_gradient(target, base);
-        // In order, what is chosen between stands where it does in the operator.
+        // Without keywords, the operands are in the order of the operator's parameters.
         let branches: Vec<Operand> = match target {
             Target::Operator(index) if keywords.is_empty() && self.operators[index].0.name == WHERE => {
                 self.operands[base..].to_vec()
@@ -430,7 +431,7 @@ impl<'s> Parser<'s, '_> {
         Ok(Operand { part, shape, ..Operand::new(node, call) })
     }
 
-    /// Where the arguments of a gradient stand; nothing of other calls, and of a text without tensors.
+    /// Returns the places of a gradient's arguments; empty for other calls, and for a text without tensors.
     fn places_of_gradient(&self, target: Target, base: usize) -> Vec<Span> {
         match target {
             Target::Operator(index) if self.cursor.has_tensors && self.operators[index].0.name == GRADIENT => {
@@ -440,7 +441,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Reports a gradient by an expression that what is differentiated does not use.
+    /// Reports a gradient by an expression that the differentiated value does not use.
     fn check_gradient(&mut self, places: &[Span], order: &[Bound], arguments: &[NodeId]) {
         let argument = |parameter: usize| {
             let at = match order.get(parameter) {
@@ -457,8 +458,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// What is called, now that it is known with what: a short name may mean another operator if but one of the first one's
-    /// parameters is given.
+    /// Returns the final callee, once the arguments are known. A short name may denote another operator if only one of the parameters is given.
     fn target_of_one(&mut self, target: Target, name: Span, count: usize, keywords: &[Keyword<'_>]) -> Target {
         let Target::Operator(index) = target else { return target };
         let callable = self.operators[index].0;
@@ -468,16 +468,15 @@ impl<'s> Parser<'s, '_> {
         if given == 1 { self.operator_target(of_one.to_owned().into(), of_one, name) } else { target }
     }
 
-    /// The operator of two that a call of more than two goes through from left to right: a short name that means another operator of
-    /// one operand means this of many.
+    /// Returns the binary operator that a call with more than two arguments applies from left to right; `None` for other calls. Only a short name
+    /// that denotes another operator for one argument can be called this way.
     fn of_many(&self, target: Target, count: usize) -> Option<NameId> {
         let Target::Operator(index) = target else { return None };
         let (callable, id) = self.operators[index];
         (callable.of_one.is_some() && count > callable.params.len()).then_some(id)
     }
 
-    /// Which arguments the parameters get; `None` if they do not fit, which is reported. No order at all means the
-    /// order written.
+    /// Returns the argument for each parameter; empty if they are in the order written. `None` if the arguments do not fit, which is reported.
     fn bind(
         &mut self,
         target: Target,
@@ -498,7 +497,7 @@ impl<'s> Parser<'s, '_> {
                 cursor.report(problem.at(keyword.span).hint("give them in order"));
                 return None;
             }
-            // There is nothing but one text in the brackets.
+            // The brackets contain exactly one text.
             Target::Labelled(_) => return Some(Vec::new()),
             Target::Unknown => return None,
         };
@@ -556,12 +555,12 @@ impl<'s> Parser<'s, '_> {
     }
 }
 
-/// A name without the words in front of its last dot.
+/// Returns the part of a name after its last dot.
 fn own_name(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-/// The hint that offers at most three names.
+/// Returns a hint with at most three names; `None` if there are none.
 fn did_you_mean(names: &[String]) -> Option<String> {
     let quoted: Vec<_> = names.iter().take(3).map(|name| format!("`{name}`")).collect();
     let (last, others) = quoted.split_last()?;

@@ -1,12 +1,12 @@
-//! A comparison that is compared again, `a < b < c`, which the language does not have, and how to write what is meant. Often a `&` or
-//! a `|` is to blame, which binds tighter than comparisons do: `a > 18 & a < 30` is `a > (18 & a) < 30`.
+//! Reports chained comparisons such as `a < b < c`, which the language does not have, with a hint for what to write. The cause is often a `&` or `|`,
+//! which bind tighter than comparisons: `a > 18 & a < 30` is `a > (18 & a) < 30`.
 
 use super::Parser;
 use super::expression::{Operand, Shape};
 use crate::infix::Operation;
 use cembra_value::{Code, Diagnostic, Span};
 
-/// The parts of `a & b` or `a | b` without brackets, which bind tighter than comparisons do.
+/// The parts of `a & b` or `a | b` without brackets. These operators bind tighter than comparisons.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Joined {
     operation: Operation,
@@ -14,14 +14,14 @@ pub(super) struct Joined {
     left_end: u32,
     /// The start of the right operand.
     right_start: u32,
-    /// What joins the first two operands: the `&` of `a & b | c`.
+    /// The operator between the first two operands: the `&` of `a & b | c`.
     first_operation: Operation,
     /// The end of the first operand.
     first_end: u32,
 }
 
 impl Joined {
-    /// The parts of an operator, if it is one of these.
+    /// Returns the parts of an operation; `None` if it is not `&` or `|`.
     pub(super) fn by(operation: Operation, left: &Operand, right: &Operand) -> Option<Self> {
         if !matches!(operation, Operation::PresenceAnd | Operation::PresenceOr) {
             return None;
@@ -33,7 +33,7 @@ impl Joined {
     }
 }
 
-/// How masks are joined in the place of an operator.
+/// Returns the keyword that joins masks in place of an operator.
 const fn word(operation: Operation) -> &'static str {
     match operation {
         Operation::PresenceAnd => "and",
@@ -42,7 +42,7 @@ const fn word(operation: Operation) -> &'static str {
 }
 
 impl Parser<'_, '_> {
-    /// Reports that a comparison is compared again, if the left operand is one.
+    /// Reports a chained comparison, if the left operand is a comparison.
     pub(super) fn report_chain(&mut self, left: &Operand, operation: Operation, right: &Operand) {
         let Shape::Compared(middle, joined) = left.shape else { return };
         let problem = Diagnostic::new(Code::ChainedComparison, "a comparison is not compared again");
@@ -56,7 +56,8 @@ impl Parser<'_, '_> {
         self.cursor.report(problem.at(left.span.to(right.span)).hint(hint));
     }
 
-    /// How to write `a < b & c < d`, which is `a < (b & c) < d`. Of `a < b & c < d & e` the end is left out: it is read later.
+    /// Returns the hint for `a < b & c < d`, which is read as `a < (b & c) < d`. Of `a < b & c < d & e` the end is left out, because it is read
+    /// later.
     fn separated(&self, left: Span, joined: Joined, operation: Operation, right: &Operand) -> String {
         let first = self.cursor.text(Span { end: joined.left_end, ..left });
         let behind = right.shape.joined();
@@ -71,7 +72,7 @@ impl Parser<'_, '_> {
         format!("`{sign}` binds tighter than a comparison: write `{written}`")
     }
 
-    /// What to write for a comparison that is compared with `true` or `false`, which it need not be.
+    /// Returns the hint for a comparison that is needlessly compared with `true` or `false`; `None` for other comparisons.
     fn compared_with_bool(&self, left: Span, operation: Operation, right: Span) -> Option<String> {
         let wanted = match (operation, self.cursor.text(right)) {
             (Operation::Equal, "true") | (Operation::NotEqual, "false") => "",
@@ -84,7 +85,7 @@ impl Parser<'_, '_> {
         Some(format!("a comparison is a mask already, and no `bool`: write `{wanted}({comparison})`"))
     }
 
-    /// How to write `a < b < c`.
+    /// Returns the hint for `a < b < c`.
     fn unchained(&self, left: Span, middle: Span, operation: Operation, right: Span) -> String {
         let whole = self.cursor.text(left.to(right));
         if whole.len() > 60 || whole.contains(['\n', '\r', '#']) {

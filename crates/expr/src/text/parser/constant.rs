@@ -1,6 +1,6 @@
-//! Arithmetic of written integers: `30 * 24 * 3600 * 1000000` within one expression. Values that are computed wrap around; of numbers
-//! that are written that is a mistake. The result is known here exactly, and an error if its type does not hold it. A power of two written
-//! integers is the literal of its value, because `math.pow` makes floats of integers.
+//! Arithmetic on integer literals: `30 * 24 * 3600 * 1000000` within one expression. Computed integers wrap around, but for literals that is a
+//! mistake. So the exact result is computed here, and is an error if its type cannot hold it. A power of two integer literals becomes a literal,
+//! because `math.pow` converts integers to floats.
 
 use super::Parser;
 use super::expression::Operand;
@@ -11,26 +11,27 @@ use crate::text::numbers::Numbers;
 use cembra_runtime::{Excerpt, Scalar};
 use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value};
 
-/// The exact value of an expression of written integers.
+/// The exact value of an expression of integer literals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct WrittenInteger {
     value: i64,
     is_long: bool,
 }
 
-/// The ending that makes an f64 of the digits of an integer, but in a file of `numbers f32`.
+/// The suffix that makes an f64 of an integer's digits, except in a file with `numbers f32`.
 const FRACTION: &str = ".0";
 
-/// A result that its type does not hold.
+/// A result that its type cannot hold.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Beyond {
     /// An integer that is too large for its type.
     Integer(i128, Scalar),
-    /// A power that is too large for its type: its value, if 128 bits hold it.
+    /// A power that is too large for its type: its value, or `None` if 128 bits cannot hold it.
     Power(Option<i128>, Scalar),
 }
 
 impl WrittenInteger {
+    /// Returns the integer of a value of type i32 or i64; `None` for other values.
     pub(crate) fn of(value: &Value) -> Option<Self> {
         match *value {
             Value::Scalar(ScalarValue::Int32(value)) => {
@@ -41,7 +42,7 @@ impl WrittenInteger {
         }
     }
 
-    /// The same number as an i64, which a declared type makes of it.
+    /// Returns the number as an i64, to which a declared type converts it.
     pub(crate) fn as_long(self) -> Self {
         WrittenInteger { is_long: true, ..self }
     }
@@ -54,10 +55,10 @@ impl WrittenInteger {
         }
     }
 
-    /// The value of an operator with one operand; nothing if it is no integer.
+    /// Returns the value of a unary operation; `None` if it is not an integer.
     ///
     /// # Errors
-    /// The type of the result does not hold it.
+    /// If the type of the result cannot hold it.
     pub(crate) fn prefixed(operation: Operation, operand: Self) -> Result<Option<Self>, Beyond> {
         match operation {
             Operation::Negate => WrittenInteger::fit(-i128::from(operand.value), operand.is_long),
@@ -66,13 +67,13 @@ impl WrittenInteger {
         }
     }
 
-    /// The value of an operator between two operands; nothing if it is no integer.
+    /// Returns the value of a binary operation; `None` if it is not an integer.
     ///
     /// # Errors
-    /// The type of the result does not hold it.
+    /// If the type of the result cannot hold it.
     pub(crate) fn combined(operation: Operation, left: Self, right: Self) -> Result<Option<Self>, Beyond> {
         let (x, y) = (i128::from(left.value), i128::from(right.value));
-        // Of two integers of 64 bits all of these fit into 128.
+        // For two 64-bit integers, all these results fit into 128 bits.
         let value = match operation {
             Operation::Add => x + y,
             Operation::Subtract => x - y,
@@ -83,12 +84,12 @@ impl WrittenInteger {
         WrittenInteger::fit(value, left.is_long || right.is_long)
     }
 
-    /// A power; nothing of a negative exponent.
+    /// Returns the value of a power; `None` for a negative exponent.
     fn power(left: Self, right: Self) -> Result<Option<Self>, Beyond> {
         let is_long = left.is_long || right.is_long;
         let value = match (left.value, right.value) {
             (_, ..0) => return Ok(None),
-            // Of these every power is small, however large the exponent.
+            // Powers of these bases are small, however large the exponent.
             (base @ -1..=1, exponent) => {
                 Some(if exponent == 0 { 1 } else { i128::from(base).pow(2 - (exponent % 2) as u32) })
             }
@@ -101,7 +102,7 @@ impl WrittenInteger {
         value.ok_or(beyond).and_then(|value| WrittenInteger::fit(value, is_long).map_err(|_| beyond))
     }
 
-    /// The literal of the number.
+    /// Returns the number as a literal.
     pub(super) fn literal(self) -> Value {
         match i32::try_from(self.value) {
             Ok(value) if !self.is_long => Value::from(value),
@@ -111,7 +112,7 @@ impl WrittenInteger {
 }
 
 impl Parser<'_, '_> {
-    /// The value of an operator on written integers, of which one that does not fit is reported.
+    /// Returns the value of an operation on integer literals; `None` for other operands. A value that does not fit is reported.
     pub(super) fn written(&mut self, operation: Operation, operands: &[Operand], span: Span) -> Option<WrittenInteger> {
         let made = match *operands {
             _ if self.is_wide(operation) => return None,
@@ -134,13 +135,13 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// The ending that makes an f64 of the digits of an integer.
+    /// Returns the suffix that makes an f64 of an integer's digits.
     fn float_ending(&self) -> &'static str {
         if self.rule.numbers == Numbers::Narrow { "f64" } else { FRACTION }
     }
 
-    /// The node of a power of two written integers, whose value is known unless its type does not hold it; none of other powers. Where a type is
-    /// declared, one that no i64 holds fails when it is computed, as data that are cast do.
+    /// Returns the node of a power of two integer literals; `None` for other powers. `value` is its value, unless the type cannot hold it. Under a
+    /// declared type, a power that no i64 can hold fails when it is computed, like a cast of data.
     pub(super) fn written_power(
         &mut self,
         [left, right]: &[Operand; 2],
@@ -162,19 +163,20 @@ impl Parser<'_, '_> {
 }
 
 impl Beyond {
-    /// The value as an i64, if that holds it.
+    /// Returns the value as an i64; `None` if that cannot hold it.
     fn as_long(self) -> Option<WrittenInteger> {
         let (Beyond::Integer(value, _) | Beyond::Power(Some(value), _)) = self else { return None };
         i64::try_from(value).ok().map(|value| WrittenInteger { value, is_long: true })
     }
 
-    /// What is wrong with the expression `text`, which begins with the operand `first`, and what to write. `float` is the ending of the digits of an f64.
+    /// Returns the problem of the expression `text`, which begins with the operand `first`, with a hint. `float` is the suffix that makes an f64 of
+    /// digits.
     fn problem(self, text: &str, first: &str, float: &str) -> Diagnostic {
         let digits = |c: char| c.is_ascii_digit() || c == '_';
         let start = first.find(|c: char| c.is_ascii_digit()).unwrap_or(0);
         let number = &first[start..];
         let number = &number[..number.find(|c| !digits(c)).unwrap_or(number.len())];
-        // Digits with a suffix, or inside of `INT32{5}`, take none.
+        // Digits with a suffix, or inside of `INT32{5}`, cannot take another suffix.
         let is_letter = |c: char| c.is_ascii_alphabetic();
         let is_bare = !first[..start].ends_with(is_letter) && !first[start + number.len()..].starts_with(is_letter);
         let suffixed = |suffix: &str| match is_bare && !number.is_empty() {

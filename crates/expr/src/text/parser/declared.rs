@@ -1,5 +1,5 @@
-//! Types that a text declares of what it defines: of a `let`, of parameters and results of functions, of outputs. Here a value is
-//! only marked as declared; what that means is found with the types.
+//! Declared types: of a `let`, of parameters and results of functions, and of outputs. Here a value is only marked as declared; the effect is
+//! determined when types are found.
 
 use super::Parser;
 use super::expression::Operand;
@@ -10,19 +10,19 @@ use crate::text::cursor::Stop;
 use crate::text::token::TokenKind;
 use cembra_value::{Code, Diagnostic, Span, Value};
 
-/// A type that something is declared to be of.
+/// A declared type.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Declared {
     /// The type, as a literal.
     node: NodeId,
-    /// Where it stands.
+    /// The place of the type.
     span: Span,
-    /// What it makes of the operands below it.
+    /// The effect of the type on the operands below it, if it has one.
     reach: Option<Reach>,
 }
 
 impl Parser<'_, '_> {
-    /// Reads the `: type` behind a name, if there is one.
+    /// Reads the `: type` after a name; `None` if there is none.
     pub(super) fn declared_type(&mut self) -> Result<Option<Declared>, Stop> {
         if !self.cursor.take(TokenKind::Colon) {
             return Ok(None);
@@ -39,7 +39,7 @@ impl Parser<'_, '_> {
         Ok(Some(Declared { node: self.literal(Value::Type(qtype), span)?, span, reach }))
     }
 
-    /// The value as one of the declared type. The whole stands where the two and what is between them do.
+    /// Marks a value as declared. The place of the mark covers the type and the value.
     pub(super) fn as_declared(&mut self, value: Operand, declared: Option<Declared>) -> Result<Operand, Stop> {
         let Some(Declared { node: qtype, span, reach }) = declared else { return Ok(value) };
         let value = match reach {
@@ -47,7 +47,7 @@ impl Parser<'_, '_> {
             None => value,
         };
         let Some(node) = value.node else { return Ok(value) };
-        // A name may stand for a node that was written elsewhere.
+        // The value may be a name, whose node was written elsewhere.
         self.program.graph.note_span(node, Some(value.span));
         let name = self.program.graph.intern(DECLARED);
         let whole = if value.span.start < span.start { value.span.to(span) } else { span.to(value.span) };

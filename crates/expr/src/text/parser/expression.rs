@@ -1,6 +1,5 @@
-//! Expressions: operator precedence over two explicit stacks, one of operands and one of what is begun. Nothing
-//! recurses, so sums, powers and `else if` chains of any length are loops; what is begun by a bracket or a condition
-//! counts against the nesting limit.
+//! Expressions: operator precedence with two explicit stacks, one for operands and one for unfinished forms. Nothing recurses, so sums, powers and
+//! `else if` chains of any length are loops. Unfinished brackets and conditions count towards the nesting limit.
 
 use super::Parser;
 use super::call::Target;
@@ -20,22 +19,22 @@ use crate::{Node, NodeId};
 use cembra_runtime::{Excerpt, TENSOR_WORD};
 use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value};
 
-/// What an operand is without brackets, as far as that matters to a comparison beside it, and to a method behind it. Operands are copied for each token that is read,
-/// so this is small.
+/// The form of an operand without brackets, as far as it affects a comparison next to it or a method after it. Operands are copied for each token, so
+/// this type is small.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape {
-    /// A comparison: where its right operand stands, and what that is joined of.
+    /// A comparison: the place of its right operand, and that operand's parts if it is `&` or `|`.
     Compared(Span, Option<Joined>),
     /// `a & b` or `a | b`.
     Joined(Joined),
-    /// In brackets, or a name with labels: what methods stand behind.
+    /// An operand in brackets, or a name with labels; a method may follow it.
     Enclosed,
     /// Anything else.
     Other,
 }
 
 impl Shape {
-    /// The parts of `a & b` or `a | b`.
+    /// Returns the parts of `a & b` or `a | b`; `None` for other forms.
     pub(super) const fn joined(self) -> Option<Joined> {
         match self {
             Shape::Joined(joined) => Some(joined),
@@ -44,18 +43,18 @@ impl Shape {
     }
 }
 
-/// A part of an expression that is read.
+/// An operand that was read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operand {
-    /// `None` if it is erroneous, which is reported.
+    /// The node; `None` if it is erroneous, which is reported.
     pub(super) node: Option<NodeId>,
-    /// Where it stands, its brackets included.
+    /// The place of the operand, including its brackets.
     pub(super) span: Span,
-    /// What it is without brackets.
+    /// The form of the operand without brackets.
     pub(super) shape: Shape,
-    /// Its value, if it is made of nothing but written integers.
+    /// The value, if the operand consists only of integer literals.
     pub(super) written: Option<WrittenInteger>,
-    /// If it is an operator that a declared type may go through, which one.
+    /// The index of the operand as a part that a declared type may pass through; `None` if it cannot.
     pub(super) part: Option<PartId>,
 }
 
@@ -65,12 +64,12 @@ impl Operand {
     }
 }
 
-/// What is begun and not yet complete. Its operands are on the stack of operands.
+/// An unfinished form. Its operands are on the operand stack.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Frame {
     /// An operator before its operand.
     Prefix { operation: Operation, span: Span },
-    /// An operator behind its left operand.
+    /// An operator after its left operand.
     Infix { operation: Operation },
     /// A condition.
     If { span: Span, part: ConditionPart },
@@ -78,24 +77,24 @@ pub(super) enum Frame {
     Group { open: Span, base: usize, comma: bool },
     /// The elements of an array.
     Array { open: Span, base: usize },
-    /// The list in which something may be, which is the operand at `base`; or may `not`.
+    /// The list of a membership test whose left operand is at `base`. `not` tells that the test is negated.
     List { open: Span, base: usize, not: bool },
-    /// The range in which something may be, once its two dots are `read`, or else its beginning.
+    /// The range of a membership test. `read` tells that its two dots were read; `not` that the test is negated.
     Range { not: bool, read: bool },
-    /// The index behind an array, which is the operand at `base`.
+    /// The index after an array, which is the operand at `base`.
     Index { open: Span, base: usize },
-    /// A named tuple; its names are those above `names`.
+    /// A named tuple. Its field names are those above `names`.
     Named { open: Span, base: usize, names: usize },
-    /// A function without a name. Its parameters are those above `parameters`, what they hide is above `shadowed`.
+    /// An anonymous function. Its parameters are those above `parameters`; the names that they hide are above `shadowed`.
     Lambda { span: Span, parameters: usize, shadowed: usize, result: Option<Declared> },
-    /// `let name = value in`: the value is being read, or what follows once the name is `bound`.
+    /// `let name = value in body`. `bound` tells that the value is complete and the body is being read.
     Let { span: Span, name: Span, declared: Option<Declared>, bound: bool },
-    /// A call; its keywords are those above `keywords`.
+    /// A call. Its keywords are those above `keywords`.
     Call { target: Target, name: Span, open: Span, base: usize, keywords: usize },
 }
 
 impl Frame {
-    /// True for what a closing bracket ends.
+    /// Returns true for forms that a closing bracket ends.
     pub(super) fn is_bracket(&self) -> bool {
         matches!(
             self,
@@ -109,10 +108,10 @@ impl Frame {
     }
 }
 
-/// How a condition is written.
+/// The hint for the syntax of conditions.
 const IF_FORM: &str = "the form is `if condition then value else other`";
 
-/// The longest path of an operator that is looked up where a field is called, in bytes.
+/// The most bytes of an operator's path that is looked up where a field is called.
 const LONGEST_PATH: usize = 64;
 
 /// The part of a condition that is being read.
@@ -123,7 +122,7 @@ pub(super) enum ConditionPart {
     Else,
 }
 
-/// What comes next in an expression.
+/// The kind of token that is expected next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Expect {
     Operand,
@@ -132,7 +131,7 @@ pub(super) enum Expect {
 }
 
 impl<'s> Parser<'s, '_> {
-    /// Reads an expression up to what cannot belong to it.
+    /// Reads an expression, up to a token that cannot belong to it.
     pub(super) fn expression(&mut self) -> Result<Operand, Stop> {
         self.operands.clear();
         self.frames.clear();
@@ -142,7 +141,7 @@ impl<'s> Parser<'s, '_> {
         self.lambda_parameters.clear();
         let mut expect = Expect::Operand;
         loop {
-            // One statement may be the whole text, and nobody hears of its further problems.
+            // One statement may be the whole text, and its further problems are not reported.
             if self.cursor.given_up {
                 return Err(Stop);
             }
@@ -154,17 +153,18 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
+    /// Pushes an operand. Returns that an operator is expected next.
     pub(super) fn push(&mut self, operand: Operand) -> Expect {
         self.operands.push(operand);
         Expect::Operator
     }
 
     pub(super) fn pop(&mut self) -> Operand {
-        // Every frame has its operands below it; an empty stack cannot be.
+        // Every form has its operands below it, so the stack is not empty.
         self.operands.pop().unwrap_or(Operand::new(None, Span::default()))
     }
 
-    /// Reads what begins an operand.
+    /// Reads the beginning of an operand.
     fn operand(&mut self) -> Result<Expect, Stop> {
         let token = self.cursor.token;
         match token.kind {
@@ -233,13 +233,13 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// True at the name of a type that heads the path of an operator: `bool.equal(..)`.
+    /// Returns true at the name of a type that begins an operator's path, as in `bool.equal(..)`.
     fn type_begins_path(&self) -> bool {
         let mut ahead = self.cursor.ahead();
         ahead.next().kind == TokenKind::Dot && ahead.next().kind.is_word()
     }
 
-    /// True if the minus here is part of a literal: a number follows it, and behind that no `**`.
+    /// Returns true if the minus here is part of a literal: a number follows it, and no `**` follows that.
     fn minus_belongs_to_number(&self) -> bool {
         let mut ahead = self.cursor.ahead();
         ahead.next().kind.is_number() && Operation::infix(ahead.next().kind) != Some(Operation::Power)
@@ -253,7 +253,7 @@ impl<'s> Parser<'s, '_> {
         Ok(self.push(Operand { written, ..Operand::new(node, span) }))
     }
 
-    /// True where a bracket may close without a further operand: it is empty, or a comma stands before.
+    /// Returns true where a bracket may close without a further operand: it is empty, or a comma precedes.
     fn may_be_empty(&self) -> bool {
         match self.frames.last() {
             Some(Frame::Group { base, comma, .. }) => *comma || self.operands.len() == *base,
@@ -269,7 +269,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// The innermost open bracket, and what closes it.
+    /// Returns the innermost open bracket, and the kind of its closing bracket; `None` if no bracket is open.
     pub(super) fn innermost_bracket(&self) -> Option<(Span, TokenKind)> {
         self.frames.iter().rev().find_map(|frame| match frame {
             Frame::Group { open, .. } | Frame::Call { open, .. } => Some((*open, TokenKind::CloseRound)),
@@ -281,7 +281,7 @@ impl<'s> Parser<'s, '_> {
         })
     }
 
-    /// Reads what comes next in a named tuple: the name of a field, or the closing bracket.
+    /// Reads the next part of a named tuple: the name of a field, or the closing bracket.
     fn field_name(&mut self) -> Result<Expect, Stop> {
         match self.cursor.token.kind {
             TokenKind::CloseCurly => self.close(),
@@ -294,7 +294,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// A prefix form of this level must not stand behind an operator that binds tighter.
+    /// Reports a prefix form of this level if it follows an operator that binds tighter.
     pub(super) fn check_prefix(&mut self, level: Level, span: Span) -> Result<(), Stop> {
         let before = match self.frames.last() {
             Some(Frame::Prefix { operation, .. } | Frame::Infix { operation }) => *operation,
@@ -319,11 +319,11 @@ impl<'s> Parser<'s, '_> {
         Ok(Expect::Operand)
     }
 
-    /// Reads what stands behind an operand.
+    /// Reads the token after an operand.
     fn behind_operand(&mut self) -> Result<Expect, Stop> {
         let token = self.cursor.token;
         if let Some(operation) = Operation::infix(token.kind) {
-            // What binds as tight or tighter is complete; `**` leaves its like open.
+            // Operators that bind as tight or tighter are complete. `**` is right-associative, so it leaves equal ones open.
             let complete = operation.level() + Level::from(operation.fixity() == Fixity::Right);
             self.reduce(complete)?;
             self.cursor.advance();
@@ -394,7 +394,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Reads `.0` or `.name` behind an operand.
+    /// Reads `.0` or `.name` after an operand.
     fn field(&mut self) -> Result<Expect, Stop> {
         self.cursor.advance();
         let token = self.cursor.token;
@@ -420,7 +420,7 @@ impl<'s> Parser<'s, '_> {
                 return self.method(of, token.span);
             }
             let problem = Diagnostic::new(Code::Syntax, "a field of a value cannot be called").at(span);
-            // `math.sqrt(x)` where `math` is an input.
+            // Such as `math.sqrt(x)` where `math` is an input.
             let path = self.cursor.text(span);
             let is_operator = path.len() <= LONGEST_PATH && self.vocabulary.resolve(path).is_some();
             let problem = if is_operator { problem } else { problem.hint(self.form_of_method(written)) };
@@ -442,7 +442,7 @@ impl<'s> Parser<'s, '_> {
         Ok(self.push(Operand::new(node, span)))
     }
 
-    /// Reads the closing bracket here, which ends the group or call on top.
+    /// Reads the closing bracket here, which ends the innermost group or call.
     fn close(&mut self) -> Result<Expect, Stop> {
         let close = self.cursor.token.span;
         let operand = match self.frames.pop() {
@@ -474,7 +474,7 @@ impl<'s> Parser<'s, '_> {
             Some(Frame::Call { target, name, base, keywords, .. }) => {
                 self.close_call(target, name, base, keywords, name.to(close))?
             }
-            // `finish` leaves a bracket on top.
+            // `finish` leaves a bracket on top of the forms.
             _ => return Err(self.cursor.unexpected("a value")),
         };
         self.cursor.advance();
@@ -482,14 +482,14 @@ impl<'s> Parser<'s, '_> {
         Ok(self.push(operand))
     }
 
-    /// True for a text that is written.
+    /// Returns true for a text literal.
     fn is_text(&self, node: Option<NodeId>) -> bool {
         let written =
             |node| matches!(self.program.graph.node(node), Node::Literal(Value::Scalar(ScalarValue::Text(_))));
         node.is_some_and(written)
     }
 
-    /// An operator on the operands from `base`.
+    /// Makes an operator node with the operands from `base` on.
     pub(super) fn make_of(&mut self, operator: &str, base: usize, span: Span) -> Result<Operand, Stop> {
         let count = self.operands.len() - base;
         let mut fields = std::mem::take(&mut self.arguments);
@@ -521,7 +521,7 @@ impl<'s> Parser<'s, '_> {
         Ok(Operand::new(Some(self.operator(name, &fields, span)?), span))
     }
 
-    /// `then`: the condition is complete.
+    /// Reads `then`, which ends the condition.
     fn then(&mut self) -> Result<Expect, Stop> {
         loop {
             self.reduce(LOOSEST)?;
@@ -536,13 +536,13 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// `else`: the value before it is complete.
+    /// Reads `else`, which ends the value before it.
     fn otherwise(&mut self) -> Result<Expect, Stop> {
         loop {
             self.reduce(LOOSEST)?;
             match self.frames.last_mut() {
                 Some(Frame::If { part: part @ ConditionPart::Then, .. }) => {
-                    // The other value is as deep as the condition itself: `else if` chains do not nest.
+                    // The other value has the depth of the condition itself, so `else if` chains do not nest.
                     *part = ConditionPart::Else;
                     self.cursor.rise();
                     self.cursor.advance();
@@ -565,7 +565,7 @@ impl<'s> Parser<'s, '_> {
         self.cursor.stop(problem.hint(IF_FORM))
     }
 
-    /// Completes everything above the innermost bracket.
+    /// Completes all forms above the innermost bracket.
     fn finish(&mut self) -> Result<(), Stop> {
         loop {
             self.reduce(LOOSEST)?;
@@ -586,7 +586,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Completes the form on top of the frames if what was read last may be its end. True if it did.
+    /// Completes the innermost form if the last operand may be its end. Returns whether it did.
     pub(super) fn complete_top(&mut self) -> Result<bool, Stop> {
         match self.frames.last() {
             Some(Frame::If { part: ConditionPart::Then | ConditionPart::Else, .. }) => self.complete_condition()?,
@@ -597,7 +597,7 @@ impl<'s> Parser<'s, '_> {
         Ok(true)
     }
 
-    /// Makes the node of the condition on top of the frames, whose last part is complete.
+    /// Makes the node of the innermost condition, whose last part is complete.
     fn complete_condition(&mut self) -> Result<(), Stop> {
         let Some(Frame::If { span: start, part }) = self.frames.pop() else { return Ok(()) };
         let last = self.pop();
@@ -623,7 +623,7 @@ impl<'s> Parser<'s, '_> {
         Ok(())
     }
 
-    /// Completes the operators on top that bind at least this tight.
+    /// Completes the innermost operators that bind at least as tight as `level`.
     pub(super) fn reduce(&mut self, level: Level) -> Result<(), Stop> {
         loop {
             match self.frames.last() {

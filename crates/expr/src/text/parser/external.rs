@@ -1,5 +1,5 @@
-//! Statements that declare operators of the host, `extern fn fx.rate(text, text): f64?`: with them a text is understood without
-//! the host. Such an operator is a function of the text whose body is a call of it.
+//! Statements that declare operators of the host, such as `extern fn fx.rate(text, text): f64?`. With them a text can be understood without the host.
+//! Such an operator is a function of the text whose body is a call of the operator.
 
 use super::Parser;
 use super::function::Function;
@@ -10,17 +10,17 @@ use crate::text::token::{Token, TokenKind};
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Span};
 
-/// The word that begins such a statement, before `fn`. It is a name everywhere else.
+/// The first word of an `extern` statement, before `fn`. Everywhere else it is an ordinary name.
 pub(in crate::text) const EXTERN: &str = "extern";
 
 impl<'s> Parser<'s, '_> {
-    /// True at a word that means something only where it stands before this.
+    /// Returns true if the current token is `word` and the next token has the kind `next`. Such a word is a keyword only there.
     pub(super) fn at_word_before(&self, word: &str, next: TokenKind) -> bool {
         let Token { kind, span, .. } = self.cursor.token;
         kind == TokenKind::Word && self.cursor.text(span) == word && self.cursor.peek().kind == next
     }
 
-    /// `extern fn path(type, type): type`
+    /// Reads `extern fn path(type, type): type`.
     pub(super) fn external(&mut self) -> Result<(), Stop> {
         self.cursor.advance();
         self.cursor.advance();
@@ -30,7 +30,7 @@ impl<'s> Parser<'s, '_> {
         let result = self.external_type()?;
         let known = self.externs.get(&*name).and_then(|[_, at]| self.program.externs.get(*at));
         if let Some(known) = known {
-            // Several files may say what they take of the host.
+            // Several files may declare the same operator.
             if self.files.is_inside() && (&known.parameters, &known.result) == (&parameters, &result) {
                 self.note_name_used(span, known.span.unwrap_or(span));
                 return Ok(());
@@ -72,7 +72,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Reads the types of the parameters, and keeps how they are written.
+    /// Reads the types of the parameters. Returns them, and their spelling in the text.
     fn external_parameters(&mut self) -> Result<(Vec<QType>, Vec<&'s str>), Stop> {
         let open = self.cursor.require_open(TokenKind::OpenRound, "`(` and the types of the parameters")?;
         let (mut parameters, mut spelled) = (Vec::new(), Vec::new());

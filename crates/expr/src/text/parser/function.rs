@@ -1,6 +1,6 @@
-//! Functions with names: `fn f(x) = ..` is read once, with placeholders for its parameters, and every call copies what
-//! depends on them. Copying is a loop over the body's nodes, operands first; hash-consing keeps equal copies one node.
-//! Functions inside the body that depend on its parameters are copied with parameters of their own.
+//! Named functions: `fn f(x) = ..` is read once, with placeholders for its parameters, and every call copies the nodes that depend on them. Copying
+//! is a loop over the body's nodes, operands first; hash-consing makes equal copies one node. Inner functions that depend on the parameters are
+//! copied with parameters of their own.
 
 use super::declared::Declared;
 use super::{Local, Meaning, NameMap, Operand, Parser, Symbol};
@@ -19,39 +19,39 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub(super) struct Function<'s> {
     pub(super) name: &'s str,
     pub(super) parameters: Vec<&'s str>,
-    /// Where the names of the parameters are; nothing if they have none.
+    /// The places of the parameters' names; empty if they have none.
     pub(super) places: Vec<Span>,
-    /// `None` if it is erroneous.
+    /// The body; `None` if it is erroneous.
     body: Option<Body<'s>>,
-    /// The function as a value, once it was needed.
+    /// The function as a value; `None` if it was not needed yet.
     value: Option<NodeId>,
 }
 
-/// A parameter as a text declares it.
+/// A declared parameter.
 pub(super) struct Parameter<'s> {
     pub(super) name: &'s str,
-    /// Where the name stands.
+    /// The place of the name.
     pub(super) span: Span,
     pub(super) declared: Option<Declared>,
 }
 
-/// What a body is copied for.
+/// The place that a body is copied for.
 #[derive(Clone, Copy)]
 pub(super) struct Call {
     pub(super) span: Span,
-    /// True if it is no call: the function is a value there.
+    /// True if the function is used as a value there, instead of being called.
     pub(super) is_value: bool,
 }
 
 impl<'s> Function<'s> {
-    /// A function that is an operator of the host.
+    /// Returns a function that stands for an operator of the host.
     pub(super) fn of_operator(name: &'s str, parameters: Vec<&'s str>, operator: NameId) -> Self {
         Function { name, parameters, places: Vec::new(), body: Some(Body::Operator(operator)), value: None }
     }
 }
 
 impl Function<'_> {
-    /// True if the function was not understood; its calls are not errors then.
+    /// Returns true if the function was not understood. Its calls are not errors then.
     pub(super) fn is_erroneous(&self) -> bool {
         self.body.is_none()
     }
@@ -59,48 +59,48 @@ impl Function<'_> {
 
 /// The nodes that a call makes.
 pub(super) enum Body<'s> {
-    /// An operator of the host, of the arguments as they are.
+    /// An operator of the host, applied to the arguments.
     Operator(NameId),
-    /// A copy of what depends on the parameters.
+    /// A copy of the nodes that depend on the parameters.
     Copy(Recipe<'s>),
 }
 
-/// The nodes of a function's body that each call makes anew. Names and operands are those of the nodes that are copied, in the graph:
-/// functions that call each other may have bodies as large as the graph.
+/// The nodes of a function's body that each call copies. Names and operands are read from the graph when copying, because functions that call each
+/// other may have bodies as large as the graph.
 pub(super) struct Recipe<'s> {
-    /// The function's part of the graph.
+    /// The function in the graph's record of calls.
     function: FunctionId,
     /// The operators that depend on parameters, operands first.
     steps: Vec<NodeId>,
-    /// The nodes that stand for parameters of the function, and of functions inside that depend on them.
+    /// The replacements for the function's parameters, and for parameters of inner functions that depend on them.
     parameters: FxHashMap<NodeId, Substitute>,
-    /// The names of the parameters of functions inside, which every call makes anew.
+    /// The names of the inner functions' parameters, for which every call makes new ones.
     inner: Vec<&'s str>,
     result: NodeId,
-    /// The count of nodes and operands that a call visits.
+    /// The number of nodes and operands that a call visits.
     visits: usize,
 }
 
-/// The node that stands for a parameter.
+/// The replacement for a parameter in a copy.
 #[derive(Clone, Copy)]
 enum Substitute {
-    /// The argument at this position.
+    /// The argument at this index.
     Argument(usize),
-    /// The new parameter of a function inside, by position.
+    /// The new parameter of an inner function, by index.
     Inner(usize),
 }
 
-/// The nodes below `result` that differ from call to call, operands first: they depend on `parameters`, or on parameters of a function
-/// inside that does. Parameters occur in `open` nodes only.
+/// Returns the nodes below `result` that differ between calls, operands first. These nodes depend on `parameters`, or on parameters of an inner
+/// function that does. Only `open` nodes contain parameters.
 fn varying(graph: &Graph, open: &FxHashSet<NodeId>, parameters: &[NodeId], result: NodeId) -> Vec<NodeId> {
-    // Operands have smaller ids than their users, and what parameters occur in was made after them.
+    // Operands have smaller ids than their users, and nodes that contain parameters were made after them.
     let Some(first) = parameters.iter().min().map(|first| first.index()) else { return Vec::new() };
     let Some(length) = (result.index() + 1).checked_sub(first) else { return Vec::new() };
     let inside = |node: NodeId| node.index().checked_sub(first).filter(|at| *at < length);
     let id = |at: usize| NodeId::from_index(first + at);
     let mut reached = vec![false; length];
     reached[length - 1] = open.contains(&result);
-    // How many users each node has, then where the list of them begins.
+    // First the number of users of each node, then the start of its list of users.
     let mut starts = vec![0_u32; length + 1];
     for at in (0..length).rev() {
         if reached[at] {
@@ -143,8 +143,7 @@ fn varying(graph: &Graph, open: &FxHashSet<NodeId>, parameters: &[NodeId], resul
 }
 
 impl<'s> Recipe<'s> {
-    /// The recipe for `result`, which is made of the `open` nodes above the `parameters`; `names` are those of all
-    /// parameters.
+    /// Returns the recipe for `result`, which consists of the `open` nodes above `parameters`. `names` are the names of all parameters.
     fn new(
         graph: &Graph,
         function: FunctionId,
@@ -175,10 +174,10 @@ impl<'s> Recipe<'s> {
         Recipe { function, steps, parameters, inner, result, visits }
     }
 
-    /// The position of the step that copies a node, among the first `before` ones.
+    /// Returns the index of the step that copies a node, among the first `before` steps; `None` if none does.
     fn step(&self, node: NodeId, before: usize) -> Option<usize> {
         let steps = &self.steps[..before];
-        // The nodes of a body mostly follow each other.
+        // The nodes of a body are mostly consecutive.
         let distance = steps.last()?.index().checked_sub(node.index())?;
         let guess = (before - 1).checked_sub(distance).filter(|at| steps[*at] == node);
         guess.or_else(|| steps.binary_search(&node).ok())
@@ -186,7 +185,7 @@ impl<'s> Recipe<'s> {
 }
 
 impl<'s> Parser<'s, '_> {
-    /// `fn name(a: type, b): type = expression`
+    /// Reads `fn name(a: type, b): type = expression`.
     pub(super) fn function(&mut self) -> Result<(), Stop> {
         self.cursor.advance();
         let (name, span) = self.new_name()?;
@@ -204,7 +203,7 @@ impl<'s> Parser<'s, '_> {
         self.note_signature(NameKind::Function, span, span.to(self.cursor.previous), None);
         let mut nodes = Vec::with_capacity(parameters.len());
         for parameter in &parameters {
-            // No word of the text, so that the name is left to parameters that stay in the graph.
+            // The name is not a word of the text, so that parameters that stay in the graph can use the plain name.
             let node = self.program.graph.placeholder(&format!("{name}.{}", parameter.name), None);
             self.open.insert(node);
             nodes.push(node);
@@ -223,7 +222,7 @@ impl<'s> Parser<'s, '_> {
         value.map(drop)
     }
 
-    /// `(a: type, b)`
+    /// Reads `(a: type, b)`.
     pub(super) fn function_parameters(&mut self) -> Result<Vec<Parameter<'s>>, Stop> {
         let open = self.cursor.require_open(TokenKind::OpenRound, "`(` and the parameters")?;
         let mut parameters = Vec::new();
@@ -251,7 +250,7 @@ impl<'s> Parser<'s, '_> {
         arguments: &[NodeId],
         call: Call,
     ) -> Result<Option<NodeId>, Stop> {
-        // The body is lent out while nodes are made; nothing defines a function meanwhile.
+        // The body is moved out while nodes are made; no function is defined meanwhile.
         let Some(body) = self.functions[function].body.take() else { return Ok(None) };
         let made = self.instantiate_body(function, &body, arguments, call);
         self.functions[function].body = Some(body);
@@ -291,7 +290,7 @@ impl<'s> Parser<'s, '_> {
         Ok(made)
     }
 
-    /// Counts nodes and operands that a call visits.
+    /// Counts the nodes and operands that a call visits. Fails beyond the limit.
     fn count_instantiation(&mut self, visits: usize, call: Span) -> Result<(), Stop> {
         self.instantiation = self.instantiation.saturating_add(visits);
         if self.instantiation > self.cursor.limits().instantiation {
@@ -316,7 +315,7 @@ impl<'s> Parser<'s, '_> {
             None => match recipe.parameters.get(&node) {
                 Some(Substitute::Argument(index)) => arguments[*index],
                 Some(Substitute::Inner(index)) => inner[*index],
-                // The same node for every call.
+                // The node is the same for every call.
                 None => node,
             },
         };
@@ -328,7 +327,7 @@ impl<'s> Parser<'s, '_> {
             let again = self.marked_again(name, &operands)?;
             let node = again.unwrap_or_else(|| self.program.graph.operator_named(name, &operands, None));
             if self.program.graph.len() > before {
-                // A node that is new comes from the body; one that exists keeps the place it comes from.
+                // A new node gets its original's place; an existing node keeps its own.
                 self.program.graph.note_span(node, self.program.graph.span(*original));
                 originals.push(*original);
             }
@@ -346,7 +345,7 @@ impl<'s> Parser<'s, '_> {
         Ok(result)
     }
 
-    /// The value of a name in an expression.
+    /// Returns the value of a name in an expression.
     pub(super) fn value_of(&mut self, name: &'s str, span: Span) -> Result<Operand, Stop> {
         if let Some(Local { node, span: defined, definition }) = self.locals.get(name).copied() {
             self.note_use(definition);
@@ -378,7 +377,7 @@ impl<'s> Parser<'s, '_> {
         Ok(Operand::new(node, span))
     }
 
-    /// Notes the parameters of a function that ends here.
+    /// Records the parameters of a function that ends here.
     fn note_parameters(&mut self, parameters: &[Parameter<'s>]) {
         let end = self.cursor.previous.end;
         for Parameter { name, span, .. } in parameters {
@@ -386,14 +385,14 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Notes that a name is used.
+    /// Records that a definition is used.
     pub(super) fn note_use(&mut self, definition: Option<DefinitionId>) {
         if let Some(definition) = definition {
             self.program.definitions.note_use(definition);
         }
     }
 
-    /// A function with a name as a value. `None` if it is erroneous.
+    /// Returns a named function as a value. `None` if it is erroneous.
     pub(super) fn function_value(&mut self, function: usize, span: Span) -> Result<Option<NodeId>, Stop> {
         if let Some(value) = self.functions[function].value {
             self.program.graph.note_span(value, Some(span));
@@ -404,7 +403,7 @@ impl<'s> Parser<'s, '_> {
         }
         let mut parameters = Vec::new();
         for name in self.functions[function].parameters.clone() {
-            // Those of operators of the host have types only.
+            // The parameters of the host's operators have types but no names.
             let name = if is_plain_name(name) { name } else { "x" };
             parameters.push(self.fresh_parameter(name, None)?);
         }

@@ -1,4 +1,4 @@
-//! What the parser tells the index of names while it reads, if there is one.
+//! Records what the parser reads in the name index, if there is one.
 
 use super::Parser;
 use crate::name_index::{NameIndex, NameKind, Referent};
@@ -6,19 +6,19 @@ use crate::{Graph, NodeId};
 use cembra_value::Span;
 
 impl Parser<'_, '_> {
-    /// Notes a name that is defined here, and nothing else said of it.
+    /// Records a name that is defined here.
     pub(super) fn note_name(&mut self, kind: NameKind, name: Span, node: Option<NodeId>) {
         self.note_signature(kind, name, name, node);
     }
 
-    /// Notes a name that is defined here, and what is said of it behind.
+    /// Records a name that is defined here, with the place of its whole declaration.
     pub(super) fn note_signature(&mut self, kind: NameKind, name: Span, signature: Span, node: Option<NodeId>) {
         if let Some(index) = &mut self.index {
             index.define(kind, name, signature, node);
         }
     }
 
-    /// Notes what the name at a place means.
+    /// Records the meaning of the name at a place.
     pub(super) fn note_referent(&mut self, at: Span, referent: impl FnOnce(&mut Graph) -> Option<Referent>) {
         if let Some(index) = &mut self.index
             && let Some(referent) = referent(&mut self.program.graph)
@@ -27,14 +27,14 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Notes a use of the name that is defined at a place.
+    /// Records a use of the name that is defined at `definition`.
     pub(super) fn note_name_used(&mut self, at: Span, definition: Span) {
         self.note_referent(at, |_| Some(Referent::Name(definition)));
     }
 
-    /// Notes that a test names an input or an output.
+    /// Records that a test names an input or an output.
     pub(super) fn note_tested(&mut self, name: &str, at: Span) {
-        // What a line assigns to is mostly defined further up.
+        // A name that is assigned to is mostly defined before.
         let output = self.output_names.get(name).copied().filter(|_| !self.assigned.contains_key(name));
         let known = output.or_else(|| Some(self.symbols.get(name)?.span));
         if let Some(definition) = known {
@@ -42,14 +42,14 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Notes that the name that was noted last has labels behind it.
+    /// Extends the declaration of the last recorded name to its labels.
     pub(super) fn note_labels(&mut self, labels: Option<Span>) {
         if let (Some(last), Some(labels)) = (self.index.as_deref_mut().and_then(NameIndex::last), labels) {
             last.signature = last.name.to(labels);
         }
     }
 
-    /// Corrects the name that was noted last.
+    /// Corrects the last recorded name.
     pub(super) fn correct_name(&mut self, kind: NameKind, node: Option<NodeId>) {
         if let Some(last) = self.index.as_deref_mut().and_then(NameIndex::last) {
             (last.kind, last.node) = (kind, node);

@@ -1,4 +1,4 @@
-//! Statements that declare inputs: their names, their types, and what is read where one is missing.
+//! Statements that declare inputs: their names, types and defaults.
 
 use super::{InputType, Meaning, Parser};
 use crate::text::cursor::Stop;
@@ -8,7 +8,7 @@ use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Limit, ScalarValue, Span, Value};
 
 impl<'s> Parser<'s, '_> {
-    /// Declares inputs that the text does not: a line of the text that declared them would stand before it.
+    /// Declares inputs that the text does not declare, as if by a line before the text.
     pub(in crate::text) fn with_inputs(mut self, inputs: &[(&'s str, QType)]) -> Self {
         for (name, qtype) in inputs {
             let leaf = self.program.graph.leaf(name, None);
@@ -22,7 +22,7 @@ impl<'s> Parser<'s, '_> {
         self
     }
 
-    /// `input a, b: f32, c: f64? = 0`
+    /// Reads `input a, b: f32, c: f64? = 0`.
     pub(super) fn input(&mut self) -> Result<(), Stop> {
         self.cursor.advance();
         let mut untyped = self.program.inputs.len();
@@ -45,7 +45,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Declares the input that is named here, still without a type.
+    /// Declares the input that is named here, without a type yet.
     fn input_name(&mut self) -> Result<(), Stop> {
         let name = self.declared_name(|word| format!("write `input \"{word}\"` and `L.{word}` for an input"))?;
         let leaf = self.program.graph.leaf(&name.text, None);
@@ -65,7 +65,7 @@ impl<'s> Parser<'s, '_> {
         Ok(())
     }
 
-    /// Reads the type of the inputs from this one on, and their default.
+    /// Reads the type of the inputs from the index `from` on, and their default.
     fn input_type(&mut self, from: usize) -> Result<(), Stop> {
         let start = self.cursor.token.span;
         let InputType { qtype, promise, labels } = self.cursor.read_type_of_input()?;
@@ -90,7 +90,7 @@ impl<'s> Parser<'s, '_> {
         Ok(())
     }
 
-    /// Reads `[]`, the only default of a list, or `{}`, that of a dictionary. False for inputs of other types.
+    /// Reads `[]`, the only default of a list, or `{}`, that of a dictionary. Returns false for inputs of other types.
     fn is_empty_default(&mut self, qtype: &QType) -> Result<bool, Stop> {
         if Value::empty_collection(qtype).is_none() {
             return Ok(false);
@@ -120,7 +120,7 @@ impl<'s> Parser<'s, '_> {
         Ok(true)
     }
 
-    /// Reads the default of an input of a type that stands at a span. `None` if it is malformed, which is recorded.
+    /// Reads the default of an input of the type `qtype`. `spelled` is the place of the type. `None` if the default is malformed, which is recorded.
     fn default_of(&mut self, qtype: &QType, spelled: Span) -> Result<Option<ScalarValue>, Stop> {
         let start = self.cursor.token.span;
         let QType::Optional(scalar) = *qtype else {

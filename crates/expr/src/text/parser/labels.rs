@@ -1,5 +1,5 @@
-//! Labels behind names, in texts with tensors: `a("i,k")` names the axes of a tensor where it is used, `let t("i,j") = ..`,
-//! `output t("i,j") = ..` and `t("i,j") = ..` those of one that is defined. Here they become operators; what labels mean is found when the model is lowered.
+//! Labels after names, in texts with tensors. `a("i,k")` names the axes of a tensor where it is used; `let t("i,j") = ..`, `output t("i,j") = ..` and
+//! `t("i,j") = ..` name those of a definition. Here they become operators; their meaning is determined when the model is lowered.
 
 use super::Parser;
 use super::expression::Operand;
@@ -10,18 +10,18 @@ use crate::text::quoted;
 use crate::text::token::TokenKind;
 use cembra_value::{Span, Value};
 
-/// The labels that a definition gives a value.
+/// The labels of a definition.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Labels {
     /// The labels, as a literal.
     pub(super) node: NodeId,
-    /// Where they stand, their brackets included.
+    /// The place of the labels, including their brackets.
     pub(super) span: Span,
 }
 
 impl Parser<'_, '_> {
-    /// True at an opening bracket with nothing but one text in it, in a text in which some type of a tensor was read: only there are
-    /// values called with labels, so that functions of texts stay what they are everywhere else.
+    /// Returns true at a bracket that contains exactly one text, if the text of the model has a tensor type before. Only in such texts values are
+    /// called with labels, so other texts can use functions of texts.
     pub(super) fn at_labels(&self) -> bool {
         let mut ahead = self.cursor.ahead();
         self.cursor.has_tensors
@@ -30,7 +30,7 @@ impl Parser<'_, '_> {
             && ahead.next().kind == TokenKind::CloseRound
     }
 
-    /// Reads the labels behind a name that is being defined, if there are any.
+    /// Reads the labels after a name that is being defined; `None` if there are none.
     pub(super) fn defined_labels(&mut self) -> Result<Option<Labels>, Stop> {
         if self.cursor.at_line_end() || !self.at_labels() {
             return Ok(None);
@@ -42,7 +42,7 @@ impl Parser<'_, '_> {
         Ok(Some(Labels { node: self.literal(Value::text(&*text), at)?, span }))
     }
 
-    /// The value with the labels of its definition. The whole stands where the two and what is between them do.
+    /// Applies the labels of a definition to its value. The place of the new node covers the labels and the value.
     pub(super) fn as_labelled(&mut self, value: Operand, labels: Option<Labels>) -> Result<Operand, Stop> {
         let (Some(Labels { node: labels, span }), Some(node)) = (labels, value.node) else { return Ok(value) };
         let name = self.program.graph.intern(BIND_LABELS);

@@ -1,5 +1,5 @@
-//! What has names of its own inside an expression: functions without a name, `fn(x) = x + 1`, and local names,
-//! `let t = a + b in t * t`. Both extend as far as an expression goes; inside, their names hide those further out.
+//! Forms with names of their own inside an expression: anonymous functions, `fn(x) = x + 1`, and local names, `let t = a + b in t * t`. Both extend
+//! as far as the expression goes; inside, their names hide outer ones.
 
 use super::expression::{Expect, Frame, Operand};
 use super::function::Parameter;
@@ -10,17 +10,17 @@ use crate::text::token::TokenKind;
 use crate::{Defines, NameKind, NodeId};
 use cembra_value::{Code, Diagnostic, Span};
 
-/// What joins a local name to its use. It is a word like any other everywhere else.
+/// The word between a local name's value and its body. Everywhere else it is an ordinary word.
 pub(in crate::text) const IN: &str = "in";
 
 impl<'s> Parser<'s, '_> {
-    /// Gives a local name its meaning, and keeps what it meant.
+    /// Gives a local name its meaning, and saves its old meaning.
     fn hide(&mut self, name: &'s str, local: Local) {
         let before = self.locals.insert(name, local);
         self.shadowed.push((name, before));
     }
 
-    /// Gives the names hidden above `shadowed` their meanings back.
+    /// Restores the meanings of the names that were hidden above `shadowed`.
     fn uncover(&mut self, shadowed: usize) {
         while self.shadowed.len() > shadowed {
             match self.shadowed.pop() {
@@ -31,7 +31,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// The names that hide those above `shadowed` end here.
+    /// Ends in the name index the scopes of the names that hide those above `shadowed`.
     fn end_scopes(&mut self, shadowed: usize) {
         let Some(index) = &mut self.index else { return };
         for (name, _) in &self.shadowed[shadowed..] {
@@ -65,7 +65,7 @@ impl<'s> Parser<'s, '_> {
         Ok(Expect::Operand)
     }
 
-    /// A parameter that no other function of the graph has.
+    /// Returns a new parameter that no other function of the graph has.
     pub(super) fn fresh_parameter(&mut self, name: &'s str, span: Option<Span>) -> Result<NodeId, Stop> {
         let node = self.program.graph.fresh_placeholder(name, span);
         self.open.insert(node);
@@ -73,7 +73,7 @@ impl<'s> Parser<'s, '_> {
         self.check_nodes(node, span.unwrap_or(self.cursor.previous))
     }
 
-    /// Makes the function on top of the frames, whose value was read last.
+    /// Makes the innermost function, whose body was read last.
     pub(super) fn complete_lambda(&mut self) -> Result<(), Stop> {
         let Some(Frame::Lambda { span: start, parameters, shadowed, result }) = self.frames.pop() else {
             return Ok(());
@@ -97,7 +97,7 @@ impl<'s> Parser<'s, '_> {
         Ok(())
     }
 
-    /// True unless the `let` here begins a statement: the one before it ends in an operator, or outside of brackets.
+    /// Returns true unless the `let` here begins a statement, because the one before it ended: outside of brackets, or with an operator.
     pub(super) fn may_begin_let(&self) -> bool {
         let behind_operator = matches!(self.frames.last(), Some(Frame::Prefix { .. } | Frame::Infix { .. }));
         !self.cursor.token.first_on_line || (self.cursor.brackets > 0 && !behind_operator)
@@ -105,7 +105,7 @@ impl<'s> Parser<'s, '_> {
 
     /// Reads `let name: type =`.
     pub(super) fn begin_let(&mut self) -> Result<Expect, Stop> {
-        // The word is read first: what is wrong must not make it begin a statement.
+        // The word is consumed first, so that it does not begin a statement after an error.
         let span = self.cursor.advance().span;
         self.check_prefix(LOOSEST, span)?;
         self.cursor.deepen(span)?;
@@ -116,7 +116,7 @@ impl<'s> Parser<'s, '_> {
         Ok(Expect::Operand)
     }
 
-    /// True at the word that ends the value of a local name.
+    /// Returns true at the word that ends the value of a local name.
     pub(super) fn at_in(&self) -> bool {
         self.cursor.text(self.cursor.token.span) == IN
             && self
@@ -127,7 +127,7 @@ impl<'s> Parser<'s, '_> {
                 .any(|frame| matches!(frame, Frame::Let { bound: false, .. }))
     }
 
-    /// Reads `in`: the value of the innermost local name is complete.
+    /// Reads `in`, which ends the value of the innermost local name.
     pub(super) fn bind_let(&mut self) -> Result<Expect, Stop> {
         loop {
             self.reduce(LOOSEST)?;
@@ -141,7 +141,7 @@ impl<'s> Parser<'s, '_> {
                 let definition = self.program.definitions.push(Defines::Let, name, span, end);
                 self.note_name(NameKind::Local, span, value.node);
                 self.hide(name, Local { node: value.node, span, definition: Some(definition) });
-                // What follows is as deep as the form itself: one local name after the other does not nest.
+                // The body has the depth of the form itself, so a sequence of local names does not nest.
                 self.cursor.rise();
                 self.cursor.advance();
                 return Ok(Expect::Operand);
@@ -152,7 +152,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Ends the scope of the local name on top of the frames.
+    /// Ends the scope of the innermost local name.
     pub(super) fn complete_let(&mut self) {
         let Some(Frame::Let { span, .. }) = self.frames.pop() else { return };
         let shadowed = self.shadowed.len().saturating_sub(1);
@@ -162,7 +162,7 @@ impl<'s> Parser<'s, '_> {
         self.push(Operand::new(value.node, span.to(value.span)));
     }
 
-    /// The value of a local name is not followed by `in`.
+    /// Records that the value of a local name is not followed by `in`.
     pub(super) fn without_in(&mut self, form: Span) -> Stop {
         match self.innermost_bracket() {
             Some((open, _)) if ends_text(self.cursor.token.kind) => self.cursor.unclosed(open, "an operator or `in`"),

@@ -1,5 +1,5 @@
-//! `x in [a, b]`, `x in a..b` and `x in e` for an array, a dictionary or a table `e`, and all with `not in`. They bind like comparisons.
-//! Inside of the value of a local name, `in` ends that value: there they stand in brackets.
+//! Membership tests: `x in [a, b]`, `x in a..b`, and `x in e` for an array, a dictionary or a table `e`, and all with `not in`. They bind like
+//! comparisons. Inside of a local name's value they need brackets, because `in` ends that value.
 
 use super::Parser;
 use super::call::Target;
@@ -10,7 +10,7 @@ use crate::text::cursor::Stop;
 use crate::text::token::{Token, TokenKind};
 use cembra_value::{Code, Diagnostic, Span};
 
-/// The word before a list or a range. It is a word like any other everywhere else.
+/// The word before a list or a range. Everywhere else it is an ordinary word.
 const WORD: &str = "in";
 
 impl Parser<'_, '_> {
@@ -18,7 +18,7 @@ impl Parser<'_, '_> {
         token.kind == TokenKind::Word && self.cursor.text(token.span) == WORD
     }
 
-    /// True at `in` or `not in` behind an operand.
+    /// Returns true at `in` or `not in` after an operand.
     pub(super) fn at_membership(&self) -> bool {
         let token = self.cursor.token;
         self.is_word(token) || token.kind == TokenKind::Not && self.is_word(self.cursor.peek())
@@ -62,9 +62,9 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Makes the node of the range, or of the value, that was read last.
+    /// Makes the node of the range or of the value that was read last.
     pub(super) fn complete_range(&mut self, not: bool, read: bool) -> Result<(), Stop> {
-        // Without dots it is a value that something is in.
+        // Without dots, the operand is an array, a dictionary or a table.
         let (form, operands) = if read { (IN_RANGE, 3) } else { (IN_VALUE, 2) };
         let (base, last) =
             (self.operands.len().saturating_sub(operands), self.operands.last().map(|operand| operand.span));
@@ -83,7 +83,7 @@ impl Parser<'_, '_> {
         self.membership(made, not, open.to(close))
     }
 
-    /// What is in a list or a range, or what is not.
+    /// Returns a membership test, negated if `not`.
     fn membership(&mut self, made: Operand, not: bool, right: Span) -> Result<Operand, Stop> {
         let node: Option<NodeId> = match made.node.filter(|_| not) {
             Some(node) => {
@@ -95,7 +95,7 @@ impl Parser<'_, '_> {
         Ok(Operand { shape: Shape::Compared(right, None), ..Operand::new(node, made.span) })
     }
 
-    /// True where the argument of an operator begins that is the one at this position.
+    /// Returns true where the argument of `operator` for the parameter at `position` begins.
     pub(super) fn at_argument_of(&self, operator: &str, position: usize) -> bool {
         match self.frames.last() {
             Some(Frame::Call { target: Target::Operator(index), base, .. }) => {

@@ -1,5 +1,5 @@
-//! Methods, in texts with tensors: `(a("i,k") * b("k,j")).sum()` and `a("i,j").norm()` are numbers made of all elements. They stand behind
-//! brackets and behind names with labels; which there are is said by the registry. Blocks stand there, too, and are read elsewhere.
+//! Methods, in texts with tensors: `(a("i,k") * b("k,j")).sum()` and `a("i,j").norm()` compute a number from all elements. They follow brackets, or
+//! names with labels. The registry determines which methods exist. Blocks have the same syntax and are read elsewhere.
 
 use super::Parser;
 use super::block::METHOD_OF_BLOCKS;
@@ -11,7 +11,7 @@ use crate::text::token::TokenKind;
 use cembra_value::{Code, Diagnostic, Span};
 
 impl Parser<'_, '_> {
-    /// Reads the brackets behind the name of a method, which stands at a span, and makes its node.
+    /// Reads the brackets after a method's name, whose place is `at`, and makes its node.
     pub(super) fn method(&mut self, of: Operand, at: Span) -> Result<Expect, Stop> {
         let method = self.cursor.text(at);
         let open = self.cursor.open()?;

@@ -1,6 +1,6 @@
-//! The parser: statements and names. Expressions, calls and functions have their own files. It goes on after an error
-//! at the next statement, so that one run reports what it can; an erroneous expression has no node, and what is made of
-//! it neither, so that no error is reported twice.
+//! The parser: statements and names. Expressions, calls and functions have their own files. After an error, parsing continues at the next statement,
+//! so that one run reports several errors. An erroneous expression has no node, and neither has an expression that contains it, so no error is
+//! reported twice.
 
 mod assignment;
 mod block;
@@ -57,29 +57,29 @@ use std::collections::HashMap;
 use table::TABLE;
 use used::Files;
 
-/// Words that mean something where they stand, and are names everywhere else.
+/// Words that are keywords only at certain places, and names everywhere else.
 pub const POSITIONAL_WORDS: &[&str] =
     &[IN, TEST, test::WITHIN, test::ERROR, TABLE, USE, EXTERN, NUMBERS, TILE, TILED, cembra_runtime::DICT_WORD];
 
 /// The name of the output of a text that is a bare expression.
 const BARE_OUTPUT: &str = "result";
 
-/// The most nodes there is room made for before the text is read.
+/// The most nodes for which memory is reserved before the text is read.
 const MOST_ROOM: usize = 1 << 18;
 
-/// The most nodes that there is room kept for from one statement to the next, among those that parameters occur in.
+/// The most nodes for which the set [`Parser::open`] keeps its memory from one statement to the next.
 const KEPT_ROOM: usize = 1 << 12;
 
-/// What a name means from its definition on.
+/// The meaning of a name after its definition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Meaning {
     /// A declared input.
     Input(NodeId),
-    /// A `let` or an output; no node if it is erroneous.
+    /// A `let` or an output; `None` if it is erroneous.
     Value(Option<NodeId>),
     /// A function, by index.
     Function(u32),
-    /// Nothing yet: it was used as a leaf.
+    /// Nothing yet: the name was used as a leaf.
     Leaf(NodeId),
 }
 
@@ -87,76 +87,76 @@ enum Meaning {
 #[derive(Clone, Copy, Debug)]
 struct Symbol {
     meaning: Meaning,
-    /// The definition; for a leaf its first use.
+    /// The place of the definition; for a leaf that of its first use.
     span: Span,
-    /// The entry among the definitions; none for inputs and leaves.
+    /// The entry among the definitions; `None` for inputs and leaves.
     definition: Option<DefinitionId>,
 }
 
 /// A parameter, or a name inside of an expression.
 #[derive(Clone, Copy, Debug)]
 struct Local {
-    /// No node if it is erroneous.
+    /// The value; `None` if it is erroneous.
     node: Option<NodeId>,
-    /// Where the name is defined.
+    /// The place where the name is defined.
     span: Span,
-    /// The entry among the definitions; none for parameters.
+    /// The entry among the definitions; `None` for parameters.
     definition: Option<DefinitionId>,
 }
 
-/// A map whose keys the text chooses; seeded, so that it cannot choose keys that collide.
+/// A map with keys from the text, hashed with a random seed, so that a text cannot be crafted to cause collisions.
 type NameMap<K, V> = HashMap<K, V, RandomState>;
 
-/// Reads one text.
+/// Parses a text.
 pub(super) struct Parser<'s, 'v> {
     cursor: Cursor<'s>,
     files: Files<'s>,
-    /// The rule of the file being read.
+    /// The number rule of the current file.
     rule: FileRule,
-    /// The kinds of the nodes so far, which the rule asks for.
+    /// The kinds of the nodes so far, which the number rule needs.
     known: NodeKinds,
     vocabulary: &'v dyn Vocabulary,
     program: Program,
     symbols: NameMap<&'s str, Symbol>,
-    /// The parameters and local names of the statement being read.
+    /// The parameters and local names of the current statement.
     locals: NameMap<&'s str, Local>,
-    /// What local names meant further out, the innermost last.
+    /// The hidden meanings of local names, the innermost last.
     shadowed: Vec<(&'s str, Option<Local>)>,
-    /// The nodes of the statement that parameters occur in.
+    /// The nodes of the current statement that contain parameters.
     open: FxHashSet<NodeId>,
-    /// What the text calls each parameter; names in the graph may have a number behind them.
+    /// The name of each parameter in the text; its name in the graph may have a number appended.
     parameter_names: FxHashMap<NodeId, &'s str>,
     functions: Vec<Function<'s>>,
-    /// The operators of the host by their names: the functions that stand for them, and where they are in the program.
+    /// The declared operators of the host by name: the index of the function that stands for each, and its index in the program.
     externs: NameMap<String, [usize; 2]>,
     operators: Vec<(Callable<'v>, NameId)>,
-    /// What paths before a bracket were found to mean.
+    /// The meanings of the paths that were called so far.
     callees: NameMap<Cow<'s, str>, Callee>,
     operation_names: [Option<NameId>; Operation::ALL.len()],
     declared: FxHashMap<NodeId, Span>,
     output_names: NameMap<Cow<'s, str>, Span>,
-    /// The outputs of lines that assign, by name: where each is among the outputs, if it is not erroneous.
+    /// The outputs of assignments, by name: the index of each output; `None` if it is erroneous.
     assigned: NameMap<&'s str, Option<usize>>,
-    /// Where the bare expression stands, once there was one.
+    /// The place of the bare expression; `None` if there was none yet.
     bare: Option<Span>,
-    /// The labels that are cut, with where each is.
+    /// The labels that were cut into tiles, with the place of each.
     cut_labels: NameMap<&'s str, Span>,
     tests: Vec<ModelTest>,
-    /// Where names are, if somebody asks.
+    /// The index of names; `None` if it was not requested.
     index: Option<Box<NameIndex>>,
     literal_bytes: usize,
     instantiation: usize,
     gradients: Gradients,
-    /// What calls of functions made that hold functions themselves: equal calls are one node, and its parameters too.
+    /// The results of calls that contain functions themselves, by function and arguments, so that equal calls share one node and its parameters.
     instances: NameMap<(usize, Vec<NodeId>), NodeId>,
-    // The stacks of the expression being read, and the operands of a call being made.
+    // The stacks of the current expression, and the operands of the current call.
     operands: Vec<Operand>,
     frames: Vec<Frame>,
     keywords: Vec<Keyword<'s>>,
     field_names: Vec<(Cow<'s, str>, Span)>,
     arguments: Vec<NodeId>,
     lambda_parameters: Vec<NodeId>,
-    /// The operators of the statement being read that its declared type may go through.
+    /// The operators of the current statement that its declared type may pass through.
     noted: Noted,
 }
 
@@ -165,7 +165,7 @@ impl<'s, 'v> Parser<'s, 'v> {
         Parser::with(source.len(), Cursor::new(source, limits), vocabulary, limits)
     }
 
-    /// Reads a text that may use files.
+    /// Returns a parser for a text that may use files.
     pub(super) fn of_sources(sources: &'s Sources, vocabulary: &'v dyn Vocabulary, limits: &Limits) -> Self {
         let cursor = Cursor::of_file(sources, 0, limits);
         let mut parser = Parser::with(sources.end(), cursor, vocabulary, limits);
@@ -178,7 +178,7 @@ impl<'s, 'v> Parser<'s, 'v> {
 
     fn with(source_bytes: usize, mut cursor: Cursor<'s>, vocabulary: &'v dyn Vocabulary, limits: &Limits) -> Self {
         cursor.start_clock();
-        // What a node takes in the text of a formula, more or less; what is mostly names or strings takes more.
+        // The typical number of bytes per node in a formula. Texts with many names or strings have more.
         let nodes = (source_bytes / 8).min(MOST_ROOM).min(limits.nodes);
         Parser {
             cursor,
@@ -218,14 +218,14 @@ impl<'s, 'v> Parser<'s, 'v> {
         }
     }
 
-    /// Reads the whole text.
+    /// Parses the whole text.
     pub(super) fn run(mut self) -> Result<Program, Diagnostics> {
         let problems = self.read();
         Diagnostics::check(problems)?;
         Ok(self.program)
     }
 
-    /// Reads what can be read of the text, and notes where names are.
+    /// Parses as much of the text as possible, and records the places of names.
     pub(super) fn run_partially(mut self) -> PartialProgram {
         self.index = Some(Box::default());
         let problems = self.read();
@@ -234,15 +234,14 @@ impl<'s, 'v> Parser<'s, 'v> {
         PartialProgram { program: self.program, problems, names }
     }
 
-    /// Reads the whole text for its statements alone: what names mean, and whether literals fit their types, need not
-    /// be known.
+    /// Checks the syntax of all statements. Undefined names and literals of a wrong type are not reported.
     pub(super) fn check_syntax(mut self) -> Result<(), Diagnostics> {
         self.cursor.only_syntax = true;
         self.statements();
         Diagnostics::check(self.problems())
     }
 
-    /// Reads the whole text; returns what is wrong with it.
+    /// Parses the whole text. Returns its problems.
     fn read(&mut self) -> Vec<Diagnostic> {
         self.statements();
         if self.program.outputs.is_empty() && self.cursor.problems.is_empty() {
@@ -257,7 +256,7 @@ impl<'s, 'v> Parser<'s, 'v> {
         self.problems()
     }
 
-    /// The problems that were found, in the order of the text.
+    /// Returns the problems found so far, in the order of the text.
     fn problems(&mut self) -> Vec<Diagnostic> {
         let mut problems = std::mem::take(&mut self.cursor.problems);
         problems.sort_by_key(|problem| problem.span().map_or(0, |span| span.start));
@@ -293,13 +292,13 @@ impl<'s, 'v> Parser<'s, 'v> {
     fn statement(&mut self) -> Result<(), Stop> {
         let is_test = self.at_word_before(TEST, TokenKind::Text);
         if let Some(bare) = self.bare.filter(|_| self.bare != Some(Span::default()) && !is_test) {
-            // Said once: an empty span stands for a bare expression that was complained about.
+            // The problem is reported once: an empty span marks a bare expression that was reported.
             self.bare = Some(Span::default());
             self.cursor.report(bare_not_last(bare));
         }
         self.locals.clear();
         self.open.clear();
-        // Emptying a large set takes time as it has room, for each statement behind it.
+        // Clearing a large set takes time proportional to its capacity, for each later statement.
         self.open.shrink_to(KEPT_ROOM);
         self.noted.clear();
         if self.at_word_before(NUMBERS, TokenKind::Type) {
@@ -353,7 +352,7 @@ impl<'s, 'v> Parser<'s, 'v> {
         })
     }
 
-    /// Moves to where the next statement begins, at least one token behind `start`.
+    /// Skips to the beginning of the next statement, at least one token after `start`.
     fn skip_statement(&mut self, start: u32) {
         let mut depth = self.cursor.brackets;
         while self.cursor.token.kind != TokenKind::End {
@@ -370,19 +369,19 @@ impl<'s, 'v> Parser<'s, 'v> {
         }
     }
 
-    /// `let name: type = expression`
+    /// Reads `let name: type = expression`.
     fn definition(&mut self) -> Result<(), Stop> {
         self.cursor.advance();
         let (name, span) = self.new_name()?;
         let value = self.defined_value();
-        // Even an erroneous definition defines the name, else every use would be an error too.
+        // Even an erroneous definition defines the name. Otherwise every use would be an error too.
         let (node, labels) = value.as_ref().map_or((None, None), |(value, labels)| (value.node, *labels));
         self.define(name, span, Meaning::Value(node), Some(Defines::Let));
         self.note_labels(labels);
         value.map(drop)
     }
 
-    /// `output name: type = expression`
+    /// Reads `output name: type = expression`.
     fn output(&mut self) -> Result<(), Stop> {
         self.cursor.advance();
         let name = self.declared_name(|word| format!("write it in quotes: `output \"{word}\" = ..`"))?;
@@ -401,7 +400,7 @@ impl<'s, 'v> Parser<'s, 'v> {
         self.note_name(NameKind::Output, name.span, node);
         self.note_labels(labels);
         if let Some(word) = name.word {
-            // `output d = d` only exports what `d` means already.
+            // `output d = d` only exports a value that is already defined.
             let known = self.symbols.get(word).map(|symbol| symbol.meaning);
             if node.is_none() || known != Some(Meaning::Value(node)) {
                 self.define(word, name.span, Meaning::Value(node), Some(Defines::Output));
@@ -428,7 +427,7 @@ impl<'s, 'v> Parser<'s, 'v> {
         Ok(())
     }
 
-    /// `("labels"): type = expression`, where labels and type may be left out; the value, and where its labels stand.
+    /// Reads `("labels"): type = expression` with optional labels and type. Returns the value, and the place of its labels.
     fn defined_value(&mut self) -> Result<(Operand, Option<Span>), Stop> {
         let labels = self.defined_labels()?;
         let declared = self.declared_type()?;
@@ -437,7 +436,7 @@ impl<'s, 'v> Parser<'s, 'v> {
         Ok((self.as_declared(value, declared)?, labels.map(|labels| labels.span)))
     }
 
-    /// `= expression`
+    /// Reads `= expression`.
     fn defining_expression(&mut self) -> Result<Operand, Stop> {
         self.cursor.require(TokenKind::Equals, "`=`")?;
         self.expression()
@@ -448,7 +447,7 @@ impl<'s, 'v> Parser<'s, 'v> {
         self.plain_name(|word| format!("write another name, as `{word}_1`"))
     }
 
-    /// Reads a name. `hint` says what to write where a word of the language stands in its place.
+    /// Reads a name. `hint` returns the hint for a reserved word in place of the name.
     fn plain_name(&mut self, hint: impl FnOnce(&str) -> String) -> Result<(&'s str, Span), Stop> {
         let Token { kind, span, first_on_line } = self.cursor.token;
         match kind {
@@ -466,7 +465,7 @@ impl<'s, 'v> Parser<'s, 'v> {
         }
     }
 
-    /// Reads the name of an input or output, which may be in quotes. `hint` is that of a word of the language without them.
+    /// Reads the name of an input or output, which may be quoted. `hint` returns the hint for an unquoted reserved word.
     fn declared_name(&mut self, hint: impl FnOnce(&str) -> String) -> Result<DeclaredName<'s>, Stop> {
         if self.cursor.token.kind == TokenKind::Text {
             let span = self.cursor.token.span;
@@ -476,14 +475,14 @@ impl<'s, 'v> Parser<'s, 'v> {
         Ok(DeclaredName { text: word.into(), word: Some(word), span })
     }
 
-    /// Reads a name in quotes.
+    /// Reads a quoted name.
     fn quoted_name(&mut self) -> Result<Cow<'s, str>, Stop> {
         let span = self.cursor.advance().span;
         self.cursor.check_name(span);
         super::quoted::decode(self.cursor.text(span), span).map_err(|fault| self.cursor.stop(fault.diagnostic()))
     }
 
-    /// Gives a name its meaning, behind all of its definition.
+    /// Gives a name its meaning, after its whole definition was read.
     fn define(&mut self, name: &'s str, span: Span, meaning: Meaning, defines: Option<Defines>) {
         if let (Some(Defines::Let), Meaning::Value(node)) = (defines, meaning) {
             self.note_name(NameKind::Let, span, node);
@@ -509,7 +508,7 @@ impl<'s, 'v> Parser<'s, 'v> {
         let end = self.cursor.previous.end;
         let definition = defines.map(|defines| self.program.definitions.push(defines, name, span, end));
         if self.files.is_inside() {
-            // A file need not be used whole.
+            // A file need not be used completely.
             self.note_use(definition);
         }
         self.symbols.insert(name, Symbol { meaning, span, definition });
@@ -525,7 +524,7 @@ impl<'s, 'v> Parser<'s, 'v> {
         self.check_nodes(node, span)
     }
 
-    /// Makes an operator node, of operands as the file makes them.
+    /// Makes an operator node. The operands are converted by the number rule of the file.
     fn operator(&mut self, name: NameId, operands: &[NodeId], span: Span) -> Result<NodeId, Stop> {
         match self.operands_of_file(name, operands)? {
             Some(marked) => self.plain_operator(name, &marked, span),
@@ -533,14 +532,14 @@ impl<'s, 'v> Parser<'s, 'v> {
         }
     }
 
-    /// Makes an operator node of operands as they are.
+    /// Makes an operator node without converting the operands.
     fn plain_operator(&mut self, name: NameId, operands: &[NodeId], span: Span) -> Result<NodeId, Stop> {
         let node = self.program.graph.operator_named(name, operands, Some(span));
         self.note_open(node, operands);
         self.check_nodes(node, span)
     }
 
-    /// Notes that parameters occur in a node if they do in one of its operands.
+    /// Records that a node contains parameters if one of its operands does.
     fn note_open(&mut self, node: NodeId, operands: &[NodeId]) {
         if !self.open.is_empty() && operands.iter().any(|operand| self.open.contains(operand)) {
             self.open.insert(node);
@@ -564,7 +563,7 @@ impl<'s, 'v> Parser<'s, 'v> {
 /// The name of an input or output.
 struct DeclaredName<'s> {
     text: Cow<'s, str>,
-    /// The name as it may be used later; `None` if it was in quotes.
+    /// The name as later statements may use it; `None` if it was quoted.
     word: Option<&'s str>,
     span: Span,
 }
@@ -582,7 +581,7 @@ fn bare_not_last(bare: Span) -> Diagnostic {
         .hint("write `let name = ..` or `output name = ..`")
 }
 
-/// What a literal counts against the limit: its size in a frame, and its text.
+/// Returns the bytes of a literal that count towards the limit: its size in a frame, and its text.
 pub(crate) fn literal_bytes(value: &Value) -> usize {
     match value {
         Value::Tuple(fields) => fields.iter().map(literal_bytes).sum(),

@@ -1,5 +1,5 @@
-//! `numbers f64` and `numbers f32`, which stand before all other statements of a file and say by which rule its numbers are computed. Functions
-//! keep the rule of the file that defines them, since their bodies are marked there.
+//! The statements `numbers f64` and `numbers f32`, which must come first in a file and select its number rule. Functions keep the rule of the file
+//! that defines them, because their bodies are marked there.
 
 use super::Parser;
 use crate::infix::{BESIDE, Operation, WIDE};
@@ -11,10 +11,10 @@ use crate::{Graph, NameId, NodeId, Vocabulary};
 use cembra_runtime::Scalar;
 use cembra_value::{Code, Diagnostic, ScalarValue, Value};
 
-/// The word that begins the statement, before a type. It is a name everywhere else.
+/// The first word of a `numbers` statement, before a type. Everywhere else it is an ordinary name.
 pub(in crate::text) const NUMBERS: &str = "numbers";
 
-/// The rule of a file.
+/// The number rule of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct FileRule {
     /// True once a statement was read.
@@ -23,7 +23,7 @@ pub(super) struct FileRule {
 }
 
 impl Parser<'_, '_> {
-    /// `numbers f64` or `numbers f32`
+    /// Reads `numbers f64` or `numbers f32`.
     pub(super) fn numbers(&mut self) -> Result<(), Stop> {
         let start = self.cursor.advance().span;
         let span = start.to(self.cursor.token.span);
@@ -47,14 +47,14 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// True for an operation on integers whose result is an f64 here.
+    /// Returns true for an operation whose result on integers is an f64 in this file.
     pub(super) fn is_wide(&self, operation: Operation) -> bool {
         self.rule.numbers == Numbers::Wide && operation == Operation::Power
     }
 
-    /// A literal as the file reads it.
+    /// Returns a literal, converted by the number rule of the file.
     pub(super) fn literal_of_file(&self, value: Value) -> Value {
-        // `WEAK_FLOAT{0.5}` says its type.
+        // `WEAK_FLOAT{0.5}` has an explicit type.
         let is_bare = matches!(self.cursor.previous_kind, TokenKind::Number | TokenKind::Inf | TokenKind::Nan);
         match value {
             Value::Scalar(ScalarValue::WeakFloat(value)) if self.rule.numbers == Numbers::Wide && is_bare => {
@@ -64,18 +64,18 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// The default of a parameter as the file reads it beside the arguments of the call.
+    /// Returns the default of a parameter, converted by the number rule of the file for a call with these arguments.
     pub(super) fn default_of_file(&mut self, default: &Value, arguments: &[NodeId]) -> Value {
         if self.rule.numbers == Numbers::Unsaid { self.default_beside(default, arguments) } else { default.clone() }
     }
 
-    /// The operands of an operator as the file makes them; none if it leaves them as they are.
+    /// Returns the operands of an operator, converted by the number rule of the file; `None` if they are unchanged.
     pub(super) fn operands_of_file(&mut self, name: NameId, operands: &[NodeId]) -> Result<Option<Vec<NodeId>>, Stop> {
         if self.rule.numbers == Numbers::Narrow { Ok(None) } else { self.marked_operands(name, operands) }
     }
 
-    /// The node that an operator of a function's body stands for where it is called: marks are made of arguments as they are where these are
-    /// written. None for all but marks.
+    /// Returns the node for a mark in a function's body when the function is called with these operands, because a mark depends on its actual
+    /// operands. `None` for operators that are not marks.
     pub(super) fn marked_again(&mut self, name: NameId, operands: &[NodeId]) -> Result<Option<NodeId>, Stop> {
         match (&**self.program.graph.name(name), operands) {
             (WIDE, [operand]) => self.widened(*operand).map(Some),

@@ -1,5 +1,5 @@
-//! The operators of a statement that the declared type goes through. A node does not say whether it was written in the statement or is
-//! meant by a name, so that the statement's own operators are noted while it is read, if a type that reaches operands stands in front.
+//! Records the operators of a statement that its declared type passes through. A node does not tell whether it was written in the statement or is the
+//! value of a name. So operators are recorded while the statement is read, if its declared type affects operands.
 
 use super::Parser;
 use super::expression::Operand;
@@ -11,10 +11,10 @@ use cembra_runtime::QType;
 use cembra_value::{Diagnostic, Span, Value};
 use rustc_hash::FxHashSet;
 
-/// An operator of the statement that is being read, by its number.
+/// The number of an operator in the current statement.
 pub(super) type PartId = u32;
 
-/// An operator of the statement that is being read. Its operands have smaller numbers.
+/// An operator of the current statement. Its operands have smaller numbers.
 #[derive(Clone, Debug)]
 pub(super) struct WrittenOperator {
     name: NameId,
@@ -22,59 +22,59 @@ pub(super) struct WrittenOperator {
     operands: Vec<(NodeId, Option<PartId>, Span)>,
 }
 
-/// A result of written integers that its type does not hold. It is no problem if the declared type reaches it.
+/// A result of integer literals that its type cannot hold. It is not a problem if the declared type is wider.
 #[derive(Clone, Debug)]
 pub(super) struct Overflow {
     problem: Diagnostic,
     span: Span,
-    /// True if an i64 holds the result.
+    /// True if an i64 can hold the result.
     fits_long: bool,
-    /// The node of a power.
+    /// The node, if the operation is a power.
     power: Option<NodeId>,
 }
 
-/// What is noted of a statement.
+/// The record of the current statement.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Noted {
-    /// True if the statement declares a type that reaches operands.
+    /// True if the statement declares a type that affects operands.
     reaches: bool,
     parts: Vec<WrittenOperator>,
     overflows: Vec<Overflow>,
 }
 
 impl Noted {
-    /// Forgets the statement before.
+    /// Clears the record, for another statement.
     pub(super) fn clear(&mut self) {
         self.reaches = false;
         self.parts.clear();
         self.overflows.clear();
     }
 
-    /// Notes that a type is declared.
+    /// Records the effect of a declared type.
     pub(super) fn declare(&mut self, reach: Option<Reach>) {
         self.reaches |= reach.is_some();
     }
 
-    /// Keeps a result that its type does not hold until the statement is read.
+    /// Records a result that its type cannot hold, until the statement is complete.
     pub(super) fn overflow(&mut self, problem: Diagnostic, span: Span, fits_long: bool) {
         self.overflows.push(Overflow { problem, span, fits_long, power: None });
     }
 
-    /// Notes the node of a power, whose result may not fit.
+    /// Records the node of a power whose result may not fit.
     pub(super) fn note_power(&mut self, node: NodeId, span: Span) {
         if let Some(overflow) = self.overflows.last_mut().filter(|overflow| overflow.span == span) {
             overflow.power = Some(node);
         }
     }
 
-    /// Forgets that powers do not fit which a declared type reaches.
+    /// Removes the overflows of powers to which a declared type applies.
     fn settle_powers(&mut self, reached: &FxHashSet<NodeId>) {
         self.overflows.retain(|overflow| overflow.power.is_none_or(|power| !reached.contains(&power)));
     }
 }
 
 impl Parser<'_, '_> {
-    /// Notes an operator, if a type may go through it.
+    /// Records an operator if a declared type may pass through it. Returns its number.
     pub(super) fn note_part(&mut self, node: Option<NodeId>, operands: &[Operand], span: Span) -> Option<PartId> {
         if !self.noted.reaches {
             return None;
@@ -83,9 +83,9 @@ impl Parser<'_, '_> {
         if !Reach::Wide.passes(self.program.graph.name(name)) {
             return None;
         }
-        // What was left out has no place of its own.
+        // An omitted branch has no place of its own.
         let operand = |(at, node): (usize, &NodeId)| {
-            // Without its mark, which is made again of what a declared type makes of it.
+            // The operand without its mark, because the declared type may change the operand before it is marked again.
             let plain = |operand: &Operand| (operand.node.unwrap_or(*node), operand.part, operand.span);
             operands.get(at).map_or((*node, None, span), plain)
         };
@@ -94,7 +94,7 @@ impl Parser<'_, '_> {
         u32::try_from(self.noted.parts.len() - 1).ok()
     }
 
-    /// The value with its operands as the declared type makes them.
+    /// Returns the value with its operands converted by the declared type.
     pub(super) fn reached(&mut self, value: Operand, reach: Reach, declared: Span) -> Result<Operand, Stop> {
         let Some(root) = value.part else {
             self.noted.settle_powers(&value.node.into_iter().collect());
@@ -107,7 +107,7 @@ impl Parser<'_, '_> {
         if !passes(self, root) {
             return Ok(value);
         }
-        // An operator has one place in the text, so that none is met twice.
+        // An operator has one place in the text, so none is visited twice.
         let (mut met, mut next) = (vec![root], 0);
         while let Some(at) = met.get(next).copied() {
             next += 1;
@@ -158,16 +158,16 @@ impl Parser<'_, '_> {
         self.operator(name, &[node, qtype], place)
     }
 
-    /// True if results that do not fit wait for the end of the statement.
+    /// Returns true if results that do not fit must wait for the end of the statement.
     pub(super) fn may_be_reached(&self) -> bool {
         self.noted.reaches
     }
 
-    /// Reports the results that their types do not hold, and that no declared type reaches.
+    /// Reports the recorded results that their types cannot hold.
     pub(super) fn report_overflows(&mut self) {
         let mut told: Option<Span> = None;
         for Overflow { problem, span, .. } in std::mem::take(&mut self.noted.overflows) {
-            // Of what is made of one it is no news.
+            // A result that contains a reported one is not reported again.
             if told.is_none_or(|told| span.end < told.start || told.end < span.start) {
                 self.cursor.report(problem);
                 told = Some(span);

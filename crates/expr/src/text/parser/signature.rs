@@ -1,4 +1,4 @@
-//! Signatures: which argument of a call goes where, for operators and functions alike.
+//! Signatures: the binding of arguments to parameters, for operators and functions.
 
 use super::NameMap;
 use super::call::Keyword;
@@ -6,19 +6,19 @@ use crate::Callable;
 use crate::text::elsewhere::{ForeignUse, foreign_form};
 use cembra_value::{Code, Diagnostic, Span, Value};
 
-/// The parameters of what is called.
+/// The parameters of a callee.
 #[derive(Clone, Copy)]
 pub(super) enum Signature<'a> {
-    /// Of an operator.
+    /// The signature of an operator.
     Operator(&'a Callable<'a>),
-    /// Of a function: its name and the names of its parameters.
+    /// The signature of a function: its name and the names of its parameters.
     Function(&'a str, &'a [&'a str]),
 }
 
-/// What a parameter gets.
+/// The value bound to a parameter.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Bound {
-    /// The argument at this position of the call.
+    /// The argument at this index of the call.
     Argument(usize),
     /// The parameter's default.
     Default(Value),
@@ -46,7 +46,7 @@ impl<'a> Signature<'a> {
         }
     }
 
-    /// The parameter that gets the names of arguments, if the caller may choose them.
+    /// Returns the index of the parameter for chosen argument names, if the caller may choose them; `None` otherwise.
     fn names(self) -> Option<usize> {
         match self {
             Signature::Operator(callable) if callable.takes_names() => self.fixed().checked_sub(1),
@@ -58,17 +58,17 @@ impl<'a> Signature<'a> {
         matches!(self, Signature::Operator(callable) if callable.variadic)
     }
 
-    /// Parameters that take exactly one argument each: all but a variadic last one.
+    /// The number of parameters that take exactly one argument: all except a variadic last one.
     fn fixed(self) -> usize {
         self.len().saturating_sub(usize::from(self.is_variadic()))
     }
 
-    /// True if `count` arguments without keywords are bound one to one.
+    /// Returns true if `count` arguments without keywords are bound in order, one to one.
     pub(super) fn takes_exactly(self, count: usize) -> bool {
         if self.is_variadic() { count >= self.fixed() } else { count == self.len() }
     }
 
-    /// `math.round(x, digits=0)`; what has no public name goes by the one it was written with.
+    /// Returns the form of a call, such as `math.round(x, digits=0)`. An operator without a public name has the name in the text.
     fn form(self, written: &str) -> String {
         let name = match self {
             Signature::Operator(callable) if callable.name.contains("._") => written,
@@ -92,10 +92,9 @@ impl<'a> Signature<'a> {
         format!("{name}({})", parameters.join(", "))
     }
 
-    /// Finds out what each parameter gets, in order; further arguments of a variadic one follow.
+    /// Returns the value for each parameter in order, followed by the further arguments of a variadic one.
     ///
-    /// `written` is the callee's name in the text, `call` the whole call. The first `count - keywords.len()` arguments
-    /// have no keywords.
+    /// `written` is the callee's name in the text, `call` the place of the whole call. The first `count - keywords.len()` arguments have no keywords.
     pub(super) fn bind(
         self,
         written: &str,
@@ -119,7 +118,7 @@ impl<'a> Signature<'a> {
             [] => NameMap::default(),
             _ => (0..self.fixed()).map(|parameter| (self.parameter(parameter), parameter)).collect(),
         };
-        // Names of the caller's choice go together, their values behind all others.
+        // Chosen names are joined into one text, and their values come after all others.
         let chosen = self.names().filter(|place| bound[*place].is_none());
         let mut names = String::new();
         let mut known: NameMap<&str, ()> = NameMap::default();

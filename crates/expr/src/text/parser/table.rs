@@ -1,8 +1,10 @@
-//! Statements that name a table in a file: `table rates: text -> f64 = "rates.csv"`, or by ranges of keys,
-//! `table bands: ranges of f64 -> f64 = "bands.csv"`. The first is a dictionary like one that is written in the text, the second is
-//! what `dict.ranges` makes of three arrays. A table of several columns is what `dict._columns` makes of dictionaries, also if its keys end in a
-//! range, as in `table prices: (text, ranges of date) -> f64 = "prices.csv"`. The file is found as files with definitions are, and is part of the
-//! model from then on. Its rows are read in `rows`, the options after its name in `spelling`, and keys of several parts in `parts`.
+//! Statements that define a table from a file: `table rates: text -> f64 = "rates.csv"`, or by ranges of keys, `table bands: ranges of f64 -> f64 =
+//! "bands.csv"`. The first is a dictionary, like a literal one. The second is the result of `dict.ranges` on three arrays. A table with several
+//! columns is the result of `dict._columns` on dictionaries, also if its keys end in a range, as in `table prices: (text, ranges of date) -> f64 =
+//! "prices.csv"`.
+//!
+//! The file is resolved like files with definitions, and becomes part of the model. Rows are read in `rows`, the options after the file name in
+//! `spelling`, and keys of several parts in `parts`.
 
 mod parts;
 mod rows;
@@ -19,53 +21,53 @@ use rows::{Keys, Misread, Shape};
 use spelling::TableSpelling;
 use std::ops::Range;
 
-/// The word that begins such a statement, before a name. It is a name everywhere else.
+/// The first word of a `table` statement, before a name. Everywhere else it is an ordinary name.
 pub(in crate::text) const TABLE: &str = "table";
 
-/// The words before the type of keys that are looked for in ranges.
+/// The words before the type of keys that are looked up in ranges.
 const RANGES: [&str; 2] = ["ranges", "of"];
 
 /// The operator that makes a dictionary of ranges.
 const OF_RANGES: &str = "dict.ranges";
 
-/// The operator that makes a table of several columns.
+/// The operator that makes a table with several columns.
 const OF_COLUMNS: &str = "dict._columns";
 
-/// What the files look like.
+/// The hint for the form of files with one key and one value.
 const FORM: &str = "its first line names the two columns, keys and values, and each other line has one of both";
 
-/// What files of ranges look like.
+/// The hint for the form of files with ranges.
 const RANGES_FORM: &str = "its first line names the columns; each other line has the first key of a range and its value, or the first key, the first one behind the range, and the value";
 
-/// The form of files for keys whose last part is in ranges.
+/// The hint for the form of files with keys whose last part is in ranges.
 const LAST_RANGES_FORM: &str = "its first line must name the columns: one for each other part of the key, one for the start of the range, perhaps one for its end, then one for the value, or one for each field, with its name";
 
-/// What files of several columns look like.
+/// The hint for the form of files with several columns.
 const COLUMNS_FORM: &str = "its first line names the columns: those of the keys first, in the order of the key's type, then one of the value, or one of each field's name";
 
-/// Values by key, or by ranges of keys.
+/// The rows of a table, by key or by range of keys.
 enum ByKey {
     Keys(Dict),
-    /// The first key of each range, the first one behind it, and the values.
+    /// The start of each range, its end, and the values. A range does not include its end.
     Ranges([Array; 3]),
-    /// For keys whose last part is in ranges, an element per range in each array: the number of the other parts, the start, and the end.
+    /// For keys whose last part is in ranges, one element per range in each array: the combined number of the other parts, the start, and the end.
     Groups([Array; 3]),
 }
 
-/// What a file has.
+/// The content of a table's file.
 struct Table {
-    /// Of keys of several parts, the number of each part, from 1 on.
+    /// For keys of several parts: for each part, the numbers of its values, from 1 on.
     parts: Vec<Dict>,
-    /// The values, or the rows they are in.
+    /// The values by key; or the indices of rows, if `columns` has the values.
     rows: ByKey,
     /// The type of the values if they are structs; `None` for scalars.
     value: Option<QType>,
-    /// Dictionaries from rows to values: one per field of a struct, or one of scalars if `rows` has no values.
+    /// Dictionaries from row indices to values: one per field of a struct, or one for scalars if `rows` has no values.
     columns: Vec<Dict>,
 }
 
 impl Parser<'_, '_> {
-    /// `table name: type -> type = "file"`
+    /// Reads `table name: type -> type = "file"`.
     pub(super) fn named_table(&mut self) -> Result<(), Stop> {
         self.cursor.advance();
         let (name, span) = self.new_name()?;
@@ -114,7 +116,7 @@ impl Parser<'_, '_> {
         arrays.into_iter().map(|array| self.literal(array, span)).collect()
     }
 
-    /// Takes the words `ranges of`.
+    /// Reads the words `ranges of`. Returns whether they were there.
     fn take_ranges(&mut self) -> Result<bool, Stop> {
         let is_word = |parser: &Self, word: &str| {
             parser.cursor.token.kind == TokenKind::Word && parser.cursor.text(parser.cursor.token.span) == word
@@ -130,7 +132,7 @@ impl Parser<'_, '_> {
         Ok(true)
     }
 
-    /// Refuses types whose values are spelled in no way that all agree on.
+    /// Rejects types without a common spelling of values in files: bytes and units.
     fn check_readable(&mut self, scalar: Scalar, span: Span) -> Result<(), Stop> {
         if !matches!(scalar, Scalar::Bytes | Scalar::Unit) {
             return Ok(());
@@ -139,7 +141,7 @@ impl Parser<'_, '_> {
         Err(self.cursor.stop(Diagnostic::new(Code::Literal, message).at(span)))
     }
 
-    /// The types of the parts of a key, in brackets, or of the one key.
+    /// Reads the type of the key, or the types of its parts in brackets.
     fn key_types(&mut self) -> Result<Keys, Stop> {
         let open = self.cursor.token.span;
         if self.cursor.token.kind != TokenKind::OpenRound {
@@ -194,7 +196,7 @@ impl Parser<'_, '_> {
         self.check_readable(key, span)
     }
 
-    /// The type of the values: a scalar, or a struct of scalars.
+    /// Reads the type of the values: a scalar, or a struct of scalars.
     fn value_type(&mut self) -> Result<QType, Stop> {
         let start = self.cursor.token.span;
         if self.cursor.token.kind != TokenKind::OpenCurly {
@@ -221,7 +223,7 @@ impl Parser<'_, '_> {
         Ok(found)
     }
 
-    /// Reads the options behind the name of a file: `, delimiter = ";", date_format = "%d.%m.%Y"`.
+    /// Reads the options after the name of a file: `, delimiter = ";", date_format = "%d.%m.%Y"`.
     fn table_spelling(&mut self, shape: &Shape) -> Result<TableSpelling, Stop> {
         let mut spelling = TableSpelling::default();
         let columns: Vec<Scalar> = shape.scalars().collect();
@@ -242,7 +244,7 @@ impl Parser<'_, '_> {
         Ok(spelling)
     }
 
-    /// Reads what stands behind the name, and the file. None if that is not there or not a table, which is reported.
+    /// Reads the types, the file name and the file. `None` if the file was not found or is not a table, which is reported.
     fn table_in_file(&mut self) -> Result<Option<Table>, Stop> {
         self.cursor.require(TokenKind::Colon, "`:` and the types of the table, as in `text -> f64`")?;
         let keys = self.key_types()?;
@@ -262,13 +264,13 @@ impl Parser<'_, '_> {
         }
         let span = self.cursor.token.span;
         let shape = Shape { keys, value };
-        // A file may be the table of many names.
+        // One file may be the table of many names.
         self.cursor.check_time()?;
         let file = self.data_file()?;
         let spelling = self.table_spelling(&shape)?;
         Ok(match file {
             Some(table) => {
-                // A host that provides files itself may have left a byte order mark in the text.
+                // A host that provides files may leave a byte order mark in the text.
                 let text = table.text.strip_prefix('\u{feff}').unwrap_or(table.text);
                 let start = table.start + table.text.len() - text.len();
                 let misread = |Misread { line, message, other, hint }| {

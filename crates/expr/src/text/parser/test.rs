@@ -1,5 +1,4 @@
-//! Statements that test the model: `test "adult" { age = 31 } => { score = 0.5 }`, or a table of such cases. Nothing of them is part
-//! of the graph.
+//! Statements that test the model: `test "adult" { age = 31 } => { score = 0.5 }`, or a table of such cases. They are not part of the graph.
 
 use super::Parser;
 use crate::model_test::{Expected, Literal, ModelTest, TestCase, TestValue};
@@ -8,13 +7,13 @@ use crate::text::token::{Token, TokenKind};
 use cembra_value::{Code, Diagnostic, Limit, ScalarValue, Span, Value};
 use std::sync::Arc;
 
-/// The word that begins such a statement, before a text. It is a name everywhere else, and so are those inside.
+/// The first word of a `test` statement, before a text. Like `within` and `error`, it is an ordinary name everywhere else.
 pub(in crate::text) const TEST: &str = "test";
 pub(super) const WITHIN: &str = "within";
 pub(super) const ERROR: &str = "error";
 
 impl Parser<'_, '_> {
-    /// `test "name" within 1e-9 { x = 1 } => { y = 2 }`
+    /// Reads `test "name" within 1e-9 { x = 1 } => { y = 2 }`.
     pub(super) fn test(&mut self) -> Result<(), Stop> {
         self.cursor.advance();
         let span = self.cursor.token.span;
@@ -24,13 +23,13 @@ impl Parser<'_, '_> {
             .cursor
             .require_open(TokenKind::OpenCurly, "`{` and the inputs, as in `test \"name\" { x = 1 } => { y = 2 }`")?;
         let cases = if self.at_table() { self.table(open)? } else { vec![self.case(open)?] };
-        // What a test takes is more than what its text does.
+        // A test needs more memory than its text.
         self.count_literal(size_of::<ModelTest>() + cases.len() * size_of::<TestCase>(), span)?;
         self.tests.push(ModelTest { name, span, within, cases });
         Ok(())
     }
 
-    /// Reads `within 1e-9`, if it is there.
+    /// Reads `within 1e-9`, if it is there; otherwise the tolerance is 0.
     fn tolerance(&mut self) -> Result<f64, Stop> {
         let Token { kind, span, .. } = self.cursor.token;
         if kind != TokenKind::Word || self.cursor.text(span) != WITHIN {
@@ -47,13 +46,13 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// True at the names of a table's columns.
+    /// Returns true at the column names of a table.
     fn at_table(&self) -> bool {
         let mut ahead = self.cursor.ahead();
         begins_table([self.cursor.token.kind, ahead.next().kind, ahead.next().kind])
     }
 
-    /// Reads the rest of a case, whose inputs are in the bracket that is open.
+    /// Reads the rest of a case, after the opening bracket of its inputs.
     fn case(&mut self, open: Span) -> Result<TestCase, Stop> {
         let inputs = self.named_values(open)?;
         self.arrow()?;
@@ -87,7 +86,7 @@ impl Parser<'_, '_> {
         Ok(values)
     }
 
-    /// Reads `x, y => z`, and rows of literals likewise, each on a line of its own.
+    /// Reads column names such as `x, y => z`, and rows of literals in the same form, each on a line of its own.
     fn table(&mut self, open: Span) -> Result<Vec<TestCase>, Stop> {
         let mut names = [Vec::new(), Vec::new()];
         for (side, names) in names.iter_mut().enumerate() {
@@ -128,12 +127,12 @@ impl Parser<'_, '_> {
         Ok(cases)
     }
 
-    /// True where names of a table's columns end: the next line begins, unless there are none yet.
+    /// Returns true at the end of a table's column names: at the next line, unless there are no names yet.
     fn at_row_end(&self, names: &[Arc<str>]) -> bool {
         !names.is_empty() && self.cursor.token.first_on_line && self.cursor.previous_kind != TokenKind::Comma
     }
 
-    /// Reads a literal for each name.
+    /// Reads one literal per name.
     fn row(&mut self, names: &[Arc<str>]) -> Result<Vec<TestValue>, Stop> {
         let mut values = Vec::with_capacity(names.len());
         for (at, name) in names.iter().enumerate() {
@@ -157,7 +156,7 @@ impl Parser<'_, '_> {
             None => 0,
         };
         self.count_literal(bytes, span)?;
-        // What is malformed is reported already.
+        // A malformed literal is reported already.
         Ok((literal.unwrap_or(Literal::One(Value::Nothing)), span))
     }
 
@@ -183,7 +182,7 @@ impl Parser<'_, '_> {
         Err(self.cursor.stop(problem))
     }
 
-    /// Reads `error "code"`, if it is there.
+    /// Reads `error "code"`; `None` if it is not there.
     fn expected_error(&mut self) -> Result<Option<Arc<str>>, Stop> {
         if !self.at_word_before(ERROR, TokenKind::Text) {
             return Ok(None);
@@ -198,7 +197,7 @@ impl Parser<'_, '_> {
     }
 }
 
-/// True if the first tokens in the braces of a test are those of a table, and not of values.
+/// Returns true if the first tokens in the braces of a test are those of a table, not of values.
 pub(in crate::text) fn begins_table(tokens: [TokenKind; 3]) -> bool {
     match tokens {
         [TokenKind::CloseCurly, ..] => false,

@@ -1,6 +1,5 @@
-//! Statements that cut the axes of labels into tiles, `tile i, j = 8` and `tile a = [0, 17, 40]`, and types of inputs that are cut so,
-//! `tiled[f64, "i,a"]`. Labels are names of their own, so nothing else in a text may mean or hide them. What a cut means for data is found when
-//! data are given.
+//! Statements that cut the axes of labels into tiles, `tile i, j = 8` and `tile a = [0, 17, 40]`, and types of inputs with labels, `tiled[f64,
+//! "i,a"]`. Labels have a namespace of their own, so no other name conflicts with them. A cut is applied when data are given.
 
 use super::Parser;
 use crate::text::cursor::{Cursor, Stop};
@@ -12,14 +11,14 @@ use cembra_runtime::{MOST_AXES, QType};
 use cembra_value::{Code, Diagnostic, Limit, Promise, Span};
 use std::sync::Arc;
 
-/// The word that begins such a statement, before a label. It is a name everywhere else.
+/// The first word of a `tile` statement, before a label. Everywhere else it is an ordinary name.
 pub(in crate::text) const TILE: &str = "tile";
 
-/// The word of the type, before a bracket where a type is expected. It is a name everywhere else.
+/// The first word of the type `tiled[..]`, where a type is expected. Everywhere else it is an ordinary name.
 pub(in crate::text) const TILED: &str = "tiled";
 
 impl Parser<'_, '_> {
-    /// `tile i, j = 8`, `tile a = [0, 17, 40]`
+    /// Reads `tile i, j = 8` or `tile a = [0, 17, 40]`.
     pub(super) fn tile(&mut self) -> Result<(), Stop> {
         let ReadRule { labels: places, cut, span } = self.cursor.read_tile_rule()?;
         self.literal_bytes += cut.bytes();
@@ -48,19 +47,19 @@ impl Parser<'_, '_> {
     }
 }
 
-/// A statement that was read.
+/// A `tile` statement that was read.
 struct ReadRule {
-    /// Where the labels are.
+    /// The places of the labels.
     labels: Vec<Span>,
     cut: AxisCut,
     span: Span,
 }
 
-/// What the declaration of an input says of its values.
+/// The declared type of an input, with its promise and labels.
 pub(crate) struct InputType {
     pub(crate) qtype: QType,
     pub(crate) promise: Promise,
-    /// The labels of a tensor's axes, if they say how it is cut.
+    /// The labels of a tensor's axes, separated by commas; `None` if the type has none.
     pub(crate) labels: Option<Arc<str>>,
 }
 
@@ -74,7 +73,7 @@ impl Cursor<'_> {
         Ok(InputType { qtype: qtype.as_input(), promise, labels: None })
     }
 
-    /// Reads a statement that stands in a larger file, whose limit of literals is not counted here.
+    /// Reads a `tile` statement that is part of a larger file. The caller counts its literals towards the limit.
     pub(in crate::text) fn read_tile_statement(&mut self) -> Result<TileRule, Stop> {
         if self.token.kind != TokenKind::Word || self.text(self.token.span) != TILE {
             return Err(self.unexpected("`tile`"));
@@ -84,7 +83,7 @@ impl Cursor<'_> {
         Ok(TileRule { labels, cut, span: Some(span) })
     }
 
-    /// Reads `tile i, j = 8` from its word on.
+    /// Reads `tile i, j = 8` from the word `tile` on.
     fn read_tile_rule(&mut self) -> Result<ReadRule, Stop> {
         let start = self.advance().span;
         let mut labels = Vec::new();
@@ -107,7 +106,7 @@ impl Cursor<'_> {
         Ok(ReadRule { labels, cut, span: start.to(self.previous) })
     }
 
-    /// Reads the elements of a tile.
+    /// Reads the number of elements per tile.
     fn read_tile_size(&mut self) -> Result<u64, Stop> {
         let span = self.require(TokenKind::Number, "the elements of a tile, or boundaries: `tile i = 8`")?;
         let size = self.text(span).parse().ok().filter(|size| *size > 0);
@@ -117,7 +116,7 @@ impl Cursor<'_> {
         })
     }
 
-    /// Reads `[0, 17, 40]`.
+    /// Reads boundaries such as `[0, 17, 40]`.
     fn read_boundaries(&mut self) -> Result<Arc<[i64]>, Stop> {
         let open = self.open()?;
         let mut boundaries: Vec<i64> = Vec::new();
@@ -154,13 +153,13 @@ impl Cursor<'_> {
         Ok(boundaries.into())
     }
 
-    /// True before the type of an input whose labels say how it is cut.
+    /// Returns true before the type of an input with labels.
     pub(in crate::text) fn at_tiled_type(&self) -> bool {
         let Token { kind, span, .. } = self.token;
         kind == TokenKind::Word && self.text(span) == TILED && self.peek().kind == TokenKind::OpenSquare
     }
 
-    /// Reads `tiled[f64, "i,a"]`: the type of the tensor, and the labels of its axes with commas between them.
+    /// Reads `tiled[f64, "i,a"]`: the element type, and the labels of the axes, separated by commas.
     fn read_tiled_type(&mut self) -> Result<InputType, Stop> {
         self.advance();
         let open = self.open()?;
@@ -175,7 +174,7 @@ impl Cursor<'_> {
         Ok(InputType { qtype, promise: Promise::Nothing, labels: Some(labels) })
     }
 
-    /// Labels without blanks, and how many they are.
+    /// Returns the labels without blanks, and their number.
     fn labels_of_axes(&mut self, text: &str, at: Span) -> Result<(Arc<str>, u8), Stop> {
         let mut labels = String::new();
         if text.trim().is_empty() {

@@ -1,5 +1,5 @@
-//! Statements that use files, `use "common.cem"`. A file is read once, where it is first used, with names of its own; what it
-//! defines, and what it uses, are names of whoever uses it.
+//! Statements that use files: `use "common.cem"`. A file is read once, at its first use, with a namespace of its own. Its definitions, and those of
+//! the files that it uses, become names of every file that uses it.
 
 use super::call::Callee;
 use super::numbers::FileRule;
@@ -12,27 +12,27 @@ use cembra_value::{Code, Diagnostic, Limit, Span};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 
-/// The files of a text, as far as they are read.
+/// The files of a model, as far as they are read.
 #[derive(Default)]
 pub(super) struct Files<'s> {
-    /// Where they are; nothing if nobody was asked for them.
+    /// The texts of the files; `None` for a text that cannot use files.
     sources: Option<&'s Sources>,
-    /// The files being read, and what is kept of those that use them, the innermost last.
+    /// The files that are being read, each with the saved state of the file that uses it, the innermost last.
     open: Vec<Open<'s>>,
-    /// What the names of each file that was read mean.
+    /// For each file that was read completely, the meanings of its names.
     read: FxHashMap<usize, NameMap<&'s str, Symbol>>,
-    /// The files whose names the file being read has already.
+    /// The files whose names the current file has already.
     taken: FxHashSet<usize>,
-    /// The file to read once the statement that uses it is over.
+    /// The file to read after the current statement, which uses it.
     next: Option<(usize, Span)>,
 }
 
-/// A file being read.
+/// A file that is being read.
 struct Open<'s> {
     file: usize,
-    /// Where it is used.
+    /// The place of the `use` statement.
     used: Span,
-    /// How the text that uses it goes on.
+    /// The saved position in the file that uses this file.
     place: ReadingState<'s>,
     symbols: NameMap<&'s str, Symbol>,
     callees: NameMap<Cow<'s, str>, Callee>,
@@ -45,14 +45,14 @@ impl<'s> Files<'s> {
         Files { sources: Some(sources), ..Files::default() }
     }
 
-    /// True while a file is read that a text uses.
+    /// Returns true while a used file is being read.
     pub(super) fn is_inside(&self) -> bool {
         !self.open.is_empty()
     }
 }
 
 impl<'s> Parser<'s, '_> {
-    /// The file whose name in quotes stands here. None if there is none, which is reported.
+    /// Reads the quoted name of a file. `None` if there is no such file, which is reported.
     fn named_file(&mut self) -> Result<Option<(&'s Sources, usize)>, Stop> {
         let span = self.cursor.token.span;
         let name = self.quoted_name()?;
@@ -66,16 +66,16 @@ impl<'s> Parser<'s, '_> {
             return Ok(None);
         };
         self.note_referent(span, |_| Some(Referent::File(sources.used_at(span)?)));
-        // Why there is no such file is told already.
+        // The reason why the file is missing is reported already.
         Ok(sources.used_at(span).map(|file| (sources, file)))
     }
 
-    /// The text of the file whose name in quotes stands here.
+    /// Reads the quoted name of a file, and returns the file's text. `None` if there is no such file, which is reported.
     pub(super) fn data_file(&mut self) -> Result<Option<PlacedText<'s>>, Stop> {
         Ok(self.named_file()?.map(|(sources, file)| sources.placed(file)))
     }
 
-    /// `use "name"`
+    /// Reads `use "name"`.
     pub(super) fn use_file(&mut self) -> Result<(), Stop> {
         self.cursor.advance();
         let span = self.cursor.token.span;
@@ -96,7 +96,7 @@ impl<'s> Parser<'s, '_> {
         Ok(())
     }
 
-    /// Goes on with the file that the statement before uses, if there is one.
+    /// Begins the file that the last statement uses, if there is one.
     pub(super) fn open_next_file(&mut self) {
         let (Some((file, used)), Some(sources)) = (self.files.next.take(), self.files.sources) else { return };
         let place = self.cursor.go_to(sources.placed(file));
@@ -106,7 +106,7 @@ impl<'s> Parser<'s, '_> {
         self.files.open.push(Open { file, used, place, symbols, callees, taken, rule });
     }
 
-    /// Ends the file being read, and goes on where it is used. False if it is the text itself.
+    /// Ends the current file, and returns to the file that uses it. Returns false at the end of the main text.
     pub(super) fn close_file(&mut self) -> bool {
         let Some(Open { file, used, place, symbols, callees, taken, rule }) = self.files.open.pop() else {
             return false;
@@ -131,7 +131,7 @@ impl<'s> Parser<'s, '_> {
         true
     }
 
-    /// What a file defines has its meaning from here on, where it is used.
+    /// Adds the definitions of a file to the names of the file that uses it.
     fn take_names_of(&mut self, file: usize, used: Span) {
         if !self.files.taken.insert(file) {
             return;
@@ -163,7 +163,7 @@ impl<'s> Parser<'s, '_> {
         self.files.read.insert(file, names);
     }
 
-    /// Refuses a statement that a file that is used does not have.
+    /// Rejects a statement that must not occur in a used file.
     pub(super) fn only_definitions(&mut self, found: &str) -> Result<(), Stop> {
         if !self.files.is_inside() {
             return Ok(());

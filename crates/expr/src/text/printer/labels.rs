@@ -1,6 +1,6 @@
-//! Labels as they are printed: `a("i,k")` where a tensor is used, `let t("i,j") = ..` where one is defined. Labels stand behind names only,
-//! so what has some gets a name; where that cannot be, `tensor._at` and `tensor._bind` are calls like any other. Methods stand behind labels,
-//! too, and behind brackets; blocks stand behind labels. What lines that assign have become is printed as outputs.
+//! Prints labels: `a("i,k")` where a tensor is used, `let t("i,j") = ..` where one is defined. Labels can only follow names, so tensors with labels
+//! get names; where that is impossible, `tensor._at` and `tensor._bind` are printed as calls. Methods may follow labels and brackets, and blocks may
+//! follow labels. The results of assignments are printed as outputs.
 
 use super::{Form, Piece, Printer};
 use crate::infix::{AT_LABELS, BIND_LABELS, BLOCK, GRADIENT, LOOSEST, MAKE_TUPLE, TIGHTEST};
@@ -13,12 +13,12 @@ use rustc_hash::FxHashSet;
 use std::fmt::Write;
 
 impl<'g> Printer<'g> {
-    /// The nodes that must have a name because labels only stand behind names: tensors that are used with labels, and values whose
-    /// definition has them, unless that is the definition of an output. And what gradients are by, which may be zeros by names only.
+    /// Returns the nodes that must have a name. These are tensors that are used with labels, values whose definition has labels unless they are
+    /// outputs, and the second operands of gradients, because a gradient by an unused node may be zero only for names.
     pub(super) fn labelled(&self, roots: &[NodeId], needed: &[bool], uses: &[u32]) -> FxHashSet<NodeId> {
         let roots: FxHashSet<NodeId> = roots.iter().copied().collect();
         let mut found = FxHashSet::default();
-        // What only has its type declared behind its labels is defined with that type.
+        // A node that only adds a declared type to a labelled value is defined together with it.
         let mut with_type = FxHashSet::default();
         let may_define = |id: NodeId| self.scopes.innermost(id).is_none();
         let ids = || (0..needed.len()).filter(|at| self.has_tensors && needed[*at]).map(NodeId::from_index);
@@ -43,7 +43,7 @@ impl<'g> Printer<'g> {
             }
             match name {
                 AT_LABELS => {
-                    // Behind labels blocks are methods, if nothing else uses them.
+                    // Blocks are written as methods after labels, if nothing else uses them.
                     let of = self.tensor_of_blocks(of, |block| uses[block.index()] == 1);
                     matches!(self.graph.node(of), Node::Operator(..)) && found.insert(of)
                 }
@@ -54,14 +54,14 @@ impl<'g> Printer<'g> {
         found
     }
 
-    /// The value and the labels of a node whose definition has labels.
+    /// Returns the value and the labels of a node whose definition has labels; `None` for other nodes.
     pub(super) fn bound(&self, id: NodeId) -> Option<(NodeId, &'g str)> {
         let Node::Operator(name, &[value, labels]) = self.graph.node(id) else { return None };
         let is_bound = self.has_tensors && **self.graph.name(name) == *BIND_LABELS;
         Some((value, self.text(labels).filter(|_| is_bound)?))
     }
 
-    /// Writes what a method is of: in brackets, unless it is labelled or a method itself.
+    /// Writes the operand of a method: in brackets, unless it is labelled or a method itself.
     pub(super) fn write_enclosed(&mut self, of: NodeId) {
         let is_named = self.lets.get(of.index()).copied().flatten().is_some();
         let is_enclosed = match self.graph.node(of) {
@@ -79,7 +79,7 @@ impl<'g> Printer<'g> {
         }
     }
 
-    /// Writes a tensor with labels, and the blocks behind them.
+    /// Writes a tensor with labels, and the blocks after them.
     pub(super) fn write_labelled(&mut self, of: NodeId, labels: NodeId) {
         let tensor = self.tensor_of_unnamed_blocks(of);
         let mut block = of;
@@ -107,14 +107,14 @@ impl<'g> Printer<'g> {
         self.out.push(')');
     }
 
-    /// The tuples of numbers that blocks take as lists. They are written where they stand, however often they do.
+    /// Returns the tuples of numbers that blocks take as lists. They are written at each use.
     pub(super) fn lists_of_blocks(&self, needed: &[bool]) -> FxHashSet<NodeId> {
         let ids = (0..needed.len()).filter(|at| self.has_tensors && needed[*at]).map(NodeId::from_index);
         let lists = ids.filter(|id| self.block(*id).is_some()).flat_map(|id| &self.graph.operands(id)[1..]);
         lists.copied().collect()
     }
 
-    /// The tensor of a block, and the numbers of tiles that it begins with and ends before, if these are literals that lists can say.
+    /// Returns the tensor of a block, with the lists of first and end tiles, if lists can express them; `None` otherwise.
     fn block(&self, id: NodeId) -> Option<(NodeId, [&'g [NodeId]; 2])> {
         let Node::Operator(name, &[of, start, stop]) = self.graph.node(id) else { return None };
         if **self.graph.name(name) != *BLOCK {
@@ -136,7 +136,7 @@ impl<'g> Printer<'g> {
         }
     }
 
-    /// The number of a tile, if it is of the type that it is read with.
+    /// Returns a tile index, if the literal has the type with which it would be read; `None` otherwise.
     fn tile(&self, number: NodeId) -> Option<i64> {
         match self.graph.node(number) {
             Node::Literal(Value::Scalar(ScalarValue::Int32(number))) => Some((*number).into()),
@@ -146,7 +146,7 @@ impl<'g> Printer<'g> {
         .filter(|number| *number >= 0)
     }
 
-    /// What blocks are of that are blocks of each other, as long as something holds of them.
+    /// Returns the tensor inside of nested blocks, as long as `holds` returns true for the outer block.
     fn tensor_of_blocks(&self, of: NodeId, holds: impl Fn(NodeId) -> bool) -> NodeId {
         let mut of = of;
         while let Some((inner, _)) = self.block(of).filter(|_| holds(of)) {
@@ -155,12 +155,12 @@ impl<'g> Printer<'g> {
         of
     }
 
-    /// What blocks are of that have no name.
+    /// Returns the tensor inside of nested blocks that have no names.
     fn tensor_of_unnamed_blocks(&self, of: NodeId) -> NodeId {
         self.tensor_of_blocks(of, |block| self.lets.get(block.index()).copied().flatten().is_none())
     }
 
-    /// True if labels behind a node are read as such: it prints as a name that the text defines, or as blocks of one.
+    /// Returns true if labels after the node can be read: it prints as a name that the text defines, or as blocks of one.
     pub(super) fn takes_labels(&self, of: NodeId) -> bool {
         let of = self.tensor_of_unnamed_blocks(of);
         let is_named = match self.graph.node(of) {

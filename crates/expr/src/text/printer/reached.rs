@@ -1,5 +1,5 @@
-//! Operands that a declared type reaches. They are printed without their mark where reading the text makes it again, and a type that
-//! would make others is written as the operator that it is.
+//! Prints operands that a declared type applies to. Their mark is omitted if reading the text adds it again. If reading would add other marks, the
+//! declared type is written as a call.
 
 use super::{Form, Piece, Printer};
 use crate::infix::{DECLARED_OPERAND, Level};
@@ -9,13 +9,13 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::Value;
 
 impl<'g> Printer<'g> {
-    /// Writes an operator that a declared type goes through.
+    /// Writes an operator that a declared type passes through.
     pub(super) fn write_passed(&mut self, id: NodeId, level: Level, reach: Reach) {
         let all = self.graph.operands(id).len();
         let passed = self.passed_by(id, reach).map_or(0, <[NodeId]>::len);
         let before = self.pending.len();
         self.write_body(id, level);
-        // What it left pending are its operands, the first of them last.
+        // The operator's operands are on the stack of pieces now, the first one last.
         let operands = self.pending[before..].iter_mut().rev().filter(|piece| matches!(piece, Piece::Operand(..)));
         for piece in operands.skip(all - passed) {
             if let Piece::Operand(of, level) = *piece {
@@ -24,7 +24,7 @@ impl<'g> Printer<'g> {
         }
     }
 
-    /// True if a type that reaches the operands of a value leaves all of them what they are when the text is read.
+    /// Returns true if reading the text with the declared type leaves all operands of the value unchanged.
     pub(super) fn is_as_reached(&self, value: NodeId, reach: Reach) -> bool {
         let mut left = vec![value];
         while let Some(id) = left.pop() {
@@ -40,7 +40,8 @@ impl<'g> Printer<'g> {
         true
     }
 
-    /// The operands that a declared type reaches through a node, if it goes through it: a name ends what it reaches.
+    /// Returns the operands of a node that a declared type passes to; `None` if the type does not pass through the node. It does not pass through
+    /// names.
     pub(super) fn passed_by(&self, id: NodeId, reach: Reach) -> Option<&'g [NodeId]> {
         let Node::Operator(name, operands) = self.graph.node(id) else { return None };
         let name = self.graph.name(name);
@@ -49,7 +50,7 @@ impl<'g> Printer<'g> {
         (!is_call && reach.passes(name)).then(|| passed(name, operands))
     }
 
-    /// The operand that is marked as reached, if the mark is made again when it is read in its place.
+    /// Returns the operand of a mark, if reading it at its place adds the mark again; `None` otherwise.
     pub(super) fn unmarked(&self, id: NodeId, reach: Reach) -> Option<NodeId> {
         let (of, scalar) = self.marked(id)?;
         let is_named = self.lets.get(id.index()).copied().flatten().is_some();
@@ -57,14 +58,14 @@ impl<'g> Printer<'g> {
         (is_marked && reach.marks(self.graph, of)).then_some(of)
     }
 
-    /// The operand that is marked as reached by a declared type, and the type of numbers that it becomes.
+    /// Returns the operand of a `DECLARED_OPERAND` mark, and the number type that it is converted to; `None` for other nodes.
     pub(super) fn marked(&self, id: NodeId) -> Option<(NodeId, Scalar)> {
         let Node::Operator(name, &[of, qtype]) = self.graph.node(id) else { return None };
         let Node::Literal(Value::Type(QType::Scalar(scalar))) = self.graph.node(qtype) else { return None };
         (**self.graph.name(name) == *DECLARED_OPERAND).then_some((of, *scalar))
     }
 
-    /// True for a marked input or parameter: it needs no name of its own.
+    /// Returns true for a marked input or parameter, which needs no name of its own.
     pub(super) fn is_marked_leaf(&self, id: NodeId) -> bool {
         let is_leaf = |(of, _)| matches!(self.graph.node(of), Node::Leaf(_) | Node::Placeholder(_));
         self.marked(id).is_some_and(is_leaf)

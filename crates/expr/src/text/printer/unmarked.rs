@@ -1,11 +1,11 @@
-//! Programs without the marks of their numbers. A text has no marks: reading it makes them again.
+//! Removes the marks of the number rule from programs for printing. A text has no marks; reading it adds them again.
 
 use crate::infix::{BESIDE, WIDE};
 use crate::text::numbers::{Marker, NodeKinds};
 use crate::{Definitions, Graph, NameId, Node, NodeId, Program, Vocabulary};
 use cembra_value::Value;
 
-/// A program without its marks, if reading its text without a head makes them again; none if it has others, or lacks some.
+/// Returns a program without its marks, if reading its text without a `numbers` line adds exactly these marks again; `None` otherwise.
 pub(super) fn unmarked(program: &Program, vocabulary: &dyn Vocabulary) -> Option<Program> {
     let roots = || program.outputs.iter().map(|output| output.node);
     let needed = program.graph.reachable(roots());
@@ -18,7 +18,7 @@ pub(super) fn unmarked(program: &Program, vocabulary: &dyn Vocabulary) -> Option
     }
     let marks = [WIDE, BESIDE].map(|mark| marker.graph.find_name(mark));
     let is_mark = |name: NameId| marks.contains(&Some(name));
-    // What each node is below its marks.
+    // For each node, the node without its marks.
     let mut bare: Vec<NodeId> = (0..needed.len()).map(NodeId::from_index).collect();
     let mut copies: Vec<NodeId> = Vec::with_capacity(needed.len());
     let mut made = Graph::new();
@@ -64,7 +64,7 @@ pub(super) fn unmarked(program: &Program, vocabulary: &dyn Vocabulary) -> Option
     })
 }
 
-/// A graph in which what is read again is marked.
+/// A graph to which the number rule's marks are added again.
 struct GraphMarker<'v> {
     graph: Graph,
     vocabulary: &'v dyn Vocabulary,

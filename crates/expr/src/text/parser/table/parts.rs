@@ -1,5 +1,5 @@
-//! Keys of several parts. Each distinct value of a part has a number, and the numbers of a key's parts are combined to one. If the last part is
-//! looked for in ranges, the combined number of the other parts is that of a group of ranges. The groups are sorted here.
+//! Keys of several parts. Each distinct value of a part has a number, and the numbers of a key's parts are combined to one number. If the last part
+//! is looked up in ranges, the combined number of the other parts identifies a group of ranges. The groups are sorted here.
 
 use cembra_runtime::Scalar;
 use cembra_value::{Array, ArrayBuilder, Dict, DictFault, ScalarValue};
@@ -10,14 +10,14 @@ use std::collections::HashMap;
 pub(super) enum PartsFault {
     /// A fault in the key of one row.
     Row(DictFault),
-    /// The ranges of two rows overlap; the second row is further down.
+    /// The ranges of two rows overlap; the second row is the later one.
     Overlap(usize, usize),
     /// The combined number of a key does not fit into an `i64`.
     TooMany,
 }
 
-/// For each part of the keys, the number of each value: from 1 on, in the order in which values appear. For each row, the combined number: `(a * m +
-/// b) * n + c` for parts with the numbers `a`, `b` and `c`, where `m` and `n` are the counts of values of the second and third part, plus one.
+/// Numbers the values of each part, from 1 on, in the order in which they appear. Also returns a combined number for each row: `(a * m + b) * n + c`
+/// for parts with the numbers `a`, `b` and `c`, where `m` and `n` are the counts of values of the second and third part, plus one.
 pub(super) fn numbered(keys: &[Array]) -> Result<(Vec<Dict>, Vec<i64>), PartsFault> {
     let count = keys.first().map_or(0, Array::len);
     let mut whole = vec![0_i64; count];
@@ -44,27 +44,26 @@ pub(super) fn numbered(keys: &[Array]) -> Result<(Vec<Dict>, Vec<i64>), PartsFau
     Ok((parts, whole))
 }
 
-/// An array of `numbers`.
+/// Returns an array of these numbers.
 pub(super) fn int64s(numbers: impl IntoIterator<Item = i64>) -> Array {
     Array::from_scalars(Scalar::Int64, numbers.into_iter().map(|number| Some(ScalarValue::Int64(number))))
 }
 
-/// The ranges of keys whose last part is in a range, in groups by the other parts.
+/// The ranges of keys whose last part is in a range, grouped by the other parts.
 pub(super) struct Groups {
-    /// The numbers for the values of the other parts.
+    /// For each other part, the numbers of its values.
     pub(super) parts: Vec<Dict>,
-    /// An element per range in each array: the number of its group, its start, and its end. Groups are in the order of their numbers, and ranges
-    /// ascend in each.
+    /// The number of the group, the start and the end of each range, one array each. Groups are sorted by number, and the ranges of a group ascend.
     pub(super) columns: [Array; 3],
-    /// The row of the file that each range is from.
+    /// The row in the file of each range.
     pub(super) order: Vec<usize>,
 }
 
-/// Sorts the ranges of rows into groups. `others` has the parts of keys before the last. Without `to`, a range ends where the next one of its group
+/// Sorts the ranges of rows into groups. `others` has the parts of keys except the last. Without `to`, a range ends where the next one of its group
 /// begins, and the last one of a group has no end.
 pub(super) fn groups(others: &[Array], from: &Array, to: Option<&Array>) -> Result<Groups, PartsFault> {
     let (parts, numbers) = numbered(others)?;
-    // NaN has no place in an order.
+    // NaN cannot be ordered.
     let is_nan =
         |bound: Option<ScalarValue>| bound.is_some_and(|bound| Dict::order_of_bounds(&bound, &bound).is_none());
     let nan = (0..from.len()).find(|row| is_nan(from.get(*row)) || to.is_some_and(|to| is_nan(to.get(*row))));
@@ -89,7 +88,7 @@ pub(super) fn groups(others: &[Array], from: &Array, to: Option<&Array>) -> Resu
     };
     Dict::of_ranges_in(of_groups, from, ends).map_err(|fault| match fault {
         DictFault::Overlap(at) => overlap(at),
-        // Without `to`, a range is empty if the next one begins at the same key.
+        // Without `to`, an empty range means that two ranges begin at the same key.
         DictFault::Empty(at) if to.is_none() => overlap(at + 1),
         DictFault::Empty(at) => PartsFault::Row(DictFault::Empty(order[at])),
         fault => PartsFault::Row(fault),

@@ -1,5 +1,5 @@
-//! Reads the rows of a table's file: CSV, with the columns of the keys first. Keys of several parts become numbers in `parts`, and a struct becomes
-//! one dictionary per field. The parser of the statement is in `table`.
+//! Reads the rows of a table's file: CSV with the key columns first. Keys of several parts become numbers in `parts`, and a struct becomes one
+//! dictionary per field. The statement itself is parsed in `table`.
 
 use super::parts::{Groups, PartsFault, groups, int64s, numbered};
 use super::spelling::TableSpelling;
@@ -10,53 +10,53 @@ use cembra_value::{Array, ArrayBuilder, Dict, DictFault, ScalarValue};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// What looks a value up.
+/// The types of a table's keys.
 pub(super) struct Keys {
-    /// The one key, or the parts of a key.
+    /// The type of the key, or of each part of it.
     pub(super) parts: Vec<Scalar>,
-    /// True if the last part, or the one key, is looked for in ranges.
+    /// True if the last part, or the only key, is looked up in ranges.
     pub(super) is_of_ranges: bool,
 }
 
 /// The types of a table.
 pub(super) struct Shape {
     pub(super) keys: Keys,
-    /// A scalar, or a struct of scalars.
+    /// The type of the values: a scalar, or a struct of scalars.
     pub(super) value: QType,
 }
 
 impl Shape {
-    /// The types of all columns, those of keys first.
+    /// Iterates over the types of all columns, those of keys first.
     pub(super) fn scalars(&self) -> impl Iterator<Item = Scalar> {
         let fields = self.value.as_tuple().into_iter().flat_map(|fields| fields.iter().filter_map(QType::scalar));
         self.keys.parts.iter().copied().chain(fields).chain(self.value.scalar())
     }
 }
 
-/// The line of a table that is wrong, and what is.
+/// A fault in a table's file, with its line.
 pub(super) struct Misread {
     pub(super) line: Range<usize>,
     pub(super) message: String,
-    /// Another line that does not go together with it, and what that is.
+    /// A conflicting line, and a description of it; `None` if the fault concerns one line.
     pub(super) other: Option<(Range<usize>, &'static str)>,
     /// The hint for this fault; if `None`, the hint describes the form of such files.
     pub(super) hint: Option<&'static str>,
 }
 
-/// A column that is read: where it stands in the file, what it has, and whether each row has a value in it.
+/// A column to read: its index in the file, its type, and whether every row must have a value in it.
 struct Column {
     at: usize,
     scalar: Scalar,
     is_needed: bool,
 }
 
-/// The columns of a file with this header: those of keys, then those of values.
+/// Returns the columns to read from a file with this header: first those of keys, then those of values.
 fn columns(header: &csv::StringRecord, shape: &Shape) -> Result<Vec<Column>, String> {
     let found = header.len();
     let column = |at: usize, scalar: Scalar| Column { at, scalar, is_needed: false };
     let Keys { parts, is_of_ranges } = &shape.keys;
     let last = parts.last().copied().unwrap_or(Scalar::Text);
-    // A range has one or two columns: its start, and perhaps its end.
+    // A range has one or two columns: its start, and optionally its end.
     let most_keys = parts.len() + usize::from(*is_of_ranges);
     let of_keys = |before: usize| (0..before).map(|at| column(at, parts.get(at).copied().unwrap_or(last)));
     let fields = match &shape.value {
@@ -81,7 +81,7 @@ fn columns(header: &csv::StringRecord, shape: &Shape) -> Result<Vec<Column>, Str
         }
     };
     let before = found.saturating_sub(fields.len()).clamp(parts.len(), most_keys);
-    // Of several columns of one name it is the first.
+    // If several columns have the same name, the first one counts.
     let mut places: HashMap<&str, usize> = HashMap::with_capacity(found);
     for (at, name) in header.iter().enumerate().skip(before) {
         places.entry(name.trim()).or_insert(at);
@@ -104,7 +104,7 @@ fn columns(header: &csv::StringRecord, shape: &Shape) -> Result<Vec<Column>, Str
     }
 }
 
-/// Reads a table.
+/// Reads the file of a table.
 pub(super) fn read(text: &str, shape: &Shape, spelling: &TableSpelling) -> Result<Table, Misread> {
     let delimiter = spelling.delimiter.unwrap_or_else(|| found_delimiter(text.as_bytes()));
     let mut reader =
@@ -131,7 +131,7 @@ pub(super) fn read(text: &str, shape: &Shape, spelling: &TableSpelling) -> Resul
             break;
         }
         let at = record.position().map_or(before, |position| position.byte() as usize).min(text.len());
-        // Before a record there may be blank lines, and the LF of the CRLF that ended the record before.
+        // Blank lines, and the LF of the previous record's CRLF, may precede a record.
         let at = at + text[at..].bytes().take_while(|byte| matches!(byte, b'\n' | b'\r')).count();
         if record.len() != header.len() {
             let count = match header.len() {
@@ -216,24 +216,24 @@ pub(super) fn read(text: &str, shape: &Shape, spelling: &TableSpelling) -> Resul
     Ok(Table { parts, rows: by_key, value, columns })
 }
 
-/// How many columns a value has.
+/// Returns the number of columns per value.
 fn fields_of(value: &QType) -> usize {
     value.as_tuple().map_or(1, |fields| fields.len())
 }
 
-/// The numbers from 0 up to `count`, one for each row.
+/// Returns the numbers from 0 up to `count`, one per row.
 fn rows(count: usize) -> Array {
     int64s(0..count as i64)
 }
 
-/// Values by ranges. The first column of `bounds` has where each range begins; the second, if the file has one, where it ends.
+/// Returns values by ranges. The first column of `bounds` has the start of each range; the second, if the file has one, the end.
 fn ranges(bounds: Vec<Array>, values: Array) -> Result<ByKey, DictFault> {
     let mut bounds = bounds.into_iter();
     let from = bounds.next().unwrap_or_else(|| rows(0));
     if let Some(to) = bounds.next() {
         return checked_ranges([from, to, values]);
     }
-    // Each range ends where the next begins, the last one nowhere.
+    // Each range ends where the next one begins; the last one has no end.
     let to = Array::from_scalars(from.scalar(), from.iter().skip(1).chain([None]).take(from.len()));
     checked_ranges([from, to, values]).map_err(|fault| match fault {
         DictFault::Empty(at) => DictFault::Overlap(at + 1),
@@ -241,7 +241,7 @@ fn ranges(bounds: Vec<Array>, values: Array) -> Result<ByKey, DictFault> {
     })
 }
 
-/// The columns, if they are ranges.
+/// Returns the columns after checking that they are valid ranges.
 fn checked_ranges(columns: [Array; 3]) -> Result<ByKey, DictFault> {
     let [from, to, values] = &columns;
     Dict::of_ranges(from, to, values)?;

@@ -1,5 +1,5 @@
-//! The options after the name of a table's file, for values with another spelling than the usual one. They have the names and the meaning of the
-//! options of `cembra eval` for data.
+//! The options after the name of a table's file, for values with an unusual spelling. They have the names and the meaning of the options of `cembra
+//! eval` for data.
 
 use cembra_runtime::{Excerpt, Scalar};
 use cembra_value::ScalarValue;
@@ -8,12 +8,12 @@ use cembra_value::time_format::{Kind, WrongForm, read_padded_date, read_padded_t
 /// The names of the options.
 const OPTIONS: [&str; 4] = ["delimiter", "decimal", "date_format", "timestamp_format"];
 
-/// The spelling of the values in a table's file, by default the usual one.
+/// The spelling of the values in a table's file; by default the usual one.
 #[derive(Default, Debug)]
 pub(super) struct TableSpelling {
     /// The character that separates fields; `None` for the most frequent delimiter of the first line.
     pub(super) delimiter: Option<u8>,
-    /// True if numbers have a comma before their fraction; `None` without the option.
+    /// True if numbers have a comma before their fraction, false for a point; `None` without the option.
     decimal_comma: Option<bool>,
     /// The format of dates; `None` for the usual form.
     dates: Option<String>,
@@ -21,7 +21,7 @@ pub(super) struct TableSpelling {
     timestamps: Option<String>,
 }
 
-/// The error for an option that is refused.
+/// The error for an option that is rejected.
 #[derive(Debug)]
 pub(super) struct WrongOption {
     pub(super) message: String,
@@ -40,7 +40,7 @@ impl TableSpelling {
     /// Sets the option `name` to `value`, for a table whose columns have the types `columns`.
     ///
     /// # Errors
-    /// There is no such option, it is set already, the value is not possible, or the table has no values that the option is about.
+    /// If there is no such option, it is set already, the value is invalid, or the table has no values that the option applies to.
     pub(super) fn set(&mut self, name: &str, value: &str, columns: &[Scalar]) -> Result<(), WrongOption> {
         let wrong =
             |is_of_name, message: String, hint: &str| WrongOption { message, hint: hint.to_owned(), is_of_name };
@@ -102,7 +102,7 @@ impl TableSpelling {
         }
     }
 
-    /// The message for a field that is not a value of its type, with advice.
+    /// Returns the message for a field that is not a value of its type, with advice.
     pub(super) fn misspelled(&self, scalar: Scalar, field: &str) -> String {
         let field = field.trim();
         let digits = field.trim_start_matches(['+', '-']);
