@@ -1,4 +1,4 @@
-//! Random values of any type: scalars, arrays, edges, and tuples of them, for literals and for rows.
+//! Random values of any type: scalars, arrays, edges and tuples of them, for literals and for rows.
 
 use crate::config::chance;
 use crate::values::{has_arrays, scalar};
@@ -7,15 +7,16 @@ use cembra_runtime::{EdgeType, QType};
 use cembra_value::{ScalarValue, Value};
 use fastrand::Rng;
 
-/// A random value; arrays are short. `Nothing` for the type of an untyped `missing`; no values are of the type of types.
+/// Returns a random value; arrays have fewer than 5 elements. `Nothing` for the type of an untyped `missing`. There are no values of the type of
+/// types.
 pub(crate) fn value(random: &mut Rng, qtype: &QType, config: &Config) -> Value {
     let len = if has_arrays(qtype) { random.usize(..5) } else { 0 };
     of_size(random, qtype, config, len)
 }
 
-/// A random value, whose arrays have `len` elements.
+/// Returns a random value whose arrays have `len` elements.
 fn of_size(random: &mut Rng, qtype: &QType, config: &Config, len: usize) -> Value {
-    // Generated types nest a few levels.
+    // Generated types nest only a few levels.
     match qtype {
         QType::Scalar(of) => Value::Scalar(scalar(random, *of, config)),
         QType::Optional(of) if chance(random, config.missing) => Value::Missing(*of),
@@ -57,13 +58,13 @@ fn of_size(random: &mut Rng, qtype: &QType, config: &Config, len: usize) -> Valu
     }
 }
 
-/// A random value of a row: as `value`, and NaNs of every sign and payload, which no literal can spell.
+/// Returns a random value for a row: as [`value`], and also NaNs of every sign and payload, which literals cannot spell.
 pub(crate) fn row_value(random: &mut Rng, qtype: &QType, config: &Config) -> Value {
     let len = if has_arrays(qtype) { random.usize(..5) } else { 0 };
     sized_row_value(random, qtype, config, len)
 }
 
-/// A random value of a row, whose arrays have `len` elements.
+/// Returns a random value for a row, whose arrays have `len` elements.
 pub(crate) fn sized_row_value(random: &mut Rng, qtype: &QType, config: &Config, len: usize) -> Value {
     let made = of_size(random, qtype, config, len);
     let payload = |random: &mut Rng, v: ScalarValue| match v {
@@ -78,7 +79,7 @@ pub(crate) fn sized_row_value(random: &mut Rng, qtype: &QType, config: &Config, 
     }
 }
 
-/// Other values for the next row, of the same sizes: integers, which may be places and sizes, change order only.
+/// Returns other values of the same sizes for the next row. Integers, which may be indices and sizes, only change their order.
 pub(crate) fn redrawn(random: &mut Rng, value: &Value, config: &Config) -> Value {
     match value {
         Value::Array(kind, values) if values.scalar().is_integer() => {
@@ -91,7 +92,7 @@ pub(crate) fn redrawn(random: &mut Rng, value: &Value, config: &Config) -> Value
         }
         Value::Edge(of) if of.parent_size() > 0 && matches!(of.edge_type(), EdgeType::Arrays(_)) => {
             let made = arrays::edge(random, of.kind(), of.child_size(), of.parent_size());
-            // A promise is about the form.
+            // A promise depends on the form.
             let is_alike = std::mem::discriminant(of.form()) == std::mem::discriminant(made.form());
             if is_alike { made.into() } else { value.clone() }
         }

@@ -1,5 +1,5 @@
-//! Arrays, edges and shapes at random, the same with fewer elements, and simpler ones. What is at the place of a missing
-//! element, and behind the last bit of presence, is anything: nobody may look at it.
+//! Random arrays, edges and shapes, and versions of them with fewer elements or simpler values. The value of a missing element and the bits after the
+//! last presence bit are random, because no code may read them.
 
 use crate::Config;
 use crate::config::{chance, pick};
@@ -8,21 +8,21 @@ use cembra_runtime::{ArrayKind, EdgeType, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, ArrayData, Edge, EdgeForm, Promise, ScalarValue, Value};
 use fastrand::Rng;
 
-/// Sizes about which strips, words of bits and chains of sums begin anew.
+/// Sizes near the boundaries of strips, bitmap words and chains of sums.
 const SIZES: &[usize] = &[
     0, 1, 2, 3, 7, 63, 64, 65, 66, 127, 128, 129, 191, 200, 500, 1000, 1023, 1024, 1025, 1100, 2047, 2048, 2500, 3000,
 ];
 
-/// A size of arrays. Half are small, so that most programs are quick.
+/// Returns a random array size. Half of them are below 20, so that most programs are quick.
 pub(crate) fn size(random: &mut Rng) -> usize {
     if random.bool() { random.usize(..20) } else { *pick(random, SIZES) }
 }
 
-/// A random array. Of most, no element is special: one NaN among many makes every sum a NaN, which hides how it was made.
+/// Returns a random array. Most have no special elements: a single NaN makes every sum a NaN, which would hide errors.
 pub(crate) fn array(random: &mut Rng, scalar: Scalar, len: usize, config: &Config) -> Array {
     let special = *pick(random, &[0.0, 0.0, 0.0, 1.0 / (1.0 + len as f64), config.special]);
     let config = Config { special, ..config.clone() };
-    // Few values are the same again and again: ties, and keys of groups.
+    // A few values repeat, which gives ties and keys of groups.
     let few: Option<Vec<ScalarValue>> =
         (random.u32(..4) == 0).then(|| (0..3).map(|_| values::scalar(random, scalar, &config)).collect());
     let element = |random: &mut Rng| match &few {
@@ -33,13 +33,13 @@ pub(crate) fn array(random: &mut Rng, scalar: Scalar, len: usize, config: &Confi
     of_scalars(random, scalar, &all)
 }
 
-/// An array of these values, of which some are missing but still at their places.
+/// Returns an array of these values. Some are missing, but their values stay in memory.
 fn of_scalars(random: &mut Rng, scalar: Scalar, all: &[ScalarValue]) -> Array {
     let missing = *pick(random, &[0.0, 0.0, 0.0, 0.1, 0.1, 0.5, 0.95, 1.0]);
     with_gaps(random, scalar, all, missing)
 }
 
-/// An array of these values, this share of which is missing.
+/// Returns an array of these values. `missing` is the fraction of missing elements.
 fn with_gaps(random: &mut Rng, scalar: Scalar, all: &[ScalarValue], missing: f64) -> Array {
     let len = all.len();
     let present: Vec<bool> = (0..len).map(|_| !chance(random, missing)).collect();
@@ -56,13 +56,13 @@ fn with_gaps(random: &mut Rng, scalar: Scalar, all: &[ScalarValue], missing: f64
         Some(_) => ArrayData::Numbers(words(scalar, all).into()),
         None => return builder(),
     };
-    // Bits of presence may be there where nothing is missing.
+    // Presence bits may exist even if nothing is missing.
     let has_bits = missing > 0.0 || random.u32(..4) == 0;
     let presence = has_bits.then(|| bits(random, present.iter().copied()));
     Array::from_parts(scalar, len, data, presence).unwrap_or_else(builder)
 }
 
-/// Numbers next to each other.
+/// Packs numbers into words.
 fn words(scalar: Scalar, all: &[ScalarValue]) -> Vec<u64> {
     let numbers = || all.iter().map(ScalarValue::bits);
     if QType::Scalar(scalar).layout().size == 8 {
@@ -72,7 +72,7 @@ fn words(scalar: Scalar, all: &[ScalarValue]) -> Vec<u64> {
     narrow.chunks(2).map(|pair| pair[0] & 0xFFFF_FFFF | pair.get(1).map_or(0, |high| high << 32)).collect()
 }
 
-/// Bits, and anything behind the last.
+/// Packs bits into words, with random bits after the last one.
 fn bits(random: &mut Rng, all: impl ExactSizeIterator<Item = bool>) -> Vec<u64> {
     let len = all.len();
     let mut words = vec![0_u64; len.div_ceil(64)];
@@ -83,24 +83,24 @@ fn bits(random: &mut Rng, all: impl ExactSizeIterator<Item = bool>) -> Vec<u64> 
     words
 }
 
-/// What an array of integers is good for.
+/// The meaning of an array of integers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
-    /// Places in an array, or groups.
+    /// Indices of an array's elements, or of groups.
     Places,
-    /// Places that go up.
+    /// Ascending indices.
     Sorted,
     /// Sizes of groups.
     Sizes,
-    /// Where groups begin and end.
+    /// The split points of groups.
     Points,
 }
 
-/// An array of integers: so many that are good for something about an array of `about` elements.
+/// Returns an array of `len` integers with this role, for an array of `about` elements.
 pub(crate) fn integers(random: &mut Rng, scalar: Scalar, role: Role, len: usize, about: usize) -> Array {
     let (numbers, missing): (Vec<usize>, f64) = match role {
         Role::Places if about > 0 => {
-            // Most are of few groups now and then.
+            // Now and then, only the first few groups occur.
             let below = if random.u32(..3) == 0 { about.min(3) } else { about };
             ((0..len).map(|_| random.usize(..below)).collect(), *pick(random, &[0.0, 0.0, 0.1, 0.9]))
         }
@@ -120,14 +120,14 @@ pub(crate) fn integers(random: &mut Rng, scalar: Scalar, role: Role, len: usize,
     with_gaps(random, scalar, &all, missing)
 }
 
-/// At most so many of the numbers below `below`, which go up.
+/// Returns at most `count` distinct numbers below `below`, in ascending order.
 fn random_sample(random: &mut Rng, below: usize, count: usize) -> Vec<usize> {
     let mut sample = random.choose_multiple(0..below, count);
     sample.sort_unstable();
     sample
 }
 
-/// Where each of so many groups begins, and where the last ends: some groups are large, some empty.
+/// Returns the split points of `groups` groups. Some groups are large, some empty.
 fn points(random: &mut Rng, elements: usize, groups: usize) -> Vec<usize> {
     let mut points = vec![0];
     for left in (1..groups).rev() {
@@ -146,7 +146,7 @@ fn points(random: &mut Rng, elements: usize, groups: usize) -> Vec<usize> {
     points
 }
 
-/// A random edge between so many elements and groups.
+/// Returns a random edge between `child` elements and `parents` groups.
 pub(crate) fn edge(random: &mut Rng, kind: ArrayKind, child: usize, parents: usize) -> Edge {
     if random.u32(..3) > 0 && (parents > 0 || child == 0) {
         let points = points(random, child, parents).into_iter().map(|point| point as i64).collect();
@@ -156,7 +156,7 @@ pub(crate) fn edge(random: &mut Rng, kind: ArrayKind, child: usize, parents: usi
     Edge::from_mapping(kind, groups, parents).unwrap_or(Edge::to_scalar(kind, child))
 }
 
-/// A random edge of a type.
+/// Returns a random edge of a type, for `child` elements.
 pub(crate) fn edge_of(random: &mut Rng, of: EdgeType, child: usize) -> Edge {
     match of {
         EdgeType::Scalars => Edge::scalars(),
@@ -168,7 +168,7 @@ pub(crate) fn edge_of(random: &mut Rng, of: EdgeType, child: usize) -> Edge {
     }
 }
 
-/// The sizes that a value has.
+/// Returns the sizes in a value.
 pub(crate) fn sizes(value: &Value) -> Vec<usize> {
     match value {
         Value::Array(_, array) => vec![array.len()],
@@ -180,13 +180,13 @@ pub(crate) fn sizes(value: &Value) -> Vec<usize> {
     }
 }
 
-/// The value with `to` elements wherever it has `from`: the first ones, from the beginning again where there are not as many; or
-/// the last ones.
+/// Returns the value with `to` elements wherever it has `from`. It keeps the first elements and repeats them if needed, or keeps the last ones if
+/// `last`.
 pub(crate) fn resized(value: &Value, from: usize, to: usize, last: bool) -> Value {
     let begin = if last { from.saturating_sub(to) } else { 0 };
     let places = || (0..to).map(|at| (from > 0).then(|| (begin + at) % from.max(1)));
     match value {
-        // What there is nothing of cannot be repeated, and neither can keys.
+        // Empty lists and the keys of dictionaries cannot be repeated.
         Value::Tuple(_) if value.qtype().as_map().is_some() => value.clone(),
         Value::Tuple(_) if value.list_len() == Some(from) && from > 0 => {
             let elements: Vec<Value> = places().filter_map(|at| value.element(at?)).collect();
@@ -206,7 +206,7 @@ pub(crate) fn resized(value: &Value, from: usize, to: usize, last: bool) -> Valu
                     let clipped =
                         |point: &i64| if child == from { (*point - begin as i64).clamp(0, end) } else { *point };
                     let mut points: Vec<i64> = points.iter().map(clipped).collect();
-                    // The elements of groups that go are those of a neighbour.
+                    // The elements of removed groups move to a neighbouring group.
                     if parents == from && to < parents {
                         points.drain(if last { 1..parents - to + 1 } else { to..parents });
                     }
@@ -231,13 +231,13 @@ pub(crate) fn resized(value: &Value, from: usize, to: usize, last: bool) -> Valu
     }
 }
 
-/// What an input with this value may promise; at last the most.
+/// Returns the promises that an input with this value may make, the strongest last.
 pub(crate) fn kept_promises(value: &Value) -> Vec<Promise> {
     let all = [Promise::Nothing, Promise::Full, Promise::Mapping, Promise::Splits];
     all.into_iter().filter(|promise| promise.is_of(&value.qtype()) && promise.check(value).is_ok()).collect()
 }
 
-/// The value with something wherever an element is missing, if all are promised.
+/// Returns the value with its missing elements filled, if the promise requires all of them.
 pub(crate) fn keeping(promise: Promise, value: Value) -> Value {
     match (promise, &value) {
         (Promise::Full, Value::Array(kind, array)) => {
@@ -250,7 +250,7 @@ pub(crate) fn keeping(promise: Promise, value: Value) -> Value {
     }
 }
 
-/// Simpler values of the same sizes, the simplest first.
+/// Returns simpler values of the same sizes, the simplest first.
 pub(crate) fn simpler(value: &Value) -> Vec<Value> {
     let Value::Array(kind, array) = value else { return Vec::new() };
     let of = |element: &dyn Fn(usize) -> Option<ScalarValue>| {

@@ -1,5 +1,5 @@
-//! Players of rows as subjects: a model is run as a batch, on columns whose layouts are drawn anew each time, and on as many copies
-//! of the rows as fill some words of bits.
+//! Runs a model as a batch with each executor for rows, as subjects of the fuzzer. The columns have random layouts, and the rows are copied to fill
+//! several bitmap words.
 
 use crate::config::pick;
 use crate::layout::{Laid, Layout, Lists, Shape};
@@ -10,7 +10,7 @@ use cembra_array::{StructColumn, struct_columns};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Promise, Value};
 
-/// Rows are copied to fill strips; each copy must be answered alike.
+/// Rows are copied to fill strips. All copies of a row must have the same answer.
 impl Subject for RowPlayer {
     fn name(&self) -> &str {
         (*self).name()
@@ -23,7 +23,7 @@ impl Subject for RowPlayer {
         let copies = *pick(&mut random, &[1, 1, 64, 65, 70, 130, 400]);
         let all: Vec<&Row> = rows.iter().cycle().take(rows.len().max(copies * usize::from(!rows.is_empty()))).collect();
         let answers = answers(&batch, &all, &mut random)?;
-        // If two copies of a row are answered differently, the later one is shown.
+        // If two copies of a row have different answers, the later one is shown.
         let answer = |row: usize| {
             let mut copies = answers.iter().skip(row).step_by(rows.len()).cloned();
             let first = copies.next();
@@ -85,7 +85,7 @@ fn answers(batch: &Batch, rows: &[&Row], random: &mut fastrand::Rng) -> Result<V
             .zip(batch.outputs())
             .map(|(column, output)| {
                 let value = column.value(row).unwrap_or(Value::Nothing);
-                // Other rows that fail make the column optional.
+                // If another row fails, the output column becomes optional.
                 match value {
                     Value::Present(value) if !output.qtype.is_optional() => Value::Scalar(value),
                     value => value,
@@ -96,15 +96,15 @@ fn answers(batch: &Batch, rows: &[&Row], random: &mut fastrand::Rng) -> Result<V
     Ok((0..rows.len()).map(answer).collect())
 }
 
-/// A column, or the elements of one of lists.
+/// A column, or the elements of a column of lists.
 struct Piece {
     qtype: QType,
-    /// Where the lists of rows begin and end among the elements.
+    /// The split points of the rows' lists; `None` if the column has no lists.
     points: Option<Vec<i64>>,
     laid: Laid,
 }
 
-/// The columns that structs, lists and arrays are made of.
+/// Returns the columns for the parts of structs, lists and arrays.
 fn taken_apart(values: &[Value], columns: &[StructColumn], random: &mut fastrand::Rng) -> Vec<Piece> {
     let members: Vec<Vec<&Value>> = values.iter().map(members).collect();
     let piece = |(at, column): (usize, &StructColumn)| {
@@ -140,7 +140,7 @@ fn taken_apart(values: &[Value], columns: &[StructColumn], random: &mut fastrand
     columns.iter().enumerate().map(piece).collect()
 }
 
-/// The scalars, optionals and arrays of a value, in the order of its type.
+/// Returns the scalars, optionals and arrays of a value, in the order of its type.
 fn members(value: &Value) -> Vec<&Value> {
     // Types nest only as deep as the text that spelled them.
     match value {

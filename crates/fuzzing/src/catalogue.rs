@@ -1,6 +1,6 @@
-//! What programs can be made of: the registry's operators. Those on scalars come with every list of operand types they take,
-//! found by asking their typing; those that know arrays are tried on what there is. Nothing here is said of any operator by name but
-//! which ones are conditionals, and that exports are left out: two of the same name are refused, whatever their types.
+//! The registry's operators as building blocks of programs. For operators on scalars, it lists all operand types that their typing accepts. Operators
+//! on arrays are tried on random operands. The only operators treated by name are conditionals and exports; exports are left out, because two with
+//! one name are always rejected.
 
 use crate::values;
 use cembra_ops::{Argument, OpDef, OpId, OverArrays, Registry, Typing, id};
@@ -8,53 +8,55 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::Value;
 use std::sync::OnceLock;
 
-/// What an operand of a form must be.
+/// The kind of operand in a form.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum OperandChoice {
     /// Any value of a type.
     Of(QType),
-    /// This literal: the untyped missing value, a type, a flag, an argument that is not specified.
+    /// This literal: the untyped missing value, a type, a flag, an unspecified argument.
     Literal(Value),
 }
 
-/// A list of operands an operator takes, by position in the list of what operands can be.
+/// Operands that an operator accepts, as indices into the catalogue's operand choices.
 pub(crate) type Form = Box<[u8]>;
 
-/// An operator and the forms found for it.
+/// An operator and its accepted forms.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) op: OpId,
     pub(crate) def: &'static OpDef,
-    /// Forms by what computes them: one group for each overload and lifting, or for each result type.
+    /// The forms, in one group per overload and lifting, or per result type.
     pub(crate) groups: Vec<Vec<Form>>,
 }
 
 impl Entry {
-    /// True if its operands are not settled by types of scalars and have to be tried.
+    /// Returns true if scalar types do not determine the operands, so that operands have to be tried.
     pub(crate) fn is_open(&self) -> bool {
         self.groups.is_empty() || self.def.variadic
     }
 }
 
-/// All operators.
+/// The operators that programs are generated from.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
     wanted: Vec<OperandChoice>,
     pub(crate) entries: Vec<Entry>,
     pub(crate) conditionals: Vec<usize>,
     pub(crate) open: Vec<usize>,
-    /// One for each overload and lifting: the operator, and which of its groups.
+    /// The operator and its group index, for each overload and lifting.
     pub(crate) aims: Vec<(usize, usize)>,
-    /// Operators that programs on scalars are not made of, or that do more than they do with each element: what knows arrays.
+    /// Operators that are only used on arrays, or that do more with arrays than apply to each element.
     pub(crate) of_arrays: Vec<Entry>,
 }
 
-/// True for what a program is made of: exports are outputs too, and an operator that the host does not have cannot run.
+/// Returns true for operators that can be used in generated programs. Exports are extra outputs, and an operator that the host does not have cannot
+/// run.
 fn stands_by_itself(op: OpId) -> bool {
     !matches!(op, id::EXPORT | id::EXPORT_VALUE | id::EXTERN)
 }
 
 impl Catalogue {
+    /// Returns the catalogue of the standard registry, which is built once.
     pub(crate) fn standard() -> &'static Catalogue {
         static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
         CATALOGUE.get_or_init(|| Catalogue::of(Registry::standard()))
@@ -64,7 +66,7 @@ impl Catalogue {
         let scalars = || Scalar::ALL.into_iter().flat_map(|s| [QType::Scalar(s), QType::Optional(s)]);
         let mut wanted: Vec<OperandChoice> = scalars().map(OperandChoice::Of).collect();
         wanted.push(OperandChoice::Literal(Value::Nothing));
-        // Literals that only typing looks at; the many operands of a wide operator are values.
+        // Literals that only typing uses. The operands of operators with many parameters are values instead.
         let values = wanted.len();
         wanted.extend(scalars().map(|qtype| OperandChoice::Literal(Value::Type(qtype))));
         wanted.extend([false, true].map(|flag| OperandChoice::Literal(Value::from(flag))));
@@ -72,9 +74,9 @@ impl Catalogue {
         wanted.extend(values::dictionaries().chain(values::ranges()).map(OperandChoice::Literal));
         let entries: Vec<Entry> = registry
             .iter()
-            // Functions and what takes them are grown in scopes of their own.
+            // Functions and operators on them are grown separately, in scopes of their own.
             .filter(|(_, def)| !matches!(def.typing, Typing::Instantiated | Typing::OfTensors))
-            // Programs on scalars have no arrays: neither what makes them, nor what takes only them.
+            // Programs on scalars have no operators that make arrays, or that accept only arrays.
             .filter(|(_, def)| !def.is_of_arrays() && !["array.", "edge."].iter().any(|of| def.name.starts_with(of)))
             .filter(|(op, _)| {
                 stands_by_itself(*op)
@@ -84,7 +86,7 @@ impl Catalogue {
                 let kinds = if def.params.len() > 3 { values } else { wanted.len() };
                 Entry { op, def, groups: groups(def, &wanted, kinds) }
             })
-            // What no scalars fit, in families that know neither tuples nor types, takes arrays.
+            // Operators in suitable families that no scalars fit accept arrays.
             .filter(|entry| {
                 let family = entry.def.name.split_once('.').map_or("", |(family, _)| family);
                 let knows_scalars = matches!(family, "math" | "strings" | "random" | "bool");
@@ -109,18 +111,19 @@ impl Catalogue {
         Catalogue { wanted, entries, conditionals, open, aims, of_arrays }
     }
 
-    /// What is known of an operator, on scalars or on arrays.
+    /// Returns the entry of an operator, on arrays or on scalars; `None` if it has none.
     pub(crate) fn known(&self, op: OpId) -> Option<&Entry> {
         self.of_arrays.iter().chain(&self.entries).find(|entry| entry.op == op)
     }
 
+    /// Returns the operand choice with the index `at`.
     pub(crate) fn wanted(&self, at: u8) -> &OperandChoice {
         &self.wanted[usize::from(at)]
     }
 }
 
-/// What the operand at each position may be, of the first `kinds` there are. A wide operator with overloads gets only
-/// what one of them has there: all lists of all types would be too many, and casts are tried on the narrow ones.
+/// Returns the candidates for each operand, among the first `kinds` choices. Operators with many parameters and overloads get only the types of their
+/// overloads, because all combinations would be too many. Casts are tried on operators with few parameters.
 fn candidates(def: &OpDef, wanted: &[OperandChoice], kinds: usize) -> Vec<Vec<u8>> {
     let overloads = def.overloads();
     let of_overload = |position: usize, wanted: &OperandChoice| match wanted {
@@ -129,7 +132,7 @@ fn candidates(def: &OpDef, wanted: &[OperandChoice], kinds: usize) -> Vec<Vec<u8
         }
         OperandChoice::Literal(value) => *value == Value::Nothing,
     };
-    // Where there is a dictionary, there is nothing else: they are many, so that there are values of each type by keys of each.
+    // A parameter that takes a dictionary literal gets only dictionaries. They are many, to cover all types of values and keys.
     let is_dict = |wanted: &OperandChoice| matches!(wanted, OperandChoice::Literal(Value::Dict(_)));
     let fits = |position: usize, wanted: &OperandChoice| (def.params[position].name == "dict") == is_dict(wanted);
     let wide = def.params.len() > 3 && !overloads.is_empty();
@@ -141,7 +144,7 @@ fn candidates(def: &OpDef, wanted: &[OperandChoice], kinds: usize) -> Vec<Vec<u8
         .collect()
 }
 
-/// Every form an operator takes, grouped.
+/// Returns every form that an operator accepts, in groups.
 fn groups(def: &OpDef, wanted: &[OperandChoice], kinds: usize) -> Vec<Vec<Form>> {
     if def.variadic {
         return Vec::new();
@@ -179,7 +182,7 @@ fn groups(def: &OpDef, wanted: &[OperandChoice], kinds: usize) -> Vec<Vec<Form>>
             });
             groups[at].push(form);
         }
-        // The next list, counting up like an odometer.
+        // Advances to the next combination, like an odometer.
         let more = |position: &usize| digits[*position] + 1 < candidates[*position].len();
         let Some(position) = (0..digits.len()).rev().find(more) else { return groups };
         digits[position] += 1;
@@ -196,7 +199,7 @@ mod tests {
         let catalogue = Catalogue::standard();
         for entry in &catalogue.entries {
             if entry.is_open() {
-                // Literals that typing looks at are texts of their form.
+                // An open operator needs no settled overload if its type rules read a literal text.
                 let mut random = fastrand::Rng::with_seed(1);
                 let mut params = entry.def.params.iter();
                 let has_texts = params.any(|param| values::text_of(&mut random, param.form).is_some());

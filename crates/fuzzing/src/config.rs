@@ -1,71 +1,70 @@
-//! The knobs of fuzzing. Everything random follows from `seed` and the number of a program, so that any program can be
-//! made again alone.
+//! The settings of the fuzzer. All random choices follow from `seed` and the number of a program, so each program can be regenerated alone.
 
 use std::time::Duration;
 
-/// What to generate and how much. Shares are probabilities from 0 to 1.
+/// The settings: the kinds and amounts of generated programs. Shares are probabilities from 0 to 1.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
-    /// How many programs to try. Without a number and without `seconds`, until something is found.
+    /// The number of programs to try. Without it and without `seconds`, the run ends at the first finding.
     pub programs: Option<u64>,
     /// Stop after this many seconds, even if there are programs left.
     pub seconds: Option<u64>,
-    /// Share of programs that compute on arrays. Which ones depends on `seed` and their numbers only; the others are the same,
-    /// whatever this share is.
+    /// Share of programs that compute on arrays. The choice depends only on `seed` and the program's number; the other programs are the same for any
+    /// share.
     pub arrays: f64,
-    /// Share, among the programs on arrays, of those on requests: a list of structs, another list, a dictionary and scalars.
+    /// Share, among programs on arrays, of programs on requests: a list of structs, another list, a dictionary and scalars.
     pub requests: f64,
-    /// Seeds all choices.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// The number of the first program; a program depends on `seed` and its number only.
+    /// The number of the first program. A program depends only on `seed` and its number.
     pub start: u64,
-    /// Levels of operators on the longest path from an output to a leaf.
+    /// The most levels of operators on a path from an output to a leaf.
     pub max_depth: u32,
-    /// Operators per program before those that no output needs are dropped.
+    /// The most operators per program, before unneeded ones are removed.
     pub max_operators: u32,
-    /// Inputs per program.
+    /// The most inputs per program.
     pub max_inputs: u32,
-    /// Outputs per program.
+    /// The most outputs per program.
     pub max_outputs: u32,
-    /// Rows each program is evaluated on.
+    /// The number of rows that each program is evaluated on.
     pub rows: u32,
     /// Share of optional values and literals that are missing.
     pub missing: f64,
     /// Share of numbers and texts that are special: NaN, infinities, zeros of both signs, extremes, empty texts.
     pub special: f64,
-    /// Share of operands that are earlier nodes where there is one of the type; the others are new leaves and literals.
+    /// Share of operands that are existing nodes, if there is one of the type; the others are new leaves and literals.
     pub reuse: f64,
-    /// Share of literals among operands that are not earlier nodes.
+    /// Share of literals among operands that are not existing nodes.
     pub literals: f64,
-    /// Share of operators that are conditionals, beyond those the registry's order gives.
+    /// Share of operators that are conditionals, in addition to those drawn from the registry.
     pub conditionals: f64,
-    /// Share of operators that are tuples or fields of tuples, likewise.
+    /// Share of operators that make tuples or read their fields, in addition to those drawn from the registry.
     pub structure: f64,
-    /// Share of operators on functions and sequences, likewise.
+    /// Share of operators on functions and sequences, in addition to those drawn from the registry.
     pub functions: f64,
-    /// Share of operators on structs, likewise.
+    /// Share of operators on structs, in addition to those drawn from the registry.
     pub structs: f64,
-    /// Share kept of the operators that can fault. Most rows of most programs should get as far as a value.
+    /// The fraction of failing operators that are kept when drawn. A low one lets most rows of most programs reach a value.
     pub fallible: f64,
-    /// Share of programs that are damaged so that most are ill-typed.
+    /// Share of programs that are damaged so that most become ill-typed.
     pub ill_typed: f64,
     /// Share of programs whose text is damaged.
     pub garbled: f64,
-    /// Share of programs that are also compared under other options: compat rewrites, or without passes.
+    /// Share of programs that are also compared under other options: with compat rewrites, or without passes.
     pub variants: f64,
-    /// Share of programs that are also run on structs of the caller, as typed executors run them.
+    /// Share of programs that are also run on the caller's structs, like typed executors.
     pub in_place: f64,
-    /// Share of programs that are run under small limits on strings and on loops.
+    /// Share of programs that run under small limits on strings and loops.
     pub limited: f64,
-    /// Share of programs whose native code is made of functions of a few steps.
+    /// Share of programs whose native code is split into functions of a few steps.
     pub cut: f64,
     /// Share of programs that are compiled by the quick tier.
     pub quick: f64,
-    /// Share of programs that are also run by a tiered executor, which changes tiers in the middle of the rows.
+    /// Share of programs that are also run by a tiered executor, which changes tiers between rows.
     pub tiered: f64,
-    /// Share of programs that are also run as batches, by all players of rows.
+    /// Share of programs that are also run as batches, by all executors for rows.
     pub batched: f64,
-    /// How many smaller programs the shrinker may try.
+    /// The most smaller programs that the shrinker tries.
     pub shrink: u32,
 }
 
@@ -107,26 +106,26 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The random numbers of one program.
+    /// Returns the random number generator for a program.
     pub(crate) fn random(&self, program: u64) -> fastrand::Rng {
         fastrand::Rng::with_seed(self.seeds(program).u64(..))
     }
 
-    /// True if a program computes on arrays.
+    /// Returns true if a program computes on arrays.
     pub(crate) fn takes_arrays(&self, program: u64) -> bool {
         let mut seeds = self.seeds(program);
-        // The first is that of the program.
+        // The first number is the seed of the program itself.
         let _ = seeds.u64(..);
         chance(&mut seeds, self.arrays)
     }
 
     fn seeds(&self, program: u64) -> fastrand::Rng {
-        // Neighbouring numbers must not give neighbouring seeds: the odd constant spreads them over all 64 bits.
+        // Consecutive numbers must not give similar seeds, so the odd constant spreads them over all 64 bits.
         let mixed = (self.seed.wrapping_mul(0xD6E8_FEB8_6659_FD93)) ^ program.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         fastrand::Rng::with_seed(mixed)
     }
 
-    /// The command that makes and judges a program again, under the same other settings.
+    /// Returns the command that regenerates and judges a program, if all other settings are the same.
     pub(crate) fn replay(&self, program: u64) -> String {
         let mut command = format!("cembra fuzz --programs 1 --seed {}", self.seed);
         if self.arrays != Config::default().arrays {
@@ -135,17 +134,18 @@ impl Config {
         format!("{command} --start {program}")
     }
 
+    /// The time limit of the run; `None` without a limit.
     pub(crate) fn time(&self) -> Option<Duration> {
         self.seconds.map(Duration::from_secs)
     }
 }
 
-/// True with this probability.
+/// Returns true with the probability `share`.
 pub(crate) fn chance(random: &mut fastrand::Rng, share: f64) -> bool {
     random.f64() < share
 }
 
-/// One of a list that is not empty.
+/// Returns a random element of a list, which must not be empty.
 pub(crate) fn pick<'a, T>(random: &mut fastrand::Rng, from: &'a [T]) -> &'a T {
     &from[random.usize(..from.len())]
 }

@@ -1,6 +1,5 @@
-//! Damage: a well-typed program with one thing changed, which most of the time makes it ill-typed; and text with a few
-//! characters changed. Such programs must be refused by an error, in the same words by every backend, and never by a
-//! panic; what damage left well-typed is a program like any other.
+//! Damages programs: changes one thing in a well-typed program, which mostly makes it ill-typed, or a few characters of a text. Every backend must
+//! reject an ill-typed program with the same error and without a panic. A damaged program that is still well-typed is tested like any other.
 
 use crate::Config;
 use crate::any_value;
@@ -13,7 +12,7 @@ use cembra_expr::{NameId, Node, NodeId, Program};
 use cembra_value::{Promise, Value};
 use fastrand::Rng;
 
-/// The program with one operator, literal, input or output changed.
+/// Returns the program with one operator, literal, input or output changed.
 pub(crate) fn damaged(random: &mut Rng, program: &Program, config: &Config) -> Program {
     let graph = &program.graph;
     let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
@@ -66,14 +65,14 @@ pub(crate) fn damaged(random: &mut Rng, program: &Program, config: &Config) -> P
         _ => (node, Edit::Literal(Value::Nothing)),
     };
     let made = edited(program, at, &edit);
-    // What is inside of a function that nobody calls has no types: it is refused as text, and not as a graph. Nor has text
-    // a form for one parameter of two functions.
+    // The inside of a function that is not called has no types, so it is rejected as text but not as a graph. Text also cannot express one parameter
+    // of two functions.
     let unlike = |back: Option<Program>| back.is_none_or(|back| back != made);
     let readable = !takes_functions(&made) || !read(&print(&made)).is_ok_and(unlike);
     if readable { made } else { program.clone() }
 }
 
-/// Changes what lies around the expressions.
+/// Changes an input or an output.
 fn damaged_interface(random: &mut Rng, program: &Program) -> Program {
     let mut made = program.clone();
     let input = (!made.inputs.is_empty()).then(|| random.usize(..made.inputs.len()));
@@ -81,7 +80,7 @@ fn damaged_interface(random: &mut Rng, program: &Program) -> Program {
     match (random.u32(..4), input, output) {
         (0, _, Some(at)) => made.outputs[at].node = made.graph.literal(Value::Nothing, None),
         (1, ..) => made.outputs.clear(),
-        // What was promised was of the type that there was.
+        // The promise was made for the old type.
         (kind, Some(at), _) => {
             let qtype = (kind != 2).then(|| values::input_type(random, 2));
             let input = &mut made.inputs[at];
@@ -92,7 +91,7 @@ fn damaged_interface(random: &mut Rng, program: &Program) -> Program {
     made
 }
 
-/// What damaged text is made of, beyond parts of itself.
+/// Fragments that are inserted into damaged text, besides parts of the text itself.
 const SCRAPS: &[&str] = &[
     "(",
     ")",
@@ -147,7 +146,7 @@ const SCRAPS: &[&str] = &[
     "inf",
 ];
 
-/// The text with one to four changes.
+/// Returns the text with one to four changes.
 pub(crate) fn garbled(random: &mut Rng, text: &str) -> String {
     let mut chars: Vec<char> = text.chars().collect();
     for _ in 0..random.u32(1..=4) {

@@ -1,6 +1,5 @@
-//! The third opinion: evaluates the typed graph itself, node by node and only what is asked for, with values in boxes.
-//! It shares the operators' kernels with the interpreter but no plan, no frame and no decision on laziness, so that a
-//! mistake in those shows even where both backends make it.
+//! A third implementation to compare with: evaluates the typed graph directly, node by node and only as needed, with boxed values. It shares the
+//! operators' kernels with the interpreter, but no plan, frame or laziness analysis. So an error in those is found even if both backends share it.
 
 use crate::subject::Row;
 use cembra_expr::Program;
@@ -10,7 +9,7 @@ use cembra_value::{ScalarValue, Value};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// The typed graph before anything is folded, optimised or made lazy; `None` if preparation refuses the program.
+/// Returns the typed graph before it is folded, optimised or made lazy; `None` if preparation rejects the program.
 pub(crate) fn prepare(program: &Program) -> Option<TypedModel> {
     let options = Options { stop_after: Some("expand".to_owned()), ..Options::default() };
     match cembra_prepare::prepare(program, &|_| None, &options, &mut |_, _| {}).ok()? {
@@ -19,9 +18,9 @@ pub(crate) fn prepare(program: &Program) -> Option<TypedModel> {
     }
 }
 
-/// True if what branches share may be evaluated where none of them needs it: a condition is made of another conditional, so
-/// that a guard may need what it guards, there are more conditions than a guard takes, loops share what each evaluates
-/// once, the rounds of a loop choose for themselves, or a condition needs what can fail and something else needs too.
+/// Returns true if values that branches share may be evaluated although no branch needs them. Reasons: a condition depends on another conditional, so
+/// a guard may need the value it guards; there are more conditions than a guard takes; loops share values that each evaluates once; the rounds of a
+/// loop choose for themselves; or a condition needs a value that can fail and is needed elsewhere too.
 pub(crate) fn is_entangled(model: &TypedModel) -> bool {
     let graph = &model.graph;
     let is_conditional = |node| matches!(graph.kind(node), Kind::Where { .. });
@@ -49,10 +48,10 @@ pub(crate) fn is_entangled(model: &TypedModel) -> bool {
         || conditionals().any(|node| tangled[graph.operands(node)[0].index()])
 }
 
-/// The most conditions on a path that an exact guard takes.
+/// The most conditions on a path for which a guard is exact.
 const MOST_CONDITIONS: usize = 8;
 
-/// The outputs of a row, and the inputs that they need; `None` if an operator that one of them needs faults.
+/// Returns the outputs of a row and the inputs that they need; `None` if an operator that an output needs faults.
 pub(crate) fn evaluate(model: &TypedModel, row: &Row) -> Option<(Vec<Value>, HashSet<Arc<str>>)> {
     let graph = &model.graph;
     let mut values: Vec<Option<Value>> = vec![None; graph.len()];
@@ -120,7 +119,7 @@ pub(crate) fn evaluate(model: &TypedModel, row: &Row) -> Option<(Vec<Value>, Has
                 }
                 Value::Tuple(parts)
             }
-            // The state has its value in a round, and nothing else asks for it.
+            // The state only has a value in a round of its loop.
             Kind::State(_) | Kind::CompileTime(_) => return None,
         };
         values[node.index()] = Some(value);
@@ -129,14 +128,14 @@ pub(crate) fn evaluate(model: &TypedModel, row: &Row) -> Option<(Vec<Value>, Has
     Some((outputs?, needed))
 }
 
-/// What a dictionary has for a key, entry by entry: its table is made with a model.
+/// Looks a key up in a dictionary entry by entry, because the hash table exists only in a compiled model.
 fn looked_up(args: &[Value]) -> Option<Value> {
     let [Value::Dict(dict), key] = args else { return None };
     let value = key.as_scalar().and_then(|key| dict.entries().find(|(known, _)| known == key)?.1);
     Some(Value::optional(dict.values().scalar(), value))
 }
 
-/// The value of the last range whose bound is not above the key.
+/// Returns the value of the last range whose bound is at most the key.
 fn ranged(args: &[Value]) -> Option<Value> {
     let [Value::Dict(dict), key] = args else { return None };
     let is_from = |bound: &ScalarValue, key: &ScalarValue| match (bound, key) {
@@ -155,7 +154,7 @@ fn ranged(args: &[Value]) -> Option<Value> {
     Some(Value::optional(dict.values().scalar(), last))
 }
 
-/// A loop: its state, and what each round makes anew.
+/// The rounds of a loop: its state, and the nodes that each round evaluates.
 struct Rounds {
     state: Option<Id>,
     made: Vec<Id>,

@@ -1,4 +1,4 @@
-//! Edits of programs: a copy with one node replaced and what nobody needs dropped. Damage and shrinking are made of it.
+//! Edits programs: copies them with one node replaced and without unneeded nodes. Damaging and shrinking use it.
 
 use cembra_expr::{Graph, Input, Node, NodeId, Program};
 use cembra_ops::{Argument, OpId, Registry, Typing, compare_types, id};
@@ -6,7 +6,7 @@ use cembra_runtime::QType;
 use cembra_value::Value;
 use std::sync::Arc;
 
-/// What a node is replaced by.
+/// The replacement of a node.
 #[derive(Clone, Debug)]
 pub(crate) enum Edit {
     /// An earlier node.
@@ -15,9 +15,9 @@ pub(crate) enum Edit {
     Literal(Value),
     /// A new input.
     Leaf(Arc<str>, QType),
-    /// A parameter that no function has.
+    /// A parameter that belongs to no function.
     Placeholder(Arc<str>),
-    /// Another operator on earlier nodes.
+    /// An operator whose operands are earlier nodes.
     Operator(Arc<str>, Vec<NodeId>),
 }
 
@@ -31,12 +31,12 @@ impl Edit {
     }
 }
 
-/// A copy of the program that holds only nodes that an output needs. Inputs stay, used or not.
+/// Returns a copy of the program with only the nodes that an output needs. All inputs stay.
 pub(crate) fn stripped(program: &Program) -> Program {
     copied(program, None)
 }
 
-/// A copy of the program with a node replaced, stripped.
+/// Returns a stripped copy of the program with one node replaced.
 pub(crate) fn edited(program: &Program, at: NodeId, edit: &Edit) -> Program {
     copied(program, Some((at, edit)))
 }
@@ -97,8 +97,7 @@ pub(crate) fn literal(graph: &Graph, node: NodeId) -> Option<&Value> {
     }
 }
 
-/// The type of every node that an output needs, found by the registry alone; `None` if the program is ill-typed.
-/// Types of other nodes are not looked for.
+/// Returns the type of every node that an output needs, found with the registry alone; `None` if the program is ill-typed. Other nodes have no type.
 pub(crate) fn types(program: &Program) -> Option<Vec<Option<QType>>> {
     let registry = Registry::standard();
     let graph = &program.graph;
@@ -116,7 +115,7 @@ pub(crate) fn types(program: &Program) -> Option<Vec<Option<QType>>> {
                 let input = program.inputs.iter().find(|input| input.name == *name)?;
                 match &input.default {
                     Some(default) => QType::Scalar(default.scalar()),
-                    // What operators see of a dictionary that is given is a dictionary.
+                    // Operators see a dictionary input as a dictionary.
                     None => match input.qtype.as_ref()? {
                         qtype if let Some((key, value)) = qtype.as_map() => QType::Dict(key, value),
                         qtype => qtype.clone(),
@@ -140,7 +139,7 @@ pub(crate) fn types(program: &Program) -> Option<Vec<Option<QType>>> {
                     _ => {
                         let given: Vec<&QType> = args.iter().map(|arg| arg.qtype).collect();
                         let meant = registry.get(registry.meant(op, &given));
-                        // What stands for an expression of structs is made while types are found.
+                        // An operator that stands for an expression of structs is expanded while types are found.
                         if matches!(meant.typing, Typing::Instantiated) {
                             return types_of_preparation(program);
                         }
@@ -162,19 +161,19 @@ pub(crate) fn operator(graph: &Graph, node: NodeId) -> Option<(OpId, &[NodeId])>
     Some((Registry::standard().find(graph.name(name))?, operands))
 }
 
-/// True if a node is an operator on functions or sequences.
+/// Returns true if a node is an operator on functions or sequences.
 pub(crate) fn instantiates(graph: &Graph, node: NodeId) -> bool {
     operator(graph, node).is_some_and(|(op, _)| matches!(Registry::standard().get(op).typing, Typing::Instantiated))
 }
 
-/// True if some operator that an output needs takes functions or sequences, so that the registry alone tells no types.
+/// Returns true if an output needs an operator on functions or sequences, so that the registry alone cannot find the types.
 pub(crate) fn takes_functions(program: &Program) -> bool {
     let graph = &program.graph;
     let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
     (0..graph.len()).filter(|at| needed[*at]).any(|at| instantiates(graph, NodeId::from_index(at)))
 }
 
-/// True if names of a tuple's fields are made of literals, which preparation alone evaluates.
+/// Returns true if the field names of a tuple are computed from literals, which only preparation evaluates.
 fn has_made_names(program: &Program) -> bool {
     let graph = &program.graph;
     let is_literal = |operand: &NodeId| literal(graph, *operand).is_some();
@@ -183,7 +182,7 @@ fn has_made_names(program: &Program) -> bool {
         .any(|(op, operands)| op == id::MAKE_NAMED && operands.first().is_some_and(|names| !is_literal(names)))
 }
 
-/// The types that preparation finds; those of nodes inside of functions may be those of one call of many.
+/// Returns the types that preparation finds. The types inside of a function may be those of one of its calls.
 fn types_of_preparation(program: &Program) -> Option<Vec<Option<QType>>> {
     let options = cembra_prepare::Options { stop_after: Some("types".to_owned()), ..Default::default() };
     let prepared = cembra_prepare::prepare(program, &|_| None, &options, &mut |_, _| {}).ok()?;

@@ -1,9 +1,9 @@
-//! The generator: grows a pool of typed nodes bottom up, each new one an operator on earlier ones, and makes some of the
-//! deepest the outputs. Reusing the pool gives deep expressions with much sharing, also across branches.
+//! The generator: grows a pool of typed nodes bottom up by applying operators to existing nodes, and makes some of the deepest nodes outputs. Reusing
+//! nodes gives deep expressions with much sharing, also between branches.
 //!
-//! The first operator of most programs is an aim: an overload drawn from all overloads of all operators, mostly on inputs
-//! and always an output, so that no optimisation can do without it unless it always can. What grows of itself is
-//! as frequent as its types are, and would leave overloads untouched for hours.
+//! The first operator of most programs is an aim: an overload drawn from all overloads of all operators. Its operands are mostly inputs, and it is
+//! always an output, so it is optimised away only if that is always possible. Random growth alone would miss rare overloads for hours, because it
+//! favours frequent types.
 
 mod arrays;
 mod functions;
@@ -29,14 +29,14 @@ use fastrand::Rng;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How many operand lists are tried for an operator whose types are not known beforehand.
+/// The number of operand lists that are tried for an operator whose operand types are not known.
 const TRIES: u32 = 24;
 
-/// A well-typed random program; all its inputs have types.
+/// Returns a well-typed random program. All its inputs have types.
 pub(crate) fn program(random: &mut Rng, config: &Config) -> Program {
     let mut pool = Pool::new(random, config);
     let inputs = pool.random.u32(1..=config.max_inputs.max(1));
-    // Few types, so that operands meet.
+    // There are few types, so that nodes fit together.
     for _ in 0..pool.random.u32(1..=inputs) {
         let qtype = values::input_type(pool.random, 2);
         pool.input(&qtype);
@@ -49,10 +49,10 @@ pub(crate) fn program(random: &mut Rng, config: &Config) -> Program {
     pool.finish(aim)
 }
 
-/// How many programs there are of an operator whose operands have to be tried.
+/// The number of programs for an operator whose operands have to be tried.
 const OPEN: usize = 4;
 
-/// Programs of one operator: one for each group of its forms, on as many inputs as can be.
+/// Returns programs with one operator: one per group of its forms, with as many inputs as possible.
 pub(crate) fn alone(random: &mut Rng, config: &Config, entry: &'static Entry) -> Vec<Program> {
     let mut programs = Vec::new();
     let catalogue = Catalogue::standard();
@@ -81,7 +81,7 @@ pub(crate) fn alone(random: &mut Rng, config: &Config, entry: &'static Entry) ->
     programs
 }
 
-/// Rows for the inputs of a program, in their order.
+/// Returns rows for the inputs of a program, in their order.
 pub(crate) fn rows(random: &mut Rng, config: &Config, inputs: &[Input]) -> Vec<Row> {
     (0..config.rows.max(1))
         .map(|_| {
@@ -99,18 +99,18 @@ struct Pool<'r> {
     random: &'r mut Rng,
     config: &'r Config,
     graph: Graph,
-    /// By node.
+    /// The types of the nodes.
     types: Vec<QType>,
     depths: Vec<u32>,
     used: Vec<bool>,
     by_type: HashMap<QType, Vec<NodeId>>,
     inputs: Vec<Input>,
-    /// Functions that are being grown, inside each other.
+    /// The number of functions that are being grown, one inside of the other.
     nested: u32,
     placeholders: u32,
 }
 
-/// The depth of nodes that are out of reach: those of a function that is finished.
+/// The depth of nodes that must not be used any more: those of a finished function.
 const HIDDEN: u32 = 1 << 20;
 
 impl<'r> Pool<'r> {
@@ -129,7 +129,7 @@ impl<'r> Pool<'r> {
         }
     }
 
-    /// The program of this node alone, if it is a value at run time.
+    /// Returns the program with this node as its only output; `None` if it is not a value at run time.
     fn only(self, node: NodeId) -> Option<Program> {
         let outputs = vec![Output { name: "y0".into(), node, span: None }];
         let is_value = self.types[node.index()].is_run_time();
@@ -140,7 +140,7 @@ impl<'r> Pool<'r> {
         chance(self.random, share)
     }
 
-    /// Notes the type and depth of a node, unless it was there before.
+    /// Records the type and depth of a node, unless it existed before.
     fn note(&mut self, node: NodeId, qtype: &QType, depth: u32) -> NodeId {
         if node.index() == self.types.len() {
             self.types.push(qtype.clone());
@@ -174,11 +174,11 @@ impl<'r> Pool<'r> {
         self.note(leaf, qtype, 0)
     }
 
-    /// A dictionary that is given.
+    /// Returns a dictionary input.
     fn given_dict(&mut self, key: Scalar, value: Scalar) -> NodeId {
         let qtype = QType::Dict(key, value);
         let leaf = self.input(&qtype.as_input());
-        // What operators see of the input is a dictionary.
+        // Operators see the input as a dictionary.
         let known = self.by_type.entry(self.types[leaf.index()].clone()).or_default();
         known.retain(|node| *node != leaf);
         self.types[leaf.index()] = qtype;
@@ -186,7 +186,7 @@ impl<'r> Pool<'r> {
     }
 
     fn literal(&mut self, qtype: &QType) -> NodeId {
-        // What is written by operators is deeper than a literal.
+        // A literal that has to be written with operators is deeper than other literals.
         if values::has_optional_structs(qtype) && self.config.max_depth > 6 && self.random.bool() {
             return self.written_struct(qtype);
         }
@@ -198,7 +198,7 @@ impl<'r> Pool<'r> {
         let qtype = value.qtype();
         let ranges = if let Value::Dict(dict) = &value { values::columns_of(dict) } else { None };
         match ranges {
-            // There is no literal of them: they are written as arrays.
+            // There is no literal for ranges, so they are made from arrays.
             Some(columns) => {
                 let columns = columns.map(|column| self.beside_pool(column));
                 let name = Registry::standard().get(id::DICT_RANGES).name;
@@ -212,7 +212,7 @@ impl<'r> Pool<'r> {
         }
     }
 
-    /// A literal that is an operand of one operator, and of nothing that is drawn.
+    /// Returns a literal that is an operand of one operator and is not drawn again.
     fn beside_pool(&mut self, value: Value) -> NodeId {
         let qtype = value.qtype();
         let node = self.graph.literal(value, None);
@@ -224,12 +224,12 @@ impl<'r> Pool<'r> {
         node
     }
 
-    /// A node of a type: an earlier one, the deeper of two, or else a leaf or a literal.
+    /// Returns a node of a type: the deeper of a few existing nodes, or else a leaf or a literal.
     fn of_type(&mut self, qtype: &QType) -> NodeId {
         if self.chance(self.config.reuse)
             && let Some(nodes) = self.by_type.get(qtype)
         {
-            // What nothing uses yet is preferred: it makes programs larger, and branches that hold something of their own.
+            // Unused nodes are preferred: that makes programs larger, and gives branches nodes of their own.
             let few = [(); 4].map(|()| *pick(self.random, nodes));
             let worth = |node: &&NodeId| (!self.used[node.index()], self.depths[node.index()]);
             let usable = |node: &&NodeId| self.depths[node.index()] < self.config.max_depth;
@@ -242,7 +242,7 @@ impl<'r> Pool<'r> {
         if self.chance(self.config.literals) { self.literal(qtype) } else { self.input(qtype) }
     }
 
-    /// Adds one operator, if operands are found for it.
+    /// Adds one operator, if fitting operands are found.
     fn grow(&mut self) {
         let catalogue = Catalogue::standard();
         if self.chance(self.config.functions) {
@@ -280,7 +280,7 @@ impl<'r> Pool<'r> {
         })
     }
 
-    /// Adds an overload of an operator that is drawn from all there are.
+    /// Adds an overload that is drawn from all overloads of all operators.
     fn aim(&mut self) -> Option<NodeId> {
         let catalogue = Catalogue::standard();
         let (entry, group) = *pick(self.random, &catalogue.aims);
@@ -293,7 +293,7 @@ impl<'r> Pool<'r> {
         self.apply(entry, &operands)
     }
 
-    /// Operands of a form; this share of them inputs, which nothing is known of beforehand.
+    /// Returns operands for a form. `inputs` is the share of inputs, whose values are unknown to the optimiser.
     fn formed(&mut self, entry: &Entry, form: &Form, inputs: f64) -> Vec<NodeId> {
         let catalogue = Catalogue::standard();
         form.iter()
@@ -311,7 +311,7 @@ impl<'r> Pool<'r> {
             .collect()
     }
 
-    /// A form of the operator; of a few random ones mostly the one that the pool has most operands for.
+    /// Returns a random form of the operator, mostly the one of a few for which the pool has the most operands.
     fn form(&mut self, entry: &'static Entry) -> &'static Form {
         let catalogue = Catalogue::standard();
         let group = pick(self.random, &entry.groups);
@@ -338,7 +338,7 @@ impl<'r> Pool<'r> {
         best
     }
 
-    /// A literal of a form that strings have; now and then any string will do.
+    /// Returns a string literal that fits the form of an argument; now and then `None`, so that any string is used.
     fn text_of(&mut self, form: ArgumentForm, qtype: &QType) -> Option<NodeId> {
         let scalar = qtype.scalar().filter(|scalar| scalar.is_string() && self.random.u32(..8) > 0)?;
         let text = values::text_of(self.random, form)?;
@@ -346,8 +346,8 @@ impl<'r> Pool<'r> {
         Some(self.exactly(if qtype.is_optional() { Value::Present(value) } else { Value::Scalar(value) }))
     }
 
-    /// Operands of any types: nodes, a new leaf now and then, and small numbers in case an index is asked for. One list in
-    /// three is of one type throughout.
+    /// Returns operands of any types: existing nodes, sometimes a new leaf, and small numbers as possible indices. One list in three has a single
+    /// type.
     fn any_operands(&mut self, entry: &Entry) -> Vec<NodeId> {
         let takes = |form| entry.def.params.iter().any(|param| param.form == form);
         if takes(ArgumentForm::ArgumentNames) && !self.chance(0.05) {
@@ -385,7 +385,7 @@ impl<'r> Pool<'r> {
             .collect()
     }
 
-    /// Operands of a format with names: values, their names, and a format that has a field for each of them.
+    /// Returns operands for a format with names: values, their names, and a format with a field for each.
     fn format_operands(&mut self) -> Vec<NodeId> {
         let values: Vec<NodeId> = (0..self.random.usize(..4)).map(|_| self.any_operand()).collect();
         let names: Vec<String> = values.iter().enumerate().map(|(at, _)| format!("v{at}")).collect();
@@ -394,7 +394,7 @@ impl<'r> Pool<'r> {
             let specs: &[&str] = match self.types[node.index()].scalar() {
                 Some(scalar) if scalar.is_integer() => &["", ":05d", ":x", ":v", ":+4"],
                 Some(scalar) if scalar.is_float() => &["", ":.2f", ":g", ":v", ":12.4e"],
-                // The last is an error where there is a value.
+                // The last one is an error if there is a value.
                 _ => &["", "", ":v", ":v", ":.2f"],
             };
             let (before, spec) = (*pick(self.random, &["", "{{", "}}é", "%d"]), *pick(self.random, specs));
@@ -405,7 +405,7 @@ impl<'r> Pool<'r> {
         literals.into_iter().chain(values).collect()
     }
 
-    /// Operands of a format whose fields have no names: the format, now and then with a field too many, and values.
+    /// Returns operands for a format without names: the format, sometimes with one field too many, and values.
     fn printf_operands(&mut self) -> Vec<NodeId> {
         let values: Vec<NodeId> = (0..self.random.usize(..4)).map(|_| self.any_operand()).collect();
         let mut format = String::new();
@@ -426,7 +426,7 @@ impl<'r> Pool<'r> {
         std::iter::once(self.exactly(format)).chain(values).collect()
     }
 
-    /// A literal that may be the position or number of fields; now and then any operand will do.
+    /// Returns a literal that may be the position or the number of fields; now and then `None`, so that any operand is used.
     fn position(&mut self) -> Option<NodeId> {
         (self.random.u32(..8) > 0).then(|| {
             let position = i64::from(self.random.u32(..4)) - 1;
@@ -454,7 +454,7 @@ impl<'r> Pool<'r> {
         }
     }
 
-    /// Adds an operator on operands, if it takes them and the result is not too deep.
+    /// Adds an operator with these operands; `None` if it does not accept them or the result is too deep.
     fn apply(&mut self, entry: &Entry, operands: &[NodeId]) -> Option<NodeId> {
         let depth = 1 + operands.iter().map(|o| self.depths[o.index()]).max().unwrap_or(0);
         if depth > self.config.max_depth || !entry.def.variadic && operands.len() != entry.def.params.len() {
@@ -489,7 +489,7 @@ impl<'r> Pool<'r> {
         let mut outputs: Vec<Output> = aim.into_iter().map(|node| output(0, node)).collect();
         let others = most as usize - outputs.len();
         for at in outputs.len()..outputs.len() + random.usize(others.min(1)..=others) {
-            // One of a few random nodes now and then, else the deepest of all.
+            // Mostly the deepest node, now and then the deepest of a few random ones.
             let few = if random.u32(..4) == 0 { random.usize(1..=4) } else { nodes.len() };
             let unused = |node: &&NodeId| !outputs.iter().any(|output| output.node == **node);
             let candidates = nodes.iter().filter(unused).take(few);
@@ -501,14 +501,14 @@ impl<'r> Pool<'r> {
     }
 }
 
-/// Makes a text, or the bytes of it.
+/// Returns a text, or its bytes.
 fn string(is_text: bool, string: &str) -> ScalarValue {
     if is_text { ScalarValue::Text(string.into()) } else { ScalarValue::Bytes(string.as_bytes().into()) }
 }
 
-/// Gives some of the inputs defaults: their uses are of the types that they were, and rows may lack them.
+/// Gives some inputs defaults. Their uses keep their types, and rows may omit them.
 fn add_defaults(inputs: &mut [Input], seed: u64, config: &Config) {
-    // Nothing else of a program hangs on it.
+    // No other choice of the program depends on this generator.
     let mut random = Rng::with_seed(seed);
     for input in inputs {
         let Some(qtype @ QType::Scalar(scalar)) = &input.qtype else { continue };

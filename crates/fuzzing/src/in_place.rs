@@ -1,6 +1,5 @@
-//! Plans bound as a typed executor binds them: inputs read from the caller's struct, outputs written into another. Memory
-//! that no value was written to holds garbage, so that the payload of a missing value is as wild as a caller can make it. One
-//! backend may go on with the frame of the other, as it does where an executor changes tiers.
+//! Runs plans as typed executors bind them: inputs are read from the caller's struct, outputs written to another one. Unwritten memory has garbage,
+//! so the payload of a missing value is arbitrary. One backend may continue with the other's frame, as when an executor changes tiers.
 
 use crate::subject::{Row, stage};
 use crate::values::fresh;
@@ -9,7 +8,7 @@ use cembra_plan::{Base, Binding, Function, Plan, ValueId, ValueLocation};
 use cembra_runtime::{Context, Frame, FrameLayout, STATUS_OK};
 use cembra_value::{Budget, Limits, Value};
 
-/// Inputs and outputs of a plan in structs of their own.
+/// The binding of a plan's inputs and outputs to structs of their own.
 struct Structs {
     binding: Binding,
     input: FrameLayout,
@@ -17,7 +16,7 @@ struct Structs {
 }
 
 impl Structs {
-    /// `None` if a struct would be too large.
+    /// Returns the structs for a plan; `None` if one would be too large.
     fn of(plan: &Plan) -> Option<Structs> {
         let (mut input, mut output) = (FrameLayout::default(), FrameLayout::default());
         let places = |base, layout: &mut FrameLayout, values: &mut dyn Iterator<Item = ValueId>| {
@@ -32,8 +31,8 @@ impl Structs {
     }
 }
 
-/// What the two backends make of the rows, and one after the other in one frame, under their names; `None` in place of outputs
-/// stands for a fault. A backend that cannot compile the plan is left out: that is found elsewhere.
+/// Returns the outputs of each backend for the rows, by the backend's name, and those of both in turn with one frame. `None` stands for a fault. A
+/// backend that cannot compile the plan is left out; other checks report that.
 pub(crate) fn answers(
     plan: &Plan,
     rows: &[Row],
@@ -50,7 +49,7 @@ pub(crate) fn answers(
     all
 }
 
-/// Runs the rows with the functions, each of which has its share of them.
+/// Runs the rows. `functions` take turns: each runs its share of the rows, in order.
 fn run(
     plan: &Plan,
     structs: &Structs,

@@ -1,27 +1,26 @@
-//! The judge: everything that must hold of one program and its rows, whichever backend runs it and with whatever passes.
+//! The judge checks the properties that must hold for a program and its rows, for every backend and every set of passes.
 //!
-//! - The registry's typing and the library agree on whether the program is well-typed; if it is not, all backends
-//!   refuse it in the same words. Nothing panics.
-//! - The program prints as text that parses to an equal one, with the same plan, and the plan passes the verifier.
-//! - All backends give the same bits or the same fault (kind, operator, place, message), row by row, for every set of
-//!   options tried; and a row's answer does not depend on the rows before it. A tiered backend changes tiers between rows.
-//! - Inputs and outputs may lie in structs of the caller instead of the frame. A loader may be asked for inputs, each at most once, and only
-//!   for those that evaluating the graph directly looks at.
-//! - Programs on requests answer JSON and structs of Rust alike.
-//! - Strict optimisation changes no value. It may make an evaluation lazier: where the unoptimised program faults, the
-//!   optimised one may have a value or another fault; where the unoptimised one has a value, the optimised one has it
-//!   too. The same holds of computing some outputs only.
-//! - A value is what evaluating the graph directly gives (see `direct`), and where that gives values there is no fault.
-//!   A program that is not optimised faults wherever evaluating directly does.
+//! - The registry's typing and the library agree on whether the program is well-typed. If it is not, all backends reject it with the same error.
+//! Nothing panics.
+//! - The program prints as text that parses to an equal program with the same plan, and the plan passes the verifier.
+//! - All backends return the same bits or the same fault (kind, operator, place, message), row by row, for every set of options tried. A row's answer
+//! does not depend on the rows before it. A tiered backend changes tiers between rows.
+//! - Inputs and outputs may be in the caller's structs instead of the frame. A loader may be asked for inputs, each at most once, and only for those
+//! that evaluating the graph directly reads.
+//! - Programs on requests give the same answers for JSON and for Rust structs.
+//! - Strict optimisation changes no value. It may make an evaluation lazier: if the unoptimised program faults, the optimised one may have a value or
+//! another fault; if the unoptimised one has a value, the optimised one has the same. Computing only some outputs obeys the same rule.
+//! - A value equals the one from evaluating the graph directly (see `direct`), and if that has values there is no fault. A program that is not
+//! optimised faults wherever evaluating directly does.
 //!
-//! What stays loose, and why:
+//! Not checked, and why:
 //!
-//! - Direct evaluation is as lazy as can be. What several branches share has an exact guard only where that guard does not
-//!   need what it guards; only programs where it may (`direct::is_entangled`) may fault where direct evaluation has values, or ask for more
-//!   inputs. The report counts the rows that do.
-//! - Faults of limits are compared between the backends, but not with direct evaluation, which knows no limits.
-//! - Which fault it is may depend on the passes, as does the order in which steps are evaluated.
-//! - The registry's typing does not look into literal formats: a program that preparation refuses for one is ill-typed.
+//! - Direct evaluation is as lazy as possible. A value that several branches share has an exact guard only if the guard does not need the value. Only
+//! programs without that property (`direct::is_entangled`) may fault where direct evaluation has values, or read more inputs. The report counts such
+//! rows.
+//! - Faults of limits are compared between backends, but not with direct evaluation, which has no limits.
+//! - The kind of a fault may depend on the passes, because they change the order of steps.
+//! - The registry's typing does not check literal formats. A program that preparation rejects because of one counts as ill-typed.
 
 use crate::direct;
 use crate::edit::{operator, types};
@@ -39,7 +38,7 @@ use cembra_prepare::{Mode, PASSES};
 use cembra_runtime::FaultKind;
 use cembra_value::{Budget, Limits, Value};
 
-/// Other options than the default ones.
+/// A set of options other than the default.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Variant {
     Compat,
@@ -82,27 +81,27 @@ impl Variant {
     }
 }
 
-/// A program with what to try it on.
+/// A program, with the ways to test it.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) program: Program,
     pub(crate) rows: Vec<Row>,
     pub(crate) variant: Option<Variant>,
-    /// An output to compute alone.
+    /// The index of an output to compute alone; `None` for no such test.
     pub(crate) alone: Option<usize>,
-    /// Also with inputs and outputs in structs of the caller.
+    /// True to test inputs and outputs in the caller's structs too.
     pub(crate) in_place: bool,
-    /// What an evaluation may take, and how large the functions of native code are.
+    /// The limits on evaluation, and on the size of native functions.
     pub(crate) limits: Limits,
-    /// How native code is made; by a tiered executor, at last.
+    /// The tier of native code; for a tiered executor the last one.
     pub(crate) tier: Tier,
-    /// Also with an executor that changes tiers between rows.
+    /// True to test an executor that changes tiers between rows too.
     pub(crate) tiered: bool,
-    /// Also as batches, by all players of rows.
+    /// True to test all executors for rows as batches too.
     pub(crate) batched: bool,
 }
 
-/// Which of the judge's laws was broken.
+/// The properties that the judge checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Law {
     NoPanic,
@@ -122,6 +121,7 @@ pub(crate) enum Law {
 }
 
 impl Law {
+    /// Returns the description of a program that breaks the law.
     pub(crate) fn broken(self) -> &'static str {
         match self {
             Law::NoPanic => "a panic",
@@ -142,29 +142,29 @@ impl Law {
     }
 }
 
-/// A broken law.
+/// A violation of a law.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
     pub(crate) law: Law,
-    /// The options, where they were not the default.
+    /// The name of the options; empty for the default.
     pub(crate) options: &'static str,
     pub(crate) row: Option<usize>,
-    /// Who said what.
+    /// The names of subjects or checks, each with its result.
     pub(crate) said: Vec<(String, String)>,
 }
 
-/// What the judge saw of a program.
+/// The judge's results for a program.
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
     pub(crate) finding: Option<Finding>,
-    /// The reference's answers under the default options, one for each row.
+    /// The reference's answers under the default options, one per row.
     pub(crate) answers: Vec<Answer>,
     /// The plan under the default options, and that of the variant.
     pub(crate) plans: Vec<Plan>,
     pub(crate) refused: bool,
     /// True if the program computes on arrays.
     pub(crate) of_arrays: bool,
-    /// Rows that fault, but would not if only what is used were evaluated.
+    /// The number of rows that fault only because an unneeded value was evaluated.
     pub(crate) eager: u64,
 }
 
@@ -174,12 +174,12 @@ impl From<Finding> for Verdict {
     }
 }
 
-/// True if an answer keeps its value. A fault may become a value.
+/// Returns true if the value of an answer is the same after a change. A fault may become a value.
 fn kept(before: &Answer, after: &Answer) -> bool {
     before.is_err() || same(before, after)
 }
 
-/// True for a fault of what an evaluation may take, which evaluating directly knows nothing of.
+/// Returns true for a fault of a limit, which direct evaluation does not have.
 fn is_limit(answer: &Answer) -> bool {
     let limits = [FaultKind::ArenaLimit, FaultKind::IterationLimit, FaultKind::WorkLimit];
     answer.as_ref().is_err_and(|failure| limits.iter().any(|kind| kind.name() == failure.code))
@@ -190,7 +190,7 @@ fn finding(law: Law, options: &'static str, row: Option<usize>, said: &[(&str, S
     Finding { law, options, row, said }
 }
 
-/// Judges a program; whatever panics is a finding too.
+/// Judges a program. A panic is a finding too.
 pub(crate) fn judge(case: &Case, subjects: Subjects<'_>) -> Verdict {
     match caught(|| Trial { case, subjects }.verdict()) {
         Ok(Ok(verdict)) => verdict,
@@ -199,13 +199,13 @@ pub(crate) fn judge(case: &Case, subjects: Subjects<'_>) -> Verdict {
     }
 }
 
-/// Reads text that may be anything; a program if it is one. The finding is a panic of the parser.
+/// Parses any text; `None` if it is not a program. The finding is a panic of the parser.
 pub(crate) fn read(text: &str) -> Result<Option<Program>, Finding> {
     caught(|| cembra_expr::parse(text, Registry::standard(), &Limits::default()).ok())
         .map_err(|message| finding(Law::NoPanic, "", None, &[("panic", message)]))
 }
 
-/// What became of compiling a program.
+/// Returns the result of compiling a program as text.
 fn outcome(answers: &Result<Vec<Answer>, Failure>) -> String {
     match answers {
         Ok(_) => "compiled it".to_owned(),
@@ -295,17 +295,17 @@ impl Trial<'_> {
         Ok(Verdict { answers, plans, eager: eager as u64, ..Verdict::default() })
     }
 
-    /// What the program computes on; of one that is ill-typed, scalars.
+    /// Returns whether the program computes on arrays or only on scalars. An ill-typed program counts as one on scalars.
     fn kind(&self) -> Kind {
         let program = &self.case.program;
         let types = types(program).unwrap_or_default();
-        // Operators see a dictionary, which lies in no frame and needs none; one that is given is an array of keys and one of values.
+        // Operators see a dictionary literal, which needs no frame. A dictionary input is an array of keys and an array of values.
         let needed = program.inputs.iter().zip(program.needed_inputs()).filter(|(_, needed)| *needed);
         let given = needed.filter_map(|(input, _)| input.qtype.as_ref());
         if types.iter().flatten().chain(given).any(has_arrays) { Kind::Arrays } else { Kind::Scalars }
     }
 
-    /// What must hold of array programs: they are no plan, and nothing but the interpreter evaluates them directly.
+    /// Judges a program on arrays. It has no plan, and is not evaluated directly.
     fn verdict_on_arrays(&self, model: &Model) -> Result<Verdict, Finding> {
         let defaults = Options::default().limits(self.case.limits).tier(self.case.tier);
         let answers = self.agreed(model, &defaults, "")?;
@@ -334,7 +334,7 @@ impl Trial<'_> {
         Ok(other)
     }
 
-    /// What the model says of its outputs holds.
+    /// Checks that the outputs keep the model's promises.
     fn promises(&self, model: &Model, options: &Options, answers: &[Answer]) -> Result<(), Finding> {
         let Ok(executor) = model.compile(&options.clone().backend(Backend::Interpreter)) else { return Ok(()) };
         for (row, answer) in answers.iter().enumerate().take(self.case.rows.len()) {
@@ -350,7 +350,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// One output alone, if that is wanted: it has the value that it has among all.
+    /// Checks that the output `alone` has the same value alone as among all outputs.
     fn alone(&self, model: &Model, options: Options, answers: &[Answer]) -> Result<(), Finding> {
         let outputs = &self.case.program.outputs;
         let Some(alone) = self.case.alone.filter(|at| *at < outputs.len()) else { return Ok(()) };
@@ -360,8 +360,8 @@ impl Trial<'_> {
         self.compare(Law::OutputsAreIndependent, "", ["all", "alone"], &all, &some, kept)
     }
 
-    /// True if preparation refuses a program with a format or a dictionary in it: what is wrong with a literal format, and that a dictionary of
-    /// arrays is in what arrays are mapped by, shows only when it is expanded. All other expansions take whatever their types allow.
+    /// Returns true if preparation rejects a program with a format or a dictionary. A wrong literal format, or a dictionary of arrays in a function
+    /// that is mapped, is found only by expansion. All other expansions accept everything that their types allow.
     fn is_refused_late(&self) -> bool {
         let graph = &self.case.program.graph;
         let is_expanded = |node| {
@@ -372,7 +372,7 @@ impl Trial<'_> {
         (0..graph.len()).map(NodeId::from_index).any(is_expanded) && direct::prepare(&self.case.program).is_none()
     }
 
-    /// The model as read from its own text, so that errors have places.
+    /// Returns the model parsed from its own text, so that errors have places.
     fn read_back(&self) -> Result<Model, Finding> {
         let text = print(&self.case.program);
         let problem = |what: String| finding(Law::PrintsAndParses, "", None, &[("text", what)]);
@@ -413,9 +413,9 @@ impl Trial<'_> {
         Ok(Verdict { refused: true, ..Verdict::default() })
     }
 
-    /// The answers of all subjects, which are the same; the reference's.
+    /// Returns the answers of the reference, after checking that all subjects have the same answers.
     fn agreed(&self, model: &Model, options: &Options, name: &'static str) -> Result<Vec<Answer>, Finding> {
-        // The first row comes again at the end: what a frame keeps of other rows must not matter.
+        // The first row is repeated at the end, because the content of a frame from other rows must not matter.
         let mut rows = self.case.rows.clone();
         rows.extend(self.case.rows.first().cloned());
         let reference = self.subjects.reference;
@@ -440,8 +440,7 @@ impl Trial<'_> {
         Ok(answers)
     }
 
-    /// Compares answers with values found in another way, where `None` stands for a fault. If one of the two is a fault,
-    /// `allowed` says whether that may be.
+    /// Compares answers with values that were found in another way. `None` stands for a fault. If only one of the two is a fault, `allowed` decides.
     fn compare_values(
         &self,
         law: Law,

@@ -1,84 +1,84 @@
-//! Values in memory, as columns of every layout that callers have: dense, strided either way, with presence as bits from any bit
-//! on or as bytes beside the values, behind keys of a dictionary, one for all rows, of any type. Also memory for outputs.
-//! Whatever is no value is garbage: what is missing, what lies between the values, bits around those of the rows.
+//! Puts values into memory as columns of every layout that callers may use: dense, strided in both directions, with presence as bits from any offset
+//! or as bytes next to the values, in a dictionary, one value for all rows, of any type. Also makes memory for outputs. All bytes that are not values
+//! are garbage: missing values, gaps between values, and bits outside of the rows.
 
 use crate::config::{chance, pick};
 use cembra::{Bitmap, BitmapMut, ColumnMut, InputColumn, Keys};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
-/// Where no value is.
+/// The byte that fills memory without values.
 const GARBAGE: u8 = 0xA7;
 
-/// So many values are looked for in a dictionary before the same is added to it again.
+/// The most entries that are searched before a dictionary gets a duplicate entry.
 const ENTRIES: usize = 64;
 
-/// How the values of a column lie.
+/// The layout of a column's values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layout {
-    /// Next to each other; truth values as bits.
+    /// Contiguous values; truth values as bits.
     Dense,
-    /// In structs, or texts in one buffer.
+    /// Values in structs, or texts in one buffer, with a positive stride.
     Forwards,
-    /// The same, the last row first.
+    /// Values in structs with a negative stride: the last row is first in memory.
     Backwards,
-    /// Behind keys.
+    /// Keys into a dictionary of distinct values.
     Dictionary,
-    /// As values of any type.
+    /// Values of the dynamic type [`Value`].
     Any,
-    /// One for all rows, where they are all the same.
+    /// A single value for every row, if the values are equal.
     Shared,
 }
 
 impl Layout {
-    /// All of them.
+    /// Every layout.
     pub const ALL: [Layout; 6] =
         [Layout::Dense, Layout::Forwards, Layout::Backwards, Layout::Dictionary, Layout::Any, Layout::Shared];
 }
 
-/// How a column lies.
+/// The layout of a column and of its presence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
-    /// Its values.
+    /// The layout of the values.
     pub layout: Layout,
-    /// True if a byte before each value says whether it is there, where the layout has such; else bits do.
+    /// True if a byte before each value tells whether it is present, if the layout supports that; otherwise bits do.
     pub in_bytes: bool,
-    /// The first bit of presence, and of truth values.
+    /// The offset of the first bit of presence and of truth values.
     pub offset: usize,
 }
 
 impl Shape {
-    /// Any shape; the usual layouts most often.
+    /// Returns a random shape; the first three layouts are more frequent.
     pub fn random(random: &mut fastrand::Rng) -> Shape {
         let layout = if random.bool() { *pick(random, &Layout::ALL[..3]) } else { *pick(random, &Layout::ALL) };
         Shape { layout, in_bytes: chance(random, 0.4), offset: random.usize(..70) }
     }
 }
 
-/// Values in memory, to be borrowed as a column, or memory that such values go to.
+/// Values in memory that can be borrowed as a column, or memory for an output.
 #[derive(Debug)]
 pub struct Laid {
     shape: Shape,
     rows: usize,
-    /// None of memory for an output.
+    /// The values; empty for an output.
     values: Vec<Value>,
     bytes: Vec<u8>,
-    /// The first value in the bytes, the size of each, and how far it is to the next.
+    /// The offset of the first value in `bytes`, the size of a value, and the stride, all in bytes.
     first: usize,
     size: usize,
     stride: isize,
-    /// Bits of presence and of truth values.
+    /// The bits of presence and of truth values.
     present: Vec<u8>,
     truths: Vec<u8>,
     texts: Vec<Vec<u8>>,
-    /// All texts behind each other, and where each begins.
+    /// The text bytes without separators, and the offset of each text.
     joined: Vec<u8>,
     offsets: Vec<i32>,
     keys: Vec<u32>,
     entries: Option<Box<Laid>>,
 }
 
-/// Strings of a column as slices of them.
+/// The strings of a column as slices.
 #[derive(Debug)]
 pub struct Lists<'a> {
     bytes: Vec<&'a [u8]>,
@@ -87,7 +87,7 @@ pub struct Lists<'a> {
 }
 
 impl Laid {
-    /// Values of a type, put down.
+    /// Puts values of a type into memory.
     #[must_use]
     pub fn of(values: Vec<Value>, qtype: &QType, shape: Shape, random: &mut fastrand::Rng) -> Laid {
         let mut laid = Laid::memory(values.len(), qtype, shape, random);
@@ -105,13 +105,13 @@ impl Laid {
         laid
     }
 
-    /// Memory for values of a type.
+    /// Allocates memory for `rows` values of a type.
     #[must_use]
     pub fn memory(rows: usize, qtype: &QType, shape: Shape, random: &mut fastrand::Rng) -> Laid {
         let size = qtype.scalar().filter(|scalar| scalar.machine_type().is_some());
         let size = size.map_or(0, |scalar| QType::Scalar(scalar).layout().size as usize);
         let gap = if shape.layout == Layout::Dense { 0 } else { *pick(random, &[1, 8, 19]) };
-        // The byte of presence is in front of its value.
+        // The presence byte is directly before its value.
         let before = usize::from(shape.in_bytes);
         let stride = before + size + gap;
         let is_backwards = shape.layout == Layout::Backwards;
@@ -134,7 +134,7 @@ impl Laid {
         }
     }
 
-    /// Where the value of a row is.
+    /// Returns the offset of a row's value.
     fn at(&self, row: usize) -> usize {
         self.first.wrapping_add_signed(self.stride * row.cast_signed())
     }
@@ -157,7 +157,7 @@ impl Laid {
         }
     }
 
-    /// Numbers the values: those that are missing have no number, or that of an entry that is missing itself.
+    /// Assigns dictionary keys to the values. A missing value has an invalid key, or the key of a missing entry.
     fn number(&mut self, qtype: &QType, random: &mut fastrand::Rng) {
         let mut entries: Vec<Value> = Vec::new();
         for (row, value) in self.values.iter().enumerate() {
@@ -176,7 +176,7 @@ impl Laid {
         self.entries = Some(Box::new(Laid::of(entries, qtype, shape, random)));
     }
 
-    /// Slices of the strings.
+    /// Returns slices of the strings.
     #[must_use]
     pub fn lists(&self) -> Lists<'_> {
         let bytes: Vec<&[u8]> = self.texts.iter().map(Vec::as_slice).collect();
@@ -184,14 +184,14 @@ impl Laid {
         Lists { bytes, texts, entries: self.entries.as_ref().map(|entries| Box::new(entries.lists())) }
     }
 
-    /// The values of the dictionary as a column, if there is one.
+    /// Returns the entries of the dictionary as a column; `None` if there is no dictionary.
     #[must_use]
     pub fn dictionary<'a>(&'a self, qtype: &QType, lists: &'a Lists<'a>) -> Option<InputColumn<'a>> {
         let (entries, lists) = self.entries.as_ref().zip(lists.entries.as_ref())?;
         Some(entries.column(qtype, lists, None))
     }
 
-    /// The values as a column of the type.
+    /// Returns the values as a column of the type.
     #[must_use]
     pub fn column<'a>(
         &'a self,
@@ -236,18 +236,18 @@ impl Laid {
         present.map_or(column, |present| column.present(present))
     }
 
-    /// True if the presence of its values is beside them.
+    /// Returns true if presence is stored as bytes next to the values.
     fn is_by_bytes(&self, scalar: Scalar) -> bool {
         self.shape.in_bytes && !(scalar == Scalar::Boolean && self.shape.layout == Layout::Dense)
     }
 
-    /// True if it is memory that an output may go to, over the values.
+    /// Returns true if the layout is possible for an output's memory.
     #[must_use]
     pub fn is_memory(&self) -> bool {
         matches!(self.shape.layout, Layout::Dense | Layout::Forwards | Layout::Backwards)
     }
 
-    /// The memory as that of an output of the type; none where such values do not lie in memory.
+    /// Returns the memory as that of an output of the type; `None` for strings, which have no fixed-size memory.
     pub fn column_mut(&mut self, qtype: &QType) -> Option<ColumnMut<'_>> {
         let scalar = qtype.scalar().filter(|scalar| !scalar.is_string())?;
         let Shape { layout, offset, .. } = self.shape;
@@ -266,7 +266,7 @@ impl Laid {
         }
     }
 
-    /// The value of a row that an output of the type was written to; none if there cannot be one.
+    /// Returns the value of a row in an output's memory; `None` if the type has no such memory.
     #[must_use]
     pub fn value(&self, qtype: &QType, row: usize) -> Option<Value> {
         let (scalar, at) = (qtype.scalar()?, self.at(row));
@@ -290,7 +290,7 @@ impl Laid {
         if qtype.is_optional() { Some(Value::optional(scalar, value)) } else { value.map(Value::Scalar) }
     }
 
-    /// True if what is between the values, and around the bits of the rows, is still what it was.
+    /// Returns true if the bytes between values, and the bits outside of the rows, are unchanged.
     #[must_use]
     pub fn is_intact(&self) -> bool {
         let mut bytes = self.bytes.clone();

@@ -1,14 +1,18 @@
-//! Random programs for cembra: a generator, the laws every program must obey, and a shrinker for those that break one.
-//! `cembra fuzz`, the tests and the libFuzzer shells in `fuzz/` all run what is here.
+//! Random programs for cembra: a generator, the laws that every program must obey, and a shrinker for programs that break one. `cembra fuzz`, the
+//! tests and the libFuzzer targets in `fuzz/` use this crate.
 //!
-//! The generator walks the operator registry, so that an operator is fuzzed from the day it is registered. Of every
-//! program the judge demands, on every row: the interpreter, native code, an executor that changes from the one to the other
-//! and direct evaluation of the graph give the same bits, or the backends the same fault at the same place; no row, pass or
-//! other output changes an answer, but optimisation may make an evaluation lazier; the text reads back as the program; the
-//! plan passes the verifier; what is ill-typed is refused in the same words by all backends; and nothing panics.
+//! The generator draws from the operator registry, so a new operator is fuzzed as soon as it is registered. For every program and row, the judge
+//! checks these laws:
 //!
-//! A share of the programs compute on arrays, a third of these on requests, which are also run on JSON and on structs of Rust: of them the judge demands that every way to run them fused gives what the interpreter
-//! gives, which evaluates one operator after the other, to the element that fails.
+//! - The interpreter, native code, an executor that changes between the two, and direct evaluation of the graph give the same bits; or the backends
+//! give the same fault at the same place.
+//! - An answer does not depend on other rows, other outputs or passes, except that optimisation may make an evaluation lazier.
+//! - The text reads back as the program, and the plan passes the verifier.
+//! - All backends reject an ill-typed program with the same error.
+//! - Nothing panics.
+//!
+//! A share of the programs compute on arrays. A third of these are requests, which are also run on JSON and on Rust structs. For programs on arrays,
+//! every fused execution must equal the interpreter's, which evaluates one operator after the other. Faults must name the same element.
 //!
 //! ```
 //! let config = cembra_fuzzing::Config { programs: Some(20), ..Default::default() };
@@ -50,13 +54,13 @@ use config::{chance, pick};
 use judge::{Case, Finding, Variant, judge};
 use std::time::Instant;
 
-/// Tries programs on the backends until there are enough or one breaks a law. `progress` is told how many were tried, after
-/// each.
+/// Tries programs on the backends until `config` has enough of them or one breaks a law. Calls `progress` after each program, with the number tried
+/// so far.
 pub fn run(config: &Config, progress: &mut dyn FnMut(u64)) -> Report {
     run_on(config, Subjects::default(), progress)
 }
 
-/// Tries programs on other subjects than the backends.
+/// Tries programs on other subjects than the backends, as [`run`] does.
 pub fn run_on(config: &Config, subjects: Subjects<'_>, progress: &mut dyn FnMut(u64)) -> Report {
     let mut report = Report::default();
     let mismatch = first_found(config, progress, |number| try_program(config, number, subjects, &mut report));
@@ -64,7 +68,8 @@ pub fn run_on(config: &Config, subjects: Subjects<'_>, progress: &mut dyn FnMut(
     report
 }
 
-/// Tries one number after the other until `config` has enough of them, or `one` finds something. `progress` is told the number of tries after each.
+/// Calls `one` with consecutive numbers until `config` has enough of them or `one` returns a finding. Calls `progress` after each, with the number of
+/// tries.
 fn first_found<F>(config: &Config, progress: &mut dyn FnMut(u64), mut one: impl FnMut(u64) -> Option<F>) -> Option<F> {
     let begun = Instant::now();
     for tried in 0..config.programs.unwrap_or(u64::MAX) {
@@ -80,14 +85,14 @@ fn first_found<F>(config: &Config, progress: &mut dyn FnMut(u64), mut one: impl 
     None
 }
 
-/// The program with this number, before anything is done to it, if it is one on scalars.
+/// Returns the program on scalars with this number, before it is damaged.
 #[must_use]
 pub fn program(config: &Config, number: u64) -> Program {
     generator::program(&mut config.random(number), config)
 }
 
-/// Programs of one operator each, by its name: for each overload and lifting one that has inputs for operands; of operators that take
-/// anything, some. Functions and what takes them are left out, and what cannot be computed at run time.
+/// Returns programs with a single operator, by the operator's name: one per overload and lifting, with inputs as operands, and a few for operators
+/// that accept any types. Functions, operators on functions, and operators without a value at run time are left out.
 #[must_use]
 pub fn operators(config: &Config) -> Vec<(&'static str, Vec<Program>)> {
     let config = Config { max_inputs: 12, max_depth: 3, ..config.clone() };
@@ -96,13 +101,13 @@ pub fn operators(config: &Config) -> Vec<(&'static str, Vec<Program>)> {
     all.map(|(entry, at)| (entry.def.name, programs((entry, at)))).collect()
 }
 
-/// Rows for the program with this number.
+/// Returns rows for the program with this number.
 #[must_use]
 pub fn rows(config: &Config, number: u64, program: &Program) -> Vec<Row> {
     generator::rows(&mut config.random(number), config, &program.inputs)
 }
 
-/// Judges text from anywhere as a program: it may be refused, but by an error, and by all backends alike.
+/// Judges any text as a program. It may be rejected, but with an error, and by all backends alike.
 #[must_use]
 pub fn try_text(text: &str) -> Option<Mismatch> {
     let config = Config { rows: 2, tiered: 1.0, ..Config::default() };
@@ -120,7 +125,7 @@ pub fn try_text(text: &str) -> Option<Mismatch> {
 
 fn try_program(config: &Config, number: u64, subjects: Subjects<'_>, report: &mut Report) -> Option<Mismatch> {
     let random = &mut config.random(number);
-    // The first row of a program on arrays, or all rows of one on requests.
+    // The first row of a program on arrays, or all rows of a program on requests.
     let (mut program, mut begun) = if !config.takes_arrays(number) {
         (generator::program(random, config), Vec::new())
     } else if chance(random, config.requests) {
@@ -150,8 +155,8 @@ fn try_program(config: &Config, number: u64, subjects: Subjects<'_>, report: &mu
             .loop_iterations(random.u64(..12))
             .string_work(*pick(random, &[0, 10, 100, 1_000]))
     });
-    // Over an empty list the reference evaluates what a function needs no element for, and a plan with loops does not: a limit on strings
-    // would be met by the reference alone.
+    // For an empty list, the reference evaluates the parts of a function that do not depend on an element, and a plan with loops does not. So only
+    // the reference would reach a limit on strings.
     let mut limits = limits.filter(|_| begun.len() < 2).unwrap_or_else(few_rounds);
     if chance(random, config.cut) {
         limits.native_steps = *pick(random, &[1, 2, 3, 5, 10, 25]);
@@ -181,8 +186,8 @@ fn case_of_text(random: &mut fastrand::Rng, config: &Config, text: &str) -> Resu
     Ok(Some(Case { program, rows, variant: None, alone: None, in_place: true, limits, tier, tiered, batched }))
 }
 
-/// The limits of programs that are to be evaluated to their end. Damaged programs loop for ever: every backend and player would go all the
-/// ten million rounds, on each row.
+/// Returns limits for programs that must terminate quickly. Damaged programs may loop endlessly, and every backend would run ten million rounds for
+/// each row.
 fn few_rounds() -> Limits {
     Limits::default().loop_iterations(10_000)
 }

@@ -1,4 +1,4 @@
-//! Programs whose inputs a loader gives on demand: the answer to each row, and the inputs that the loader was asked for.
+//! Runs programs whose inputs a loader provides on demand. Records the answer to each row, and the inputs that were requested.
 
 use crate::subject::Row;
 use crate::values::fresh;
@@ -12,25 +12,25 @@ use std::sync::Arc;
 pub(crate) struct LoadedAnswer {
     /// The outputs; `None` for a fault.
     pub(crate) outputs: Option<Vec<Value>>,
-    /// The inputs that were asked for, in their order.
+    /// The names of the requested inputs, in order.
     pub(crate) asked: Vec<Arc<str>>,
 }
 
 impl LoadedAnswer {
-    /// An input that was asked for twice, or that is not among those that are needed.
+    /// Returns an input that was requested twice, or that is not in `needed`; `None` if there is none.
     pub(crate) fn needless(&self, needed: Option<&HashSet<Arc<str>>>) -> Option<&Arc<str>> {
         let mut asked = HashSet::new();
         self.asked.iter().find(|name| !asked.insert(*name) || needed.is_some_and(|needed| !needed.contains(*name)))
     }
 }
 
-/// A row, and the names that were asked for.
+/// A row, and the names that were requested from it.
 struct AskedRow {
     row: Row,
     asked: RefCell<Vec<Arc<str>>>,
 }
 
-/// The loader of rows that note the names.
+/// A loader for rows that record the requested names.
 struct Asked;
 
 impl Loader<AskedRow> for Asked {
@@ -55,7 +55,7 @@ impl Loader<AskedRow> for Asked {
     }
 }
 
-/// Keeps all outputs, in their order.
+/// A listener that stores all outputs, in their order.
 struct All;
 
 impl Listener<Vec<Value>> for All {
@@ -80,14 +80,14 @@ impl Listener<Vec<Value>> for All {
     }
 }
 
-/// The answers of the two backends, by the names of the backends. A backend that cannot compile the model is left out, because other checks report that.
+/// Returns the answers of both backends, by name. A backend that cannot compile the model is left out, because other checks report that.
 pub(crate) fn answers(model: &Model, options: &Options, rows: &[Row]) -> Vec<(&'static str, Vec<LoadedAnswer>)> {
     let backends = [("interpreter with a loader", Backend::Interpreter), ("native with a loader", Backend::Native)];
     let made = backends.into_iter().filter_map(|(name, backend)| {
         let mut executor =
             model.executor_between::<AskedRow, (), _>(&Asked, &All, &options.clone().backend(backend)).ok()?;
         let answers = rows.iter().map(|row| {
-            // Copies that die with the row: a view of an earlier row's text is a dangling one.
+            // The values are copies that are dropped with the row, so that a view of an earlier row's text would be dangling.
             let values = row.values().iter().map(|(name, value)| (name.clone(), fresh(value))).collect();
             let row = AskedRow { row: Row::new(values), asked: RefCell::default() };
             let mut outputs = Vec::new();

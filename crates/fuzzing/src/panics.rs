@@ -1,4 +1,4 @@
-//! Panics as findings: caught, with their message and place, and kept off the terminal while programs are tried.
+//! Turns panics into findings: catches them with their message and place, and keeps them off the terminal while programs are tried.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,7 +9,7 @@ thread_local! {
     static CAUGHT: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs `body`; gives the message of the first panic inside, one that was caught again by the library included.
+/// Runs `body`. Returns the message of the first panic inside, even if the library caught that panic.
 pub(crate) fn caught<R>(body: impl FnOnce() -> R) -> Result<R, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -1,4 +1,4 @@
-//! The report: what a run covered, so that one sees how much of it was worth something, and what it found.
+//! The report of a run: what it covered, so that its value can be judged, and what it found.
 
 use crate::judge::{Finding, Verdict};
 use crate::subject::{Answer, Row};
@@ -11,12 +11,12 @@ use cembra_value::{Limits, ScalarValue, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What a run of the fuzzer did and found. Shown as statistics, the mismatch if there is one, and a line that sums up.
+/// The statistics of a fuzzer run, and the mismatch found, if any. `Display` prints both and a summary line.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     programs: u64,
     rows: u64,
-    /// Programs on arrays, and how many of them fail in their first row.
+    /// The number of programs on arrays, and the number of those that fail in their first row.
     of_arrays: [u64; 2],
     refused: u64,
     unreadable: u64,
@@ -33,16 +33,16 @@ pub struct Report {
     mismatch: Option<Mismatch>,
 }
 
-/// How often an operator was met.
+/// The number of uses of an operator.
 #[derive(Clone, Debug, Default)]
 struct Use {
-    /// In programs as generated.
+    /// The uses in generated programs.
     written: u64,
-    /// In plans, under the default options and under others, by overload and lifting.
+    /// The uses in plans, under the default options and others, by overload and whether it is lifted.
     planned: BTreeMap<(u16, bool), u64>,
 }
 
-/// What results were.
+/// The numbers of results of each kind.
 #[derive(Clone, Debug, Default)]
 struct Values {
     total: u64,
@@ -52,57 +52,60 @@ struct Values {
 }
 
 impl Report {
-    /// Programs tried.
+    /// The number of programs tried.
     #[must_use]
     pub fn programs(&self) -> u64 {
         self.programs
     }
 
-    /// Rows evaluated; each by every subject.
+    /// The number of rows evaluated. Each row counts once, although every subject evaluates it.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Rows that ended in a fault.
+    /// The number of rows that ended in a fault.
     #[must_use]
     pub fn faults(&self) -> u64 {
         self.faults.values().sum()
     }
 
-    /// Programs on arrays that were accepted.
+    /// The number of programs on arrays that were accepted.
     #[must_use]
     pub fn of_arrays(&self) -> u64 {
         self.of_arrays[0]
     }
 
-    /// Programs on arrays that fail in their first row.
+    /// The number of programs on arrays that fail in their first row.
     #[must_use]
     pub fn failing_of_arrays(&self) -> u64 {
         self.of_arrays[1]
     }
 
-    /// Programs that were refused, rightly.
+    /// The number of programs that were rejected correctly.
     #[must_use]
     pub fn rejected(&self) -> u64 {
         self.refused + self.unreadable
     }
 
-    /// What was found; the run ended there.
+    /// Returns the mismatch that ended the run; `None` if there was none.
     #[must_use]
     pub fn mismatch(&self) -> Option<&Mismatch> {
         self.mismatch.as_ref()
     }
 
+    /// Records the mismatch that ended the run, if any.
     pub(crate) fn end(&mut self, mismatch: Option<Mismatch>) {
         self.mismatch = mismatch;
     }
 
+    /// Counts a garbled text that is no valid program.
     pub(crate) fn note_unreadable(&mut self) {
         self.programs += 1;
         self.unreadable += 1;
     }
 
+    /// Adds a judged program with `rows` rows to the statistics. `varied` tells whether a variant was judged too.
     pub(crate) fn note(&mut self, program: &Program, verdict: &Verdict, rows: usize, varied: bool) {
         self.programs += 1;
         if verdict.refused {
@@ -125,7 +128,7 @@ impl Report {
                         let used = self.operators.entry(op).or_default();
                         *used.planned.entry((overload, lifted)).or_default() += 1;
                     }
-                    // A presence is read where it lies; what it is read of says which overload stands for it.
+                    // Presence is read in place. The type of its operand determines which overload it stands for.
                     Action::Has => {
                         let arg = Argument { qtype: &plan.value(plan.args(step)[0]).qtype, literal: None };
                         if let Ok(Resolved { overload: Some(overload), lifted, .. }) =
@@ -141,7 +144,7 @@ impl Report {
                 }
             }
         }
-        // The last answer is the first row's again.
+        // The last answer is that of the first row, repeated.
         for answer in verdict.answers.iter().take(rows) {
             self.note_answer(answer);
         }
@@ -207,7 +210,7 @@ impl Values {
 }
 
 impl Report {
-    /// The overloads that no plan had, so that one sees what the run says nothing about.
+    /// Writes the overloads that no plan used, which this run did not test.
     fn untouched(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (op, def) in Registry::standard().iter() {
             let planned = self.operators.get(&op).map(|used| &used.planned);
@@ -293,7 +296,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// A broken law, on the smallest program found for it.
+/// A broken law, with the smallest program found for it.
 #[derive(Clone, Debug)]
 pub struct Mismatch {
     pub(crate) program: Program,
@@ -307,31 +310,31 @@ pub struct Mismatch {
 }
 
 impl Mismatch {
-    /// The shrunk program.
+    /// Returns the shrunk program.
     #[must_use]
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// The model as text.
+    /// Returns the model as text.
     #[must_use]
     pub fn model(&self) -> String {
         self.text.clone().unwrap_or_else(|| print(&self.program))
     }
 
-    /// The row the answers are for, if it takes one.
+    /// Returns the row that the answers are for; `None` if the finding needs no row.
     #[must_use]
     pub fn row(&self) -> Option<&Row> {
         self.row.as_ref()
     }
 
-    /// Who said what: names and answers.
+    /// Returns the names of subjects or checks, each with its answer.
     #[must_use]
     pub fn answers(&self) -> &[(String, String)] {
         &self.finding.said
     }
 
-    /// The command that makes and judges the same program again, under the same other settings.
+    /// Returns the command that regenerates and judges the program, if all other settings are the same.
     #[must_use]
     pub fn replay(&self) -> String {
         self.replay.clone()

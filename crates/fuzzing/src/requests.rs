@@ -1,5 +1,5 @@
-//! Programs on requests, as services run them: on JSON and on a struct of Rust whose items lie in a layout of their
-//! own, each with machine code and interpreted. The answers must be those of the reference on values.
+//! Runs programs on requests as services do: on JSON and on a Rust struct whose items have a layout of their own, each with machine code and
+//! interpreted. The answers must equal those of the reference on values.
 
 use crate::edit::stripped;
 use crate::subject::{Answer, Failure, Row, shown};
@@ -10,11 +10,11 @@ use cembra_value::{Array, Limits, ScalarValue, Value};
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// The fields of `items` that a program declares some of, in any order.
+/// The possible fields of `items`, with their types. A program declares some of them, in any order.
 pub(crate) const FIELDS: [(&str, &str); 6] =
     [("price", "f64"), ("count", "i64"), ("kind", "text"), ("note", "text?"), ("weight", "f64?"), ("vip", "bool")];
 
-/// The other inputs of requests.
+/// The other inputs of requests, with their types.
 pub(crate) const INPUTS: [(&str, &str); 5] = [
     ("marks", "[f64?]"),
     ("rates", "dict[text, f64]"),
@@ -23,7 +23,7 @@ pub(crate) const INPUTS: [(&str, &str); 5] = [
     ("limit", "f64"),
 ];
 
-/// An item: more fields than any program declares, in no program's order.
+/// An item, with more fields than any program declares, in an order that no program has.
 #[derive(Input, Clone, Default)]
 struct Item {
     spare: u8,
@@ -61,14 +61,14 @@ struct Line {
     net: Option<f64>,
 }
 
-/// A program on requests, its rows, and what an evaluation may take.
+/// A program on requests, its rows, and the limits on an evaluation.
 pub(crate) struct Requests<'c> {
     pub(crate) program: &'c Program,
     pub(crate) rows: &'c [Row],
     pub(crate) limits: Limits,
 }
 
-/// True if the inputs are those of requests, and the outputs have JSON.
+/// Returns true if the inputs are those of requests, and the outputs can be compared as JSON.
 pub(crate) fn takes(case: &Requests<'_>, types: &[Option<QType>]) -> bool {
     let is_known = |name: &str, qtype: &QType| match (name, qtype) {
         ("items", list) => list.element().is_some_and(|element| match element {
@@ -86,7 +86,7 @@ pub(crate) fn takes(case: &Requests<'_>, types: &[Option<QType>]) -> bool {
         && outputs.all(|output| types[output.node.index()].as_ref().is_some_and(has_json))
 }
 
-/// True if this module compares values of the type with JSON.
+/// Returns true if this module can compare values of the type with JSON.
 fn has_json(qtype: &QType) -> bool {
     let is_plain = |scalar: &Scalar| {
         use Scalar::{Boolean, Float32, Float64, Int32, Int64, Text, UInt64, Unit, WeakFloat};
@@ -102,11 +102,11 @@ fn has_json(qtype: &QType) -> bool {
     }
 }
 
-/// A row that is answered in another way: its number, and who said what.
+/// A row with a different answer: its number, and the answers by name.
 pub(crate) type Difference = (usize, Vec<(String, String)>);
 
-/// Runs the program of `case` in all ways that requests are run in, on its rows and on the first of them again, and returns the first answer
-/// that is not the reference's.
+/// Runs the program of `case` in all ways that requests can run, on its rows and again on the first one. Returns the first answer that differs from
+/// the reference's.
 pub(crate) fn difference(
     case: &Requests<'_>,
     model: &Model,
@@ -159,7 +159,7 @@ fn in_json(name: &str, model: &Model, options: &Options, rows: &[&Row], answers:
     None
 }
 
-/// The request as a JSON object. With `reversed`, keys come in another order, and missing values are left out.
+/// Returns the request as a JSON object. With `reversed`, keys have another order, and missing values are left out.
 fn json_of(row: &Row, reversed: bool) -> String {
     let mut out = String::from("{");
     let mut add = |name: &str, value: &Value| {
@@ -244,7 +244,7 @@ fn write_json(out: &mut String, value: &Value, reversed: bool) {
     }
 }
 
-/// A scalar as JSON.
+/// Returns a scalar as JSON.
 fn spelled(scalar: &ScalarValue) -> String {
     let float = |value: f64, finite: String| match value {
         value if value.is_nan() => "\"NaN\"".to_owned(),
@@ -288,7 +288,7 @@ fn skip(rest: &mut &str, wanted: &str) -> bool {
     found.is_some()
 }
 
-/// Reads a value of a JSON text; false if another one is there.
+/// Reads a value from JSON text. Returns false if the text has another value.
 fn read(rest: &mut &str, value: &Value) -> bool {
     let list = |rest: &mut &str, elements: &mut dyn Iterator<Item = Value>| {
         skip(rest, "[")
@@ -328,7 +328,7 @@ fn read_scalar(rest: &mut &str, scalar: &ScalarValue) -> bool {
         *rest = behind;
         number
     };
-    // The shortest digits may be spelled in two ways.
+    // The shortest digits may have two spellings.
     match scalar {
         ScalarValue::Float64(value) | ScalarValue::WeakFloat(value) if value.is_finite() => {
             number().parse::<f64>().is_ok_and(|found| found.to_bits() == value.to_bits())
@@ -341,7 +341,7 @@ fn read_scalar(rest: &mut &str, scalar: &ScalarValue) -> bool {
 }
 
 impl Request {
-    /// The request that a row is; fields that the program does not declare have some value.
+    /// Converts a row to a request. Fields that the program does not declare have arbitrary values.
     fn of(row: &Row) -> Request {
         let mut request = Request::default();
         for (name, value) in row.values() {
@@ -414,7 +414,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// An output of a struct of Rust as a value of its type in the model.
+/// An output of a Rust type, which can be converted to a value of the model's type.
 trait RequestOutput: Output + Default + Clone {
     fn told(&self, qtype: &QType) -> Value;
 }
@@ -471,7 +471,7 @@ impl RequestOutput for Vec<Line> {
     }
 }
 
-/// True if the type is that of [`Line`]s.
+/// Returns true if the type is a list of [`Line`]s.
 fn is_of_lines(qtype: &QType) -> bool {
     let Some(QType::Tuple(fields)) = qtype.element() else { return false };
     let spelled = |at: usize| match &*fields.label(at) {
@@ -506,7 +506,7 @@ fn runner(qtype: &QType) -> Option<Runner> {
     of! { Float64: f64; Float32: f32; Int64: i64; Int32: i32; Text: String; }
 }
 
-/// The most outputs of a program that are asked for alone: each is compiled by itself.
+/// The most outputs of a program that are computed alone. Each needs a compilation.
 const MOST_ALONE: usize = 2;
 
 fn in_structs(
@@ -521,7 +521,7 @@ fn in_structs(
     let outputs = compiled.outputs().iter().enumerate();
     let known = outputs.filter_map(|(at, output)| Some((at, output, runner(&output.qtype)?)));
     for (at, output, runner) in known.take(MOST_ALONE) {
-        // The main output is the first one.
+        // The first output is the main one.
         let outputs = vec![case.program.outputs[at].clone()];
         let text = print(&stripped(&Program { outputs, ..case.program.clone() }));
         let Ok(model) = Model::parse(&text) else { continue };
@@ -537,7 +537,7 @@ fn in_structs(
                 }
             };
             for (row, (found, reference)) in found.iter().zip(reference).enumerate() {
-                // Among others an output may fail where it does not alone.
+                // An output may fail together with others although it does not fail alone.
                 let expected = match &answers[row] {
                     Ok(values) => Ok(&values[at]),
                     Err(_) => reference.as_ref(),
@@ -558,7 +558,7 @@ fn in_structs(
     None
 }
 
-/// Runs a model of one output on the requests, each both into a new value and into the one that is kept of the request before.
+/// Runs a model with one output on the requests. Results are written alternately to a new value and over the previous request's value.
 fn run<O: RequestOutput>(
     model: &Model,
     options: &Options,

@@ -1,5 +1,5 @@
-//! The shrinker: smaller cases that break the same law, until none of the tries at making it smaller does. Each try
-//! replaces one node and judges the case again; the number of tries is bounded.
+//! The shrinker searches for smaller cases that break the same law, until no try makes the case smaller. Each try replaces one node and judges the
+//! case again. The number of tries is bounded.
 
 use crate::arrays;
 use crate::edit::{Edit, edited, instantiates, literal, stripped, types};
@@ -13,7 +13,7 @@ use cembra_runtime::QType;
 use cembra_value::{Promise, Value};
 use std::sync::Arc;
 
-/// Makes a case smaller while `broken` finds the same law broken. Returns it with its finding.
+/// Makes a case smaller while `broken` finds the same law broken. Returns the case with its finding.
 pub(crate) fn shrink(
     case: Case,
     finding: Finding,
@@ -36,7 +36,7 @@ pub(crate) fn shrink(
     (shrinker.case, shrinker.finding)
 }
 
-/// The most elements that an array of the program's text has instead of a node.
+/// The most elements of an array that may become a literal in the program's text.
 const MOST_SPELT: usize = 8;
 
 fn is_short(value: &Value) -> bool {
@@ -51,7 +51,7 @@ fn simpler(value: &Value) -> Vec<Value> {
     all
 }
 
-/// A part of a case: whether the case has the part, and the function that removes it.
+/// A removable part of a case: whether the case has it, and the function that removes it.
 type Removal = (bool, fn(&mut Case));
 
 struct Shrinker<'a> {
@@ -62,7 +62,7 @@ struct Shrinker<'a> {
 }
 
 impl Shrinker<'_> {
-    /// Takes the case if it breaks the same law.
+    /// Replaces the current case if the new one breaks the same law. Returns whether it did.
     fn take(&mut self, case: Case) -> bool {
         if self.tries == 0 {
             return false;
@@ -78,7 +78,7 @@ impl Shrinker<'_> {
         }
     }
 
-    /// Nodes and values that are not the simplest.
+    /// The number of nodes, plus the number and size of values that can be simpler.
     fn weight(&self) -> usize {
         let plain =
             |value: &Value| usize::from(!simpler(value).is_empty()) + arrays::sizes(value).into_iter().sum::<usize>();
@@ -128,7 +128,7 @@ impl Shrinker<'_> {
                 at += 1;
             }
         }
-        // An output may be any part of itself.
+        // An output may be replaced by any part of itself.
         for at in 0..self.case.program.outputs.len() {
             loop {
                 let node = self.case.program.outputs[at].node;
@@ -147,7 +147,7 @@ impl Shrinker<'_> {
         self.take(Case { program, ..self.case.clone() });
     }
 
-    /// Tries something smaller for every node, users before operands.
+    /// Tries smaller replacements for every node, users before operands.
     fn fewer_nodes(&mut self) {
         let mut at = self.case.program.graph.len();
         while at > 0 {
@@ -162,7 +162,7 @@ impl Shrinker<'_> {
                     }
                 }
                 if self.take(case) {
-                    // The node's operands moved up to about here.
+                    // After the edit, the node's operands are near this position.
                     at = (at + 1).min(self.case.program.graph.len());
                     break;
                 }
@@ -170,7 +170,7 @@ impl Shrinker<'_> {
         }
     }
 
-    /// What a node may be replaced by, the smallest first; for a new input, with its value in each row.
+    /// Returns the replacements for a node, the smallest first; a new input has its value in each row.
     fn candidates(&self, node: NodeId) -> Vec<(Edit, Option<Vec<Value>>)> {
         let program = &self.case.program;
         let types = types(program);
@@ -180,7 +180,7 @@ impl Shrinker<'_> {
             Node::Operator(name, operands) if instantiates(&program.graph, node) => {
                 let around = self.around_function(program.graph.name(name), operands);
                 edits.extend(around.into_iter().map(|edit| (edit, None)));
-                // Its own type is not known: that of its node may be the one of something it is made of.
+                // The operator's own type is not known, because the node's recorded type may be the type of a part of it.
                 let value = self.values_of(node, None).and_then(|values| values.into_iter().next());
                 edits.extend(value.map(|value| (Edit::Literal(value), None)));
             }
@@ -192,7 +192,7 @@ impl Shrinker<'_> {
                     }
                 }
                 if let Some(qtype) = &qtype {
-                    // The value the node has: what comes after it does not notice the difference.
+                    // The value that the node has: its users see no difference.
                     if let Some(values) = self.values_of(node, Some(qtype)).filter(|_| qtype.is_run_time()) {
                         let spare = (0..).map(|at| format!("v{at}").into());
                         let mut names = spare.filter(|name| program.inputs.iter().all(|input| input.name != *name));
@@ -218,9 +218,8 @@ impl Shrinker<'_> {
         edits
     }
 
-    /// What may stand for an operator on functions: an operand such as the value that a loop begins with, or the body of a
-    /// function that it takes. A function gets another body: a part of its own, or a parameter. Most of these are
-    /// ill-typed, and thus not taken.
+    /// Returns replacements for an operator on functions: an operand, such as the initial value of a loop, or the body of a function operand. A
+    /// function gets another body: a part of its own body, or a parameter. Most of these are ill-typed and are rejected.
     fn around_function(&self, name: &Arc<str>, operands: &[NodeId]) -> Vec<Edit> {
         let graph = &self.case.program.graph;
         let [body, parameters @ ..] = operands else { return Vec::new() };
@@ -235,7 +234,7 @@ impl Shrinker<'_> {
         operands.iter().rev().chain(bodies).copied().map(Edit::Node).collect()
     }
 
-    /// What the interpreter makes of a node in each row, without any optimisation, if it is of this type.
+    /// Returns the values of a node in each row, from the interpreter without optimisation; `None` if they are not of the type `qtype`.
     fn values_of(&self, node: NodeId, qtype: Option<&QType>) -> Option<Vec<Value>> {
         let mut program: Program = self.case.program.clone();
         program.outputs = vec![Output { name: "v".into(), node, span: None }];
@@ -267,7 +266,7 @@ impl Shrinker<'_> {
         }
     }
 
-    /// Cuts all arrays of one size, and the edges between them.
+    /// Shortens all arrays of one size, and the edges between them.
     fn fewer_elements(&mut self) {
         let Some(row) = self.case.rows.first() else { return };
         let mut sizes: Vec<usize> = row.values().iter().flat_map(|(_, value)| arrays::sizes(value)).collect();

@@ -1,4 +1,4 @@
-//! What is compared: something that runs a model on rows. The backends are subjects; a test wraps one and lies.
+//! The subjects that are compared: implementations that run a model on rows. The backends are subjects; a test wraps one that gives wrong answers.
 
 use crate::values::fresh;
 use cembra::{Array, ArrayKind, Backend, Error, Model, Options, RowPlayer, Scalar, Tiering};
@@ -7,24 +7,24 @@ use cembra_value::{Span, Value};
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-/// One value for each input of a program, by name.
+/// The value of each input of a program, by name.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row(Vec<(Arc<str>, Value)>);
 
 impl Row {
-    /// A row of these values.
+    /// Returns a row with these values.
     #[must_use]
     pub fn new(values: Vec<(Arc<str>, Value)>) -> Self {
         Row(values)
     }
 
-    /// The value of an input.
+    /// Returns the value of an input; `None` if the row lacks it.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(known, _)| **known == *name).map(|(_, value)| value)
     }
 
-    /// All names and values.
+    /// Returns all names and values.
     #[must_use]
     pub fn values(&self) -> &[(Arc<str>, Value)] {
         &self.0
@@ -36,7 +36,7 @@ impl Row {
 }
 
 impl fmt::Display for Row {
-    /// As arguments of `cembra eval`: `-s x=1.5 -s 'name=missing[text]'`.
+    /// Formats the row as arguments of `cembra eval`: `-s x=1.5 -s 'name=missing[text]'`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (name, value)) in self.0.iter().enumerate() {
             let space = if at > 0 { " " } else { "" };
@@ -46,22 +46,22 @@ impl fmt::Display for Row {
     }
 }
 
-/// The argument as a POSIX shell reads it back.
+/// Quotes an argument for a POSIX shell.
 fn quoted(argument: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "=._-+,:/".contains(c);
     if argument.chars().all(plain) { argument.to_owned() } else { format!("'{}'", argument.replace('\'', "'\\''")) }
 }
 
-/// Why there is no value.
+/// The reason why there is no value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
     /// The error's code.
     pub code: &'static str,
-    /// The operator of a fault.
+    /// The operator that faulted; `None` for other errors.
     pub operator: Option<String>,
-    /// Where in the text of the model.
+    /// The place in the model's text.
     pub span: Option<Span>,
-    /// The first element that failed, of operators on elements of arrays.
+    /// The first element that failed, for an operator on the elements of arrays; else `None`.
     pub element: Option<usize>,
     /// The whole message.
     pub message: String,
@@ -92,7 +92,7 @@ impl fmt::Display for Failure {
 /// The outputs of one row, or the fault that stopped it.
 pub type Answer = Result<Vec<Value>, Failure>;
 
-/// True if the answers are the same: the same bits, any NaN like any other, or the same failure at the same place.
+/// Returns true if two answers are equal: the same bits, with all NaNs equal, or the same failure at the same place.
 pub(crate) fn same(a: &Answer, b: &Answer) -> bool {
     match (a, b) {
         (Ok(a), Ok(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same(b)),
@@ -101,7 +101,7 @@ pub(crate) fn same(a: &Answer, b: &Answer) -> bool {
     }
 }
 
-/// An answer on one line.
+/// Returns an answer on one line.
 pub(crate) fn shown(answer: &Answer) -> String {
     match answer {
         Ok(values) => values.iter().map(Value::to_string).collect::<Vec<_>>().join(", "),
@@ -109,9 +109,9 @@ pub(crate) fn shown(answer: &Answer) -> String {
     }
 }
 
-/// Where two answers have arrays that differ at an element which neither shows.
+/// Describes the first differing element of two array outputs, if the printed answers do not show it; `None` otherwise.
 pub(crate) fn hidden_difference(a: &Answer, b: &Answer) -> Option<String> {
-    /// As many as arrays show.
+    /// The number of elements that a printed array shows.
     const SHOWN: usize = 10;
     let (Ok(a), Ok(b)) = (a, b) else { return None };
     a.iter().zip(b).enumerate().find_map(|(output, values)| match values {
@@ -124,19 +124,19 @@ pub(crate) fn hidden_difference(a: &Answer, b: &Answer) -> Option<String> {
     })
 }
 
-/// Something that runs models.
+/// An implementation that runs models.
 pub trait Subject: Sync {
-    /// The name in reports.
+    /// Returns the name in reports.
     fn name(&self) -> &str;
 
-    /// Compiles the model and evaluates it on the rows, in their order and with one frame.
+    /// Compiles the model and evaluates it on the rows, in order and with one frame.
     ///
     /// # Errors
-    /// The model was refused.
+    /// If the model is rejected.
     fn run(&self, model: &Model, options: &Options, rows: &[Row]) -> Result<Vec<Answer>, Failure>;
 }
 
-/// Of a tiered backend the tier changes in the middle of the rows, by hand and at rows that depend on their number only.
+/// Runs a model on a backend. A tiered backend changes its tier at rows that depend only on the number of rows.
 impl Subject for Backend {
     fn name(&self) -> &str {
         (*self).name()
@@ -147,7 +147,7 @@ impl Subject for Backend {
         let executor = model.compile(&options.clone().backend(*self).tiering(tiering))?;
         executor.finish_tiers();
         if let Some(reason) = executor.fallback() {
-            // Otherwise the interpreter would be compared with itself.
+            // Without this error, the interpreter would be compared with itself.
             return Err(Error::from(reason.clone()).into());
         }
         let mut session = executor.session();
@@ -157,10 +157,10 @@ impl Subject for Backend {
                 executor.advance();
                 changes += 1;
             }
-            // Copies that die with the row: a view of an earlier row's text is a dangling one.
+            // The values are copies that are dropped with the row, so that a view of an earlier row's text would be dangling.
             let values: Vec<Value> =
                 executor.inputs().iter().map(|field| row.get(&field.name).map_or(Value::Nothing, fresh)).collect();
-            // Long arrays are shared out among threads.
+            // Long arrays are divided among threads.
             session.set_threads(1 + at % 3);
             session.evaluate(&values).map_err(Failure::from)
         });
@@ -168,31 +168,31 @@ impl Subject for Backend {
     }
 }
 
-/// The ways in which a tiered backend runs one model: interpreted, and in two tiers.
+/// The number of stages in which a tiered backend runs one model: interpreted, and in two tiers.
 const STAGES: usize = 3;
 
-/// The stage that a row is run in, of several that share the rows evenly, one after the other. The last row is in the last
-/// stage, however few rows there are, so that the shrinker may leave out others.
+/// Returns the stage that a row runs in. The stages divide the rows evenly, in order. The last row is always in the last stage, so that the shrinker
+/// can remove other rows.
 pub(crate) fn stage(row: usize, rows: usize, stages: usize) -> usize {
     ((row + 1) * stages).div_ceil(rows.max(1)).min(stages) - 1
 }
 
-/// Who runs the programs, and is compared. This is the whole list.
+/// The subjects that run the programs and are compared. The list is complete.
 #[derive(Clone, Copy)]
 pub struct Subjects<'a> {
-    /// What the others are compared with.
+    /// The subject that the others are compared with.
     pub reference: &'a dyn Subject,
-    /// Runs every program.
+    /// The subject that runs every program.
     pub native: &'a dyn Subject,
-    /// Runs a share of the programs, `Config::tiered`: it compiles them twice.
+    /// The subject that runs the share `Config::tiered` of the programs. It compiles them twice.
     pub tiered: &'a dyn Subject,
-    /// Run a share of the programs, `Config::batched`, as batches.
+    /// The subjects that run the share `Config::batched` of the programs, as batches.
     pub players: &'a [&'a dyn Subject],
-    /// Run the programs on arrays, which are no batches.
+    /// The subjects that run the programs on arrays. These are not run as batches.
     pub fused: &'a [&'a dyn Subject],
 }
 
-/// What a program computes on.
+/// The kind of values that a program computes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Scalars,
@@ -200,7 +200,7 @@ pub(crate) enum Kind {
 }
 
 impl<'a> Subjects<'a> {
-    /// Those that are compared with the reference.
+    /// Returns the subjects that are compared with the reference.
     pub(crate) fn others(self, of: Kind, tiered: bool, batched: bool) -> impl Iterator<Item = &'a dyn Subject> {
         let players = match of {
             Kind::Arrays => self.fused,
@@ -212,7 +212,7 @@ impl<'a> Subjects<'a> {
 }
 
 impl Default for Subjects<'_> {
-    /// The backends.
+    /// Returns the backends.
     fn default() -> Self {
         Subjects {
             reference: &Backend::Interpreter,
@@ -224,7 +224,7 @@ impl Default for Subjects<'_> {
     }
 }
 
-/// An array program whose elements are played by this player.
+/// Runs array programs with a given executor for their elements.
 struct Fused {
     player: RowPlayer,
     name: String,
@@ -240,11 +240,11 @@ impl Subject for Fused {
     }
 }
 
-/// Those who run array programs on this machine.
+/// Returns the subjects for array programs that this machine supports.
 fn fused() -> &'static [&'static dyn Subject] {
     static ALL: LazyLock<Vec<Fused>> = LazyLock::new(|| {
         let fused = |player: RowPlayer| Fused { player, name: format!("arrays by {}", player.name()) };
-        // The best one is what the native backend chooses.
+        // `Best` is the choice of the native backend.
         RowPlayer::ALL.into_iter().filter(|player| *player != RowPlayer::Best).map(fused).collect()
     });
     static THERE: LazyLock<Vec<&'static dyn Subject>> = LazyLock::new(|| {
@@ -255,7 +255,7 @@ fn fused() -> &'static [&'static dyn Subject] {
     &THERE
 }
 
-/// Returns the subjects that evaluate a model of one input, `x`.
+/// Returns the subjects that can evaluate the model `text`, whose only input `x` has the value `x`.
 fn those_there<'s>(text: &str, x: Value, all: impl Iterator<Item = &'s dyn Subject>) -> Vec<&'s dyn Subject> {
     let Ok(model) = Model::parse(text) else { return Vec::new() };
     let row = Row::new(vec![("x".into(), x)]);
@@ -266,7 +266,7 @@ fn those_there<'s>(text: &str, x: Value, all: impl Iterator<Item = &'s dyn Subje
     all.filter(is_there).collect()
 }
 
-/// The players of rows that there are on this machine.
+/// Returns the executors for rows that this machine supports.
 fn players() -> &'static [&'static dyn Subject] {
     const ALL: [&dyn Subject; 6] = [
         &RowPlayer::Interpreter,

@@ -1,5 +1,5 @@
-//! Random values of every type: rows and literals. Half are plain numbers of ordinary size, so that results are mostly
-//! numbers too; the special ones are where mistakes live.
+//! Random values of every type, for rows and literals. Half are plain numbers of ordinary size, so that most results are numbers too. The special
+//! ones tend to reveal errors.
 
 use crate::Config;
 use crate::config::{chance, pick};
@@ -32,7 +32,7 @@ const INT64: &[i64] = &[
     i64::MIN + 1,
 ];
 
-/// Taken by both float types: rounded to the narrow one, some become its own infinities, zeros and subnormals.
+/// Special values for both float types. Rounded to f32, some become infinities, zeros and subnormals.
 const FLOAT: &[f64] = &[
     0.0,
     -0.0,
@@ -87,10 +87,10 @@ const TEXT: &[&str] = &[
     "two\nlines\t",
     " \u{a0}padded\u{2003} ",
     "🌲",
-    // Longer or shorter in another case, or without one.
+    // In another case, these are longer or shorter, or have none.
     "ßİǅΣςﬃ",
     "a text that is longer than sixteen bytes and not kept inline by anything",
-    // Numbers, and what looks like one.
+    // Numbers, and texts that resemble numbers.
     "12",
     " 7",
     "-0",
@@ -107,7 +107,7 @@ const TEXT: &[&str] = &[
     "-9223372036854775808",
     "99999999999999999999",
     "1.000000059604644775390626",
-    // Dates and timestamps, and what looks like one.
+    // Dates and timestamps, and texts that resemble them.
     "2024-02-29",
     "2023-02-29",
     "1969-12-31T23:59:59.5Z",
@@ -116,14 +116,14 @@ const TEXT: &[&str] = &[
     "١",
 ];
 
-/// Texts of a form of their own, the well-formed ones and the others.
+/// Texts of a special form: well-formed ones and malformed ones.
 struct Formed {
     good: &'static [&'static str],
     bad: &'static [&'static str],
 }
 
 impl Formed {
-    /// Mostly a good one: a bad one is a fault of every row.
+    /// Returns a text, mostly a well-formed one, because a malformed one is a fault in every row.
     fn any(&self, random: &mut Rng) -> &'static str {
         let bad = !self.bad.is_empty() && random.u32(..16) == 0;
         let texts = if bad { self.bad } else { self.good };
@@ -150,17 +150,17 @@ const REGEX: Formed = Formed {
     bad: &["[", "(", "a{2,1}", "(?=a)", "\\1", "\\pL{2000}"],
 };
 
-/// What matches of regular expressions are replaced by.
+/// Replacements for the matches of regular expressions.
 const REPLACEMENT: Formed = Formed { good: &["", "-", "\\0\\0", "é\\1", "\\\\"], bad: &["\\x", "\\9", "a\\"] };
 
-/// What becomes of bytes that are not UTF-8.
+/// The names of ways to handle bytes that are not UTF-8.
 const ERRORS: Formed = Formed { good: &["strict", "ignore", "replace"], bad: &["", "other"] };
 
-/// Units of the calendar, of which a date has no hour.
+/// The units of the calendar. The hour and smaller units do not exist for dates.
 const UNITS: Formed =
     Formed { good: &["year", "quarter", "month", "week", "day", "hour", "minute", "second"], bad: &["", "decade"] };
 
-/// Units of numbers that count the time since 1970.
+/// The units of numbers that count the time since 1970.
 const UNIX_UNITS: Formed = Formed { good: &["s", "ms", "us", "ns"], bad: &["", "min"] };
 
 /// Formats of dates and timestamps.
@@ -178,7 +178,7 @@ const TIME_FORMATS: Formed = Formed {
     bad: &["", "%", "%q", "%H", "%Y %m %b"],
 };
 
-/// Time zones: with and without summer time, of odd offsets, links, and none.
+/// Time zones: with and without summer time, with unusual offsets, links, and names of no zone.
 const TIME_ZONES: Formed = Formed {
     good: &[
         "UTC",
@@ -192,7 +192,7 @@ const TIME_ZONES: Formed = Formed {
     bad: &["", "europe/zurich", "Mars/Base"],
 };
 
-/// What is meant where clocks show a time twice.
+/// The choices of a moment when a local time occurs twice.
 const REPEATED: Formed = Formed { good: &["earlier", "later", "missing"], bad: &["", "both"] };
 
 /// Formats of `printf`, and a few of `format`.
@@ -222,7 +222,7 @@ const FORMAT: Formed = Formed {
 /// Names for the arguments of a format.
 const NAMES: Formed = Formed { good: &["a", "a,b", "a,b,c", "b,a", ""], bad: &["a,a", "a b"] };
 
-/// Names for the fields of named tuples; few, so that a field that is asked for is often there.
+/// The names for the fields of named tuples. They are few, so that a requested field often exists.
 pub(crate) const FIELDS: &[&str] = &["a", "b", "odd name", "if"];
 
 const BYTES: &[&[u8]] = &[
@@ -239,7 +239,7 @@ const BYTES: &[&[u8]] = &[
     b"bytes that are longer than sixteen and not kept inline by anything \xfe",
 ];
 
-/// A random number of ordinary size.
+/// Returns a random number of ordinary size.
 fn ordinary(random: &mut Rng) -> f64 {
     match random.u32(..4) {
         0 => f64::from(random.i32(-10..=10)),
@@ -254,14 +254,14 @@ fn float(random: &mut Rng, config: &Config) -> f64 {
         return *pick(random, FLOAT);
     }
     match random.u32(..12) {
-        // Any exponent.
+        // A random exponent.
         0 => f64::from_bits(random.u64(..) & !(0x7FF << 52) | (random.u64(1..0x7FF) << 52)),
         1 => (random.f64() - 0.5) * 1e6,
         _ => ordinary(random),
     }
 }
 
-/// A random scalar. A type that is made of another is made of any value of that.
+/// Returns a random scalar. A type that is represented by another one has random values of that.
 pub(crate) fn scalar(random: &mut Rng, scalar: Scalar, config: &Config) -> ScalarValue {
     let value = of_representation(random, scalar.representation(), config);
     ScalarValue::from_bits(scalar, value.bits()).unwrap_or(value)
@@ -290,14 +290,14 @@ fn of_representation(random: &mut Rng, scalar: Scalar, config: &Config) -> Scala
     }
 }
 
-/// Dictionaries of values of each type, some of them missing, by keys of each: few keys and many, near each other and not. Keys are
-/// of those that programs are tried on.
+/// Returns dictionaries for each type of keys and of values. Some values are missing. There are few keys or many, close to each other or not. The
+/// keys are among those that programs look up.
 pub(crate) fn dictionaries() -> impl Iterator<Item = Value> {
     let keys = Scalar::ALL.into_iter().filter(|key| Dict::may_be_keys(*key));
     let types = keys.flat_map(|key| Scalar::ALL.into_iter().map(move |value| (key, value)));
     types.enumerate().filter_map(|(turn, (key, value))| {
         let mut random = Rng::with_seed(turn as u64);
-        // Numbers among themselves are near each other, unless they are special.
+        // Ordinary numbers are close to each other; special ones are not.
         let config = Config { special: [0.0, 1.0, 0.2][turn % 3], ..Config::default() };
         let mut keys: Vec<ScalarValue> = Vec::new();
         for _ in 0..[3, 9, 16][turn / 2 % 3] {
@@ -312,7 +312,8 @@ pub(crate) fn dictionaries() -> impl Iterator<Item = Value> {
     })
 }
 
-/// Dictionaries of ranges of each type of bounds: few ranges, which are compared, and many, which are bisected; with gaps, and open at either end.
+/// Returns dictionaries of ranges for each type of bounds: few ranges, which are searched linearly, and many, which are bisected; with gaps, and open
+/// at either end.
 pub(crate) fn ranges() -> impl Iterator<Item = Value> {
     let bounds = Scalar::ALL.into_iter().filter(|scalar| Dict::may_be_bounds(*scalar) && *scalar != Scalar::WeakFloat);
     let types = bounds.flat_map(|bound| (0..4).map(move |turn| (bound, turn)));
@@ -340,7 +341,7 @@ pub(crate) fn ranges() -> impl Iterator<Item = Value> {
     })
 }
 
-/// The columns that a dictionary of ranges is made of again: the first key of each range, the first one behind it, the values.
+/// Returns the arrays that a dictionary of ranges can be made from: the start of each range, its end, and the values. `None` for other dictionaries.
 pub(crate) fn columns_of(dict: &Dict) -> Option<[Value; 3]> {
     let ranges = dict.ranges()?;
     let within = || (0..dict.len()).filter(|at| ranges.get(*at).is_some());
@@ -358,7 +359,7 @@ pub(crate) fn columns_of(dict: &Dict) -> Option<[Value; 3]> {
     ])
 }
 
-/// A random text of a form, if that is one of texts: any text at all would get no further than the check of that form.
+/// Returns a random text for an argument's form; `None` if the form is not one of texts. Arbitrary text would only test the check of the form.
 pub(crate) fn text_of(random: &mut Rng, form: ArgumentForm) -> Option<&'static str> {
     let texts = match form {
         ArgumentForm::Regex => REGEX,
@@ -372,24 +373,24 @@ pub(crate) fn text_of(random: &mut Rng, form: ArgumentForm) -> Option<&'static s
         ArgumentForm::Format => FORMAT,
         ArgumentForm::ArgumentNames => NAMES,
         ArgumentForm::FieldName => Formed { good: FIELDS, bad: &[] },
-        // The names of fields are as many as the fields.
+        // There must be as many names as fields.
         ArgumentForm::FieldNames | ArgumentForm::Position | ArgumentForm::Type | ArgumentForm::Any => return None,
     };
     Some(texts.any(random))
 }
 
-/// True for what lives beside frames, and tuples with such fields.
+/// Returns true for types that frames cannot hold, and tuples with such fields.
 pub(crate) fn has_arrays(qtype: &QType) -> bool {
     !qtype.is_framed()
 }
 
-/// The size of the arrays of a row, if some input has arrays: models mostly want them of one size.
+/// Returns a size for the arrays of a row, if an input has arrays: most models need arrays of equal size.
 pub(crate) fn row_size(random: &mut Rng, inputs: &[Input]) -> usize {
     let some = inputs.iter().any(|input| input.qtype.as_ref().is_some_and(has_arrays));
     if some { random.usize(..7) * random.usize(..20) } else { 0 }
 }
 
-/// True for optional structs, and structs with such fields.
+/// Returns true for optional structs, and structs with such fields.
 pub(crate) fn has_optional_structs(qtype: &QType) -> bool {
     match qtype {
         QType::Tuple(fields) => qtype.as_optional_struct().is_some() || fields.iter().any(has_optional_structs),
@@ -397,7 +398,7 @@ pub(crate) fn has_optional_structs(qtype: &QType) -> bool {
     }
 }
 
-/// The type with f64 for weak floats.
+/// Returns the type with f64 in place of weak floats.
 pub(crate) fn without_weak(qtype: &QType) -> QType {
     match qtype {
         QType::Scalar(Scalar::WeakFloat) => QType::FLOAT64,
@@ -407,7 +408,7 @@ pub(crate) fn without_weak(qtype: &QType) -> QType {
     }
 }
 
-/// A random type that an input can have.
+/// Returns a random type that an input can have.
 pub(crate) fn input_type(random: &mut Rng, depth: u32) -> QType {
     if depth > 0 && random.u32(..8) == 0 {
         let fields: Vec<QType> = (0..random.u32(..4)).map(|_| input_type(random, depth - 1)).collect();
@@ -418,7 +419,7 @@ pub(crate) fn input_type(random: &mut Rng, depth: u32) -> QType {
     QType::of(*pick(random, &Scalar::ALL), random.bool())
 }
 
-/// Simpler values of a type, the simplest first.
+/// Returns simpler values of a type, the simplest first.
 pub(crate) fn simple(qtype: &QType) -> Vec<Value> {
     let scalars = |of: Scalar| match of {
         Scalar::Unit => vec![ScalarValue::Unit],
@@ -442,19 +443,19 @@ pub(crate) fn simple(qtype: &QType) -> Vec<Value> {
             .chain(simple(of).into_iter().map(Some))
             .filter_map(|of_one| Value::optional_struct(of, of_one))
             .collect(),
-        // Of the same size: `arrays::simpler`.
+        // Values of the same size are in `arrays::simpler`.
         QType::Tuple(_) if qtype.element().is_some() => Vec::new(),
         QType::Tuple(fields) => {
             let first: Option<Vec<Value>> = fields.iter().map(|field| simple(field).into_iter().next()).collect();
             first.into_iter().map(|values| Value::Tuple(fields.with(values))).collect()
         }
         QType::Shape(shape) => vec![Value::Shape(*shape)],
-        // Of the same size: `arrays::simpler`.
+        // Values of the same size are in `arrays::simpler`.
         _ => Vec::new(),
     }
 }
 
-/// A copy that shares no memory: what a backend keeps of it after a call is dangling.
+/// Returns a copy that shares no memory, so that a reference that a backend keeps after a call would be dangling.
 pub(crate) fn fresh(value: &Value) -> Value {
     let copy = |v: &ScalarValue| match v {
         ScalarValue::Text(text) => ScalarValue::Text(text.to_string().into()),

@@ -1,6 +1,5 @@
-//! Programs on arrays. They grow like those on scalars, but on values: each node is evaluated by the interpreter when it is made,
-//! on the first row of the program. So the sizes of arrays and edges are known, and operands that fit each other are chosen; what
-//! fails is left out, but for a share that is meant to fail.
+//! Generates programs on arrays. They grow like those on scalars, but each new node is evaluated by the interpreter on the program's first row. So
+//! the sizes of arrays and edges are known, and fitting operands can be chosen. Failing nodes are left out, except for a share that is meant to fail.
 
 mod evaluate;
 mod listed;
@@ -25,22 +24,22 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// Elements of the large arrays, of which there are few: more than a block of a sum, and as many as three threads share.
+/// The number of elements of the few large arrays: more than a block of a sum, and enough for three threads.
 const LARGE: RangeInclusive<usize> = 70_000..=200_000;
 
-/// Sizes among these at which a thread gets one block more, or less than one.
+/// Sizes in that range at which the number of blocks per thread changes.
 const ENDS_OF_BLOCKS: [usize; 6] = [131_071, 131_072, 131_073, 196_607, 196_608, 196_609];
 
-/// More elements than what is made of arrays may have.
+/// The most elements of a generated array.
 const TOO_LARGE: usize = 2 * *LARGE.end();
 
-/// What most arrays are of.
+/// The element types of most arrays.
 const NUMBERS: [Scalar; 5] = [Scalar::Float64, Scalar::Float64, Scalar::Float32, Scalar::Int64, Scalar::Int32];
 
-/// How often operands are drawn for an operator, until the reference gives a value.
+/// The most times that operands are drawn for an operator until the reference gives a value.
 const DRAWS: u32 = 5;
 
-/// A well-typed program on arrays, and the first of its rows: on that the generator evaluated it.
+/// Returns a well-typed program on arrays, and its first row, on which the generator evaluated it.
 pub(crate) fn array_program(random: &mut Rng, config: &Config) -> (Program, Row) {
     let config = Config { max_inputs: config.max_inputs + 6, max_depth: config.max_depth + 4, ..config.clone() };
     let is_large = random.u32(..100) == 0;
@@ -51,7 +50,7 @@ pub(crate) fn array_program(random: &mut Rng, config: &Config) -> (Program, Row)
     };
     let kind = if random.u32(..8) == 0 { ArrayKind::Sparse } else { ArrayKind::Dense };
     let fails = random.u32(..3) == 0;
-    // Few types, so that operands meet, and mostly numbers.
+    // There are few types, mostly numbers, so that nodes fit together.
     let mut palette = vec![*pick(random, &NUMBERS)];
     while !is_large && random.bool() {
         palette.push(if random.bool() { *pick(random, &NUMBERS) } else { *pick(random, &Scalar::ALL) });
@@ -71,9 +70,9 @@ pub(crate) fn array_program(random: &mut Rng, config: &Config) -> (Program, Row)
     grower.finish(aim, fails)
 }
 
-/// More rows for a program, behind its first one: other values, and other sizes. Most keep what the inputs promise.
+/// Returns rows for a program: the first one, and more with other values and sizes. Most keep the promises of the inputs.
 pub(crate) fn array_rows(random: &mut Rng, config: &Config, inputs: &[Input], mut first: Row) -> Vec<Row> {
-    // Damage may have declared an input in another type than that of its value.
+    // Damage may have declared an input with another type than its value's.
     for (name, value) in first.values_mut() {
         let declared = inputs.iter().find(|input| input.name == *name).and_then(|input| input.qtype.as_ref());
         if let Some(qtype) = declared.map(QType::as_input).filter(|qtype| !value.is_of(qtype)) {
@@ -86,7 +85,7 @@ pub(crate) fn array_rows(random: &mut Rng, config: &Config, inputs: &[Input], mu
     sizes.dedup();
     let mut rows = Vec::new();
     if sizes.last().is_some_and(|size| size >= LARGE.start()) {
-        // The same again for another number of threads.
+        // The first row is repeated, for another number of threads.
         rows.push(first.clone());
     } else {
         let redrawn = first_values.iter().map(|(name, value)| {
@@ -114,18 +113,18 @@ pub(crate) fn array_rows(random: &mut Rng, config: &Config, inputs: &[Input], mu
 struct Grower<'r> {
     pool: Pool<'r>,
     kind: ArrayKind,
-    /// Of most arrays.
+    /// The size of most arrays.
     size: usize,
     is_large: bool,
-    /// What arrays are of.
+    /// The element types of arrays.
     palette: Vec<Scalar>,
-    /// Values of inputs.
+    /// The values of the inputs.
     row: Vec<(Arc<str>, Value)>,
-    /// Values of nodes, as far as they were asked for; none of those that fail.
+    /// The values of the nodes evaluated so far; `None` for a node that fails.
     values: HashMap<NodeId, Option<Value>>,
-    /// Nodes that fail.
+    /// The nodes that fail.
     failing: Vec<NodeId>,
-    /// Nodes that could not be evaluated at all, though their types are right.
+    /// The nodes that could not be evaluated although their types are right.
     suspects: Vec<NodeId>,
 }
 
@@ -135,7 +134,7 @@ impl Grower<'_> {
         *pick(self.pool.random, if other { &Scalar::ALL } else { &self.palette })
     }
 
-    /// Adds one operator, if operands are found for it.
+    /// Adds one operator, if fitting operands are found.
     fn grow(&mut self) -> Option<NodeId> {
         match self.pool.random.u32(..24) {
             0..=6 => self.elementwise(),
@@ -166,11 +165,11 @@ impl Grower<'_> {
         self.whole(entry)
     }
 
-    /// An operator on the elements of arrays.
+    /// Adds an operator on the elements of arrays.
     fn elementwise(&mut self) -> Option<NodeId> {
         let catalogue = Catalogue::standard();
         let lifts = |entry: &&Entry| matches!(entry.def.over_arrays, OverArrays::Elementwise | OverArrays::Expanded);
-        // Of a few operators, mostly one of numbers.
+        // Mostly an operator on numbers is chosen, from a few random ones.
         let numeric = self.pool.random.u32(..4) > 0;
         let few: Vec<&Entry> = (0..8)
             .map(|_| pick(self.pool.random, &catalogue.entries))
@@ -184,7 +183,7 @@ impl Grower<'_> {
         self.lifted(entry, 0.75)
     }
 
-    /// A conditional over arrays, mostly on a scalar.
+    /// Adds a conditional over arrays, mostly with a scalar condition.
     fn conditional(&mut self) -> Option<NodeId> {
         let catalogue = Catalogue::standard();
         let entry = &catalogue.entries[*pick(self.pool.random, &catalogue.conditionals)];
@@ -192,12 +191,12 @@ impl Grower<'_> {
         self.lifted(entry, if on_elements { 0.75 } else { -1.0 })
     }
 
-    /// An operator with this share of its operands arrays; below 0, all but the first.
+    /// Adds an operator of which the fraction `share` of operands are arrays; if it is negative, all operands except the first are arrays.
     fn lifted(&mut self, entry: &'static Entry, share: f64) -> Option<NodeId> {
         let catalogue = Catalogue::standard();
         let size = self.focus();
         let there: Vec<Scalar> = self.arrays(size).into_iter().filter_map(|node| self.scalar_of(node)).collect();
-        // Of a few forms the one that takes least of what there is not.
+        // Of a few forms, the one with the fewest missing types is chosen.
         let misses = |form: &&Form| {
             let is_there = |at: &u8| match catalogue.wanted(*at) {
                 OperandChoice::Of(qtype) => qtype.scalar().is_some_and(|scalar| there.contains(&scalar)),
@@ -224,7 +223,7 @@ impl Grower<'_> {
                         match (text, qtype.scalar()) {
                             (Some(text), _) => text,
                             (None, Some(scalar)) if array => self.array(scalar, size),
-                            // Some arms are what fails unless the other one is taken.
+                            // Some branches are nodes that fail unless the other branch is taken.
                             _ => self.pool.of_type(qtype),
                         }
                     }
@@ -241,7 +240,7 @@ impl Grower<'_> {
         None
     }
 
-    /// Puts a node that fails in the place of an arm of its type.
+    /// Replaces a branch by a node that fails, if there is one of its type.
     fn spoil_an_arm(&mut self, operands: &mut [NodeId]) {
         let types = &self.pool.types;
         let arms = operands.iter_mut().skip(1);
@@ -249,7 +248,7 @@ impl Grower<'_> {
             |arm: &NodeId| self.failing.iter().copied().find(|node| types[node.index()] == types[arm.index()]);
         let spoilt = arms.filter_map(|arm| failing(arm).map(|node| (arm, node))).last();
         if let Some((arm, node)) = spoilt {
-            // Its depth says that it is out of reach; for this use it is not.
+            // The node's depth marks it as unusable; this use is allowed.
             self.pool.depths[node.index()] = 1;
             *arm = node;
         }
@@ -284,7 +283,7 @@ impl Grower<'_> {
         met.and_then(|met| self.tried(met)).or(Some(spread))
     }
 
-    /// A function over the elements of arrays.
+    /// Adds a function that is mapped over the elements of arrays.
     fn mapped(&mut self) -> Option<NodeId> {
         let size = self.focus();
         let arrays: Vec<NodeId> = (0..self.pool.random.u32(1..3))
@@ -308,7 +307,7 @@ impl Grower<'_> {
         self.tried(node)
     }
 
-    /// What is asked of a dictionary that is made of arrays, mostly one whose keys are unlike each other.
+    /// Adds a lookup in a dictionary that is made from arrays. Mostly its keys differ.
     fn looked_up(&mut self) -> Option<NodeId> {
         let keys: Vec<Scalar> = Scalar::ALL.into_iter().filter(|scalar| Dict::may_be_keys(*scalar)).collect();
         let there: Vec<Scalar> = self.palette.iter().copied().filter(|scalar| keys.contains(scalar)).collect();
@@ -352,7 +351,7 @@ impl Grower<'_> {
         self.tried(node)
     }
 
-    /// An operator that knows arrays, on operands of types that it takes.
+    /// Adds an operator on arrays, with operands of fitting types.
     fn whole(&mut self, entry: &'static Entry) -> Option<NodeId> {
         let fixed = entry.def.params.len() - usize::from(entry.def.variadic);
         for _ in 0..DRAWS {
@@ -387,7 +386,7 @@ impl Grower<'_> {
         None
     }
 
-    /// Makes some nodes outputs: the first that was made, deep ones, and one that fails if that is wanted.
+    /// Makes some nodes outputs: `aim`, which was made first, deep ones, and a failing one if `fails`.
     fn finish(mut self, aim: Option<NodeId>, fails: bool) -> (Program, Row) {
         let mut nodes: Vec<NodeId> =
             self.reachable().filter(|node| self.pool.types[node.index()].is_run_time()).collect();
@@ -417,7 +416,7 @@ impl Grower<'_> {
         let output = |(at, node): (usize, &NodeId)| Output { name: format!("y{at}").into(), node: *node, span: None };
         let outputs = chosen.iter().enumerate().map(output).collect();
         let program = stripped(&Program { graph: self.pool.graph, inputs, outputs, ..Program::default() });
-        // Most inputs that nothing reads go.
+        // Most unused inputs are removed.
         let is_read = |name: &str| {
             (0..program.graph.len()).any(|at| match program.graph.node(NodeId::from_index(at)) {
                 Node::Leaf(leaf) => **program.graph.name(leaf) == *name,

@@ -1,7 +1,7 @@
-//! Functions, sequences and loops for the generator. A function's body is grown like everything else, in a scope: while it
-//! is open its parameters are operands like any other, afterwards they and what was made of them are out of reach.
+//! Generates functions, sequences and loops. A function's body is grown like everything else, in a scope. While the scope is open, its parameters can
+//! be operands; afterwards they and the nodes made from them are unusable.
 //!
-//! Loops are short: a range is at most a few numbers long, and a loop counts its rounds.
+//! Loops are short: a range has at most a few numbers, and a loop counts its rounds.
 
 use super::{HIDDEN, Pool};
 use crate::config::pick;
@@ -11,10 +11,10 @@ use cembra_ops::{OpId, Registry, id};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::Value;
 
-/// Functions inside of functions.
+/// The most levels of functions inside of functions.
 const MOST_NESTED: u32 = 2;
 
-/// A sequence that was made: its node and the type of its elements.
+/// A generated sequence: its node, and the type of its elements.
 pub(super) struct Sequence {
     pub(super) node: NodeId,
     pub(super) element: QType,
@@ -35,11 +35,12 @@ impl Pool<'_> {
             8 => self.masks(),
             9 => self.alike(),
             10 => self.specified(),
-            // Many operators and little time for each.
+            // Operators on types are many and cheap, so several are added.
             _ => (0..4).for_each(|_| self.question()),
         }
     }
 
+    /// Adds an operator of the type `qtype`, one level deeper than its deepest operand.
     pub(super) fn operator(&mut self, op: OpId, operands: &[NodeId], qtype: &QType) -> NodeId {
         let depth = 1 + operands.iter().map(|o| self.depths[o.index()].min(self.config.max_depth)).max().unwrap_or(0);
         for operand in operands {
@@ -49,11 +50,12 @@ impl Pool<'_> {
         self.note(node, qtype, depth)
     }
 
+    /// Returns the literal `value`.
     pub(super) fn integer(&mut self, value: i64) -> NodeId {
         self.exactly(Value::from(value))
     }
 
-    /// A function of these parameters that makes a value of a type.
+    /// Returns a function with these parameter types that returns a value of type `result`.
     pub(super) fn function(&mut self, parameters: &[QType], result: &QType) -> NodeId {
         let name = self.binary_operator(parameters, result);
         if let Some(name) = name {
@@ -98,7 +100,7 @@ impl Pool<'_> {
         }
     }
 
-    /// An operator that takes just these types, now and then.
+    /// Returns now and then the name of an operator with exactly these types; otherwise `None`.
     fn binary_operator(&mut self, parameters: &[QType], result: &QType) -> Option<&'static str> {
         let alike = parameters.len() == 2 && parameters.iter().all(|qtype| qtype == result);
         let numeric = result.scalar().is_some_and(Scalar::is_numeric);
@@ -106,7 +108,7 @@ impl Pool<'_> {
             .then(|| name_of(*pick(self.random, &[id::ADD, id::MULTIPLY, id::MAXIMUM, id::SUBTRACT])))
     }
 
-    /// A number of elements or rounds: few.
+    /// Returns a small number of elements or rounds.
     pub(super) fn few(&mut self) -> NodeId {
         if self.random.bool() {
             let count = self.random.i64(-1..6);
@@ -116,6 +118,7 @@ impl Pool<'_> {
         self.operator(id::MINIMUM, &[count, most], &QType::INT64)
     }
 
+    /// Returns a random sequence, such as a range of integers.
     pub(super) fn sequence(&mut self) -> Sequence {
         let type_of = |qtype: &QType| QType::Sequence(qtype.clone().into());
         match self.random.u32(..7) {
@@ -145,7 +148,7 @@ impl Pool<'_> {
                 Sequence { node: self.operator(id::SEQ_REPEAT, &operands, &type_of(&element)), element }
             }
             4 => {
-                // Sizes that differ are an error; two views of one sequence are of one size.
+                // Different sizes would be an error, so both are views of one sequence.
                 let first = self.sequence();
                 let second = if self.random.u32(..8) == 0 {
                     self.sequence()
@@ -170,6 +173,7 @@ impl Pool<'_> {
         }
     }
 
+    /// Maps a sequence with a random function whose results have the type `element`.
     pub(super) fn mapped(&mut self, source: &Sequence, element: QType) -> Sequence {
         let function = self.function(std::slice::from_ref(&source.element), &element);
         let qtype = QType::Sequence(element.clone().into());
@@ -184,7 +188,7 @@ impl Pool<'_> {
         self.operator(id::SEQ_REDUCE, &[function, sequence.node, initial], &state);
     }
 
-    /// A loop over a counter and another value.
+    /// Adds a loop over a counter and another value.
     fn repeat(&mut self) {
         let carried = values::input_type(self.random, 2);
         let state = QType::tuple([QType::INT64, carried.clone()]);

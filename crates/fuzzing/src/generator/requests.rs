@@ -1,6 +1,6 @@
-//! Requests: programs over a list of structs with texts and optional fields, another list, a dictionary and an optional struct. They are
-//! written as text, statement by statement; a statement that typing refuses is left out. The names and types of inputs are those of
-//! [`crate::requests`], which also runs such programs on JSON and on structs of Rust.
+//! Generates programs on requests: over a list of structs with texts and optional fields, another list, a dictionary and an optional struct. They are
+//! written as text, statement by statement; a statement that is ill-typed is left out. The names and types of inputs are those of
+//! [`crate::requests`], which also runs these programs on JSON and on Rust structs.
 
 use crate::Config;
 use crate::any_value;
@@ -14,13 +14,13 @@ use cembra_runtime::QType;
 use cembra_value::Limits;
 use fastrand::Rng;
 
-/// Lengths of lists: none, one, and those about which a word of bits, the chains of a sum and the plan for short lists end.
+/// The lengths of lists: empty, one, and near the ends of bitmap words, chains of sums, and plans for short lists.
 const LENGTHS: [usize; 6] = [0, 1, 63, 64, 65, 255];
 
 /// The most attempts to write a program with a well-typed statement.
 const BEGUN: u32 = 20;
 
-/// The type of an expression, whether it may be missing or not.
+/// The type of an expression, which may be optional.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Sort {
     Float,
@@ -34,15 +34,15 @@ struct Scope {
     names: Vec<(String, Sort)>,
     /// The number of leading names whose values differ by element.
     elements: usize,
-    /// True if a dictionary may be asked: the functions that arrays are mapped by cannot.
+    /// True if the dictionary may be used: functions that are mapped over arrays must not use it.
     has_dictionary: bool,
 }
 
-/// A name that a statement has given to a value.
+/// A name that a statement defined.
 struct Named {
     name: String,
     sort: Sort,
-    /// The list that the value has as many elements as; `None` for a scalar.
+    /// The list that has the same number of elements as the value; `None` for a scalar.
     list: Option<&'static str>,
 }
 
@@ -56,7 +56,7 @@ struct Writer<'r> {
     outputs: usize,
 }
 
-/// A well-typed program on requests, and rows for it.
+/// Returns a well-typed program on requests, and rows for it.
 pub(crate) fn request_program(random: &mut Rng, config: &Config) -> (Program, Vec<Row>) {
     let program = (0..BEGUN).find_map(|_| written(random)).unwrap_or_default();
     let mut lengths = LENGTHS;
@@ -80,7 +80,7 @@ pub(crate) fn request_program(random: &mut Rng, config: &Config) -> (Program, Ve
     (program, rows)
 }
 
-/// The rows with other values for inputs that damage has declared in another type.
+/// Returns the rows, with new values for inputs that damage has declared with another type.
 pub(crate) fn request_rows(random: &mut Rng, config: &Config, inputs: &[Input], mut rows: Vec<Row>) -> Vec<Row> {
     for (name, value) in rows.iter_mut().flat_map(Row::values_mut) {
         let declared = inputs.iter().find(|input| input.name == *name).and_then(|input| input.qtype.as_ref());
@@ -98,7 +98,7 @@ pub(crate) fn request_rows(random: &mut Rng, config: &Config, inputs: &[Input], 
     rows
 }
 
-/// A program; `None` if it has no output.
+/// Returns a program; `None` if it has no output.
 fn written(random: &mut Rng) -> Option<Program> {
     let mut fields = FIELDS;
     random.shuffle(&mut fields);
@@ -124,7 +124,7 @@ fn written(random: &mut Rng) -> Option<Program> {
 }
 
 impl Writer<'_> {
-    /// The program with one more statement, if it is well-typed. Inputs that nothing reads are not declared.
+    /// Returns the program with one more statement; `None` if it is ill-typed. Unused inputs are not declared.
     fn program(&self, statement: &str) -> Option<Program> {
         let text = format!("{}{}\n{statement}", self.inputs, self.statements.join("\n"));
         let mut program = cembra_expr::parse(&text, Registry::standard(), &Limits::default()).ok()?;
@@ -134,7 +134,7 @@ impl Writer<'_> {
         (program.outputs.is_empty() || types(&program).is_some()).then_some(program)
     }
 
-    /// Adds a statement with the name of its value, and mostly makes an output of the value.
+    /// Adds a statement that defines a name, and mostly makes the value an output.
     fn statement(&mut self) {
         let sort = *pick(self.random, &[Sort::Float, Sort::Float, Sort::Integer, Sort::Text, Sort::Mask]);
         let list = if self.random.u32(..5) == 0 { "marks" } else { "items" };
@@ -178,7 +178,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A list of structs: the one type that structs of Rust have for it.
+    /// Returns a list of structs, with the only type that has a matching Rust struct.
     fn structs(&mut self) -> String {
         let names = self.members("i");
         let scope = Scope { elements: names.len(), names, has_dictionary: false };
@@ -187,7 +187,7 @@ impl Writer<'_> {
         format!("map(fn(i) = {{{}}}, items)", parts.join(", "))
     }
 
-    /// The fields of an item, or those of all items.
+    /// Returns the expressions for the fields of an item, or for those of all items.
     fn members(&self, of: &str) -> Vec<(String, Sort)> {
         let member = |(name, sort): &(&str, Sort)| match sort {
             Sort::Mask => (format!("({of}.{name} == true)"), Sort::Mask),
@@ -196,7 +196,7 @@ impl Writer<'_> {
         self.fields.iter().map(member).collect()
     }
 
-    /// Scalars: inputs, fields of the optional struct, and what was gathered before.
+    /// Returns the names of scalars: inputs, fields of the optional struct, and earlier aggregates.
     fn scalars(&self) -> Scope {
         let mut names = vec![
             ("limit".to_owned(), Sort::Float),
@@ -209,7 +209,7 @@ impl Writer<'_> {
         Scope { elements: 0, names, has_dictionary: true }
     }
 
-    /// Arrays with as many elements as a list.
+    /// Returns the names of arrays with as many elements as a list.
     fn scope(&self, list: &'static str) -> Scope {
         let mut names: Vec<(String, Sort)> = match list {
             "items" => self.members("items"),
@@ -220,7 +220,7 @@ impl Writer<'_> {
         Scope { elements: names.len(), names, has_dictionary: true }
     }
 
-    /// A function over a list, and perhaps over an array of as many elements.
+    /// Returns a function mapped over a list, and sometimes over an array with as many elements.
     fn mapped(&mut self, sort: Sort, list: &'static str) -> String {
         let mut names: Vec<(String, Sort)> = match list {
             "items" => self.members("i"),
@@ -243,7 +243,7 @@ impl Writer<'_> {
         format!("map(fn({parameters}) = {body}, {arrays})")
     }
 
-    /// A scalar that is gathered from the elements of a list.
+    /// Returns a scalar that aggregates the elements of a list, and its sort.
     fn gathered(&mut self, list: &'static str) -> (String, Sort) {
         let scope = self.scope(list);
         let elements = |writer: &mut Self, sort| {
@@ -272,7 +272,7 @@ impl Writer<'_> {
     }
 
     fn expression(&mut self, sort: Sort, depth: u32, scope: &Scope) -> String {
-        // At most as deep as `depth` says.
+        // The expression is at most `depth` levels deep.
         let known: Vec<&String> =
             scope.names.iter().filter(|(_, other)| *other == sort).map(|(name, _)| name).collect();
         if depth == 0 || self.random.u32(..4) == 0 {
@@ -337,7 +337,7 @@ impl Writer<'_> {
             (Sort::Float, _) => format!("({a} {} {b})", pick(self.random, &["+", "-", "*", "/"])),
             (Sort::Integer, 4) => format!("strings.length({})", self.expression(Sort::Text, depth, scope)),
             (Sort::Integer, 5) => format!("({a} {} 3)", pick(self.random, &["//", "%"])),
-            // Some elements fail. What fails without an element does so even in empty lists, and is for the other programs on arrays.
+            // Some elements fail. A failure that depends on no element would occur for empty lists too; other programs on arrays test that.
             (Sort::Integer, 6) if self.random.u32(..4) == 0 => {
                 let names = scope.names[..scope.elements].iter().filter(|(_, sort)| *sort == Sort::Integer);
                 let names: Vec<&String> = names.map(|(name, _)| name).collect();

@@ -1,5 +1,5 @@
-//! Structs, optional or not, for the generator: what makes them, takes them apart and chooses among them. The types of what
-//! is made are said here once more, from the language's definition and not by asking the typing that is tested.
+//! Generates operators that make structs, take them apart and choose between them, optional or not. The types of results are derived here from the
+//! language's definition, independently of the typing under test.
 
 use super::Pool;
 use crate::config::pick;
@@ -9,7 +9,7 @@ use cembra_ops::id;
 use cembra_runtime::{Fields, Names, QType, Scalar};
 use cembra_value::Value;
 
-/// The type of a struct: one to three scalars, with names or without, and a struct among them now and then.
+/// Returns a random struct type: one to three scalars, with or without names, sometimes with an inner struct.
 pub(super) fn struct_type(random: &mut fastrand::Rng, depth: u32) -> QType {
     let count = random.usize(1..4);
     let fields: Vec<QType> = (0..count)
@@ -24,7 +24,7 @@ pub(super) fn struct_type(random: &mut fastrand::Rng, depth: u32) -> QType {
     QType::Tuple(named.unwrap_or_else(|| fields.into()))
 }
 
-/// The fields of a struct that may be missing.
+/// Returns the fields of a struct type or an optional struct type.
 pub(super) fn fields(of: &QType) -> &Fields<QType> {
     match of.as_optional_struct().unwrap_or(of) {
         QType::Tuple(fields) => fields,
@@ -89,17 +89,17 @@ impl Pool<'_> {
         }
     }
 
-    /// A struct of a type, or an optional one.
+    /// Returns a struct of a type, or an optional one.
     fn either(&mut self, of: &QType) -> NodeId {
         if self.random.bool() { self.of_type(of) } else { self.of_type(&of.optional_struct()) }
     }
 
-    /// The same, or an untyped `missing`.
+    /// Returns a struct of a type, an optional one, or an untyped `missing`.
     fn arm(&mut self, of: &QType) -> NodeId {
         if self.random.u32(..5) == 0 { self.exactly(Value::Nothing) } else { self.either(of) }
     }
 
-    /// A field of a struct that may be missing, by name or by position.
+    /// Adds a field access to a struct or an optional struct, by name or by index.
     fn field(&mut self, x: NodeId, of: &QType) -> NodeId {
         let fields = fields(of);
         let at = self.random.usize(..fields.len());
@@ -107,6 +107,7 @@ impl Pool<'_> {
         self.field_at(x, fields, at, &made)
     }
 
+    /// Reads the field `at` of the struct `x`, by name or by index. The result has the type `made`.
     pub(super) fn field_at(&mut self, x: NodeId, fields: &Fields<QType>, at: usize, made: &QType) -> NodeId {
         match fields.names().and_then(|names| names.get(at)) {
             Some(name) if self.random.bool() => {
@@ -120,7 +121,7 @@ impl Pool<'_> {
         }
     }
 
-    /// A struct that operators make of literals.
+    /// Returns a struct that is made from literals with operators.
     pub(super) fn written_struct(&mut self, qtype: &QType) -> NodeId {
         if let Some(of) = qtype.as_optional_struct() {
             if self.chance(self.config.missing) {

@@ -1,5 +1,4 @@
-//! Operators on types for the generator. They are gone once types are found: what each comes to is a mask or a number, and
-//! that is an operand like any other.
+//! Generates operators on types. They disappear once types are found: their results are masks or numbers, which are used like other operands.
 
 use super::Pool;
 use super::functions::Sequence;
@@ -10,10 +9,10 @@ use cembra_ops::{OpId, Registry, id};
 use cembra_runtime::{QType, Scalar, ShapeType};
 use cembra_value::Value;
 
-/// How deep operators that make types of types are put into each other.
+/// The most levels of nested operators that return types.
 const MOST_NESTED: u32 = 2;
 
-/// Operators that say of a type whether it is of some kind.
+/// Operators that test the kind of a type.
 const KINDS: &[OpId] = &[
     id::IS_SCALAR_QTYPE,
     id::IS_OPTIONAL_QTYPE,
@@ -30,7 +29,7 @@ const KINDS: &[OpId] = &[
     id::IS_SEQUENCE_QTYPE,
 ];
 
-/// Operators that make a type of types.
+/// Operators that make a type from types.
 const MAKERS: &[OpId] = &[
     id::GET_SCALAR_QTYPE,
     id::GET_SHAPE_QTYPE,
@@ -50,7 +49,7 @@ const MAKERS: &[OpId] = &[
 ];
 
 impl Pool<'_> {
-    /// Adds a question about types: a mask or a number.
+    /// Adds a query about types, which returns a mask or a number.
     pub(super) fn question(&mut self) {
         match self.random.u32(..8) {
             0 => {
@@ -83,7 +82,7 @@ impl Pool<'_> {
         self.operator(op, &[qtype], &QType::MASK)
     }
 
-    /// A type: as it is written, that of a value, or made of others.
+    /// Returns a type: a literal, the type of a value, or one made from others.
     fn type_of_types(&mut self, nested: u32) -> NodeId {
         match self.random.u32(..6) {
             0 => {
@@ -120,7 +119,7 @@ impl Pool<'_> {
         }
     }
 
-    /// Adds the choice between an argument and its default, by whether there is an argument.
+    /// Adds an operator that chooses between an argument and its default, depending on whether the argument is specified.
     pub(super) fn specified(&mut self) {
         let types = [(); 2].map(|()| values::input_type(self.random, 2));
         let [given, default] = [0, 1].map(|at| self.of_type(&types[at]));
@@ -129,7 +128,7 @@ impl Pool<'_> {
         self.operator(id::DEFAULT_IF_UNSPECIFIED, &[argument, default], result);
     }
 
-    /// Some of a sequence; what is outside of it is as good as its end.
+    /// Returns a slice of a sequence. Positions outside of the sequence count as its ends.
     pub(super) fn sliced(&mut self, source: &Sequence) -> Sequence {
         let [start, stop] = [(); 2].map(|()| {
             if self.random.bool() {
@@ -144,7 +143,7 @@ impl Pool<'_> {
         Sequence { node, element: source.element.clone() }
     }
 
-    /// Whether the elements of a sequence are alike; of tuples that cannot be asked.
+    /// Adds a test whether the elements of a sequence are equal. Tuples cannot be compared, so their elements are mapped to scalars.
     pub(super) fn alike(&mut self) {
         let source = self.sequence();
         let source = match source.element.scalar() {

@@ -1,5 +1,5 @@
-//! How random tensors are cut into tiles, and how the values of a graph are cut then: each operation says which axes of its operands have to be cut
-//! alike, and at which boundaries its value is cut. It knows tilings of axes, and neither which tiles are present nor what is in them.
+//! Random tilings of tensors, and the tilings of a graph's values. Each operation determines which axes of its operands must have the same tiling,
+//! and the tiling of its result. The presence and content of tiles do not matter here.
 
 use cembra::Error;
 use cembra::tensor::{Labels, Slice, TensorGraph, TensorNodeId};
@@ -10,14 +10,14 @@ use fastrand::Rng;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Tilings of axes: axes of one extent have one tiling, as axes with one label must.
+/// Tilings of axes, by extent: axes with one extent have the same tiling, as axes with one label must.
 #[derive(Clone, Debug)]
 pub(super) struct Tilings {
     random: Rng,
     known: BTreeMap<usize, Tiling1>,
-    /// The longer axis that axes of an extent are a block of.
+    /// For an extent whose axes are blocks of a longer axis: the longer extent, and the tiles of the block.
     wider: BTreeMap<usize, (usize, Range<u64>)>,
-    /// True if axes begin at 0, and their first and last tiles are not empty, as those of blocks are.
+    /// True if axes must begin at 0, with non-empty first and last tiles, as axes of blocks do.
     is_of_blocks: bool,
 }
 
@@ -27,12 +27,13 @@ impl Tilings {
         Tilings { random, known: BTreeMap::new(), wider: BTreeMap::new(), is_of_blocks: false }
     }
 
-    /// Tilings of tensors of which some are blocks.
+    /// Returns tilings for tensors of which some are blocks.
     pub(super) fn of_blocks(seed: u64) -> Tilings {
         Tilings { is_of_blocks: true, ..Tilings::new(seed) }
     }
 
-    /// The extent of an axis that has all tiles of the axes of another extent among its own, and which these are. No other axis has its extent.
+    /// Returns an extent whose axis contains all tiles of the axis with the extent `extent`, and the range of these tiles. No other axis has the new
+    /// extent.
     pub(super) fn wider(&mut self, extent: usize, least: usize) -> Result<(usize, Range<u64>), Error> {
         if let Some(known) = self.wider.get(&extent) {
             return Ok(known.clone());
@@ -61,7 +62,7 @@ impl Tilings {
         Ok(made)
     }
 
-    /// The tiling of axes of an extent.
+    /// Returns the tiling of axes with an extent.
     fn axis(&mut self, extent: usize) -> Result<Tiling1, Error> {
         if let Some(known) = self.known.get(&extent) {
             return Ok(known.clone());
@@ -74,13 +75,13 @@ impl Tilings {
         Ok(made)
     }
 
-    /// The tiling of a tensor of these extents.
+    /// Returns the tiling of a tensor with these extents.
     pub(super) fn tiling(&mut self, extents: &[usize]) -> Result<Tiling, Error> {
         Tiling::new(extents.iter().map(|extent| self.axis(*extent)).collect::<Result<Vec<Tiling1>, Error>>()?)
     }
 }
 
-/// A tiling of an axis of an extent, from some index on: one tile, tiles of 1, tiles of a size, or of any sizes, empty ones among them.
+/// Returns a random tiling of an axis: one tile, tiles of 1, tiles of one size, or tiles of any sizes including 0. It may begin at any index.
 pub(super) fn tiling1(random: &mut Rng, extent: usize) -> Result<Tiling1, Error> {
     let lower = if random.u32(..3) > 0 { 0 } else { random.i64(-4..=4) };
     let upper = lower + extent as i64;
@@ -101,19 +102,19 @@ pub(super) fn tiling1(random: &mut Rng, extent: usize) -> Result<Tiling1, Error>
     Tiling1::new(boundaries)
 }
 
-/// The tilings of a value's axes. `None` is an axis along which the value is constant, and which is not made yet: it is cut as the axis that it
-/// meets.
+/// The tilings of a value's axes. `None` for an axis along which the value is constant and not computed yet; it takes the tiling of the axis that it
+/// is combined with.
 type Axes = Vec<Option<Tiling1>>;
 
-/// How the values of the nodes of a graph are cut.
+/// The tilings of the values of a graph's nodes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cuts {
-    /// None where tiled tensors have no such operation, or axes that are walked together are cut in two ways.
+    /// The tilings of each node; `None` if tiled tensors do not have its operation, or if combined axes have different tilings.
     nodes: Vec<Option<Axes>>,
 }
 
 impl Cuts {
-    /// Goes on to the last node of a graph. The values of some nodes are made, whatever reads them.
+    /// Extends the tilings to the last node of a graph. `is_made` returns true for nodes that are computed as tensors, whatever reads them.
     pub(super) fn extend(
         &mut self,
         graph: &TensorGraph,
@@ -133,12 +134,12 @@ impl Cuts {
         }
     }
 
-    /// True for an expression that is the same along an axis. It is computed where it is read, be it made or not.
+    /// Returns true for an expression that is constant along an axis. It is computed where it is read, even if it is also made.
     pub(super) fn is_free(&self, graph: &TensorGraph, id: TensorNodeId) -> bool {
         is_free(self.of(id), graph.extents(id))
     }
 
-    /// How the axes of a node are cut; none if it is refused.
+    /// Returns the tilings of a node's axes; `None` if the node is rejected.
     pub(super) fn of(&self, id: TensorNodeId) -> Option<&Axes> {
         self.nodes.get(id.index())?.as_ref()
     }
@@ -148,13 +149,13 @@ fn is_free(cuts: Option<&Axes>, extents: &[usize]) -> bool {
     cuts.is_some_and(|cuts| cuts.iter().zip(extents).any(|(cut, extent)| cut.is_none() && *extent != 1))
 }
 
-/// The axes of a value that is made: those that are the same for all indices are one tile.
+/// Returns the tilings of a value that is computed as a tensor: axes along which it is constant are one tile.
 pub(super) fn whole(cuts: &[Option<Tiling1>], extents: &[usize]) -> Axes {
     let one = |extent: usize| Tiling1::blocked(extent as u64, extent.max(1) as u64).ok();
     cuts.iter().zip(extents).map(|(cut, extent)| cut.clone().or_else(|| one(*extent))).collect()
 }
 
-/// True if a node is computed element by element where it is read.
+/// Returns true if a node is computed element by element where it is read.
 pub(super) fn is_elementwise(graph: &TensorGraph, node: &Node) -> bool {
     match &node.operation {
         Operation::Map(op) => {
@@ -165,7 +166,7 @@ pub(super) fn is_elementwise(graph: &TensorGraph, node: &Node) -> bool {
             !(is_product && is_of_tensors && is_unlike)
         }
         Operation::Constant(_) | Operation::Broadcast | Operation::Barrier(_) | Operation::CustomVjp(_) => true,
-        // Tiles have no such numbers.
+        // Tiles cannot hold numbers of this type.
         Operation::Reshape => {
             !node.scalar.is_float() && node.operands.iter().all(|operand| graph.extents(*operand).is_empty())
         }
@@ -182,7 +183,7 @@ fn of_node(graph: &TensorGraph, node: &Node, operands: &[&Axes], tilings: &mut T
     if is_elementwise(graph, node) {
         return aligned(&node.extents, &extents, operands);
     }
-    // What reads whole values reads tiles, which have floats.
+    // An operation on whole values reads tiles, and tiles have float elements.
     if !node.scalar.is_float() || node.read().iter().any(|operand| !graph.scalar(*operand).is_float()) {
         return None;
     }
@@ -213,7 +214,7 @@ fn of_node(graph: &TensorGraph, node: &Node, operands: &[&Axes], tilings: &mut T
     }
 }
 
-/// Axes that are aligned at the last one. How one index is cut out of nothing is of no interest.
+/// Returns the tilings after aligning operands at their last axes. Axes of one index are not checked.
 fn aligned(extents: &[usize], of: &[&[usize]], operands: &[&Axes]) -> Option<Axes> {
     let mut made = vec![None; extents.len()];
     for (own, cuts) in of.iter().zip(operands) {
@@ -225,7 +226,7 @@ fn aligned(extents: &[usize], of: &[&[usize]], operands: &[&Axes]) -> Option<Axe
     Some(made)
 }
 
-/// Products by labels: axes with one label are cut alike.
+/// Returns the tilings for a product by labels: axes with one label must have the same tiling.
 fn contracted(labels: &Labels, extents: &[&[usize]], operands: &[Axes]) -> Option<Axes> {
     let mut known = vec![None; usize::from(Axis::MAX) + 1];
     for ((own, cuts), extents) in labels.operands.iter().zip(operands).zip(extents) {
@@ -236,7 +237,7 @@ fn contracted(labels: &Labels, extents: &[&[usize]], operands: &[Axes]) -> Optio
     Some(labels.output.iter().map(|label| known[usize::from(*label)].clone()).collect())
 }
 
-/// Two axes that are walked together. None if they are cut in two ways.
+/// Combines the tilings of two axes that are traversed together. `None` if they differ.
 fn meet(made: &mut Option<Tiling1>, cut: &Option<Tiling1>, extent: usize) -> Option<()> {
     match (&*made, cut) {
         (None, _) => *made = cut.clone(),
@@ -246,7 +247,7 @@ fn meet(made: &mut Option<Tiling1>, cut: &Option<Tiling1>, extent: usize) -> Opt
     Some(())
 }
 
-/// Other axes of one index.
+/// Returns the tilings after adding or removing axes of one index; `None` for other changes.
 fn reshaped(cuts: &[Option<Tiling1>], from: &[usize], to: &[usize]) -> Option<Axes> {
     if from == to {
         return Some(cuts.to_vec());
@@ -261,7 +262,7 @@ fn reshaped(cuts: &[Option<Tiling1>], from: &[usize], to: &[usize]) -> Option<Ax
     Some(made)
 }
 
-/// A range of an axis, whose first index is 0 then.
+/// Returns the tiling of a range of an axis, whose first index becomes 0; `None` if its step is not 1.
 fn sliced(slice: Slice, axis: &Tiling1) -> Option<Tiling1> {
     if slice.step != 1 && slice.count > 1 {
         return None;

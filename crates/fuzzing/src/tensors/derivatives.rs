@@ -1,5 +1,5 @@
-//! Derivatives of random smooth graphs: gradients, tangents and central differences of one direction agree. Values are tame, so that
-//! differences tell something; where two steps of differences disagree nothing is said.
+//! Checks derivatives of random smooth graphs: gradients, tangents and central differences along one direction must agree. Values are moderate, so
+//! that differences are meaningful; if differences with two steps disagree, the graph is skipped.
 
 use super::Finding;
 use super::graphs::{Case, Growth, NodeResult};
@@ -10,7 +10,7 @@ use cembra::Scalar;
 use cembra::tensor::{Reduction, Tensor, TensorGraph, TensorNodeId, same_bits};
 use fastrand::Rng;
 
-/// Differentiates a random graph, and checks the derivatives. If the differences of two steps do not agree, the function is too steep, which the
+/// Differentiates a random graph and checks the derivatives. If the differences with two steps do not agree, the function is too steep, which the
 /// report counts as rough.
 pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Option<Finding>, Error> {
     let count = random.usize(1..=3);
@@ -18,13 +18,13 @@ pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Option<Findin
     let leaves: Vec<TensorNodeId> = growth.pool.clone();
     for _ in 0..growth.random.u32(2..=7) {
         let Ok(made) = node(&mut growth) else { continue };
-        // Sums of many terms are brought back to where functions are tame.
+        // Sums of many terms are mapped back to a range where functions are moderate.
         let made = if growth.random.bool() { made } else { growth.graph.apply("tanh", &[made])? };
         growth.add(made);
     }
     let last = growth.pool[growth.pool.len() - 1];
     let number = scalar(&mut growth, last)?;
-    // Every leaf has some effect.
+    // The result depends on every leaf.
     let mut sum = number;
     for leaf in &leaves {
         let wave = growth.graph.apply("sin", &[*leaf])?;
@@ -42,7 +42,7 @@ pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Option<Findin
         let what = format!("computing {named:?} again changes a gradient");
         return Ok(Some(shown(&case, &what, |_| false)));
     }
-    // The direction's leaves come behind the others: one for each leaf that is differentiated by.
+    // Direction leaves follow the others: one per leaf that the graph is differentiated by.
     let (mut directions, mut along) = (Vec::new(), Vec::new());
     for leaf in &leaves {
         let extents = graph.extents(*leaf).to_vec();
@@ -88,7 +88,7 @@ pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Option<Findin
         let mut along = along.iter();
         for (at, input) in plain.iter().enumerate() {
             let is_leaf = case.graph.leaves().get(at).is_some_and(|leaf| leaves.contains(&leaf.node));
-            // Each leaf that is differentiated by has one direction. Directions are in the order of these leaves.
+            // Each leaf that the graph is differentiated by has one direction, in the order of these leaves.
             moved.push(match is_leaf.then(|| along.next()).flatten() {
                 Some(direction) => {
                     let (x, v) = (input.to_vec::<f64>()?, direction.to_vec::<f64>()?);
@@ -114,19 +114,19 @@ pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Option<Findin
     Ok(None)
 }
 
-/// The sum of all elements.
+/// Returns the sum of all elements.
 fn total(graph: &mut TensorGraph, x: TensorNodeId) -> NodeResult {
     let axes: Vec<usize> = (0..graph.extents(x).len()).collect();
     graph.reduce(Reduction::Sum, x, &axes)
 }
 
-/// A number made of all elements.
+/// Returns a number computed from all elements: their sum or their mean.
 fn scalar(growth: &mut Growth<'_>, x: TensorNodeId) -> NodeResult {
     let axes: Vec<usize> = (0..growth.graph.extents(x).len()).collect();
     if growth.random.bool() { growth.graph.mean(x, &axes) } else { total(&mut growth.graph, x) }
 }
 
-/// A node of something smooth.
+/// Adds a node with a smooth operation.
 fn node(growth: &mut Growth<'_>) -> NodeResult {
     const ONE: &[&str] = &[
         "sin",
@@ -152,7 +152,7 @@ fn node(growth: &mut Growth<'_>) -> NodeResult {
             let y = growth.any();
             growth.graph.apply(pick::<&str>(growth.random, TWO), &[x, y])
         }
-        // Functions that want a positive number: of 2 and a square.
+        // Functions that need a positive number get 2 plus a square.
         4 | 5 => {
             let two = growth.graph.constant(Scalar::Float64, 2.0)?;
             let square = growth.graph.apply("tensor.square", &[x])?;

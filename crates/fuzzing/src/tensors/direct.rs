@@ -1,20 +1,20 @@
-//! What operations on indices mean, an index at a time: views, reductions, products by labels. It knows neither strides nor positions, only
-//! elements in the order of their indices, and is slow; layouts and the reference are held against it. Maps are left to the backends.
+//! Computes operations on indices one index at a time: views, reductions, products by labels. It uses no strides or positions, only elements in the
+//! order of their indices, and is slow. Layouts and the reference are compared with it. Maps are left to the backends.
 
 use cembra::tensor::{Data, Labels, Reduction, Slice, Tensor};
 use cembra::{Scalar, ScalarValue};
 use cembra_tensor::{Node, Operation};
 
-/// The elements of a tensor in the order of their indices.
+/// The elements of a tensor in row-major order.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Dense {
     pub(super) scalar: Scalar,
     pub(super) extents: Vec<usize>,
-    /// Each element as bits; all NaNs are one.
+    /// The bits of each element; all NaNs have the same bits.
     pub(super) bits: Vec<u64>,
 }
 
-/// All indices, the last axis the fastest.
+/// Iterates over all indices in row-major order.
 pub(super) fn indices(extents: &[usize]) -> impl Iterator<Item = Vec<usize>> {
     let (extents, count) = (extents.to_vec(), extents.iter().product::<usize>());
     (0..count).map(move |flat| {
@@ -25,7 +25,7 @@ pub(super) fn indices(extents: &[usize]) -> impl Iterator<Item = Vec<usize>> {
     })
 }
 
-/// Where the element of an index is among all.
+/// Returns the row-major position of an index.
 pub(super) fn flat(extents: &[usize], index: &[usize]) -> usize {
     index.iter().zip(extents).fold(0, |flat, (index, extent)| flat * extent + index)
 }
@@ -57,13 +57,13 @@ fn to_integer(scalar: Scalar, bits: u64) -> i64 {
 
 fn plus(scalar: Scalar, a: u64, b: u64) -> u64 {
     match scalar {
-        // Of f32 a sum of two in FLOAT64, rounded, is the sum.
+        // For f32, rounding the f64 sum of two elements gives the correctly rounded sum.
         Scalar::Float32 | Scalar::Float64 => of_float(scalar, to_float(scalar, a) + to_float(scalar, b)),
         _ => of_integer(scalar, to_integer(scalar, a).wrapping_add(to_integer(scalar, b))),
     }
 }
 
-/// An element as `Dense` has it.
+/// Returns the bits of an element as [`Dense`] stores them.
 pub(super) fn bits(value: &ScalarValue) -> u64 {
     match value {
         ScalarValue::Float32(number) => of_float(Scalar::Float32, f64::from(*number)),
@@ -73,7 +73,7 @@ pub(super) fn bits(value: &ScalarValue) -> u64 {
 }
 
 impl Dense {
-    /// The elements of a tensor, found by its offset and strides.
+    /// Returns the elements of a tensor, located by its offset and strides.
     pub(super) fn of(tensor: &Tensor) -> Dense {
         let (extents, layout) = (tensor.extents().to_vec(), tensor.layout());
         let position = |index: Vec<usize>| -> usize {
@@ -91,7 +91,7 @@ impl Dense {
         Dense { scalar: tensor.scalar_type(), extents, bits }
     }
 
-    /// The element of an index, as a float.
+    /// Returns the element at an index as a float.
     pub(super) fn float(&self, index: &[usize]) -> f64 {
         to_float(self.scalar, self.at(index))
     }
@@ -105,7 +105,7 @@ impl Dense {
         Dense { scalar: node.scalar, extents: node.extents.to_vec(), bits }
     }
 
-    /// Zeros, to which each element of another is added, or which it takes the place of.
+    /// Returns zeros to which the elements of `from` are added, or in which they are stored, at the indices that `place` returns.
     fn scattered(node: &Node, from: &Dense, adds: bool, place: impl Fn(&[usize]) -> Vec<usize>) -> Dense {
         let mut made = Dense::from_fn(node, |_| 0);
         for (index, element) in indices(&from.extents).zip(&from.bits) {
@@ -116,7 +116,7 @@ impl Dense {
     }
 }
 
-/// The value of a node whose operands have these; none of maps, and of what has no operands.
+/// Returns the value of a node from those of its operands; `None` for maps, and for nodes without operands.
 pub(super) fn value(node: &Node, operands: &[Dense]) -> Option<Dense> {
     let first = operands.first()?;
     let sliced = |slices: &[Slice], index: &[usize]| -> Vec<usize> {
@@ -124,7 +124,7 @@ pub(super) fn value(node: &Node, operands: &[Dense]) -> Option<Dense> {
         slices.iter().zip(index).map(along).map(isize::cast_unsigned).collect()
     };
     let seen = |to: &[u8], index: &[usize]| to.iter().map(|axis| index[usize::from(*axis)]).collect::<Vec<usize>>();
-    // An index of what is taken, as one of what it is taken of.
+    // Maps an index of the result to an index of the operand.
     let taken = |axis: u8, index: &[usize]| -> Vec<usize> {
         let (named, axis) = (&operands[1], usize::from(axis));
         let within = &index[axis..axis + named.extents.len()];
@@ -140,7 +140,7 @@ pub(super) fn value(node: &Node, operands: &[Dense]) -> Option<Dense> {
         }),
         Operation::Reshape => Dense { extents: node.extents.to_vec(), ..first.clone() },
         Operation::PlaceAxes(to) => {
-            // An index of the diagonals, as one of all axes.
+            // Maps an index of the diagonal to an index of all axes.
             Dense::scattered(node, first, false, |index| seen(to, index))
         }
         Operation::PlaceSlice(slices) => Dense::scattered(node, first, false, |index| sliced(slices, index)),
@@ -177,8 +177,8 @@ pub(super) fn value(node: &Node, operands: &[Dense]) -> Option<Dense> {
     })
 }
 
-/// Up to 64 numbers one after the other; of more a chain for each of 64 positions, of which halves are put together, again and again. There
-/// is but one block.
+/// Combines up to 64 numbers in order. More numbers form 64 chains by position modulo 64, whose halves are then combined repeatedly. There is only
+/// one block.
 fn chained(numbers: Vec<f64>, neutral: f64, combine: impl Fn(f64, f64) -> f64 + Copy) -> f64 {
     if numbers.len() <= 64 {
         return numbers.into_iter().fold(neutral, combine);
@@ -224,7 +224,7 @@ fn reduced(reduction: Reduction, scalar: Scalar, is_last: bool, all: Vec<u64>) -
     }
 }
 
-/// Products, summed over the labels that the result does not have, in the order of their numbers, as reductions over a last axis are.
+/// Returns a product by labels, summed over the labels that the result lacks, in the order of label numbers, like reductions over a last axis.
 fn contracted(node: &Node, labels: &Labels, operands: &[Dense]) -> Dense {
     let mut extents = [1_usize; 256];
     let mut is_there = [false; 256];

@@ -1,6 +1,6 @@
-//! Graphs at random: nodes are added to a pool, of which most operands are. What a graph refuses is drawn again, so a generator need not
-//! know what fits what. Graphs for tiled tensors have leaves of floats, and of operators mostly those that tiled tensors have; axes that are walked
-//! together are cut alike in all but a few of them.
+//! Generates random tensor graphs. Nodes are added to a pool, from which most operands are drawn. A node that the graph rejects is drawn again, so
+//! the generator need not know which operands fit. Graphs for tiled tensors have float leaves and mostly operators that tiled tensors support; in
+//! most of them, axes that are combined have the same tiling.
 
 mod views;
 
@@ -15,7 +15,7 @@ use cembra_ops::{OpId, OverArrays};
 use fastrand::Rng;
 use std::sync::OnceLock;
 
-/// A graph and tensors for its leaves.
+/// A graph, and tensors for its leaves.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(super) graph: TensorGraph,
@@ -23,34 +23,34 @@ pub(crate) struct Case {
     pub(super) outputs: Vec<TensorNodeId>,
 }
 
-/// A graph that grows.
+/// A graph under construction.
 pub(super) struct Growth<'r> {
     pub(super) random: &'r mut Rng,
     pub(super) graph: TensorGraph,
     pub(super) inputs: Vec<Tensor>,
     pub(super) pool: Vec<TensorNodeId>,
     base: Vec<usize>,
-    /// How axes are cut, of a graph for tiled tensors.
+    /// The tilings, for a graph on tiled tensors; `None` for other graphs.
     cutting: Option<Cutting>,
 }
 
-/// What a graph for tiled tensors knows beside its nodes.
+/// The additional state of a graph for tiled tensors.
 struct Cutting {
     tilings: Tilings,
     cuts: Cuts,
     values: Values,
 }
 
-/// The most elements of a node of a graph for tiled tensors, and the most products of elements: each is computed in a dozen ways.
+/// The most elements of a node, and the most products of elements, in a graph for tiled tensors. Each is computed in about a dozen ways.
 const MOST_TILED: usize = 500;
 const MOST_TILED_PRODUCTS: usize = 6_000;
 
 pub(super) type NodeResult = Result<TensorNodeId, Error>;
 
-/// An operator that cannot fail, and types of operands that it takes.
+/// An operator that cannot fail, with operand types that it accepts.
 type Form = (OpId, Vec<Scalar>);
 
-/// What maps are made of: the forms of each operator of the registry on elements that cannot fail.
+/// Returns the building blocks of maps: for each operator on elements that cannot fail, its forms.
 fn forms() -> &'static [Vec<Form>] {
     static FORMS: OnceLock<Vec<Vec<Form>>> = OnceLock::new();
     FORMS.get_or_init(|| {
@@ -81,7 +81,7 @@ fn forms() -> &'static [Vec<Form>] {
     })
 }
 
-/// A random graph, and up to three nodes of it.
+/// Returns a random graph, and up to three of its nodes as outputs.
 pub(super) fn case(random: &mut Rng) -> Result<Case, Error> {
     let base = leaves::base(random);
     let mut growth = Growth::of_base(random, base, None);
@@ -90,14 +90,14 @@ pub(super) fn case(random: &mut Rng) -> Result<Case, Error> {
         growth.leaf(scalar, Values::Any)?;
     }
     for _ in 0..growth.random.u32(2..=16) {
-        // What does not fit is another node less.
+        // A rejected node is left out.
         let Ok(made) = growth.node() else { continue };
         growth.add(made);
     }
     Ok(growth.finish().0)
 }
 
-/// A random graph for tiled tensors, up to three nodes of it, which are of floats, and how the axes of the leaves are cut.
+/// Returns a random graph for tiled tensors with up to three float outputs, and the tilings of its leaves.
 pub(super) fn tiled_case(random: &mut Rng) -> Result<(Case, Tilings), Error> {
     let base = leaves::base(random);
     let values = *pick(random, &[Values::Small, Values::Small, Values::Any, Values::Any, Values::Tame]);
@@ -118,16 +118,16 @@ pub(super) fn tiled_case(random: &mut Rng) -> Result<(Case, Tilings), Error> {
     Ok((case, cutting.map_or_else(|| Tilings::new(0), |cutting| cutting.tilings)))
 }
 
-/// The types that elements of tiles have.
+/// The element types that tiles can have.
 const FLOATS: [Scalar; 2] = [Scalar::Float32, Scalar::Float64];
 
 impl<'r> Growth<'r> {
-    /// A graph without nodes.
+    /// Returns a graph without nodes.
     fn of_base(random: &'r mut Rng, base: Vec<usize>, cutting: Option<Cutting>) -> Growth<'r> {
         Growth { random, graph: TensorGraph::standard(), inputs: Vec::new(), pool: Vec::new(), base, cutting }
     }
 
-    /// The graph, and some of the last nodes as its outputs.
+    /// Returns the graph, with some of the last nodes as outputs.
     fn finish(self) -> (Case, Option<Cutting>) {
         let count = self.random.usize(1..=3);
         let newest = self.pool.iter().rev().take(5).copied().collect::<Vec<TensorNodeId>>();
@@ -135,7 +135,7 @@ impl<'r> Growth<'r> {
         (Case { graph: self.graph, inputs: self.inputs, outputs }, self.cutting)
     }
 
-    /// A graph of leaves of one type.
+    /// Returns a graph with `count` leaves of type f64.
     pub(super) fn of_floats(random: &'r mut Rng, count: usize) -> Result<Growth<'r>, Error> {
         let base: Vec<usize> = (0..5).map(|_| *pick(random, &[1, 2, 3, 3, 5])).collect();
         let mut growth = Growth::of_base(random, base, None);
@@ -154,6 +154,7 @@ impl<'r> Growth<'r> {
         self.input(tensor)
     }
 
+    /// Adds a leaf for the tensor.
     pub(super) fn input(&mut self, tensor: Tensor) -> NodeResult {
         let name = format!("a{}", self.inputs.len());
         let made = self.graph.leaf(&name, tensor.scalar_type(), tensor.extents())?;
@@ -162,12 +163,12 @@ impl<'r> Growth<'r> {
         Ok(made)
     }
 
-    /// Makes a node an operand of others, unless it is too large.
+    /// Adds a node to the pool of operands, unless it is too large.
     pub(super) fn add(&mut self, made: TensorNodeId) {
         let count = self.graph.extents(made).iter().product::<usize>();
         if let Some(Cutting { tilings, cuts, .. }) = &mut self.cutting {
             cuts.extend(&self.graph, tilings, |_| false);
-            // A few that are refused show how.
+            // A few rejected nodes are kept, to test the rejection.
             let is_taken = cuts.of(made).is_some() || self.random.u32(..15) == 0;
             if count > MOST_TILED || !is_taken {
                 return;
@@ -178,19 +179,19 @@ impl<'r> Growth<'r> {
         }
     }
 
-    /// A node of the pool, more often a late one.
+    /// Returns a node of the pool, preferably a late one.
     pub(super) fn any(&mut self) -> TensorNodeId {
         let from = if self.random.bool() { self.pool.len().saturating_sub(4) } else { 0 };
         self.pool[self.random.usize(from..self.pool.len())]
     }
 
-    /// Makes a node of any node of the pool.
+    /// Adds a node that `make` makes from any node of the pool.
     fn of_any(&mut self, make: fn(&mut Self, TensorNodeId) -> NodeResult) -> NodeResult {
         let x = self.any();
         make(self, x)
     }
 
-    /// A node of a type; a cast where there is none, of what may be cast without a fault.
+    /// Returns a node with a type. If there is none, casts a node whose cast cannot fail.
     fn of(&mut self, scalar: Scalar) -> NodeResult {
         let graph = &self.graph;
         let fitting: Vec<TensorNodeId> = self.pool.iter().copied().filter(|id| graph.scalar(*id) == scalar).collect();
@@ -211,6 +212,7 @@ impl<'r> Growth<'r> {
         if self.random.bool() { self.leaf(scalar, Values::Any) } else { self.constant(scalar) }
     }
 
+    /// Adds a constant with a special or small number as its value.
     pub(super) fn constant(&mut self, scalar: Scalar) -> NodeResult {
         let numbers: &[f64] = match scalar {
             Scalar::Boolean => &[0.0, 1.0],
@@ -262,7 +264,7 @@ impl<'r> Growth<'r> {
         }
     }
 
-    /// A node of a graph for tiled tensors.
+    /// Adds a node to a graph for tiled tensors.
     fn tiled_node(&mut self) -> NodeResult {
         match self.random.u32(..100) {
             0..20 => self.arithmetic(),
@@ -283,13 +285,13 @@ impl<'r> Growth<'r> {
         }
     }
 
-    /// A sum, a difference or a product of two nodes, or of a node and a number.
+    /// Adds a sum, difference, product or quotient of two nodes, or of a node and a number.
     fn arithmetic(&mut self) -> NodeResult {
         let op = *pick(self.random, &["math.add", "math.add", "math.subtract", "math.multiply", "math.divide"]);
         let x = self.any();
         let y = match self.random.u32(..6) {
             0 => self.constant(self.graph.scalar(x))?,
-            // One of its extents is walked with it.
+            // The other operand has the same extents.
             1..4 => {
                 let graph = &self.graph;
                 let alike = self.pool.iter().copied().filter(|id| {
@@ -308,7 +310,7 @@ impl<'r> Growth<'r> {
         let own = pick(self.random, forms());
         let mut form = pick(self.random, own).clone();
         if self.cutting.is_some() {
-            // Elements of tiles are floats: forms of other elements are met, but not often.
+            // The elements of tiles are floats, so forms with other elements are rare.
             let of_floats: Vec<&Form> =
                 own.iter().filter(|form| form.1.iter().all(|scalar| scalar.is_float())).collect();
             if let Some(own) = self.random.choice(of_floats) {
@@ -318,12 +320,12 @@ impl<'r> Growth<'r> {
         let operands = form.1.iter().map(|scalar| self.of(*scalar)).collect::<Result<Vec<_>, _>>()?;
         match self.graph.map(form.0, &operands) {
             Ok(made) => Ok(made),
-            // Of one shape all fit each other, where the types allow it.
+            // Operands with equal shapes always fit, if the types allow it.
             Err(_) => self.graph.map(form.0, &vec![operands[0]; operands.len()]),
         }
     }
 
-    /// A choice between two nodes by one truth value; what is chosen from is mostly made for that alone.
+    /// Adds a choice between two nodes by one truth value. Mostly, a branch is a new chain of nodes that only the choice uses.
     fn conditional(&mut self) -> NodeResult {
         let truth = self.of(Scalar::Boolean)?;
         let axes: Vec<usize> = (0..self.graph.extents(truth).len()).collect();
@@ -342,7 +344,7 @@ impl<'r> Growth<'r> {
         self.graph.apply("tensor.where", &operands)
     }
 
-    /// An operator that looks at a literal.
+    /// Adds an operator with a literal operand.
     fn rounded(&mut self) -> NodeResult {
         let x = self.any();
         if self.random.u32(..4) == 0 {
@@ -355,7 +357,7 @@ impl<'r> Growth<'r> {
 
     fn cast(&mut self) -> NodeResult {
         let x = self.any();
-        // Of what all casts are without a fault.
+        // Only casts that cannot fail are made.
         let wide = match self.graph.scalar(x) {
             Scalar::Int32 => *pick(self.random, &[Scalar::Int64, Scalar::Float64, Scalar::Float32]),
             Scalar::Float32 | Scalar::Int64 => Scalar::Float64,
@@ -367,9 +369,9 @@ impl<'r> Growth<'r> {
         if is_whole { Ok(there) } else { self.graph.cast(there, back) }
     }
 
-    /// What the pattern of a rule is found in, on any nodes of one type.
+    /// Adds the pattern of a rewrite rule, applied to any nodes of one type.
     fn rule(&mut self) -> NodeResult {
-        // Rules on constants hold for some constants and not for others: they are met more often.
+        // Rules with constants only apply to some constants, so they are drawn more often.
         let (with, without): (Vec<&RewriteRule<'_>>, Vec<&RewriteRule<'_>>) =
             cembra_tensor::rules().iter().partition(|rule| rule.pattern.contains('#'));
         let rules = if self.random.u32(..3) == 0 { with } else { without };
@@ -428,6 +430,7 @@ impl<'r> Growth<'r> {
         Ok(made)
     }
 
+    /// Returns a random subset of the axes 0 to `rank - 1`, rarely an empty one.
     pub(super) fn axes(&mut self, rank: usize) -> Vec<usize> {
         let chosen: Vec<usize> = (0..rank).filter(|_| self.random.bool()).collect();
         if chosen.is_empty() && rank > 0 && self.random.u32(..8) > 0 { vec![self.random.usize(..rank)] } else { chosen }
@@ -438,7 +441,7 @@ impl<'r> Growth<'r> {
         let is_truth = self.graph.scalar(x) == Scalar::Boolean;
         let how = *pick(self.random, if is_truth { &[Any, All] } else { &[Sum, Sum, Sum, Product, Max, Min] });
         let axes = self.axes(self.graph.extents(x).len());
-        // Another one over the same axes may share its loop.
+        // A second reduction over the same axes may share the loop.
         if !is_truth && self.random.u32(..3) == 0 {
             let other = self.graph.reduce(*pick(self.random, &[Sum, Max, Min]), x, &axes)?;
             self.add(other);
@@ -447,7 +450,7 @@ impl<'r> Growth<'r> {
             return self.graph.reduce_keeping(how, x, &axes);
         }
         let made = self.graph.reduce(how, x, &axes)?;
-        // A reduction of a reduction is one, if none can tell the order.
+        // A reduction of a reduction can be merged if the order of terms does not matter.
         if self.random.u32(..4) > 0 {
             return Ok(made);
         }
@@ -455,7 +458,7 @@ impl<'r> Growth<'r> {
         self.graph.reduce(how, made, &axes)
     }
 
-    /// A product of up to three, by labels that fit their extents. A label is in a factor twice now and then.
+    /// Adds a product of up to three nodes, with labels that fit their extents. Sometimes a factor has a label twice.
     pub(super) fn product(&mut self) -> NodeResult {
         /// The most products of elements.
         const MOST_PRODUCTS: usize = 60_000;
@@ -498,6 +501,7 @@ impl<'r> Growth<'r> {
         self.graph.contract(labels, &operands)
     }
 
+    /// Adds a composite operation, such as a softmax, a mean or a user extension.
     pub(super) fn composite(&mut self) -> NodeResult {
         let x = self.any();
         let axis = self.random.usize(..self.graph.extents(x).len().max(1));
@@ -520,7 +524,7 @@ impl<'r> Growth<'r> {
         }
     }
 
-    /// Indices of the largest or the smallest; or a tensor whose elements are part of the graph.
+    /// Adds the indices of the largest or smallest elements, or a tensor whose elements are part of the graph.
     fn indices_or_known(&mut self) -> NodeResult {
         let x = self.any();
         let axis = self.random.usize(..self.graph.extents(x).len().max(1));

@@ -1,5 +1,5 @@
-//! What must hold of a graph: backends agree, operations on indices mean what they mean, rewriting, copying leaves, plans, sessions and the
-//! order of products of integers change no bit. Of what does not hold, the first node that shows it is found.
+//! Checks the laws for tensor graphs: the backends agree, operations on indices match their definition, and rewriting, copying leaves, plans,
+//! sessions and the order of integer products change no bit. For a broken law, the first node that shows it is reported.
 
 use super::direct::{self, Dense};
 use super::graphs::Case;
@@ -12,11 +12,11 @@ use cembra_tensor::{Node, Operation, Rewriter};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// What evaluates graphs. Evaluators keep what they compiled from one graph to the next.
+/// The evaluators that run graphs. They reuse compiled code from one graph to the next.
 pub(super) struct Judge {
     interpreter: Arc<Evaluator>,
     pub(super) native: Arc<Evaluator>,
-    /// Products of matrices, in the order that takes the fewest operations.
+    /// Multiplies matrices in the order with the fewest operations.
     products: Arc<Evaluator>,
     pub(super) report: TensorReport,
 }
@@ -26,18 +26,19 @@ const MOST_READ: usize = 12;
 
 const THREADS: usize = 2;
 
-/// Options whose sums of products have the order of the reference. A few elements are worth a thread, so that small tensors have pieces.
+/// Returns options in which sums of products have the reference's order. Even a few elements are divided among threads, so that small tensors are
+/// split into pieces.
 fn in_order(backend: Backend) -> Options {
     Options::default().backend(backend).reference_order(true).min_parallel_elements(8)
 }
 
-/// The options that models are compiled with, one after the other.
+/// Returns the sets of options that models are compiled with.
 pub(super) fn all_options() -> [Options; 3] {
     let by_matrices = Options::default().backend(Backend::Native).min_parallel_elements(8);
     [in_order(Backend::Interpreter), in_order(Backend::Native), by_matrices]
 }
 
-/// Shares the runs of a session out.
+/// Sets a session to several threads.
 pub(super) fn shared_out(mut session: Session) -> Session {
     session.set_threads(THREADS);
     session
@@ -45,7 +46,7 @@ pub(super) fn shared_out(mut session: Session) -> Session {
 
 type Values = Result<Vec<Tensor>, cembra::Error>;
 
-/// True for the same bits, and for the same error.
+/// Returns true for equal bits, and for equal errors.
 fn same(a: &Values, b: &Values) -> bool {
     match (a, b) {
         (Ok(a), Ok(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_tensors(a, b)),
@@ -58,7 +59,7 @@ fn same_tensors(a: &Tensor, b: &Tensor) -> bool {
     a.scalar_type() == b.scalar_type() && same_bits(a, b)
 }
 
-/// The values of nodes as a session gives them, compiled on their own: those of its second run, which has the memory of the first.
+/// Returns the values of nodes from a session that is compiled for them. They are those of its second run, which reuses the memory of the first.
 fn in_session(graph: &TensorGraph, outputs: &[TensorNodeId], inputs: &[Tensor]) -> Values {
     let values = || {
         let mut session = shared_out(graph.compile(outputs, &in_order(Backend::Native))?.session());
@@ -76,7 +77,7 @@ impl Judge {
         Judge { interpreter, native, products, report: TensorReport::default() }
     }
 
-    /// What does not hold of a case, if anything.
+    /// Returns the first broken law of a case; `None` if all hold.
     pub(super) fn judge(&mut self, case: &Case) -> Option<Finding> {
         let Case { graph, inputs, outputs } = case;
         self.report.nodes += graph.needed(outputs).iter().filter(|needed| **needed).count() as u64;
@@ -120,7 +121,7 @@ impl Judge {
             .or_else(|| self.check_access(case))
     }
 
-    /// Holds what plans make against the reference: bit for bit where sums of products are taken in its order, or are of integers.
+    /// Compares plans with the reference. Sums of products must be equal in every bit if they are taken in its order or are of integers.
     fn check_plans(&self, case: &Case) -> Option<Finding> {
         let Case { graph, inputs, outputs } = case;
         let needed = graph.needed(outputs);
@@ -147,14 +148,14 @@ impl Judge {
         differs(outputs).then(|| shown(case, "a session changes a result", |node| differs(&[node])))
     }
 
-    /// The values of nodes after rewriting, and how many rules were applied.
+    /// Returns the values of nodes after rewriting, and the number of rules applied.
     fn rewritten(&self, case: &Case, outputs: &[TensorNodeId]) -> Result<(Values, usize), cembra::Error> {
         let made = Rewriter::default().rewrite(&case.graph, outputs, &self.native.host())?;
         let applied = made.applied.values().sum();
         Ok((self.native.evaluate(&made.graph, &made.outputs, &case.inputs), applied))
     }
 
-    /// Holds each operation on indices against what it means.
+    /// Compares each operation on indices with its definition.
     fn check_operations(&self, case: &Case) -> Option<Finding> {
         let Case { graph, inputs, outputs } = case;
         let needed = graph.needed(outputs);
@@ -175,7 +176,7 @@ impl Judge {
         Some(shown(case, "an operation does not give what it means", |node| node == wrong))
     }
 
-    /// Elements that are read one by one are those of the whole; by one backend or the other, and by expressions or single operators.
+    /// Checks that elements read one by one equal those of the whole value, with either backend, and for expressions and single operators.
     fn check_access(&self, case: &Case) -> Option<Finding> {
         let Case { graph, inputs, outputs } = case;
         let on = if self.report.nodes.is_multiple_of(2) { &*self.interpreter } else { &*self.native };
@@ -197,7 +198,7 @@ impl Judge {
         wrong.then(|| shown(case, "an element that is read alone differs", |node| is_wrong(node).unwrap_or(true)))
     }
 
-    /// Products of integers are the same in any order.
+    /// Checks that products of integers are equal in any order.
     fn check_orders(&self, case: &Case) -> Option<Finding> {
         let mut graph = case.graph.clone();
         let needed = graph.needed(&case.outputs);
@@ -219,7 +220,7 @@ impl Judge {
     }
 }
 
-/// A finding, with what the first node needs that shows it.
+/// Returns a finding with the nodes that the first node for which `shows` returns true needs.
 pub(super) fn shown(case: &Case, what: &str, shows: impl Fn(TensorNodeId) -> bool) -> Finding {
     let Case { graph, inputs, outputs } = case;
     let first = graph.nodes().map(|(id, _)| id).find(|id| shows(*id));
@@ -229,7 +230,7 @@ pub(super) fn shown(case: &Case, what: &str, shows: impl Fn(TensorNodeId) -> boo
     for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
         let operands: Vec<usize> = node.operands.iter().map(|operand| operand.index()).collect();
         let (scalar, extents) = (node.scalar.name(), &node.extents[..]);
-        // Writing to a text does not fail.
+        // Writing to a string cannot fail.
         let _ = match &node.operation {
             Operation::Map(op) => {
                 writeln!(

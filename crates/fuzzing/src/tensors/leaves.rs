@@ -1,4 +1,4 @@
-//! Tensors at random: extents that fit each other, layouts of all kinds, elements of which some are special.
+//! Random tensors: extents that fit together, layouts of all kinds, and elements of which some are special.
 
 use crate::config::{chance, pick};
 use cembra::Error;
@@ -6,14 +6,15 @@ use cembra::Scalar;
 use cembra::tensor::{Data, Element, Layout, Tensor};
 use fastrand::Rng;
 
-/// The types that elements of tensors may have.
+/// The possible element types of tensors.
 pub(super) const SCALARS: [Scalar; 5] =
     [Scalar::Boolean, Scalar::Int32, Scalar::Int64, Scalar::Float32, Scalar::Float64];
 
-/// The most elements that a tensor gets.
+/// The most elements of a tensor.
 pub(super) const MOST: usize = 3_000;
 
-/// The extents that the tensors of a graph have at their last axes: some of these, or 1. Few are 0, and few more than a chain of a sum.
+/// Returns the base extents of a graph. The last axes of its tensors have some of these extents, or 1. A few extents are 0, and a few are longer than
+/// a chain of a sum.
 pub(super) fn base(random: &mut Rng) -> Vec<usize> {
     let mut base: Vec<usize> = (0..5).map(|_| *pick(random, &[1, 2, 2, 3, 3, 5, 7])).collect();
     let last = base.len() - 1;
@@ -28,7 +29,7 @@ pub(super) fn base(random: &mut Rng) -> Vec<usize> {
     base
 }
 
-/// Extents that broadcast with others of the same base.
+/// Returns extents that broadcast with others of the same base.
 pub(super) fn extents(random: &mut Rng, base: &[usize]) -> Vec<usize> {
     let rank = *pick(random, &[0, 1, 1, 2, 2, 2, 3, 3, 4, 5]);
     let mut made: Vec<usize> = base[base.len() - rank..].to_vec();
@@ -40,29 +41,29 @@ pub(super) fn extents(random: &mut Rng, base: &[usize]) -> Vec<usize> {
     made
 }
 
-/// How special elements are.
+/// The kind of element values.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Values {
-    /// Whatever bits may be.
+    /// Any bits.
     Any,
-    /// Floats between -1.5 and 1.5, nowhere flat or steep.
+    /// Floats between -1.5 and 1.5, for functions that are neither flat nor steep there.
     Tame,
-    /// Whole numbers of which sums and products are exact.
+    /// Small integers, whose sums and products are exact.
     Small,
 }
 
-/// A tensor of these extents under a random layout.
+/// Returns a tensor with these extents and a random layout.
 pub(super) fn tensor(random: &mut Rng, scalar: Scalar, extents: &[usize], values: Values) -> Result<Tensor, Error> {
     let (strides, offset, memory) = layout(random, extents);
     let layout = Layout::strided(extents, &strides, offset, memory)?;
     Tensor::from_parts(data(random, scalar, memory, values), layout)
 }
 
-/// A layout's strides and offset, and the elements that it needs.
+/// Returns a layout's strides, its offset, and the number of elements that it needs.
 fn layout(random: &mut Rng, extents: &[usize]) -> (Vec<isize>, usize, usize) {
     let mut strides = vec![0_isize; extents.len()];
     match random.u32(..8) {
-        // Windows that overlap, or all of one element.
+        // Overlapping windows, or all indices at one element.
         0 => strides.iter_mut().for_each(|stride| *stride = random.isize(-3..=3)),
         kind => {
             let mut order: Vec<usize> = (0..extents.len()).collect();
@@ -95,7 +96,7 @@ fn layout(random: &mut Rng, extents: &[usize]) -> (Vec<isize>, usize, usize) {
 }
 
 fn data(random: &mut Rng, scalar: Scalar, len: usize, values: Values) -> Data {
-    // One NaN among many makes every sum a NaN, which hides how it was made.
+    // A single NaN makes every sum a NaN, which would hide errors.
     let special = *pick(random, &[0.0, 0.0, 0.0, 1.0 / (1.0 + len as f64), 0.05, 0.3]);
     let whole = random.u32(..3) == 0;
     let float = |random: &mut Rng| -> f64 {
@@ -127,7 +128,7 @@ fn data(random: &mut Rng, scalar: Scalar, len: usize, values: Values) -> Data {
     }
 }
 
-/// Numbers at which functions and rules behave otherwise; as f32 they are infinities, zeros and subnormals too.
+/// Numbers at which functions and rules behave specially. As f32 they include infinities, zeros and subnormals.
 const SPECIAL: &[f64] = &[
     f64::NAN,
     f64::INFINITY,

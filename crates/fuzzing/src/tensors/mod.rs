@@ -1,5 +1,5 @@
-//! Tensors: random graphs, what must hold of them, derivatives of smooth ones, and random statements; and the same on tiled tensors. A graph depends
-//! on the seed and its number alone.
+//! Fuzzes tensors: random graphs and their laws, derivatives of smooth graphs, random statements, and the same on tiled tensors. A graph depends only
+//! on the seed and its number.
 
 mod cuts;
 mod derivatives;
@@ -20,43 +20,43 @@ use fastrand::Rng;
 use judge::Judge;
 use std::fmt;
 
-/// What does not hold, and of what.
+/// A broken law, and the graph or statement that breaks it.
 #[derive(Clone, PartialEq, Debug)]
 struct Finding {
     what: String,
-    /// The graph, or the statement.
+    /// The text of the graph or statement.
     text: String,
 }
 
-/// What does not hold of a graph or a statement, and how to make it again.
+/// A broken law of a graph or a statement, and the command to reproduce it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TensorMismatch {
     finding: Finding,
     replay: String,
 }
 
-/// What trying graphs of tensors came to. Shown as a line, and the mismatch if there is one.
+/// The statistics of a run on tensors, and the mismatch found, if any. `Display` prints a line, and the mismatch.
 #[derive(Clone, Debug, Default)]
 pub struct TensorReport {
-    /// Graphs of any operators.
+    /// The number of random graphs that were tried.
     pub graphs: u64,
-    /// Their nodes.
+    /// The number of nodes in these graphs.
     pub nodes: u64,
-    /// How often rules were applied to them.
+    /// The number of times that rewrite rules were applied to the graphs.
     pub applied: u64,
-    /// Graphs of which an element fails.
+    /// The number of graphs in which an element fails.
     pub failing: u64,
-    /// Graphs whose derivatives were held against differences.
+    /// The number of graphs whose derivatives were compared with differences.
     pub derivatives: u64,
-    /// Graphs whose differences were too rough to tell.
+    /// The number of graphs whose differences were too rough for a comparison.
     pub rough: u64,
-    /// Statements.
+    /// The number of statements.
     pub statements: u64,
     mismatch: Option<TensorMismatch>,
 }
 
 impl TensorReport {
-    /// What was found; the run ended there.
+    /// Returns the mismatch that ended the run; `None` if there was none.
     #[must_use]
     pub fn mismatch(&self) -> Option<&TensorMismatch> {
         self.mismatch.as_ref()
@@ -84,15 +84,16 @@ impl fmt::Display for TensorReport {
     }
 }
 
-/// Tries graphs of tensors and statements until there are enough, or something does not hold. Of ten, seven are graphs of any operators, two
-/// are differentiated, and one is a statement. `progress` is told how many were tried, after each.
+/// Tries tensor graphs and statements until there are enough or a law is broken. Of ten, seven are graphs with any operators, two are differentiated,
+/// and one is a statement. Calls `progress` after each, with the number tried so far.
 pub fn run_tensors(config: &Config, progress: &mut dyn FnMut(u64)) -> TensorReport {
     let mut judge = Judge::new();
     let mismatch = mismatch(config, "--tensors", progress, |number, random| one(number, random, &mut judge));
     TensorReport { mismatch, ..judge.report }
 }
 
-/// Tries one number after the other until there are enough, or something does not hold of one, or it panics. `option` is that of the command.
+/// Calls `one` with consecutive numbers until there are enough, or it returns a finding or panics. `option` is the option of `cembra fuzz` to
+/// reproduce it.
 fn mismatch(
     config: &Config,
     option: &str,

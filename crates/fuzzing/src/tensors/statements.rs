@@ -1,5 +1,5 @@
-//! Random lines that assign, in models with tensors, whose numbers are small and whole, against sums over all labels; and texts of such models
-//! that were damaged, which may be refused. All of it is read, compiled and run as users do it.
+//! Tests random assignments in models with tensors of small integers. The results are compared with explicit sums over all labels. Damaged texts of
+//! these models are tested too, which may be rejected. Everything is parsed, compiled and run through the public interface.
 
 use super::Finding;
 use super::direct::{Dense, indices};
@@ -11,13 +11,13 @@ use cembra::{Executor, Model, Options, QType, Scalar, Tensor, print, print_type}
 use fastrand::Rng;
 use std::collections::BTreeMap;
 
-/// The labels that there are.
+/// The possible labels.
 const LABELS: [&str; 5] = ["i", "j", "k", "l", "long_1"];
 
-/// The functions that make a number of all elements, of which small whole numbers give a whole one.
+/// The functions from all elements to a number whose result is an integer for small integers.
 const WHOLES: [&str; 6] = ["sum", "min", "max", "absmin", "absmax", "squared_norm"];
 
-/// A factor: a tensor by labels, the sum or difference of two, or a number made of one.
+/// A factor: a labelled tensor, the sum or difference of two, or a number computed from one.
 #[derive(Debug)]
 enum Factor {
     Tensor(String, Vec<usize>),
@@ -25,7 +25,7 @@ enum Factor {
     Whole(String, Vec<usize>, &'static str),
 }
 
-/// Factors, a number that they are multiplied with, and a power of two by which they are divided.
+/// Factors, an integer that multiplies them, and a power of two that divides them.
 #[derive(Debug)]
 struct Term {
     factors: Vec<Factor>,
@@ -41,7 +41,7 @@ struct StatementDraft<'r> {
 }
 
 impl StatementDraft<'_> {
-    /// A tensor of labels, which is new or was used before.
+    /// Returns a tensor with these labels, either new or an existing one.
     fn tensor(&mut self, labels: &[usize]) -> Result<String, cembra::Error> {
         let extents: Vec<usize> = labels.iter().map(|label| self.extents[*label]).collect();
         let known: Vec<&String> =
@@ -64,7 +64,7 @@ impl StatementDraft<'_> {
         Ok(Factor::Tensor(name, labels))
     }
 
-    /// A term that has the labels of the target, and others in at least two factors.
+    /// Returns a term that has all labels of the target, and other labels in at least two factors.
     fn term(&mut self, target: &[usize]) -> Result<Term, cembra::Error> {
         let count = self.random.usize(1..=3);
         let mut own: Vec<Vec<usize>> = vec![Vec::new(); count];
@@ -128,7 +128,7 @@ impl Term {
         if self.divisor == 1 { text } else { format!("{text} / {}", self.divisor) }
     }
 
-    /// The value for indices of the target's labels: a sum over all others.
+    /// Returns the value of the term at an index of the target: the sum over all other labels.
     fn value(&self, dense: &BTreeMap<String, Dense>, extents: &[usize], target: &[usize], index: &[usize]) -> f64 {
         let mut labels: Vec<usize> = Vec::new();
         for factor in &self.factors {
@@ -172,7 +172,7 @@ fn whole(dense: &Dense, function: &str) -> f64 {
     }
 }
 
-/// A line that assigns, and tensors for its names.
+/// An assignment, and tensors for its names.
 pub(super) struct Statement {
     pub(super) line: String,
     pub(super) tensors: BTreeMap<String, Tensor>,
@@ -180,11 +180,11 @@ pub(super) struct Statement {
     target: Vec<usize>,
     terms: Vec<Term>,
     assign: &'static str,
-    /// What the target is before, whether the line reads it or not.
+    /// The value of the target before the assignment, even if the line does not read it.
     old: Tensor,
 }
 
-/// A random statement.
+/// Returns a random assignment.
 pub(super) fn statement(random: &mut Rng) -> Result<Statement, cembra::Error> {
     let extents: Vec<usize> = LABELS.iter().map(|_| *pick(random, &[1, 2, 2, 3, 3, 4])).collect();
     let mut written = StatementDraft { random, extents, tensors: BTreeMap::new() };
@@ -195,7 +195,7 @@ pub(super) fn statement(random: &mut Rng) -> Result<Statement, cembra::Error> {
     let assign = *pick(written.random, &["=", "=", "+=", "-=", "*="]);
     let extents: Vec<usize> = target.iter().map(|label| written.extents[*label]).collect();
     let old = leaves::tensor(written.random, Scalar::Float64, &extents, Values::Small)?;
-    // The target is a tensor that is given, or a new one.
+    // The target is an existing tensor or a new one.
     if assign != "=" || written.random.bool() {
         written.tensors.insert("c".to_owned(), old.clone());
     }
@@ -214,12 +214,12 @@ pub(super) fn statement(random: &mut Rng) -> Result<Statement, cembra::Error> {
 }
 
 impl Statement {
-    /// The text of a model of the line.
+    /// Returns the text of a model with the line.
     pub(super) fn text(&self) -> String {
         model_of(&self.line, &self.tensors)
     }
 
-    /// The value that is assigned, of which all is exact but the sign of zeros.
+    /// Returns the assigned value. It is exact, except for the signs of zeros.
     pub(super) fn expected(&self) -> Result<Tensor, cembra::Error> {
         let dense: BTreeMap<String, Dense> =
             self.tensors.iter().map(|(name, tensor)| (name.clone(), Dense::of(tensor))).collect();
@@ -239,7 +239,7 @@ impl Statement {
     }
 }
 
-/// Tries a statement, and what is left of its text when it is damaged.
+/// Tests a statement, and a damaged version of its text.
 pub(super) fn check(random: &mut Rng) -> Option<Finding> {
     let tried = match statement(random) {
         Ok(statement) => tried(random, &statement),
@@ -251,7 +251,7 @@ pub(super) fn check(random: &mut Rng) -> Option<Finding> {
     }
 }
 
-/// The text of a model whose inputs are the tensors, and which has this line.
+/// Returns the text of a model with this line, whose inputs are the tensors.
 fn model_of(line: &str, tensors: &BTreeMap<String, Tensor>) -> String {
     let mut text = String::new();
     for (name, tensor) in tensors {
@@ -262,18 +262,18 @@ fn model_of(line: &str, tensors: &BTreeMap<String, Tensor>) -> String {
     text + line
 }
 
-/// The tensors for the inputs of a model; none if it has an input of another name.
+/// Returns the tensors for the inputs of a model; `None` if an input has another name.
 pub(super) fn given(executor: &Executor, tensors: &BTreeMap<String, Tensor>) -> Option<Vec<Tensor>> {
     executor.inputs().iter().map(|field| tensors.get(&*field.name).cloned()).collect()
 }
 
-/// The tensor with memory of its own, so that it may be written over.
+/// Returns the tensor with memory of its own, so that it can be overwritten.
 fn own(tensor: &Tensor) -> Result<Tensor, cembra::Error> {
     Tensor::from_parts(tensor.data().clone(), tensor.layout().clone())
 }
 
-/// The values of a model's only output, `c`, with names of what computed them: a session on tensors, the same session writing over the tensor
-/// that `c` was, and the reference.
+/// Returns the values of the model's only output `c`, each with the name of its evaluator: a session on tensors, the same session overwriting the old
+/// tensor `c`, and the reference.
 fn values(
     model: &Model,
     options: &Options,
@@ -285,7 +285,7 @@ fn values(
     let mut values = vec![("a session", session.run_tensors(&given)?.to_vec())];
     let mut over = given.iter().map(own).collect::<Result<Vec<Tensor>, cembra::Error>>()?;
     let target = executor.inputs().iter().position(|field| &*field.name == "c").unwrap_or(over.len());
-    // A tensor that is not read may be written over, too.
+    // A tensor that is not read can be overwritten too.
     if let Some(unread) = tensors.get("c").filter(|_| target == over.len()) {
         over.push(own(unread)?);
     }
@@ -296,7 +296,7 @@ fn values(
     Ok(values.into_iter().map(only).collect())
 }
 
-/// True for tensors of one type and the same extents whose numbers are equal: the signs of zeros do not matter.
+/// Returns true for tensors with equal types, extents and numbers. The signs of zeros are ignored.
 fn is_equal(a: &Tensor, b: &Tensor) -> bool {
     let (Ok(x), Ok(y)) = (a.to_vec::<f64>(), b.to_vec::<f64>()) else { return false };
     a.extents() == b.extents() && x == y
@@ -317,14 +317,14 @@ fn tried(random: &mut Rng, statement: &Statement) -> Result<Option<Finding>, (ce
             }));
         }
     }
-    // It prints as a text that is the same model.
+    // The model must print as text that reads back as the same model.
     let printed = print(model.program());
     let again = Model::parse(&printed).map_err(|error| (error, printed.clone()))?;
     if again.program() != model.program() {
         let text = format!("{text}\nprinted as\n{printed}");
         return Ok(Some(Finding { what: "a statement prints as another".to_owned(), text }));
     }
-    // A damaged text may be refused when it is read, compiled or run.
+    // A damaged text may be rejected when it is parsed, compiled or run.
     let damaged = garbled(random, &text);
     if let Ok(executor) = Model::parse(&damaged).and_then(|model| model.compile(&Options::default()))
         && let Some(given) = given(&executor, &statement.tensors)

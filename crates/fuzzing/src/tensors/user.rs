@@ -1,4 +1,4 @@
-//! What users add to graphs: a function whose gradient is given with it, and an operation with a derivative and an element form.
+//! User extensions of graphs: a function with its own gradient, and an operation with a derivative and an element form.
 
 use cembra::Error;
 use cembra::ScalarValue;
@@ -7,7 +7,7 @@ use cembra::tensor::{
 };
 use std::sync::Arc;
 
-/// The sine, as a function with a gradient of its own.
+/// Adds the sine as a function with its own gradient.
 pub(super) fn sine(graph: &mut TensorGraph, x: TensorNodeId) -> Result<TensorNodeId, Error> {
     let made = graph.custom_vjp(
         "sine",
@@ -18,13 +18,13 @@ pub(super) fn sine(graph: &mut TensorGraph, x: TensorNodeId) -> Result<TensorNod
     Ok(made?[0])
 }
 
-/// The indices of all axes in the other direction.
+/// An operation that reverses the order of indices on all axes.
 struct Reversed {
-    /// True if elements are made one by one.
+    /// True if the operation has an element form, which computes elements one by one.
     has_form: bool,
 }
 
-/// A tensor with all axes reversed, as an operation of a user.
+/// Adds a tensor with all axes reversed, as a user-defined operation.
 pub(super) fn reversed(graph: &mut TensorGraph, x: TensorNodeId, has_form: bool) -> Result<TensorNodeId, Error> {
     graph.custom(Arc::new(Reversed { has_form }), &[x])
 }

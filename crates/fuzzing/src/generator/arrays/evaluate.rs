@@ -1,5 +1,5 @@
-//! The values of nodes while a program on arrays grows: those of inputs are drawn, those of operators are what the interpreter
-//! makes of the operator alone.
+//! Evaluates nodes while a program on arrays grows. The values of inputs are random; those of operators come from the interpreter, one operator at a
+//! time.
 
 use super::{Grower, TOO_LARGE};
 use crate::any_value;
@@ -15,7 +15,7 @@ use cembra_value::Value;
 use std::sync::Arc;
 
 impl Grower<'_> {
-    /// The node if it has a value. If not it is out of reach, and noted now and then.
+    /// Returns the node if it has a value. Otherwise the node becomes unusable, and is sometimes recorded as a failing one.
     pub(super) fn tried(&mut self, node: NodeId) -> Option<NodeId> {
         if self.pool.types[node.index()] == QType::Function || !self.pool.types[node.index()].is_run_time() {
             return Some(node);
@@ -28,7 +28,7 @@ impl Grower<'_> {
         None
     }
 
-    /// The value of a node; nothing if it fails. Programs are not deep.
+    /// Returns the value of a node; `None` if it fails. The recursion is bounded, because programs are not deep.
     pub(super) fn value(&mut self, node: NodeId) -> Option<Value> {
         if let Some(known) = self.values.get(&node) {
             return known.clone();
@@ -38,6 +38,7 @@ impl Grower<'_> {
         value
     }
 
+    /// Computes the value of a node, with the interpreter for an operator; `None` if it fails or is a parameter.
     pub(super) fn evaluated(&mut self, node: NodeId) -> Option<Value> {
         match self.pool.graph.node(node) {
             Node::Literal(value) => Some(value.clone()),
@@ -63,7 +64,7 @@ impl Grower<'_> {
         }
     }
 
-    /// The operator alone, on values.
+    /// Returns a program with only this operator, applied to given values.
     pub(super) fn alone(&self, name: &str, operands: &[NodeId], given: Vec<Value>) -> (Program, Row) {
         let (mut graph, mut inputs, mut row) = (Graph::new(), Vec::new(), Vec::new());
         let operands: Vec<NodeId> = operands
@@ -87,7 +88,7 @@ impl Grower<'_> {
         (Program { graph, inputs, outputs, ..Program::default() }, Row::new(row))
     }
 
-    /// All that a node needs.
+    /// Returns a program with everything that a node needs.
     pub(super) fn up_to(&mut self, node: NodeId) -> (Program, Row) {
         let (inputs, outputs) = (self.inputs(), vec![Output { name: "y".into(), node, span: None }]);
         let program = Program { graph: self.pool.graph.clone(), inputs, outputs, ..Program::default() };
@@ -103,6 +104,7 @@ impl Grower<'_> {
         inputs
     }
 
+    /// Evaluates a program with one output on a row; `None` if it fails. A program that is rejected or panics makes `node` a suspect.
     pub(super) fn run(&mut self, node: NodeId, program: Program, row: Row) -> Option<Value> {
         let options = Options::default().without_pass("optimise").keep_weak_outputs(true);
         let model = Model::from_program(program);
@@ -115,7 +117,7 @@ impl Grower<'_> {
         }
     }
 
-    /// The value of an input, drawn when it is first asked for.
+    /// Returns the value of an input, drawing it on the first request.
     pub(super) fn input(&mut self, name: &Arc<str>, qtype: &QType) -> Value {
         if let Some((_, value)) = self.row.iter().find(|(known, _)| known == name) {
             return value.clone();

@@ -1,4 +1,4 @@
-//! Lists of structs for the generator: inputs, their fields and elements, and functions of each.
+//! Generates lists of structs: inputs, accesses to their fields and elements, and functions mapped over them.
 
 use super::Grower;
 use crate::config::pick;
@@ -56,14 +56,14 @@ impl Grower<'_> {
         self.tried(made)
     }
 
-    /// A dense array of masks.
+    /// Returns a dense array of masks.
     fn masks(&mut self, size: usize) -> NodeId {
         let masks = crate::arrays::array(self.pool.random, Scalar::Unit, size, self.pool.config);
         self.given(Value::Array(ArrayKind::Dense, masks.into()), 0.8)
     }
 }
 
-/// The element type of a list whose elements are made by an expression of type `made`: weak floats of structs become `f64`.
+/// Returns the element type of a list whose elements have the type `made`: weak floats in structs become `f64`.
 fn strong(made: &QType) -> QType {
     if matches!(made, QType::Tuple(_)) { values::without_weak(made) } else { made.clone() }
 }

@@ -1,5 +1,5 @@
-//! Loops that carry an array from round to round: what a round does to its state is a chain of operators on arrays, with others
-//! from outside, with the number of the round, and with what all of the elements come to.
+//! Generates loops with an array as their state. Each round applies a chain of operators to it, with arrays from outside, the number of the round,
+//! and aggregates of all elements.
 
 use super::Grower;
 use crate::catalogue::Catalogue;
@@ -10,11 +10,12 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::Value;
 
 impl Grower<'_> {
+    /// Adds a loop with an array as its state. Returns its node if it has a value.
     pub(super) fn looped(&mut self) -> Option<NodeId> {
         let size = self.focus();
         let scalar = self.scalar_at(size);
         let qtype = QType::Array(self.kind, scalar);
-        // What comes from outside is found before there is something that has no value outside.
+        // Operands from outside are chosen first, before there are nodes without a value outside of the loop.
         let [start, others @ ..] = [(); 4].map(|()| self.array(scalar, size));
         let rounds = self.pool.few();
         let from = self.pool.types.len();
@@ -33,7 +34,7 @@ impl Grower<'_> {
         self.tried(node)
     }
 
-    /// One thing that a round may do to an array.
+    /// Adds one step that a round applies to the array.
     fn changed(&mut self, array: NodeId, index: NodeId, other: NodeId) -> Option<NodeId> {
         let catalogue = Catalogue::standard();
         let pairs = [id::ADD, id::SUBTRACT, id::MULTIPLY, id::MAXIMUM, id::PRESENCE_OR, id::FLOORDIV];

@@ -1,5 +1,5 @@
-//! Operands for programs on arrays: what a parameter may be given, by its name and by whom typing blames, and the nodes of the
-//! right sizes, found among those there are or made as inputs and literals.
+//! Chooses operands for programs on arrays. The name of a parameter and the errors of typing suggest the kind of operand; nodes of fitting sizes are
+//! found among existing ones or made as inputs and literals.
 
 use super::{Grower, TOO_LARGE};
 use crate::arrays::{self, Role};
@@ -13,7 +13,7 @@ use cembra_runtime::{EdgeType, QType, Scalar};
 use cembra_value::{Edge, Promise, Value};
 use std::sync::Arc;
 
-/// What may become an operand, before it is one.
+/// A planned operand, before it is a node.
 pub(super) enum Operand {
     Node(NodeId),
     Array(Scalar),
@@ -26,7 +26,8 @@ pub(super) enum Operand {
 }
 
 impl Grower<'_> {
-    /// Which operand typing blames, if it can say that; nothing if it takes them all.
+    /// Returns the index of the operand that typing rejects, if it names one: the outer `None` means an unspecific error, the inner `None` that all
+    /// operands fit.
     pub(super) fn blamed(&self, entry: &Entry, drawn: &[Operand]) -> Option<Option<usize>> {
         let types: Vec<QType> = drawn.iter().map(|operand| self.type_of(operand)).collect();
         let literal = |operand: &Operand| match operand {
@@ -40,6 +41,7 @@ impl Grower<'_> {
         entry.def.resolve(&args).err().map(|fault| fault.operand)
     }
 
+    /// Returns the type that the operand has as a node.
     pub(super) fn type_of(&self, operand: &Operand) -> QType {
         match operand {
             Operand::Node(node) => self.pool.types[node.index()].clone(),
@@ -52,7 +54,7 @@ impl Grower<'_> {
         }
     }
 
-    /// What an operand may be; the name of the parameter says what is likely.
+    /// Plans an operand for a parameter. The parameter's name suggests its kind.
     pub(super) fn draw(&mut self, entry: &Entry, at: usize, size: usize) -> Operand {
         let Some(param) = entry.def.params.get(at.min(entry.def.params.len() - 1)) else { return Operand::Edge };
         if let Some(default) = param.default.as_ref().filter(|_| self.pool.random.bool()) {
@@ -93,7 +95,7 @@ impl Grower<'_> {
                 11 => self.number(size),
                 12 => {
                     let qtype = values::input_type(random, 0);
-                    // A small number, so that no array is made that is too large.
+                    // A small number avoids arrays that are too large.
                     if qtype.scalar().is_some_and(Scalar::is_integer) {
                         self.number(size)
                     } else {
@@ -110,7 +112,7 @@ impl Grower<'_> {
         }
     }
 
-    /// A number that may be the size of something or a place in it.
+    /// Plans a number that may be a size or an index.
     pub(super) fn number(&mut self, size: usize) -> Operand {
         let random = &mut *self.pool.random;
         let number = match random.u32(..8) {
@@ -122,14 +124,14 @@ impl Grower<'_> {
         Operand::Literal(if random.bool() { Value::from(number) } else { Value::from(number as i32) })
     }
 
-    /// A tuple that has arrays.
+    /// Returns an existing tuple with arrays; `None` if there is none.
     pub(super) fn tuple(&mut self) -> Option<NodeId> {
         let is_one = |node: &NodeId| matches!(&self.pool.types[node.index()], QType::Tuple(fields) if fields.iter().any(values::has_arrays));
         let tuples: Vec<NodeId> = self.reachable().filter(is_one).collect();
         (!tuples.is_empty()).then(|| *pick(self.pool.random, &tuples))
     }
 
-    /// The operands themselves: edges from what is `size` long, and arrays of one of their sides.
+    /// Returns nodes for planned operands: edges from arrays of `size` elements, and arrays of either side's size.
     pub(super) fn realised(&mut self, drawn: Vec<Operand>, size: usize) -> Vec<NodeId> {
         let mut sides = vec![size];
         let mut made: Vec<Option<NodeId>> = Vec::with_capacity(drawn.len());
@@ -145,7 +147,7 @@ impl Grower<'_> {
                 sides.extend(arrays::sizes(&value));
             }
         }
-        // All of the child side, all of the parent side, or each of any.
+        // All arrays have the child side's size, all have the parent side's, or each has a random one.
         let alike = match self.pool.random.u32(..6) {
             0..=2 => Some(size),
             3 | 4 => sides.get(2).copied(),
@@ -172,27 +174,30 @@ impl Grower<'_> {
             .collect()
     }
 
-    /// A size that some array has, mostly the one of most.
+    /// Returns the size of an existing array, mostly the most frequent one.
     pub(super) fn focus(&mut self) -> usize {
         if self.pool.random.u32(..3) > 0 {
             return self.size;
         }
-        // In the order of nodes: a program depends on its number only.
+        // The order of nodes is used, so that a program depends only on its number.
         let nodes = (0..self.pool.types.len()).map(NodeId::from_index);
         let values = nodes.filter_map(|node| self.values.get(&node)).flatten();
         let sizes: Vec<usize> = values.flat_map(arrays::sizes).filter(|size| *size < TOO_LARGE).collect();
         if sizes.is_empty() { self.size } else { *pick(self.pool.random, &sizes) }
     }
 
+    /// Iterates over the nodes that can be operands, because they are not at the maximal depth.
     pub(super) fn reachable(&self) -> impl Iterator<Item = NodeId> {
         let most = self.pool.config.max_depth;
         (0..self.pool.types.len()).filter(move |at| self.pool.depths[*at] < most).map(NodeId::from_index)
     }
 
+    /// Returns the value of a literal node; `None` for other nodes.
     pub(super) fn literal(&self, node: NodeId) -> Option<&Value> {
         literal(&self.pool.graph, node)
     }
 
+    /// Returns the element type of an array node; `None` for other nodes and other kinds of arrays.
     pub(super) fn scalar_of(&self, node: NodeId) -> Option<Scalar> {
         match self.pool.types[node.index()] {
             QType::Array(kind, scalar) if kind == self.kind => Some(scalar),
@@ -200,13 +205,13 @@ impl Grower<'_> {
         }
     }
 
-    /// Nodes that are arrays of this size.
+    /// Returns the arrays of this size.
     pub(super) fn arrays(&mut self, size: usize) -> Vec<NodeId> {
         let all: Vec<NodeId> = self.reachable().filter(|node| self.scalar_of(*node).is_some()).collect();
         all.into_iter().filter(|node| self.value(*node).is_some_and(|value| arrays::sizes(&value) == [size])).collect()
     }
 
-    /// The type of an array of this size, mostly.
+    /// Returns the element type of an existing array of this size, mostly.
     pub(super) fn scalar_at(&mut self, size: usize) -> Scalar {
         let there = self.arrays(size);
         if there.is_empty() || self.pool.random.u32(..4) == 0 {
@@ -216,7 +221,7 @@ impl Grower<'_> {
         self.scalar_of(node).unwrap_or(Scalar::Float64)
     }
 
-    /// One of these nodes, rather a deep one that nothing uses yet.
+    /// Returns one of these nodes, preferably a deep unused one; now and then `None`.
     pub(super) fn chosen(&mut self, nodes: &[NodeId]) -> Option<NodeId> {
         if nodes.is_empty() || self.pool.chance(0.15) {
             return None;
@@ -225,20 +230,21 @@ impl Grower<'_> {
         few.into_iter().max_by_key(|node| (!self.pool.used[node.index()], self.pool.depths[node.index()]))
     }
 
-    /// An array of this type and size.
+    /// Returns an array of this element type and size.
     pub(super) fn array(&mut self, scalar: Scalar, size: usize) -> NodeId {
         let mut there = self.arrays(size);
         there.retain(|node| self.scalar_of(*node) == Some(scalar));
         self.chosen(&there).unwrap_or_else(|| self.new_array(scalar, size, 0.8))
     }
 
-    /// A new array; this share is inputs where literals would do.
+    /// Returns a new array. `inputs` is the share of inputs among arrays small enough for literals.
     pub(super) fn new_array(&mut self, scalar: Scalar, size: usize, inputs: f64) -> NodeId {
         let random = &mut *self.pool.random;
         let value = arrays::array(random, scalar, size, self.pool.config);
         self.given(Value::Array(self.kind, value.into()), inputs)
     }
 
+    /// Returns an array of integers with this role, for an array of `about` elements: an existing node or a new one.
     pub(super) fn integers(&mut self, scalar: Scalar, role: Role, about: usize) -> NodeId {
         let mut there = self.arrays(about);
         there.retain(|node| self.scalar_of(*node) == Some(scalar));
@@ -257,7 +263,7 @@ impl Grower<'_> {
         self.given(Value::Array(self.kind, value.into()), 0.7)
     }
 
-    /// An edge from an array of this size to another.
+    /// Returns an edge from an array of `child` elements to another array.
     pub(super) fn edge(&mut self, child: usize) -> NodeId {
         let qtype = QType::Edge(EdgeType::Arrays(self.kind));
         let all: Vec<NodeId> = self.reachable().filter(|node| self.pool.types[node.index()] == qtype).collect();
@@ -293,7 +299,7 @@ impl Grower<'_> {
             _ => (id::EDGE_FROM_MAPPING, Role::Places, child),
         };
         let about = if role == Role::Places { groups } else { child };
-        // Where points end is where the last group does.
+        // Split points end where the last group does.
         let len = if role == Role::Points { len - 1 } else { len };
         let numbers = arrays::integers(random, Scalar::Int64, role, len, about);
         let mut operands = vec![self.given(Value::Array(self.kind, numbers.into()), 0.8)];
@@ -303,12 +309,12 @@ impl Grower<'_> {
         self.pool.operator(op, &operands, &qtype)
     }
 
-    /// An edge from an array of this size to a scalar.
+    /// Returns an edge from an array of `child` elements to a scalar.
     pub(super) fn single(&mut self, child: usize) -> NodeId {
         self.given(Edge::to_scalar(self.kind, child).into(), 0.5)
     }
 
-    /// A shape of this size.
+    /// Returns a shape of this size.
     pub(super) fn shape(&mut self, size: usize) -> NodeId {
         if self.pool.random.bool()
             && let Some(array) = self.arrays(size).first().copied()
@@ -318,7 +324,7 @@ impl Grower<'_> {
         self.given(Value::ArrayShape(self.kind, size), 0.5)
     }
 
-    /// A value as a new input, or as a literal if it is small.
+    /// Returns a node for a value: a new input, or a literal if the value is small. `inputs` is the share of inputs.
     pub(super) fn given(&mut self, value: Value, inputs: f64) -> NodeId {
         let is_small = arrays::sizes(&value).iter().all(|size| *size < 8);
         if is_small && !self.pool.chance(inputs) {

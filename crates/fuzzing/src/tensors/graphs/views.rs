@@ -1,4 +1,4 @@
-//! Views of nodes at random: other orders of axes, slices, diagonals, other extents, zeros about what there is.
+//! Adds random views of nodes: permuted axes, slices, diagonals, other extents, zeros around a value.
 
 use super::{Growth, NodeResult};
 use crate::config::pick;
@@ -13,7 +13,7 @@ impl Growth<'_> {
     }
 
     fn slices(&mut self, extents: &[usize]) -> Vec<Slice> {
-        // Steps of tiled tensors are 1, but for a few that are to be refused.
+        // Slices of tiled tensors have step 1, except for a few that must be rejected.
         let is_tiled = self.cutting.is_some() && self.random.u32(..50) > 0;
         let slice = |extent: &usize| {
             let (extent, random) = (*extent, &mut *self.random);
@@ -30,7 +30,7 @@ impl Growth<'_> {
         extents.iter().map(slice).collect()
     }
 
-    /// Some tiles of each axis, where the axes of a node are cut.
+    /// Returns slices that select a range of tiles on each axis of a node; `None` if its tilings are unknown.
     fn block(&mut self, x: TensorNodeId) -> Option<Vec<Slice>> {
         let cuts = self.cutting.as_ref()?.cuts.of(x)?.clone();
         let slice = |(cut, extent): (&Option<Tiling1>, &usize)| match cut {
@@ -46,7 +46,7 @@ impl Growth<'_> {
         Some(cuts.iter().zip(self.graph.extents(x)).map(slice).collect())
     }
 
-    /// A node with room for another one, and where that is put.
+    /// Returns a node that is at least as large as `x`, and the place of `x` in it.
     fn around(&mut self, x: TensorNodeId) -> Option<(TensorNodeId, Vec<Slice>)> {
         let extents = self.graph.extents(x).to_vec();
         let has_room = |id: &TensorNodeId| {
@@ -56,7 +56,7 @@ impl Growth<'_> {
         let found: Vec<TensorNodeId> = self.pool.iter().copied().filter(has_room).collect();
         let within = found.get(self.random.usize(..found.len().max(1))).copied()?;
         let wide = self.graph.extents(within).to_vec();
-        // Mostly where tiles begin, if one of them has as many elements.
+        // The place is mostly at the boundaries of tiles, if a range of tiles has the right size.
         let block = self.block(within).filter(|_| self.random.bool());
         let slice = |(axis, (wide, extent)): (usize, (&usize, &usize))| {
             let start = block.as_ref().map_or(usize::MAX, |block| block[axis].start);
@@ -68,13 +68,13 @@ impl Growth<'_> {
         Some((within, slices))
     }
 
-    /// Another view of a node, or zeros about it.
+    /// Adds another view of a node, or zeros around it.
     pub(in crate::tensors) fn view(&mut self, x: TensorNodeId) -> NodeResult {
         let extents = self.graph.extents(x).to_vec();
         let rank = extents.len();
         let kind = match (&self.cutting, self.random.u32(..12)) {
             (None, kind) => kind,
-            // What there is for tiled tensors, and now and then what there is not.
+            // Mostly operations that tiled tensors have; now and then one that they lack.
             (Some(_), 9) if self.random.bool() => 9,
             (Some(_), 10) => 10,
             (Some(_), _) => self.random.u32(..8),
@@ -117,7 +117,7 @@ impl Growth<'_> {
                 self.graph.take(x, indices, axis)
             }
             9 => {
-                // As many parts as there are nodes of the extents; most often it is itself, reversed.
+                // The parts are nodes with fitting extents; mostly the node itself, reversed.
                 let axis = self.random.usize(..rank.max(1));
                 let slices = self.slices(&extents);
                 let slices: Vec<Slice> = (slices.into_iter().zip(&extents).enumerate())
@@ -147,7 +147,7 @@ impl Growth<'_> {
                 self.graph.place_slice(x, &slices, &wide)
             }
             _ if self.random.bool() && rank > 0 => {
-                // The axis is put back to two, of which it is the diagonal.
+                // The axis becomes the diagonal of two axes.
                 let twice = self.random.usize(..rank);
                 let mut to = self.permutation(rank);
                 to.insert(self.random.usize(..=rank), twice);
@@ -166,7 +166,7 @@ impl Growth<'_> {
         }
     }
 
-    /// A leaf of `i64` whose elements are indices of an axis with this extent. With a count the leaf has one axis of that count, else any extents.
+    /// Adds an `i64` leaf whose elements are indices below `below`. With `count`, the leaf has one axis of `count` indices; otherwise random extents.
     fn indices(&mut self, below: usize, count: Option<usize>) -> NodeResult {
         let extents = match count {
             Some(count) => vec![count],
@@ -184,12 +184,12 @@ impl Growth<'_> {
         Ok(made)
     }
 
-    /// Other extents of as many indices: neighbouring axes are one, or one is two, and axes of 1 come and go.
+    /// Returns other extents with the same number of elements: neighbouring axes are joined, an axis is split, or axes of 1 are added or removed.
     fn other_extents(&mut self, extents: &[usize]) -> Vec<usize> {
         let mut made: Vec<usize> = extents.to_vec();
         for _ in 0..self.random.u32(1..=3) {
             let at = self.random.usize(..=made.len());
-            // Tiles are not torn apart, but for a few that are to be refused.
+            // Tiles are not split, except for a few cases that must be rejected.
             let kinds = if self.cutting.is_some() && self.random.u32(..20) > 0 { 2 } else { 4 };
             match self.random.u32(..kinds) {
                 0 if made.len() < 6 => made.insert(at, 1),
@@ -211,7 +211,7 @@ impl Growth<'_> {
         made
     }
 
-    /// Views of views, and views before what rules bring them together with.
+    /// Adds views of views, and views before operations that rewrite rules combine them with.
     pub(super) fn pattern_of_views(&mut self) -> NodeResult {
         let x = self.any();
         let extents = self.graph.extents(x).to_vec();
@@ -219,7 +219,7 @@ impl Growth<'_> {
         let axes = self.permutation(rank);
         match self.random.u32(..7) {
             0 => {
-                // The longest axis becomes the last, or is it no more: a sum begins or ceases to be one of chains.
+                // If the longest axis becomes the last or ceases to be, a sum begins or ceases to use chains.
                 let turned = self.graph.transpose(x, &axes)?;
                 let extents = self.graph.extents(turned);
                 match (0..rank).max_by_key(|axis| extents[*axis]) {
@@ -260,7 +260,7 @@ impl Growth<'_> {
                 self.graph.reshape(first, &second)
             }
             _ => {
-                // A sum over axes of 1.
+                // This is a sum over axes of 1.
                 let ones = [self.graph.extents(x), &[1]].concat();
                 let ones = self.graph.reshape(x, &ones)?;
                 let reduction = *pick(self.random, &[Reduction::Sum, Reduction::Max, Reduction::Product]);

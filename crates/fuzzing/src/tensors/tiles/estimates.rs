@@ -1,6 +1,6 @@
-//! What the norm of a tile is estimated to be before it is made, by one step and from the norms of the operands: the sum of both for a sum, `s1 s2 V`
-//! for products of elements, `s1 s2 K^2 B` for each product of tiles, `s K sqrt(K)` for a sum over K elements. A tile whose estimate is below the
-//! threshold is to be absent.
+//! Computes the estimated norm of a tile before the tile is computed, for one step and from the norms of its operands: the sum of both for a sum, `s1
+//! s2 V` for products of elements, `s1 s2 K^2 B` for each product of tiles, `s K sqrt(K)` for a sum over K elements. A tile whose estimate is below
+//! the threshold must be absent.
 
 use super::meaning::walk;
 use cembra::tensor::{Labels, Reduction};
@@ -9,7 +9,7 @@ use cembra_tensor::{Axis, Node, Operation};
 use cembra_tiles::{Tiled, Tiling, Tiling1};
 use std::collections::BTreeMap;
 
-/// Estimates by the numbers of tiles; none of operations of which they are not known.
+/// Returns the estimates by tile number; `None` for operations without known estimates.
 pub(super) fn of_node(node: &Node, operands: &[&Tiled]) -> Option<BTreeMap<u64, f64>> {
     match (&node.operation, operands) {
         (Operation::Map(op), [a, b]) if a.tiling() == b.tiling() => {
@@ -42,14 +42,14 @@ pub(super) fn of_node(node: &Node, operands: &[&Tiled]) -> Option<BTreeMap<u64, 
     }
 }
 
-/// Estimates of sums of products of tiles.
+/// Returns the estimates for sums of products of tiles.
 fn summed(labels: &Labels, operands: &[&Tiled]) -> BTreeMap<u64, f64> {
-    // For each label the axis that has it.
+    // For each label, an axis that has it.
     let mut axes: Vec<(Axis, &Tiling1)> = Vec::new();
     for (own, of) in labels.operands.iter().zip(operands) {
         for (label, axis) in own.iter().zip(of.tiling().axes()) {
             match axes.iter().find(|(known, _)| known == label) {
-                // Axes of one index may be cut in two ways.
+                // Axes of one index may have different tilings.
                 Some((_, known)) if *known != axis => return BTreeMap::new(),
                 Some(_) => {}
                 None => axes.push((*label, axis)),
@@ -76,7 +76,7 @@ fn summed(labels: &Labels, operands: &[&Tiled]) -> BTreeMap<u64, f64> {
         let of_result = result.volume(number as u64);
         let estimate = match (&norms[..], &volumes[..]) {
             ([norm], [volume]) => norm * (volume / of_result) * (volume / of_result).sqrt(),
-            // Of V1 = B R K, V2 = B K C and B R C elements it is V1 V2 over the last that is K^2 B.
+            // With V1 = B R K, V2 = B K C and B R C elements, V1 V2 divided by the last is K^2 B.
             ([a, b], [left, right]) => a * b * (left * right / of_result),
             _ => return,
         };

@@ -1,5 +1,5 @@
-//! What tiled tensors have beside graphs: numbers of all elements, other tilings, parts, blocks, maps, tiles that are dropped, products of which a
-//! part is wanted. Held against dense tensors, and on several threads and of lazy tiles bit for bit against themselves.
+//! Tests the functions on tiled tensors that graphs lack: numbers from all elements, other tilings, parts, blocks, maps, dropping tiles, partial
+//! products. Results are compared with dense tensors. Results with several threads and lazy tiles must equal each other in every bit.
 
 use super::judge::{Checked, Wrong, check_bits, check_norms, wrong_of};
 use super::meaning::floats;
@@ -16,14 +16,14 @@ use fastrand::Rng;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Two tensors of one tiling.
+/// Two tensors with the same tiling.
 struct Tried {
     a: Tiled,
     b: Tiled,
     settings: Settings,
 }
 
-/// Tries the functions of a random tensor.
+/// Tests the functions on a random tensor.
 pub(super) fn check(random: &mut Rng) -> Result<Option<Finding>, Error> {
     let rank = random.usize(..=3);
     let extents: Vec<usize> = (0..rank).map(|_| *pick(random, &[0, 1, 2, 3, 5, 7, 11])).collect();
@@ -51,7 +51,7 @@ pub(super) fn check(random: &mut Rng) -> Result<Option<Finding>, Error> {
     Ok(None)
 }
 
-/// A number that is made of all elements.
+/// A function that computes a number from all elements.
 type Number = fn(&Evaluator, &Tiled, &Tiled) -> Result<f64, Error>;
 
 const NUMBERS: [(&str, Number); 8] = [
@@ -65,17 +65,17 @@ const NUMBERS: [(&str, Number); 8] = [
     ("product_of_elements", |run, a, _| run.product_of_elements(a)),
 ];
 
-/// A number by its bits, any NaN like any other, or an error.
+/// Returns a number's bits, with all NaNs equal, or an error.
 fn bits(number: Result<f64, Error>) -> Result<u64, String> {
     number.map(super::operands::bits).map_err(|error| error.to_string())
 }
 
-/// What one sees of a tensor on all ranks, or an error.
+/// Returns the content of a tensor on all ranks, or an error.
 fn seen(run: &Evaluator, made: Result<Tiled, Error>) -> Result<TiledContents, String> {
     made.and_then(|made| TiledContents::of(&run.gathered(&made)?)).map_err(|error| error.to_string())
 }
 
-/// Compares a result of some threads or ranks, named by `by`, with the result of one thread. `what` is the law that is broken if they differ.
+/// Compares a result from several threads or ranks, named by `by`, with the result of one thread. `what` describes the broken law if they differ.
 fn check_same<T: PartialEq + std::fmt::Debug>(what: String, by: &str, found: &T, expected: &T) -> Checked {
     if found == expected {
         return Ok(());
@@ -88,7 +88,7 @@ impl Tried {
         self.settings.evaluator(self.settings.options().block_bytes(64)).threads(threads)
     }
 
-    /// What is not the same on other threads, on ranks, or of lazy tiles.
+    /// Checks that results are equal with other numbers of threads, on ranks, and with lazy tiles.
     fn same<T: PartialEq + std::fmt::Debug + Send>(
         &self,
         what: &str,
@@ -168,7 +168,7 @@ impl Tried {
         Ok(())
     }
 
-    /// The products of the elements that both tensors have.
+    /// Returns the products of elements in tiles that both tensors have.
     fn products(&self) -> Result<Vec<f64>, Error> {
         let mut products = Vec::new();
         for tile in self.a.tiles() {
@@ -181,7 +181,7 @@ impl Tried {
         Ok(products)
     }
 
-    /// Other tilings, and back.
+    /// Checks conversions to another tiling and back.
     fn tilings(&self, random: &mut Rng) -> Checked {
         let dense = self.a.to_tensor()?;
         let axes = self.a.tiling().axes().iter().map(|axis| tiling1(random, axis.extent())?.rebased(axis.lower()));
@@ -200,7 +200,7 @@ impl Tried {
         Ok(())
     }
 
-    /// Ranges of elements, read and written over.
+    /// Checks reading and overwriting ranges of elements.
     fn parts(&self, random: &mut Rng) -> Checked {
         let axes = self.a.tiling().axes();
         let range = |axis: &Tiling1| {
@@ -219,7 +219,7 @@ impl Tried {
                 return Err(Wrong::new("of a range of elements it begins elsewhere", format!("{part:?}")).into());
             }
         }
-        // Elements of the other tensor, in other tiles.
+        // These are elements of the other tensor, with another tiling.
         let own = slices.iter().map(|slice| tiling1(random, slice.count)).collect::<Result<Vec<Tiling1>, Error>>()?;
         let part = Sparsity::new(random, false).tiled(random, &other.sliced(&slices)?, &Tiling::new(own)?)?;
         let first: Vec<i64> = ranges.iter().map(|range| range.start).collect();
@@ -234,7 +234,7 @@ impl Tried {
         Ok(())
     }
 
-    /// Blocks of tiles, read and put back.
+    /// Checks reading and replacing blocks of tiles.
     fn blocks(&self, random: &mut Rng) -> Checked {
         let axes = self.a.tiling().axes();
         let range = |axis: &Tiling1| {
@@ -257,7 +257,7 @@ impl Tried {
         Ok(())
     }
 
-    /// Maps, tiles that are dropped, and products of which a part is wanted.
+    /// Checks maps, dropping tiles, and partial products.
     fn others(&self, random: &mut Rng) -> Checked {
         let threshold = *pick(random, &[0.0, 1e-9, 1e-3, 0.1, 1.0, f64::INFINITY]);
         let screening = Screening::threshold(threshold);
@@ -279,7 +279,7 @@ impl Tried {
         if rank == 2 && self.a.scalar_type() == Scalar::Float64 { self.wanted(random) } else { Ok(()) }
     }
 
-    /// Of several tiles that fail, the first one is what ends an evaluation, on any number of threads.
+    /// Checks that the first failing tile ends an evaluation, with any number of threads.
     fn errors(&self, random: &mut Rng) -> Checked {
         let each = random.u64(1..4);
         let failing = Some(Failing { each, first: random.u64(..each) });
@@ -300,7 +300,7 @@ impl Tried {
             let (what, by) = ("threads change which tile fails".to_owned(), format!("{threads} threads"));
             check_same(what, &by, &made(&self.run(threads)), &expected)?;
         }
-        // What is made tile by tile, all tiles, fails at the first that does.
+        // An operation that computes all tiles one by one fails at the first failing tile.
         let number = self.a.shape().tiles().iter().find(|number| **number % each == failing.map_or(0, |of| of.first));
         let first = number.map(|number| format!("tile {number} fails"));
         let found = expected.0[3].as_ref().err();
@@ -310,7 +310,7 @@ impl Tried {
         Ok(())
     }
 
-    /// A product of which some tiles are wanted has these tiles of the whole one.
+    /// Checks that a product with selected tiles has the same tiles as the whole product.
     fn wanted(&self, random: &mut Rng) -> Checked {
         let labels = *pick(random, &["ij,kj->ik", "ij,kj->ki", "ji,jk->ik", "ij,ij->ij", "ij,ij->ji"]);
         let run = |threads: usize| {

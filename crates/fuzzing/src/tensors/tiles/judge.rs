@@ -1,8 +1,12 @@
-//! What must hold of a program on tiled tensors. The value of each operation is what it makes of the values of its operands, as far as sums in any
-//! order are near each other, with tiles absent exactly where absent tiles make nothing, or where the norm is below the threshold; norms are those
-//! of the elements. No bit, norm, tile or error depends on threads, on ranks, on blocks, on bytes, on memory that was used before, on whether tiles are
-//! stored or made on demand, or on the backend. Tensors that are given stay as they are. A plan has the steps of the evaluation, and its errors of
-//! what there is too little of. What does not hold is made smaller.
+//! Checks the laws for programs on tiled tensors:
+//!
+//! - The value of each operation follows from the values of its operands, up to the rounding of sums in any order. Tiles are absent exactly where
+//! absent tiles imply it, or where the norm is below the threshold. Norms are those of the elements.
+//! - Bits, norms, tiles and errors do not depend on threads, ranks, blocks, byte limits, reused memory, the backend, or whether tiles are stored or
+//! computed on demand. Input tensors do not change.
+//! - A plan has the steps of the evaluation, and its errors about limits.
+//!
+//! A program that breaks a law is made smaller.
 
 use super::estimates;
 use super::meaning::{self, Meaning, Origin, Value, floats, is_zero};
@@ -22,19 +26,19 @@ use cembra_tiles::{Journal, Shape, Tiled};
 use fastrand::Rng;
 use std::sync::Arc;
 
-/// How many smaller programs are tried.
+/// The most smaller programs that are tried.
 const MOST_TRIES: usize = 300;
 
-/// What evaluates expressions of elements, and what programs came to.
+/// The evaluators for expressions of elements, and the statistics of the run.
 pub(super) struct TileJudge {
     interpreter: cembra_engine::Evaluator,
     native: cembra_engine::Evaluator,
-    /// The way to the other processes that try the same programs, if there are any.
+    /// The link to other processes that try the same programs; `None` without other processes.
     link: Option<Arc<dyn Link>>,
     pub(super) report: TileReport,
 }
 
-/// What does not hold.
+/// A broken law.
 #[derive(Clone, Debug)]
 pub(super) struct Wrong {
     pub(super) what: String,
@@ -50,9 +54,9 @@ impl Wrong {
 /// The reason why a check ends early.
 #[derive(Debug)]
 pub(super) enum CheckError {
-    /// A law does not hold.
+    /// A law is broken.
     Wrong(Wrong),
-    /// The value to be checked cannot be made.
+    /// The value to check could not be computed.
     Other(Error),
 }
 
@@ -68,12 +72,13 @@ impl From<Error> for CheckError {
     }
 }
 
+/// The result of a check: success, a broken law, or an error that prevented the check.
 pub(super) type Checked = Result<(), CheckError>;
 
-/// Returns the law that does not hold, if a check found one.
+/// Returns the broken law, if a check found one.
 ///
 /// # Errors
-/// The value to be checked could not be made.
+/// If the value to check could not be computed.
 pub(super) fn wrong_of(checked: Checked) -> Result<Option<Wrong>, Error> {
     match checked {
         Ok(()) => Ok(None),
@@ -89,17 +94,17 @@ impl TileJudge {
         TileJudge { interpreter, native, link, report: TileReport::default() }
     }
 
-    /// What evaluates expressions of elements one operator after the other.
+    /// Returns the elements of the interpreter, which evaluates expressions one operator after the other.
     pub(super) fn host(&self) -> impl Elements {
         self.interpreter.host()
     }
 
-    /// What does not hold of a program, if anything, of the smallest part of it that shows it.
+    /// Returns the broken law of a program, for the smallest part that shows it; `None` if all hold.
     pub(super) fn judge(&mut self, program: &Program) -> Result<Option<Finding>, Error> {
         wrong_of(self.check(program))?.map(|wrong| self.shown(program, wrong)).transpose()
     }
 
-    /// What does not hold of a program.
+    /// Checks all laws for a program.
     fn check(&mut self, program: &Program) -> Checked {
         let random = &mut Rng::with_seed(program.settings.seed);
         let before = program.inputs.iter().map(TiledContents::of).collect::<Result<Vec<TiledContents>, Error>>()?;
@@ -128,7 +133,7 @@ impl TileJudge {
         if before == after { Ok(()) } else { Err(Wrong::new("a tensor that is given changes", "").into()) }
     }
 
-    /// Holds the value of each node that is asked for against what it means.
+    /// Compares the value of each requested node with its meaning.
     fn check_meaning(&mut self, program: &Program, asked: Asked) -> Checked {
         let (graph, nodes) = (&program.graph, program.asked(asked));
         let host = self.interpreter.host();
@@ -159,7 +164,7 @@ impl TileJudge {
         };
         self.report.evaluated += u64::from(asked == Asked::Made);
         let mut values: Vec<Option<Value>> = vec![None; graph.len()];
-        // What is the same along an axis, which expressions compute again.
+        // The values that are constant along an axis, which expressions compute again.
         let mut free: Vec<Option<Value>> = vec![None; graph.len()];
         for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
             let place = nodes.iter().position(|asked| *asked == id);
@@ -205,7 +210,7 @@ impl TileJudge {
                 let detail = format!("node {} of {asked:?}: {}", id.index(), wrong.detail);
                 return Err(Wrong { detail, ..wrong }.into());
             }
-            // Operators that are asked for one by one are estimated one by one.
+            // Operators that are requested separately are estimated separately.
             let of_inputs = |operand: &TensorNodeId| match graph.node(*operand).operation {
                 Operation::Leaf(at) => program.inputs.get(at as usize),
                 _ => made.get(nodes.iter().position(|asked| asked == operand)?),
@@ -226,7 +231,7 @@ impl TileJudge {
         Ok(())
     }
 
-    /// Evaluates in ways that are to come to the same.
+    /// Evaluates in different ways that must give equal results.
     fn check_ways(&self, program: &Program, asked: Asked, random: &mut Rng) -> Checked {
         let nodes = program.asked(asked);
         let (host, native) = (self.interpreter.host(), self.native.host());
@@ -244,7 +249,7 @@ impl TileJudge {
             let detail = format!("{asked:?}, by {by}: {}", first_difference(&expected, found));
             Err(CheckError::from(Wrong::new(format!("{by} change a value"), detail)))
         };
-        // Memory of values that were dropped is used again.
+        // This evaluation reuses the memory of dropped values.
         let again = program.outcome(&run, &nodes, &host);
         check(again == expected, "values before it", &again)?;
         for (threads, block_bytes) in [(2, *pick(random, &[0, 64])), (5, *pick(random, &[0, 100, 1000])), (1, 0)] {
@@ -278,7 +283,7 @@ impl TileJudge {
         {
             check(is_same(found), &format!("{size} ranks, as rank {rank} has it,"), found)?;
         }
-        // Norms that are not known keep tiles, as a threshold of 0 does.
+        // Unknown norms keep all tiles, like a threshold of 0.
         if program.settings.least() == 0.0 {
             let (found, _) = program.lazy_outcome(&run, &nodes, Promise::Unknown, None, &host)?;
             let (Ok(found), Ok(expected)) = (&found, &expected) else {
@@ -301,7 +306,7 @@ impl TileJudge {
         Ok(())
     }
 
-    /// Evaluations that end with an error: the same on any number of threads.
+    /// Checks that an evaluation that fails has the same error with any number of threads.
     fn check_errors(&self, program: &Program, asked: Asked, random: &mut Rng) -> Checked {
         let nodes = program.asked(asked);
         let host = self.interpreter.host();
@@ -343,7 +348,7 @@ impl TileJudge {
         Ok(())
     }
 
-    /// Holds a plan against what the evaluation notes. Where tiles are left out, a plan has estimates in the place of norms.
+    /// Compares a plan with the recorded steps of the evaluation. With a threshold, a plan has estimates instead of norms, so this does nothing.
     fn check_plan(&self, program: &Program, asked: Asked, random: &mut Rng) -> Checked {
         if program.settings.least() > 0.0 {
             return Ok(());
@@ -362,7 +367,7 @@ impl TileJudge {
         let made = run.evaluate(&program.graph, &nodes, &inputs, &host).map(|_| journal.steps());
         let planned = run.plan_graph(&program.graph, &nodes, &inputs, &host);
         let (made, planned) = (made.map_err(|error| failed(&error)), planned.map_err(|error| failed(&error)));
-        // An element that fails is known when it is computed.
+        // A failing element is only found when it is computed.
         if made == planned || matches!(made, Err((Some(TensorErrorKind::Evaluation), ..))) {
             return Ok(());
         }
@@ -370,7 +375,7 @@ impl TileJudge {
         Err(Wrong::new("a plan has other steps than the evaluation", detail).into())
     }
 
-    /// A finding of the first node that shows it, on as few tiles as show it.
+    /// Returns the finding for the first node that breaks the law, with as few tiles as possible.
     fn shown(&mut self, program: &Program, wrong: Wrong) -> Result<Finding, Error> {
         let report = self.report.clone();
         let (mut program, mut wrong) = (program.clone(), wrong);
@@ -416,7 +421,7 @@ impl TileJudge {
     }
 }
 
-/// The first place at which two outcomes differ.
+/// Describes the first difference between two outcomes.
 fn first_difference(expected: &Outcome, found: &Outcome) -> String {
     let (Ok(a), Ok(b)) = (expected, found) else {
         let shown = |of: &Outcome| {
@@ -444,7 +449,7 @@ fn numbers(bits: &[u64]) -> Vec<f64> {
     bits.iter().map(|bits| f64::from_bits(*bits)).collect()
 }
 
-/// The elements of a stored tensor, and of each whether its tile is present.
+/// Returns the elements of a stored tensor, and for each whether its tile is present.
 pub(super) fn value_of(tiled: &Tiled) -> Result<Value, Error> {
     let elements = tiled.to_tensor()?;
     let mut origins = vec![Origin::Absent; elements.layout().len()];
@@ -460,7 +465,7 @@ pub(super) fn check_norms(place: &str, found: &TiledContents) -> Checked {
     found.wrong_norm().map_or(Ok(()), |detail| Err(wrong(detail).into()))
 }
 
-/// Compares a value in tiles with its meaning. Tiles whose norms are below the threshold may be absent.
+/// Compares a tiled value with its meaning. Tiles whose norms are below the threshold may be absent.
 fn check_value(found: &TiledContents, meaning: &Meaning, least: f64) -> Checked {
     check_norms("", found)?;
     let (expected, origins) = (meaning.value.floats()?, meaning.value.origins()?);
@@ -481,7 +486,7 @@ fn check_value(found: &TiledContents, meaning: &Meaning, least: f64) -> Checked 
             let own: Vec<f64> = positions.iter().map(|at| expected[*at]).collect();
             let apart = positions.iter().map(|at| meaning.distance(*at)).fold(0.0, f64::max);
             let norm = norm_of(&own);
-            // A number is never below the threshold by itself.
+            // A number is never dropped because of its own norm.
             let is_small = !is_number && least > 0.0 && norm < least * (1.0 + 1e-6) + apart;
             let is_lost = slack > 0.0 && own.iter().all(|element| element.abs() <= slack + apart);
             if is_small || is_lost || (apart.is_infinite() && least > 0.0) {
@@ -510,7 +515,7 @@ fn check_value(found: &TiledContents, meaning: &Meaning, least: f64) -> Checked 
     Ok(())
 }
 
-/// Compares a value in tiles with its exact elements, whichever tiles are present. The signs of zeros do not matter. `place` names the value.
+/// Compares the elements of a tiled value with exact ones, whichever tiles are present. The signs of zeros are ignored. `place` names the value.
 pub(super) fn check_bits(place: &str, found: &Tiled, expected: &Tensor) -> Checked {
     let dense = found.to_tensor()?;
     if dense.extents() != expected.extents() || dense.scalar_type() != expected.scalar_type() {

@@ -1,24 +1,24 @@
-//! What an operation makes of tensors of which tiles are absent, an element at a time, and how far apart from it a value of tiles may be. It knows no
-//! tiles: of each element it is known whether it is of an absent tile. Elements of maps, views and extremes are exact. Sums and products are
-//! computed here in FLOAT64, and may differ by what rounding in any order makes of their terms.
+//! Computes operations on tensors with absent tiles, one element at a time, and the tolerance for each element. It does not use tiles: each element
+//! only has an origin, which tells whether its tile is absent. Elements of maps, views and extremes are exact. Sums and products are computed in f64,
+//! and may differ by the rounding of their terms in any order.
 
 use cembra::tensor::{Data, Labels, Reduction, Slice, Tensor};
 use cembra::{Error, Scalar};
 use cembra_ops::id;
 use cembra_tensor::{Axis, Body, BodyStep, ElementOperator, Elements, Node, Operand, Operation};
 
-/// Where an element comes from.
+/// The origin of an element.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Origin {
-    /// An absent tile, which is exactly zero, or what makes zero of absent tiles.
+    /// An absent tile, which is exactly zero, or an operation that gives zero for absent tiles.
     Absent,
-    /// Numbers alone, of a text or of absent tiles, of which it is known before any tile is made.
+    /// Only numbers, literal or from absent tiles, so the value is known before any tile is computed.
     Number { of_absent: bool },
     /// Tiles that are present.
     Present,
 }
 
-/// The origins in the order of their codes.
+/// The origins, in the order of their codes.
 const ORIGINS: [Origin; 4] =
     [Origin::Absent, Origin::Number { of_absent: false }, Origin::Number { of_absent: true }, Origin::Present];
 
@@ -32,7 +32,7 @@ impl Origin {
     }
 }
 
-/// A value: its elements, and the codes of their origins, a tensor of the same extents that is viewed as the elements are.
+/// A value: its elements, and the codes of their origins, as a tensor of the same extents to which views are applied alike.
 #[derive(Clone, Debug)]
 pub(super) struct Value {
     pub(super) elements: Tensor,
@@ -40,17 +40,18 @@ pub(super) struct Value {
 }
 
 impl Value {
+    /// Returns a value with these elements, and the origin of each in row-major order.
     pub(super) fn new(elements: Tensor, origins: &[Origin]) -> Result<Value, Error> {
         let origins = Tensor::new(elements.extents(), origins.iter().map(|origin| origin.code()).collect())?;
         Ok(Value { elements, origins })
     }
 
-    /// The origin of each element, the last axis the fastest.
+    /// Returns the origin of each element, in row-major order.
     pub(super) fn origins(&self) -> Result<Vec<Origin>, Error> {
         Ok(self.origins.to_vec::<i32>()?.into_iter().map(Origin::of).collect())
     }
 
-    /// The elements as FLOAT64, the last axis the fastest.
+    /// Returns the elements as f64, in row-major order.
     pub(super) fn floats(&self) -> Result<Vec<f64>, Error> {
         floats(&self.elements)
     }
@@ -60,7 +61,7 @@ impl Value {
     }
 }
 
-/// Elements as FLOAT64, the last axis the fastest.
+/// Returns the elements as f64, in row-major order.
 pub(super) fn floats(tensor: &Tensor) -> Result<Vec<f64>, Error> {
     match tensor.scalar_type() {
         Scalar::Float32 => Ok(tensor.to_vec::<f32>()?.into_iter().map(f64::from).collect()),
@@ -68,13 +69,13 @@ pub(super) fn floats(tensor: &Tensor) -> Result<Vec<f64>, Error> {
     }
 }
 
-/// What a node is to be.
+/// The expected value of a node.
 #[derive(Debug)]
 pub(super) struct Meaning {
     pub(super) value: Value,
-    /// How far apart each element may be: infinitely where sums leave the range of floats in one order or another. None if all are exact.
+    /// The tolerance of each element; infinite where sums may leave the range of floats in some order. `None` if all are exact.
     distances: Option<Vec<f64>>,
-    /// How much more all may be apart for each unit of a threshold, where tiles of values between the operands and the result may be left out.
+    /// The additional tolerance of each element per unit of threshold, for dropped tiles of intermediate values.
     pub(super) screened: f64,
 }
 
@@ -88,7 +89,7 @@ impl Meaning {
     }
 }
 
-/// Of the floats of a type the distance from 1 to the next one, the largest one, and the least normal one.
+/// Returns for a float type the distance from 1 to the next number, the largest number, and the smallest normal number.
 fn limits(scalar: Scalar) -> (f64, f64, f64) {
     if scalar == Scalar::Float32 {
         (f32::EPSILON.into(), f32::MAX.into(), f32::MIN_POSITIVE.into())
@@ -97,8 +98,8 @@ fn limits(scalar: Scalar) -> (f64, f64, f64) {
     }
 }
 
-/// The meaning of a node of which the operands have these values; none of what tiled tensors do not have. A number that an operator reads is given
-/// beside its value, as operators may look at literals.
+/// Returns the meaning of a node from the values of its operands; `None` for operations that tiled tensors lack. `numbers` has the bits of operands
+/// that are numbers, because operators may depend on literals.
 pub(super) fn of_node(
     node: &Node,
     operands: &[&Value],
@@ -130,7 +131,7 @@ pub(super) fn of_node(
     }))
 }
 
-/// An operator on elements. A product with what is absent is absent, whatever the other factor is.
+/// Returns the meaning of an operator on elements. A product with an absent element is absent, whatever the other factor is.
 fn mapped(
     node: &Node,
     op: &ElementOperator,
@@ -186,7 +187,7 @@ fn mapped(
     Ok(Meaning::exact(Value::new(Tensor::of_data(&node.extents, data)?, &found)?))
 }
 
-/// True for 0 by its bits, and for false.
+/// Returns true for bits that represent 0 or false.
 pub(super) fn is_zero(scalar: Scalar, bits: u64) -> bool {
     match scalar {
         Scalar::Float32 => f32::from_bits(bits as u32) == 0.0,
@@ -195,12 +196,12 @@ pub(super) fn is_zero(scalar: Scalar, bits: u64) -> bool {
     }
 }
 
-/// How far apart the elements of neighbouring indices are, the last axis the fastest.
+/// Returns the row-major strides for some extents.
 fn strides(extents: &[usize]) -> Vec<usize> {
     (0..extents.len()).map(|axis| extents[axis + 1..].iter().product()).collect()
 }
 
-/// Visits all indices of some extents, the last axis the fastest, with positions that go by strides.
+/// Visits all indices of some extents in row-major order. Passes the positions by each list of strides.
 pub(super) fn walk(extents: &[usize], strides: &[Vec<usize>], mut visit: impl FnMut(&[usize])) {
     let mut index = vec![0; extents.len()];
     let mut positions = vec![0; strides.len()];
@@ -218,7 +219,7 @@ pub(super) fn walk(extents: &[usize], strides: &[Vec<usize>], mut visit: impl Fn
     }
 }
 
-/// Zeros of some extents, but for ranges of their axes.
+/// Returns zeros of some extents, with `of` in the ranges `slices`.
 fn placed(of: &Tensor, slices: &[Slice], extents: &[usize]) -> Result<Tensor, Error> {
     let mut made = Data::zeros(of.scalar_type(), extents.iter().product())?;
     let (own, to) = (of.row_major(), strides(extents));
@@ -229,7 +230,7 @@ fn placed(of: &Tensor, slices: &[Slice], extents: &[usize]) -> Result<Tensor, Er
     Tensor::of_data(extents, made)
 }
 
-/// Terms of a sum, or factors of a product.
+/// The terms of a sum, or the factors of a product.
 #[derive(Clone, Debug)]
 struct Terms {
     count: usize,
@@ -238,7 +239,7 @@ struct Terms {
     /// The sum of the magnitudes of finite terms.
     size: f64,
     product: f64,
-    /// The product of all magnitudes above 1, and that of all below.
+    /// The product of the magnitudes above 1, and the product of the magnitudes below 1.
     most: f64,
     least: f64,
     greatest: f64,
@@ -246,7 +247,7 @@ struct Terms {
     has_nan: bool,
     /// True if a term is infinite or NaN.
     is_special: bool,
-    /// True if a term of finite factors is infinite.
+    /// True if a term with finite factors is infinite.
     is_over: bool,
     is_whole: bool,
 }
@@ -289,13 +290,13 @@ impl Terms {
         self.smallest = self.smallest.min(term);
     }
 
-    /// The largest difference between two sums of these terms in different orders. Each term is a product of `factors` factors.
+    /// Returns the largest difference between two sums of these terms in different orders. Each term is a product of `factors` factors.
     fn distance(&self, scalar: Scalar, factors: usize) -> f64 {
         let (epsilon, largest, _) = limits(scalar);
         if self.is_over || self.size > largest / 8.0 {
             return f64::INFINITY;
         }
-        // Whole numbers up to the inverse of the distance of floats are exact in any order.
+        // Sums of integers below the inverse of the epsilon are exact in any order.
         if self.is_special || (self.is_whole && self.size < 1.0 / epsilon) {
             return 0.0;
         }
@@ -303,7 +304,7 @@ impl Terms {
     }
 }
 
-/// Rounds to a type.
+/// Rounds to a float type.
 fn rounded(scalar: Scalar, number: f64) -> f64 {
     if scalar == Scalar::Float32 { f64::from(number as f32) } else { number }
 }
@@ -354,7 +355,7 @@ fn reduced(node: &Node, reduction: Reduction, axes: &[Axis], of: &Value) -> Resu
     Ok(Meaning { value, distances: Some(distances), screened: 0.0 })
 }
 
-/// Products by labels, summed over those that the result does not have. Where a factor is absent there is no term.
+/// Returns the meaning of a product by labels, summed over the labels that the result lacks. There is no term where a factor is absent.
 fn contracted(node: &Node, labels: &Labels, operands: &[&Value]) -> Result<Meaning, Error> {
     let scalar = node.scalar;
     let extents: Vec<&[usize]> = operands.iter().map(|operand| operand.elements.extents()).collect();
@@ -384,7 +385,7 @@ fn contracted(node: &Node, labels: &Labels, operands: &[&Value]) -> Result<Meani
         terms.is_whole &= places().all(|(of, at)| elements[of][*at] == elements[of][*at].trunc());
         terms.is_over |= is_of_finite && !term.is_finite();
     });
-    // Values in between: products of two factors where there are more, and sums over labels of one factor alone where there are two.
+    // Intermediate values: products of two factors if there are more than two, and sums over labels of a single factor if there are two.
     let is_alone = |of: usize, label: &Axis| {
         let others = labels.operands.iter().enumerate().filter(|(other, _)| *other != of);
         !labels.output.contains(label) && others.into_iter().all(|(_, own)| !own.contains(label))
@@ -402,13 +403,13 @@ fn contracted(node: &Node, labels: &Labels, operands: &[&Value]) -> Result<Meani
         found.push(if terms.present > 0 { Origin::Present } else { Origin::Absent });
         made.push(if terms.present > 0 { rounded(scalar, terms.sum) } else { 0.0 });
         let is_unknown = is_staged && (terms.is_special || combinations * most > largest / 8.0);
-        // What falls below the least normal float loses up to that much, and is multiplied by other factors where there are values in between.
+        // A product below the smallest normal float loses up to that much. If there are intermediate values, the loss is multiplied by other factors.
         let small = terms.count as f64 * least * if is_staged { most } else { 1.0 };
         let small = if terms.is_whole { 0.0 } else { small };
         distances.push(if is_unknown { f64::INFINITY } else { terms.distance(scalar, count) + small });
     }
-    // An element of a tile that is left out is less than the threshold times the elements of the tile. It goes into as many sums as there are
-    // combinations of indices, times the other factors.
+    // An element of a dropped tile is less than the threshold times the number of elements of the tile. It contributes to as many sums as there are
+    // combinations of indices, multiplied by the other factors.
     let screened = if is_staged { 2.0 * count as f64 * combinations * combinations * most } else { 0.0 };
     let value = Value::new(of_floats(scalar, &node.extents, made)?, &found)?;
     Ok(Meaning { value, distances: Some(distances), screened })

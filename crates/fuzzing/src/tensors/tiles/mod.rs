@@ -1,6 +1,5 @@
-//! Tiled tensors: random graphs and statements in random tiles against what they mean, and bit for bit against themselves on other threads, blocks,
-//! ranks, backends, and with tiles that are made on demand; and the functions that tiled tensors have beside graphs. A program depends on the seed and
-//! its number alone.
+//! Fuzzes tiled tensors: random graphs and statements in random tilings, and the functions on tiled tensors that graphs lack. Results are compared
+//! with their meaning, and bit for bit between threads, blocks, ranks, backends and lazy tiles. A program depends only on the seed and its number.
 
 mod estimates;
 mod functions;
@@ -22,28 +21,28 @@ use program::{Program, Settings};
 use std::fmt;
 use std::sync::Arc;
 
-/// What trying programs on tiled tensors came to. Shown as a line, and the mismatch if there is one.
+/// The statistics of a run on tiled tensors, and the mismatch found, if any. `Display` prints a line, and the mismatch.
 #[derive(Clone, Debug, Default)]
 pub struct TileReport {
-    /// Graphs of any operators.
+    /// The number of graphs with any operators.
     pub graphs: u64,
-    /// Statements.
+    /// The number of statements.
     pub statements: u64,
-    /// Tensors whose functions beside graphs were tried.
+    /// The number of tensors whose functions were tested.
     pub functions: u64,
-    /// Graphs and statements that were evaluated.
+    /// The number of graphs and statements that were evaluated.
     pub evaluated: u64,
-    /// Graphs that were refused, as they have to be.
+    /// The number of graphs that were rejected, as required.
     pub refused: u64,
-    /// Those of them in which axes that are walked together are cut in two ways.
+    /// The number of rejected graphs in which combined axes have different tilings.
     pub unlike: u64,
-    /// Values in tiles that were held against what they mean.
+    /// The number of tiled values that were compared with their meaning.
     pub values: u64,
     mismatch: Option<TensorMismatch>,
 }
 
 impl TileReport {
-    /// What was found; the run ended there.
+    /// Returns the mismatch that ended the run; `None` if there was none.
     #[must_use]
     pub fn mismatch(&self) -> Option<&TensorMismatch> {
         self.mismatch.as_ref()
@@ -65,10 +64,10 @@ impl fmt::Display for TileReport {
     }
 }
 
-/// Tries programs on tiled tensors until there are enough, or something does not hold. Of ten programs seven are graphs, two
-/// are statements, and one calls functions that graphs do not have. `progress` gets the count of programs after each.
+/// Tries programs on tiled tensors until there are enough or a law is broken. Of ten programs, seven are graphs, two are statements, and one calls
+/// functions that graphs lack. Calls `progress` after each, with the number tried so far.
 ///
-/// With a link, the processes that it leads to try the same programs together, as ranks; without one ranks are threads.
+/// With a link, its processes try the same programs together, as ranks. Without one, ranks are threads.
 pub fn run_tiles(config: &Config, link: Option<Arc<dyn Link>>, progress: &mut dyn FnMut(u64)) -> TileReport {
     let mut judge = TileJudge::new(link);
     let mismatch = mismatch(config, "--tiles", progress, |number, random| one(number, random, &mut judge));

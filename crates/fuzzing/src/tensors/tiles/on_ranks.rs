@@ -1,6 +1,6 @@
-//! Programs on several ranks, which are threads, or processes that a launcher started: tensors are shared out by random maps, made on demand, or on
-//! each rank, and messages come late and in another order at each seed. All ranks have the values of one rank, or the same error, after which they go
-//! on.
+//! Runs programs on several ranks, which are threads, or processes that a launcher started. Tensors are distributed by random maps, computed on
+//! demand, or on each rank. Messages are delayed and reordered depending on the seed. All ranks must have the values of a single rank, or the same
+//! error, after which they continue.
 
 use super::operands::{Lazy, Promise, TiledContents};
 use super::program::{Outcome, Program, failed};
@@ -15,11 +15,12 @@ use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a rank waits. No program takes as long.
+/// The time that a rank waits for others. No program takes as long.
 const STALL: Duration = Duration::from_secs(60);
 
 impl Program {
-    /// What each of some ranks sees of these nodes: of `size` threads, or this process of all that have a link.
+    /// Evaluates the requested nodes on `size` ranks, each a thread, and returns the outcome of each. With a link, evaluates them only on this
+    /// process's rank.
     pub(super) fn on_ranks<E: Elements>(
         &self,
         size: usize,
@@ -43,7 +44,7 @@ impl Program {
         elements: &dyn Elements,
     ) -> Outcome {
         let (rank, size, seed) = (link.rank(), link.size(), self.settings.seed);
-        // The same on all ranks.
+        // The random choices are the same on all ranks.
         let random = &mut Rng::with_seed(seed);
         let ranks = Ranks::new(Arc::new(Shuffled::new(link, seed))).map_err(|error| failed(&error))?;
         let ranks = Arc::new(ranks.stall(STALL));
@@ -66,7 +67,7 @@ impl Program {
         let seen = evaluate().map_err(|error| failed(&error));
         let mut hasher = DefaultHasher::new();
         hasher.write(format!("{seen:?}").as_bytes());
-        // No message of a step that failed is left for the next one.
+        // No message of a failed step may be left for the next one.
         match ranks.all_gather(hasher.finish().to_le_bytes().to_vec()) {
             Ok(all) if all.iter().all(|one| one == &all[0]) => seen,
             Ok(_) => Err((None, format!("ranks see other values: rank {rank} sees {seen:?}"), None)),
@@ -75,7 +76,7 @@ impl Program {
     }
 }
 
-/// Which rank owns which tile; none where that is left open.
+/// Returns a random map from tiles to ranks; `None` for the default.
 fn map(random: &mut Rng, size: usize) -> Option<TileMap> {
     let number = random.usize(..size) as u64;
     pick(random, &[None, Some(0), Some(1), Some(2)]).map(|kind: u32| match kind {

@@ -1,5 +1,5 @@
-//! Tiled tensors at random: which tiles of a dense tensor are present, which of these are zeros, how large their elements are; the same tensors
-//! with tiles that are made on demand and counted, that fail, or whose norms are not known; and all that one sees of a tiled tensor.
+//! Random tiled tensors: the tiles of a dense tensor that are present, those of them that are zero, and the size of their elements. Also the same
+//! tensors with tiles that are computed on demand and counted, that fail, or whose norms are unknown; and the visible content of a tiled tensor.
 
 use crate::config::{chance, pick};
 use cembra::tensor::{Slice, Tensor, TensorErrorKind};
@@ -10,21 +10,22 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What drops no tile.
+/// The screening that drops no tile.
 pub(super) const ALL: Screening = Screening::threshold(0.0);
 
-/// How tiles of random tensors are.
+/// The distribution of tiles in random tensors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sparsity {
-    /// The share of present tiles.
+    /// The fraction of tiles that are present.
     share: f64,
-    /// The share of present tiles that are zeros.
+    /// The fraction of present tiles that are zero.
     zeros: f64,
-    /// The share of tiles whose elements are smaller, by a power of two.
+    /// The fraction of tiles whose elements are scaled down by a power of two.
     small: f64,
 }
 
 impl Sparsity {
+    /// Returns random shares; tiles are small only if `is_screened`.
     pub(super) fn new(random: &mut Rng, is_screened: bool) -> Sparsity {
         Sparsity {
             share: *pick(random, &[0.0, 0.2, 0.5, 0.5, 0.8, 0.8, 1.0, 1.0, 1.0]),
@@ -33,7 +34,7 @@ impl Sparsity {
         }
     }
 
-    /// A dense tensor in tiles. Elements of tiles that are absent are left out.
+    /// Returns a dense tensor in tiles. The elements of absent tiles are dropped.
     pub(super) fn tiled(&self, random: &mut Rng, tensor: &Tensor, tiling: &Tiling) -> Result<Tiled, Error> {
         match tensor.scalar_type() {
             Scalar::Float32 => self.of::<f32>(random, tensor, tiling),
@@ -63,7 +64,7 @@ impl Sparsity {
     }
 }
 
-/// The elements of a tile, counted from 0 on.
+/// Returns the slices of a tile, counted from 0.
 fn slices(tiling: &Tiling, number: u64) -> Vec<Slice> {
     slices_of(tiling, &tiling.ranges(number).unwrap_or_default())
 }
@@ -78,7 +79,7 @@ pub(super) fn slices_of(tiling: &Tiling, ranges: &[Range<i64>]) -> Vec<Slice> {
     ranges.iter().zip(tiling.axes()).map(slice).collect()
 }
 
-/// Where the elements of a tile are among those of the dense tensor, the last axis the fastest.
+/// Returns the row-major positions of a tile's elements in the dense tensor.
 pub(super) fn positions(tiling: &Tiling, number: u64) -> Vec<usize> {
     let (slices, extents) = (slices(tiling, number), tiling.extents());
     let mut all = vec![0];
@@ -91,31 +92,31 @@ pub(super) fn positions(tiling: &Tiling, number: u64) -> Vec<usize> {
     all
 }
 
-/// What is promised of the norms of tiles that are made on demand.
+/// The promise about the norms of lazy tiles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Promise {
     True,
-    /// Infinite or NaN, which keeps all tiles.
+    /// Infinite or NaN norms, which keep all tiles.
     Unknown,
 }
 
-/// Which tiles fail.
+/// The tiles that fail: those whose number modulo `each` is `first`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failing {
     pub(super) each: u64,
     pub(super) first: u64,
 }
 
-/// A tensor whose tiles are made on demand.
+/// A tensor whose tiles are computed on demand.
 #[derive(Clone, Debug)]
 pub(super) struct Lazy {
     pub(super) tiled: Tiled,
-    /// How often each tile was asked for, by its position among the present ones.
+    /// The number of requests for each tile, by its index among the present ones.
     asked: Arc<Vec<AtomicU32>>,
 }
 
 impl Lazy {
-    /// The same elements. A tile that is absent, or that is asked for without being present, is an error.
+    /// Returns a lazy tensor with the same elements. A request for an absent tile is an error.
     pub(super) fn of(whole: &Tiled, promise: Promise, failing: Option<Failing>) -> Result<Lazy, Error> {
         let shape = match promise {
             Promise::True => whole.shape().clone(),
@@ -134,20 +135,20 @@ impl Lazy {
             if failing.is_some_and(|failing| place.number % failing.each == failing.first) {
                 return Err(Error::tensors(TensorErrorKind::Evaluation, format!("tile {} fails", place.number)));
             }
-            // A view that is not packed, as users may return.
+            // The view is not packed, as a user may return it.
             let back: Vec<usize> = (0..tile.extents().len()).rev().collect();
             tile.tensor().transposed(&back)?.row_major().transposed(&back)
         };
         Ok(Lazy { tiled: Tiled::lazy(&shape, whole.scalar_type(), source)?, asked })
     }
 
-    /// The most times that a tile was asked for.
+    /// Returns the largest number of requests for a tile.
     pub(super) fn most_asked(&self) -> u32 {
         self.asked.iter().map(|count| count.load(Ordering::Relaxed)).max().unwrap_or(0)
     }
 }
 
-/// All that one sees of a tiled tensor: its tiling, which tiles are present, the bits of their norms and of their elements, any NaN like any other.
+/// The visible content of a tiled tensor: its tiling, the present tiles, and the bits of their norms and elements, with all NaNs equal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct TiledContents {
     pub(super) tiling: Tiling,
@@ -158,6 +159,7 @@ pub(super) struct TiledContents {
 }
 
 impl TiledContents {
+    /// Returns the present tiles of a tensor, with their norms and elements as bits.
     pub(super) fn of(tiled: &Tiled) -> Result<TiledContents, Error> {
         let mut elements = Vec::with_capacity(tiled.shape().len());
         for tile in tiled.tiles() {
@@ -177,19 +179,19 @@ impl TiledContents {
         })
     }
 
-    /// The elements of a tile as numbers; none if it is absent.
+    /// Returns the elements of a tile as numbers; `None` if it is absent.
     pub(super) fn tile(&self, number: u64) -> Option<Vec<f64>> {
         let position = self.tiles.binary_search(&number).ok()?;
         Some(self.elements[position].iter().map(|bits| f64::from_bits(*bits)).collect())
     }
 
-    /// What is wrong with the norms, which are to be those of the elements.
+    /// Describes the first stored norm that differs from the norm of its tile's elements; `None` if all are right.
     pub(super) fn wrong_norm(&self) -> Option<String> {
         for ((number, norm), elements) in self.tiles.iter().zip(&self.norms).zip(&self.elements) {
             let elements: Vec<f64> = elements.iter().map(|bits| f64::from_bits(*bits)).collect();
             let (found, expected) = (f64::from_bits(*norm), norm_of(&elements));
             let is_same = found == expected || (found.is_nan() && expected.is_nan());
-            // Of the least floats there are few.
+            // Near the smallest floats, the precision is lower.
             let most = 1e-9 * expected + 1e-320 * elements.len() as f64;
             let is_near = expected.is_finite() && (found - expected).abs() <= most;
             if !(is_same || is_near) {
@@ -204,7 +206,7 @@ pub(super) fn bits(float: f64) -> u64 {
     if float.is_nan() { f64::NAN.to_bits() } else { float.to_bits() }
 }
 
-/// The root of the sum of squares, divided by the number of elements. NaN where an element is.
+/// Returns the norm of a tile: the square root of the sum of squares, divided by the number of elements. NaN if an element is.
 pub(super) fn norm_of(elements: &[f64]) -> f64 {
     if elements.iter().any(|element| element.is_nan()) {
         return f64::NAN;

@@ -1,5 +1,5 @@
-//! What is evaluated on tiled tensors, and how: a graph, tensors for its leaves, options. It is evaluated in many ways that are to come to the same;
-//! what of it is right is said elsewhere.
+//! The programs that are evaluated on tiled tensors: a graph, tensors for its leaves, and options. They are evaluated in many ways that must give
+//! equal results. The correct results are determined elsewhere.
 
 use super::operands::{Failing, Lazy, Promise, TiledContents};
 use crate::config::pick;
@@ -16,26 +16,27 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub(super) graph: TensorGraph,
-    /// A stored tensor for each leaf.
+    /// The stored tensor of each leaf.
     pub(super) inputs: Vec<Tiled>,
     pub(super) outputs: Vec<TensorNodeId>,
-    /// How axes of leaves are cut.
+    /// The tilings of the leaves' axes.
     pub(super) tilings: Tilings,
     pub(super) settings: Settings,
 }
 
-/// Options that may change bits, and a seed for what may not.
+/// The options that may change bits, and a seed for those that must not.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub(super) threshold: f64,
     pub(super) is_screened: bool,
     segment: Segment,
-    /// True if products of tiles are those of the library, and not those of the reference.
+    /// True if the library multiplies tiles, false for the reference.
     is_by_library: bool,
     pub(super) seed: u64,
 }
 
 impl Settings {
+    /// Returns random settings.
     pub(super) fn new(random: &mut Rng) -> Settings {
         Settings {
             threshold: *pick(random, &[0.0, 0.0, 0.0, 0.0, 1e-12, 1e-3, 0.1, 0.5, 2.0]),
@@ -46,43 +47,44 @@ impl Settings {
         }
     }
 
-    /// The norm below which tiles are left out.
+    /// Returns the norm below which tiles are dropped.
     pub(super) fn least(&self) -> f64 {
         if self.is_screened { self.threshold } else { 0.0 }
     }
 
+    /// Returns the evaluation options of these settings.
     pub(super) fn options(&self) -> Options {
         Options::default().threshold(self.threshold).screen(self.is_screened).segment(self.segment)
     }
 
-    /// An evaluator with these options, which may differ from the program's own in what changes no bit.
+    /// Returns an evaluator with these options. They may differ from the program's own in settings that change no bit.
     pub(super) fn evaluator(&self, options: Options) -> Evaluator {
         let run = Evaluator::new(options);
         if self.is_by_library { run.matrices(Arc::new(LibraryProduct)) } else { run }
     }
 }
 
-/// Which nodes a program is asked for.
+/// The set of nodes that a program is evaluated for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Asked {
-    /// All that are of floats: no operator is read where it is computed.
+    /// Every float node. Then no operator is fused into the operator that reads it.
     Each,
-    /// Those that have values in tiles, whichever are asked for: what is read twice, or by what is no operator on elements.
+    /// The nodes that always have values in tiles: those that are read twice, or by an operation that is not on elements.
     Made,
     /// The outputs.
     Outputs,
 }
 
-/// The values, or the error: its kind, its message and its place in the text.
+/// The values, or the error: its kind, message and place in the text.
 pub(super) type Outcome = Result<Vec<TiledContents>, (Option<TensorErrorKind>, String, Option<Span>)>;
 
-/// An error as an outcome has it.
+/// Returns an error in the form of an outcome.
 pub(super) fn failed(error: &Error) -> (Option<TensorErrorKind>, String, Option<Span>) {
     (error.tensor_kind(), error.to_string(), error.span())
 }
 
 impl Program {
-    /// The nodes that are asked for, in their order. Each is once in the list.
+    /// Returns the requested nodes, in order and without duplicates.
     pub(super) fn asked(&self, asked: Asked) -> Vec<TensorNodeId> {
         let needed = self.graph.needed(&self.outputs);
         let (mut readers, mut is_whole) = (vec![0_u32; self.graph.len()], vec![false; self.graph.len()]);
@@ -101,10 +103,10 @@ impl Program {
             }
             match (asked, &node.operation) {
                 (Asked::Outputs, _) => false,
-                // Operators look at numbers, which are none once they are in a tile.
+                // Operators may depend on the values of number operands, which are not visible in tiles.
                 (_, Operation::Constant(_)) => is_whole[id.index()],
                 (Asked::Each, _) => true,
-                // What is read for more indices than it has is made before.
+                // A value that is read for more indices than it has is computed before.
                 (Asked::Made, _) => {
                     let is_shared = readers[id.index()] > 1 || is_wider[id.index()];
                     !is_elementwise(&self.graph, node) || is_whole[id.index()] || is_shared
@@ -115,8 +117,8 @@ impl Program {
         of_floats.map(|(id, _)| id).filter(|id| is_asked(*id)).collect()
     }
 
-    /// True if the same expressions are evaluated where the outputs alone are asked for as where all that is made is: then all that is read twice is
-    /// made anyway.
+    /// Returns true if evaluating only the outputs groups expressions as evaluating all values in tiles does: then every value that is read twice is
+    /// in tiles anyway.
     pub(super) fn is_grouped_alike(&self) -> bool {
         let needed = self.graph.needed(&self.outputs);
         let (asked, least) = (self.asked(Asked::Made), self.asked(Asked::Outputs));
@@ -133,15 +135,15 @@ impl Program {
         true
     }
 
-    /// How the values of the nodes are cut where these are asked for.
+    /// Returns the tilings of the nodes' values if the nodes `asked` are requested.
     pub(super) fn cuts(&self, asked: &[TensorNodeId]) -> Cuts {
         let mut cuts = Cuts::default();
         cuts.extend(&self.graph, &mut self.tilings.clone(), |id| asked.contains(&id));
         cuts
     }
 
-    /// The tiles that an evaluation has at most asked each leaf for, as often as it is read: in each expression once, by each other operation once.
-    /// None of a leaf that is read for more indices than it has.
+    /// Returns for each leaf the most requests for a tile in an evaluation: one per expression and per other operation that reads the leaf. `None`
+    /// for a leaf that is read for more indices than it has.
     pub(super) fn reads(&self, asked: &[TensorNodeId]) -> Vec<Option<u32>> {
         let needed = self.graph.needed(&self.outputs);
         let mut times = vec![0_u32; self.graph.len()];
@@ -149,7 +151,7 @@ impl Program {
         let cuts = self.cuts(asked);
         let nodes: Vec<_> = self.graph.nodes().filter(|(id, _)| needed[id.index()]).collect();
         for (id, node) in nodes.into_iter().rev() {
-            // A view of all elements in their order is the lazy tensor itself.
+            // A view with all elements in order is the lazy tensor itself.
             let is_view = matches!(
                 (&node.operation, node.read().len()),
                 (Operation::Axes(_) | Operation::Contract(_) | Operation::Reshape | Operation::Barrier(_), 1)
@@ -173,13 +175,13 @@ impl Program {
         self.graph.leaves().iter().map(of).collect()
     }
 
-    /// What one sees of these nodes, evaluated on stored tensors.
+    /// Returns the outcome for these nodes, with stored tensors.
     pub(super) fn outcome(&self, run: &Evaluator, asked: &[TensorNodeId], elements: &dyn Elements) -> Outcome {
         let inputs: Vec<&Tiled> = self.inputs.iter().collect();
         seen(run.evaluate(&self.graph, asked, &inputs, elements))
     }
 
-    /// The same, where tiles of some leaves are made on demand, and the most times that a tile of each leaf was asked for before anything was seen.
+    /// Returns the outcome for these nodes if some leaves are lazy, and for each leaf the most requests for one of its tiles.
     pub(super) fn lazy_outcome(
         &self,
         run: &Evaluator,
@@ -200,7 +202,7 @@ impl Program {
     }
 }
 
-/// What one sees of values. A value that is a lazy leaf is stored before, as its norms are promises.
+/// Returns the visible content of values. A lazy leaf is stored first, because its norms are only promises.
 fn seen(made: Result<Vec<Tiled>, Error>) -> Outcome {
     let seen = |of: &Tiled| TiledContents::of(&of.materialized()?);
     let seen = made.and_then(|made| made.iter().map(seen).collect::<Result<Vec<TiledContents>, Error>>());

@@ -1,5 +1,6 @@
-//! The random statements of `--tensors` on tiled tensors: read and compiled as users do it, held against the sums over all labels that they stand
-//! for, and judged as graphs are. Tensors are given as they are, or as blocks of larger ones. Their numbers are small and whole, so all is exact.
+//! Tests the random statements of `--tensors` on tiled tensors. They are parsed and compiled through the public interface, compared with explicit
+//! sums over all labels, and judged as graphs are. Tensors are used directly, or as blocks of larger ones. Their numbers are small integers, so all
+//! results are exact.
 
 use super::judge::{TileJudge, check_bits, wrong_of};
 use super::operands::{ALL, Sparsity};
@@ -13,14 +14,14 @@ use cembra_tiles::Tiled;
 use fastrand::Rng;
 use std::collections::BTreeMap;
 
-/// More elements than axes have that labels name.
+/// An extent that is larger than those of the labels' axes.
 const LONGER: usize = 5;
 
-/// Tries a statement.
+/// Tests a statement.
 pub(super) fn check(random: &mut Rng, judge: &mut TileJudge) -> Result<Option<Finding>, Error> {
     let mut statement = statement(random)?;
     let mut settings = Settings::new(random);
-    // Only without a threshold all elements are there.
+    // All elements are present only without a threshold.
     if random.bool() {
         settings.threshold = 0.0;
     }
@@ -68,7 +69,7 @@ pub(super) fn check(random: &mut Rng, judge: &mut TileJudge) -> Result<Option<Fi
     let run = settings.evaluator(settings.options());
     let made = match run.evaluate(&program.graph, &program.asked(Asked::Outputs), &inputs, &judge.host()) {
         Ok(made) => made,
-        // All that statements are made of is there for tiled tensors.
+        // Tiled tensors support everything in these statements.
         Err(error) => return Ok(Some(Finding { what: format!("a statement on tiles fails: {error}"), text })),
     };
     let Some(made) = made.first() else { return Ok(None) };
@@ -79,7 +80,7 @@ pub(super) fn check(random: &mut Rng, judge: &mut TileJudge) -> Result<Option<Fi
     }))
 }
 
-/// A tensor that has another one as a block, and how a text takes this block.
+/// Returns a tensor that contains `own` as a block, and the text that selects this block.
 fn larger(random: &mut Rng, own: &Tiled, tilings: &mut Tilings) -> Result<(Tiled, String), Error> {
     let (mut extents, mut start, mut stop) = (Vec::new(), Vec::new(), Vec::new());
     for axis in own.tiling().axes() {
@@ -96,10 +97,10 @@ fn larger(random: &mut Rng, own: &Tiled, tilings: &mut Tilings) -> Result<(Tiled
     Ok((around.with_block(&start, own)?, format!(".block({start:?}, {stop:?})")))
 }
 
-/// A line in which some tensors are blocks.
+/// Returns the line with some tensors replaced by blocks.
 fn with_blocks(line: &str, blocks: &BTreeMap<String, String>) -> String {
     let (mut made, mut rest) = (String::new(), line);
-    // Labels stand behind names.
+    // Labels follow names.
     while let Some(at) = rest.find("(\"") {
         let start = rest[..at].rfind(|c: char| !c.is_ascii_alphanumeric()).map_or(0, |before| before + 1);
         let end = rest[at..].find("\")").map_or(rest.len(), |length| at + length + 2);
