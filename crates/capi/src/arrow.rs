@@ -1,4 +1,5 @@
-//! Tables by Arrow's C data interface: the two structs in, and the two structs out. What the table's columns become is for `cembra-arrow` to say.
+//! Evaluates a table that the caller passes through Arrow's C data interface: one struct pair in, one struct pair out. The crate `cembra-arrow` maps
+//! the table's columns to inputs and outputs.
 
 use crate::errors::Error;
 use crate::failure::{Failure, given};
@@ -10,7 +11,7 @@ use arrow_schema::ffi::FFI_ArrowSchema;
 use cembra_arrow::interface;
 use std::mem::MaybeUninit;
 
-/// The failure of a table.
+/// Converts an error of `cembra-arrow` to a failure of the call.
 fn failure(error: cembra_arrow::Error) -> Failure {
     match error {
         cembra_arrow::Error::Model(error) => Failure::Model(error),
@@ -37,7 +38,7 @@ impl Session {
     }
 }
 
-/// Evaluates the rows of a table.
+/// Evaluates each row of `table` and writes the outputs to `made` as a table. Takes ownership of `table`, also if it fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_run_arrow(
     session: Option<&mut Session>,
@@ -46,7 +47,7 @@ pub extern "C" fn cembra_session_run_arrow(
     made: Option<&mut MaybeUninit<FFI_ArrowArray>>,
     made_schema: Option<&mut MaybeUninit<FFI_ArrowSchema>>,
 ) -> Option<Box<Error>> {
-    // It is the library's from here on, also where the session refuses.
+    // From here on the library owns the table, even if the session refuses it.
     let table = table.map(|table| std::mem::replace(table, FFI_ArrowArray::empty()));
     with_session(session, |session| {
         let table = given(table, "the table")?;
@@ -62,7 +63,7 @@ pub extern "C" fn cembra_session_run_arrow(
     })
 }
 
-/// Sets the types of inputs to those of a table's columns.
+/// Sets the types of the inputs to the types of the schema's columns with the same names.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_options_set_arrow_schema(
     options: Option<&mut Options>,

@@ -1,5 +1,5 @@
-//! Many rows in C's memory: columns in, and columns out. Outputs are made by the library and copied once all rows are evaluated, so that they are
-//! written whole or not at all, and may lie over inputs.
+//! Evaluates many rows in C's memory: input columns in, output columns out. The library computes all outputs before it copies any. So outputs are
+//! written whole or not at all, and their memory may overlap the inputs.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -20,25 +20,25 @@ use compiler::{
 use std::collections::HashMap;
 use std::fmt::Display;
 
-/// A number's type in Rust, and its scalar type.
+/// Calls a macro with pairs: the Rust type of each number type, and its variant of `Scalar`.
 macro_rules! for_each_number {
     ($then:ident) => {
         $then! { i32 Int32, i64 Int64, u64 UInt64, f32 Float32, f64 Float64, Date Date, Timestamp Timestamp, Duration Duration }
     };
 }
 
-/// Values of C, checked; texts are looked at.
+/// The checked values of a C column. Texts are known to be UTF-8.
 #[derive(Debug)]
 pub(crate) struct Loaded<'a> {
     scalar: Scalar,
     count: usize,
     values: Values<'a>,
     presence: KnownPresence,
-    /// True if all values are one, so that there is no memory behind their number.
+    /// True if all rows share one value (stride 0), so that the values have no memory after the first.
     is_one: bool,
 }
 
-/// The presence of the values of a column.
+/// Reads the presence bits of the `count` values of a column.
 ///
 /// # Safety
 /// C-MEMORY: as the header says of the presence of a `cembra_column` of `count` values.
@@ -53,14 +53,14 @@ pub(crate) unsafe fn presence(
     unsafe { Presence::new(memory, count, format_args!("the presence of {what}")) }?.read()
 }
 
-/// The string at an index, or the one that all indices share.
+/// Returns the string at index `at`, or the first one if the list is shorter, because then all indices share that string.
 fn string<T: Copy>(all: &[T], at: usize) -> Option<T> {
     all.get(at).or_else(|| all.first()).copied()
 }
 
 macro_rules! values {
     ($($rust:ident $scalar:ident),*) => {
-        /// Where the values are.
+        /// The values of a column, by type.
         #[derive(Debug)]
         enum Values<'a> {
             Units,
@@ -68,13 +68,13 @@ macro_rules! values {
             Texts(Vec<&'a str>),
             Bytes(Vec<&'a [u8]>),
             $(
-                /// Numbers of a type.
+                /// Values of one number type.
                 $scalar(Strided<'a, $rust>),
             )*
         }
 
         impl<'a> Loaded<'a> {
-            /// The values of a column.
+            /// Reads and checks the `count` values of `column`. `what` names the column in errors.
             ///
             /// # Safety
             /// C-MEMORY: as the header says of a `cembra_column` of `count` values.
@@ -83,7 +83,7 @@ macro_rules! values {
                 unsafe { Loaded::with(column, count, presence(column, count, what)?, what) }
             }
 
-            /// The values of a column whose presence is known. A missing text is not read.
+            /// Reads and checks the `count` values of `column`, whose presence was read before. A missing text is not read.
             ///
             /// # Safety
             /// C-MEMORY: the caller has given the address and the stride of `count` values.
@@ -100,19 +100,19 @@ macro_rules! values {
                 let values = match scalar {
                     _ if presence.is_none => Values::Units,
                     Scalar::Unit => Values::Units,
-                    // SAFETY: C-MEMORY, likewise.
+                    // SAFETY: C-MEMORY, promised by the caller.
                     Scalar::Boolean => Values::Flags(unsafe { Strided::new(data, stride, count, what) }?),
                     Scalar::Text => {
-                        // SAFETY: C-MEMORY, likewise.
+                        // SAFETY: C-MEMORY, promised by the caller.
                         let texts: Strided<'a, Text<'a>> = unsafe { Strided::new(data, stride, count, what) }?;
                         Values::Texts(strings(texts, is_there, stride == 0, |text| text.read(what))?)
                     }
                     Scalar::Bytes => {
-                        // SAFETY: C-MEMORY, likewise.
+                        // SAFETY: C-MEMORY, promised by the caller.
                         let all: Strided<'a, ByteString<'a>> = unsafe { Strided::new(data, stride, count, what) }?;
                         Values::Bytes(strings(all, is_there, stride == 0, |bytes| bytes.read(what))?)
                     }
-                    // SAFETY: C-MEMORY, likewise.
+                    // SAFETY: C-MEMORY, promised by the caller.
                     $(Scalar::$scalar => Values::$scalar(unsafe { Strided::new(data, stride, count, what) }?),)*
                     Scalar::WeakFloat => return Err(Failure::unknown("CEMBRA_KIND_* of a column", column.kind)),
                 };
@@ -131,7 +131,8 @@ macro_rules! values {
                 &self.presence
             }
 
-            /// The first value that is missing although `outer`, the presence of the structs that have the values, says that its struct is present.
+            /// Returns the index of the first missing value that lies in a present struct. `outer` is the presence of the structs around the values;
+            /// with `None`, all structs are present.
             pub(crate) fn first_missing(&self, outer: Option<&KnownPresence>) -> Option<usize> {
                 if !self.presence.is_none && self.presence.words.is_none() {
                     return None;
@@ -140,7 +141,7 @@ macro_rules! values {
                 (0..self.count).find(|at| !self.presence.is_present(*at) && is_here(*at))
             }
 
-            /// The value that all share, for an input or a field of the type `qtype`; `None` if they share none.
+            /// Returns the value that all rows share, for an input or field of the type `qtype`; `None` if the rows have values of their own.
             pub(crate) fn one(&self, qtype: &QType) -> Option<Value> {
                 if self.presence.is_none {
                     return Some(Value::Missing(self.scalar));
@@ -149,7 +150,7 @@ macro_rules! values {
                 Some(if qtype.is_optional() { Value::Present(one) } else { Value::Scalar(one) })
             }
 
-            /// The value at the first index.
+            /// Returns the first value; `None` if there is none.
             fn shared(&self) -> Option<ScalarValue> {
                 Some(match &self.values {
                     Values::Units => ScalarValue::Unit,
@@ -160,11 +161,11 @@ macro_rules! values {
                 })
             }
 
-            /// An error if an array of the values would have more than `most` bytes.
+            /// Returns an error if an array of the values needs more than `most` bytes.
             pub(crate) fn check_size(&self, most: u64) -> Result<(), Failure> {
                 let (count, scalar) = (self.count, self.scalar);
                 let size = if scalar == Scalar::Unit { 0 } else { QType::Scalar(scalar).layout().size as usize };
-                // Memory lies behind all but what is one value, and units, which take a bit each if any is missing.
+                // The array has memory per element, except for a single shared value and for units, which take one bit each if any is missing.
                 let bytes = count.checked_mul(size).and_then(|bytes| bytes.checked_add(count.div_ceil(8)));
                 let exceeds = || Failure::argument(format!("an array of {count} elements exceeds the limit `array_bytes`"));
                 let bytes = bytes.filter(|bytes| *bytes as u64 <= most).ok_or_else(exceeds)?;
@@ -182,7 +183,7 @@ macro_rules! values {
                 if bytes as u64 > most { Err(exceeds()) } else { Ok(()) }
             }
 
-            /// Adds the values to an array of their type. A missing one is added as a zero if `is_full`.
+            /// Appends the values to an array under construction, of the same type. A missing value is appended as zero if `is_full`.
             pub(crate) fn add_to(&self, made: &mut ArrayBuilder, is_full: bool) {
                 let is_there = |at: usize| self.presence.is_present(at);
                 let bits = |at: usize, bits: u64| if is_there(at) { Some(bits) } else { is_full.then_some(0) };
@@ -212,7 +213,7 @@ macro_rules! values {
                 }
             }
 
-            /// The array of the values.
+            /// Returns the values as an array. Fails if it needs more than `most` bytes.
             pub(crate) fn array(mut self, most: u64) -> Result<Array, Failure> {
                 self.check_size(most)?;
                 let (count, scalar) = (self.count, self.scalar);
@@ -246,7 +247,7 @@ macro_rules! values {
             }
         }
 
-        /// Where the values of an output go.
+        /// The memory that an output's values are written to, by type.
         #[derive(Debug)]
         enum Places {
             Nowhere,
@@ -255,13 +256,13 @@ macro_rules! values {
             Texts(StridedMut<Text<'static>>),
             Bytes(StridedMut<ByteString<'static>>),
             $(
-                /// Numbers of a type.
+                /// Values of one number type.
                 $scalar(StridedMut<$rust>),
             )*
         }
 
         impl Places {
-            /// The places of a column's values.
+            /// Checks the memory that `column` gives for the values of an output.
             ///
             /// # Safety
             /// C-MEMORY: as the header says of a `cembra_column_mut` for `rows` values of this type.
@@ -276,18 +277,18 @@ macro_rules! values {
                     Scalar::Unit => Places::Units,
                     // SAFETY: C-MEMORY, promised by the caller.
                     Scalar::Boolean => Places::Flags(unsafe { StridedMut::new(data, stride, rows, what) }?),
-                    // SAFETY: C-MEMORY, likewise.
+                    // SAFETY: C-MEMORY, promised by the caller.
                     Scalar::Text => Places::Texts(unsafe { StridedMut::new(data, stride, rows, what) }?),
-                    // SAFETY: C-MEMORY, likewise.
+                    // SAFETY: C-MEMORY, promised by the caller.
                     Scalar::Bytes => Places::Bytes(unsafe { StridedMut::new(data, stride, rows, what) }?),
-                    // SAFETY: C-MEMORY, likewise.
+                    // SAFETY: C-MEMORY, promised by the caller.
                     Scalar::WeakFloat => Places::Float64(unsafe { StridedMut::new(data, stride, rows, what) }?),
-                    // SAFETY: C-MEMORY, likewise.
+                    // SAFETY: C-MEMORY, promised by the caller.
                     $(Scalar::$scalar => Places::$scalar(unsafe { StridedMut::new(data, stride, rows, what) }?),)*
                 })
             }
 
-            /// Writes the values of a column, whose texts stay where they are.
+            /// Copies the values of a computed column to C's memory. Texts are written as pointers into `column`.
             fn write(self, column: &OutputColumn) {
                 let rows = column.rows();
                 match self {
@@ -312,7 +313,7 @@ macro_rules! values {
 
 for_each_number!(values);
 
-/// Strings that are present, read; the others are empty. Of those that are one, that.
+/// Reads the strings that are present; a missing one becomes empty. Returns a single string if `are_one`, because then all rows share it.
 fn strings<'a, T: AnyBits, S: ?Sized>(
     all: Strided<'a, T>,
     is_there: impl Fn(usize) -> bool,
@@ -349,7 +350,7 @@ struct Input<'a> {
 macro_rules! staged {
     ($($rust:ident $scalar:ident),*) => {
         impl<'a> Input<'a> {
-            /// The column of an input of this type.
+            /// Converts the values for an input of the type `qtype`.
             fn of(loaded: Loaded<'a>, qtype: &QType) -> Result<Input<'a>, Failure> {
                 let (rows, scalar) = (loaded.count, loaded.scalar);
                 let staged = if let Some(one) = loaded.one(qtype) {
@@ -374,7 +375,7 @@ macro_rules! staged {
 
 for_each_number!(staged);
 
-/// One string as often as there are rows.
+/// Returns `rows` strings: a list of one string is repeated, any other list is returned as it is.
 fn repeated<T: Copy>(mut all: Vec<T>, rows: usize) -> Result<Vec<T>, Failure> {
     if let [one] = all[..] {
         let mut every = roomy(rows)?;
@@ -399,17 +400,17 @@ impl Input<'_> {
     }
 }
 
-/// An output on its way to C.
+/// The memory that one output is written to: its values and their presence.
 struct Output {
     places: Places,
     presence: PresenceMut,
 }
 
 impl Output {
-    /// The places of an output.
+    /// Checks the memory that `column` gives for the output `field`, and that its kind fits.
     ///
     /// # Safety
-    /// C-MEMORY: as for [`Places::of`].
+    /// C-MEMORY: as the header says of a `cembra_column_mut` for `rows` values.
     unsafe fn of(column: &ColumnMut, field: &compiler::Field, rows: usize) -> Result<Output, Failure> {
         if column.kind == kinds::NONE {
             return Ok(Output { places: Places::Nowhere, presence: PresenceMut::Nowhere });
@@ -428,11 +429,11 @@ impl Output {
         };
         // SAFETY: C-MEMORY, promised by the caller.
         let presence = unsafe { PresenceMut::new(memory, rows, format_args!("the presence of {what}")) }?;
-        // SAFETY: C-MEMORY, likewise.
+        // SAFETY: C-MEMORY, promised by the caller.
         Ok(Output { places: unsafe { Places::of(column, scalar, rows, &what) }?, presence })
     }
 
-    /// An error if a row is missing and nothing can say so.
+    /// Returns an error if a row of the output is missing but the caller gave no memory for presence.
     fn check(&self, field: &compiler::Field, column: &OutputColumn) -> Result<(), Failure> {
         if matches!(self.places, Places::Nowhere) || self.presence.is_there() || column.presence().is_none() {
             return Ok(());
@@ -453,7 +454,7 @@ impl Output {
 }
 
 impl Session {
-    /// Evaluates rows.
+    /// Evaluates `rows` rows: reads `inputs`, writes `outputs`.
     ///
     /// # Safety
     /// C-MEMORY: as the header says of the columns.
@@ -486,7 +487,7 @@ impl Session {
                 _ => Input::of(unsafe { Loaded::of(column, rows, RowPath::input(&field.name)) }?, &field.qtype)?,
             });
         }
-        // SAFETY: C-MEMORY, likewise.
+        // SAFETY: C-MEMORY, promised by the caller.
         let place = |(column, field): (&ColumnMut, &compiler::Field)| unsafe { Output::of(column, field, rows) };
         let places: Vec<Output> = outputs.iter().zip(wanted).map(place).collect::<Result<_, _>>()?;
         let columns: Vec<InputColumn<'_>> = staged.iter().map(Input::column).collect();
@@ -499,7 +500,7 @@ impl Session {
         for (place, column) in places.into_iter().zip(&self.columns) {
             place.write(column);
         }
-        // Only strings are looked at later.
+        // The caller reads only strings later; numbers were copied.
         if !self.columns.iter().any(|column| column.qtype().scalar().is_some_and(Scalar::is_string)) {
             self.columns.clear();
         }
@@ -507,7 +508,7 @@ impl Session {
     }
 }
 
-/// Evaluates many rows.
+/// Evaluates `rows` rows: reads `input_count` columns at `inputs`, writes `output_count` columns at `outputs`.
 ///
 /// # Safety
 /// C-MEMORY: as the header says of the columns.

@@ -1,4 +1,4 @@
-//! Errors as C sees them, and the border that neither an error nor a panic crosses in another way.
+//! Errors as C sees them, and the functions that stop errors and panics at the C boundary.
 
 use crate::failure::Failure;
 use crate::layouts::{Fault, Problem};
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// `cembra_error`: what went wrong, in words that are made when it happens, so that it needs nothing else.
+/// `cembra_error`: a failure. Its texts are made when it happens, so it refers to no other object.
 #[derive(Debug)]
 pub struct Error {
     code: Cow<'static, str>,
@@ -19,7 +19,7 @@ pub struct Error {
     row: Option<usize>,
     element: Option<usize>,
     fault: Option<FaultKind>,
-    /// The first is what the error is about.
+    /// The problems found. The first is the main one, which `code` and `message` repeat.
     problems: Vec<ErrorProblem>,
 }
 
@@ -27,11 +27,11 @@ pub struct Error {
 struct ErrorProblem {
     code: Cow<'static, str>,
     message: String,
-    /// Start and end in bytes, line and column from 1.
+    /// Start and end in bytes, line and column counted from 1; `None` if the problem has no place in a text.
     place: Option<[u32; 4]>,
 }
 
-/// The source that an error or a warning is in.
+/// The source that an error or a warning points into, for its places and excerpts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Origin<'o> {
     /// A text without a name.
@@ -51,7 +51,7 @@ impl Origin<'_> {
         }
     }
 
-    /// The problems of a list, with their places.
+    /// Converts diagnostics to problems with their places in the source.
     fn problems(&self, found: &[Diagnostic]) -> Vec<ErrorProblem> {
         let alone;
         let sources = match self {
@@ -75,7 +75,7 @@ impl Origin<'_> {
 }
 
 impl Error {
-    /// An error of the library.
+    /// Converts an error of the library.
     #[cold]
     pub(crate) fn of(error: &compiler::Error, origin: Origin<'_>) -> Box<Error> {
         let (code, message) = (Cow::Borrowed(error.code()), error.message());
@@ -96,7 +96,7 @@ impl Error {
         })
     }
 
-    /// What was probably not meant; none if that is nothing.
+    /// Returns an error object that lists the warnings, which are text that was probably not meant; `None` if there are no warnings.
     pub(crate) fn of_warnings(warnings: &Warnings, origin: Origin<'_>) -> Option<Box<Error>> {
         let first = warnings.as_slice().first()?;
         let rendered = Renderer::plain().warnings(warnings.as_slice(), &[], origin.source());
@@ -105,7 +105,7 @@ impl Error {
         Some(Box::new(made))
     }
 
-    /// An error that is of no text.
+    /// Returns an error without a place in a text.
     #[cold]
     fn plain(code: &'static str, message: String) -> Box<Error> {
         let problems = vec![ErrorProblem { code: code.into(), message: message.clone(), place: None }];
@@ -117,7 +117,7 @@ impl Error {
         Error { code, message, rendered, operator: None, row: None, element: None, fault: None, problems }
     }
 
-    /// The error of a failure of something that is of this origin.
+    /// Converts a failure. `origin` is the source that its places refer to.
     #[cold]
     pub(crate) fn of_failure(failure: Failure, origin: Origin<'_>) -> Box<Error> {
         match failure {
@@ -127,7 +127,7 @@ impl Error {
         }
     }
 
-    /// The error of a defect.
+    /// Returns an error that reports a defect of the library.
     #[cold]
     pub(crate) fn internal(what: &str) -> Box<Error> {
         Error::plain("internal", format!("cembra has a defect, and no result: {what}"))
@@ -141,19 +141,20 @@ impl Error {
 }
 
 impl From<Failure> for Box<Error> {
-    /// The error of a failure that is of no text.
+    /// Converts a failure without a place in a text.
     fn from(failure: Failure) -> Self {
         Error::of_failure(failure, Origin::Text(""))
     }
 }
 
-/// What a panic says.
+/// Returns the message of a panic.
 fn words_of(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without words")
 }
 
-/// Runs what may fail, and may have a defect: C gets an error, or null. All functions that can fail are run by it.
+/// Runs `run` and returns its error to C, or null. A panic becomes an `internal` error. Every function of the interface that can fail runs its body
+/// through this function.
 pub fn border(run: impl FnOnce() -> Result<(), Box<Error>>) -> Option<Box<Error>> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(done) => done.err(),
@@ -165,7 +166,7 @@ pub fn border(run: impl FnOnce() -> Result<(), Box<Error>>) -> Option<Box<Error>
     }
 }
 
-/// Runs what cannot fail; a defect gives what nothing would.
+/// Runs `run`, which has no error to return. If it panics, the result is `instead`.
 pub(crate) fn quiet<T>(instead: T, run: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         drop_panic(panic);
@@ -173,55 +174,55 @@ pub(crate) fn quiet<T>(instead: T, run: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Frees what a panic carries, whose destructor may panic in its turn: then what that panic carries is not freed.
+/// Drops the payload of a panic. If its destructor panics too, the second payload is leaked.
 fn drop_panic(panic: Box<dyn Any + Send>) {
     if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
         std::mem::forget(again);
     }
 }
 
-/// Writes the value to the caller's place, if both exist. Returns whether it did.
+/// Writes `value` to `place`, unless either is `None`. Returns true if it wrote.
 pub(crate) fn told<T>(value: Option<T>, place: Option<&mut MaybeUninit<T>>) -> bool {
     value.zip(place).map(|(value, place)| place.write(value)).is_some()
 }
 
-/// Frees an error.
+/// Frees an error. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_error_free(error: Option<Box<Error>>) {
     quiet((), || drop(error));
 }
 
-/// The code of an error.
+/// Returns the code of an error; empty for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_error_code(error: Option<&Error>) -> Text<'_> {
     Text::new(error.map_or("", |error| &error.code))
 }
 
-/// The message of an error.
+/// Returns the message of an error; empty for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_error_message(error: Option<&Error>) -> Text<'_> {
     Text::new(error.map_or("", |error| &error.message))
 }
 
-/// The error for people.
+/// Returns the error as text for people, with an excerpt of the source; empty for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_error_rendered(error: Option<&Error>) -> Text<'_> {
     Text::new(error.map_or("", |error| &error.rendered))
 }
 
-/// The operator that failed.
+/// Returns the name of the operator that failed; empty if the error names none.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_error_operator(error: Option<&Error>) -> Text<'_> {
     Text::new(error.and_then(|error| error.operator.as_deref()).unwrap_or(""))
 }
 
-/// How many problems there are.
+/// Returns the number of problems of an error; 0 for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_error_problem_count(error: Option<&Error>) -> usize {
     error.map_or(0, |error| error.problems.len())
 }
 
-/// Tells a problem.
+/// Writes the problem number `index`, counted from 0. Returns false and writes nothing if there is no such problem.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_error_problem<'e>(
     error: Option<&'e Error>,
@@ -231,19 +232,19 @@ pub extern "C" fn cembra_error_problem<'e>(
     told(error.and_then(|error| error.problem(index)), problem)
 }
 
-/// Tells the row that failed.
+/// Writes the row that failed. Returns false and writes nothing if the error names no row.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_error_row(error: Option<&Error>, row: Option<&mut MaybeUninit<usize>>) -> bool {
     told(error.and_then(|error| error.row), row)
 }
 
-/// Tells the element that failed.
+/// Writes the array element that failed. Returns false and writes nothing if the error names no element.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_error_element(error: Option<&Error>, element: Option<&mut MaybeUninit<usize>>) -> bool {
     told(error.and_then(|error| error.element), element)
 }
 
-/// Tells the fault of an evaluation.
+/// Writes the fault that ended an evaluation, with `operands` 0. Returns false and writes nothing for other errors.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_error_fault<'e>(error: Option<&'e Error>, fault: Option<&mut MaybeUninit<Fault<'e>>>) -> bool {
     let found = error.and_then(|error| {

@@ -1,4 +1,5 @@
-//! The numbers that the header gives to types, `CEMBRA_KIND_*`, and what they are in models; and those of forms of presence.
+//! The header's numbers for types (`CEMBRA_KIND_*`) and forms of presence (`CEMBRA_PRESENCE_*`), and their conversion to and from the types of
+//! models.
 
 use compiler::{QType, Scalar};
 use std::borrow::Cow;
@@ -22,7 +23,7 @@ pub(crate) const LITERAL: u32 = 15;
 pub(crate) const STRUCT: u32 = 16;
 pub(crate) const LIST: u32 = 17;
 
-/// The number of a scalar type.
+/// Returns the `CEMBRA_KIND_*` number of a scalar type.
 pub(crate) const fn of_scalar(scalar: Scalar) -> u32 {
     match scalar {
         Scalar::Unit => UNIT,
@@ -40,7 +41,7 @@ pub(crate) const fn of_scalar(scalar: Scalar) -> u32 {
     }
 }
 
-/// The scalar type of a number.
+/// Returns the scalar type with this `CEMBRA_KIND_*` number; `None` if the number is not a scalar's.
 pub(crate) const fn scalar(kind: u32) -> Option<Scalar> {
     Some(match kind {
         UNIT => Scalar::Unit,
@@ -59,7 +60,7 @@ pub(crate) const fn scalar(kind: u32) -> Option<Scalar> {
     })
 }
 
-/// The words for values of a kind in messages; `None` if no kind has the number.
+/// Returns the words for values of a kind in messages; `None` if no kind has the number.
 pub(crate) fn called(kind: u32) -> Option<Cow<'static, str>> {
     Some(match (scalar(kind), kind) {
         (Some(scalar), _) => QType::Scalar(scalar).to_string().into(),
@@ -73,7 +74,7 @@ pub(crate) fn called(kind: u32) -> Option<Cow<'static, str>> {
     })
 }
 
-/// The number of a type, of its elements, and how many axes it has.
+/// Returns the kind of a type, the kind of its elements, and its number of axes. The last two are 0 where they do not apply.
 pub(crate) fn of(qtype: &QType) -> (u32, u32, u32) {
     match qtype {
         QType::Scalar(scalar) | QType::Optional(scalar) => (of_scalar(*scalar), 0, 0),
@@ -83,7 +84,7 @@ pub(crate) fn of(qtype: &QType) -> (u32, u32, u32) {
     }
 }
 
-/// `CEMBRA_PRESENCE_*`.
+/// `CEMBRA_PRESENCE_ALL`: every value of a column is present. The other forms follow.
 pub(crate) const PRESENCE_ALL: u32 = 0;
 pub(crate) const PRESENCE_BYTES: u32 = 1;
 pub(crate) const PRESENCE_BITS: u32 = 2;

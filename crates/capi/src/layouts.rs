@@ -1,10 +1,10 @@
-//! The structs that the header declares, laid out as C lays them out. A test compares both. What they point to is read in `memory`.
+//! The structs that the header declares, with C's layout. A test compares both. The module `memory` reads the memory that their pointers lead to.
 
 use crate::memory::{ByteString, Flag, Text};
 use std::ffi::c_void;
 use std::fmt;
 
-/// `cembra_problem`.
+/// `cembra_problem`: one problem of an error, with its place in the text.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "the header says what the fields are")]
@@ -17,7 +17,7 @@ pub struct Problem<'e> {
     pub column: u32,
 }
 
-/// `cembra_fault` of `cembra.h`.
+/// `cembra_fault` of `cembra.h`: the fault that ended an evaluation.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "the header says what the fields are")]
@@ -31,7 +31,7 @@ pub struct Fault<'e> {
     pub message: Text<'e>,
 }
 
-/// `cembra_field`.
+/// `cembra_field`: the description of an input or an output of a program.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "the header says what the fields are")]
@@ -46,7 +46,7 @@ pub struct Field<'p> {
     pub has_default: bool,
 }
 
-/// `cembra_column`.
+/// `cembra_column`: the values of an input for many rows, or the elements of an array. Strides are in bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "the header says what the fields are")]
@@ -60,7 +60,7 @@ pub struct Column {
     pub presence_bit: usize,
 }
 
-/// `cembra_column_mut`.
+/// `cembra_column_mut`: the memory that an output's values for many rows are written to. Strides are in bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "the header says what the fields are")]
@@ -74,7 +74,7 @@ pub struct ColumnMut {
     pub presence_bit: usize,
 }
 
-/// `cembra_array`.
+/// `cembra_array`: an array value of `len` elements.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "the header says what the fields are")]
@@ -83,7 +83,7 @@ pub struct Array {
     pub len: usize,
 }
 
-/// `cembra_tensor`.
+/// `cembra_tensor`: a tensor value, with `rank` extents and strides.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "the header says what the fields are")]
@@ -95,7 +95,7 @@ pub struct Tensor {
     pub strides: *const isize,
 }
 
-/// `cembra_member`.
+/// `cembra_member`: the description of a struct's field: its name, kind and offset in bytes, and its own fields.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "the header says what the fields are")]
@@ -109,7 +109,7 @@ pub struct Member<'m> {
     pub member_count: usize,
 }
 
-/// `cembra_struct`.
+/// `cembra_struct`: a struct value: its address and the description of its fields.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "the header says what the fields are")]
@@ -119,7 +119,7 @@ pub struct Struct<'m> {
     pub member_count: usize,
 }
 
-/// `cembra_list`.
+/// `cembra_list`: a list of `len` structs or dictionary entries, with the description of their fields.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "the header says what the fields are")]
@@ -130,7 +130,7 @@ pub struct List<'m> {
     pub member_count: usize,
 }
 
-/// `cembra_value`.
+/// `cembra_value`: one input or output value of a row.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[expect(missing_docs, reason = "the header says what the fields are")]
@@ -140,7 +140,7 @@ pub struct Value<'v> {
     pub r#as: Payload<'v>,
 }
 
-/// What a `cembra_value` holds.
+/// The content of a `cembra_value`. Its `kind` selects the member.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[expect(missing_docs, reason = "the header says what the fields are")]

@@ -1,20 +1,20 @@
-//! The C interface of the compiler: what `include/cembra_compiler.h` declares. Nothing of the language or of evaluation is in this crate, only the
-//! way of values between C's memory and the library's. The functions of `cembra.h`, for models that were compiled ahead of time, come along from
-//! `cembra-runtime`.
+//! The C interface of the compiler: the functions that `include/cembra_compiler.h` declares. This crate only converts values between C's memory and
+//! the library. The language and the evaluation are in other crates. The functions of `cembra.h`, for models compiled ahead of time, come from
+//! `cembra-runtime` and are exported too.
 //!
-//! | file | what it is about |
+//! | module | content |
 //! |---|---|
 //! | `memory` | pointers, sizes and strides of C, checked; texts |
 //! | `layouts` | the structs of the header |
 //! | `kinds` | the numbers of types |
-//! | `failure`, `errors` | what went wrong, and how C is told; panics |
-//! | `options`, `program`, `session` | the handles |
+//! | `failure`, `errors` | failures, their form in C, panics |
+//! | `options`, `program`, `session` | the types that C has handles for |
 //! | `row_value`, `rows`, `tensors`, `structs` | one row: values, arrays, tensors, structs and lists of structs |
-//! | `views` | what C sees of the values that a row came to |
+//! | `views` | C's view of a row's output values |
 //! | `columns` | many rows in C's memory |
 //! | `arrow` | tables by Arrow's C data interface |
 //!
-//! Functions take references where C has pointers, so that null is an `Option`. What else a pointer promises is in the header.
+//! Functions take references where C has pointers, so a null pointer is `None`. The header states the other demands on a pointer.
 
 pub mod arrow;
 pub mod columns;
@@ -34,16 +34,16 @@ mod views;
 
 use memory::Text;
 
-/// The revision of the header: `CEMBRA_ABI_VERSION`.
+/// The revision of this header: `CEMBRA_ABI_VERSION`.
 pub const ABI_VERSION: u32 = 1;
 
-/// The revision that the library has.
+/// Returns the revision of the interface that the library implements, to compare with the header's.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_abi_version() -> u32 {
     ABI_VERSION
 }
 
-/// The version of the library.
+/// Returns the version of the library, such as `0.1.0`.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_version() -> Text<'static> {
     Text::new(env!("CARGO_PKG_VERSION"))

@@ -1,5 +1,5 @@
-//! Memory of C programs, as it is read and written: pointers, counts and strides are checked here, and nowhere else is a raw pointer followed. What a
-//! check cannot see, that there is memory at all, is what the header makes the caller promise.
+//! Reads and writes the memory of C programs. Pointers, counts and strides are checked here, and raw pointers are dereferenced only here. The header
+//! makes the caller promise what no check can see, such as that the memory exists.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -10,13 +10,13 @@ use std::ffi::{c_char, c_void};
 use std::fmt::Display;
 use std::marker::PhantomData;
 
-/// A truth value of C: a byte, of which any but 0 is true. A `bool` of Rust may be no other byte than 0 and 1.
+/// A C truth value: one byte, true unless 0. Rust's `bool` would allow only the bytes 0 and 1.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Flag(pub u8);
 
 impl Flag {
-    /// True if it is.
+    /// Returns true if the byte is not 0.
     #[must_use]
     pub const fn is_set(self) -> bool {
         self.0 != 0
@@ -29,7 +29,7 @@ impl From<bool> for Flag {
     }
 }
 
-/// `cembra_text`: whoever makes one vouches for its bytes; that they are UTF-8 is looked at.
+/// `cembra_text`: pointer and length of a text. Its maker vouches that the bytes exist; `Text::read` checks that they are UTF-8.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Text<'a> {
@@ -38,7 +38,7 @@ pub struct Text<'a> {
     lives: PhantomData<&'a str>,
 }
 
-/// `cembra_bytes`, likewise.
+/// `cembra_bytes`: pointer and length of a byte string. Its maker vouches that the bytes exist.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ByteString<'a> {
@@ -48,13 +48,13 @@ pub struct ByteString<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// A view of a text.
+    /// Returns a view of a Rust text.
     #[must_use]
     pub const fn new(text: &'a str) -> Self {
         Text { ptr: text.as_ptr().cast(), len: text.len(), lives: PhantomData }
     }
 
-    /// A view as C makes one.
+    /// Returns a view of `len` bytes at `ptr`, as C makes it.
     ///
     /// # Safety
     /// C-MEMORY: `len` bytes are at the pointer for as long as the view is used, or the pointer is null, or `len` is 0.
@@ -63,20 +63,20 @@ impl<'a> Text<'a> {
         Text { ptr, len, lives: PhantomData }
     }
 
-    /// The bytes of the text, which may be no UTF-8; an error that names it if they cannot be.
+    /// Returns the bytes of the text, which need not be UTF-8. Fails with an error that names `what` if pointer or length cannot be valid.
     pub(crate) fn bytes(self, what: impl Display + Copy) -> Result<&'a [u8], Failure> {
         // SAFETY: C-MEMORY: whoever made the view vouched for its bytes.
         unsafe { slice(self.ptr.cast::<u8>(), self.len, what) }
     }
 
-    /// The text; an error that names it if it is none.
+    /// Returns the text. Fails with an error that names `what` if it is not UTF-8 or its pointer or length cannot be valid.
     pub(crate) fn read(self, what: impl Display + Copy) -> Result<&'a str, Failure> {
         std::str::from_utf8(self.bytes(what)?).map_err(|error| {
             Failure::argument(format!("{what} is not UTF-8: byte {} begins no character", error.valid_up_to()))
         })
     }
 
-    /// The text's bytes, for tests of what comes out.
+    /// Returns the text, for tests of results; `None` if it is not UTF-8.
     #[must_use]
     pub fn as_str(self) -> Option<&'a str> {
         self.read("the text").ok()
@@ -84,29 +84,29 @@ impl<'a> Text<'a> {
 }
 
 impl<'a> ByteString<'a> {
-    /// A view of bytes.
+    /// Returns a view of bytes.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         ByteString { ptr: bytes.as_ptr(), len: bytes.len(), lives: PhantomData }
     }
 
-    /// A view of bytes that somebody keeps.
+    /// Returns a view of bytes that live on in the session. The lifetime of the view is the caller's choice.
     pub(crate) const fn kept(bytes: &[u8]) -> Self {
-        // C is told how long that is.
+        // The header tells C how long the bytes live.
         ByteString { ptr: bytes.as_ptr(), len: bytes.len(), lives: PhantomData }
     }
 
-    /// The bytes; an error that names them if they cannot be.
+    /// Returns the bytes. Fails with an error that names `what` if pointer or length cannot be valid.
     pub(crate) fn read(self, what: impl Display + Copy) -> Result<&'a [u8], Failure> {
         // SAFETY: C-MEMORY: whoever made the view vouched for its bytes.
         unsafe { slice(self.ptr, self.len, what) }
     }
 }
 
-/// Types of which any bits are a value.
+/// Types for which any bit pattern is a value.
 ///
 /// # Safety
-/// C-MEMORY: any bits are a value, and the type has no padding that is read.
+/// C-MEMORY: any bit pattern is a value, and the type has no padding that is read.
 pub(crate) unsafe trait AnyBits: Copy {}
 
 macro_rules! any_bits {
@@ -118,7 +118,7 @@ macro_rules! any_bits {
 
 any_bits!(u8, i32, i64, u64, f32, f64, Flag, Date, Timestamp, Duration, Text<'_>, ByteString<'_>);
 
-/// `count` contiguous values.
+/// Returns `count` contiguous values as a slice. Fails if the pointer is null or misaligned, or the size exceeds what memory can have.
 ///
 /// # Safety
 /// C-MEMORY: `count` values are at the pointer for as long as the slice is used, or the pointer is null.
@@ -135,7 +135,7 @@ pub(crate) unsafe fn slice<'a, T: Copy>(
     Ok(unsafe { std::slice::from_raw_parts(first, count) })
 }
 
-/// A struct that a struct points to.
+/// Returns the struct at `at`. Fails with an error that names `what` if the pointer is null or misaligned.
 ///
 /// # Safety
 /// C-MEMORY: as for [`slice`].
@@ -145,7 +145,7 @@ pub(crate) unsafe fn pointed<'a, T: Copy>(at: *const T, what: impl Display + Cop
     one.first().ok_or_else(|| Failure::null(what))
 }
 
-/// Checks the address and its alignment, and that `count` values with this stride are within memory.
+/// Checks that the address is aligned and not null, and that `count` values with this stride in bytes fit into the address space.
 fn check<T>(first: *const u8, stride: isize, count: usize, what: impl Display + Copy) -> Result<(), Failure> {
     if first.is_null() {
         return Err(Failure::null(what));
@@ -170,7 +170,7 @@ fn check<T>(first: *const u8, stride: isize, count: usize, what: impl Display + 
     }
 }
 
-/// Values with a stride between them, to be read.
+/// A checked C array with a stride in bytes, to read from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Strided<'a, T> {
     first: *const u8,
@@ -180,7 +180,7 @@ pub(crate) struct Strided<'a, T> {
 }
 
 impl<'a, T: AnyBits> Strided<'a, T> {
-    /// Checks what can be checked.
+    /// Checks address, alignment, stride and count, as far as they can be checked.
     ///
     /// # Safety
     /// C-MEMORY: there is a value at each place for as long as they are used, or the address is null.
@@ -200,7 +200,7 @@ impl<'a, T: AnyBits> Strided<'a, T> {
         Ok(Strided { first: first.cast(), stride, count, lives: PhantomData })
     }
 
-    /// All of them, one by one.
+    /// Iterates over copies of all values.
     pub(crate) fn iter(self) -> impl ExactSizeIterator<Item = T> + 'a {
         (0..self.count).map(move |at| {
             let distance = at.cast_signed().wrapping_mul(self.stride);
@@ -209,7 +209,7 @@ impl<'a, T: AnyBits> Strided<'a, T> {
         })
     }
 
-    /// All values as a slice, if they are contiguous.
+    /// Returns all values as a slice; `None` if they are not contiguous.
     pub(crate) fn contiguous(self) -> Option<&'a [T]> {
         if self.count == 0 {
             return Some(&[]);
@@ -219,14 +219,14 @@ impl<'a, T: AnyBits> Strided<'a, T> {
         (self.stride == size_of::<T>().cast_signed()).then(all)
     }
 
-    /// A column of numbers of this type, or of one with the same bits.
+    /// Returns the values as an input column of `scalar`, which must have the same bits as `T`.
     pub(crate) fn column(self, scalar: Scalar) -> InputColumn<'a> {
         // SAFETY: COLUMNS: there is a number for each row, promised by whoever made this.
         unsafe { InputColumn::strided(scalar, self.first, self.stride, None, self.count) }
     }
 }
 
-/// Places with a stride between them, to be written.
+/// A checked C array with a stride in bytes, to write to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StridedMut<T> {
     first: *mut u8,
@@ -236,7 +236,7 @@ pub(crate) struct StridedMut<T> {
 }
 
 impl<T: Copy> StridedMut<T> {
-    /// Checks what can be checked.
+    /// Checks address, alignment, stride and count, as far as they can be checked.
     ///
     /// # Safety
     /// C-MEMORY: each place can be written for as long as this is used, or the address is null.
@@ -256,12 +256,12 @@ impl<T: Copy> StridedMut<T> {
         Ok(StridedMut { first: first.cast(), stride, count, lives: PhantomData })
     }
 
-    /// How many places there are.
+    /// The number of places.
     pub(crate) const fn count(&self) -> usize {
         self.count
     }
 
-    /// The places, each of which can be written.
+    /// Iterates over the addresses of all places. Each can be written.
     #[inline]
     pub(crate) fn places(self) -> impl Iterator<Item = *mut T> {
         (0..self.count).map(move |at| {
@@ -271,7 +271,7 @@ impl<T: Copy> StridedMut<T> {
         })
     }
 
-    /// Writes a value to each place, as far as there are values.
+    /// Writes the values to the places in order, until either runs out.
     #[inline]
     pub(crate) fn write(self, values: impl Iterator<Item = T>) {
         for (place, value) in self.places().zip(values) {
@@ -280,12 +280,12 @@ impl<T: Copy> StridedMut<T> {
         }
     }
 
-    /// Writes a value to each place, as far as there are values.
+    /// Writes the values to the places in order, until either runs out. Contiguous places are written by one copy.
     pub(crate) fn write_all(self, values: &[T]) {
         if self.stride == size_of::<T>().cast_signed() {
             let count = self.count.min(values.len());
             if count > 0 {
-                // SAFETY: C-MEMORY: as in `write`; the values lie in memory of the library's, which nobody else can have.
+                // SAFETY: C-MEMORY: as in `write`. The values are in the library's own memory, which C's memory cannot overlap.
                 unsafe { self.first.cast::<T>().copy_from_nonoverlapping(values.as_ptr(), count) };
             }
         } else {
@@ -294,30 +294,30 @@ impl<T: Copy> StridedMut<T> {
     }
 }
 
-/// Where it is said which values are present.
+/// The checked memory that tells which values of a column are present.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Presence<'a> {
     All,
-    /// None of them, as a byte says that all share.
+    /// No value is present: one zero byte, shared by all.
     None,
     Bytes(Strided<'a, u8>),
-    /// Bits in bytes, from one on.
+    /// Bits in bytes: the bytes, the index of the first bit, and the number of bits.
     Bits(&'a [u8], usize, usize),
 }
 
-/// The presence of a column's values as C gives it.
+/// The presence of a column's values as C gives it, not yet checked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PresenceMemory<P> {
     /// The form of the presence: one of `CEMBRA_PRESENCE_*`.
     pub(crate) form: u32,
     pub(crate) first: P,
-    /// The distance between the bytes of two values.
+    /// The distance in bytes between the presence bytes of two values.
     pub(crate) stride: isize,
     /// The index of the first value's bit.
     pub(crate) bit: usize,
 }
 
-/// How many bytes there are from the one with the first bit to that with the last.
+/// Returns the number of bytes that hold the bits 0 to `first + count`.
 fn bytes_of_bits(first: usize, count: usize, what: impl Display + Copy) -> Result<usize, Failure> {
     let end =
         first.checked_add(count).ok_or_else(|| Failure::argument(format!("{what} has no memory of so many bits")))?;
@@ -325,7 +325,7 @@ fn bytes_of_bits(first: usize, count: usize, what: impl Display + Copy) -> Resul
 }
 
 impl<'a> Presence<'a> {
-    /// Checks what can be checked.
+    /// Checks the form and the memory of the presence, as far as they can be checked.
     ///
     /// # Safety
     /// C-MEMORY: there is a byte, or a bit, for each value, or the address is null.
@@ -340,7 +340,7 @@ impl<'a> Presence<'a> {
             PRESENCE_BYTES => {
                 // SAFETY: C-MEMORY, promised by the caller.
                 let bytes = unsafe { Strided::<u8>::new(first.cast(), stride, count, what) }?;
-                // A byte that all share says so of any number of values, behind which there need be no memory.
+                // A byte that all values share needs no memory after itself, whatever their number.
                 Ok(match bytes.iter().next() {
                     Some(0) if stride == 0 => Presence::None,
                     Some(_) if stride == 0 => Presence::All,
@@ -357,7 +357,7 @@ impl<'a> Presence<'a> {
         }
     }
 
-    /// Reads the presence of all values.
+    /// Reads the presence of all values into bits.
     pub(crate) fn read(self) -> Result<KnownPresence, Failure> {
         let words = match self {
             Presence::All | Presence::None => None,
@@ -371,12 +371,12 @@ impl<'a> Presence<'a> {
     }
 }
 
-/// The presence of values, read.
+/// The presence of a column's values, read into bits.
 #[derive(Debug)]
 pub(crate) struct KnownPresence {
     /// True if no value is present.
     pub(crate) is_none: bool,
-    /// A bit for each value, set where it is present; `None` if all values are alike.
+    /// A bit per value, set where the value is present; `None` if all values are present or all are missing.
     pub(crate) words: Option<Vec<u64>>,
 }
 
@@ -387,7 +387,7 @@ impl KnownPresence {
         !self.is_none && self.words.as_ref().is_none_or(bit)
     }
 
-    /// Makes each value missing that `outer` says to be missing.
+    /// Marks each value as missing that is missing in `outer`.
     pub(crate) fn limit_to(&mut self, outer: &KnownPresence) {
         self.is_none |= outer.is_none;
         match (&mut self.words, &outer.words) {
@@ -398,7 +398,7 @@ impl KnownPresence {
     }
 }
 
-/// Bits in words, the lowest first.
+/// Packs bits into words, the lowest bit first.
 pub(crate) fn gathered(bits: impl ExactSizeIterator<Item = bool>) -> Result<Vec<u64>, Failure> {
     let mut words = roomy(bits.len().div_ceil(64))?;
     let mut word = 0_u64;
@@ -417,24 +417,24 @@ pub(crate) fn gathered(bits: impl ExactSizeIterator<Item = bool>) -> Result<Vec<
     Ok(words)
 }
 
-/// An empty list with room for so much.
+/// Returns an empty list with room for `count` values. Fails if the memory cannot be allocated.
 pub(crate) fn roomy<T>(count: usize) -> Result<Vec<T>, Failure> {
     let mut list = Vec::new();
     list.try_reserve_exact(count).map_err(|_| Failure::argument(format!("there is no memory for {count} values")))?;
     Ok(list)
 }
 
-/// Where it is to be said which values are present.
+/// The checked memory that an output's presence is written to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PresenceMut {
     Nowhere,
     Bytes(StridedMut<u8>),
-    /// Bytes, and the number of the first bit.
+    /// Bits in bytes: the bytes, and the index of the first bit.
     Bits(StridedMut<u8>, usize),
 }
 
 impl PresenceMut {
-    /// Checks what can be checked.
+    /// Checks the form and the memory of the presence, as far as they can be checked.
     ///
     /// # Safety
     /// C-MEMORY: there is a byte, or a bit, for each value, that can be written, or the address is null.
@@ -458,12 +458,12 @@ impl PresenceMut {
         }
     }
 
-    /// True if there is a place.
+    /// True if the caller gave memory for the presence.
     pub(crate) const fn is_there(&self) -> bool {
         !matches!(self, PresenceMut::Nowhere)
     }
 
-    /// Writes which of `count` values are present. Other bits of the same bytes stay.
+    /// Writes for `count` values whether each is present. Other bits in the same bytes stay unchanged.
     pub(crate) fn write(self, count: usize, is_present: impl Fn(usize) -> bool) {
         match self {
             PresenceMut::Nowhere => {}

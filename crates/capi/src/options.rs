@@ -1,4 +1,4 @@
-//! Options of compiling, set one by one.
+//! Options of compilation, set one by one.
 
 use crate::errors::{Error, Origin, border, quiet};
 use crate::failure::{Failure, given};
@@ -7,14 +7,14 @@ use compiler::{Backend, GivenFiles, Limits, Model, Registry, Sources, parse_type
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-/// `cembra_options`.
+/// `cembra_options`: the options, limits and files for compiling a text.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     pub(crate) options: compiler::Options,
     pub(crate) limits: Limits,
-    /// What errors call the text.
+    /// The name of the text in errors; `None` if it has none.
     pub(crate) name: Option<String>,
-    /// The inputs that were given types by name.
+    /// The names of the inputs whose types were set one by one.
     typed: Vec<String>,
     outputs: Vec<String>,
     /// The texts of files that the text may use, by their names.
@@ -22,13 +22,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// The options that programs are compiled with.
+    /// Returns the compiler's options, with the chosen outputs if any were chosen.
     pub(crate) fn of_programs(&self) -> compiler::Options {
         let all = self.options.clone();
         if self.outputs.is_empty() { all } else { all.outputs(self.outputs.iter().cloned()) }
     }
 
-    /// Reads a text.
+    /// Parses a text, with the files that it uses.
     pub(crate) fn parsed(&self, text: &str) -> Result<Model, Box<Error>> {
         let name = self.name.as_deref().unwrap_or_default();
         let files = GivenFiles::new(name, self.files.clone());
@@ -45,7 +45,7 @@ impl Options {
     }
 }
 
-/// Changes options by what may fail.
+/// Runs `change` on the options, as a function of the C interface that can fail.
 pub(crate) fn set(
     options: Option<&mut Options>,
     change: impl FnOnce(&mut Options) -> Result<(), Box<Error>>,
@@ -53,19 +53,19 @@ pub(crate) fn set(
     border(|| change(given(options, "the set of options")?))
 }
 
-/// Makes options.
+/// Creates options with the defaults. Returns null only if the library has a defect.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_options_new() -> Option<Box<Options>> {
     quiet(None, || Some(Box::default()))
 }
 
-/// Frees options.
+/// Frees options. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_options_free(options: Option<Box<Options>>) {
     quiet((), || drop(options));
 }
 
-/// Sets what errors call the text.
+/// Sets the name of the text in errors.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_options_set_name(options: Option<&mut Options>, name: Text<'_>) -> Option<Box<Error>> {
     set(options, |options| {
@@ -74,7 +74,7 @@ pub extern "C" fn cembra_options_set_name(options: Option<&mut Options>, name: T
     })
 }
 
-/// Sets the type of an input.
+/// Sets the type of the input `name`. Fails if the type cannot be parsed.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_options_set_input_type(
     options: Option<&mut Options>,
@@ -90,7 +90,7 @@ pub extern "C" fn cembra_options_set_input_type(
     })
 }
 
-/// Sets the backend.
+/// Sets the backend, one of `CEMBRA_BACKEND_*`.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_options_set_backend(options: Option<&mut Options>, backend: u32) -> Option<Box<Error>> {
     set(options, |options| {
@@ -106,7 +106,7 @@ pub extern "C" fn cembra_options_set_backend(options: Option<&mut Options>, back
     })
 }
 
-/// Sets a limit.
+/// Sets the limit `name`. Fails if there is no such limit or the value is out of its range.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_options_set_limit(
     options: Option<&mut Options>,
@@ -120,12 +120,12 @@ pub extern "C" fn cembra_options_set_limit(
     })
 }
 
-/// Sets a limit by its name.
+/// Sets the limit `name`.
 pub(crate) fn set_limit(limits: &mut Limits, name: &str, value: u64) -> Result<(), Failure> {
     limits.set(name, &value.to_string()).map_err(|problem| compiler::Error::from(problem).into())
 }
 
-/// Adds an output to those that are computed.
+/// Adds an output to the list of those to compute. Without such a list, all outputs are computed.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_options_add_output(options: Option<&mut Options>, name: Text<'_>) -> Option<Box<Error>> {
     set(options, |options| {
@@ -134,7 +134,7 @@ pub extern "C" fn cembra_options_add_output(options: Option<&mut Options>, name:
     })
 }
 
-/// Gives a file that the text may use.
+/// Adds a file that the text may use, by its name and its text.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_options_add_file(
     options: Option<&mut Options>,

@@ -1,4 +1,4 @@
-//! Programs: models that are compiled, with their inputs and outputs; and texts that are only looked at.
+//! Programs: compiled models with their inputs and outputs; and the check of a text without compiling it.
 
 use crate::errors::{Error, Origin, border, quiet, told};
 use crate::failure::{Failure, given};
@@ -10,25 +10,25 @@ use compiler::{Batch, Executor, Model};
 use std::mem::MaybeUninit;
 use std::sync::{Arc, OnceLock};
 
-/// `cembra_program`: a handle of what sessions share.
+/// `cembra_program`: a handle for a compiled model, which its sessions share.
 #[derive(Clone, Debug)]
 pub struct Program(pub(crate) Arc<Compiled>);
 
-/// A model that is compiled.
+/// A compiled model, shared by a program and its sessions.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(crate) model: Model,
     options: compiler::Options,
     pub(crate) executor: Executor,
-    /// The most bytes that arrays and tensors may have.
+    /// The most bytes that an array or a tensor may have.
     pub(crate) array_bytes: u64,
-    /// The model for many rows, compiled when columns are first met.
+    /// The model compiled for columns of many rows. Compiled at the first such call.
     batch: OnceLock<Batch>,
     inputs: Vec<NamedField>,
     outputs: Vec<NamedField>,
 }
 
-/// An input or an output, with the texts that C sees.
+/// An input or an output, with its texts in the form that C sees.
 #[derive(Debug)]
 struct NamedField {
     name: Arc<str>,
@@ -65,6 +65,7 @@ impl NamedField {
 }
 
 impl Compiled {
+    /// Parses and compiles a text.
     pub(crate) fn of(text: &str, options: &Options) -> Result<Compiled, Box<Error>> {
         let model = options.parsed(text)?;
         let (array_bytes, options) = (options.limits.array_bytes, options.of_programs());
@@ -74,7 +75,7 @@ impl Compiled {
         Ok(Compiled { model, options, executor, array_bytes, batch: OnceLock::new(), inputs, outputs })
     }
 
-    /// The model for many rows, whose inputs and outputs are those for one.
+    /// Returns the model compiled for many rows, with the same inputs and outputs.
     pub(crate) fn batch(&self) -> Result<&Batch, Failure> {
         if let Some(batch) = self.batch.get() {
             return Ok(batch);
@@ -83,19 +84,19 @@ impl Compiled {
         Ok(self.batch.get_or_init(|| batch))
     }
 
-    /// The error of a failure of this model.
+    /// Converts a failure of this model to an error of C.
     pub(crate) fn error(&self, failure: Failure) -> Box<Error> {
         Error::of_failure(failure, Origin::Model(&self.model))
     }
 }
 
-/// Threads may share programs.
+/// Checks at compile time that threads may share a program.
 const _: () = {
     const fn shared<T: Send + Sync>() {}
     shared::<Program>();
 };
 
-/// Looks at a text.
+/// Parses and checks a text without compiling it. `warnings` receives an error that lists the warnings, or null; it may be null itself.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_check(
     text: Text<'_>,
@@ -117,7 +118,7 @@ pub extern "C" fn cembra_check(
     })
 }
 
-/// Compiles a text.
+/// Compiles a text. `program` receives the program, or null on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_compile(
     text: Text<'_>,
@@ -133,25 +134,25 @@ pub extern "C" fn cembra_compile(
     })
 }
 
-/// Frees a program.
+/// Frees a program. Null is allowed. Its sessions live on.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_program_free(program: Option<Box<Program>>) {
     quiet((), || drop(program));
 }
 
-/// How many inputs there are.
+/// Returns the number of inputs; 0 for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_program_input_count(program: Option<&Program>) -> usize {
     program.map_or(0, |program| program.0.inputs.len())
 }
 
-/// How many outputs there are.
+/// Returns the number of outputs; 0 for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_program_output_count(program: Option<&Program>) -> usize {
     program.map_or(0, |program| program.0.outputs.len())
 }
 
-/// Tells an input.
+/// Writes the description of the input number `index`. Returns false and writes nothing if there is no such input.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_program_input<'p>(
     program: Option<&'p Program>,
@@ -161,7 +162,7 @@ pub extern "C" fn cembra_program_input<'p>(
     told(program.and_then(|program| program.0.inputs.get(index)).map(NamedField::told), field)
 }
 
-/// Tells an output.
+/// Writes the description of the output number `index`. Returns false and writes nothing if there is no such output.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_program_output<'p>(
     program: Option<&'p Program>,

@@ -1,17 +1,17 @@
-//! The values of a row as C gives them: each has a kind, and the member of a union that the kind says.
+//! The values of a row as C gives them. Each has a kind, which selects the member of its union.
 
 use crate::failure::Failure;
 use crate::layouts::{Payload, Value};
 use crate::memory::slice;
 use std::fmt;
 
-/// Returns the value of an input that is not given.
+/// Returns the value of an input that the caller left out: its default, or missing. Fails if the input has neither.
 pub(crate) fn not_given(field: &compiler::Field) -> Result<compiler::Value, Failure> {
     let value = field.left_out();
     value.ok_or_else(|| Failure::values(format!("input `{}` is not given, and has no default", field.name)))
 }
 
-/// The path to a value in a row, as messages call it: an input, or a field inside of one, such as ``input `order.items.price` ``.
+/// The path to a value in a row, for messages: an input, or a field inside of one, such as ``input `order.items.price` ``.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowPath<'p> {
     /// The struct or list that has the field; `None` for an input.
@@ -20,12 +20,12 @@ pub(crate) struct RowPath<'p> {
 }
 
 impl<'p> RowPath<'p> {
-    /// The place of an input.
+    /// Returns the path to an input.
     pub(crate) const fn input(name: &'p str) -> Self {
         RowPath { outer: None, name }
     }
 
-    /// The place of a field inside.
+    /// Returns the path to the field `name` inside of this value.
     pub(crate) const fn field(&'p self, name: &'p str) -> Self {
         RowPath { outer: Some(self), name }
     }
@@ -49,12 +49,12 @@ impl fmt::Display for RowPath<'_> {
     }
 }
 
-/// A value of a row, as C gave it.
+/// A value of a row in C's memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowValue<'a>(&'a Value<'a>);
 
 impl<'a> RowValue<'a> {
-    /// The values of a row.
+    /// Returns the `count` values of a row. Fails with an error that names `what` if the pointer cannot be valid.
     ///
     /// # Safety
     /// C-MEMORY: `count` values are at the pointer, or it is null. Each value has the union member of its kind, and the pointers of that are valid.
@@ -67,23 +67,23 @@ impl<'a> RowValue<'a> {
         Ok(unsafe { slice(first, count, what) }?.iter().map(RowValue))
     }
 
-    /// One of `CEMBRA_KIND_*`, or any other number.
+    /// Returns the kind: one of `CEMBRA_KIND_*`, or any other number if C passed one.
     pub(crate) const fn kind(self) -> u32 {
         self.0.kind
     }
 
-    /// True if there is a value.
+    /// Returns true if C marked the value as present.
     pub(crate) const fn is_present(self) -> bool {
         self.0.present.is_set()
     }
 
-    /// What the value holds, as the member of the union that its kind says.
+    /// Returns the result of `member` on the value's union. `member` must read the member that the kind selects.
     pub(crate) fn payload<T>(self, member: impl FnOnce(&'a Payload<'a>) -> T) -> T {
         member(&self.0.r#as)
     }
 }
 
-/// Reads a member of a value's union: the one that its kind says, or any other of numbers.
+/// Reads a member of a value's union. It must be the one that the kind selects, or any of the number members for a number.
 macro_rules! member {
     ($given:expr, $name:ident) => {
         $given.payload(|payload| {

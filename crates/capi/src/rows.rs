@@ -1,4 +1,4 @@
-//! One row: values of C in, values of C out.
+//! Evaluates one row: C values in, C values out.
 
 use crate::errors::Error;
 use crate::failure::Failure;
@@ -13,7 +13,7 @@ use compiler::doors::OutputRoom;
 use compiler::{Date, Duration, Literal, QType, ScalarValue, Timestamp, Value, cast_literal};
 
 impl Session {
-    /// Evaluates the row of these values.
+    /// Evaluates the row with the values `given` and writes the results to `outputs`. Inputs left out at the end get their defaults.
     fn evaluate<'g>(
         &mut self,
         given: impl ExactSizeIterator<Item = RowValue<'g>>,
@@ -54,8 +54,8 @@ impl Session {
     }
 }
 
-/// Writes what C gave over the value of the row before, if that is a number of the same type. Making a value in parts and moving it would take longer
-/// than all else.
+/// Overwrites the value of the previous row with the given one, if both are numbers of the same type. Returns whether it did. Constructing and moving
+/// a value instead would take longer than the rest of the call.
 #[inline]
 fn is_written_over(old: &mut Value, given: RowValue<'_>) -> bool {
     let (true, Value::Scalar(old) | Value::Present(old)) = (given.is_present(), old) else { return false };
@@ -69,7 +69,7 @@ fn is_written_over(old: &mut Value, given: RowValue<'_>) -> bool {
     true
 }
 
-/// The value that C gave for an input. It takes the memory of `before`, the value of the row before, if it has the same type.
+/// Converts the value that C gave for an input. Reuses the memory of `before`, the previous row's value, if that has the same type.
 #[inline(never)]
 fn value(field: &compiler::Field, given: RowValue<'_>, before: Value, most: u64) -> Result<Value, Failure> {
     let (kind, place) = (given.kind(), &RowPath::input(&field.name));
@@ -120,7 +120,7 @@ fn value(field: &compiler::Field, given: RowValue<'_>, before: Value, most: u64)
     Ok(if field.qtype.is_optional() { Value::Present(scalar) } else { Value::Scalar(scalar) })
 }
 
-/// A value of a kind that is missing.
+/// Returns a missing value for the input `field`, from a C value of this kind. Fails if the kind does not fit.
 fn missing(field: &compiler::Field, kind: u32, place: &RowPath<'_>) -> Result<Value, Failure> {
     let missing = match (kinds::scalar(kind), kind, &field.qtype) {
         (Some(scalar), ..) => Some(Value::Missing(scalar)),
@@ -135,7 +135,7 @@ fn missing(field: &compiler::Field, kind: u32, place: &RowPath<'_>) -> Result<Va
     missing.filter(|_| may_be).ok_or_else(|| Failure::missing(place))
 }
 
-/// A value as the language writes it.
+/// Parses a value that C gave as text in the language, and converts it to the input's type.
 fn literal(field: &compiler::Field, text: &str) -> Result<Value, Failure> {
     let shown: String = text.chars().take(60).collect();
     // Its place is in the literal, and not in the text of the model.
@@ -145,7 +145,7 @@ fn literal(field: &compiler::Field, text: &str) -> Result<Value, Failure> {
         .ok_or_else(|| Failure::values(format!("input `{}` is {}, which `{shown}` is not", field.name, field.qtype)))
 }
 
-/// Evaluates one row.
+/// Evaluates one row: reads `input_count` values at `inputs`, writes `output_count` values at `outputs`.
 ///
 /// # Safety
 /// C-MEMORY: as the header says of `inputs` and `outputs`.

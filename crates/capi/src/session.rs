@@ -1,4 +1,4 @@
-//! Sessions: the memory of evaluations, what they may take, and what the last one left for C to look at.
+//! Sessions: the memory of evaluations, their limits, and the results of the last one, which C may still read.
 
 use crate::errors::{Error, border, quiet, told};
 use crate::failure::{Failure, given};
@@ -11,31 +11,31 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// `cembra_session`.
+/// `cembra_session`: evaluates a program, one call at a time.
 #[derive(Debug)]
 pub struct Session {
     pub(crate) compiled: Arc<Compiled>,
     pub(crate) inner: compiler::Session,
-    /// The values of the row that is evaluated, or was last.
+    /// The input values of the current or last row.
     pub(crate) row: Vec<Value>,
-    /// The values that the last row came to.
+    /// The output values of the last row.
     pub(crate) made: Vec<Value>,
-    /// The views that C has of these values.
+    /// The C views of the values in `made`.
     pub(crate) views: Views,
-    /// The columns that the last rows came to, where C sees texts of them.
+    /// The output columns of the last call, stored if C has pointers to their texts.
     pub(crate) columns: Vec<OutputColumn>,
     pub(crate) failed: Vec<usize>,
     pub(crate) failures: Vec<RowFailure>,
     pub(crate) run: RunOptions,
     pub(crate) deadline: Option<Duration>,
     limits: Limits,
-    /// True once an evaluation panicked: what it left may be anything.
+    /// True if an evaluation panicked, so that the session's state is unknown.
     is_broken: bool,
 }
 
 impl Session {
     fn of(compiled: &Arc<Compiled>) -> Session {
-        // What no limit was set for is as the model was compiled.
+        // A limit that is not set here stays as the model was compiled with.
         let limits = Limits::default()
             .arena_bytes(usize::MAX)
             .array_bytes(u64::MAX)
@@ -57,14 +57,14 @@ impl Session {
         }
     }
 
-    /// The options of a run that begins now.
+    /// Returns the options for a run that begins now. The deadline counts from this moment.
     pub(crate) fn options_now(&self) -> RunOptions {
-        // A moment that no clock can show never comes. It also ends the views that are made of outputs.
+        // A moment beyond the clock's range counts as no deadline. The deadline also covers making the views of outputs.
         let deadline = self.deadline.and_then(|limit| Instant::now().checked_add(limit));
         deadline.into_iter().fold(self.run.clone(), RunOptions::deadline)
     }
 
-    /// The most bytes that arrays and tensors may have: as the program says, or less.
+    /// The most bytes that an array or a tensor may have: the smaller of the program's limit and the session's.
     pub(crate) fn array_bytes(&self) -> u64 {
         self.limits.array_bytes.min(self.compiled.array_bytes)
     }
@@ -79,7 +79,7 @@ impl Session {
     }
 }
 
-/// Evaluates in a session. One that panicked evaluates no more.
+/// Runs `evaluate` in a session. Fails if an earlier evaluation of the session panicked.
 pub(crate) fn with_session(
     session: Option<&mut Session>,
     evaluate: impl FnOnce(&mut Session) -> Result<(), Failure>,
@@ -96,7 +96,7 @@ pub(crate) fn with_session(
     })
 }
 
-/// Sets what evaluations may take.
+/// Changes the run options of a session.
 fn set(session: Option<&mut Session>, change: impl FnOnce(&mut Session) -> Result<(), Failure>) -> Option<Box<Error>> {
     with_session(session, |session| {
         change(session)?;
@@ -105,7 +105,7 @@ fn set(session: Option<&mut Session>, change: impl FnOnce(&mut Session) -> Resul
     })
 }
 
-/// Makes a session.
+/// Creates a session for a program. `session` receives it, or null on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_new(
     program: Option<&Program>,
@@ -118,13 +118,13 @@ pub extern "C" fn cembra_session_new(
     })
 }
 
-/// Frees a session.
+/// Frees a session. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_free(session: Option<Box<Session>>) {
     quiet((), || drop(session));
 }
 
-/// Gives evaluations a token to look at, or none.
+/// Sets the cancellation token of later evaluations; null removes it.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_set_cancellation(
     session: Option<&mut Session>,
@@ -136,7 +136,7 @@ pub extern "C" fn cembra_session_set_cancellation(
     })
 }
 
-/// Gives evaluations a deadline, or none.
+/// Sets the deadline of later evaluations, in milliseconds after each call begins; 0 removes it.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_set_deadline(session: Option<&mut Session>, milliseconds: u64) -> Option<Box<Error>> {
     set(session, |session| {
@@ -145,10 +145,10 @@ pub extern "C" fn cembra_session_set_deadline(session: Option<&mut Session>, mil
     })
 }
 
-/// The limits that a run may have of its own.
+/// The limits that a session may set for its runs.
 const RUN_LIMITS: [&str; 4] = ["arena_bytes", "array_bytes", "loop_iterations", "string_work"];
 
-/// Sets a limit of evaluations.
+/// Sets a limit of later evaluations. The name must be one of the limits for runs.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_set_limit(
     session: Option<&mut Session>,
@@ -167,7 +167,7 @@ pub extern "C" fn cembra_session_set_limit(
     })
 }
 
-/// Shares evaluations out to threads.
+/// Sets the number of threads for later evaluations; 0 counts as 1.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_set_threads(session: Option<&mut Session>, threads: usize) -> Option<Box<Error>> {
     set(session, |session| {
@@ -176,7 +176,7 @@ pub extern "C" fn cembra_session_set_threads(session: Option<&mut Session>, thre
     })
 }
 
-/// Says what becomes of rows that fail.
+/// Sets whether a row that fails ends the call or becomes missing: one of `CEMBRA_ON_ERROR_*`.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_set_on_error(session: Option<&mut Session>, on_error: u32) -> Option<Box<Error>> {
     set(session, |session| {
@@ -190,13 +190,13 @@ pub extern "C" fn cembra_session_set_on_error(session: Option<&mut Session>, on_
     })
 }
 
-/// How many rows failed.
+/// Returns the number of rows that failed in the last call; 0 for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_failed_count(session: Option<&Session>) -> usize {
     session.map_or(0, |session| session.failed.len())
 }
 
-/// Tells which row failed.
+/// Writes the row of the failure number `index`. Returns false and writes nothing if there is no such failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_failed_row(
     session: Option<&Session>,
@@ -206,7 +206,7 @@ pub extern "C" fn cembra_session_failed_row(
     told(session.and_then(|session| session.failed.get(index)).copied(), row)
 }
 
-/// The error of a failed row.
+/// Returns the error of the failed row number `index`; null if there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_failure(session: Option<&Session>, index: usize) -> Option<Box<Error>> {
     border(|| match session.and_then(|session| Some((session, session.failures.get(index)?))) {
@@ -224,7 +224,7 @@ mod tests {
     fn a_session_that_panicked_evaluates_no_more() {
         let compiled = Compiled::of("input x: f64; x + 1.0", &Options::default()).expect("a model");
         let mut session = Session::of(&Arc::new(compiled));
-        // A failure leaves it as it was.
+        // A failed evaluation leaves the session unchanged.
         let says = |error: Option<Box<Error>>, words: &str| format!("{error:?}").contains(words);
         assert!(says(with_session(Some(&mut session), |_| Err(Failure::null("the value"))), "the value is null"));
         assert!(with_session(Some(&mut session), |_| Ok(())).is_none());

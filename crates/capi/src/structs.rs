@@ -1,5 +1,5 @@
-//! Structs, lists of structs and dictionaries of one row, as C gives them: an address, and a description of the fields behind it. Fields are found
-//! by their names. Values are written over those of the row before, so that a call uses its memory again. Arrays and tensors are in `tensors`.
+//! Structs, lists of structs and dictionaries in one row, as C gives them: an address and a description of the fields at it. Fields are matched by
+//! name. Values overwrite those of the previous row, so a call reuses its memory. Arrays and tensors are in `tensors`.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -13,13 +13,13 @@ use crate::tensors;
 use compiler::{Array, ArrayBuilder, QType, Scalar, ScalarValue, Value};
 use std::sync::Arc;
 
-/// The most bytes of an array that are kept for the next row.
+/// The most bytes of an array that is reused for the next row; a larger one is freed.
 const MOST_KEPT: usize = 1 << 20;
 
 /// The names of the fields of a dictionary's entry in C.
 const ENTRY: [&str; 2] = ["key", "value"];
 
-/// The struct of C that is the value of an input of the type `qtype`. It takes the memory of `before`, the value of the row before.
+/// Converts a C struct to the value of an input of the type `qtype`. Reuses the memory of `before`, the previous row's value.
 ///
 /// # Safety
 /// C-MEMORY: the struct has its fields, and what they point to.
@@ -47,8 +47,8 @@ pub(crate) unsafe fn structure(
     Ok(value)
 }
 
-/// The list of C that is the value of an input of the type `qtype`, a list of structs or a dictionary. It takes the memory of `before`, the value of
-/// the row before.
+/// Converts a C list to the value of an input of the type `qtype`, a list of structs or a dictionary. Reuses the memory of `before`, the previous
+/// row's value.
 ///
 /// # Safety
 /// C-MEMORY: each item has its fields, and what they point to.
@@ -69,7 +69,7 @@ pub(crate) unsafe fn list(
     Ok(value)
 }
 
-/// The value to write over: the one of the row before, or one without content if that has another type.
+/// Returns the value to overwrite: `before` if it has the type `qtype`, or else a new empty value.
 fn reused(before: Value, qtype: &QType) -> Value {
     if before.is_of(qtype) { before } else { blank(qtype) }
 }
@@ -83,19 +83,20 @@ fn blank(qtype: &QType) -> Value {
     }
 }
 
-/// The memory of a field, or of a whole input: its values in one struct, or in each item of a list, and its own fields if it is a struct.
+/// The C memory of a field or of a whole input. It holds the values in one struct or in each item of a list. For a struct, `members` describes its
+/// fields.
 #[derive(Clone, Copy)]
 struct Source<'a> {
     column: Column,
     members: &'a [Member<'a>],
 }
 
-/// The structs that a field is read in.
+/// The structs that a field is read from.
 #[derive(Clone, Copy)]
 struct Rows<'a> {
     /// The number of structs: the length of a list, or 1.
     count: usize,
-    /// The presence of the optional struct around the field; `None` if no struct around it is optional.
+    /// The presence of the innermost optional struct around the field; `None` if no struct around it is optional.
     presence: Option<&'a KnownPresence>,
     /// True if the structs are entries of a dictionary.
     is_map: bool,
@@ -104,7 +105,7 @@ struct Rows<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// The source of these values, with the fields inside of them.
+    /// Returns the source for `column`, with the descriptions of `count` fields at `members`.
     ///
     /// # Safety
     /// C-MEMORY: `count` fields are described at `members` for as long as the source is used, or the pointer is null.
@@ -119,7 +120,8 @@ impl<'a> Source<'a> {
         Ok(Source { column, members })
     }
 
-    /// The field that is number `at` in the model's struct, has the type `of` there, and is called `name`.
+    /// Returns the source of the field `name`, which is number `at` of the model's struct and has the type `of` there. Fails if C's struct has no
+    /// such field.
     ///
     /// # Safety
     /// C-MEMORY: the structs have their fields.
@@ -155,7 +157,7 @@ impl<'a> Source<'a> {
         Err(Failure::values(format!("{place} is {of}, but the struct has no field `{name}`; it has {known}")))
     }
 
-    /// Writes the values over `value`. It has the type `of`, or in a list an array of such values in the place of each.
+    /// Writes the values over `value`. It has the type `of`; in a list, each scalar is an array with one element per item.
     ///
     /// # Safety
     /// C-MEMORY: each of the structs has its fields, and what they point to.
@@ -193,7 +195,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Writes a scalar, or a column of them.
+    /// Writes a scalar, or the array of that scalar for all items of a list.
     ///
     /// # Safety
     /// C-MEMORY: each of the structs has its fields, and what they point to.
@@ -220,7 +222,7 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    /// Writes an optional struct, or a list of such.
+    /// Writes an optional struct, or a list of optional structs.
     ///
     /// # Safety
     /// C-MEMORY: each of the structs has its fields, and what they point to.
@@ -257,7 +259,7 @@ impl<'a> Source<'a> {
         unsafe { self.write_fields(value, inner, rows, place) }
     }
 
-    /// Writes the fields of a struct, or of a list of such.
+    /// Writes the fields of a struct, or of a list of structs.
     ///
     /// # Safety
     /// C-MEMORY: each of the structs has its fields, and what they point to.
@@ -284,7 +286,7 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    /// The values as those of a column of this kind.
+    /// Reads the values as a column of the kind `kind`. A value in a missing struct counts as missing.
     ///
     /// # Safety
     /// C-MEMORY: each of the structs has its fields, and what they point to.
@@ -299,7 +301,7 @@ impl<'a> Source<'a> {
         unsafe { Loaded::with(&column, rows.count, known, place) }
     }
 
-    /// The array, tensor or list that a struct of C has in a field of the kind that the model's type needs.
+    /// Returns the C array, tensor or list that this field holds. Fails if the field is of another kind than `kind`, or missing.
     ///
     /// # Safety
     /// C-MEMORY: each of the structs has its fields, and `T` is the struct that the header has for this kind.
@@ -318,7 +320,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// An error if a value is missing.
+    /// Returns an error if the value is missing in a present struct.
     ///
     /// # Safety
     /// C-MEMORY: each of the structs has its fields, and what they point to.
@@ -333,27 +335,27 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The failure that a value must not be missing; of the values in a list it is number `at`.
+    /// Returns the failure that a required value is missing. In a list, the message names item `at`.
     #[cold]
     fn missing(&self, at: usize, place: &RowPath<'_>) -> Failure {
         let is_item = self.column.stride != 0;
         if is_item { Failure::values(format!("{place} is missing in item {at}")) } else { Failure::missing(place) }
     }
 
-    /// An error if the values are of another kind.
+    /// Returns an error if the values are of another kind than `kind`.
     fn expect(&self, kind: u32, of: &QType, place: &RowPath<'_>) -> Result<(), Failure> {
         if self.column.kind == kind { Ok(()) } else { Err(misfit(place, of, self.column.kind)) }
     }
 }
 
-/// Writes values over an array, or to a new one if somebody else has the array. A missing value is zero if `is_full`.
+/// Writes values over an array, or replaces it if it is shared or too large to reuse. A missing value is written as zero if `is_full`.
 fn write_array(array: &mut Arc<Array>, values: &Loaded<'_>, is_full: bool, most: u64) -> Result<(), Failure> {
     values.check_size(most)?;
     let scalar = array.scalar();
     let old = Arc::get_mut(array).filter(|old| old.memory_bytes() <= MOST_KEPT);
     match old {
         Some(old) => {
-            // Any array will do until the new one takes its place.
+            // An empty array stands in until the new one takes its place.
             let empty = ArrayBuilder::new(Scalar::Unit, 0).finish();
             let mut made = ArrayBuilder::over(std::mem::replace(old, empty));
             values.add_to(&mut made, is_full);
@@ -368,7 +370,7 @@ fn write_array(array: &mut Arc<Array>, values: &Loaded<'_>, is_full: bool, most:
     Ok(())
 }
 
-/// The failure that a value is of another kind than the model's type needs.
+/// Returns the failure that a value's kind does not fit the model's type.
 #[cold]
 fn misfit(place: &RowPath<'_>, of: &QType, kind: u32) -> Failure {
     match kinds::called(kind) {

@@ -1,4 +1,4 @@
-//! Arrays and tensors of one row, as C gives them.
+//! Converts the arrays and tensors of a row from C's memory.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -11,14 +11,14 @@ use compiler::tensor::{Element, Layout};
 use compiler::{ArrayKind, Tensor, Value};
 use std::fmt::Display;
 
-/// The array of elements of C.
+/// Converts a C array. Fails if it needs more than `most` bytes.
 pub(crate) fn array(array: &layouts::Array, what: impl Display + Copy, most: u64) -> Result<Value, Failure> {
     // SAFETY: C-MEMORY: whoever gave the array vouched for its elements.
     let loaded = unsafe { Loaded::of(&array.elements, array.len, what) }?;
     loaded.array(most).map(|made| Value::Array(ArrayKind::Dense, made.into()))
 }
 
-/// The tensor of elements of C.
+/// Converts a C tensor. Fails if it needs more than `most` bytes.
 pub(crate) fn tensor(tensor: &layouts::Tensor, what: impl Display + Copy, most: u64) -> Result<Value, Failure> {
     let made = match tensor.element {
         kinds::BOOL => read::<Flag, bool>(tensor, what, most, |flags| flags.iter().map(|flag| flag.is_set()).collect()),
@@ -31,7 +31,7 @@ pub(crate) fn tensor(tensor: &layouts::Tensor, what: impl Display + Copy, most: 
     made.map(|tensor| Value::Tensor(tensor.into()))
 }
 
-/// The tensor of elements of a type.
+/// Converts a C tensor with elements of the type `T`. `copied` converts a slice of them.
 fn read<T: AnyBits, E: Element>(
     tensor: &layouts::Tensor,
     what: impl Display + Copy,
@@ -51,7 +51,7 @@ fn read<T: AnyBits, E: Element>(
     let (strides, before) = if tensor.strides.is_null() {
         (Layout::row_major(extents)?.strides().to_vec(), 0)
     } else {
-        // SAFETY: C-MEMORY, likewise.
+        // SAFETY: C-MEMORY: whoever gave the tensor vouched for its strides.
         let strides: &[isize] = unsafe { slice(tensor.strides, rank, format_args!("the strides of {what}")) }?;
         let back = reach(extents, strides, |stride| stride < 0);
         (strides.to_vec(), back.ok_or_else(|| no_memory(what))?)
@@ -63,7 +63,7 @@ fn read<T: AnyBits, E: Element>(
         return Err(Failure::null(what));
     }
     let first = tensor.data.cast::<u8>().wrapping_sub(back).cast::<T>();
-    // SAFETY: C-MEMORY, likewise: from the lowest position to the highest.
+    // SAFETY: C-MEMORY: whoever gave the tensor vouched for its elements, from the lowest position to the highest.
     let elements: &[T] = unsafe { slice(first, memory, what) }?;
     let layout = Layout::strided(extents, &strides, before, memory)?;
     let count = layout.len();
@@ -71,7 +71,7 @@ fn read<T: AnyBits, E: Element>(
         return Err(Failure::argument(format!("{what} has more bytes than the limit `array_bytes` allows")));
     }
     if memory <= count {
-        // Elements that indices share are kept once.
+        // An element that several indices share is stored once.
         return Ok(Tensor::from_parts(E::data(copied(elements)), layout)?);
     }
     let mut dense: Vec<T> = roomy(count)?;
@@ -79,8 +79,8 @@ fn read<T: AnyBits, E: Element>(
     Ok(Tensor::new(extents, copied(&dense))?)
 }
 
-/// Returns the distance from the first position to the last one along the axes whose strides `counts` is true for;
-/// `None` if it is too large for a `usize`.
+/// Returns the distance from the first position to the last one, along the axes for whose strides `counts` returns true; `None` if it exceeds a
+/// `usize`.
 fn reach(extents: &[usize], strides: &[isize], counts: fn(isize) -> bool) -> Option<usize> {
     let mut axes = extents.iter().zip(strides).filter(|(_, stride)| counts(**stride));
     axes.try_fold(0_usize, |so_far, (extent, stride)| {

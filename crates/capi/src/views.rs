@@ -1,4 +1,4 @@
-//! What C sees of the values that a row came to. A session keeps the views, and what they point to, until it is used again.
+//! The C views of a row's output values. A session keeps the views and the memory that they point to until it is used again.
 
 use crate::failure::Failure;
 use crate::kinds;
@@ -13,8 +13,8 @@ use std::ffi::c_void;
 use std::fmt;
 use std::rc::Rc;
 
-/// Writes the values of a row as C sees them; nothing if what has to be made for it has no room, or no time is left. A number is written part by
-/// part: moving what was just written in parts takes longer.
+/// Writes a row's values to `outputs` as C views. Writes nothing if a view needs more memory than is allowed, or if time runs out. A number is
+/// written part by part, because writing it to a temporary and moving that takes longer.
 #[inline]
 pub(crate) fn write_row(
     outputs: StridedMut<layouts::Value<'static>>,
@@ -39,14 +39,14 @@ pub(crate) fn write_row(
             }
             Value::Scalar(scalar) | Value::Present(scalar) => {
                 let (kind, r#as) = (kinds::of_scalar(scalar.scalar()), payload(scalar));
-                // SAFETY: C-MEMORY, likewise.
+                // SAFETY: C-MEMORY: the place is one of those that were checked.
                 unsafe { place.write(layouts::Value { kind, present: Flag(1), r#as }) }
             }
-            // SAFETY: C-MEMORY, likewise.
+            // SAFETY: C-MEMORY: the place is one of those that were checked.
             Value::Missing(scalar) => unsafe { place.write(missing_view(*scalar)) },
             _ => {
                 if let Some(view) = ready.next() {
-                    // SAFETY: C-MEMORY, likewise.
+                    // SAFETY: C-MEMORY: the place is one of those that were checked.
                     unsafe { place.write(view) }
                 }
             }
@@ -55,12 +55,12 @@ pub(crate) fn write_row(
     Ok(())
 }
 
-/// Says that a value is a scalar, or an optional one: nothing has to be made for its view.
+/// Returns true if a value is a scalar or an optional scalar. Its view needs no memory.
 const fn is_scalar(value: &Value) -> bool {
     matches!(value, Value::Scalar(_) | Value::Present(_) | Value::Missing(_))
 }
 
-/// The room and the end of time for making the views of a row.
+/// The memory and the time that making a row's views may take.
 #[derive(Debug)]
 pub(crate) struct Terms {
     pub(crate) room: OutputRoom,
@@ -68,24 +68,24 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// Takes room for as many elements of a type.
+    /// Claims memory for `count` elements of the type `T`. Fails if it exceeds the limit.
     fn claim<T>(&self, count: usize) -> Result<(), Failure> {
         let bytes = (count as u64).saturating_mul(size_of::<T>() as u64);
         if bytes > 0 { Ok(self.room.claim(bytes)?) } else { Ok(()) }
     }
 }
 
-/// The literal of a value while it is written.
+/// The text of a value while it is written, in the language's spelling.
 struct Spelled<'t> {
     text: String,
     terms: &'t Terms,
-    /// Why no more is written.
+    /// The reason why writing stopped early; `None` while it goes on.
     failure: Option<Failure>,
 }
 
 impl fmt::Write for Spelled<'_> {
     fn write_str(&mut self, part: &str) -> fmt::Result {
-        /// Bytes that are written before the time is looked at again.
+        /// The number of bytes between two checks of the time.
         const PACE: usize = 1 << 16;
         let before = self.text.len();
         let claimed = self.terms.claim::<u8>(part.len());
@@ -104,7 +104,7 @@ impl fmt::Write for Spelled<'_> {
     }
 }
 
-/// The number of a scalar's type, and the scalar as C sees it.
+/// Returns a scalar as a member of C's union.
 fn payload(value: &ScalarValue) -> Payload<'static> {
     match value {
         ScalarValue::Unit => Payload { u64: 0 },
@@ -121,24 +121,24 @@ fn payload(value: &ScalarValue) -> Payload<'static> {
     }
 }
 
-/// The kind of a missing value of a type.
+/// Returns the view of a missing value of a scalar type.
 const fn missing_view(scalar: Scalar) -> layouts::Value<'static> {
     layouts::Value { kind: kinds::of_scalar(scalar), present: Flag(0), r#as: Payload { u64: 0 } }
 }
 
-/// A text that the session keeps, as C sees it.
+/// Returns a C view of a text that the session owns.
 pub(crate) fn kept_text(text: &str) -> Text<'static> {
     // SAFETY: C-MEMORY: the session keeps the text until it is used again, which is what C is promised.
     unsafe { Text::from_raw(text.as_ptr().cast(), text.len()) }
 }
 
-/// What C sees of the values of a row, beside the values themselves. Their addresses do not change.
+/// The C views of a row's values, with the memory that they need. The addresses of that memory stay the same when the list grows.
 #[derive(Debug, Default)]
 pub(crate) struct Views {
     arrays: Vec<Rc<ArrayView>>,
     tensors: Vec<Rc<layouts::Tensor>>,
     literals: Vec<String>,
-    /// The views of a row's values that are no scalars, before they are written.
+    /// The finished views of the values that are not scalars, before they are written to the outputs.
     ready: Vec<layouts::Value<'static>>,
 }
 
@@ -147,7 +147,7 @@ pub(crate) struct Views {
 #[expect(dead_code, reason = "C looks at the lists, through the view")]
 struct ArrayView {
     view: layouts::Array,
-    /// Elements that lie in another way than in the array.
+    /// The elements, if C's layout differs from the array's: one byte per truth value.
     flags: Vec<Flag>,
     texts: Vec<Text<'static>>,
     bytes: Vec<ByteString<'static>>,
@@ -162,7 +162,7 @@ impl Views {
         self.ready.clear();
     }
 
-    /// Makes the view of a value, if it is no scalar.
+    /// Makes the view of a value, unless the value is a scalar.
     #[inline(never)]
     fn prepare(&mut self, value: &Value, terms: &Terms) -> Result<(), Failure> {
         let (kind, r#as) = match value {
@@ -180,7 +180,7 @@ impl Views {
         Ok(())
     }
 
-    /// A value of another type, as the language writes it.
+    /// Makes the text view of a value of any other type, in the language's spelling.
     fn literal(&mut self, value: &Value, terms: &Terms) -> Result<Text<'static>, Failure> {
         let mut spelled = Spelled { text: String::new(), terms, failure: None };
         let _told_below = write_printed(&mut spelled, value);
@@ -188,7 +188,7 @@ impl Views {
             return Err(failure);
         }
         let view = kept_text(&spelled.text);
-        // The bytes stay where they are when the text moves.
+        // The bytes stay at their address when the text moves.
         self.literals.push(spelled.text);
         Ok(view)
     }
@@ -269,7 +269,7 @@ impl Views {
     }
 }
 
-/// Where the numbers of an array lie.
+/// Returns the address of an array's numbers; null if its elements are not numbers.
 fn numbers_address(array: &Array) -> *const c_void {
     match array.data() {
         ArrayData::Numbers(words) => words.as_ptr().cast(),
