@@ -1,5 +1,5 @@
-//! Expressions of elements: what the maps of a graph do to one element, for whatever evaluates it on many. One map is a body of one
-//! step, a region of maps that are evaluated together is a body of several.
+//! Elementwise expressions: the scalar computation that maps of a graph do for one element. An evaluator runs it for many elements. A
+//! single map is a body with one operator; a region of maps that are evaluated together is a body with several.
 
 use crate::maps::{ElementOperator, OperandType};
 use crate::{Data, DataMut, Tensor};
@@ -7,31 +7,31 @@ use cembra_runtime::Scalar;
 use cembra_value::Error;
 use smallvec::SmallVec;
 
-/// Where a step of a body has an operand from: the inputs come first, then the steps.
+/// The index of a value in a body: the inputs are numbered first, then the steps.
 pub type Operand = u32;
 
-/// A step of a body.
+/// A step of an elementwise body: a constant or an operator.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum BodyStep {
-    /// A constant: its type, and its bits in the layout of frames.
+    /// A constant: its type, and its bits as frames store them.
     Constant(Scalar, u64),
-    /// A scalar operator on what came before, which is of exactly the types that it takes, and on the texts that it has.
+    /// A scalar operator on earlier values, whose types are exactly those that it takes, and on its literal texts.
     Apply(ElementOperator, SmallVec<[Operand; 3]>),
 }
 
-/// An expression of elements, complete in itself: equal bodies mean the same.
+/// An elementwise expression that refers to no graph: equal bodies compute the same.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Body {
-    /// The types of the inputs.
+    /// The types of the body's inputs.
     pub inputs: Vec<Scalar>,
-    /// The steps in their order.
+    /// The steps of the body, operands before their users.
     pub steps: Vec<BodyStep>,
-    /// What comes out, and its type.
+    /// The values that the body returns, with their types.
     pub outputs: Vec<(Operand, Scalar)>,
 }
 
 impl Body {
-    /// One operator on operands of these types. Literals are part of the body, the others are its inputs.
+    /// Returns the body of one operator. Literal operands become constants of the body, the others become its inputs.
     pub(crate) fn of_operator(op: &ElementOperator, operands: &[OperandType], result: Scalar) -> Body {
         let inputs: Vec<Scalar> =
             operands.iter().filter(|(_, bits)| bits.is_none()).map(|(scalar, _)| *scalar).collect();
@@ -51,16 +51,16 @@ impl Body {
     }
 }
 
-/// How many nodes of a graph are visited between two looks at whether to go on.
+/// The number of graph nodes that are visited between two calls of [`Elements::go_on`].
 pub(crate) const LOOKED_AT: usize = 256;
 
-/// What evaluates expressions of elements, for the reference and for constants that are folded while a graph is rewritten.
+/// An evaluator of elementwise expressions, for the reference and for constants that are folded while a graph is rewritten.
 pub trait Elements: Sync {
-    /// Evaluates a body on the elements of tensors of the types of its inputs, each broadcast to the extents of the result, and writes the
-    /// elements of each output, the last axis the fastest, over what is in memory of their type.
+    /// Evaluates a body on the elements of `operands`, which have the types of its inputs and are broadcast to `extents`. Overwrites
+    /// `outputs`, which have the types of the body's outputs, with the elements of each output. The last axis varies fastest.
     ///
     /// # Errors
-    /// The body cannot be compiled, the memory does not fit, or an element fails.
+    /// If the body cannot be compiled, `outputs` do not fit, or an element fails.
     fn map_into(
         &self,
         body: &Body,
@@ -69,10 +69,10 @@ pub trait Elements: Sync {
         outputs: &mut [DataMut<'_>],
     ) -> Result<(), Error>;
 
-    /// Evaluates a body likewise: the elements of each output.
+    /// Evaluates a body as [`map_into`](Elements::map_into) does, and returns the elements of each output.
     ///
     /// # Errors
-    /// As for [`map_into`](Elements::map_into).
+    /// The errors of [`map_into`](Elements::map_into).
     fn map(&self, body: &Body, operands: &[Tensor], extents: &[usize]) -> Result<Vec<Data>, Error> {
         let rows = extents.iter().product();
         let zeros = body.outputs.iter().map(|(_, scalar)| Data::zeros(*scalar, rows));
@@ -82,13 +82,13 @@ pub trait Elements: Sync {
         Ok(outputs)
     }
 
-    /// The most bytes that a tensor may have.
+    /// The most bytes that a tensor may have in this evaluation.
     fn most_bytes(&self) -> u64;
 
-    /// An error if the evaluation, or the rewriting, is to end. It is asked before each step, and while a long one goes on.
+    /// Returns an error if the evaluation or the rewriting must end. It is called before each step, and during a long one.
     ///
     /// # Errors
-    /// It is to end.
+    /// If it must end.
     fn go_on(&self) -> Result<(), Error> {
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! Functions on tensors that stand for several operators. Each is defined once, here, by what it stands for, so that whatever is known
-//! of operators holds for them too.
+//! Functions on tensors that are composed of several operators. Each is defined once, here, by the nodes that it expands to, so whatever
+//! holds for these operators holds for the function too.
 
 use crate::graph::check_axis;
 use crate::node::Reduction;
@@ -9,10 +9,10 @@ use cembra_runtime::Scalar;
 use cembra_value::Error;
 
 impl TensorGraph {
-    /// A reduction over some axes that stay, with an extent of 1.
+    /// Reduces `axes`, which stay in the result with an extent of 1.
     ///
     /// # Errors
-    /// As for [`TensorGraph::reduce`].
+    /// The errors of [`TensorGraph::reduce`].
     pub fn reduce_keeping(
         &mut self,
         reduction: Reduction,
@@ -27,10 +27,10 @@ impl TensorGraph {
         self.reshape(made, &extents)
     }
 
-    /// The sum over some axes, divided by how many elements were added.
+    /// The sum over `axes`, divided by the number of elements that were added.
     ///
     /// # Errors
-    /// An axis there is not, or elements that are no floats.
+    /// If there is no such axis, or the elements are not floats.
     pub fn mean(&mut self, x: TensorNodeId, axes: &[usize]) -> Result<TensorNodeId, Error> {
         let node = self.node(x);
         let scalar = node.scalar;
@@ -45,8 +45,8 @@ impl TensorGraph {
         self.map(id::DIVIDE, &[sum, count])
     }
 
-    /// The sum of the elements up to each index of an axis. Sums are made of sums of 1, 2, 4, .. elements, so the rounding error grows with the
-    /// logarithm of the extent. Elements of f32 are added in f64; integers wrap around.
+    /// The sum of the elements up to and including each index of an axis. Sums are made of sums of 1, 2, 4, .. elements, so the rounding
+    /// error grows with the logarithm of the extent. Elements of f32 are added in f64; integers wrap around.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -60,7 +60,7 @@ impl TensorGraph {
     /// ```
     ///
     /// # Errors
-    /// There is no such axis, or the elements are no numbers.
+    /// If there is no such axis, or the elements are not numbers.
     pub fn cum_sum(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
         let (scalar, rank) = (self.scalar(x), self.extents(x).len());
         check_axis(axis, rank)?;
@@ -90,8 +90,8 @@ impl TensorGraph {
         self.cast(sums, scalar)
     }
 
-    /// The first index along an axis, which the result does not have, at which the elements are the largest; of a NaN, if there is one. Zeros
-    /// are equal.
+    /// The first index along `axis` of the largest element, or of a NaN if there is one. The result does not have this axis. +0 and -0 are
+    /// equal.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -105,25 +105,26 @@ impl TensorGraph {
     /// ```
     ///
     /// # Errors
-    /// There is no such axis, it has no indices, or the elements are no numbers.
+    /// If there is no such axis, it has no indices, or the elements are not numbers.
     pub fn argmax(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
         self.first_extreme(Reduction::Max, x, axis)
     }
 
-    /// The first index along an axis likewise, at which the elements are the smallest.
+    /// The first index along `axis` of the smallest element, or of a NaN if there is one. The result does not have this axis. +0 and -0 are
+    /// equal.
     ///
     /// # Errors
-    /// As for [`TensorGraph::argmax`].
+    /// The errors of [`TensorGraph::argmax`].
     pub fn argmin(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
         self.first_extreme(Reduction::Min, x, axis)
     }
 
-    /// The smallest of the indices at which elements are what they are reduced to.
+    /// The smallest index along `axis` at which the element equals the maximum or minimum, or is a NaN.
     fn first_extreme(&mut self, reduction: Reduction, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
         let extreme = self.reduce_keeping(reduction, x, &[axis])?;
         let mut is_extreme = self.map(id::BOOL_EQUAL, &[x, extreme])?;
         if self.scalar(x).is_float() {
-            // A NaN is what they are reduced to if there is one, and is like nothing.
+            // If there is a NaN, the extreme is a NaN, which equals nothing.
             let is_nan = self.map(id::BOOL_NOT_EQUAL, &[x, x])?;
             is_extreme = self.map(id::LOGICAL_OR, &[is_extreme, is_nan])?;
         }
@@ -146,7 +147,7 @@ impl TensorGraph {
     /// `e / sum(e)` along an axis, where `e` is `exp(x - max(x))`.
     ///
     /// # Errors
-    /// There is no such axis, or the elements are no numbers.
+    /// If there is no such axis, or the elements are not numbers.
     pub fn softmax(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
         let below = self.below_largest(x, axis)?;
         let powers = self.map(id::EXP, &[below])?;
@@ -157,7 +158,7 @@ impl TensorGraph {
     /// `z - log(sum(exp(z)))` along an axis, where `z` is `x - max(x)`.
     ///
     /// # Errors
-    /// There is no such axis, or the elements are no numbers.
+    /// If there is no such axis, or the elements are not numbers.
     pub fn log_softmax(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
         let below = self.below_largest(x, axis)?;
         let powers = self.map(id::EXP, &[below])?;
@@ -167,9 +168,8 @@ impl TensorGraph {
     }
 
     /// `log(sum(exp(x - m))) + m` along an axis, which the result does not have. `m` is the largest element if it is finite, else 0: so
-    /// elements that are all `-inf` give `-inf` and have the gradient 0, an element that is `inf` gives `inf` and has the whole gradient, and a NaN
-    /// gives NaN. Integers become f32 before, so
-    /// that no difference of them wraps.
+    /// elements that are all `-inf` give `-inf` and have the gradient 0, an element that is `inf` gives `inf` and has the whole gradient,
+    /// and a NaN gives NaN. Integers become f32 before, so that no difference of them wraps.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -183,14 +183,14 @@ impl TensorGraph {
     /// ```
     ///
     /// # Errors
-    /// There is no such axis, or the elements are no numbers.
+    /// If there is no such axis, or the elements are not numbers.
     pub fn logsumexp(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
         let x = match self.scalar(x) {
             Scalar::Int32 | Scalar::Int64 => self.cast(x, self.number_type(&[x]))?,
             _ => x,
         };
         let largest = self.reduce_keeping(Reduction::Max, x, &[axis])?;
-        // The difference of infinities is no number.
+        // The difference of infinities is NaN.
         let size = self.map(id::ABS, &[largest])?;
         let scalar = self.scalar(size);
         let (infinity, zero) = (self.constant(scalar, f64::INFINITY)?, self.constant(scalar, 0.0)?);
@@ -203,7 +203,7 @@ impl TensorGraph {
         let extents = self.node(sum).extents.clone();
         let [shift, largest] = [self.reshape(shift, &extents)?, self.reshape(largest, &extents)?];
         let sum = self.map(id::ADD, &[logarithm, shift])?;
-        // The gradient of an infinite largest element is that of the largest; of elements that are all -inf it is 0.
+        // If the largest element is infinite, it has the whole gradient. Elements that are all -inf have the gradient 0.
         let lowest = self.constant(scalar, f64::NEG_INFINITY)?;
         let is_infinite = self.map(id::BOOL_EQUAL, &[largest, infinity])?;
         let is_lowest = self.map(id::BOOL_EQUAL, &[largest, lowest])?;
@@ -211,13 +211,14 @@ impl TensorGraph {
         self.map(id::TENSOR_WHERE, &[is_infinite, largest, sum])
     }
 
-    /// The mean over rows of `-sum(y * log_softmax(z))`: how far the distributions that rows of `z` stand for are from those of `y`.
+    /// The mean over rows of `-sum(y * log_softmax(z))`: the cross entropy of the distributions `y` and of those that the rows of `z` stand
+    /// for.
     ///
-    /// Its gradient is its own: `(p * sum(y) - y) / rows` for `z`, where `p` is `softmax(z)`, which is `(p - y) / rows` where rows of `y` sum up
-    /// to 1; and `-log_softmax(z) / rows` for `y`.
+    /// It has a gradient of its own: `(p * sum(y) - y) / rows` for `z`, where `p` is `softmax(z)`, which is `(p - y) / rows` where rows of
+    /// `y` sum up to 1; and `-log_softmax(z) / rows` for `y`.
     ///
     /// # Errors
-    /// They are no matrices of the same extents, or their elements are no floats.
+    /// If `z` and `y` are not matrices of the same extents, or their elements are not floats.
     pub fn softmax_cross_entropy(&mut self, z: TensorNodeId, y: TensorNodeId) -> Result<TensorNodeId, Error> {
         let ranks = [self.extents(z).len(), self.extents(y).len()];
         let refused = |message| {
@@ -239,10 +240,10 @@ impl TensorGraph {
         Ok(made[0])
     }
 
-    /// `function(x)` where a condition holds, and `otherwise` where not. Where not, the function sees `fill` instead of `x`.
+    /// `function(x)` where `condition` holds, `otherwise` elsewhere. Elsewhere the function is given `fill` instead of `x`.
     ///
-    /// It is for functions that fail, as a division of integers by 0 does: `tensor.where` computes both branches. Derivatives need it only if the
-    /// function has a gradient of its own, because a branch that is not chosen has no cotangent.
+    /// Use it for functions that fail, as a division of integers by 0 does: `tensor.where` computes both branches. Derivatives need it only
+    /// if the function has a gradient of its own, because a branch that is not chosen has no cotangent.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -258,7 +259,7 @@ impl TensorGraph {
     /// ```
     ///
     /// # Errors
-    /// The type has no such number, the function fails, or types and extents do not fit.
+    /// If the type of `x` does not have the number `fill`, the function fails, or types and extents do not fit.
     pub fn where_safe(
         &mut self,
         condition: TensorNodeId,
@@ -276,7 +277,7 @@ impl TensorGraph {
     /// `(x - mean) / sqrt(mean((x - mean) ^ 2) + eps)` along an axis.
     ///
     /// # Errors
-    /// There is no such axis, or the elements are no floats.
+    /// If there is no such axis, or the elements are not floats.
     pub fn layer_norm(&mut self, x: TensorNodeId, axis: usize, eps: f64) -> Result<TensorNodeId, Error> {
         let mut kept: Extents = self.node(x).extents.clone();
         let mean = self.mean(x, &[axis])?;
@@ -299,7 +300,7 @@ impl TensorGraph {
     }
 }
 
-/// The loss; and what its gradient is made of: the distributions of `z`, `y`, and the logarithms of the distributions.
+/// Returns the loss, and the residuals of its gradient: the softmax of `z`, `y`, and the log-softmax of `z`.
 fn cross_entropy(
     g: &mut TensorGraph,
     inputs: &[TensorNodeId],

@@ -1,5 +1,5 @@
-//! Tensors that are part of a graph: literal ones, and the numbers of the indices of an axis. Single numbers are
-//! [`Operation::Constant`](crate::Operation), which expressions of elements have in them.
+//! Constant tensors as nodes of a graph: literal tensors, and the indices of an axis. Single numbers are
+//! [`Operation::Constant`](crate::Operation), which elementwise expressions contain themselves.
 
 use crate::node::{Node, Operation};
 use crate::{Extents, Tensor, TensorGraph, TensorNodeId};
@@ -9,12 +9,12 @@ use smallvec::SmallVec;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// A tensor whose elements are in the order of its indices, and that is like another if these have the same bits.
+/// A constant tensor with its elements in row-major order. Two are equal if their elements have the same bits.
 #[derive(Clone, PartialEq)]
 pub struct ConstantTensor(Tensor);
 
 impl ConstantTensor {
-    /// The tensor.
+    /// The constant's elements as a tensor.
     #[must_use]
     pub const fn tensor(&self) -> &Tensor {
         &self.0
@@ -34,7 +34,7 @@ impl Hash for ConstantTensor {
     }
 }
 
-/// The elements may be many, so they are left out.
+/// Prints the type and the extents only, because the elements may be many.
 impl fmt::Debug for ConstantTensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {:?}", self.0.scalar_type().short_name(), self.0.extents())
@@ -42,7 +42,7 @@ impl fmt::Debug for ConstantTensor {
 }
 
 impl TensorGraph {
-    /// A tensor whose elements are known.
+    /// Returns the node of a constant tensor. Tensors with the same bits are one node.
     ///
     /// ```
     /// use cembra_tensor::{TensorGraph, Tensor};
@@ -55,7 +55,7 @@ impl TensorGraph {
     /// ```
     ///
     /// # Errors
-    /// There is no room for another node.
+    /// If there is no room for another node.
     pub fn constant_tensor(&mut self, tensor: &Tensor) -> Result<TensorNodeId, Error> {
         let tensor = Tensor::of_data(tensor.extents(), tensor.gathered())?;
         let (scalar, extents) = (tensor.scalar_type(), tensor.extents().into());
@@ -63,10 +63,10 @@ impl TensorGraph {
         self.intern(Node { operation, operands: SmallVec::new(), scalar, extents })
     }
 
-    /// The numbers from 0 to before this one, as elements of type i64 of one axis.
+    /// The integers `0..extent`, as an i64 tensor with one axis.
     ///
     /// # Errors
-    /// There may not be as many elements, or there is no room for another node.
+    /// If a tensor may not have `extent` elements, or there is no room for another node.
     pub fn iota(&mut self, extent: usize) -> Result<TensorNodeId, Error> {
         cembra_value::tensor::index_count(&[extent])?;
         let extents = Extents::from_slice(&[extent]);

@@ -1,5 +1,5 @@
-//! The order in which products of several tensors are taken, two at a time: any order gives the same sums, at costs that differ by orders
-//! of magnitude. Up to [`EXHAUSTIVE`] factors the best order is found, for more a good one.
+//! The order in which several tensors are multiplied, two at a time. Any order gives the same sums, but the costs differ by orders of
+//! magnitude. Up to [`EXHAUSTIVE`] factors the best order is found, for more a good one.
 
 use crate::body::{Elements, LOOKED_AT};
 use crate::node::{Axis, Labels, Operation};
@@ -10,13 +10,13 @@ use smallvec::SmallVec;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-/// The most factors for which all orders are looked at.
+/// The most factors for which all orders are compared.
 const EXHAUSTIVE: usize = 8;
 
-/// The most factors for which each two are compared; more are multiplied in their order.
+/// The most factors for which all pairs are compared to choose the next product. More factors are multiplied from left to right.
 const COMPARED: usize = 128;
 
-/// A set of labels, a bit for each.
+/// A set of labels, one bit per label.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct LabelSet([u128; 2]);
 
@@ -57,24 +57,25 @@ impl LabelSet {
     }
 }
 
-/// What kind of product two operands make, by their labels.
+/// The kind of a product of two operands, by their labels.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ProductClass {
-    /// One of them has no labels.
+    /// An operand has no labels.
     Scale,
-    /// All labels are in both and in the result.
+    /// Both operands and the result have the same labels.
     Hadamard,
-    /// Nothing is summed, and no label is in both.
+    /// No label is in both operands, so nothing is summed.
     Outer,
-    /// What is in both is summed: a product of matrices, of a matrix and a vector, or of vectors.
+    /// The labels that both operands have are summed: a product of matrices, of a matrix and a vector, or of vectors.
     Contraction,
-    /// Labels in both that stay, beside others.
+    /// Some labels that both operands have stay in the result, beside other labels.
     General,
 }
 
 impl ProductClass {
-    /// The class, and whether an operand has a label that nothing else has, over which it is summed before.
+    /// Returns the class of a product of two operands; `None` if it does not have two. The flag is true if an operand has a label that
+    /// neither the other operand nor the result has: that operand is summed over it first.
     ///
     /// ```
     /// use cembra_tensor::{Labels, ProductClass};
@@ -109,7 +110,7 @@ impl ProductClass {
         Some((class, reduces))
     }
 
-    /// The class as text.
+    /// The name of the class in lower case.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -122,27 +123,28 @@ impl ProductClass {
     }
 }
 
-/// An order of products, and what it costs.
+/// An order of products, with its cost.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ProductOrder {
-    /// For each product the positions of its factors in the list of what is left; they are taken out, and the product is put behind.
+    /// For each product, the positions of its two factors in the list of remaining factors. Both are removed, then the product is appended.
     pub pairs: Vec<[usize; 2]>,
-    /// Multiplications and additions: for each product the product of the extents of all its labels, twice if one is summed over.
+    /// The number of operations. For dense tensors, a product counts as the product of the extents of all its labels, or as twice that if a
+    /// label is summed over.
     pub operations: f64,
-    /// The elements of the largest product.
+    /// The number of elements of the largest product.
     pub largest: f64,
 }
 
 /// The cost of products of two factors, by which an order of products is chosen.
 pub trait ProductCost {
-    /// A factor, or a product of some.
+    /// A factor of the product, or a product of several factors.
     type Factor;
 
-    /// Returns the product of two factors, and the number of its operations. Both factors together have the labels `all`, and their product has the
-    /// labels `kept`. `None` if the product is too large to be considered.
+    /// Returns the product of two factors, and the number of its operations. Both factors together have the labels `all`, and their product
+    /// has the labels `kept`. `None` if the product is too large to be considered.
     ///
     /// # Errors
-    /// The factors cannot be multiplied.
+    /// If the factors cannot be multiplied.
     fn product(
         &self,
         factors: [&Self::Factor; 2],
@@ -150,22 +152,22 @@ pub trait ProductCost {
         kept: LabelSet,
     ) -> Result<Option<(Self::Factor, f64)>, Error>;
 
-    /// Returns the elements of a factor. Among orders of equal operations, the one with the smaller products is better.
+    /// Returns the number of elements of a factor. Among orders of equal operations, the one with the smaller products is better.
     fn size(&self, factor: &Self::Factor) -> f64;
 
     /// True if products of factors without a common label are taken only where there are no others, even if they cost less.
     const APART_LAST: bool;
 
-    /// True if the order that is found last is taken among orders of equal cost.
+    /// True if, among orders of equal cost, the one that is found last is taken.
     const LAST_OF_EQUAL: bool;
 
-    /// Returns the key that orders pairs of equal cost, of which the least is taken. A pair is two numbers of factors; products are numbered after
-    /// the factors.
+    /// Returns a key that breaks ties between pairs of equal cost: the pair with the least key is taken. A pair is the numbers of two
+    /// factors; products are numbered after the factors.
     fn precedence(pair: [usize; 2]) -> [usize; 2];
 }
 
-/// The cost for dense tensors: the product of the extents of all labels, twice that if a label is summed over. A factor stands for its number of
-/// elements.
+/// The cost of a product of dense tensors: the product of the extents of all labels, or twice that if a label is summed over. A factor
+/// stands for its number of elements.
 struct Dense<'l> {
     extents: &'l [usize],
 }
@@ -197,17 +199,17 @@ impl ProductCost for Dense<'_> {
     }
 }
 
-/// The product of a set of factors.
+/// The best product found for a set of factors, with its total cost.
 struct Planned<F> {
     product: F,
     operations: f64,
     largest: f64,
-    /// The factors of the last product, as sets of factors.
+    /// The two factors of the last product, each as a set of the original factors.
     parts: [usize; 2],
 }
 
 impl ProductOrder {
-    /// An order for the factors of a product, whose labels have these extents.
+    /// Chooses an order for the factors of a product, whose labels have the extents `extents`.
     #[must_use]
     pub fn of(labels: &Labels, extents: &[usize]) -> ProductOrder {
         let cost = Dense { extents };
@@ -217,7 +219,7 @@ impl ProductOrder {
             0..=2 => Ok(None),
             3..=EXHAUSTIVE => ProductOrder::best(labels, sizes(), &cost),
             len if len <= COMPARED => {
-                // Neither rule is always the better one.
+                // Neither rule is always better, so both are tried.
                 let by_size = ProductOrder::greedy(labels, sizes(), &cost, |_, product, [a, b]| product - (a + b));
                 let by_cost = ProductOrder::greedy(labels, sizes(), &cost, |operations, _, _| operations);
                 match (by_size, by_cost) {
@@ -236,11 +238,11 @@ impl ProductOrder {
         ProductOrder { pairs: Vec::new(), operations: 0.0, largest: 0.0 }
     }
 
-    /// The first two, then the product with the next, and so on.
+    /// Multiplies the first two factors, then their product with the next, and so on.
     fn in_order(labels: &Labels, cost: &Dense<'_>) -> ProductOrder {
         let sets: Vec<LabelSet> = labels.operands.iter().map(|own| LabelSet::of(own)).collect();
         let mut order = ProductOrder::none();
-        // What comes behind a factor is known from the end.
+        // `behind[at]` has the labels of the result and of all factors from `at` on.
         let mut behind = vec![LabelSet::of(&labels.output); sets.len() + 1];
         for at in (0..sets.len()).rev() {
             behind[at] = behind[at + 1].or(sets[at]);
@@ -250,7 +252,7 @@ impl ProductOrder {
             let all = product.or(sets[at]);
             product = all.and(behind[at + 1]);
             let size = cost.elements(all);
-            // The product is the last that is left, and the next factor the first, but for the first two.
+            // The product so far is the last remaining factor, and the next factor is the first one, except for the first product.
             order.pairs.push(if at == 1 { [0, 1] } else { [0, sets.len() - at] });
             order.operations += if product == all { size } else { 2.0 * size };
             order.largest = order.largest.max(cost.elements(product));
@@ -258,11 +260,11 @@ impl ProductOrder {
         order
     }
 
-    /// Returns the cheapest order; among the cheapest, the one whose largest product is the smallest. `None` if each order has a product that is too
-    /// large to be considered. The time is exponential in the number of factors.
+    /// Returns the cheapest order; among the cheapest, the one whose largest product is the smallest. `None` if each order has a product
+    /// that is too large to be considered. The time is exponential in the number of factors.
     ///
     /// # Errors
-    /// Those of the products.
+    /// The errors of [`ProductCost::product`].
     pub fn best<C: ProductCost>(
         labels: &Labels,
         factors: Vec<C::Factor>,
@@ -290,7 +292,7 @@ impl ProductOrder {
                 continue;
             }
             let mut best: Option<Planned<C::Factor>> = None;
-            // Each split once: the first factor is in the first half.
+            // Visits each split once: the first factor is always in the first half.
             let first = part & part.wrapping_neg();
             for is_apart in [false, true] {
                 let mut next = first;
@@ -347,12 +349,12 @@ impl ProductOrder {
         Ok(Some(ProductOrder { pairs, operations: whole.operations, largest: whole.largest }))
     }
 
-    /// Returns the order that always multiplies the best two factors next. The best are those with the least value of `rule`, which is given the
-    /// operations, the size of the product, and the sizes of the two. Pairs without a common label come last. `None` if only products remain that are
-    /// too large to be considered.
+    /// Returns the order that always multiplies the best two factors next. The best are those with the least value of `rule`, which is
+    /// given the operations, the size of the product, and the sizes of the two. Pairs without a common label come last. `None` if only
+    /// products remain that are too large to be considered.
     ///
     /// # Errors
-    /// Those of the products.
+    /// The errors of [`ProductCost::product`].
     pub fn greedy<C: ProductCost>(
         labels: &Labels,
         factors: Vec<C::Factor>,
@@ -371,7 +373,7 @@ impl ProductOrder {
         let mut order = ProductOrder::none();
         while left.len() > 1 {
             let Some(Candidate { pair, operations, .. }) = candidates.next()? else { return Ok(None) };
-            // What is left is in ascending order.
+            // `left` is in ascending order.
             let [first, second] = pair.map(|of| left.binary_search(&of).unwrap_or(0));
             left.remove(second);
             left.remove(first);
@@ -385,25 +387,26 @@ impl ProductOrder {
     }
 }
 
-/// The pairs of factors, and of products of them, that may be multiplied next.
+/// The pairs of factors, and of products of factors, that may be multiplied next.
 ///
-/// The product of a pair does not change when two others are multiplied: a label that the pair shares with them is also a label of their product. So
-/// each pair is considered once: when its second factor is there, or, if its factors share no label, when no other pairs are left.
+/// The product of a pair does not change when two others are multiplied: a label that the pair shares with them is also a label of their
+/// product. So each pair is considered once: when its second factor is added, or, if its factors share no label, when no other pairs are
+/// left.
 struct Candidates<'c, C: ProductCost, R> {
     cost: &'c C,
     rule: R,
     output: LabelSet,
-    /// The factors, and the products in the order in which they are made, with their labels; `None` for a factor that was multiplied.
+    /// The factors, then the products in the order in which they are made, with their labels; `None` for a factor that was multiplied.
     made: Vec<Option<(C::Factor, LabelSet)>>,
     uses: Uses,
-    /// Pairs of what is in `made`, those that were multiplied since included.
+    /// Pairs of entries of `made`, including pairs with a factor that was multiplied since.
     pairs: BinaryHeap<Reverse<Candidate>>,
     /// Pairs without a common label that were not considered yet.
     apart: Vec<[usize; 2]>,
 }
 
 impl<C: ProductCost, R: Fn(f64, f64, [f64; 2]) -> f64> Candidates<'_, C, R> {
-    /// Compares a factor, whose uses are counted already, with all that are there.
+    /// Appends a factor, whose uses are counted already, and compares it with all remaining factors.
     fn compare(&mut self, second: (C::Factor, LabelSet)) -> Result<(), Error> {
         let (at, set) = (self.made.len(), second.1);
         self.made.push(Some(second));
@@ -417,7 +420,7 @@ impl<C: ProductCost, R: Fn(f64, f64, [f64; 2]) -> f64> Candidates<'_, C, R> {
         Ok(())
     }
 
-    /// Adds a pair to the candidates, unless one of its factors was multiplied before, or its product is too large.
+    /// Adds a pair to the candidates, unless one of its factors was multiplied before, or its product is too large to be considered.
     fn look_at(&mut self, pair: [usize; 2], is_apart: bool) -> Result<(), Error> {
         let [Some((first, a)), Some((second, b))] = pair.map(|at| self.made[at].as_ref()) else { return Ok(()) };
         let all = a.or(*b);
@@ -460,7 +463,7 @@ impl<C: ProductCost, R: Fn(f64, f64, [f64; 2]) -> f64> Candidates<'_, C, R> {
     }
 }
 
-/// How many of some factors have each label.
+/// The number of remaining factors that have each label.
 struct Uses([u32; Axis::MAX as usize + 1]);
 
 impl Default for Uses {
@@ -474,13 +477,13 @@ impl Uses {
         set.labels().for_each(|label| self.0[usize::from(label)] += 1);
     }
 
-    /// Puts a product in the place of two factors.
+    /// Replaces two factors by their product.
     fn multiply(&mut self, factors: [LabelSet; 2], product: LabelSet) {
         factors.into_iter().flat_map(LabelSet::labels).for_each(|label| self.0[usize::from(label)] -= 1);
         self.add(product);
     }
 
-    /// The labels of two of the factors that others have too.
+    /// The labels of two of the factors that other factors have too.
     fn others(&self, [one, other]: [LabelSet; 2]) -> LabelSet {
         let own = |label: Axis| u32::from(one.has(label)) + u32::from(other.has(label));
         let mut others = one.or(other);
@@ -494,7 +497,7 @@ impl Uses {
 
 /// A pair of factors that may be multiplied next. The least candidate is the best.
 struct Candidate {
-    /// They share no label.
+    /// True if the factors share no label.
     is_apart: bool,
     value: f64,
     precedence: [usize; 2],
@@ -524,11 +527,12 @@ impl PartialEq for Candidate {
 impl Eq for Candidate {}
 
 impl TensorGraph {
-    /// What outputs need, with all products of several factors as products of two; all leaves stay. None where there are no such products. The
-    /// graph is for dense tensors: a slice among zeros has lost the node that says how it is tiled.
+    /// Returns a new graph for `outputs`, in which products of several factors are products of two, and its outputs. All leaves stay.
+    /// `None` if there are no such products. The graph is for dense tensors: a slice among zeros has lost the node that says how it is
+    /// tiled.
     ///
     /// # Errors
-    /// The graph that is made has too many nodes, or there is no time for it: `elements` says so.
+    /// If the new graph has too many nodes, or [`elements.go_on`](Elements::go_on) ends the rewriting.
     pub fn with_ordered_products(
         &self,
         outputs: &[TensorNodeId],
@@ -563,11 +567,11 @@ impl TensorGraph {
         Ok(Some((made, outputs.iter().filter_map(|output| new[output.index()]).collect())))
     }
 
-    /// A product of several factors as products of two, in the order that costs the least; and what that is. Other nodes are as they are,
-    /// and so is a product of which that order would make tensors of more axes or elements than there may be.
+    /// Replaces a product of several factors by products of two in a cheap order, and returns that order. Other nodes stay as they are,
+    /// with `None`. So does a product whose order needs an intermediate tensor with more axes or elements than allowed.
     ///
     /// # Errors
-    /// The graph has too many nodes.
+    /// If the graph has too many nodes.
     pub fn ordered(&mut self, product: TensorNodeId) -> Result<(TensorNodeId, Option<ProductOrder>), Error> {
         let node = self.node(product).clone();
         let Operation::Contract(labels) = &node.operation else { return Ok((product, None)) };

@@ -1,5 +1,5 @@
-//! Cotangents, and where they exist. An element that was not chosen has no cotangent: what it would have been multiplied with does not count, be it
-//! infinite. A mask beside the numbers says it, because a zero in its place would become a NaN there.
+//! Cotangents, and the elements for which they exist. An element that was not chosen has no cotangent: whatever it would be multiplied with
+//! does not count, even infinity. A mask beside the numbers marks such elements, because 0 times infinity would be NaN.
 
 use crate::node::Operation;
 use crate::{Extents, TensorGraph, TensorNodeId};
@@ -9,12 +9,12 @@ use smallvec::SmallVec;
 
 type NodeResult = Result<TensorNodeId, Error>;
 
-/// The cotangent of a node.
+/// The cotangent of a node: its numbers, and a mask of the elements that have one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cotangent {
-    /// The numbers, of the node's type and extents.
+    /// The numbers of the cotangent, with the type and extents of its node.
     pub(crate) value: TensorNodeId,
-    /// Truth values, which are broadcast to the extents of the numbers: where the cotangent exists. `None` if it exists everywhere.
+    /// A mask that broadcasts to the extents of the numbers, true where the cotangent exists. `None` if it exists everywhere.
     pub(crate) exists: Option<TensorNodeId>,
     /// True if the numbers are 0 where the cotangent does not exist. They may be anything else, such as NaN.
     pub(crate) is_zero_elsewhere: bool,
@@ -23,23 +23,24 @@ pub(crate) struct Cotangent {
 /// The cotangents that a node gives its differentiated operands, in their order; `None` for an operand that gets none.
 pub(crate) type OperandCotangents = SmallVec<[Option<Cotangent>; 3]>;
 
-/// The way in which an operation carries the cotangent of its result to an operand. All of them are linear, with factors that are 0 or 1.
+/// The way in which an operation carries the cotangent of its result to an operand. All are linear, with factors that are 0 or 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Carried {
-    /// Each element of the operand gets one of the numbers.
+    /// A view: an element of the operand gets one of the numbers.
     Seen,
-    /// Each element of the operand gets the sum of some of the numbers.
+    /// A sum: an element of the operand gets the sum of some of the numbers.
     Added,
-    /// The elements of the operand that the operation read get a number, or the sum of some. The other elements get none.
+    /// A scatter: the elements of the operand that the operation read get a number, or the sum of some. The other elements get none.
     Placed,
 }
 
 impl Cotangent {
+    /// A cotangent that exists for all elements.
     pub(crate) fn everywhere(value: TensorNodeId) -> Cotangent {
         Cotangent { value, exists: None, is_zero_elsewhere: false }
     }
 
-    /// The numbers, with zeros where the cotangent does not exist.
+    /// The numbers of the cotangent, with zeros where it does not exist.
     pub(crate) fn with_zeros(self, graph: &mut TensorGraph) -> NodeResult {
         match self.exists {
             Some(exists) if !self.is_zero_elsewhere => {
@@ -50,12 +51,12 @@ impl Cotangent {
         }
     }
 
-    /// True if there is a mask that differs from element to element.
+    /// True if the mask has axes, so that it may differ between elements.
     pub(crate) fn is_masked(&self, graph: &TensorGraph) -> bool {
         self.exists.is_some_and(|exists| !graph.extents(exists).is_empty())
     }
 
-    /// The cotangent where its mask and another one hold.
+    /// Restricts the cotangent to the elements where `mask` holds too. `None` restricts nothing.
     pub(crate) fn within(self, graph: &mut TensorGraph, mask: Option<TensorNodeId>) -> Result<Cotangent, Error> {
         let exists = match (self.exists, mask) {
             (Some(own), Some(mask)) => Some(graph.map(id::LOGICAL_AND, &[own, mask])?),
@@ -64,8 +65,9 @@ impl Cotangent {
         Ok(Cotangent { exists, is_zero_elsewhere: self.is_zero_elsewhere && mask.is_none(), ..self })
     }
 
-    /// The cotangents `made` by a function that was given this one with zeros where it does not exist. A mask without axes is theirs too. Others end
-    /// here, because it is not known which elements of the operands the function read for which element of its result.
+    /// Returns the cotangents `made` by a function that was given this cotangent with zeros where it does not exist. A mask without axes
+    /// holds for them too. A mask with axes is dropped, because it is not known which elements of the operands the function read for which
+    /// element of its result.
     pub(crate) fn for_all(
         self,
         graph: &TensorGraph,
@@ -99,8 +101,8 @@ impl Cotangent {
         Ok(Cotangent { value, exists: Some(exists), is_zero_elsewhere: true })
     }
 
-    /// The cotangent that `operand` has through an operation. `carry` makes its numbers from those of the result. The mask is made by `carry` too, from
-    /// the mask of the result: as truth values, or as numbers that are 1 where it holds and 0 elsewhere.
+    /// Returns the cotangent that `operand` has through an operation. `carry` computes its numbers from those of the result. `carry` also
+    /// computes its mask from that of the result: as truth values, or as numbers that are 1 where the mask holds and 0 elsewhere.
     pub(crate) fn carried(
         self,
         graph: &mut TensorGraph,
@@ -109,9 +111,9 @@ impl Cotangent {
         carry: impl Fn(&mut TensorGraph, TensorNodeId) -> NodeResult,
     ) -> Result<Cotangent, Error> {
         let is_masked = self.is_masked(graph);
-        // An input gives its cotangent to nothing else, so where it exists does not matter once it is 0 elsewhere.
+        // An input passes its cotangent on to no operand, so no mask is needed once the numbers are 0 elsewhere.
         let is_last = graph.node(operand).operands.is_empty();
-        // One truth value for all elements stays as it is.
+        // A mask without axes stays as it is.
         if !is_masked && (is_last || how != Carried::Placed || graph.is_for_tiles()) {
             return Ok(Cotangent { value: carry(graph, self.value)?, ..self });
         }
@@ -142,7 +144,7 @@ impl Cotangent {
             }
         };
         let carried = Cotangent { value, exists: Some(exists), is_zero_elsewhere };
-        // One truth value for all elements of the result still holds for all of them.
+        // A mask without axes holds for all elements of the operand too.
         if is_masked { Ok(carried) } else { carried.within(graph, self.exists) }
     }
 }

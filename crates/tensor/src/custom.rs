@@ -1,5 +1,5 @@
-//! Operations of users: what a whole tensor is made of is code of theirs, which graphs take as it is. What it answers is checked, and what it
-//! writes goes to memory of ours, whose size it cannot change; so it can be wrong, but not more.
+//! Operations of users: the code that computes a whole tensor is the user's, and opaque to graphs. Its answers are checked, and it writes
+//! to memory whose size it cannot change. So it can give wrong elements, but do no other harm.
 
 use crate::node::{Node, Operation};
 use crate::{Data, Extents, Layout, Tensor, TensorErrorKind, TensorGraph, TensorMut, TensorNodeId};
@@ -16,14 +16,14 @@ use std::sync::Arc;
 /// The type and the extents of a tensor.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TensorType {
-    /// The type of its elements.
+    /// The type of the tensor's elements.
     pub scalar: Scalar,
-    /// The number of indices of each axis.
+    /// The tensor's number of indices along each axis.
     pub extents: Extents,
 }
 
 impl TensorType {
-    /// Elements of a type under indices of these extents.
+    /// The type of tensors with elements of type `scalar` and these extents.
     #[must_use]
     pub fn new(scalar: Scalar, extents: &[usize]) -> TensorType {
         TensorType { scalar, extents: extents.into() }
@@ -34,9 +34,10 @@ impl TensorType {
     }
 }
 
-/// An operation of a user. One of `execute` and `element_form` is to be there.
+/// An operation of a user. It must define `execute` or `element_form`.
 ///
-/// A panic in any of its functions is an error that names the operation: of the evaluation, or of the call that builds a graph, which is as it was.
+/// A panic in any of its functions is an error that names the operation: of the evaluation, or of the call that builds a graph, which stays
+/// as it was.
 ///
 /// ```
 /// use cembra_runtime::Scalar;
@@ -77,40 +78,42 @@ impl TensorType {
 /// # Ok::<(), Error>(())
 /// ```
 pub trait TensorOp: Send + Sync + 'static {
-    /// The name, for listings and errors.
+    /// The name of the operation, for listings and errors.
     fn name(&self) -> &str;
 
-    /// What tells operations of one name apart: those with the same identity on the same operands are one node, and are executed once. One
-    /// without is like no other, not even itself on the same operands: it may have a state, such as random numbers, or what it has counted.
+    /// Bytes that tell operations with the same name apart. Operations with equal identities on the same operands are one node, executed
+    /// once. `None` makes every use a node of its own, even on the same operands. An operation with a state, such as random numbers or a
+    /// counter, needs that.
     fn identity(&self) -> Option<Vec<u8>> {
         None
     }
 
-    /// The type and the extents of the result.
+    /// Returns the type and the extents of the result.
     ///
     /// # Errors
-    /// Inputs that it does not take.
+    /// If the operation does not take these inputs.
     fn shape(&self, inputs: &[TensorType]) -> Result<TensorType, Error>;
 
-    /// Writes all elements of the result. They are zeros, in the order of their indices. By default each is made by the element form.
+    /// Writes all elements of the result to `output`, which has zeros in row-major order. By default the element form computes each
+    /// element.
     ///
     /// # Errors
-    /// It cannot be computed.
+    /// If the result cannot be computed.
     fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
         by_elements(self.name(), self.element_form(), inputs, output)
     }
 
-    /// How one element is made without the others, if it can be: for access to elements, and for tensors that are never made as a whole. It
-    /// is to give what `execute` gives, bit for bit.
+    /// Returns the code that computes one element without the others; `None` if there is none. It serves access to single elements, and
+    /// tensors that are never made as a whole. It must give the same bits as `execute`.
     fn element_form(&self) -> Option<&dyn ElementForm> {
         None
     }
 
-    /// What the cotangent of the result makes of the inputs: one for each, of its type and extents, or none if it has none. None at all where the
-    /// operation has no derivative.
+    /// Returns the cotangents of the inputs, made from that of the result: for each input a node of its type and extents, or `None` if it
+    /// has no cotangent. `None` instead of the list means that the operation has no derivative.
     ///
     /// # Errors
-    /// A node cannot be made.
+    /// If a node cannot be made.
     fn vjp(
         &self,
         graph: &mut TensorGraph,
@@ -123,38 +126,39 @@ pub trait TensorOp: Send + Sync + 'static {
     }
 }
 
-/// How one element of an operation's result is made: first it says which elements of the inputs it reads, then it is given them. So elements that
-/// wait for others wait on no stack of the processor.
+/// Computes single elements of an operation's result. It first lists the input elements that it reads, and is then given their values. So
+/// elements that depend on other elements need no recursion.
 pub trait ElementForm {
-    /// Says which elements of inputs the element of an index is made of.
+    /// Lists the input elements from which the element at `index` is computed.
     ///
     /// # Errors
-    /// Those of [`ElementReads::element`].
+    /// The errors of [`ElementReads::element`].
     fn reads(&self, inputs: &[TensorType], index: &[usize], wanted: &mut ElementReads<'_>) -> Result<(), Error>;
 
-    /// The element, of those that it reads, in the order in which it said so. It is of the result's type.
+    /// Computes the element at `index` from the values `read`, which are in the order in which `reads` listed them. It must be of the
+    /// result's type.
     ///
     /// # Errors
-    /// It cannot be computed.
+    /// If the element cannot be computed.
     fn element(&self, inputs: &[TensorType], index: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, Error>;
 }
 
-/// The elements of inputs from which one element of the result is computed.
+/// The list of input elements from which one element of the result is computed.
 #[derive(Debug)]
 pub struct ElementReads<'w> {
     inputs: &'w [TensorType],
-    /// For each, the number of the input and the index.
+    /// For each element, the number of its input and its index.
     list: &'w mut Vec<usize>,
     count: usize,
 }
 
 impl<'w> ElementReads<'w> {
-    /// A list that is written behind what is there.
+    /// Begins a list of reads, which is appended to `list`.
     pub(crate) fn new(inputs: &'w [TensorType], list: &'w mut Vec<usize>) -> ElementReads<'w> {
         ElementReads { inputs, list, count: 0 }
     }
 
-    /// How many elements were asked for.
+    /// The number of elements that were asked for.
     pub(crate) const fn count(&self) -> usize {
         self.count
     }
@@ -162,7 +166,7 @@ impl<'w> ElementReads<'w> {
     /// Asks for an element of an input.
     ///
     /// # Errors
-    /// There is no such input, or no such index.
+    /// If there is no such input, or no such index.
     pub fn element(&mut self, input: usize, index: &[usize]) -> Result<(), Error> {
         let Some(meta) = self.inputs.get(input) else {
             let message = format!("input {input} of {}", self.inputs.len());
@@ -191,23 +195,23 @@ pub struct Custom {
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Identity {
     Of(Arc<[u8]>),
-    /// Of what has a state.
+    /// The number of an operation without an identity, which equals no other.
     Unique(u32),
 }
 
 impl Custom {
-    /// The name.
+    /// The name of the operation.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// True if it is like no other.
+    /// True if the operation has no identity, so that it equals no other.
     pub(crate) const fn is_unique(&self) -> bool {
         matches!(self.identity, Identity::Unique(_))
     }
 
-    /// How the operation makes one element, if it can.
+    /// Returns the code that computes one element of the result; `None` if there is none.
     #[must_use]
     pub fn element_form(&self) -> Option<&dyn ElementForm> {
         self.op.element_form()
@@ -219,7 +223,7 @@ impl Custom {
         node.operands.iter().map(|operand| TensorType::of(graph.node(*operand))).collect()
     }
 
-    /// The value of a node whose operands have these.
+    /// Executes the operation of `node` on the values `operands`.
     pub(crate) fn value(&self, node: &Node, operands: &[&Tensor]) -> Result<Tensor, Error> {
         let inputs: Vec<Tensor> = operands.iter().copied().cloned().collect();
         let layout = Layout::row_major(&node.extents)?;
@@ -229,10 +233,11 @@ impl Custom {
         Tensor::of_data(&node.extents, data)
     }
 
-    /// Lists the elements that the element of an index reads, each as the number of its input and its index, and counts them.
+    /// Appends to `list` the elements that the element at `index` reads, each as the number of its input and its index. Returns their
+    /// number.
     ///
     /// # Errors
-    /// The operation fails, or asks for what no input has.
+    /// If the operation fails, or asks for an element that no input has.
     pub fn reads(
         &self,
         form: &dyn ElementForm,
@@ -245,10 +250,10 @@ impl Custom {
         Ok(wanted.count())
     }
 
-    /// The bits of an element.
+    /// Computes the element at `index` and returns its bits.
     ///
     /// # Errors
-    /// The operation fails, or gives an element of another type.
+    /// If the operation fails, or gives an element of another type.
     pub fn element(
         &self,
         form: &dyn ElementForm,
@@ -261,7 +266,7 @@ impl Custom {
         of_type(&self.name, scalar, &made)
     }
 
-    /// What its derivative makes of the inputs.
+    /// Makes the cotangents of the inputs by the operation's derivative.
     pub(crate) fn cotangents(
         &self,
         graph: &mut TensorGraph,
@@ -277,7 +282,7 @@ impl Custom {
         }
     }
 
-    /// Runs code of the user's, whose panics are errors. What it was given is not looked at after one.
+    /// Runs the user's code, and turns its panics into errors. Values that the code was given are not used after a panic.
     fn guarded<T>(&self, code: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         guarded(code, |words| Err(panicked(&self.name, words)))
     }
@@ -288,7 +293,7 @@ pub(crate) fn panicked(name: &str, words: &str) -> Error {
     Error::tensors(TensorErrorKind::Evaluation, format!("`{name}` panicked: {words}"))
 }
 
-/// The bits of an element, if it is of the type.
+/// Returns the bits of an element, which must be of type `scalar`.
 fn of_type(name: &str, scalar: Scalar, element: &ScalarValue) -> Result<u64, Error> {
     if element.scalar() == scalar {
         return Ok(element.bits());
@@ -297,7 +302,7 @@ fn of_type(name: &str, scalar: Scalar, element: &ScalarValue) -> Result<u64, Err
     Err(Error::tensors(TensorErrorKind::ElementType, message))
 }
 
-/// All elements, each by the element form.
+/// Computes all elements of `output`, one at a time, by the element form.
 fn by_elements(
     name: &str,
     form: Option<&dyn ElementForm>,
@@ -338,7 +343,7 @@ fn by_elements(
     Ok(())
 }
 
-/// Equal if names and identities are.
+/// Operations are equal if their names and identities are.
 impl PartialEq for Custom {
     fn eq(&self, other: &Custom) -> bool {
         (&self.name, &self.identity) == (&other.name, &other.identity)
@@ -360,10 +365,10 @@ impl fmt::Debug for Custom {
 }
 
 impl TensorGraph {
-    /// An operation of a user. Without operands it is an input that makes its own elements.
+    /// Adds an operation of a user. Without operands it is an input that makes its own elements.
     ///
     /// # Errors
-    /// It does not take the operands, or says that it gives what no tensor may be.
+    /// If the operation does not take the operands, or its result type is not one that tensors have.
     pub fn custom(&mut self, op: Arc<dyn TensorOp>, operands: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
         let inputs: Vec<TensorType> = operands.iter().map(|operand| TensorType::of(self.node(*operand))).collect();
         let name: Arc<str> = guarded(|| Ok(op.name().into()), |words| Err(panicked("TensorOp::name", words)))?;

@@ -1,5 +1,5 @@
-//! Gradients that a user says: a function is built of ordinary nodes, and so is what it does to cotangents. A node that has the value of the
-//! function's result remembers which gradient holds; reverse mode asks it instead of looking into the function.
+//! Gradients that a user defines: a function is built of ordinary nodes, and so is its gradient. A node with the value of the function's
+//! result stores the user's rule. Reverse mode uses this rule and does not differentiate the function.
 
 use crate::custom::panicked;
 use crate::node::{Node, Operation};
@@ -11,7 +11,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// Residuals and cotangents of the results to cotangents of the inputs; none of an input that has none.
+/// Makes the cotangents of the inputs from residuals and from the cotangents of the results; `None` for an input without a cotangent.
 type Backward = dyn Fn(&mut TensorGraph, &[TensorNodeId], &[TensorNodeId]) -> Result<Vec<Option<TensorNodeId>>, Error>
     + Send
     + Sync
@@ -21,16 +21,17 @@ type Backward = dyn Fn(&mut TensorGraph, &[TensorNodeId], &[TensorNodeId]) -> Re
 struct Rule {
     name: Arc<str>,
     inputs: usize,
-    /// The types and extents of its results.
+    /// The types and extents of the function's results.
     outputs: Vec<(Scalar, Extents)>,
     backward: Box<Backward>,
 }
 
-/// That a node is a result of a function with a gradient of its own. Its operands are the value, the function's inputs, and its residuals.
+/// Marks a node as a result of a function with a gradient of its own. The node's operands are the value, the function's inputs, and its
+/// residuals.
 #[derive(Clone)]
 pub struct CustomVjp {
     rule: Arc<Rule>,
-    /// Which of the function's results it is.
+    /// The position of this result among the function's results.
     output: usize,
 }
 
@@ -41,22 +42,22 @@ impl CustomVjp {
         &self.rule.name
     }
 
-    /// Which of the function's results it is, and how many there are.
+    /// The position of this result among the function's results, and the number of results.
     pub(crate) fn output(&self) -> (usize, usize) {
         (self.output, self.rule.outputs.len())
     }
 
-    /// What all results of one application have in common, and no results of others, whatever these are called.
+    /// A number that all results of one application have in common, but no other results, even of functions with the same name.
     pub(crate) fn rule(&self) -> usize {
         Arc::as_ptr(&self.rule).addr()
     }
 
-    /// The inputs among the operands of a node.
+    /// The function's inputs among the operands of a node, which also has the value and the residuals.
     pub(crate) fn inputs<'n>(&self, node: &'n Node) -> &'n [TensorNodeId] {
         &node.operands[1..=self.rule.inputs]
     }
 
-    /// The cotangents of the inputs, of those that results have.
+    /// Makes the cotangents of the inputs from those of the results. A result without a cotangent counts as having zeros.
     pub(crate) fn cotangents(
         &self,
         graph: &mut TensorGraph,
@@ -77,7 +78,7 @@ impl CustomVjp {
     }
 }
 
-/// Cotangents that a user made of inputs, if they fit these.
+/// Checks the number, types and extents of cotangents that a user made for `inputs`. An input that is not a float gets `None`.
 pub(crate) fn checked(
     graph: &TensorGraph,
     name: &str,
@@ -104,7 +105,7 @@ pub(crate) fn checked(
     Ok(checked)
 }
 
-/// Equal if it is the same result of functions of one name. What else tells nodes apart are their operands.
+/// Two are equal if they are the same result of functions with one name. Nodes are told apart by their operands too.
 impl PartialEq for CustomVjp {
     fn eq(&self, other: &CustomVjp) -> bool {
         (&self.rule.name, self.output) == (&other.rule.name, other.output)
@@ -126,15 +127,15 @@ impl fmt::Debug for CustomVjp {
 }
 
 impl TensorGraph {
-    /// A function whose gradient is given with it: `forward` makes its results of the inputs, and residuals, which are whatever nodes the
-    /// gradient needs; `backward` makes of the residuals and of the cotangents of all results one cotangent for each input, of its type and
-    /// extents, or none. What `forward` uses beside the inputs is constant for the gradient.
+    /// Adds a function with a gradient of its own. `forward` makes the results from the inputs, and residuals, which are whatever nodes the
+    /// gradient needs. From the residuals and the cotangents of all results, `backward` makes for each input a cotangent of its type and
+    /// extents, or `None`. Other nodes that `forward` uses are constant for the gradient.
     ///
-    /// Both make ordinary nodes, so the gradient is rewritten, planned and differentiated like all others. Forward mode is the reverse of the
-    /// reverse, and works if `backward` is linear in the cotangents; where it is not, evaluating the tangents is an error.
+    /// Both make ordinary nodes, so the gradient is rewritten, planned and differentiated like all others. Forward mode is the reverse of
+    /// the reverse, and works if `backward` is linear in the cotangents; where it is not, evaluating the tangents is an error.
     ///
-    /// Equal functions on equal inputs are one node, and functions are equal if their names are and what they made is: a function with
-    /// parameters that only `backward` looks at has them in its name. A panic in a closure is an error, and leaves the graph as good as it was.
+    /// Equal functions on equal inputs are one node. Functions are equal if their names and the nodes that they made are, so parameters
+    /// that only `backward` uses must be part of the name. A panic in a closure is an error, and leaves the graph as good as it was.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -155,7 +156,7 @@ impl TensorGraph {
     /// ```
     ///
     /// # Errors
-    /// `forward` fails, or has no result.
+    /// If `forward` fails, or has no result.
     pub fn custom_vjp(
         &mut self,
         name: &str,

@@ -1,16 +1,16 @@
 //! Products by labels, as `einsum` writes them: `ij,jk->ik`. A letter names an axis; axes with one letter are walked together, and a letter
-//! that the result does not have is summed over. `...` stands for the axes that have no letter. Axes of one index broadcast, as in NumPy:
-//! they have the same elements for all indices that other operands have there.
+//! that the result does not have is summed over. `...` stands for the axes that have no letter. Axes of extent 1 broadcast, as in NumPy:
+//! their elements are used for all indices that other operands have there.
 
 use crate::node::{Axes, Axis, Labels};
 use crate::{TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_value::Error;
 use smallvec::SmallVec;
 
-/// What stands for the axes without a letter.
+/// The text that stands for the axes without a letter.
 const ELLIPSIS: &str = "...";
 
-/// The letters of one operand, or of the result; what comes before `...`, and what after it.
+/// The letters of one operand or of the result, before and after `...`. Without `...`, `after` is `None`.
 struct Term {
     before: Vec<char>,
     after: Option<Vec<char>>,
@@ -41,18 +41,18 @@ impl Term {
     }
 }
 
-/// The most labels that a product may have, axes under `...` included: as many as there are numbers for.
+/// The most labels that a product may have, axes under `...` included: all that an [`Axis`] can number.
 pub const MOST_LABELS: usize = Axis::MAX as usize + 1;
 
-/// The numbers of labels: letters in the order in which they are met, then the axes of `...`, aligned at the last.
+/// The numbers of labels: first the letters in the order in which they occur, then the axes of `...`, aligned at the last.
 struct Numbers {
     letters: Vec<char>,
-    /// The most axes that one operand has under `...`.
+    /// The largest number of axes that an operand has under `...`.
     free: usize,
 }
 
 impl Numbers {
-    /// The numbers for the labels of operands of so many axes.
+    /// Numbers the labels of operands, whose numbers of axes are `ranks`.
     fn of(terms: &[Term], ranks: impl Iterator<Item = usize>) -> Result<Numbers, Error> {
         let mut numbers = Numbers { letters: Vec::new(), free: 0 };
         for (term, rank) in terms.iter().zip(ranks) {
@@ -76,10 +76,10 @@ impl Numbers {
         Ok(numbers)
     }
 
-    /// The labels of a term that has so many axes under `...`.
+    /// Returns the labels of a term that has `free` axes under `...`.
     ///
     /// # Errors
-    /// No operand has one of its letters.
+    /// If no operand has one of its letters.
     fn labels(&self, term: &Term, free: usize) -> Result<Axes, Error> {
         let number = |letter: &char| {
             let at = self.letters.iter().position(|known| known == letter);
@@ -94,7 +94,7 @@ impl Numbers {
         before.chain(under).chain(term.after.iter().flatten().map(number)).collect()
     }
 
-    /// A label as it was written.
+    /// A label as text, for messages.
     fn named(&self, label: Axis) -> String {
         self.letters
             .get(usize::from(label))
@@ -102,14 +102,14 @@ impl Numbers {
     }
 }
 
-/// A text as lists of letters: of operands, and of the result where it is written.
+/// A parsed text: the letters of each operand, and of the result if it is written.
 struct Terms {
     operands: Vec<Term>,
     output: Option<Term>,
 }
 
 impl Terms {
-    /// The terms of a text for so many operands.
+    /// Parses a text for a product of `operands` operands.
     fn parse(text: &str, operands: usize) -> Result<Terms, Error> {
         let (inputs, output) = match text.split_once("->") {
             Some((inputs, output)) => (inputs, Some(Term::parse(output)?)),
@@ -123,7 +123,8 @@ impl Terms {
         Ok(Terms { operands: terms, output })
     }
 
-    /// The labels of the result: those that are written, or those that stand once, in the order of the alphabet.
+    /// The labels of the result. If the result is not written, it has the axes of `...` and the letters that occur once, in alphabetical
+    /// order.
     fn output(&self, numbers: &Numbers) -> Result<Axes, Error> {
         match &self.output {
             Some(term) if term.after.is_none() && numbers.free > 0 => {
@@ -133,7 +134,7 @@ impl Terms {
             Some(term) => numbers.labels(term, if term.after.is_some() { numbers.free } else { 0 }),
             None => {
                 let mut uses = vec![0_usize; numbers.letters.len()];
-                // Axes of one index that were dropped count, too.
+                // Letters of axes of extent 1 count too, although these axes were dropped.
                 for letter in self.operands.iter().flat_map(Term::letters) {
                     uses[numbers.letters.iter().position(|known| *known == letter).unwrap_or_default()] += 1;
                 }
@@ -152,7 +153,8 @@ impl Terms {
 }
 
 impl Labels {
-    /// The labels of a text such as `ij,jk->ik`, for operands of so many axes. Labels are numbered in the order in which they are met.
+    /// Parses a text such as `ij,jk->ik`, for operands whose numbers of axes are `ranks`. Labels are numbered in the order in which they
+    /// occur.
     ///
     /// ```
     /// use cembra_tensor::Labels;
@@ -164,7 +166,7 @@ impl Labels {
     /// ```
     ///
     /// # Errors
-    /// The text is not of this form, does not fit so many axes, or names an axis of the result twice.
+    /// If the text is not of this form, does not fit `ranks`, or names an axis of the result twice.
     pub fn parse(text: &str, ranks: &[usize]) -> Result<Labels, Error> {
         let terms = Terms::parse(text, ranks.len())?;
         let numbers = Numbers::of(&terms.operands, ranks.iter().copied())?;
@@ -180,7 +182,7 @@ impl Labels {
 }
 
 impl TensorGraph {
-    /// Products of elements whose labels agree, summed over the labels that the result does not have.
+    /// Multiplies elements whose labels agree, and sums over the labels that the result does not have.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -197,12 +199,12 @@ impl TensorGraph {
     /// ```
     ///
     /// # Errors
-    /// The text is not of this form, or does not fit the operands.
+    /// If the text is not of this form, or does not fit the operands.
     pub fn einsum(&mut self, text: &str, operands: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
         let terms = Terms::parse(text, operands.len())?;
         let numbers = Numbers::of(&terms.operands, operands.iter().map(|operand| self.extents(*operand).len()))?;
         let mut labels = Labels { operands: Vec::with_capacity(operands.len()), output: Axes::new() };
-        // Which labels have another extent than 1 in some operand.
+        // True for labels that have an extent other than 1 in some operand.
         let mut is_wide = [false; MOST_LABELS];
         for (term, operand) in terms.operands.iter().zip(operands) {
             let extents = self.extents(*operand);
@@ -216,7 +218,7 @@ impl TensorGraph {
         let mut known: [Option<usize>; MOST_LABELS] = [None; MOST_LABELS];
         for (own, operand) in labels.operands.iter_mut().zip(operands) {
             let extents = self.node(*operand).extents.clone();
-            // An axis of one index has the same element for all indices that others have there; a diagonal has one extent.
+            // Drops an axis of extent 1 if other operands have more indices: it broadcasts. A diagonal has one extent.
             let is_one = |label: Axis| own.iter().zip(&extents).all(|(known, extent)| *known != label || *extent == 1);
             let stays = |at: &usize| !is_wide[usize::from(own[*at])] || !is_one(own[*at]);
             let kept: SmallVec<[usize; 8]> = (0..extents.len()).filter(stays).collect();

@@ -1,5 +1,5 @@
-//! Derivatives: from a graph to a larger one, in which the cotangents of its nodes are nodes like all others. What an operator on elements
-//! does to a cotangent is said by its record; what is said here is about the operations of graphs.
+//! Derivatives: extends a graph by the cotangents of its nodes, which are nodes like all others. The derivative of an elementwise operator
+//! is in its record; the derivatives of the operations of graphs are here.
 
 use crate::cotangent::{Carried, Cotangent, OperandCotangents};
 use crate::node::{Axis, Labels, Node, Operation, Reduction};
@@ -11,7 +11,7 @@ use cembra_value::Error;
 use cembra_value::{ScalarValue, Value};
 use smallvec::{SmallVec, smallvec};
 
-/// The graph as records of operators see it, and the error that they cannot tell of.
+/// An adapter through which records of operators add nodes to a graph. It stores the first error, because their interface cannot return it.
 struct Elementwise<'g> {
     graph: &'g mut TensorGraph,
     error: Option<Error>,
@@ -54,10 +54,11 @@ impl Expansion for Elementwise<'_> {
 }
 
 impl TensorGraph {
-    /// How much each of some nodes changes a number: nodes of the extents of these nodes. What the number does not depend on has zeros, and
-    /// so has an expression that is made for this alone, whatever it is made of: [`TensorGraph::needed`] says which nodes the number is made of.
+    /// Returns the gradients of `number` with respect to the nodes `wrt`, as nodes of the same extents. A node that the number does not
+    /// depend on has zeros. So has an expression that is made for this call alone, whatever it is made of: [`TensorGraph::needed`] tells
+    /// which nodes the number is made of.
     ///
-    /// Where a function has a kink its derivative is 0 (`math.abs`, `tensor.relu`), ties of extremes share it equally, and steps such as
+    /// At a kink the derivative is 0 (`math.abs`, `tensor.relu`), elements that tie for an extreme share it equally, and steps such as
     /// `math.floor` have none.
     ///
     /// ```
@@ -76,13 +77,14 @@ impl TensorGraph {
     /// ```
     ///
     /// # Errors
-    /// It is no float without axes, or an operator on the way has no derivative.
+    /// If `number` is not a float without axes, or an operator on the way has no derivative.
     pub fn gradients(&mut self, number: TensorNodeId, wrt: &[TensorNodeId]) -> Result<Vec<TensorNodeId>, Error> {
         self.gradients_with(number, wrt, &[])
     }
 
-    /// The same. Values of the function that the gradients need stay in memory until then, but those of the nodes `recomputed`: these are computed
-    /// again, from operands that are not among them. Operations of users that have a state are never computed again.
+    /// Returns the gradients of `number` with respect to the nodes `wrt`, with less memory. Values that the gradients need stay in memory
+    /// until then, except those of the nodes `recomputed`: these are computed again, from operands that are not among them. Operations of
+    /// users that have a state are never computed again.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -101,7 +103,7 @@ impl TensorGraph {
     /// ```
     ///
     /// # Errors
-    /// As for [`TensorGraph::gradients`].
+    /// The errors of [`TensorGraph::gradients`].
     pub fn gradients_with(
         &mut self,
         number: TensorNodeId,
@@ -111,10 +113,10 @@ impl TensorGraph {
         ReversePass::of_number(self, number, recomputed)?.cotangents(self, wrt)
     }
 
-    /// Reverse mode: for each of some nodes, the sum over outputs of each cotangent times how much the node changes the output.
+    /// Reverse mode: for each node of `wrt`, the sum over outputs of the output's cotangent times the derivative of the output by the node.
     ///
     /// # Errors
-    /// A cotangent is not of its output's type and extents, or an operator on the way has no derivative.
+    /// If a cotangent is not of its output's type and extents, or an operator on the way has no derivative.
     pub fn cotangents(
         &mut self,
         outputs: &[TensorNodeId],
@@ -124,10 +126,11 @@ impl TensorGraph {
         self.cotangents_with(outputs, cotangents, wrt, &[])
     }
 
-    /// The same, with nodes that are computed again, as [`TensorGraph::gradients_with`] does it.
+    /// Reverse mode as [`TensorGraph::cotangents`] does it, where the nodes `recomputed` are computed again as for
+    /// [`TensorGraph::gradients_with`].
     ///
     /// # Errors
-    /// As for [`TensorGraph::cotangents`].
+    /// The errors of [`TensorGraph::cotangents`].
     pub fn cotangents_with(
         &mut self,
         outputs: &[TensorNodeId],
@@ -138,11 +141,11 @@ impl TensorGraph {
         ReversePass::of(self, outputs, cotangents, recomputed)?.cotangents(self, wrt)
     }
 
-    /// Forward mode: for each output, the sum over some nodes of how much each changes it, times the node's tangent. It is the reverse of
-    /// the reverse, which is linear in the cotangents.
+    /// Forward mode: for each output, the sum over the nodes of `wrt` of the derivative of the output by the node times the node's tangent.
+    /// It is computed as the reverse of the reverse, which is linear in the cotangents.
     ///
     /// # Errors
-    /// A tangent is not of its node's type and extents, or an operator on the way has no derivative, or no second one.
+    /// If a tangent is not of its node's type and extents, or an operator on the way has no derivative, or no second one.
     pub fn tangents(
         &mut self,
         outputs: &[TensorNodeId],
@@ -158,7 +161,8 @@ impl TensorGraph {
         self.cotangents(&reverse, tangents, &seeds)
     }
 
-    /// The cotangents of a node's operands, from that of its result. Where the result was not chosen, no operand has a cotangent through it.
+    /// The cotangents of a node's operands, computed from the cotangent of its result. Where the result was not chosen, no operand has a
+    /// cotangent through it.
     pub(crate) fn operand_cotangents(
         &mut self,
         id: TensorNodeId,
@@ -210,7 +214,7 @@ impl TensorGraph {
         })])
     }
 
-    /// The sum over what an operand of these extents was broadcast to.
+    /// Sums a cotangent over the axes along which an operand of extents `extents` was broadcast.
     fn summed_to(&mut self, cotangent: TensorNodeId, extents: &[usize]) -> Result<TensorNodeId, Error> {
         let wide: Extents = self.extents(cotangent).into();
         let added = wide.len() - extents.len();
@@ -220,6 +224,7 @@ impl TensorGraph {
         self.reshape(summed, extents)
     }
 
+    /// The cotangents of the operands of an elementwise operator, by the derivative in the operator's record.
     fn map_cotangents(
         &mut self,
         op: OpId,
@@ -250,9 +255,9 @@ impl TensorGraph {
                 Some(made) => {
                     let exists = made.exists.map(|exists| self.id(exists.0));
                     let is_zero_elsewhere = cotangent.is_zero_elsewhere && made.value == given;
-                    // What is made of others takes operands of several types.
+                    // An operator that expands to others takes operands of several types.
                     let value = self.cast(self.id(made.value.0), scalar)?;
-                    // It may be of fewer axes than the result, where it does not depend on all of the operands.
+                    // The value may have fewer axes than the result, if it does not depend on all of the operands.
                     let value = self.broadcast(value, &node.extents)?;
                     let made = Cotangent { value, is_zero_elsewhere, ..cotangent }.within(self, exists)?;
                     if node.extents == extents {
@@ -267,7 +272,7 @@ impl TensorGraph {
         Ok(cotangents)
     }
 
-    /// The cotangent of an operand that was reduced.
+    /// The cotangent of an operand of a reduction over `axes`; `None` if it has none.
     fn reduce_cotangent(
         &mut self,
         reduction: Reduction,
@@ -309,8 +314,8 @@ impl TensorGraph {
         }))
     }
 
-    /// The cotangent of the elements of a product: for each the product of the others. It is that of products of two, of halves, of which the
-    /// next are halves again: nothing is divided by, so zeros are elements like others, also for derivatives of this derivative.
+    /// The cotangent of the elements of a product: for each element the product of the others. It is computed by products of two halves,
+    /// each of which is halved again. Nothing is divided by, so zeros are elements like others, also for derivatives of this derivative.
     fn product_cotangent(
         &mut self,
         axes: &[usize],
@@ -321,7 +326,7 @@ impl TensorGraph {
         let is_kept = |axis: &usize| !axes.contains(axis);
         let order: SmallVec<[usize; 8]> = (0..extents.len()).filter(is_kept).chain(axes.iter().copied()).collect();
         let moved: Extents = order.iter().map(|axis| extents[*axis]).collect();
-        // All reduced axes as one, the last.
+        // All reduced axes become one axis, the last.
         let last = extents.len() - axes.len();
         let mut lines = Extents::from_slice(&moved[..last]);
         let count = moved[last..].iter().product();
@@ -365,7 +370,7 @@ impl TensorGraph {
         self.transpose(given, &back)
     }
 
-    /// For each factor, the product of the cotangent with the others, by the labels of the factor.
+    /// The cotangents of the factors: for each factor the product of the cotangent with the other factors, by the labels of the factor.
     fn contract_cotangents(
         &mut self,
         labels: &Labels,
@@ -395,7 +400,7 @@ impl TensorGraph {
                 g.chosen_product([id, product, exists], &others, &factors)
             };
             let value = self.spread(own, &extents, &others, chosen)?;
-            // It exists where one of the products that were added does.
+            // The cotangent exists where one of the added products does.
             others.operands.truncate(1);
             let of_cotangent =
                 |g: &mut TensorGraph, of| g.spread(own, &extents, &others, |g, others| g.contract(others, &[of]));
@@ -405,7 +410,8 @@ impl TensorGraph {
         Ok(made)
     }
 
-    /// The cotangent of a factor whose axes have the labels `own`, from a product by its labels. `others` are the labels of what is multiplied.
+    /// The cotangent of a factor whose axes have the labels `own`, from a product by its labels. `others` has the labels of the tensors
+    /// that are multiplied.
     fn spread(
         &mut self,
         own: &[Axis],
@@ -420,7 +426,7 @@ impl TensorGraph {
             }
         });
         let is_there = |label: &Axis| others.operands.iter().any(|labels| labels.contains(label));
-        // A label that nothing else has was summed over: all its indices get the same.
+        // A label that no other tensor has was summed over, so all its indices get the same cotangent.
         let (there, gone): (SmallVec<[Axis; 8]>, SmallVec<[Axis; 8]>) = once.iter().copied().partition(is_there);
         let product = product(self, Labels { operands: others.operands.clone(), output: there })?;
         let extent = |label: &Axis| own.iter().position(|known| known == label).map_or(1, |axis| extents[axis]);
@@ -433,9 +439,9 @@ impl TensorGraph {
         self.place_axes(product, &to, extents)
     }
 
-    /// A product of a cotangent, which is 0 where it does not exist, with other factors. If the others are finite, `product` is right, because 0
-    /// times them is 0. Else the products are taken element by element, and only those are added whose cotangent exists. A run computes one
-    /// of the two. `result` is the node that was differentiated: it is finite only if the factors are.
+    /// A product of a cotangent, which is 0 where it does not exist, with other factors. If the factors are finite, `product` is right,
+    /// because 0 times them is 0. Otherwise the products are taken element by element, and only those whose cotangent exists are added. A
+    /// run computes one of the two. `result` is the node that was differentiated: it is finite only if the factors are.
     fn chosen_product(
         &mut self,
         [result, product, exists]: [TensorNodeId; 3],
@@ -445,7 +451,7 @@ impl TensorGraph {
         if self.is_for_tiles() || factors.len() == 1 {
             return Ok(product);
         }
-        // A condition has a value, so it is not made of nodes without one.
+        // A condition must have a value, so it must not be made of seeds, which have none.
         let tried = if self.has_seeds() { &factors[1..] } else { std::slice::from_ref(&result) };
         let mut is_finite = None;
         for tried in tried {
@@ -459,7 +465,7 @@ impl TensorGraph {
             });
         }
         let Some(is_finite) = is_finite else { return Ok(product) };
-        // All labels as axes, those of the result first.
+        // All labels become axes, those of the result first.
         let mut all: SmallVec<[Axis; 8]> = labels.output.iter().copied().collect();
         for label in labels.operands.iter().flatten() {
             if !all.contains(label) {
@@ -492,6 +498,7 @@ impl TensorGraph {
         self.map(id::TENSOR_WHERE, &[is_finite, product, sum])
     }
 
+    /// The cotangents of the operands of a concatenation: slices of the cotangent of the result.
     fn concat_cotangents(&mut self, axis: Axis, node: &Node, cotangent: Cotangent) -> Result<OperandCotangents, Error> {
         let mut slices: SmallVec<[Slice; 2]> = node.extents.iter().map(|extent| Slice::all(*extent)).collect();
         let mut start = 0;

@@ -1,6 +1,5 @@
-//! Graphs of operators on tensors: an arena in which operands come before what uses them, each node with its element type and extents.
-//! Equal nodes are one: the same operation on the same operands is made once. What is wrong with a node is told when it is made; what
-//! nodes mean is said by the reference.
+//! Graphs of operators on tensors: an arena in which operands come before the nodes that use them. A node has an element type and extents.
+//! Equal operations on equal operands are one node. Errors are found when a node is made. The reference defines the meaning of nodes.
 
 use crate::node::{Axes, Axis, Labels, Leaf, Node, Operation, Reduction, TensorNodeId};
 use crate::{Extents, Layout, MOST_AXES, Slice, TensorErrorKind};
@@ -18,7 +17,7 @@ use std::sync::Arc;
 /// The most factors that one product by labels may have. Finding an order for them takes time in the square of their number.
 pub const MOST_FACTORS: usize = 1024;
 
-/// Operators on tensors whose element types and extents are known.
+/// A graph of operators on tensors whose element types and extents are known.
 ///
 /// ```
 /// use cembra_runtime::Scalar;
@@ -37,18 +36,18 @@ pub struct TensorGraph {
     registry: &'static Registry,
     nodes: Vec<Node>,
     leaves: Vec<Leaf>,
-    /// The nodes by what they are.
+    /// The nodes by their contents, to find an equal one.
     known: HashTable<TensorNodeId>,
     most_nodes: usize,
-    /// The next number of a node that is like no other.
+    /// The number of the last node that is equal to no other.
     next_unique: u32,
     /// True if the graph is evaluated on tiles.
     is_for_tiles: bool,
-    /// True if there are nodes without a value, which forward mode differentiates by.
+    /// True if there are seeds: nodes without a value, by which forward mode differentiates.
     has_seeds: bool,
-    /// Where in a text each node was written for, by position; graphs that no text was read for have none.
+    /// The place in the source text that each node was made for, by position. Empty for graphs that were not read from a text.
     spans: Vec<Option<Span>>,
-    /// Where in a text the nodes that are made from now on were written for.
+    /// The place in the source text for nodes that are made from now on.
     span: Option<Span>,
 }
 
@@ -68,7 +67,7 @@ impl TensorGraph {
     /// An empty graph, with the operators of a registry.
     #[must_use]
     pub fn new(registry: &'static Registry) -> TensorGraph {
-        /// As many as positions of nodes can tell apart, with room for what rewriting adds.
+        /// The most nodes by default: as many as node positions can number, with room for nodes that rewriting adds.
         const MOST_NODES: usize = 1 << 28;
         TensorGraph {
             registry,
@@ -84,25 +83,25 @@ impl TensorGraph {
         }
     }
 
-    /// Says where in a text the nodes that are made from now on were written for. A node that exists already keeps its place.
+    /// Sets the place in the source text for nodes that are made from now on. A node that exists already keeps its place.
     pub fn set_span(&mut self, span: Option<Span>) {
         self.span = span;
     }
 
-    /// Where in a text a node was written for.
+    /// The place in the source text that a node was made for; `None` if there is none.
     #[must_use]
     pub fn span(&self, id: TensorNodeId) -> Option<Span> {
         self.spans.get(id.index()).copied().flatten()
     }
 
-    /// The same, with at most so many nodes.
+    /// Limits the graph to at most `most_nodes` nodes. A lower limit stays.
     #[must_use]
     pub fn limited(self, most_nodes: usize) -> TensorGraph {
         TensorGraph { most_nodes: self.most_nodes.min(most_nodes), ..self }
     }
 
-    /// Says that the graph is evaluated on tiles, which have no truth values and evaluate both branches of a choice. Gradients that are made from
-    /// now on need neither: a slice that is not read has a cotangent of zeros there, and so have the factors of products.
+    /// Marks the graph as evaluated on tiles, which have no truth values and evaluate both branches of a choice. Gradients that are made
+    /// from now on need neither: a slice that is not read has a cotangent of zeros there, and so have the factors of products.
     pub fn set_for_tiles(&mut self) {
         self.is_for_tiles = true;
     }
@@ -115,12 +114,12 @@ impl TensorGraph {
         self.has_seeds
     }
 
-    /// An empty graph for nodes of this one: what is unique here is there too.
+    /// An empty graph for nodes of this one. Unique nodes of this graph stay unique there.
     pub(crate) fn successor(&self) -> TensorGraph {
         TensorGraph { next_unique: self.next_unique, ..TensorGraph::new(self.registry) }
     }
 
-    /// A number that no other node has.
+    /// Returns a number that no other node has.
     pub(crate) fn unique(&mut self) -> u32 {
         self.next_unique += 1;
         self.next_unique
@@ -132,30 +131,30 @@ impl TensorGraph {
         self.registry
     }
 
-    /// A node.
+    /// The node with an id.
     #[must_use]
     pub fn node(&self, id: TensorNodeId) -> &Node {
         &self.nodes[id.index()]
     }
 
-    /// The nodes in their order, operands before what uses them.
+    /// The nodes in their order, operands before their users.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = (TensorNodeId, &Node)> {
         self.nodes.iter().enumerate().map(|(at, node)| (TensorNodeId(at as u32), node))
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// True if there are none.
+    /// True if the graph has no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// The inputs, by their numbers.
+    /// The inputs, in the order of their numbers.
     #[must_use]
     pub fn leaves(&self) -> &[Leaf] {
         &self.leaves
@@ -175,17 +174,18 @@ impl TensorGraph {
         if extents.is_empty() { QType::Scalar(*scalar) } else { QType::Tensor(*scalar, extents.len() as u8) }
     }
 
-    /// Which of the nodes that come up to these are needed for their values.
+    /// Marks the nodes that the values of `outputs` depend on, by position.
     #[must_use]
     pub fn needed(&self, outputs: &[TensorNodeId]) -> Vec<bool> {
         self.reached(outputs, Node::read)
     }
 
-    /// Which are needed for their values, or for gradients of them.
+    /// Marks the nodes that the values of `outputs`, or gradients of them, depend on, by position.
     pub(crate) fn needed_for_gradients(&self, outputs: &[TensorNodeId]) -> Vec<bool> {
         self.reached(outputs, Node::kept)
     }
 
+    /// Marks `outputs` and all nodes that are reached from them through `operands`, by position.
     fn reached(&self, outputs: &[TensorNodeId], operands: impl Fn(&Node) -> &[TensorNodeId]) -> Vec<bool> {
         let mut needed = vec![false; self.nodes.len()];
         for output in outputs {
@@ -201,7 +201,8 @@ impl TensorGraph {
         needed
     }
 
-    /// Returns the node of an operation on these operands, with elements of the type of the first. The extents must be right.
+    /// Returns the node of an operation on `operands`, with elements of the type of the first operand. The caller must pass the right
+    /// extents.
     fn intern_on(
         &mut self,
         operation: Operation,
@@ -212,7 +213,7 @@ impl TensorGraph {
         self.intern(Node { operation, operands: operands.into(), scalar, extents: extents.into() })
     }
 
-    /// The node, which is made if there is none like it. Whoever calls this knows that type and extents are right.
+    /// Returns the node that equals `node`, which is added if there is none. The caller must pass the right type and extents.
     pub(crate) fn intern(&mut self, node: Node) -> Result<TensorNodeId, Error> {
         let hash = FxBuildHasher.hash_one(&node);
         let (nodes, known) = (&mut self.nodes, &mut self.known);
@@ -234,10 +235,10 @@ impl TensorGraph {
         Ok(id)
     }
 
-    /// An input. Every call makes another one.
+    /// Adds an input. Every call makes another one.
     ///
     /// # Errors
-    /// Tensors have no such elements, axes or extents.
+    /// If tensors have no such elements, axes or extents.
     pub fn leaf(&mut self, name: &str, scalar: Scalar, extents: &[usize]) -> Result<TensorNodeId, Error> {
         index_count(extents)?;
         if !scalar.is_tensor_element() {
@@ -249,10 +250,10 @@ impl TensorGraph {
         Ok(node)
     }
 
-    /// A number, rounded once to the type; `true` and `false` are 1 and 0.
+    /// A constant without axes, rounded once to the type; `true` and `false` are 1 and 0.
     ///
     /// # Errors
-    /// Tensors have no such elements, or an integer type does not have the number.
+    /// If tensors have no such elements, or an integer type does not have the number.
     pub fn constant(&mut self, scalar: Scalar, number: f64) -> Result<TensorNodeId, Error> {
         let whole = |least: f64, above: f64| {
             if number.trunc() == number && (least..above).contains(&number) {
@@ -272,10 +273,10 @@ impl TensorGraph {
         self.constant_bits(scalar, bits)
     }
 
-    /// A scalar of no axes.
+    /// A constant without axes, of the type of `value`.
     ///
     /// # Errors
-    /// Tensors have no such elements.
+    /// If tensors have no such elements.
     pub fn literal(&mut self, value: &ScalarValue) -> Result<TensorNodeId, Error> {
         let scalar = value.scalar();
         if !scalar.is_tensor_element() {
@@ -284,15 +285,16 @@ impl TensorGraph {
         self.constant_bits(scalar, value.bits())
     }
 
-    /// A number of the type that it takes on beside some nodes: what the numbers among them have in common with a float.
+    /// A constant of the type that [`number_type`](TensorGraph::number_type) gives for `beside`.
     ///
     /// # Errors
-    /// There is no room for another node.
+    /// If there is no room for another node.
     pub fn number(&mut self, number: f64, beside: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
         self.constant(self.number_type(beside), number)
     }
 
-    /// The type that a number with a fraction takes on beside some nodes, as among scalars: f64 if they are none.
+    /// The float type of a number with a fraction beside the nodes `beside`, as among scalars: f32 if their common type with it is f32,
+    /// else f64.
     #[must_use]
     pub fn number_type(&self, beside: &[TensorNodeId]) -> Scalar {
         let mut numbers = beside.iter().map(|node| self.node(*node).scalar).filter(|scalar| scalar.is_numeric());
@@ -300,7 +302,7 @@ impl TensorGraph {
         if common == Some(Scalar::Float32) { Scalar::Float32 } else { Scalar::Float64 }
     }
 
-    /// Something of which nothing is known, and that nothing that is evaluated may depend on.
+    /// A node without a value. No node that is evaluated may depend on it.
     pub(crate) fn seed(&mut self, scalar: Scalar, extents: &[usize]) -> Result<TensorNodeId, Error> {
         self.has_seeds = true;
         let operation = Operation::Seed(self.unique());
@@ -312,16 +314,16 @@ impl TensorGraph {
         TensorNodeId(position)
     }
 
-    /// A number by its bits.
+    /// A constant without axes, given by its bits.
     pub(crate) fn constant_bits(&mut self, scalar: Scalar, bits: u64) -> Result<TensorNodeId, Error> {
         let operation = Operation::Constant(bits);
         self.intern(Node { operation, operands: SmallVec::new(), scalar, extents: Extents::new() })
     }
 
-    /// The extents that all these broadcast to: aligned at the last axis, each the same or 1.
+    /// The extents that all operands broadcast to: aligned at the last axis, each the same or 1.
     ///
     /// # Errors
-    /// Extents differ where neither is 1.
+    /// If extents differ where neither is 1.
     pub fn broadcast_extents(&self, operands: &[TensorNodeId]) -> Result<Extents, Error> {
         let mut made = Extents::new();
         for operand in operands {
@@ -348,10 +350,10 @@ impl TensorGraph {
         Ok(made)
     }
 
-    /// A reduction over some axes, which the result does not have.
+    /// Reduces `axes`, which the result does not have.
     ///
     /// # Errors
-    /// An axis there is not, elements that are not reduced so, or the largest of none.
+    /// If there is no such axis, the reduction does not take elements of this type, or the largest or smallest of no elements is asked for.
     pub fn reduce(
         &mut self,
         reduction: Reduction,
@@ -382,10 +384,10 @@ impl TensorGraph {
         self.intern_on(Operation::Reduce(reduction, axes), &[operand], &extents)
     }
 
-    /// Products of elements of operands, summed over the labels that the result does not have.
+    /// Multiplies elements of the operands, and sums over the labels that the result does not have.
     ///
     /// # Errors
-    /// Labels do not fit the operands, their elements are no numbers, or there are more than [`MOST_FACTORS`].
+    /// If labels do not fit the operands, their elements are not numbers, or there are more than [`MOST_FACTORS`].
     pub fn contract(&mut self, labels: Labels, operands: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
         if operands.len() > MOST_FACTORS {
             let message = format!("a product of {} tensors: it may have {MOST_FACTORS}", operands.len());
@@ -404,10 +406,10 @@ impl TensorGraph {
         self.intern(Node { operation, operands, scalar, extents })
     }
 
-    /// Axis `i` of the operand as axis `to[i]` of the result: a transposition, or diagonals where several go to one.
+    /// Moves axis `i` of the operand to axis `to[i]` of the result: a transposition, or a diagonal where several axes go to one.
     ///
     /// # Errors
-    /// Axes of the result are left out, or axes of unlike extents go to one.
+    /// If an axis of the result is left out, or axes of unlike extents go to one.
     pub fn with_axes(&mut self, operand: TensorNodeId, to: &[usize]) -> Result<TensorNodeId, Error> {
         let node = self.node(operand);
         let layout = Layout::row_major(&node.extents)?.with_axes(to)?;
@@ -418,19 +420,19 @@ impl TensorGraph {
         self.intern_on(operation, &[operand], layout.extents())
     }
 
-    /// Axis `i` of the result is axis `of[i]` of the operand.
+    /// Permutes the axes: axis `i` of the result is axis `of[i]` of the operand.
     ///
     /// # Errors
-    /// `of` does not name each axis once.
+    /// If `of` does not name each axis once.
     pub fn transpose(&mut self, operand: TensorNodeId, of: &[usize]) -> Result<TensorNodeId, Error> {
         let to = inverse_axes(of, self.extents(operand).len())?;
         self.with_axes(operand, &to)
     }
 
-    /// A slice of each axis.
+    /// Takes a slice of each axis.
     ///
     /// # Errors
-    /// There is not a slice for each axis, or one is not within its axis.
+    /// If there is not one slice per axis, or one is not within its axis.
     pub fn slice(&mut self, operand: TensorNodeId, slices: &[Slice]) -> Result<TensorNodeId, Error> {
         let extents = &self.node(operand).extents;
         if slices.len() == extents.len() && slices.iter().zip(extents).all(|(own, extent)| *own == Slice::all(*extent))
@@ -440,21 +442,21 @@ impl TensorGraph {
         self.slice_anew(operand, slices)
     }
 
-    /// A slice of each axis, which is another node than the operand even if it is all of it. The indices of a tiled tensor may begin elsewhere than
-    /// at 0; those of a slice do not.
+    /// Takes a slice of each axis. The result is another node than the operand, even if the slices are all of it: the indices of a tiled
+    /// tensor may begin elsewhere than at 0, those of a slice do not.
     ///
     /// # Errors
-    /// Those of [`slice`](TensorGraph::slice).
+    /// The errors of [`slice`](TensorGraph::slice).
     pub fn slice_anew(&mut self, operand: TensorNodeId, slices: &[Slice]) -> Result<TensorNodeId, Error> {
         let node = self.node(operand);
         let layout = Layout::row_major(&node.extents)?.sliced(slices)?;
         self.intern_on(Operation::Slice(slices.into()), &[operand], layout.extents())
     }
 
-    /// The same elements for all indices of axes that are new, in front, or were of extent 1.
+    /// Repeats the elements for all indices of axes that are new, in front, or had the extent 1.
     ///
     /// # Errors
-    /// An extent is neither kept nor was 1.
+    /// If an extent changes that was not 1.
     pub fn broadcast(&mut self, operand: TensorNodeId, extents: &[usize]) -> Result<TensorNodeId, Error> {
         let node = self.node(operand);
         if node.extents[..] == *extents {
@@ -464,16 +466,16 @@ impl TensorGraph {
         self.intern_on(Operation::Broadcast, &[operand], extents)
     }
 
-    /// Zeros of these extents.
+    /// Zeros of type `scalar` and of extents `extents`.
     pub(crate) fn zeros(&mut self, scalar: Scalar, extents: &[usize]) -> Result<TensorNodeId, Error> {
         let zero = self.constant(scalar, 0.0)?;
         self.broadcast(zero, extents)
     }
 
-    /// The same elements in the same order under other extents.
+    /// The elements in the same order under other extents.
     ///
     /// # Errors
-    /// There are not as many indices.
+    /// If the extents have another number of indices.
     pub fn reshape(&mut self, operand: TensorNodeId, extents: &[usize]) -> Result<TensorNodeId, Error> {
         let node = self.node(operand);
         if node.extents[..] == *extents {
@@ -483,10 +485,10 @@ impl TensorGraph {
         self.intern_on(Operation::Reshape, &[operand], extents)
     }
 
-    /// Zeros of these extents, but for the diagonals that [`TensorGraph::with_axes`] sees of them: they are the operand.
+    /// Zeros of extents `extents`, except for the diagonals that [`TensorGraph::with_axes`] would select: these are the operand.
     ///
     /// # Errors
-    /// The operand is not of their extents.
+    /// If the operand is not of the diagonals' extents.
     pub fn place_axes(
         &mut self,
         operand: TensorNodeId,
@@ -495,7 +497,7 @@ impl TensorGraph {
     ) -> Result<TensorNodeId, Error> {
         let seen = Layout::row_major(extents)?.with_axes(to)?;
         if seen.rank() == extents.len() {
-            // Nothing but an order of axes.
+            // The diagonals are all of the tensor: only the order of axes changes.
             let back: SmallVec<[usize; 8]> = to.into();
             return self.transpose(operand, &back);
         }
@@ -503,10 +505,10 @@ impl TensorGraph {
         self.place(&[operand], &seen, operation, extents)
     }
 
-    /// Zeros of these extents, but for the slices: they are the operand. How they are cut into tiles is not known.
+    /// Zeros of extents `extents`, except for the slices, which are the operand. It is not known how the result is cut into tiles.
     ///
     /// # Errors
-    /// The operand is not of their extents.
+    /// If the operand is not of the extents of the slices.
     pub fn place_slice(
         &mut self,
         operand: TensorNodeId,
@@ -520,8 +522,8 @@ impl TensorGraph {
         self.place(&[operand], &seen, Operation::PlaceSlice(slices.into()), extents)
     }
 
-    /// Zeros of the extents and in the tiles of another node, but for slices of it: they are the operand. It is another node than the operand even
-    /// if the slices are all of it, as that of [`slice_anew`](TensorGraph::slice_anew). The value of the other node is not read.
+    /// Zeros with the extents and the tiles of `within`, except for the slices, which are the operand. The result is another node than the
+    /// operand even if the slices are all of it, as for [`slice_anew`](TensorGraph::slice_anew). The value of `within` is not read.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -537,7 +539,7 @@ impl TensorGraph {
     /// ```
     ///
     /// # Errors
-    /// The operand is not of the extents of the slices.
+    /// If the operand is not of the extents of the slices.
     pub fn place_slice_in(
         &mut self,
         operand: TensorNodeId,
@@ -549,7 +551,7 @@ impl TensorGraph {
         self.place(&[operand, within], &seen, Operation::PlaceSlice(slices.into()), &extents)
     }
 
-    /// Zeros, but for what is seen of them, which is the first operand.
+    /// Zeros of extents `extents`, except for the elements that the layout `seen` selects: these are the first operand.
     fn place(
         &mut self,
         operands: &[TensorNodeId],
@@ -565,19 +567,20 @@ impl TensorGraph {
         self.intern_on(operation, operands, extents)
     }
 
-    /// The indices of an axis that the other tensor names; its axes stand in the place of that axis.
+    /// Selects the indices of `axis` that the tensor `indices` contains. The axes of `indices` replace that axis.
     ///
     /// # Errors
-    /// There is no such axis, or indices are no integers.
+    /// If there is no such axis, or the elements of `indices` are not integers.
     pub fn take(&mut self, operand: TensorNodeId, indices: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
         let extents = self.taken_extents(self.extents(operand), indices, axis)?;
         self.intern_on(Operation::Take(axis as Axis), &[operand, indices], &extents)
     }
 
-    /// Zeros of these extents, to which is added, at the indices of an axis that the other tensor names, what the operand has for each.
+    /// Zeros of extents `extents`, to which the operand is added at the indices of `axis` that the tensor `indices` contains.
     ///
     /// # Errors
-    /// There is no such axis, the operand is not of those extents, or no number.
+    /// If there is no such axis, the operand does not have the extents of a [`take`](TensorGraph::take) with these indices, or its elements
+    /// are truth values.
     pub fn place_take(
         &mut self,
         operand: TensorNodeId,
@@ -598,6 +601,7 @@ impl TensorGraph {
         self.intern_on(Operation::PlaceTake(axis as Axis), &[operand, indices], extents)
     }
 
+    /// The extents of the elements that `indices` select along `axis` of a tensor with extents `extents`.
     fn taken_extents(&self, extents: &[usize], indices: TensorNodeId, axis: usize) -> Result<Extents, Error> {
         check_axis(axis, extents.len())?;
         let indices = self.node(indices);
@@ -612,10 +616,10 @@ impl TensorGraph {
         Ok(made)
     }
 
-    /// The operands one behind the other along an axis. They are cast to one type.
+    /// Concatenates the operands along an axis. They are cast to one type.
     ///
     /// # Errors
-    /// There are none, no such axis, or other extents differ.
+    /// If there are no operands or no such axis, or other extents differ.
     pub fn concat(&mut self, operands: &[TensorNodeId], axis: usize) -> Result<TensorNodeId, Error> {
         let Some(first) = operands.first() else {
             return Err(Error::tensors(TensorErrorKind::OperandCount, "a concatenation of nothing"));
@@ -660,6 +664,7 @@ impl TensorGraph {
     }
 }
 
+/// Returns an error if a tensor of `rank` axes has no such axis.
 pub(crate) fn check_axis(axis: usize, rank: usize) -> Result<(), Error> {
     if axis < rank {
         return Ok(());
@@ -667,7 +672,7 @@ pub(crate) fn check_axis(axis: usize, rank: usize) -> Result<(), Error> {
     Err(Error::tensors(TensorErrorKind::Axis, format!("axis {axis} of a tensor of {rank} axes")))
 }
 
-/// Axes in ascending order.
+/// Sorts axes in ascending order. They must exist and differ.
 fn ascending(axes: &[usize], rank: usize) -> Result<Axes, Error> {
     let mut is_met = [false; MOST_AXES];
     for axis in axes {

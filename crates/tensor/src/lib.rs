@@ -1,6 +1,6 @@
-//! Graphs of operators over tensors, index labels, rewrites, derivatives, and plans of how a graph is computed. What a tensor is, is said by
-//! `cembra-value`. This crate runs nothing but the reference ([`evaluate`]): it knows neither backends nor how expressions of elements are
-//! evaluated, which [`Elements`] does for it. The engine binds plans and runs them.
+//! Graphs of operators over tensors, index labels, rewrites, derivatives, and plans of how a graph is computed. Tensors themselves are
+//! defined in `cembra-value`. This crate runs nothing but the reference ([`evaluate`]): implementations of [`Elements`] evaluate
+//! elementwise expressions, and the engine binds plans and runs them.
 
 mod body;
 mod composite;

@@ -1,6 +1,6 @@
-//! Operators on elements, as nodes of graphs. What they make of operands of some types the registry says; what is said here is what it is asked:
-//! an operator may look at the literals among its operands, as `round(x, 2)` does, and an operand may be left out whose default is to have none.
-//! Texts are no elements, so those among the operands belong to the operator, as what it is compiled from does.
+//! Elementwise operators as nodes of graphs. The registry gives the result type for operand types; this file decides what the registry is
+//! asked. An operator may look at the literals among its operands, as `round(x, 2)` does, and an operand may be left out whose default is
+//! to have none. Texts are not elements, so literal texts are part of the operator, as is the text that it is compiled from.
 
 use crate::node::{Node, Operation};
 use crate::{TensorErrorKind, TensorGraph, TensorNodeId};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// The type of an operand, and its bits if it is a literal.
 pub(crate) type OperandType = (Scalar, Option<u64>);
 
-/// What an operator on elements is given in the place of an operand.
+/// An operand of an elementwise operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MapOperand<'t> {
     /// The elements of a node.
@@ -29,7 +29,7 @@ pub enum MapOperand<'t> {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ElementOperator {
     op: OpId,
-    /// For each operand as it was given its text, or none for elements; none at all if there are no texts.
+    /// For each operand its text, or `None` if it has elements. `None` instead of the list if there are no texts.
     texts: Option<Arc<[Option<Arc<str>>]>>,
 }
 
@@ -40,7 +40,7 @@ impl From<OpId> for ElementOperator {
 }
 
 impl ElementOperator {
-    /// An operator whose operands are texts, or elements, of which nothing is said.
+    /// An operator with its literal texts. `operands` has `None` for each operand with elements.
     #[must_use]
     pub fn new<'t>(op: OpId, operands: impl IntoIterator<Item = Option<&'t str>>) -> ElementOperator {
         let texts: Vec<Option<Arc<str>>> = operands.into_iter().map(|text| text.map(Arc::from)).collect();
@@ -60,7 +60,7 @@ impl ElementOperator {
         self.texts.is_some()
     }
 
-    /// What it is given in order, texts in their places between what is made of elements.
+    /// Lists a value for each operand in order: the next of `elements`, or `text` of a literal text.
     pub fn with_texts<'t, T>(
         &'t self,
         elements: impl IntoIterator<Item = T>,
@@ -79,14 +79,14 @@ impl ElementOperator {
         all
     }
 
-    /// Of something for each operand, what there is for elements.
+    /// Filters `all`, which has one item per operand, to the operands with elements.
     fn of_elements<'a, T>(&'a self, all: &'a [T]) -> impl Iterator<Item = &'a T> {
         let is_text = |at: usize| self.texts.as_ref().is_some_and(|texts| texts.get(at).is_some_and(Option::is_some));
         all.iter().enumerate().filter(move |(at, _)| !is_text(*at)).map(|(_, one)| one)
     }
 }
 
-/// Settles the types of an operator on elements.
+/// Resolves the types of an elementwise operator on operands of given types.
 pub(crate) fn resolve<'r>(
     registry: &'r Registry,
     op: &ElementOperator,
@@ -98,7 +98,7 @@ pub(crate) fn resolve<'r>(
     let left_out = behind.take_while(|parameter| parameter.default == Some(Value::Unspecified)).count();
     types.extend(std::iter::repeat_n(QType::Unspecified, left_out));
     let mut literals: SmallVec<[Option<Value>; 4]> = SmallVec::new();
-    // Most operators look at none.
+    // Most operators look at no literals.
     if left_out > 0 || op.has_texts() || operands.iter().any(|(_, bits)| bits.is_some()) {
         let literal = |(scalar, bits): &OperandType| ScalarValue::from_bits(*scalar, (*bits)?).map(Value::Scalar);
         literals = op.with_texts(operands.iter().map(literal), |text| Some(Value::text(text)));
@@ -110,8 +110,8 @@ pub(crate) fn resolve<'r>(
 }
 
 impl TensorGraph {
-    /// A scalar operator by its name, or alias, on each element. Parameters that have defaults may be left out, and those that must be
-    /// literals are [constants](TensorGraph::constant).
+    /// Applies a scalar operator, by its name or alias, to each element. Parameters that have defaults may be left out, and those that must
+    /// be literals are [constants](TensorGraph::constant).
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -127,14 +127,14 @@ impl TensorGraph {
     /// ```
     ///
     /// # Errors
-    /// There is no such operator, it does not take these types, gives no element, or extents do not broadcast.
+    /// If there is no such operator, it does not take these types, its result is not an element, or extents do not broadcast.
     pub fn apply(&mut self, operator: &str, operands: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
         let operands: SmallVec<[MapOperand<'_>; 4]> = operands.iter().copied().map(MapOperand::Node).collect();
         self.apply_with(operator, &operands)
     }
 
-    /// The same where some operands are literal texts: of an operator of yours that takes texts, or is
-    /// [compiled from one](cembra_ops::UserOperator::compiled).
+    /// Applies a scalar operator to each element, where some operands are literal texts. Use it for operators of your own that take texts,
+    /// or that are [compiled from one](cembra_ops::UserOperator::compiled).
     ///
     /// ```
     /// use cembra_ops::{Registry, UserOperator};
@@ -152,7 +152,7 @@ impl TensorGraph {
     /// ```
     ///
     /// # Errors
-    /// As for [`TensorGraph::apply`], or a text that the operator cannot be compiled from.
+    /// The errors of [`TensorGraph::apply`], or a text that the operator cannot be compiled from.
     pub fn apply_with(&mut self, operator: &str, operands: &[MapOperand<'_>]) -> Result<TensorNodeId, Error> {
         let Some(op) = self.registry().find(operator) else {
             let names = near_names(operator, 2, self.registry().iter().map(|(_, def)| def.name));
@@ -189,11 +189,11 @@ impl TensorGraph {
         Ok(made)
     }
 
-    /// A scalar operator on each element, by what it is besides texts. Operands are cast to the types it takes, as they are among scalars. Texts
-    /// are not compiled here: see [`TensorGraph::check_texts`].
+    /// Applies a scalar operator, with its literal texts, to each element. Operands are cast to the types it takes, as they are among
+    /// scalars. Texts are not compiled here: see [`TensorGraph::check_texts`].
     ///
     /// # Errors
-    /// It does not take these types, gives no element, or extents do not broadcast.
+    /// If the operator does not take these types, its result is not an element, or extents do not broadcast.
     pub fn map(&mut self, op: impl Into<ElementOperator>, operands: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
         let op = op.into();
         let refused = |message: String| Error::tensors(TensorErrorKind::ElementType, message);
@@ -226,15 +226,15 @@ impl TensorGraph {
         self.intern(Node { operation: Operation::Map(op), operands: cast, scalar, extents })
     }
 
-    /// Looks whether operators can be compiled from their texts, of the nodes from a position on: whoever evaluates elements compiles them again.
+    /// Checks that operators can be compiled from their texts, for the nodes from position `from` on. Evaluators compile them again.
     ///
     /// # Errors
-    /// One cannot be; it says why.
+    /// If one cannot be compiled; the error has the reason.
     pub fn check_texts(&self, from: usize) -> Result<(), Error> {
         for at in from..self.len() {
             let node = self.node(self.id(at as u32));
             let Operation::Map(op) = &node.operation else { continue };
-            // What an operator is compiled from is its first operand.
+            // The text that an operator is compiled from is its first operand.
             let Some(Some(Some(text))) = op.texts.as_ref().map(|texts| texts.first()) else { continue };
             let types = self.operand_types(op.op, &node.operands);
             let overload = resolve(self.registry(), op, &types).ok().and_then(|resolved| resolved.overload);
@@ -249,10 +249,10 @@ impl TensorGraph {
         Ok(())
     }
 
-    /// The elements as another type.
+    /// Casts the elements to another type.
     ///
     /// # Errors
-    /// There is no cast to the type, or tensors have no such elements.
+    /// If there is no cast to the type, or tensors have no such elements.
     pub fn cast(&mut self, operand: TensorNodeId, scalar: Scalar) -> Result<TensorNodeId, Error> {
         if self.node(operand).scalar == scalar {
             return Ok(operand);
@@ -265,7 +265,7 @@ impl TensorGraph {
         self.intern(Node { operation, operands: [operand].as_slice().into(), scalar, extents })
     }
 
-    /// The types of the operands of an operator. The literals among them have their bits, if it may look at these.
+    /// The types of an operator's operands. If the operator may look at literals, those among the operands have their bits.
     pub(crate) fn operand_types(&self, op: OpId, operands: &[TensorNodeId]) -> SmallVec<[OperandType; 4]> {
         let looks_at_literals = !self.registry().get(op).is_typed_by_types();
         let of = |operand: &TensorNodeId| match self.node(*operand).operation {

@@ -1,4 +1,4 @@
-//! Nodes of graphs: what operations there are, on what, and what comes of them.
+//! Nodes of graphs: the operations, their operands, and the types and extents of their results.
 
 use crate::constant::ConstantTensor;
 use crate::custom::Custom;
@@ -11,112 +11,112 @@ use cembra_value::tensor::index_count;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The number of an axis.
+/// The number of an axis or of a label.
 pub type Axis = u8;
 
-/// Some axes, or where axes go.
+/// A list of axes or labels; in a transposition, the axis that each axis goes to.
 pub type Axes = SmallVec<[Axis; 8]>;
 
-/// A node of a graph.
+/// The number of a node in its graph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TensorNodeId(pub(crate) u32);
 
 impl TensorNodeId {
-    /// The node's position: operands have lower ones.
+    /// The node's position in its graph. Operands have lower positions.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// How many elements become one.
+/// The way in which several elements become one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Reduction {
-    /// The sum; integers wrap. 0 of none.
+    /// The sum; integers wrap. 0 if there are no elements.
     Sum,
-    /// The product; integers wrap. 1 of none.
+    /// The product; integers wrap. 1 if there are no elements.
     Product,
-    /// The largest: a NaN wins, and +0 is above -0.
+    /// The largest element. A NaN counts as the largest, and +0 is above -0.
     Max,
-    /// The smallest: a NaN wins, and -0 is below +0.
+    /// The smallest element. A NaN counts as the smallest, and -0 is below +0.
     Min,
-    /// True if one is. False of none.
+    /// True if at least one element is true; false if there are no elements.
     Any,
-    /// True if all are. True of none.
+    /// True if all elements are true; true if there are no elements.
     All,
 }
 
-/// Which axes of operands, and of a result, have one label. Labels are numbers; equal ones have equal extents.
+/// The labels of the axes of a product. Labels are numbers; axes with the same label have the same extent.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Labels {
-    /// The labels of each operand's axes.
+    /// The labels of the axes of each operand.
     pub operands: Vec<Axes>,
-    /// The labels of the result's axes, each once. Labels that it does not have are summed over.
+    /// The labels of the result's axes, which must differ. Labels that the result does not have are summed over.
     pub output: Axes,
 }
 
-/// What a node does.
+/// The operation of a node.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Operation {
-    /// The input of this number.
+    /// The input with this number.
     Leaf(u32),
-    /// Something of which nothing is known, not even a value: what forward mode differentiates by. Each is another one.
+    /// A node without a value, by which forward mode differentiates. The number makes each seed a node of its own.
     Seed(u32),
-    /// A number, or truth value, of no axes: its bits in the layout of frames, with zeros behind them.
+    /// A number or truth value without axes: its bits in the layout of frames, padded with zeros.
     Constant(u64),
-    /// A tensor whose elements are known.
+    /// A constant tensor.
     Tensor(ConstantTensor),
-    /// For each index of the only axis its number.
+    /// The index along the only axis, as i64.
     Iota,
-    /// A scalar operator on each element, operands being broadcast to the extents of the result.
+    /// A scalar operator on each element, with operands broadcast to the extents of the result.
     Map(ElementOperator),
-    /// A reduction over some axes, in ascending order.
+    /// A reduction over these axes, which are in ascending order.
     Reduce(Reduction, Axes),
-    /// Products of elements, summed over the labels that the result does not have.
+    /// A product by labels: products of elements, summed over the labels that the result does not have.
     Contract(Arc<Labels>),
-    /// Axis `i` of the operand as axis `to[i]` of the result; what goes to one axis is a diagonal.
+    /// Axis `i` of the operand moves to axis `to[i]` of the result; several axes that go to one are a diagonal.
     Axes(Axes),
-    /// A slice of each axis.
+    /// The operand's elements in a slice of each axis.
     Slice(SmallVec<[Slice; 2]>),
-    /// The same elements for all indices of new axes, or of axes of extent 1.
+    /// The elements repeated for all indices of new axes, or of axes of extent 1.
     Broadcast,
-    /// The same elements in the same order under other extents.
+    /// The elements in the same order under other extents.
     Reshape,
-    /// Zeros, but for the diagonals that `Axes` sees: they are the operand.
+    /// Zeros, except for the diagonals that `Axes` would select: these are the operand.
     PlaceAxes(Axes),
-    /// Zeros, but for the slices: they are the first operand. A second one is the node that they are slices of. It is not read: the zeros are cut
-    /// into tiles as it is, where tensors have tiles.
+    /// Zeros, except for the slices, which are the first operand. A second operand is the node that they are slices of. It is not read:
+    /// where tensors have tiles, the zeros are cut as that node is.
     PlaceSlice(SmallVec<[Slice; 2]>),
-    /// The indices of an axis that the second operand names: its axes stand in the place of that axis.
+    /// The indices of an axis that the second operand contains. The axes of the second operand replace that axis.
     Take(Axis),
-    /// Zeros, to which is added, at the indices of an axis that the second operand names, what the first has for each.
+    /// Zeros, to which the first operand is added at the indices of an axis that the second operand contains.
     PlaceTake(Axis),
-    /// The operands one behind the other along an axis.
+    /// The operands concatenated along an axis.
     Concat(Axis),
-    /// The first operand, of whose gradient something else is said.
+    /// The first operand, with a gradient that a user defines.
     CustomVjp(CustomVjp),
     /// An operation of a user.
     Custom(Custom),
-    /// The operand, of which nothing else is known. Each is another one.
+    /// The operand, hidden from rewrites. The number makes each barrier a node of its own.
     Barrier(u32),
 }
 
-/// A node: what it does, on what, and what comes of it.
+/// A node: its operation, its operands, and the type and extents of its result.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Node {
-    /// What it does.
+    /// The operation of the node.
     pub operation: Operation,
-    /// On what.
+    /// The operands of the operation.
     pub operands: SmallVec<[TensorNodeId; 2]>,
-    /// The type of its elements.
+    /// The type of the result's elements.
     pub scalar: Scalar,
-    /// The number of indices of each of its axes.
+    /// The number of indices of each axis of the result.
     pub extents: Extents,
 }
 
 impl Node {
-    /// The operands whose values the node's value is made of. Others are there for its gradient alone, or for its tiles.
+    /// The operands from which the node's value is computed. Other operands serve its gradient or its tiles alone.
     #[must_use]
     pub fn read(&self) -> &[TensorNodeId] {
         match self.operation {
@@ -125,8 +125,8 @@ impl Node {
         }
     }
 
-    /// The operands whose tiles say how the node's value is cut into tiles: those that it is made of. A slice among zeros is cut as what it is a
-    /// slice of, and has none if that is not known.
+    /// The operands whose tiles decide how the node's value is cut into tiles: those from which it is computed. A slice among zeros is cut
+    /// as the node that it is a slice of, and the list is empty if that is not known.
     #[must_use]
     pub fn cut_by(&self) -> &[TensorNodeId] {
         match self.operation {
@@ -135,7 +135,7 @@ impl Node {
         }
     }
 
-    /// The operands that its value or gradients of it need.
+    /// The operands that the node's value or gradients of it need.
     pub(crate) fn kept(&self) -> &[TensorNodeId] {
         match self.operation {
             Operation::PlaceSlice(_) => self.read(),
@@ -143,12 +143,12 @@ impl Node {
         }
     }
 
-    /// The same node, with no operand that says how it is cut alone.
+    /// Returns the node without operands that only decide how it is cut into tiles.
     pub(crate) fn without_cuts(&self) -> Node {
         Node { operands: self.kept().into(), ..self.clone() }
     }
 
-    /// The operands that its derivatives are of.
+    /// The operands with respect to which the node is differentiated.
     pub(crate) fn differentiated(&self) -> &[TensorNodeId] {
         match &self.operation {
             Operation::CustomVjp(custom) => custom.inputs(self),
@@ -161,23 +161,23 @@ impl Node {
 /// An input of a graph.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Leaf {
-    /// Its name; may be empty.
+    /// The name of the input; may be empty.
     pub name: Arc<str>,
-    /// Its node.
+    /// The node of the input.
     pub node: TensorNodeId,
 }
 
 impl Labels {
-    /// True if an operand has a label that the result does not have, be it one of one index: then products are summed, from +0 on.
+    /// True if an operand has a label that the result does not have, even one of extent 1: then products are summed, starting with +0.
     #[must_use]
     pub fn is_sum(&self) -> bool {
         self.operands.iter().flatten().any(|label| !self.output.contains(label))
     }
 
-    /// How many indices each label has.
+    /// The extent of each label, by its number.
     ///
     /// # Errors
-    /// Uses of a label have unlike extents, or operands another number of axes than of labels.
+    /// If uses of a label have unlike extents, or an operand has not one label per axis.
     pub fn label_extents(&self, operands: &[&[usize]]) -> Result<Vec<usize>, Error> {
         if operands.len() != self.operands.len() {
             let message = format!("{} operands for {} lists of labels", operands.len(), self.operands.len());
@@ -201,21 +201,22 @@ impl Labels {
         Ok(found.into_iter().map(|extent| extent.unwrap_or(1)).collect())
     }
 
-    /// An error if all labels together, of these extents, have more indices than can be counted: a loop over them all has no end.
+    /// Checks that the indices of all labels together can be counted, because a loop over more would have no end. `extents` has the extents
+    /// of the labels.
     ///
     /// # Errors
-    /// They have.
+    /// If there are more than a `usize` can count.
     pub fn check_countable(&self, extents: &[usize]) -> Result<(), Error> {
         let all = extents.iter().try_fold(1_usize, |all, extent| all.checked_mul((*extent).max(1)));
         let message = || format!("a product of more than 2^{} terms", usize::BITS);
         all.map(drop).ok_or_else(|| Error::tensors(TensorErrorKind::Limit, message()))
     }
 
-    /// The extents of the result of a product of operands of these extents.
+    /// The extents of the result of a product of operands with these extents.
     ///
     /// # Errors
-    /// As for [`label_extents`](Labels::label_extents); a label of the result that no operand has, or that it has twice; more elements than can
-    /// be counted.
+    /// The errors of [`label_extents`](Labels::label_extents); a label of the result that no operand has, or that it has twice; more
+    /// elements than can be counted.
     pub fn output_extents(&self, operands: &[&[usize]]) -> Result<Extents, Error> {
         let extents = self.label_extents(operands)?;
         let mut is_met = [false; u8::MAX as usize + 1];

@@ -1,5 +1,5 @@
-//! The reference: a graph is evaluated node by node, in the order of its nodes, without rewriting and without fusing anything; of a
-//! conditional only the branch that is chosen. It says what nodes mean; whatever else evaluates graphs is held against it.
+//! The reference evaluator: a graph is evaluated node by node, in the order of its nodes, without rewriting and without fusing. Of a
+//! conditional only the chosen branch is computed. The reference defines the meaning of nodes; other evaluators are compared with it.
 
 use crate::body::{Body, Elements};
 use crate::node::{Labels, Leaf, Operation};
@@ -17,11 +17,11 @@ use cembra_value::Error;
 use cembra_value::tensor::zeros;
 use smallvec::SmallVec;
 
-/// Evaluates nodes of a graph on tensors for its leaves.
+/// Evaluates nodes of a graph, given a tensor for each leaf.
 ///
 /// # Errors
-/// There are not as many inputs as leaves, one is not of the leaf's type and extents, an index is outside of its axis, or an element
-/// fails.
+/// If there are not as many inputs as leaves, an input is not of its leaf's type and extents, an index is outside of its axis, or an
+/// element fails.
 pub fn evaluate(
     graph: &TensorGraph,
     outputs: &[TensorNodeId],
@@ -43,7 +43,7 @@ pub fn evaluate(
             run.uses[operand.index()] += 1;
         }
     }
-    // What is needed whatever conditions are: a branch of a conditional is asked for once it is chosen.
+    // Nodes that are needed whatever conditions are. A branch of a conditional is computed once it is chosen.
     let mut is_asked = vec![false; graph.len()];
     for output in outputs {
         run.uses[output.index()] += 1;
@@ -64,19 +64,19 @@ pub fn evaluate(
     made.ok_or_else(|| Error::tensors(TensorErrorKind::Evaluation, "an output that was not computed"))
 }
 
-/// An evaluation.
+/// The state of an evaluation.
 struct Evaluation<'r> {
     graph: &'r TensorGraph,
     inputs: &'r [Tensor],
     elements: &'r dyn Elements,
     values: Vec<Option<Tensor>>,
-    /// How many nodes and outputs may read each node yet.
+    /// The number of nodes and outputs that may still read each node.
     uses: Vec<u32>,
     held: TensorBytes,
 }
 
 impl Evaluation<'_> {
-    /// Computes a node, and before that whatever it is made of and has no value yet: of a conditional the branch that is chosen.
+    /// Computes a node, and before it the operands that have no value yet. Of a conditional only the chosen branch is computed.
     fn ask(&mut self, id: TensorNodeId) -> Result<(), Error> {
         let mut open: Vec<TensorNodeId> = vec![id];
         while let Some(id) = open.last().copied() {
@@ -88,7 +88,7 @@ impl Evaluation<'_> {
             }
             let chosen = match branches(self.graph, node) {
                 Some(branches) => match &self.values[node.operands[0].index()] {
-                    // Exactly one of the two is what it asks for.
+                    // A conditional computes exactly one of its branches.
                     Some(value) => {
                         let holds = value.data().bits(value.layout().offset()) != 0;
                         let [(chosen, _), (other, _)] = if holds { branches } else { [branches[1], branches[0]] };
@@ -103,7 +103,7 @@ impl Evaluation<'_> {
             };
             match chosen {
                 Some((chosen, _)) => open.extend((!has_value(&chosen)).then_some(chosen)),
-                // The lowest number comes first.
+                // The operand with the lowest number is computed first.
                 None => open.extend(node.read().iter().rev().copied().filter(|operand| !has_value(operand))),
             }
             if open.len() == asked {
@@ -114,7 +114,7 @@ impl Evaluation<'_> {
         Ok(())
     }
 
-    /// Computes a node whose operands have values, but for one that is not chosen.
+    /// Computes a node whose operands have values, except for the branch `unread`, which was not chosen.
     fn compute(&mut self, id: TensorNodeId, unread: Option<TensorNodeId>) -> Result<(), Error> {
         let (graph, node) = (self.graph, self.graph.node(id));
         let unread = match unread {
@@ -138,14 +138,15 @@ impl Evaluation<'_> {
         let value = value.map_err(|error| error.at(graph.span(id).unwrap_or_default()))?;
         drop(operands);
         self.values[id.index()] = Some(value);
-        // A view has the memory of what it is of, which is dropped with the last that reads it.
+        // A view shares its operand's memory, which is dropped after the last reader of the view.
         if !is_view(node) {
             self.release(node.read().to_vec());
         }
         Ok(())
     }
 
-    /// Each of these is read once less. What nothing reads any more is dropped, or never computed.
+    /// Counts one reader less for each of the nodes `read`. A node without readers is dropped. If it is a view or was not computed, its
+    /// operands have one reader less too.
     fn release(&mut self, mut read: Vec<TensorNodeId>) {
         while let Some(operand) = read.pop() {
             self.uses[operand.index()] -= 1;
@@ -162,12 +163,12 @@ impl Evaluation<'_> {
     }
 }
 
-/// A tensor in the place of a node that is not chosen: its elements are all the same.
+/// A tensor of zeros in the place of a branch that was not chosen.
 fn of_any(node: &Node) -> Result<Tensor, Error> {
     Tensor::of_data(&[], Data::zeros(node.scalar, 1)?)?.broadcast_to(&node.extents)
 }
 
-/// True for what needs no memory.
+/// Returns true if a node needs no memory.
 fn is_view(node: &Node) -> bool {
     matches!(
         node.operation,
@@ -180,28 +181,28 @@ fn is_view(node: &Node) -> bool {
     )
 }
 
-/// An error if a node would need more memory than a tensor may have. Views need none.
+/// Checks that a node needs no more than `most` bytes, the limit of a tensor. Views need none.
 ///
 /// # Errors
-/// It would.
+/// If it needs more.
 pub fn check_size(node: &Node, most: u64) -> Result<(), Error> {
     if is_view(node) { Ok(()) } else { check_bytes(node.scalar, &node.extents, most) }
 }
 
-/// An error if these are no inputs for the leaves of a graph.
+/// Checks that tensors are inputs for the leaves of a graph.
 ///
 /// # Errors
-/// There are not as many inputs as leaves, or one is not of the leaf's type and extents.
+/// If there are not as many inputs as leaves, or one is not of the leaf's type and extents.
 pub fn check_inputs(graph: &TensorGraph, inputs: &[Tensor]) -> Result<(), Error> {
     check_count(graph, inputs.len(), "tensors")?;
     let mut leaves = graph.leaves().iter().zip(inputs);
     leaves.try_for_each(|(leaf, input)| check_input(graph, leaf, input.scalar_type(), input.extents()))
 }
 
-/// An error if the leaves of a graph are not as many as the inputs, which are called `inputs` in the message.
+/// Checks that a graph has `count` leaves. The message calls the inputs `inputs`.
 ///
 /// # Errors
-/// The counts differ.
+/// If the counts differ.
 pub fn check_count(graph: &TensorGraph, count: usize, inputs: &str) -> Result<(), Error> {
     let leaves = graph.leaves().len();
     if leaves == count {
@@ -210,10 +211,10 @@ pub fn check_count(graph: &TensorGraph, count: usize, inputs: &str) -> Result<()
     Err(Error::tensors(TensorErrorKind::OperandCount, format!("{count} {inputs} for {leaves} inputs")))
 }
 
-/// An error if a leaf of a graph does not have the type and the extents of its input.
+/// Checks that a leaf of a graph has the type and the extents of its input.
 ///
 /// # Errors
-/// The type or the extents differ.
+/// If the type or the extents differ.
 pub fn check_input(graph: &TensorGraph, leaf: &Leaf, scalar: Scalar, extents: &[usize]) -> Result<(), Error> {
     let node = graph.node(leaf.node);
     if node.scalar != scalar {
@@ -228,7 +229,7 @@ pub fn check_input(graph: &TensorGraph, leaf: &Leaf, scalar: Scalar, extents: &[
     Ok(())
 }
 
-/// The value of an operator on elements, whose operands have these.
+/// Computes an elementwise operator on the values `operands`.
 fn map_value(
     graph: &TensorGraph,
     op: &ElementOperator,
@@ -248,10 +249,11 @@ fn map_value(
     Tensor::of_data(&node.extents, data)
 }
 
-/// The value of a node that is no operator on elements, whose operands have these.
+/// Computes a node that is not an elementwise operator, from the values of its operands.
 ///
 /// # Errors
-/// An index is outside of its axis, an operation of a user fails, `go_on` ends it, or the node is an operator on elements.
+/// If an index is outside of its axis, an operation of a user fails, `go_on` ends the evaluation, or the node is an elementwise operator or
+/// a seed.
 pub fn node_value(node: &Node, operands: &[&Tensor], inputs: &[Tensor], go_on: GoOn<'_>) -> Result<Tensor, Error> {
     let made = |data: Data| Tensor::of_data(&node.extents, data);
     match &node.operation {
@@ -262,7 +264,7 @@ pub fn node_value(node: &Node, operands: &[&Tensor], inputs: &[Tensor], go_on: G
         Operation::Seed(_) => {
             Err(Error::tensors(TensorErrorKind::Evaluation, "a derivative that is not linear in what it is of"))
         }
-        // Plans make them in steps of their own.
+        // Plans compute maps in steps of their own.
         Operation::Map(_) => {
             Err(Error::tensors(TensorErrorKind::Evaluation, "an operator on elements that is no step"))
         }
@@ -288,6 +290,7 @@ fn widened(axes: &[Axis]) -> SmallVec<[usize; 8]> {
     axes.iter().map(|axis| usize::from(*axis)).collect()
 }
 
+/// Places a value among zeros, at the positions that the layout returned by `seen` selects.
 fn place(node: &Node, value: &Tensor, seen: impl Fn(&Layout) -> Result<Layout, Error>) -> Result<Tensor, Error> {
     let whole = Layout::row_major(&node.extents)?;
     let mut data = Data::zeros(node.scalar, whole.len())?;
@@ -309,11 +312,12 @@ fn concat(node: &Node, operands: &[&Tensor], axis: Axis) -> Result<Tensor, Error
     Tensor::of_data(&node.extents, data)
 }
 
-/// Products summed in the order of the labels, which is the order of [`sums`] along a last axis; floats in FLOAT64. Without labels to sum
-/// over there is no sum.
+/// Multiplies operands by labels. Terms are added in the order of the labels, which is that of [`sums`] along a last axis; floats are added
+/// in FLOAT64. Without labels to sum over nothing is added.
 ///
 /// # Errors
-/// The labels do not fit the operands, all of them together have more indices than can be counted, the elements are no numbers, or `go_on` ends it.
+/// If the labels do not fit the operands, all of them together have more indices than can be counted, the elements are not numbers, or
+/// `go_on` ends the work.
 pub fn contract(labels: &Labels, operands: &[&Tensor], node: &Node, go_on: GoOn<'_>) -> Result<Data, Error> {
     let extents = labels.label_extents(&operands.iter().map(|operand| operand.extents()).collect::<Vec<_>>())?;
     labels.check_countable(&extents)?;
@@ -321,7 +325,7 @@ pub fn contract(labels: &Labels, operands: &[&Tensor], node: &Node, go_on: GoOn<
     let order: Vec<Axis> = labels.output.iter().copied().chain(summed).collect();
     let all: Vec<usize> = order.iter().map(|label| extents[usize::from(*label)]).collect();
     let inner: usize = all[labels.output.len()..].iter().product();
-    // Each operand under all labels; labels that it does not have are broadcast, those that it has twice are its diagonal.
+    // The layout of each operand under all labels. Labels that it does not have are broadcast; a label that it has twice is its diagonal.
     let layouts: Vec<Layout> = (operands.iter().zip(&labels.operands))
         .map(|(operand, own)| {
             let stride = |label: &Axis| -> isize {
@@ -335,7 +339,7 @@ pub fn contract(labels: &Labels, operands: &[&Tensor], node: &Node, go_on: GoOn<
     match node.scalar {
         Scalar::Float32 | Scalar::Float64 => {
             let terms = terms(operands, &layouts, 1.0, with_float, |a, b| a * b);
-            // Where nothing is summed, a product of -0 stays one.
+            // If nothing is summed, a product of -0 stays -0.
             let zero = if labels.is_sum() { 0.0 } else { -0.0 };
             let how = (zero, |a: f64, b| a + b);
             Ok(match node.scalar {
@@ -371,7 +375,7 @@ fn with_integer(data: &Data, at: usize) -> i64 {
     }
 }
 
-/// The products, the last label the fastest.
+/// The products of elements, the last label the fastest.
 fn terms<'t, T: Copy + 't>(
     operands: &'t [&Tensor],
     layouts: &'t [Layout],
@@ -390,7 +394,7 @@ fn terms<'t, T: Copy + 't>(
     })
 }
 
-/// The sum of each run of terms, as an element.
+/// Sums each run of `run` terms to one of `len` elements.
 fn sums_of<T: Copy, C: Fn(T, T) -> T + Copy, N: Element>(
     mut terms: impl Iterator<Item = T>,
     [len, run]: [usize; 2],
@@ -411,7 +415,7 @@ fn sums_of<T: Copy, C: Fn(T, T) -> T + Copy, N: Element>(
     Ok(sums)
 }
 
-/// Elements that are equal bit for bit, NaNs being all alike: [`Tensor::same`].
+/// Returns true if two tensors are equal bit for bit, where all NaNs are equal: [`Tensor::same`].
 #[must_use]
 pub fn same_bits(a: &Tensor, b: &Tensor) -> bool {
     a.same(b)

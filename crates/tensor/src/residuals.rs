@@ -1,12 +1,12 @@
-//! Residuals: what a gradient needs of the function that it is of. They are values that the function computed, and stay in memory until the
-//! gradient has them; or they are computed again, behind barriers, which keep equal nodes from becoming one.
+//! Residuals: the values of a function that its gradient needs. They stay in memory until the gradient reads them. Or they are computed
+//! again from barriers, which keep the copies from being one node with the originals.
 
 use crate::node::{Node, Operation};
 use crate::{TensorGraph, TensorNodeId};
 use cembra_value::Error;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The nodes that are computed again, made when the first gradient asks for them.
+/// The copies of nodes that are computed again. Each is made when a gradient first asks for it.
 #[derive(Debug, Default)]
 pub(crate) struct Copies {
     named: FxHashSet<TensorNodeId>,
@@ -15,15 +15,15 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
-    /// Of these nodes, those that can be computed again.
+    /// Selects from `nodes` the nodes that can be computed again.
     pub(crate) fn of(graph: &TensorGraph, nodes: &[TensorNodeId]) -> Copies {
-        // What has no operands is there without being computed, and what has a state would be computed to something else.
+        // A node without operands is not computed, and an operation with a state would give another result.
         let is_computed = |node: &TensorNodeId| {
             let node = graph.node(*node);
             let is_unique = matches!(&node.operation, Operation::Custom(custom) if custom.is_unique());
             !node.operands.is_empty() && !is_unique
         };
-        // The result of a function with a gradient of its own is what it is the value of.
+        // A result of a function with a gradient of its own has the value of its first operand.
         let with_value = |node: &TensorNodeId| match &graph.node(*node).operation {
             Operation::CustomVjp(_) => [*node, graph.node(*node).operands[0]],
             _ => [*node; 2],
@@ -31,7 +31,7 @@ impl Copies {
         Copies { named: nodes.iter().flat_map(with_value).filter(is_computed).collect(), ..Copies::default() }
     }
 
-    /// The node that a gradient takes for this one.
+    /// The node that a gradient reads for `node`: its copy, if it is computed again, else the node itself.
     pub(crate) fn of_node(&mut self, graph: &mut TensorGraph, node: TensorNodeId) -> Result<TensorNodeId, Error> {
         if !self.named.contains(&node) {
             return Ok(node);
@@ -61,7 +61,7 @@ impl Copies {
         Ok(self.made.get(&node).copied().unwrap_or(node))
     }
 
-    /// One barrier before each node that is not computed again.
+    /// Returns the barrier before a node that is not computed again: one per node, none for constants.
     fn barrier(&mut self, graph: &mut TensorGraph, node: TensorNodeId) -> Result<TensorNodeId, Error> {
         if matches!(graph.node(node).operation, Operation::Constant(_) | Operation::Tensor(_) | Operation::Iota) {
             return Ok(node);
@@ -76,8 +76,8 @@ impl Copies {
 }
 
 impl TensorGraph {
-    /// The same value, of which nothing is known but that: no rule looks through it, and no two of them are one node, so that what is computed
-    /// of it is not what is computed of its operand. It costs nothing.
+    /// Returns a node with the same value, through which no rule looks. No two barriers are one node, so an operator on a barrier is
+    /// another node than the same operator on its operand. A barrier costs nothing.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -91,7 +91,7 @@ impl TensorGraph {
     /// ```
     ///
     /// # Errors
-    /// The graph has too many nodes.
+    /// If the graph has too many nodes.
     pub fn barrier(&mut self, node: TensorNodeId) -> Result<TensorNodeId, Error> {
         let Node { scalar, extents, .. } = self.node(node).clone();
         let operation = Operation::Barrier(self.unique());

@@ -1,5 +1,5 @@
-//! Reverse mode that can be continued: a [`ReversePass`] keeps the cotangents that it gathered, so the derivatives of one number by many nodes,
-//! asked for one after the other, take one pass over the graph together.
+//! Reverse mode that can be continued: a [`ReversePass`] stores the cotangents that it gathered, so derivatives of one number by many nodes
+//! that are asked for one after the other take one pass over the graph together.
 
 use crate::cotangent::{Cotangent, OperandCotangents};
 use crate::custom_gradient::CustomVjp;
@@ -17,38 +17,38 @@ fn function(custom: &CustomVjp, node: &Node) -> Function {
     (custom.rule(), node.operands[1..].into())
 }
 
-/// The cotangents of the results of a function with a gradient of its own. The function is asked once, at the first of its results in the
+/// The cotangents of the results of a function with a gradient of its own. Its gradient is called once, at the first of its results in the
 /// graph, because the pass goes backwards.
 struct Results {
-    /// The position of the first result.
+    /// The position in the graph of the function's first result.
     first: u32,
     cotangents: SmallVec<[Option<Cotangent>; 2]>,
 }
 
-/// The state of a node that an output needs. An error stands as the position of the node that failed.
+/// The state of a node that an output needs. An error is stored as the position of the node that failed.
 #[derive(Default)]
 struct State {
     /// The positions of the nodes that have this node among their differentiated operands.
     users: SmallVec<[u32; 2]>,
-    /// The sum of the cotangents so far; of all users once the node is settled. `None` if no user gave one.
+    /// The sum of the cotangents that users gave so far; complete once the node is settled. `None` if no user gave one.
     cotangent: Option<Cotangent>,
-    /// The last node of the graph that should have given a cotangent, and failed.
+    /// The last node in the graph that should have given this node a cotangent, but failed.
     failed: Option<u32>,
-    /// True once the sum was asked for.
+    /// True once the sum of cotangents was asked for.
     is_met: bool,
-    /// True once the sum is complete.
+    /// True once the sum of cotangents is complete.
     is_settled: bool,
-    /// The cotangents for the operands, once an operand was asked for.
+    /// The cotangents that the node gives its operands; `None` until an operand is asked for.
     given: Option<Result<OperandCotangents, u32>>,
 }
 
-/// A pass of reverse mode from some outputs, which goes only as far as it is asked for, and never over the same node twice.
+/// A pass of reverse mode from some outputs. It goes only as far as it is asked for, and never visits a node twice.
 ///
-/// The cotangent of a node is the sum over all of its users, whatever else is asked for. So a pass that is continued makes the nodes that a
-/// pass for all of them makes.
+/// The cotangent of a node is the sum over all of its users, whatever else is asked for. So a pass that is continued makes the same nodes
+/// as one pass for all.
 #[derive(Default)]
 pub struct ReversePass {
-    /// The nodes that an output needs, by position.
+    /// The states of the nodes that an output needs, by position.
     states: FxHashMap<u32, State>,
     functions: FxHashMap<Function, Results>,
     copies: Copies,
@@ -62,10 +62,10 @@ impl std::fmt::Debug for ReversePass {
 }
 
 impl ReversePass {
-    /// A pass from a number, for its gradients. The nodes `recomputed` are computed again for it, as [`TensorGraph::gradients_with`] says.
+    /// Begins a pass from a number, for its gradients. The nodes `recomputed` are computed again, as for [`TensorGraph::gradients_with`].
     ///
     /// # Errors
-    /// The node is not a float without axes.
+    /// If the node is not a float without axes.
     pub fn of_number(
         graph: &mut TensorGraph,
         number: TensorNodeId,
@@ -73,7 +73,7 @@ impl ReversePass {
     ) -> Result<ReversePass, Error> {
         let node = graph.node(number);
         if !node.extents.is_empty() || !node.scalar.is_float() {
-            // Extents may be unknown yet, and are all 1 then.
+            // Extents may still be unknown, and are all 1 then, so the message has none.
             let (rank, of) = (node.extents.len(), node.scalar.short_name());
             let message = format!("the gradient of a tensor of {rank} axes of {of}: it is of one float");
             return Err(Error::tensors(TensorErrorKind::NotDifferentiable, message)
@@ -83,10 +83,10 @@ impl ReversePass {
         ReversePass::of(graph, &[number], &[one], recomputed)
     }
 
-    /// A pass from outputs with these cotangents.
+    /// Begins a pass from outputs with these cotangents.
     ///
     /// # Errors
-    /// A cotangent is not of its output's type and extents.
+    /// If a cotangent is not of its output's type and extents.
     pub(crate) fn of(
         graph: &mut TensorGraph,
         outputs: &[TensorNodeId],
@@ -111,22 +111,22 @@ impl ReversePass {
         Ok(pass)
     }
 
-    /// The number of nodes that the pass may go over, for which it takes memory.
+    /// The number of nodes that the pass may visit. Its memory grows with this number.
     #[must_use]
     pub fn len(&self) -> usize {
         self.states.len()
     }
 
-    /// True if the pass goes over no node.
+    /// True if the pass visits no node.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.states.is_empty()
     }
 
-    /// The cotangent of each of the nodes `wrt` of the graph that the pass is of; zeros of a node that no output is made of.
+    /// Returns the cotangent of each of the nodes `wrt` of the pass's graph; zeros for a node that no output depends on.
     ///
     /// # Errors
-    /// An operator between the node and the outputs has no derivative. Other nodes can be asked for afterwards.
+    /// If an operator between the node and the outputs has no derivative. Other nodes can be asked for afterwards.
     pub fn cotangents(&mut self, graph: &mut TensorGraph, wrt: &[TensorNodeId]) -> Result<Vec<TensorNodeId>, Error> {
         for at in self.unsettled(wrt) {
             self.pass(graph, at);
@@ -147,7 +147,7 @@ impl ReversePass {
         wrt.iter().map(cotangent).collect()
     }
 
-    /// Finds the nodes that some outputs need, with their users. The graph may have many more.
+    /// Finds the nodes that `outputs` need, with their users. The graph may have many more nodes.
     fn find_nodes(&mut self, graph: &TensorGraph, outputs: &[TensorNodeId]) {
         let mut open: Vec<TensorNodeId> = outputs.to_vec();
         let mut found = Vec::new();
@@ -175,8 +175,8 @@ impl ReversePass {
         }
     }
 
-    /// The positions of the nodes to pass for the cotangents of `wrt`, users before what they use: those whose cotangents are not complete,
-    /// and all of their users.
+    /// Lists the positions of the nodes to pass for the cotangents of `wrt`, users before their operands: the nodes whose cotangents are
+    /// not complete, and all of their users.
     fn unsettled(&mut self, wrt: &[TensorNodeId]) -> Vec<u32> {
         let mut open: Vec<u32> = wrt.iter().map(|node| position(*node)).collect();
         let mut order = Vec::new();
@@ -193,7 +193,7 @@ impl ReversePass {
         order
     }
 
-    /// Settles a node, all users of which were passed, and gives its cotangent on to the operands that wait for it.
+    /// Settles a node whose users were all passed, and adds its cotangents to those of the operands that wait.
     fn pass(&mut self, graph: &mut TensorGraph, at: u32) {
         let node = graph.node(graph.id(at)).clone();
         let operands = node.differentiated();
@@ -226,12 +226,13 @@ impl ReversePass {
         }
     }
 
-    /// True for a node that was asked for and whose cotangent is not complete.
+    /// Returns true if a node was asked for and its cotangent is not complete.
     fn waits(&self, node: TensorNodeId) -> bool {
         self.states.get(&position(node)).is_some_and(|state| state.is_met && !state.is_settled)
     }
 
-    /// The cotangents that a node gives its operands; the position of the node that failed if one on the way to it did.
+    /// The cotangents that a node gives its operands. The error is the position of the node that failed: this one, or one between it and
+    /// the outputs.
     fn given(&mut self, graph: &mut TensorGraph, at: u32, node: &Node) -> Result<OperandCotangents, u32> {
         let state = self.states.get(&at);
         if let Some(failed) = state.and_then(|state| state.failed) {
@@ -264,7 +265,7 @@ impl ReversePass {
             let values = given.iter().map(|given| given.map(|given| given.with_zeros(graph)).transpose());
             let values = values.collect::<Result<SmallVec<[_; 2]>, Error>>()?;
             let made = custom.cotangents(graph, &operands, &values)?;
-            // What holds for the results together is known if there is one.
+            // A mask holds for all cotangents only if one result alone has a cotangent.
             let mut given = given.into_iter().flatten();
             return Ok(match (given.next(), given.next()) {
                 (Some(only), None) => only.for_all(graph, made),
@@ -280,13 +281,13 @@ impl ReversePass {
         graph.operand_cotangents(id, &seen, cotangent)
     }
 
-    /// Keeps the error of a node, and returns its position.
+    /// Stores the error of a node, and returns its position.
     fn fail(&mut self, at: u32, error: Error) -> u32 {
         self.errors.entry(at).or_insert(error);
         at
     }
 
-    /// Adds a cotangent to those that were gathered for a node.
+    /// Adds a cotangent to the sum of those gathered for a node.
     fn gather(&mut self, graph: &mut TensorGraph, node: TensorNodeId, cotangent: Cotangent) -> Result<(), Error> {
         let Some(state) = self.states.get_mut(&position(node)) else { return Ok(()) };
         state.cotangent = Some(match state.cotangent {
@@ -308,7 +309,7 @@ mod tests {
     use cembra_ops::id;
     use cembra_runtime::Scalar;
 
-    /// The sum of the products of `count` tensors, and these.
+    /// A graph, the sum of the product of `count` tensors, and these tensors.
     fn product(count: usize) -> (TensorGraph, TensorNodeId, Vec<TensorNodeId>) {
         let mut graph = TensorGraph::standard();
         let leaves: Vec<TensorNodeId> =
@@ -358,7 +359,7 @@ mod tests {
             passed += order.len();
             order.into_iter().for_each(|at| pass.pass(&mut graph, at));
         }
-        // Each node once for itself, and once for each operand.
+        // A node counts once for itself, and once for each operand.
         assert!(passed <= 4 * leaves.len(), "{passed}");
     }
 

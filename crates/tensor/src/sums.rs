@@ -1,5 +1,5 @@
-//! Reductions, an element of the result after the other. The positions of a sum are those of its reduced axes in ascending order, whatever
-//! the layout. Floats are added in FLOAT64; [`Order`] says which sums have the order of a [`ChainFold`].
+//! Reductions, one element of the result after the other. The terms of a sum are in the order of its reduced axes, ascending, whatever the
+//! layout. Floats are added in FLOAT64; [`Order`] says which sums have the order of a [`ChainFold`].
 
 use crate::walk::{CopiedAxis, FAR, GoOn, Watch, copy_axes};
 use crate::{Axis, Data, DataMut, Element, Layout, Reduction, TensorErrorKind};
@@ -8,27 +8,27 @@ use cembra_value::Error;
 use cembra_value::with_data;
 use multiversion::multiversion;
 
-/// The sums that are added to side by side, where elements of one sum are far apart.
+/// The most sums that are added to side by side, where elements of one sum are far apart.
 pub const SIDE_BY_SIDE: usize = 1 << 11;
 
-/// In which order floats are added.
+/// The order in which floats are added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// One after the other.
+    /// In the order of the elements.
     InOrder,
-    /// In chains, as a [`ChainFold`] says.
+    /// In chains, as a [`ChainFold`] adds them.
     Chains,
 }
 
 impl Order {
-    /// The order of a sum over some axes of a tensor of `rank` axes.
+    /// The order of a sum over `axes` of a tensor of `rank` axes: in chains if the last axis is reduced.
     #[must_use]
     #[inline]
     pub fn of(axes: &[Axis], rank: usize) -> Order {
         if axes.iter().any(|axis| usize::from(*axis) + 1 == rank) { Order::Chains } else { Order::InOrder }
     }
 
-    /// The fold of `len` elements in this order.
+    /// Begins a fold of `len` elements in this order.
     pub fn fold<W: Copy, C: Fn(W, W) -> W + Copy>(self, len: usize, (neutral, combine): (W, C)) -> ChainFold<W, C> {
         match self {
             Order::InOrder => ChainFold::in_order(neutral, combine),
@@ -36,7 +36,7 @@ impl Order {
         }
     }
 
-    /// Folds of `len` elements each in this order, whose elements lie side by side.
+    /// Begins folds of `len` elements each in this order, for sums that are side by side.
     fn folds<W: Copy, C: Fn(W, W) -> W + Copy>(self, len: usize, (neutral, combine): (W, C)) -> ChainFolds<W, C> {
         match self {
             Order::InOrder => ChainFolds::in_order(neutral, combine),
@@ -45,7 +45,7 @@ impl Order {
     }
 }
 
-/// One row of elements, each of which goes to a sum of its own. The code is compiled for each kind of vectors.
+/// Adds each element of a row to a sum of its own. The code is compiled for each kind of vectors.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 pub fn take_row<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(sums: &mut [W], row: &[T], combine: C) {
     for (sum, element) in sums.iter_mut().zip(row) {
@@ -53,14 +53,14 @@ pub fn take_row<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(sums: &mut [W], 
     }
 }
 
-/// The next elements of a fold, which lie together, likewise.
+/// Extends a fold by elements that are adjacent. The code is compiled for each kind of vectors.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 pub fn extend<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(fold: &mut ChainFold<W, C>, elements: &[T]) {
     fold.extend_slice(elements, W::of);
 }
 
-/// Lines of `length` elements, one behind the other: what each gives in the order of [`Order::Chains`], likewise. Of many short ones that
-/// takes less time than a [`ChainFold`] for each.
+/// Reduces each line of `length` adjacent elements to one element of `made`, in the order of [`Order::Chains`]. For many short lines this
+/// takes less time than a [`ChainFold`] for each. The code is compiled for each kind of vectors.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 pub fn take_lines<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(
     elements: &[T],
@@ -86,58 +86,59 @@ pub fn take_lines<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(
     }
 }
 
-/// What elements of a type are while they are combined.
+/// An accumulator for elements of type `T`.
 pub trait Folded<T>: Copy + Send + 'static {
-    /// An element before it is combined with others.
+    /// Converts an element to an accumulator.
     fn of(element: T) -> Self;
 
-    /// What elements have become, as an element.
+    /// Converts the accumulator to an element.
     fn narrow(self) -> T;
 
-    /// What elements that lie together give, if there is a shorter way to it than one after the other. The line has one at the least.
+    /// Reduces a line of adjacent elements, at least one, in a faster way than one after the other; `None` if there is none.
     #[inline(always)]
     fn of_line(_: &[T]) -> Option<Self> {
         None
     }
 }
 
-/// An element that can be reduced: what it is meanwhile, from what on, and how two become one.
+/// An element that can be reduced: its accumulators, their neutral values, and how two of them are combined.
 pub trait Reduced: Element {
-    /// For sums and products.
+    /// The accumulator of sums and products.
     type Wide: Folded<Self>;
-    /// For the largest.
+    /// The accumulator of the largest element.
     type Above: Folded<Self>;
-    /// For the smallest.
+    /// The accumulator of the smallest element.
     type Below: Folded<Self>;
-    /// The sum of nothing.
+    /// The sum of no elements.
     const ZERO: Self::Wide;
-    /// The product of nothing.
+    /// The product of no elements.
     const ONE: Self::Wide;
-    /// What is below every element.
+    /// The neutral value of [`larger`](Reduced::larger): no element is below it.
     const LEAST: Self::Above;
-    /// What is above every element.
+    /// The neutral value of [`smaller`](Reduced::smaller): no element is above it.
     const MOST: Self::Below;
 
-    /// The sum of two.
+    /// The sum of two accumulators.
     fn add(a: Self::Wide, b: Self::Wide) -> Self::Wide;
 
-    /// The product of two.
+    /// The product of two accumulators.
     fn multiply(a: Self::Wide, b: Self::Wide) -> Self::Wide;
 
-    /// The larger of two.
+    /// The larger of two accumulators.
     fn larger(a: Self::Above, b: Self::Above) -> Self::Above;
 
-    /// The smaller of two.
+    /// The smaller of two accumulators.
     fn smaller(a: Self::Below, b: Self::Below) -> Self::Below;
 
-    /// What elements have become, as an element.
+    /// Converts an accumulator to an element.
     #[inline]
     fn narrow<W: Folded<Self>>(folded: W) -> Self {
         folded.narrow()
     }
 }
 
-/// Runs code with the element that changes nothing, and how two become one, for a reduction of elements of a type. Truth values are any where they are the larger.
+/// Runs code with `$how`: the neutral value and the combination of a reduction of elements of type `$ty`. For truth values, `Any` is
+/// computed as the largest and `All` as the smallest.
 #[macro_export]
 macro_rules! with_reduction {
     ($ty:ty, $reduction:expr, $how:ident => $result:expr) => {
@@ -162,27 +163,27 @@ macro_rules! with_reduction {
     };
 }
 
-/// How many floats there are between minus infinity and this one, from -0 to +0 one; a NaN is above infinity. So the largest of floats is
-/// that of whole numbers, which vectors have an instruction for.
+/// The number of floats between minus infinity and a float, where +0 is one above -0; a NaN is above infinity. So the largest float is the
+/// largest integer, for which vectors have an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Above<U>(U);
 
-/// How many there are between this one and infinity; a NaN is below minus infinity.
+/// The number of floats between a float and infinity; a NaN is below minus infinity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Below<U>(U);
 
 macro_rules! ranked {
     ($($float:ident as $bits:ty, $signed:ty;)*) => { $(
         impl Above<$bits> {
-            /// The floats in their order, as whole numbers in theirs; NaNs are at both ends. It is its own inverse.
+            /// Maps bits of floats to integers in the order of the floats, with NaNs at both ends, and back.
             #[inline]
             const fn turned(bits: $bits) -> $bits {
                 bits ^ ((bits.cast_signed() >> (<$bits>::BITS - 1)).cast_unsigned() >> 1)
             }
 
-            /// The largest of floats' bits as numbers with a sign, and as numbers without: floats without a sign are in the order of their bits,
-            /// those with one the other way round, below them or above. None if there is a NaN: one without a sign is above infinity, one
-            /// with a sign has the most bits of all.
+            /// The largest of the floats' bits, as signed and as unsigned integers; `None` if there is a NaN. Positive floats are in the
+            /// order of their bits, negative ones in the reverse order: below the positive ones if signed, above them if unsigned. A
+            /// positive NaN is above infinity, a negative one has the largest bits of all.
             #[inline(always)]
             fn largest_bits(line: &[$float]) -> Option<[$bits; 2]> {
                 let (mut above, mut high) = (<$signed>::MIN, 0);
@@ -194,13 +195,13 @@ macro_rules! ranked {
                 (!is_nan).then_some([above.cast_unsigned(), high])
             }
 
-            /// The smallest of floats' bits, without a sign.
+            /// The smallest of the floats' bits, as unsigned integers.
             #[inline(always)]
             fn smallest_bits(line: &[$float]) -> $bits {
                 line.iter().fold(<$bits>::MAX, |low, element| low.min(element.to_bits()))
             }
 
-            /// True for bits of floats that have a sign.
+            /// Returns true for bits of floats that have a minus sign.
             #[inline]
             const fn have_sign(bits: $bits) -> bool {
                 bits.cast_signed() < 0
@@ -218,7 +219,7 @@ macro_rules! ranked {
             fn narrow(self) -> $float {
                 const LEAST: $bits = Above::<$bits>::turned($float::NEG_INFINITY.to_bits());
                 let element = $float::from_bits(Above::<$bits>::turned(self.0.wrapping_add(LEAST)));
-                // NaNs are all one, whichever was the first.
+                // NaNs all become one, whichever came first.
                 if element.is_nan() { $float::NAN } else { element }
             }
 
@@ -321,10 +322,10 @@ reduced! {
     bool: bool, bool, bool; false, true, false, true; |x| x, |a, b| a ^ b, a & b, a | b, a & b;
 }
 
-/// The elements of a reduction over some axes.
+/// Reduces `axes` and returns the elements of the result.
 ///
 /// # Errors
-/// The largest or the smallest of nothing, no memory for the result, or `go_on` ends it.
+/// If the largest or the smallest of no elements is asked for, there is no memory for the result, or `go_on` ends the work.
 pub fn reduce(
     reduction: Reduction,
     axes: &[Axis],
@@ -339,12 +340,12 @@ pub fn reduce(
     Ok(made)
 }
 
-/// How many elements that lie across are copied at a time, at the most, and how many lines of them at the least.
+/// The most elements that are copied at a time where elements of a line are far apart, and the fewest lines for which they are copied.
 const ACROSS: usize = 1 << 17;
 const LINES_ACROSS: usize = 8;
 
-/// The last two axes as they are copied, if elements lie far apart along the last one, and near each other along the one before; and what is
-/// left.
+/// The last two axes as they are copied, and the layout without them, if elements are far apart along the last axis and near each other
+/// along the one before. `None` otherwise.
 fn across(layout: &Layout) -> Option<(Layout, [CopiedAxis; 2])> {
     let (&[.., lines, width], &[.., near, far]) = (layout.extents(), layout.strides()) else { return None };
     let lies_across = far.unsigned_abs() >= FAR && (1..far.unsigned_abs()).contains(&near.unsigned_abs());
@@ -357,10 +358,10 @@ fn across(layout: &Layout) -> Option<(Layout, [CopiedAxis; 2])> {
     Some((outer, [lines, CopiedAxis { extent: width, from: far, to: 1 }]))
 }
 
-/// The same, written over what is in memory of the same type.
+/// Reduces `axes` and overwrites memory of the same type with the elements of the result.
 ///
 /// # Errors
-/// As for [`reduce`]; or the memory has another type or another number of elements.
+/// The errors of [`reduce`]; or the memory has another type or another number of elements.
 pub fn reduce_into(
     reduction: Reduction,
     axes: &[Axis],
@@ -382,7 +383,7 @@ pub fn reduce_into(
         if reduced.is_row_major() && !reduced.is_empty() {
             let length = reduced.len();
             match order {
-                // All lines are one run.
+                // All lines together are one run of elements.
                 Order::Chains if whole.is_row_major() => {
                     let elements = if whole.is_empty() { &[] } else { &elements[whole.offset()..][..whole.len()] };
                     take_lines(elements, length, how, to);
@@ -408,10 +409,10 @@ pub fn reduce_into(
             && kept.strides()[last] == 1
             && !kept.is_empty()
         {
-            // Sums lie side by side.
+            // The elements of neighbouring sums are adjacent.
             let [outer, line] = kept.split(&[last as Axis]);
             let mut sums = order.folds(reduced.len(), how);
-            // As many at a time as leave room for the elements in a near cache.
+            // At a time, as many sums as leave room for the elements in a near cache.
             let most = if sums.chains() == 1 { SIDE_BY_SIDE } else { SIDE_BY_SIDE / 16 };
             for (first, to) in outer.positions().zip(to.chunks_exact_mut(line.len())) {
                 for (start, to) in (0..line.len()).step_by(most).zip(to.chunks_mut(most)) {

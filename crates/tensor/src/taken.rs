@@ -1,5 +1,5 @@
-//! Elements that indices take along an axis, and the adjoint of that, which adds to the places that were taken from. What is taken, or added, may be
-//! a view of more elements than there is memory for: no list is made of its positions, nor of its indices.
+//! Takes elements along an axis by indices, and the adjoint, which adds to the places that elements were taken from. The elements taken or
+//! added may be a view of more elements than there is memory for, so no list of positions or indices is made.
 
 use crate::walk::{GoOn, WalkedAxis, Watch, try_walk};
 use crate::{Axis, Data, DataMut, Element, Layout, Node, Tensor, TensorErrorKind};
@@ -8,15 +8,15 @@ use cembra_value::tensor::zeros;
 use cembra_value::with_data;
 use smallvec::SmallVec;
 
-/// Integers that name indices of an axis, where they lie in memory.
+/// The integers of an index tensor, in memory.
 enum Named<'t> {
     Narrow(&'t [i32]),
     Wide(&'t [i64]),
 }
 
 impl Named<'_> {
-    /// The integers of a tensor, all of which name an index. Each is looked at once, in however many places a view has it: a view may have more
-    /// places than there is memory or time for.
+    /// The integers of a tensor, which must be indices of an axis of `extent`. Each integer is checked once, however often a view repeats
+    /// it: a view may have more places than there is memory or time for.
     fn of<'t>(indices: &'t Tensor, extent: usize, watch: &mut Watch<'_>) -> Result<Named<'t>, Error> {
         let named = match indices.data() {
             Data::Int32(narrow) => Named::Narrow(narrow),
@@ -43,12 +43,12 @@ impl Named<'_> {
     }
 }
 
-/// Told of each line that is taken: where its first element is in what is taken from, and in what is taken; how many elements it has, and how far
-/// they are apart in both.
+/// Called for each line that is taken: with the positions of its first element in the source and in the result, the number of its elements,
+/// and their strides in both.
 type Visit<'v> = &'v mut dyn FnMut([usize; 2], usize, [isize; 2]);
 
-/// Visits the elements that `named` takes along an axis, one line of the last axis after the other. `layout` belongs to the tensor that they are
-/// taken from, `taken` to the result, and `indices` to `named`. No list of positions is made.
+/// Visits the elements that `named` takes along an axis, one line of the last axis after the other. `layout` belongs to the source, `taken`
+/// to the result, and `indices` to `named`. No list of positions is made.
 fn visit_taken(
     [layout, taken, indices]: [&Layout; 3],
     named: &Named<'_>,
@@ -67,10 +67,10 @@ fn visit_taken(
     let mut axes: SmallVec<[WalkedAxis<3>; 6]> = (before.chain(within).chain(after).zip(taken.axes()))
         .map(|([own, named], (extent, to))| (extent, [own, named, to]))
         .collect();
-    // Elements behind the axis lie at even distances; the last axis of the indices names any.
+    // Elements after the axis are at even distances; along the axis the indices decide.
     let line = if axis + 1 < layout.rank() { axes.pop() } else { None };
     let (count, steps) = line.map_or((1, [0; 2]), |(count, [own, _, to])| (count, [own, to]));
-    // Where the axis is the last one, the last of the indices is a loop of its own.
+    // If the axis is the last one, the last axis of the indices is a loop of its own.
     let named_by = if line.is_none() { axes.pop() } else { None };
     let (many, [own_step, index_step, to_step]) = named_by.unwrap_or((1, [0; 3]));
     try_walk(&axes, [layout.offset(), indices.offset(), taken.offset()], |starts| {
@@ -87,7 +87,7 @@ fn visit_taken(
         }
         let [own, index, to] = starts;
         let distance = stride.wrapping_mul(named.get(index) as isize);
-        // A line may have more elements than it has memory.
+        // A view may repeat memory, so a line may have more elements than there are in memory.
         for start in (0..count).step_by(Watch::ELEMENTS) {
             let count = Watch::ELEMENTS.min(count - start);
             watch.see(count)?;
@@ -99,10 +99,10 @@ fn visit_taken(
     })
 }
 
-/// The elements that are taken along an axis, for a node of their extents.
+/// Takes elements along an axis, for a node with the extents of the result.
 ///
 /// # Errors
-/// An index is outside of its axis, or it is to end.
+/// If an index is outside of its axis, or `go_on` ends the work.
 pub(crate) fn take(operand: &Tensor, named: &Tensor, axis: Axis, node: &Node, go_on: GoOn<'_>) -> Result<Data, Error> {
     fn of<T: Element>(
         from: &[T],
@@ -129,10 +129,10 @@ pub(crate) fn take(operand: &Tensor, named: &Tensor, axis: Axis, node: &Node, go
     }))
 }
 
-/// The adjoint: elements, each added to the one that it was taken from, for a node of the extents of what was taken from.
+/// The adjoint of [`take`]: adds each element to the one that it was taken from, for a node with the extents of the source.
 ///
 /// # Errors
-/// As for [`take`].
+/// The errors of [`take`].
 pub(crate) fn place_take(
     node: &Node,
     operand: &Tensor,
@@ -170,10 +170,10 @@ pub(crate) fn place_take(
     Tensor::of_data(&node.extents, data)
 }
 
-/// Returns the index that an element names.
+/// Converts an element of an index tensor to an index.
 ///
 /// # Errors
-/// An axis of this extent has no such index.
+/// If an axis of `extent` indices does not have it.
 #[inline]
 pub fn named_index(index: i64, extent: usize) -> Result<usize, Error> {
     let found = usize::try_from(index).ok().filter(|index| *index < extent);

@@ -1,24 +1,24 @@
-//! The question, now and then, whether to go on with a walk over an index space, and the walks themselves, which values have too.
+//! Regular checks whether to go on with a walk over an index space. The walks themselves are those of `cembra_value`, re-exported.
 
 use cembra_value::Error;
 
 pub use cembra_value::tensor::{CopiedAxis, WalkedAxis, copy_axes, try_walk};
 
-/// Asked now and then whether to go on, as an element of memory may be seen any number of times.
+/// Returns an error if the work must end. It is called regularly, because a view may repeat an element of memory any number of times.
 pub type GoOn<'g> = &'g dyn Fn() -> Result<(), Error>;
 
-/// Counts the elements that are seen, and asks after some.
+/// Counts the elements that are visited, and calls a [`GoOn`] after each [`ELEMENTS`](Watch::ELEMENTS) of them.
 pub struct Watch<'g> {
     go_on: GoOn<'g>,
-    /// How many were seen since it was asked last.
+    /// The number of elements since the last call.
     seen: usize,
 }
 
 impl<'g> Watch<'g> {
-    /// How many elements are seen before `go_on` is asked again.
+    /// The number of elements after which `go_on` is called again.
     pub const ELEMENTS: usize = 1 << 16;
 
-    /// A count of none, which asks `go_on`.
+    /// Begins a count at 0, for calls of `go_on`.
     #[must_use]
     #[inline]
     pub const fn new(go_on: GoOn<'g>) -> Watch<'g> {
@@ -28,7 +28,7 @@ impl<'g> Watch<'g> {
     /// Counts `count` more elements.
     ///
     /// # Errors
-    /// It is to end.
+    /// If `go_on` ends the work.
     #[inline]
     pub fn see(&mut self, count: usize) -> Result<(), Error> {
         self.seen = self.seen.saturating_add(count);
@@ -42,5 +42,5 @@ impl<'g> Watch<'g> {
     }
 }
 
-/// How far elements are apart, at the least, that are in a line of the cache of their own, about.
+/// About the least distance between elements, in elements, at which each has a cache line of its own.
 pub const FAR: usize = 16;

@@ -1,6 +1,6 @@
-//! Which steps a run may skip: of `if c then a @ b else x` the product is computed only where `c` holds. A guard is a list of conditions, and is
-//! found for every node, from the outputs to the leaves. Maps of elements that a step computes where it reads them have no guard of their own:
-//! an expression of elements evaluates the branch that it chooses.
+//! The conditions under which a run skips steps: of `if c then a @ b else x` the product is computed only where `c` holds. A guard is a
+//! list of conditions. Guards are found for every node, from the outputs to the leaves. Maps that a step computes where it reads them have
+//! no guard of their own: an elementwise expression evaluates the branch that it chooses.
 
 use crate::node::{Node, Operation};
 use crate::{TensorGraph, TensorNodeId};
@@ -10,19 +10,20 @@ use smallvec::SmallVec;
 /// A node of one truth value, and the value that it must have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Condition {
-    /// The node, which has no axes.
+    /// The node of the condition, which has no axes.
     pub node: TensorNodeId,
-    /// The truth value.
+    /// The required truth value.
     pub holds: bool,
 }
 
-/// Conditions that must all hold. Each is computed if those before it hold.
+/// Conditions that must all hold. A condition is computed if those before it hold.
 pub type Guard = SmallVec<[Condition; 1]>;
 
-/// The most conditions of a guard. Conditionals further inside compute both branches.
+/// The most conditions of a guard. Conditionals that are nested deeper compute both branches.
 const MOST: usize = 8;
 
-/// The branches of a conditional, with what chooses them; none of an operator on elements whose condition has axes.
+/// The branches of a conditional, each with the condition under which it is chosen. `None` if the node is not a conditional, or if its
+/// condition has axes.
 pub fn branches(graph: &TensorGraph, node: &Node) -> Option<[(TensorNodeId, Condition); 2]> {
     let (Operation::Map(op), &[condition, chosen, other]) = (&node.operation, &node.operands[..]) else { return None };
     let is_lazy = op.id() == id::TENSOR_WHERE && graph.extents(condition).is_empty();
@@ -30,9 +31,9 @@ pub fn branches(graph: &TensorGraph, node: &Node) -> Option<[(TensorNodeId, Cond
     is_lazy.then(|| [branch(chosen, true), branch(other, false)])
 }
 
-/// The guards of all nodes.
+/// The guards of all nodes of a graph: the conditions under which each is computed.
 pub(super) struct Guards {
-    /// By node; empty if no node has one.
+    /// The guard of each node; empty if no node has one.
     all: Vec<Option<Guard>>,
 }
 
@@ -69,7 +70,7 @@ impl Guards {
         self.all.get(node.index()).and_then(Option::as_ref).map_or(&[], |guard| &guard[..])
     }
 
-    /// The conditions that decide about nodes for which this holds.
+    /// The condition nodes in the guards of the nodes for which `is_of` holds.
     pub(super) fn conditions(&self, graph: &TensorGraph, is_of: impl Fn(TensorNodeId) -> bool) -> Vec<TensorNodeId> {
         let guarded = graph.nodes().map(|(id, _)| id).filter(|id| !self.get(*id).is_empty() && is_of(*id));
         let mut nodes: Vec<TensorNodeId> =
@@ -79,7 +80,7 @@ impl Guards {
         nodes
     }
 
-    /// Cuts each guard before its first condition without a value in memory: a step that has fewer conditions is run more often.
+    /// Cuts each guard before its first condition without a value in memory. With fewer conditions, a step is only run more often.
     pub(super) fn keep(&mut self, has_value: impl Fn(TensorNodeId) -> bool) {
         for guard in self.all.iter_mut().flatten() {
             let kept = guard.iter().take_while(|condition| has_value(condition.node)).count();
@@ -93,7 +94,7 @@ impl Guards {
     }
 }
 
-/// Notes that a node is read where a guard holds: what all who read it have in common is its own guard.
+/// Records that a node is read where a guard holds. The node's own guard is the common prefix of the guards of all its readers.
 fn read(own: &mut Option<Guard>, guard: &Guard) {
     match own {
         None => *own = Some(guard.clone()),

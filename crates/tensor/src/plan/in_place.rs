@@ -1,14 +1,14 @@
-//! Whether the value of a plan may be written over a tensor that the plan may read: element by element, while it is computed. The engine,
-//! which runs a plan so, sees to it that no other tensor has the memory.
+//! Decides whether the value of a plan may overwrite a tensor that the plan may read, element by element, while it is computed. The engine
+//! runs such plans, and ensures that no other tensor has the memory.
 
 use super::region::may_stop;
 use super::{Plan, Region, Step, ViewedNode, Work, may_share_memory};
 use crate::{TensorGraph, TensorNodeId};
 
 impl Plan {
-    /// The last step, if it makes the only output, cannot fail once it has begun, and sees the memory of the target, which is that of a leaf if
-    /// the plan reads it, at most where it is about to write: in the same element, or in the same rows where it is run for some rows after
-    /// others. Steps before it have read what they read by then.
+    /// Returns the last step if it may write its value over `target`, else `None`. It must make the only output, and must not fail once it
+    /// has begun. It may read the memory of `target`, which is a leaf if the plan reads it, at most where it is about to write: in the same
+    /// element, or in the same rows if it is run for some rows after others. Steps before it have finished reading by then.
     #[must_use]
     pub fn step_over(&self, graph: &TensorGraph, target: Option<TensorNodeId>) -> Option<&Step> {
         let step = self.steps.last()?;
@@ -22,7 +22,7 @@ impl Plan {
 impl Step {
     fn may_stop(&self, graph: &TensorGraph) -> bool {
         match &self.work {
-            // What may stop is the last map of a step, whose value it is: it is computed nowhere else.
+            // A map that may stop has a value of its own, so it is the last map of its step.
             Work::Map(_) | Work::Reduce { then: Some(_), .. } | Work::Product { then: Some(_), .. } => {
                 may_stop(graph, self.node)
             }
@@ -59,7 +59,7 @@ impl Step {
     }
 }
 
-/// True if a node may have the memory of a leaf.
+/// True if a node may share the memory of a leaf.
 fn is_seen(graph: &TensorGraph, mut node: TensorNodeId, leaf: TensorNodeId) -> bool {
     while may_share_memory(graph.node(node)) {
         node = graph.node(node).operands[0];

@@ -1,6 +1,6 @@
-//! Plans as text: a line for each step, with what it computes, reads and drops; for products also the labels, what is copied into another
-//! order, and how they are computed. That is said for inputs whose elements lie in the order of their indices, and for products that are
-//! computed as products of matrices; what is counted when a plan is run depends on the tensors that it is given.
+//! Plans as text: one line per step, with what it computes, reads and drops. For products the line also has the labels, the tensors that
+//! are copied into another order, and the method. The text assumes inputs in row-major order, and products that are computed as products of
+//! matrices; the counts of a run depend on its tensors.
 
 use super::{Condition, Plan, PlanCounters, Region, Step, Work, is_view};
 use crate::Data;
@@ -16,11 +16,11 @@ use rustc_hash::FxHashMap;
 use std::fmt;
 
 impl Plan {
-    /// A line for each step, and one for the counters. The graph is the one that was planned.
+    /// Formats a line for each step, and one for the counters. `graph` must be the one that was planned.
     ///
-    /// Of a product it says the labels, whether it is made by products of matrices (`gemm`, of rows, columns and terms) or in loops, which
-    /// operands are copied (`[P (ba)]`, in the order of these labels), whether the result is, from such an order, and how many bytes that
-    /// is, if all inputs lie in the order of their indices.
+    /// For a product the line has the labels, whether it is made by products of matrices (`gemm`, of rows, columns and terms) or in loops,
+    /// the operands that are copied (`[P (ba)]`, in the order of these labels), whether the result is copied from such an order, and the
+    /// number of copied bytes if all inputs are in row-major order.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -89,7 +89,7 @@ fn spec(labels: &Labels) -> String {
     format!("{}->{}", operands.join(","), letters(&labels.output))
 }
 
-/// The operators of an expression in their order, those on constants with these: a scale that is folded into a product is one.
+/// The operators of an expression in order, with their constant operands: these show a scale that is folded into a product.
 fn operators(graph: &TensorGraph, body: &Body) -> String {
     const MOST: usize = 8;
     let constant = |operand: &Operand| {
@@ -114,27 +114,27 @@ fn operators(graph: &TensorGraph, body: &Body) -> String {
     if count <= MOST { first.join(" ") } else { format!("{} .. {count} operators", first.join(" ")) }
 }
 
-/// What is copied for a product: the order of labels that each operand is brought into, that of the result before it is brought into its
-/// own, and the bytes.
+/// The copies that a product needs: the order of labels that each operand is copied into, that of the result before it is copied into its
+/// own order, and the bytes.
 #[derive(Default)]
 struct Moved {
     orders: [Option<Axes>; 3],
     bytes: u64,
-    /// How it is computed.
+    /// The method by which the product is computed.
     kernel: String,
 }
 
-/// What lines are made of, and what they add up to.
+/// The state of a listing: the layouts of views, and the total number and bytes of copies.
 struct Lines<'p> {
     graph: &'p TensorGraph,
-    /// How nodes lie in memory that are views, of those that were asked for.
+    /// The memory layouts of the views that were listed so far.
     layouts: FxHashMap<TensorNodeId, Layout>,
     permutes: usize,
     bytes: u64,
 }
 
 impl Lines<'_> {
-    /// What a step does, in one line; of several at once in a line each.
+    /// The line of a step. A step of several steps has a line for each.
     fn line(&mut self, step: &Step) -> String {
         let graph = self.graph;
         let mut read: Vec<String> = step.reads(graph).into_iter().map(name).collect();
@@ -151,7 +151,7 @@ impl Lines<'_> {
                     Some(order) => format!(" [P ({})]", letters(order)),
                     None => String::new(),
                 };
-                // The operands are what is read first.
+                // The operands of the product are the first nodes that are read.
                 for (operand, order) in read.iter_mut().zip(&orders[..2]) {
                     operand.push_str(&mark(order));
                 }
@@ -198,7 +198,7 @@ impl Lines<'_> {
         }
     }
 
-    /// What is copied for a product of two, and how it is computed.
+    /// The copies that a product of two operands needs, and its method.
     fn moved(&mut self, product: TensorNodeId) -> Result<Moved, Error> {
         let node = self.graph.node(product);
         let (Operation::Contract(labels), [a, b]) = (&node.operation, &node.operands[..]) else {
@@ -225,7 +225,7 @@ impl Lines<'_> {
         let elements = |axes: &[CopiedAxis]| axes.iter().map(|axis| axis.extent).product::<usize>();
         let bytes = copied.iter().flatten().map(|axes| (elements(axes) * size) as u64).sum();
         let order = |axes: Option<&[CopiedAxis]>, own: &Axes, stride: fn(&CopiedAxis) -> isize| -> Option<Axes> {
-            // They are of the labels in ascending order, without those of one index.
+            // The axes are those of the labels in ascending order, without labels of one index.
             let long = (0..extents.len() as Axis).filter(|label| extents[usize::from(*label)] != 1);
             let mut order: Vec<(Axis, &CopiedAxis)> = long.filter(|label| own.contains(label)).zip(axes?).collect();
             order.sort_by_key(|(_, axis)| std::cmp::Reverse(stride(axis)));
@@ -240,7 +240,7 @@ impl Lines<'_> {
         Ok(Moved { orders, bytes, kernel })
     }
 
-    /// How a node lies in memory, if what it is a view of lies in the order of its indices.
+    /// The layout of a node, if the tensor that it is a view of is in row-major order.
     fn layout(&mut self, node: TensorNodeId) -> Result<Layout, Error> {
         let mut views = Vec::new();
         let mut base = node;

@@ -1,6 +1,6 @@
-//! Plans: which nodes of a graph are computed into memory, in which order, and which are computed where they are read. Maps that are read
-//! together are one step over one index space; views become layouts of what a step reads. A plan changes no bit of a result, but for
-//! sums of products where those are computed as products of matrices.
+//! Plans: the nodes of a graph that are computed into memory, in their order, and the nodes that are computed where they are read. Maps
+//! that are read together are one step over one index space; views become layouts of a step's inputs. A plan changes no bit of a result,
+//! except in sums of products that are computed as products of matrices.
 
 mod guards;
 mod in_place;
@@ -23,83 +23,83 @@ use crate::{Axis, Extents, Node, TensorGraph, TensorNodeId};
 use cembra_value::tensor::element_bytes;
 use smallvec::SmallVec;
 
-/// A node, and how it is seen from the index space of a step.
+/// A node, and the view through which a step's index space reads it.
 pub type ViewedNode = (TensorNodeId, View);
 
-/// Maps that are computed together.
+/// Maps that are computed together, as one expression for each index.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Region {
-    /// The extents of the index space.
+    /// The extents of the region's index space.
     pub extents: Extents,
-    /// What is computed of each index.
+    /// The expression that is computed for each index.
     pub body: Body,
-    /// What it reads: a node that has a value by then, and how it is seen from the index space.
+    /// The nodes that the region reads, which have values by then, each with the view from the index space.
     pub inputs: Vec<ViewedNode>,
 }
 
-/// What a step does.
+/// The work of a step.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Work {
-    /// Maps.
+    /// Elementwise maps.
     Map(Region),
-    /// A reduction, followed by maps where some read its result alone.
+    /// A reduction, followed by maps if these alone read its result.
     Reduce {
-        /// How elements are combined.
+        /// The way in which elements are combined.
         reduction: Reduction,
         /// The axes that are reduced, in ascending order.
         axes: SmallVec<[Axis; 8]>,
-        /// What is reduced: what maps give, or a node, which is the region's only input then.
+        /// The elements that are reduced: an expression of maps, or a node, which is then the region's only input.
         of: Region,
-        /// Maps of the result, which is their first input.
+        /// Maps of the result, which is their first input; `None` if no maps follow.
         then: Option<Region>,
     },
-    /// A product of two by labels, followed by maps as a reduction is.
+    /// A product of two operands by labels, followed by maps if these alone read it.
     Product {
         /// The node of the product.
         product: TensorNodeId,
-        /// Maps of the product, which is their first input.
+        /// Maps of the product, which is their first input; `None` if no maps follow.
         then: Option<Region>,
     },
-    /// Steps that are run for some rows after others.
+    /// Steps that are run together for some rows, then for the next rows, and so on.
     Rows {
         /// The number of leading axes that the steps have in common.
         depth: usize,
         /// The steps in their order.
         steps: Vec<Step>,
     },
-    /// Reductions over the same axes of one index space, some followed by maps, which walk over what they read together.
+    /// Reductions over the same axes of one index space, which walk their inputs in one loop. Some are followed by maps.
     SharedReductions(Vec<Step>),
-    /// One node, as the reference evaluates it.
+    /// A single node, evaluated as by the reference.
     Node,
 }
 
-/// A step of a plan.
+/// A step of a plan: the work that makes one value, or several in one loop.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Step {
-    /// The node whose value it makes.
+    /// The node whose value the step makes.
     pub node: TensorNodeId,
-    /// How it is made.
+    /// The work that makes the value.
     pub work: Work,
-    /// Under which conditions it is run. Where one does not hold, nothing that is chosen reads its value.
+    /// The conditions under which the step is run. If one does not hold, no chosen branch reads its value.
     pub guard: Guard,
     /// The nodes whose values no later step reads.
     pub last_uses: Vec<TensorNodeId>,
 }
 
-/// What a plan does, in numbers.
+/// The size of a plan, in numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct PlanCounters {
-    /// Steps that compute something: views are none.
+    /// The number of steps that compute something. Views do not count.
     pub steps: usize,
-    /// Expressions of elements that are compiled and run.
+    /// The number of elementwise expressions that are compiled and run.
     pub kernels: usize,
-    /// Values that are computed into memory and are no outputs.
+    /// The number of values that are computed into memory and are not outputs.
     pub temporaries: usize,
-    /// The bytes of them all.
+    /// The bytes of all temporaries together.
     pub temp_bytes: u64,
 }
 
-/// The steps by which outputs of a graph are computed.
+/// A plan: the steps by which the outputs of a graph are computed.
 ///
 /// ```
 /// use cembra_runtime::Scalar;
@@ -121,7 +121,7 @@ pub struct Plan {
     counters: PlanCounters,
 }
 
-/// True for what gives another layout of the memory of its operand, and computes nothing.
+/// Returns true if a node only gives another layout of the memory of its operand, and computes nothing.
 #[must_use]
 pub fn is_view(graph: &TensorGraph, node: &Node) -> bool {
     match node.operation {
@@ -132,7 +132,7 @@ pub fn is_view(graph: &TensorGraph, node: &Node) -> bool {
     }
 }
 
-/// True for what may share the memory of its operand.
+/// Returns true if a node may share the memory of its operand.
 const fn may_share_memory(node: &Node) -> bool {
     matches!(
         node.operation,
@@ -146,7 +146,7 @@ const fn may_share_memory(node: &Node) -> bool {
 }
 
 impl Plan {
-    /// Plans how outputs of a graph are computed.
+    /// Plans the steps by which `outputs` of a graph are computed.
     #[must_use]
     pub fn of(graph: &TensorGraph, outputs: &[TensorNodeId]) -> Plan {
         let (steps, guards) = region::steps(graph, outputs);
@@ -162,25 +162,25 @@ impl Plan {
         plan
     }
 
-    /// What it does, in numbers.
+    /// The size of the plan, in numbers.
     #[must_use]
     pub const fn counters(&self) -> PlanCounters {
         self.counters
     }
 
-    /// The steps, each behind those whose values it reads.
+    /// The steps, each after those whose values it reads.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// The nodes that are the outputs.
+    /// The output nodes.
     #[must_use]
     pub fn outputs(&self) -> &[TensorNodeId] {
         &self.outputs
     }
 
-    /// Looks for something wrong with the plan, which is one of this graph. Debug builds look whenever a plan is made.
+    /// Checks the plan, which must be one of `graph`. Debug builds check whenever a plan is made.
     ///
     /// # Errors
     /// The first flaw.
@@ -190,22 +190,22 @@ impl Plan {
 }
 
 impl Step {
-    /// A step that is always run, and drops nothing.
+    /// A step without conditions, which drops no values.
     #[must_use]
     pub fn new(node: TensorNodeId, work: Work) -> Step {
         Step { node, work, guard: Guard::new(), last_uses: Vec::new() }
     }
 
-    /// The nodes whose values decide whether it is run.
+    /// The nodes whose values decide whether the step is run.
     fn conditions(&self) -> impl Iterator<Item = TensorNodeId> {
         self.guard.iter().map(|condition| condition.node)
     }
 
-    /// The nodes whose values it reads.
+    /// The nodes whose values the step reads.
     #[must_use]
     pub fn reads(&self, graph: &TensorGraph) -> Vec<TensorNodeId> {
         let nodes = |seen: &[ViewedNode]| seen.iter().map(|(node, _)| *node).collect::<Vec<TensorNodeId>>();
-        // The first input of what follows is what was made before.
+        // The first input of the maps that follow is the result that was just made.
         let others = |then: &Option<Region>| then.as_ref().map_or(Vec::new(), |then| nodes(&then.inputs[1..]));
         match &self.work {
             Work::Node => graph.node(self.node).read().to_vec(),
@@ -219,13 +219,13 @@ impl Step {
         }
     }
 
-    /// The nodes whose values it makes that others may read.
+    /// The nodes whose values the step makes for other steps.
     fn made(&self) -> impl Iterator<Item = TensorNodeId> {
         let others: &[Step] = if let Work::SharedReductions(steps) = &self.work { steps } else { &[] };
         others.iter().map(|step| step.node).chain(others.is_empty().then_some(self.node))
     }
 
-    /// How many expressions of elements it has.
+    /// The number of elementwise expressions in the step.
     fn kernels(&self) -> usize {
         match &self.work {
             Work::Map(_) => 1,
@@ -237,15 +237,15 @@ impl Step {
     }
 }
 
-/// Returns, for each step, the values that no later step reads. `reads` has the values that each step reads; outputs are read after all steps. A step
-/// that reads a value in the memory of another, which `base` names, reads the other too.
+/// Returns, for each step, the values that no later step reads. `reads` has the values that each step reads; outputs are read after all
+/// steps. `base` names the value whose memory a value may share: a step that reads one of them counts as reading both.
 pub fn last_uses<R: IntoIterator<Item = TensorNodeId>>(
     graph: &TensorGraph,
     outputs: &[TensorNodeId],
     reads: impl DoubleEndedIterator<Item = R>,
     base: impl Fn(TensorNodeId) -> Option<TensorNodeId>,
 ) -> Vec<Vec<TensorNodeId>> {
-    // What is read later, and all that it may be a view of: behind what is known to be read nothing is looked at again.
+    // True for nodes that are read later, and for the nodes that they may be views of. The walk stops at a node that is marked already.
     let mut is_read = vec![false; graph.len()];
     let mut read = |node: TensorNodeId| {
         let mut last: SmallVec<[TensorNodeId; 2]> = SmallVec::new();
@@ -265,7 +265,7 @@ pub fn last_uses<R: IntoIterator<Item = TensorNodeId>>(
 }
 
 fn counters(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[Step]) -> PlanCounters {
-    // The memory that outputs are views of is theirs.
+    // Memory that an output is a view of counts as the output's.
     let mut is_output = vec![false; graph.len()];
     for output in outputs {
         let mut base = Some(*output);

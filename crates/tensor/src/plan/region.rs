@@ -1,5 +1,5 @@
-//! How maps are grouped: what reads each of them is known before it is asked whether it is computed where it is read, or once into memory.
-//! Nodes are looked at once from the outputs to the leaves, so that planning is linear.
+//! Groups maps into steps. All readers of a map are known before it is decided whether it is computed where it is read, or once into
+//! memory. Nodes are visited once, from the outputs to the leaves, so that planning is linear.
 
 use super::guards::{Guards, branches};
 use super::view::View;
@@ -13,36 +13,36 @@ use cembra_runtime::Scalar;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// The most steps of a body: what is longer is cut, so that no expression is too long to be compiled.
+/// The most steps of a body. Longer bodies are cut, so that no expression is too long to be compiled.
 const MOST_STEPS: usize = 256;
 
-/// The most places that a map is computed in.
+/// The most places in which a map is computed where it is read. With more readers it has a value in memory.
 const MOST_READERS: usize = 8;
 
-/// What writing an element to memory and reading it again costs, in simple operations.
+/// The cost of writing an element to memory and reading it again, in simple operations.
 const MEMORY: u64 = 8;
 
-/// What an operator costs that takes many instructions, or a call.
+/// The cost of an operator that takes many instructions, or a call, in simple operations.
 const LONG: u64 = 20;
 
-/// What a node that is seen from a step is computed of.
+/// The operands from which a node is computed within a step.
 type Parts = SmallVec<[ViewedNode; 2]>;
 
-/// An operator, by its number, and the types that it is on.
+/// An operator, by its number, and the types of its operands.
 type OperatorOn = (u16, SmallVec<[Scalar; 4]>);
 
-/// Who reads a node, or what a node is for those who do.
+/// The readers of each node, by position.
 struct Readers {
-    /// The steps, by the nodes that they make, and how each sees it.
+    /// The steps that read a node, each named by the node that it makes, with the step's view of the node.
     all: Vec<Vec<ViewedNode>>,
-    /// True if it has to have a value in memory.
+    /// Marks the nodes that must have a value in memory.
     is_forced: Vec<bool>,
 }
 
 impl Readers {
     fn add(&mut self, graph: &TensorGraph, node: TensorNodeId, root: TensorNodeId, view: View) {
         let at = node.index();
-        // Those of leaves, of constants and of what has a value anyhow are never asked for.
+        // The readers of leaves, of constants and of nodes with a value are not needed.
         if self.is_forced[at] || matches!(graph.node(node).operation, Operation::Leaf(_) | Operation::Constant(_)) {
             return;
         }
@@ -59,14 +59,14 @@ impl Readers {
     }
 }
 
-/// What an operator costs for an element, in simple operations, and whether it may stop the evaluation.
+/// The cost of a node's operator per element, in simple operations, and whether it may stop the evaluation.
 fn cost(registry: &Registry, graph: &TensorGraph, node: &Node) -> (u64, bool) {
     let Operation::Map(op) = &node.operation else { return (0, false) };
     let (cost, may_stop, _) = cost_on(registry, op, &graph.operand_types(op.id(), &node.operands));
     (cost, may_stop)
 }
 
-/// The same of an operator on types, and the type of its result.
+/// The cost of an operator on types per element, in simple operations, whether it may stop the evaluation, and the type of its result.
 fn cost_on(registry: &Registry, op: &ElementOperator, operands: &[OperandType]) -> (u64, bool, Option<Scalar>) {
     let Ok(resolved) = resolve(registry, op, operands) else { return (LONG, true, None) };
     let ret = resolved.signature.ret.scalar();
@@ -80,7 +80,7 @@ fn cost_on(registry: &Registry, op: &ElementOperator, operands: &[OperandType]) 
     (cost, effects.may_stop(), ret)
 }
 
-/// What a body costs for an element, in simple operations.
+/// The cost of a body per element, in simple operations.
 #[must_use]
 pub fn cost_of_body(registry: &Registry, body: &Body) -> u64 {
     let mut types: Vec<Option<OperandType>> = body.inputs.iter().map(|scalar| Some((*scalar, None))).collect();
@@ -106,17 +106,17 @@ pub fn cost_of_body(registry: &Registry, body: &Body) -> u64 {
     all
 }
 
-/// True for an operator that may stop the evaluation.
+/// Returns true if the node is an operator that may stop the evaluation.
 pub(super) fn may_stop(graph: &TensorGraph, node: TensorNodeId) -> bool {
     cost(graph.registry(), graph, graph.node(node)).1
 }
 
-/// The steps, operands before what reads them, and the guards of nodes.
+/// Returns the steps, operands before their readers, and the guards of the nodes.
 pub(super) fn steps(graph: &TensorGraph, outputs: &[TensorNodeId]) -> (Vec<Step>, Guards) {
     let needed = graph.needed(outputs);
     let costs = costs(graph, &needed);
     let mut guards = Guards::of(graph, outputs, &needed);
-    // Maps are mostly computed where they are read: they alone are no reason for a condition to be computed before.
+    // Maps are mostly computed where they are read, so they alone are no reason to compute a condition first.
     let is_worth = |id: TensorNodeId| match graph.node(id).operation {
         Operation::Leaf(_) | Operation::Constant(_) | Operation::Tensor(_) => false,
         Operation::Map(_) => costs[id.index()].1,
@@ -138,19 +138,19 @@ pub(super) fn steps(graph: &TensorGraph, outputs: &[TensorNodeId]) -> (Vec<Step>
         };
         steps.push(Step::new(id, work));
     }
-    // What decides about a step stays a value of its own, for whatever reason it has one.
+    // A condition that has a value must remain a step of its own.
     let has_own = [outputs, &guards.conditions(graph, |id| is_made[id.index()])].concat();
     (with_epilogues(graph, &has_own, steps, &guards), guards)
 }
 
-/// Which nodes have a value of their own where elements of an output are computed alone. No memory is worth a trip: a map
-/// has one only where an expression would become too long, or be in too many places.
+/// Marks the nodes that have a value of their own when elements of `output` are computed one at a time. Memory never pays off then: a map
+/// has a value only where an expression would become too long, or be in too many places.
 #[must_use]
 pub fn computed_alone(graph: &TensorGraph, output: TensorNodeId) -> Vec<bool> {
     let needed = graph.needed(&[output]);
     let mut costs = costs(graph, &needed);
     costs.iter_mut().for_each(|(cost, _)| *cost = 0);
-    // A conditional asks for its condition first, and then for one branch.
+    // A conditional asks for its condition first, and then for one branch, so these have values.
     let mut has_own = vec![output];
     for (id, node) in graph.nodes().filter(|(id, node)| needed[id.index()] && branches(graph, node).is_some()) {
         has_own.push(id);
@@ -159,10 +159,11 @@ pub fn computed_alone(graph: &TensorGraph, output: TensorNodeId) -> Vec<bool> {
     made(graph, &has_own, &needed, &costs)
 }
 
-/// What each node costs for an element, with all that it is computed of without memory; and whether it may stop the evaluation itself.
+/// The cost of each node per element, with all operands that are computed without memory; and whether the node itself may stop the
+/// evaluation.
 fn costs(graph: &TensorGraph, needed: &[bool]) -> Vec<(u64, bool)> {
     let mut costs = vec![(0_u64, false); graph.len()];
-    // Most nodes have operators and types that others have too.
+    // Most nodes share their operator and types with other nodes.
     let mut known: FxHashMap<OperatorOn, (u64, bool)> = FxHashMap::default();
     for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
         costs[id.index()] = match &node.operation {
@@ -170,7 +171,7 @@ fn costs(graph: &TensorGraph, needed: &[bool]) -> Vec<(u64, bool)> {
                 let types = node.operands.iter().map(|operand| graph.node(*operand).scalar).collect();
                 let own = || cost(graph.registry(), graph, node);
                 let (own, may_stop) = match op.has_texts() {
-                    // Where they stand says which function it is.
+                    // The texts are part of the function, so types alone do not identify it.
                     true => own(),
                     false => *known.entry((op.id().index() as u16, types)).or_insert_with(own),
                 };
@@ -184,14 +185,14 @@ fn costs(graph: &TensorGraph, needed: &[bool]) -> Vec<(u64, bool)> {
     costs
 }
 
-/// Which nodes have a value in memory that a step makes. Those of `has_own` have one anyhow.
+/// Marks the nodes whose values a step makes in memory. Those in `has_own` always have one.
 fn made(graph: &TensorGraph, has_own: &[TensorNodeId], needed: &[bool], costs: &[(u64, bool)]) -> Vec<bool> {
     let mut is_made = vec![false; graph.len()];
     let mut readers = Readers { all: vec![Vec::new(); graph.len()], is_forced: vec![false; graph.len()] };
     for node in has_own {
         readers.is_forced[node.index()] = true;
     }
-    // How many steps the body has of what is computed for a node.
+    // The number of steps of the body that computes a node.
     let mut lengths: FxHashMap<TensorNodeId, usize> = FxHashMap::default();
     for at in (0..graph.len()).rev().filter(|at| needed[*at]) {
         let id = graph.id(at as u32);
@@ -211,7 +212,7 @@ fn made(graph: &TensorGraph, has_own: &[TensorNodeId], needed: &[bool], costs: &
                 let computed: u128 = by.iter().map(|(root, _)| space(*root)).sum();
                 let again = computed.saturating_sub(size(id)).saturating_mul(u128::from(cost));
                 let is_short = by.iter().all(|(root, _)| lengths.get(root).is_none_or(|length| *length < MOST_STEPS));
-                // What may stop the evaluation is not left to expressions that may not ask for it.
+                // A map that may stop the evaluation must be evaluated, so it is not left to expressions that may skip it.
                 is_made[at] = is_forced
                     || may_stop
                     || node.operands.is_empty()
@@ -237,7 +238,7 @@ fn made(graph: &TensorGraph, has_own: &[TensorNodeId], needed: &[bool], costs: &
                 is_made[at] = is_forced;
                 let operand = node.operands[0];
                 if is_forced {
-                    // Those who read it read what it is of, which has a value too.
+                    // Readers of a view in memory read its operand, which must have a value too.
                     readers.is_forced[operand.index()] = true;
                 } else if let Some(seen) = View::of_operand(node, graph.node(operand)) {
                     for (root, view) in &by {
@@ -260,9 +261,9 @@ fn is_constant(graph: &TensorGraph, node: TensorNodeId) -> bool {
     matches!(graph.node(node).operation, Operation::Constant(_))
 }
 
-/// What a node is computed of in one step: an expression over nodes that have values.
+/// Returns the region that computes a node in one step: an expression over nodes that have values.
 ///
-/// What is `own` is computed here although it has a value, since this is the step that makes it.
+/// If `own` is true, the root is computed here although it has a value, since this is the step that makes it.
 #[must_use]
 pub fn region(graph: &TensorGraph, is_made: &[bool], root: TensorNodeId, own: bool) -> Region {
     let node = graph.node(root);
@@ -270,7 +271,7 @@ pub fn region(graph: &TensorGraph, is_made: &[bool], root: TensorNodeId, own: bo
         let is_leaf = matches!(graph.node(id).operation, Operation::Leaf(_));
         is_leaf || is_made[id.index()]
     };
-    // Views lead on to what they are of.
+    // Follows views to their operands.
     let resolved = |mut id: TensorNodeId, mut view: View| -> ViewedNode {
         while !has_value(id) && is_view(graph, graph.node(id)) {
             let operand = graph.node(id).operands[0];
@@ -304,7 +305,7 @@ pub fn region(graph: &TensorGraph, is_made: &[bool], root: TensorNodeId, own: bo
 }
 
 impl Region {
-    /// An expression of pairs of nodes and views, by what each is computed of; what is computed of nothing is read, or constant.
+    /// Builds a region from pairs of nodes and views, with the operands of each. A pair without operands is an input or a constant.
     fn of(graph: &TensorGraph, root: &ViewedNode, node: &Node, found: FxHashMap<ViewedNode, Parts>) -> Region {
         let mut body = Body::default();
         let mut inputs = Vec::new();
@@ -336,7 +337,8 @@ impl Region {
     }
 }
 
-/// Maps of the result of a reduction or a product go into its step, if nothing else reads it, and both are run under the same conditions.
+/// Moves maps of the result of a reduction or a product into its step, if nothing else reads it, and both are run under the same
+/// conditions.
 fn with_epilogues(graph: &TensorGraph, has_own: &[TensorNodeId], mut steps: Vec<Step>, guards: &Guards) -> Vec<Step> {
     let mut uses = vec![0_u32; graph.len()];
     for node in has_own.iter().copied().chain(steps.iter().flat_map(|step| step.reads(graph))) {
@@ -367,7 +369,7 @@ fn with_epilogues(graph: &TensorGraph, has_own: &[TensorNodeId], mut steps: Vec<
         }
         steps[before].node = steps[at].node;
     }
-    // Of two steps for one node the first is the place that a reduction was moved from.
+    // If two steps make one node, the first is the place that a reduction was moved from.
     let last: FxHashMap<TensorNodeId, usize> = steps.iter().enumerate().map(|(at, step)| (step.node, at)).collect();
     let mut at = 0;
     steps.retain(|step| {
@@ -378,7 +380,7 @@ fn with_epilogues(graph: &TensorGraph, has_own: &[TensorNodeId], mut steps: Vec<
 }
 
 impl Region {
-    /// The same with this input as the first.
+    /// Makes an input the first one.
     fn bring_to_front(&mut self, input: usize) {
         self.inputs.swap(0, input);
         self.body.inputs.swap(0, input);

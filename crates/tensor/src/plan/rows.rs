@@ -1,6 +1,6 @@
-//! Steps that share their leading axes, as the three of a softmax do, become one: it is run for a few rows at a time, so that what one of them
-//! leaves for the next stays in the cache and is no temporary. How many rows is decided by extents alone, and changes no bit: a row is
-//! computed as it would be among all others.
+//! Merges steps that share their leading axes, as the three of a softmax do, into one step. It is run for a few rows at a time, so that
+//! values between its steps stay in the cache and are not temporaries. The number of rows depends on extents alone, and changes no bit: a
+//! row is computed as it would be among all others.
 
 use super::guards::Guards;
 use super::{Step, ViewedNode, Work};
@@ -8,15 +8,15 @@ use crate::{Axis, Extents, TensorGraph, TensorNodeId};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most steps that become one.
+/// The most steps that are merged into one.
 const MOST_STEPS: usize = 16;
 
-/// The elements of a step that are computed at a time, about.
+/// About the number of elements of a step that are computed at a time.
 const STRIP: usize = 1 << 15;
 
 impl Step {
-    /// The extents of the index space over which it computes, and how many of the leading axes its result has too; none of what is not
-    /// computed row by row.
+    /// The extents of the index space over which the step computes, and the number of its leading axes that the result has too. `None` if
+    /// the step is not computed row by row.
     #[must_use]
     pub fn space(&self) -> Option<(&Extents, usize)> {
         match &self.work {
@@ -29,7 +29,7 @@ impl Step {
         }
     }
 
-    /// Which nodes it reads, and how it sees them from the space whose leading axes are rows.
+    /// The nodes that a map or a reduction reads, each with the view from the step's index space; empty for other steps.
     pub(super) fn seen(&self) -> impl Iterator<Item = &ViewedNode> {
         let (first, second): (&[_], &[_]) = match &self.work {
             Work::Map(region) => (&region.inputs, &[]),
@@ -40,17 +40,17 @@ impl Step {
     }
 }
 
-/// How many rows are computed at a time.
+/// The number of rows that are computed at a time, if rows are the `depth` leading axes. 0 if a row has more than 32,768 elements.
 #[must_use]
 pub fn rows_at_a_time(steps: &[Step], depth: usize) -> usize {
     let inner = |step: &Step| step.space().map_or(1, |(extents, _)| extents[depth..].iter().product());
     STRIP / steps.iter().map(inner).max().unwrap_or(1).max(1)
 }
 
-/// The steps, those that share rows as one in the place of the last of them.
+/// Returns the steps, where steps that share rows are one, at the place of the last of them.
 pub(super) fn with_rows(graph: &TensorGraph, outputs: &[TensorNodeId], steps: Vec<Step>, guards: &Guards) -> Vec<Step> {
     let by_node: FxHashMap<TensorNodeId, usize> = steps.iter().enumerate().map(|(at, step)| (step.node, at)).collect();
-    // How often each step's result is read; an output is read by the caller, too.
+    // The number of times that each step's result is read. The caller reads outputs too.
     let mut reads = vec![0_usize; steps.len()];
     for node in outputs.iter().copied().chain(steps.iter().flat_map(|step| step.reads(graph))) {
         if let Some(at) = by_node.get(&node) {
@@ -65,7 +65,7 @@ pub(super) fn with_rows(graph: &TensorGraph, outputs: &[TensorNodeId], steps: Ve
         if is_taken[last] || extents.contains(&0) {
             continue;
         }
-        // What is computed within a row, if anything is.
+        // The last axis is within a row.
         let deepest = shared.min(extents.len().saturating_sub(1));
         let group = |depth: usize| (depth, group(&steps, &by_node, &reads, guards, last, depth));
         let best = (1..=deepest).map(group).max_by_key(|(depth, group)| (group.len(), *depth));
@@ -83,8 +83,8 @@ pub(super) fn with_rows(graph: &TensorGraph, outputs: &[TensorNodeId], steps: Ve
     steps.into_iter().flatten().collect()
 }
 
-/// The steps that can be computed for the same rows as the last one, and under the same conditions: whose results only they read, each row in the
-/// same row.
+/// The steps that can be computed for the same rows as the step `last`, and under the same conditions. Only steps of this group read their
+/// results, each row in the same row.
 fn group(
     steps: &[Option<Step>],
     by_node: &FxHashMap<TensorNodeId, usize>,
@@ -97,7 +97,7 @@ fn group(
     let Some((rows, _)) = steps[last].as_ref().and_then(Step::space) else { return group };
     let rows = &rows[..depth];
     let guard = |at: usize| steps[at].as_ref().map_or(&[][..], |step| guards.get(step.node));
-    // How often the group reads what may join it; those that are last in the order are asked first.
+    // The number of times that the group reads each step that may join it. The last in the order are tried first.
     let mut open: BTreeMap<usize, usize> = BTreeMap::new();
     let mut next = Some(last);
     while let Some(at) = next {

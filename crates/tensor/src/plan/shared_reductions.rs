@@ -1,6 +1,6 @@
-//! Reductions over the same axes of one index space that read the same become one step, which walks over that memory once: a sum and a sum of
-//! squares, the smallest and the largest. Elements are combined as they would be alone, so no bit changes. What steps over the same rows
-//! share anyhow is not asked.
+//! Merges reductions over the same axes of one index space that read the same tensor into one step, which walks that memory once: a sum and
+//! a sum of squares, the smallest and the largest. Elements are combined as they would be alone, so no bit changes. Steps that already
+//! share rows are left out.
 
 use super::guards::Guards;
 use super::{Step, ViewedNode, Work};
@@ -10,22 +10,23 @@ use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The most reductions of one step.
+/// The most reductions that are merged into one step.
 const MOST: usize = 8;
 
-/// What reductions of one step have in common.
+/// The properties that all reductions of one step share.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
-    /// How many steps are before them at the least.
+    /// The length of the longest chain of steps before the reductions.
     level: usize,
-    /// The index space.
+    /// The extents of the index space.
     extents: Extents,
     axes: SmallVec<[Axis; 8]>,
-    /// Something they read.
+    /// A tensor that the reductions read, with its view.
     seen: ViewedNode,
 }
 
-/// The steps, with reductions that share a loop as one in the place of the last of them, each behind the conditions that decide about it.
+/// Returns the steps, where reductions that share a loop are one, at the place of the last of them. Each step comes after the conditions
+/// that decide about it.
 pub(super) fn with_shared_loops(graph: &TensorGraph, mut steps: Vec<Step>, guards: &Guards) -> Vec<Step> {
     if !guards.are_none() {
         steps.iter_mut().for_each(|step| step.guard = guards.get(step.node).into());
@@ -35,7 +36,7 @@ pub(super) fn with_shared_loops(graph: &TensorGraph, mut steps: Vec<Step>, guard
     }
     let by_node = by_node(&steps);
     let groups = groups(graph, &steps, &by_node);
-    // Who is alone is where it was.
+    // A reduction that is alone keeps its place.
     let mut places: Vec<usize> = (0..steps.len()).collect();
     let mut is_any = false;
     for group in groups.iter().filter(|group| group.len() > 1) {
@@ -51,7 +52,7 @@ fn by_node(steps: &[Step]) -> FxHashMap<TensorNodeId, usize> {
     steps.iter().enumerate().map(|(at, step)| (step.node, at)).collect()
 }
 
-/// Reductions that can share a loop. Of two at one level neither needs what the other makes.
+/// Groups reductions that can share a loop, by their positions. Of two reductions at one level neither needs the result of the other.
 fn groups(graph: &TensorGraph, steps: &[Step], by_node: &FxHashMap<TensorNodeId, usize>) -> Vec<Vec<usize>> {
     let mut levels = vec![0_usize; steps.len()];
     let mut groups: Vec<Vec<usize>> = Vec::new();
@@ -72,7 +73,8 @@ fn groups(graph: &TensorGraph, steps: &[Step], by_node: &FxHashMap<TensorNodeId,
             let found = of.inputs.iter().find_map(|seen| known.get(&key(seen)).copied());
             let is_alike = |group: &usize| steps[groups[*group][0]].guard == step.guard;
             let found = found.filter(|group| groups[*group].len() < MOST && is_alike(group));
-            // What follows may need what others of the group make, which is there by then; nothing else that may come of them.
+            // The maps that follow a reduction may read results of its own group, which are known by then, but nothing that is computed
+            // from them.
             let fits = |(node, _): &ViewedNode| {
                 by_node.get(node).is_none_or(|at| levels[*at] < level || (found.is_some() && group_of[*at] == found))
             };
@@ -91,7 +93,8 @@ fn groups(graph: &TensorGraph, steps: &[Step], by_node: &FxHashMap<TensorNodeId,
     groups
 }
 
-/// The steps in an order in which operands are before what reads them, those of one place as one; as near to the order they have as can be.
+/// Orders the steps so that operands come before their readers. Steps with the same entry of `places` become one. The order stays as near
+/// to the given one as it can.
 fn ordered(
     graph: &TensorGraph,
     steps: Vec<Step>,
@@ -127,7 +130,7 @@ fn ordered(
         let mut steps = std::mem::take(&mut members[place]);
         match (steps.len(), steps.last().map(|step| step.node)) {
             (2.., Some(node)) => {
-                // All are run under the same conditions.
+                // The steps of a group are run under the same conditions.
                 let guard = steps[0].guard.clone();
                 steps.iter_mut().for_each(|step| step.guard.clear());
                 made.push(Step { guard, ..Step::new(node, Work::SharedReductions(steps)) });

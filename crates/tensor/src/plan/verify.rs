@@ -1,8 +1,8 @@
-//! What must hold of every plan, found out from the graph and the plan alone. A step is followed from the indices of its space down to the
-//! nodes that it reads, one operation of the graph at a time, and compared with what the step says; nothing of how plans are made is used.
+//! Checks plans against their graph, without the code that makes plans. A step is followed from the indices of its space down to the nodes
+//! that it reads, one operation of the graph at a time, and compared with what the step says.
 //!
-//! How an operand is seen from an index space is linear in each axis. So it is compared at a few points: the first index, the last one, and
-//! for each axis the second one along it.
+//! The view of an operand from an index space is linear in each axis. So views are compared at a few points: the first index, the last one,
+//! and for each axis the second one along it.
 
 use super::{Condition, Plan, Region, Step, View, ViewedNode, Work, branches};
 use crate::body::{BodyStep, Operand};
@@ -11,10 +11,10 @@ use crate::{Extents, Node, TensorGraph, TensorNodeId};
 use cembra_runtime::Scalar;
 use rustc_hash::FxHashMap;
 
-/// How a plan is wrong: about which node, by its number in the graph.
+/// A flaw of a plan, with the number of the affected node in the graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PlanFlaw {
-    /// A step reads, or an output is, what has no value by then.
+    /// A step reads a node, or an output is a node, that has no value by then.
     #[error("%{0} is read, and has no value")]
     Unmade(usize),
     /// Two steps make a node.
@@ -23,29 +23,29 @@ pub enum PlanFlaw {
     /// A value is dropped before it is read, or twice.
     #[error("%{0} is dropped too early")]
     Dropped(usize),
-    /// A step sees a node outside of its extents, or as one of another rank.
+    /// A step sees a node outside of its extents, or with another number of axes.
     #[error("%{0} is seen outside of its extents")]
     Outside(usize),
-    /// A step computes something else than its node.
+    /// A step computes something other than its node.
     #[error("%{0} is not what its step computes")]
     Computed(usize),
     /// The type of an input of an expression is not that of the node.
     #[error("%{0} is read as another type")]
     Type(usize),
-    /// The steps of a node are run for some rows after others, and see other rows than they have.
+    /// The steps of a node are run for some rows after others, but read other rows of each other's values.
     #[error("a row of %{0} is made of other rows")]
     Rows(usize),
-    /// Reductions that share a loop do not go over the same axes of the same indices.
+    /// Reductions that share a loop differ in their axes or in their index spaces.
     #[error("%{0} is reduced over other axes than what it shares a loop with")]
     Loop(usize),
-    /// A step is skipped although an output may be made of its node, or before its conditions are known.
+    /// A step is skipped although an output may depend on its node, or before its conditions are known.
     #[error("%{0} is skipped where it may be read")]
     Skipped(usize),
 }
 
 type Index = Extents;
 
-/// The points of an index space at which views are compared; none of a space without indices.
+/// The points of an index space at which views are compared; empty if the space has no indices.
 #[must_use]
 pub fn points(extents: &[usize]) -> Vec<Index> {
     if extents.contains(&0) {
@@ -62,7 +62,7 @@ pub fn points(extents: &[usize]) -> Vec<Index> {
     [first, last].into_iter().chain(seconds).collect()
 }
 
-/// True for what gives each element of its operand another index, or none, and nothing else.
+/// Returns true if a node only gives each element of its operand another index, or leaves it out.
 fn is_seen_through(graph: &TensorGraph, node: &Node) -> bool {
     let long = |extents: &[usize]| extents.iter().copied().filter(|extent| *extent != 1).collect::<Extents>();
     match node.operation {
@@ -73,7 +73,7 @@ fn is_seen_through(graph: &TensorGraph, node: &Node) -> bool {
     }
 }
 
-/// The index of an operand that belongs to an index of a node.
+/// The index of `operand` that the element of `node` at `index` reads.
 fn operand_index(node: &Node, operand: &Node, index: &[usize]) -> Index {
     match &node.operation {
         Operation::Axes(to) => to.iter().map(|axis| index[usize::from(*axis)]).collect(),
@@ -91,7 +91,7 @@ fn operand_index(node: &Node, operand: &Node, index: &[usize]) -> Index {
             }
             found
         }
-        // Operands of maps and of broadcasts have the last axes, and one index of an axis along which they are repeated.
+        // Operands of maps and of broadcasts have the last axes, and one index along axes on which they are repeated.
         _ => {
             let own = &index[index.len() - operand.extents.len()..];
             own.iter().zip(&operand.extents).map(|(at, extent)| if *extent == 1 { 0 } else { *at }).collect()
@@ -99,7 +99,7 @@ fn operand_index(node: &Node, operand: &Node, index: &[usize]) -> Index {
     }
 }
 
-/// A node, and its index at each of the points.
+/// A node, and its index at each point at which views are compared.
 #[derive(Clone, PartialEq, Debug)]
 struct At {
     node: TensorNodeId,
@@ -107,7 +107,7 @@ struct At {
 }
 
 impl At {
-    /// An operand of the node.
+    /// Operand `at` of the node, with its indices at the points.
     fn operand(&self, graph: &TensorGraph, at: usize) -> At {
         let node = graph.node(self.node);
         let operand = node.operands[at];
@@ -115,7 +115,7 @@ impl At {
         At { node: operand, indices: self.indices.iter().map(index).collect() }
     }
 
-    /// The same element where it is computed or stored.
+    /// Follows views to the node that computes or stores the elements.
     fn base(mut self, graph: &TensorGraph) -> At {
         while is_seen_through(graph, graph.node(self.node)) {
             self = self.operand(graph, 0);
@@ -124,19 +124,20 @@ impl At {
     }
 }
 
+/// The state of a check: the nodes that have a value so far, and those that were dropped.
 struct Verifier<'p> {
     graph: &'p TensorGraph,
     has_value: Vec<bool>,
-    /// The number of the step behind which a node is dropped, or what it may be a view of.
+    /// For each node, the number of the step after which it, or a node that it may be a view of, is dropped.
     dropped_behind: Vec<usize>,
-    /// The number of the step that is looked at.
+    /// The number of the step that is checked.
     at: usize,
 }
 
-/// Looks for flaws of a plan for outputs of a graph.
+/// Checks a plan for outputs of a graph.
 ///
 /// # Errors
-/// The first.
+/// The first flaw.
 pub(super) fn verify(graph: &TensorGraph, plan: &Plan) -> Result<(), PlanFlaw> {
     let dropped_behind = dropped_behind(graph, plan)?;
     let mut verifier = Verifier { graph, has_value: vec![false; graph.len()], dropped_behind, at: 0 };
@@ -149,8 +150,8 @@ pub(super) fn verify(graph: &TensorGraph, plan: &Plan) -> Result<(), PlanFlaw> {
     skipped(graph, plan)
 }
 
-/// Steps are skipped only where no output is made of their nodes: with the conditions before one as the guard says, and that one otherwise, none
-/// is reached from the outputs through branches that are chosen then.
+/// Checks that steps are skipped only where no output depends on their nodes. For each condition of a guard, the conditions before it hold
+/// as required and this one does not: then no branch that is chosen leads from the outputs to a node of the step.
 fn skipped(graph: &TensorGraph, plan: &Plan) -> Result<(), PlanFlaw> {
     let makers: FxHashMap<TensorNodeId, &Step> =
         plan.steps.iter().flat_map(|step| step.made().map(move |node| (node, step))).collect();
@@ -175,7 +176,7 @@ fn skipped(graph: &TensorGraph, plan: &Plan) -> Result<(), PlanFlaw> {
     Ok(())
 }
 
-/// The nodes that outputs are made of where conditions have these truth values.
+/// Marks the nodes that outputs depend on if conditions have the truth values `known`.
 fn reached_with(graph: &TensorGraph, plan: &Plan, known: &[(TensorNodeId, bool)]) -> Vec<bool> {
     let mut reached = vec![false; graph.len()];
     let mut open = plan.outputs.clone();
@@ -196,7 +197,8 @@ fn reached_with(graph: &TensorGraph, plan: &Plan, known: &[(TensorNodeId, bool)]
     reached
 }
 
-/// For each node the number of the first step behind which it is dropped, or what it may be a view of.
+/// For each node, the number of the first step after which it, or a node that it may be a view of, is dropped; `usize::MAX` if there is
+/// none.
 fn dropped_behind(graph: &TensorGraph, plan: &Plan) -> Result<Vec<usize>, PlanFlaw> {
     let mut behind = vec![usize::MAX; graph.len()];
     for (at, step) in plan.steps.iter().enumerate() {
@@ -207,7 +209,7 @@ fn dropped_behind(graph: &TensorGraph, plan: &Plan) -> Result<Vec<usize>, PlanFl
         }
     }
     for (id, node) in graph.nodes() {
-        // A reshaped value may have the memory of what it is of, even where it is no view.
+        // A reshaped value may share its operand's memory, even where it is not a view.
         if is_seen_through(graph, node) || node.operation == Operation::Reshape {
             behind[id.index()] = behind[id.index()].min(behind[node.operands[0].index()]);
         }
@@ -216,7 +218,7 @@ fn dropped_behind(graph: &TensorGraph, plan: &Plan) -> Result<Vec<usize>, PlanFl
 }
 
 impl Verifier<'_> {
-    /// A value is there, and the memory that it may be a view of.
+    /// Checks that a value exists and was not dropped, nor the memory that it may be a view of.
     fn read(&self, node: TensorNodeId) -> Result<(), PlanFlaw> {
         if !self.has_value[node.index()] {
             return Err(PlanFlaw::Unmade(node.index()));
@@ -248,7 +250,7 @@ impl Verifier<'_> {
                 for inner in steps {
                     self.single(inner)?;
                 }
-                // What they leave for each other no other step has.
+                // No other step sees the values that these steps leave for each other.
                 steps.iter().for_each(|inner| self.has_value[inner.node.index()] = inner.node == step.node);
                 self.read(step.node)
             }
@@ -260,7 +262,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// A step that makes one node of others that have values.
+    /// Checks a step that makes one node from nodes with values.
     fn single(&mut self, step: &Step) -> Result<(), PlanFlaw> {
         let wrong = || PlanFlaw::Computed(step.node.index());
         let led = match &step.work {
@@ -296,7 +298,7 @@ impl Verifier<'_> {
         };
         if let Some((made, then)) = led {
             then.inputs[1..].iter().try_for_each(|(node, _)| self.read(*node))?;
-            // What was made before is there in its order, for this step alone.
+            // The first input must be the whole result in its own order.
             let is_whole =
                 points(&then.extents).iter().all(|index| then.inputs[0].1.index(index).eq(index.iter().copied()));
             if self.graph.extents(made) != &then.extents[..] || !is_whole {
@@ -307,7 +309,7 @@ impl Verifier<'_> {
         self.make(step.node)
     }
 
-    /// An expression is what the graph says of a node, of the inputs that it names.
+    /// Checks that an expression computes the node `root` of the graph from its inputs.
     fn computes(&self, region: &Region, root: TensorNodeId) -> Result<(), PlanFlaw> {
         let (graph, body) = (self.graph, &region.body);
         let wrong = PlanFlaw::Computed(root.index());
@@ -325,7 +327,7 @@ impl Verifier<'_> {
                 return Err(PlanFlaw::Type(node.index()));
             }
         }
-        // What each step has been found to be; and what is to be looked at yet, operands of steps below a bound that falls.
+        // The node that each step was found to compute; and the pairs to compare next, whose positions fall.
         let mut known: Vec<Option<At>> = vec![None; body.steps.len()];
         let mut open: Vec<(Operand, At)> = vec![(output, At { node: root, indices: points })];
         while let Some((operand, at)) = open.pop() {
@@ -366,7 +368,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// What an input of an expression is at the points, which are within its extents.
+    /// The node that an input of an expression reads, and its indices at the points, which must be within its extents.
     fn seen(&self, (node, view): &ViewedNode, region: &Region, points: &[Index]) -> Result<At, PlanFlaw> {
         let extents = self.graph.extents(*node);
         if !view.is_between(region.extents.len(), extents.len()) {
@@ -380,7 +382,8 @@ impl Verifier<'_> {
         Ok(At { node: *node, indices }.base(self.graph))
     }
 
-    /// Steps that are run for some rows after others: each has the rows, and what one leaves for another is seen in the same row.
+    /// Checks steps that are run for some rows after others: each must have the rows, and must read the values of the others in the same
+    /// row.
     fn rows(&self, node: TensorNodeId, depth: usize, steps: &[Step]) -> Result<(), PlanFlaw> {
         let wrong = PlanFlaw::Rows(node.index());
         let rows = self.graph.extents(node).get(..depth).filter(|rows| !rows.is_empty()).ok_or(wrong)?;
@@ -392,7 +395,7 @@ impl Verifier<'_> {
                 let is_of_spaces = view.is_between(region.extents.len(), self.graph.extents(*node).len());
                 let is_same_row = |index: &Index| {
                     let seen: Index = view.index(index).collect();
-                    // Along an axis of rows no other index changes.
+                    // Other indices must not change along an axis of rows.
                     let others_stay =
                         !is_along(index, depth) || seen[depth..].iter().eq(first_of(view, index).iter().skip(depth));
                     seen.get(..depth) == Some(&index[..depth]) && others_stay
@@ -417,7 +420,7 @@ impl Verifier<'_> {
         if steps.last().map(|step| step.node) == Some(node) { Ok(()) } else { Err(wrong) }
     }
 
-    /// Reductions over the same axes of the same indices, none of which is of what another one makes.
+    /// Checks that reductions have the same axes and index space, and that none reads the result of another.
     fn shared_loop(&self, steps: &[Step]) -> Result<(), PlanFlaw> {
         let mut shared = None;
         for step in steps {
@@ -435,12 +438,12 @@ fn first_input(region: &Region) -> Option<TensorNodeId> {
     region.inputs.first().map(|(node, _)| *node)
 }
 
-/// True for the second index along one of the leading axes.
+/// Returns true for the second index along one of the leading `depth` axes.
 fn is_along(index: &[usize], depth: usize) -> bool {
     index.iter().sum::<usize>() == 1 && index[..depth].contains(&1)
 }
 
-/// What a view sees from the first index of a space.
+/// The index of a node that a view reads for index 0 on all axes of the space.
 fn first_of(view: &View, index: &[usize]) -> Index {
     let first: Index = index.iter().map(|_| 0).collect();
     view.index(&first).collect()

@@ -1,12 +1,13 @@
-//! How a node is seen from the index space of a step: views without a tensor. Each index of the node is one number, or goes along with one
-//! axis of the space; transpositions, diagonals, slices, broadcasts and axes of extent 1 are of this form, and so is one after the other.
+//! Views without a tensor: how an index space of a step maps to indices of a node. Each index of the node is a constant, or linear in the
+//! index along one axis of the space. Transpositions, diagonals, slices, broadcasts and axes of extent 1 have this form, and so has one
+//! after another.
 
 use crate::node::{Axis, Node, Operation};
 use crate::{Extents, Layout, Strides};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Where the index of an axis comes from: `start` and `step` times the index of an axis of the space, if it goes along with one.
+/// The index along an axis of a node: `start`, plus `step` times the index along `axis` of the space. Without an axis it is `start`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 struct AxisSource {
     start: isize,
@@ -17,24 +18,24 @@ struct AxisSource {
 impl AxisSource {
     const FIRST: AxisSource = AxisSource { start: 0, step: 0, axis: None };
 
-    /// The index along an axis of this extent.
+    /// The index along axis `axis` of the space, which has the extent `extent`.
     const fn along(axis: usize, extent: usize) -> AxisSource {
         if extent == 1 { AxisSource::FIRST } else { AxisSource { start: 0, step: 1, axis: Some(axis as Axis) } }
     }
 }
 
-/// The indices of a node by those of an index space.
+/// A map from the indices of an index space to the indices of a node.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct View(SmallVec<[AxisSource; 4]>);
 
 impl View {
-    /// The index space itself.
+    /// The view of a node whose axes are those of the index space.
     #[must_use]
     pub fn identity(extents: &[usize]) -> View {
         View(extents.iter().enumerate().map(|(axis, extent)| AxisSource::along(axis, *extent)).collect())
     }
 
-    /// How a node that is a map, or nothing but a view, sees an operand; none if it is neither.
+    /// The view of an operand from a node that is a map or only a view; `None` if it is neither.
     #[must_use]
     pub fn of_operand(node: &Node, operand: &Node) -> Option<View> {
         let (from, to) = (&operand.extents, &node.extents);
@@ -72,9 +73,9 @@ impl View {
         }))
     }
 
-    /// What the node sees, seen from where the node is seen.
+    /// Composes views: the node that `next` sees from this view's node, seen from this view's index space.
     pub(crate) fn then(&self, next: &View) -> View {
-        // Indices of an axis without indices may be anything: no element is read there.
+        // Along an axis of extent 0 the index may be anything, because no element is read.
         let place = |place: &AxisSource| match place.axis {
             None => *place,
             Some(axis) => {
@@ -86,20 +87,20 @@ impl View {
         View(next.0.iter().map(place).collect())
     }
 
-    /// True if the leading axes are those of the index space, which are of these extents, and no other axis goes along with one of them.
+    /// True if the node's leading axes are those of the index space, with the extents `rows`, and no other axis depends on them.
     pub(crate) fn keeps_rows(&self, rows: &[usize]) -> bool {
         let is_row = |(axis, extent): (usize, &usize)| self.0.get(axis) == Some(&AxisSource::along(axis, *extent));
         let is_within = |place: &AxisSource| place.axis.is_none_or(|axis| usize::from(axis) >= rows.len());
         rows.iter().enumerate().all(is_row) && self.0.iter().skip(rows.len()).all(is_within)
     }
 
-    /// Axes that go along with these axes of the space, which may name one twice.
+    /// The view of a node whose axis `i` follows axis `axes[i]` of the space. Several may follow one. `extents` are those of the node.
     #[must_use]
     pub fn along(axes: &[Axis], extents: &[usize]) -> View {
         View(axes.iter().zip(extents).map(|(axis, extent)| AxisSource::along(usize::from(*axis), *extent)).collect())
     }
 
-    /// The index of the node that an index of the space sees.
+    /// The index of the node for the index `space`.
     pub fn index<'v>(&'v self, space: &'v [usize]) -> impl Iterator<Item = usize> + 'v {
         self.0.iter().map(|place| {
             let along = place.axis.map_or(0, |axis| space[usize::from(axis)].cast_signed());
@@ -107,13 +108,13 @@ impl View {
         })
     }
 
-    /// True for a view of a node of `rank` axes, from an index space of `space` axes.
+    /// True if the view is of a node of `rank` axes, from an index space of `space` axes.
     pub(crate) fn is_between(&self, space: usize, rank: usize) -> bool {
         let is_of_space = |place: &AxisSource| place.axis.is_none_or(|axis| usize::from(axis) < space);
         self.0.len() == rank && self.0.iter().all(is_of_space)
     }
 
-    /// A layout seen from an index space of these extents.
+    /// The layout through which an index space of extents `extents` sees a node with the given layout.
     #[must_use]
     pub fn layout(&self, layout: &Layout, extents: &[usize]) -> Layout {
         let mut strides: Strides = SmallVec::from_elem(0, extents.len());
@@ -129,14 +130,14 @@ impl View {
     }
 }
 
-/// Parts of an index space of at most `most` indices, each a slice of every axis; in the order of their indices, which are next to each
-/// other in that order.
+/// Splits an index space into parts of at most `most` indices, each given by a slice of every axis. Both the parts, and the indices within
+/// one, follow each other in the order of indices.
 #[inline]
 pub fn pieces(extents: &[usize], most: usize) -> impl ExactSizeIterator<Item = SmallVec<[crate::Slice; 6]>> {
     some_pieces(extents, most, 0..usize::MAX)
 }
 
-/// These of the parts, which takes no longer if they are the last ones.
+/// Returns the parts `which` of those of [`pieces`]. The last ones take no longer to find than the first.
 #[inline]
 pub fn some_pieces(
     extents: &[usize],
@@ -144,7 +145,7 @@ pub fn some_pieces(
     which: Range<usize>,
 ) -> impl ExactSizeIterator<Item = SmallVec<[crate::Slice; 6]>> {
     let most = most.max(1);
-    // One index of each axis in front of the one that is cut, all of those behind it.
+    // A part has one index of each axis in front of the one that is cut, and all of those after it.
     let mut inner = 1_usize;
     let mut cut = extents.len();
     while cut > 0 && inner.saturating_mul(extents[cut - 1].max(1)) <= most {

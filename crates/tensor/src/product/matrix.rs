@@ -1,22 +1,22 @@
-//! Products of two matrices in memory: what such a product is of, checked once, the trait of what computes it, and a plain implementation
-//! of it. Which matrices tensors are is said by the plan, not here.
+//! Products of two matrices in memory: the description of a product, checked once, the trait of its implementations, and a plain one. The
+//! plan decides which tensors are which matrices.
 
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind;
 use std::fmt;
 
-/// Where the elements of a matrix lie: the position of the first, and how far neighbours are apart.
+/// The place of a matrix in memory: the position of its first element, and its strides, in elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MatrixLayout {
-    /// The position of the first element.
+    /// The position of the first element in its memory.
     pub offset: usize,
     /// The number of rows.
     pub rows: usize,
     /// The number of columns.
     pub columns: usize,
-    /// From an element to the one below.
+    /// The distance from an element to the one below it.
     pub row_stride: isize,
-    /// From an element to the one beside it.
+    /// The distance from an element to the next one in its row.
     pub column_stride: isize,
 }
 
@@ -26,7 +26,7 @@ impl MatrixLayout {
         self.rows == 0 || self.columns == 0 || self.last().is_some_and(|last| last < memory)
     }
 
-    /// The last position of an element of a matrix that has some; none if one is in front of all memory, or further on than memory has positions.
+    /// The largest position of an element, for a matrix that has elements; `None` if a position is negative or overflows.
     fn last(&self) -> Option<usize> {
         let reach = |count: usize, stride: isize| stride.checked_mul(isize::try_from(count - 1).ok()?);
         let (down, along) = (reach(self.rows, self.row_stride)?, reach(self.columns, self.column_stride)?);
@@ -34,7 +34,7 @@ impl MatrixLayout {
         self.offset.checked_add_signed(down.max(0).checked_add(along.max(0))?)
     }
 
-    /// True if no two elements have one position.
+    /// True if it is certain that no two elements have the same position.
     fn is_injective(&self) -> bool {
         let down = (self.row_stride.unsigned_abs(), self.rows);
         let along = (self.column_stride.unsigned_abs(), self.columns);
@@ -48,7 +48,7 @@ impl MatrixLayout {
         self.offset.wrapping_add_signed(distance)
     }
 
-    /// The same elements, rows as columns.
+    /// The transposed matrix, in the same memory.
     const fn transposed(self) -> MatrixLayout {
         MatrixLayout {
             offset: self.offset,
@@ -60,8 +60,8 @@ impl MatrixLayout {
     }
 }
 
-/// A product of two matrices to be computed: the rows of the first by the columns of the second. That shapes agree, that all elements
-/// are within their memory and that no two of the result share a position was checked when it was made.
+/// A product of two matrices to be computed. It was checked that shapes agree, that all elements are within their memory, and that no two
+/// elements of the result share a position.
 #[derive(Debug)]
 pub struct Multiplication<'d, T> {
     to: &'d mut [T],
@@ -71,10 +71,10 @@ pub struct Multiplication<'d, T> {
 }
 
 impl<'d, T> Multiplication<'d, T> {
-    /// The product of two matrices, written to memory or added to what is there.
+    /// A product of two matrices. If `adds` is true, it is added to the elements of the result's memory, else it overwrites them.
     ///
     /// # Errors
-    /// Shapes do not agree, elements are outside of their memory, or two of the result may be one.
+    /// If shapes do not agree, elements are outside of their memory, or elements of the result may overlap.
     pub fn new(
         (to, result): (&'d mut [T], MatrixLayout),
         (a, left): (&'d [T], MatrixLayout),
@@ -97,30 +97,30 @@ impl<'d, T> Multiplication<'d, T> {
         Ok(Multiplication { to, factors: [a, b], layouts: [left, right, result], adds })
     }
 
-    /// The elements of the result's memory, and where those of the matrix are.
+    /// The result's memory, and the place of the result in it.
     pub const fn result(&mut self) -> (&mut [T], MatrixLayout) {
         (self.to, self.layouts[2])
     }
 
-    /// The elements of the left matrix's memory, and where its own are.
+    /// The left matrix's memory, and the place of the matrix in it.
     #[must_use]
     pub const fn left(&self) -> (&'d [T], MatrixLayout) {
         (self.factors[0], self.layouts[0])
     }
 
-    /// The elements of the right matrix's memory, and where its own are.
+    /// The right matrix's memory, and the place of the matrix in it.
     #[must_use]
     pub const fn right(&self) -> (&'d [T], MatrixLayout) {
         (self.factors[1], self.layouts[1])
     }
 
-    /// True if the product is added to what the result has.
+    /// True if the product is added to the elements that the result has.
     #[must_use]
     pub const fn adds(&self) -> bool {
         self.adds
     }
 
-    /// The same product, of the transposed matrices in the other order.
+    /// The product as one of the transposed matrices in the other order.
     fn transposed(self) -> Self {
         let Multiplication { to, factors: [a, b], layouts: [left, right, result], adds } = self;
         let layouts = [right.transposed(), left.transposed(), result.transposed()];
@@ -128,17 +128,17 @@ impl<'d, T> Multiplication<'d, T> {
     }
 }
 
-/// What computes products of matrices of floats. The same product has the same bits each time, whatever else runs: how an implementation
-/// splits its work depends on shapes alone.
+/// An implementation of products of matrices of floats. The same product must have the same bits each time, whatever else runs: shapes
+/// alone may decide how an implementation splits its work.
 pub trait MatrixProduct: fmt::Debug + Send + Sync {
-    /// Computes a product of FLOAT32; sums are in that type or a wider one.
+    /// Computes a product of matrices of FLOAT32. Sums are in that type or a wider one.
     fn multiply_f32(&self, product: Multiplication<'_, f32>);
 
-    /// Computes a product of FLOAT64.
+    /// Computes a product of matrices of FLOAT64.
     fn multiply_f64(&self, product: Multiplication<'_, f64>);
 }
 
-/// Products of matrices as plain loops: each element is summed in the order of its terms, in its own type.
+/// Computes products of matrices in plain loops: each element is summed in the order of its terms, in its own type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PlainProduct;
 
@@ -152,14 +152,14 @@ impl MatrixProduct for PlainProduct {
     }
 }
 
-/// The terms, and the columns, of a block: what is packed of the right matrix stays in the cache while all rows use it.
+/// The most terms, and the most columns, of a block: the packed part of the right matrix stays in the cache while all rows use it.
 const BLOCK: usize = 128;
 
-/// A product as plain loops: a block of the right matrix after the other, with a row of sums for each row of the left one. Each element is summed
-/// in the order of its terms. `add_product` adds the product of two elements to a sum.
+/// Computes a product in plain loops: one block of the right matrix after the other, with a row of sums for each row of the left one. Each
+/// element is summed in the order of its terms. `add_product(sum, a, b)` adds the product of `a` and `b` to `sum`.
 #[doc(hidden)]
 pub fn multiply_plainly<T: Copy + Default>(product: Multiplication<'_, T>, add_product: impl Fn(T, T, T) -> T) {
-    // Columns are the inner loop: the result's rows are to lie together.
+    // Columns are the inner loop, so the elements of a row of the result should be adjacent.
     let [_, _, result] = product.layouts;
     let is_upright = result.row_stride.unsigned_abs() < result.column_stride.unsigned_abs();
     let product = if is_upright { product.transposed() } else { product };

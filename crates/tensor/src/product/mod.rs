@@ -1,5 +1,5 @@
-//! Products of two operands by labels, planned: what is copied, and which loops or products of matrices follow. The engine runs such plans.
-//! What multiplies two matrices is a trait, which the engine has the fast implementation of.
+//! Plans of products of two operands by labels: the copies, and the loops or products of matrices that follow. The engine runs such plans.
+//! The multiplication of two matrices is a trait, of which the engine has the fast implementation.
 
 mod matrix;
 mod places;

@@ -1,22 +1,25 @@
-//! Where the elements and terms of a small product lie, found out once so that nothing is walked when it is computed. Nothing is computed here.
+//! The positions of the elements and terms of a small product, found once so that nothing is walked when it is computed. Nothing is
+//! computed here.
 
 use smallvec::SmallVec;
 
 /// The most elements that are computed together: the engine has code for each number of them.
 const TOGETHER: usize = 4;
 
-/// Where the elements of a product lie, relative to the first ones.
+/// The positions of the elements of a product, relative to the first ones.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Places {
-    /// How many elements share their factors in the first operand, and lie side by side in the second and in the result; 1 if they do not.
+    /// The number of elements that are computed together: they share their factors in the first operand, and are adjacent in the second one
+    /// and in the result. 1 if elements are computed one by one.
     pub together: usize,
-    /// Of each element of the result, or of the first of each that are together: its first factors in both operands, and itself.
+    /// For each element of the result, or the first of those computed together: the positions of its first factors in both operands, and
+    /// its own.
     pub elements: Vec<[isize; 3]>,
-    /// Of each term of a sum: its factors, from those of the first term.
+    /// For each term of a sum, the distances of its factors from those of the first term.
     pub terms: Vec<[isize; 2]>,
 }
 
-/// Labels as a number of indices, and how far they are apart.
+/// The positions of all indices of some labels, each given by its extent and strides. The last label is the fastest.
 fn all<const N: usize>(labels: impl Iterator<Item = (usize, [isize; N])>) -> Vec<[isize; N]> {
     labels.fold(vec![[0; N]], |places, (extent, strides)| {
         let index = |place: [isize; N]| {
@@ -27,7 +30,8 @@ fn all<const N: usize>(labels: impl Iterator<Item = (usize, [isize; N])>) -> Vec
 }
 
 impl Places {
-    /// The places of a product whose elements and terms have all indices of these labels, those of the last one the fastest.
+    /// The positions of a product, whose elements have all indices of the labels `kept`, and whose terms have those of `summed`. The last
+    /// label is the fastest.
     pub(super) fn new(
         kept: impl Iterator<Item = (usize, [isize; 3])>,
         summed: impl Iterator<Item = (usize, [isize; 2])>,
@@ -41,7 +45,7 @@ impl Places {
         Places { together, elements: all(kept.into_iter()), terms: all(summed) }
     }
 
-    /// The number of products of two elements.
+    /// The number of multiplications of two elements in the product.
     #[must_use]
     #[inline]
     pub fn products(&self) -> usize {

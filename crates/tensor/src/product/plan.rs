@@ -1,9 +1,9 @@
-//! Plans of products of two operands: which labels are the rows, columns and terms of matrices, which are looped over, and what has to be
-//! copied for that. Nothing is computed here.
+//! Plans of products of two operands: the labels that are rows, columns and terms of matrices, the labels that are looped over, and the
+//! copies that are needed for this. Nothing is computed here.
 //!
-//! A group of labels is one dimension of a matrix where the strides of each nest in those of the next, in all that have the group. Where
-//! they do not, either the labels that break it are looped over, or an operand is copied in the order that is wanted, or the result is made
-//! in such an order and copied. Of what may be copied all eight choices are looked at.
+//! A group of labels is one dimension of a matrix if the strides of each nest in those of the next, in all tensors that have the group. If
+//! they do not, either the labels that break the nesting are looped over, or an operand is copied into the order that is needed, or the
+//! result is made in such an order and copied. All eight choices of copies are compared.
 
 use super::places::Places;
 use crate::Layout;
@@ -13,83 +13,83 @@ use cembra_value::Error;
 use smallvec::SmallVec;
 use std::ops::RangeInclusive;
 
-/// How many multiplications a product of matrices is to have, at the least, where it is one of the slices of a larger one.
+/// The fewest multiplications of a product of matrices that is one slice of a larger product.
 const LEAST_SLICE: usize = 64 * 64 * 64;
 
-/// How many multiplications a panel is to have, at the least, and how many rows or columns where it is of a part of those of a matrix: what
-/// a product of matrices does once for all of them is to be little.
+/// The fewest multiplications of a panel, and the fewest rows or columns of a panel that has a part of those of a matrix. The work that a
+/// product of matrices does once per panel is small beside these.
 const LEAST_PANEL: usize = 1 << 26;
 const LEAST_LINES: usize = 256;
 
-/// Labels that are walked as one: how many indices, and how far these are apart in both operands and the result.
+/// Labels that are walked as one: the number of their indices, and their strides in both operands and the result.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FusedLabels {
-    /// The number of indices.
+    /// The number of indices of the fused labels.
     pub extent: usize,
-    /// The distances in the left operand, in the right one and in the result; 0 where they do not have the labels.
+    /// The strides in the left operand, in the right one and in the result, in elements; 0 in a tensor that does not have the labels.
     pub strides: [isize; 3],
 }
 
-/// What is done with an operand before.
+/// The preparation of an operand before the product.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Preparation {
-    /// Nothing: it is read as it is.
+    /// None: the operand is read as it is.
     None,
-    /// It is copied into another order.
+    /// The operand is copied into another order.
     Permute(Vec<CopiedAxis>),
-    /// It is summed over labels that nothing else has, each with its extent and stride, into any order.
+    /// The operand is summed over labels that nothing else has, each given by its extent and stride. The sums may have any order.
     Sum(Vec<CopiedAxis>, Vec<(usize, isize)>),
 }
 
-/// How products are computed once operands are prepared.
+/// The method of a product once its operands are prepared.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Kernel {
-    /// Nothing to compute: the result has no elements, or all are sums of none.
+    /// Nothing to compute: the result has no elements, or its elements are sums without terms, which are 0.
     Zeros,
-    /// Sums of a few products, term by term: to begin a product of matrices would take longer than they do.
+    /// Sums of a few products, term by term, because starting a product of matrices would take longer.
     Direct {
         /// Labels of the result that are looped over.
         kept: Vec<FusedLabels>,
-        /// Where elements and terms lie.
+        /// The positions of the product's elements and terms.
         places: Places,
-        /// As for loops.
+        /// False if the product has no label to sum over, not even one of extent 1: then a product of -0 stays -0.
         is_sum: bool,
     },
-    /// Loops over labels of the result and, within, over those that are summed: products of elements, of vectors, and of matrices and
-    /// vectors. The inner one is given by its position in both, one after the other.
+    /// Loops over labels of the result and, within these, over labels that are summed: products of elements, of vectors, and of matrices
+    /// and vectors.
     Nest {
-        /// Labels of the result.
+        /// The labels of the result, each a loop.
         kept: Vec<FusedLabels>,
-        /// Labels that are summed.
+        /// The labels that are summed, each a loop.
         summed: Vec<FusedLabels>,
-        /// Which one is the inner loop.
+        /// The position of the innermost loop among `kept` followed by `summed`.
         inner: usize,
-        /// False if the product has no label to sum over, not even one of one index: then a product of -0 stays one.
+        /// False if the product has no label to sum over, not even one of extent 1: then a product of -0 stays -0.
         is_sum: bool,
     },
-    /// Products of matrices.
+    /// Products of matrices, one for each index of the loops around them.
     Matrices {
         /// Labels of the result that are looped over.
         kept: Vec<FusedLabels>,
-        /// Labels that are summed and looped over: products are added to those before.
+        /// Labels that are summed and looped over: each product is added to those before.
         summed: Vec<FusedLabels>,
-        /// The rows, the columns and the terms of each.
+        /// The rows, the columns and the terms of each product.
         dimensions: [FusedLabels; 3],
     },
 }
 
-/// How a product of two operands is computed.
+/// The way in which a product of two operands is computed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ProductPlan {
-    /// What is done with each operand before.
+    /// The preparation of each operand.
     pub operands: [Preparation; 2],
-    /// How products are computed.
+    /// The method of the product.
     pub kernel: Kernel,
-    /// How the result is copied into its own order afterwards, if it is made in another one.
+    /// The copy of the result into its own order; `None` if it is made in that order.
     pub result: Option<Vec<CopiedAxis>>,
 }
 
-/// A label of more than one index, and its strides where it is.
+/// A label of more than one index, with its stride in each tensor that has it.
 #[derive(Clone, Copy, Debug)]
 struct Label {
     extent: usize,
@@ -105,13 +105,13 @@ impl Label {
         FusedLabels { extent: self.extent, strides: [0, 1, 2].map(|of| self.stride(of)) }
     }
 
-    /// Which of the operands and the result have it.
+    /// Tells for both operands and the result whether they have the label.
     fn is_in(&self) -> [bool; 3] {
         self.strides.map(|stride| stride.is_some())
     }
 }
 
-/// Labels in an order in which all but breaks nest: the runs, each of labels by their positions.
+/// Labels, by their positions, as runs: the labels of a run nest.
 type Runs = Vec<SmallVec<[usize; 4]>>;
 
 const BATCH: [bool; 3] = [true, true, true];
@@ -120,16 +120,16 @@ const COLUMNS: [bool; 3] = [false, true, true];
 const TERMS: [bool; 3] = [true, true, false];
 
 impl ProductPlan {
-    /// How many multiplications a panel of loops over vectors has, at the least.
+    /// The fewest multiplications of a panel of loops over vectors.
     pub const LEAST_LOOPS: usize = 1 << 21;
 
-    /// How many elements of the result are summed together in loops.
+    /// The number of elements of the result that loops sum at a time.
     pub const CHUNK: usize = 4096;
 
-    /// How many elements a line has whose sums are all kept in registers: from the lanes of one register to those of eight.
+    /// The lengths of lines whose sums all stay in registers: from the lanes of one register to those of eight.
     pub const IN_REGISTERS: RangeInclusive<usize> = 8..=64;
 
-    /// The plan for operands of these layouts, whose elements have `bytes` bytes each, and a result that lies in the order of its indices.
+    /// The plan for operands with the layouts `layouts`, whose elements have `bytes` bytes each, and a result in row-major order.
     ///
     /// ```
     /// use cembra_tensor::{Labels, Layout, ProductPlan};
@@ -142,7 +142,7 @@ impl ProductPlan {
     /// ```
     ///
     /// # Errors
-    /// The labels are not two lists, or the layouts do not fit them.
+    /// If the labels are not two lists, or the layouts do not fit them.
     pub fn of(labels: &Labels, layouts: [&Layout; 2], bytes: usize) -> Result<ProductPlan, Error> {
         let extents = layouts.map(Layout::extents);
         let result = Layout::row_major(&labels.output_extents(&extents)?)?;
@@ -153,7 +153,7 @@ impl ProductPlan {
         }
         let lists = [(&labels.operands[0], layouts[0]), (&labels.operands[1], layouts[1]), (&labels.output, &result)];
         let label = |(at, extent): (usize, &usize)| {
-            // A label that an operand has twice is its diagonal.
+            // A label that an operand has twice selects a diagonal.
             let stride = |(own, layout): (&crate::Axes, &Layout)| {
                 let uses = own.iter().zip(layout.strides()).filter(|(own, _)| usize::from(**own) == at);
                 uses.map(|(_, stride)| *stride).reduce(isize::wrapping_add)
@@ -168,11 +168,12 @@ impl ProductPlan {
         Ok(direct.unwrap_or_else(|| Planning::new(found, labels.is_sum(), bytes).plan()))
     }
 
-    /// How many of the `extent` indices of the first label of a result make a panel: a product of its own that takes as long as its part of the
-    /// whole. None if the product has no two panels. `has` says which of the operands have the label.
+    /// Returns the number of indices per panel, if the first label of a result, with `extent` indices, is split into panels. A panel is a
+    /// product of its own that takes as long as its part of the whole. `None` if the product has no two panels. `has` tells which operands
+    /// have the label.
     #[must_use]
     pub fn panel(&self, extent: usize, has: [bool; 2]) -> Option<usize> {
-        // What is prepared for all panels would be for each.
+        // The preparation of an operand without the label would be repeated for each panel.
         let is_repeated = |(operand, has): (&Preparation, bool)| !has && *operand != Preparation::None;
         if self.result.is_some() || self.operands.iter().zip(has).any(is_repeated) {
             return None;
@@ -182,7 +183,7 @@ impl ProductPlan {
             Kernel::Matrices { kept, summed, dimensions } => (kept, summed, dimensions),
             Kernel::Nest { kept, summed, .. } => {
                 let each = (size(kept).saturating_mul(size(summed)) / extent.max(1)).max(1);
-                // What lies together in an operand is walked over `CHUNK` elements at a time anyhow.
+                // Adjacent elements of an operand are walked `CHUNK` at a time anyhow.
                 let lies_together = |run: &&FusedLabels| run.strides[2] == 1 && run.strides[..2].contains(&1);
                 let line = kept.iter().find(lies_together).filter(|run| run.extent >= extent);
                 let least = line.map_or(1, |run| ProductPlan::CHUNK.div_ceil(run.extent / extent.max(1)));
@@ -202,13 +203,13 @@ impl ProductPlan {
         Some(extent.div_ceil(panels))
     }
 
-    /// How many operands or results are copied into another order.
+    /// The number of tensors, operands and result, that are copied into another order.
     #[must_use]
     pub fn permutes(&self) -> usize {
         self.copied().iter().flatten().count()
     }
 
-    /// How many elements each tensor has that is made beside a result of `result` elements.
+    /// The numbers of elements of the temporary tensors, if the result has `result` elements.
     pub fn temporaries(&self, result: usize) -> impl Iterator<Item = usize> {
         let prepared = self.operands.iter().filter_map(|operand| match operand {
             Preparation::None => None,
@@ -219,8 +220,8 @@ impl ProductPlan {
         prepared.chain(self.result.is_some().then_some(result))
     }
 
-    /// The axes of each operand and of the result that are copied into another order, in the ascending order of their labels, without those
-    /// of one index; none of what is read or written as it is.
+    /// The axes of each operand and of the result that are copied into another order, in the ascending order of their labels, without axes
+    /// of one index; `None` for a tensor that is not copied.
     pub(crate) fn copied(&self) -> [Option<&[CopiedAxis]>; 3] {
         let operand = |of: usize| match &self.operands[of] {
             Preparation::Permute(axes) => Some(&axes[..]),
@@ -230,13 +231,13 @@ impl ProductPlan {
     }
 }
 
-/// How many times as large the other operand is, at the least, where an operand is copied that is no matrix.
+/// An operand of a product without matrices may be copied if the other operand is at least this many times as large.
 const LARGE: usize = 16;
 
-/// How many multiplications are done one by one, at the most.
+/// The most multiplications that are done one by one.
 const FEW: usize = 128;
 
-/// The product as sums of few products each, if extents are so small.
+/// The product as sums of a few products each; `None` if extents are too large.
 fn direct(labels: &[Label], is_sum: bool) -> Option<Kernel> {
     let is_few = |of: &dyn Fn(&Label) -> bool| {
         let extents = labels.iter().filter(|label| of(label)).map(|label| label.extent);
@@ -264,18 +265,19 @@ fn direct(labels: &[Label], is_sum: bool) -> Option<Kernel> {
     Some(Kernel::Direct { kept, places: Places::new(elements, terms), is_sum })
 }
 
-/// What a choice of copies comes to.
+/// A choice of copies. `cost` is the number of bytes that they read and write.
 struct Choice {
     cost: usize,
-    /// Which operands, and whether the result, are made in an order of ours.
+    /// Tells for both operands and the result whether they are copied into an order of our choice.
     is_made: [bool; 3],
-    /// The rows, columns and terms as runs, the one of the matrices the last.
+    /// The rows, columns and terms as runs. The last run of each is a dimension of the matrices, the others are looped over.
     groups: [Runs; 3],
 }
 
+/// The state of planning a product.
 struct Planning {
     labels: Vec<Label>,
-    /// Labels of one operand alone, which are summed before: the operand then has any order for nothing.
+    /// Labels that only one operand has. They are summed first, and the sums can then have any order at no cost.
     lone: [Vec<Label>; 2],
     is_sum: bool,
     bytes: usize,
@@ -292,7 +294,7 @@ impl Planning {
         Planning { labels: labels.collect(), lone, is_sum, bytes }
     }
 
-    /// The positions of the labels that are in these.
+    /// The positions of the labels that exactly the tensors `is_in` have.
     fn group(&self, is_in: [bool; 3]) -> SmallVec<[usize; 8]> {
         (0..self.labels.len()).filter(|at| self.labels[*at].is_in() == is_in).collect()
     }
@@ -307,7 +309,7 @@ impl Planning {
             return self.finished(&before, [is_made[0], is_made[1], false], kernel);
         }
         let choice = self.best(&groups, summed_before);
-        // In memory that is made in an order of ours, what is looped over comes first.
+        // In memory whose order we choose, the labels that are looped over come first.
         let batch = self.ordered(self.group(BATCH).into_iter().collect(), &[2, 0, 1]);
         let [rows, columns, terms] = &choice.groups;
         let flat = |runs: &Runs| runs.iter().flatten().copied().collect::<Vec<usize>>();
@@ -330,10 +332,10 @@ impl Planning {
 
     /// The choice of copies that moves the fewest bytes.
     fn best(&self, groups: &[SmallVec<[usize; 8]>; 3], summed_before: [bool; 2]) -> Choice {
-        // The operands, or the operand and the result, that have the labels of each group.
+        // For each group of labels, the two tensors that have it: 0 and 1 are the operands, 2 is the result.
         const OWNERS: [[usize; 2]; 3] = [[0, 2], [1, 2], [0, 1]];
         let mut best: Option<Choice> = None;
-        // The choices in which the left operand stays come last among equals: the left one is copied first.
+        // The choices in which the left operand stays come last among equal ones, so the left operand is copied first.
         for mask in 0..8_u8 {
             let is_made = [0, 1, 2].map(|of: usize| mask & (1 << of) != 0);
             if (summed_before[0] && !is_made[0]) || (summed_before[1] && !is_made[1]) {
@@ -355,7 +357,7 @@ impl Planning {
                 } else {
                     self.nested(order, &fixed)
                 };
-                // The matrices have the longest run, and of two as long the one whose elements lie closer.
+                // The matrices have the longest run; of two equally long ones, that with the smaller strides.
                 let key = |run: &SmallVec<[usize; 4]>| {
                     let FusedLabels { extent, strides } = self.run(run);
                     (extent, std::cmp::Reverse(strides.map(isize::unsigned_abs)))
@@ -370,7 +372,7 @@ impl Planning {
                 best = Some(Choice { cost, is_made, groups: runs });
             }
         }
-        // With all three in orders of ours nothing is sliced, so there always is a choice.
+        // If all three tensors are copied nothing is sliced, so there always is a choice.
         best.unwrap_or(Choice {
             cost: 0,
             is_made: [true; 3],
@@ -383,7 +385,7 @@ impl Planning {
         self.labels.iter().filter(|label| label.strides[of].is_some()).map(|label| label.extent).product()
     }
 
-    /// The labels from the one of the largest strides on, in the first of these, and where that leaves it open in those behind.
+    /// Sorts labels by descending stride in the first of the tensors `of`. Ties are broken by the strides in the next ones.
     fn ordered(&self, mut labels: Vec<usize>, of: &[usize]) -> Vec<usize> {
         let key = |at: &usize| -> SmallVec<[std::cmp::Reverse<usize>; 3]> {
             of.iter().map(|of| std::cmp::Reverse(self.labels[*at].stride(*of).unsigned_abs())).collect()
@@ -392,7 +394,7 @@ impl Planning {
         labels
     }
 
-    /// The labels as runs that nest in all of these.
+    /// Splits labels into runs that nest in all of the tensors `of`.
     fn nested(&self, labels: Vec<usize>, of: &[usize]) -> Runs {
         let mut runs: Runs = Vec::new();
         for at in self.ordered(labels, of) {
@@ -408,14 +410,14 @@ impl Planning {
         runs
     }
 
-    /// Labels as one: steps are those of the last.
+    /// Fuses labels into one, which has the strides of the last.
     fn run(&self, labels: &[usize]) -> FusedLabels {
         let extent = labels.iter().map(|at| self.labels[*at].extent).product();
         let strides = labels.last().map_or([0; 3], |at| self.labels[*at].run().strides);
         FusedLabels { extent, strides }
     }
 
-    /// Gives these operands, or the result, the strides of memory in which the labels lie in this order.
+    /// Gives the tensors marked in `is_made` the strides of memory in which the labels are in the order `order`.
     fn make(&mut self, is_made: [bool; 3], order: &[usize]) {
         for of in (0..3).filter(|of| is_made[*of]) {
             let mut stride = 1;
@@ -429,8 +431,8 @@ impl Planning {
         }
     }
 
-    /// Gives an operand the order of the result and the other operand, if it is made anyway, or if that is another one than its own and the
-    /// operand is small beside the other one: lines of it then lie together. True if it is made.
+    /// Gives an operand the order of the result and the other operand, if it is made anyway, or if that order differs and the operand is
+    /// small beside the other one: its lines are contiguous then. Returns true if the operand is made.
     fn make_for_lines(&mut self, of: usize, is_summed: bool) -> bool {
         if !is_summed && self.size(of).saturating_mul(LARGE) > self.size(1 - of) {
             return false;
@@ -441,9 +443,9 @@ impl Planning {
         is_summed || self.labels.iter().zip(before).any(|(label, stride)| label.stride(of) != stride)
     }
 
-    /// Loops over all labels, those that nest everywhere being one.
+    /// Loops over all labels. Labels that nest in all tensors are one loop.
     fn nest(&self) -> Kernel {
-        // Where terms are summed the result is the smaller one: the larger operand is read in its order.
+        // Where terms are summed, the result is the smaller tensor, so the larger operand is read in its order.
         let (large, small) = if self.size(0) < self.size(1) { (1, 0) } else { (0, 1) };
         let has_sums = self.labels.iter().any(|label| label.strides[2].is_none());
         let order = if has_sums { [large, 2, small] } else { [2, large, small] };
@@ -452,8 +454,8 @@ impl Planning {
             self.nested(labels.collect(), &order).iter().map(|run| self.run(run)).collect()
         };
         let (mut kept, summed) = (runs(true), runs(false));
-        // What a step of a loop costs about: more where elements lie apart, the most where each is in a line of the cache of its own, and
-        // something for each time that it is begun.
+        // About the cost of a step of a loop: more where elements are apart, the most where each has a cache line of its own, and a share
+        // of the cost of starting the loop.
         let apart = |stride: &isize| match stride {
             0..=1 => 0.0,
             _ => 2.0 + stride.unsigned_abs().min(64) as f64 / 64.0,
@@ -470,7 +472,7 @@ impl Planning {
             |line: &FusedLabels| summed.iter().map(|run| run.extent).fold(line.extent, usize::saturating_mul);
         if kept.get(inner).is_some_and(|line| line.extent < *ProductPlan::IN_REGISTERS.start() && products(line) <= FEW)
         {
-            // To begin with lines would be most of it.
+            // Starting lines would be most of the work.
             let line = kept.remove(inner);
             let terms = summed.iter().map(|run| (run.extent, [run.strides[0], run.strides[1]]));
             let places = Places::new(std::iter::once((line.extent, line.strides)), terms);

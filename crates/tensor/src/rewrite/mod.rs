@@ -1,7 +1,7 @@
-//! Rewriting: a graph becomes one with less to compute, whose results are the same. It is done once for a whole graph, operands before what
-//! uses them; every rule is an entry of a table, those that users add are like those that are there.
+//! Rewriting: a graph becomes one with less to compute and the same results. It is done once for a whole graph, operands before their
+//! users. Every rule is an entry of a table, and rules of users are entries like those of the library.
 //!
-//! What is the same is meant bit for bit, any NaN being any other. Rules that are not exact in this sense need a switch each.
+//! Results are the same if they are equal bit for bit, where all NaNs are equal. Rules that are not exact in this sense need a switch each.
 
 mod pattern;
 mod rules;
@@ -21,39 +21,39 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-/// What a rule may change.
+/// The ways in which a rule may change results.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum Exactness {
-    /// Nothing.
+    /// No change of any bit, except that a NaN may be another NaN.
     Exact,
-    /// The sign of zeros.
+    /// The sign of zeros may change.
     SignedZeros,
-    /// What becomes of infinities and NaN.
+    /// Results from infinities and NaN may change.
     FiniteOnly,
-    /// The rounding of ordinary numbers: sums and products are taken in another order, or quotients as products.
+    /// The rounding of ordinary numbers may change: sums and products are taken in another order, or quotients are computed as products.
     Reassociate,
-    /// The rounding of ordinary numbers, and overflow: functions that undo each other.
+    /// The rounding of ordinary numbers, and overflow, may change: functions that undo each other are left out.
     Inverses,
 }
 
 impl Exactness {
-    /// Everything that is not exact.
+    /// The kinds of changes, without `Exact`.
     pub const ALL: [Exactness; 4] =
         [Exactness::SignedZeros, Exactness::FiniteOnly, Exactness::Reassociate, Exactness::Inverses];
 }
 
-/// Rewrites graphs by rules: those of the library, and before them those of the user.
+/// Rewrites graphs by rules: those of the user first, then those of the library.
 #[derive(Clone, Debug)]
 pub struct Rewriter {
     of_user: Vec<Arc<Compiled>>,
     allowed: Vec<Exactness>,
 }
 
-/// The rules of the library by the position of the operator that their pattern begins with. They are read once for a process: every
+/// The rules of the library by the position of the operator that their pattern begins with. They are read once per process, because every
 /// registry begins with the operators of the language, at the same positions.
 fn library() -> &'static FxHashMap<u16, Vec<Compiled>> {
-    /// At most the rules of the table.
+    /// Has at most the rules of the table.
     static LIBRARY: OnceLock<FxHashMap<u16, Vec<Compiled>>> = OnceLock::new();
     LIBRARY.get_or_init(|| {
         let mut by_root: FxHashMap<u16, Vec<Compiled>> = FxHashMap::default();
@@ -64,39 +64,39 @@ fn library() -> &'static FxHashMap<u16, Vec<Compiled>> {
     })
 }
 
-/// A graph that was rewritten.
+/// The result of rewriting a graph.
 #[derive(Clone, Debug)]
 pub struct Rewritten {
-    /// The graph: what its outputs need, and its leaves.
+    /// The new graph: the nodes that the outputs need, and all leaves.
     pub graph: TensorGraph,
-    /// The outputs in it.
+    /// The outputs in the new graph.
     pub outputs: Vec<TensorNodeId>,
-    /// How often each rule made a node that is still needed.
+    /// For each rule, the number of nodes that it made and that are still needed.
     pub applied: BTreeMap<Arc<str>, usize>,
 }
 
-/// The most rules that are applied to what one node of the graph becomes.
+/// The most rules that are applied for one node of the old graph.
 const MOST_APPLIED: usize = 64;
 
 impl Default for Rewriter {
-    /// The rules of the library, of which those apply that are exact.
+    /// The rules of the library that are exact.
     fn default() -> Rewriter {
         Rewriter { of_user: Vec::new(), allowed: vec![Exactness::Exact] }
     }
 }
 
 impl Rewriter {
-    /// With the rules of the library that change what this says, too.
+    /// Allows rules that change results in this way too.
     #[must_use]
     pub fn allow(mut self, exactness: Exactness) -> Rewriter {
         self.allowed.push(exactness);
         self
     }
 
-    /// With a rule of the user, which is tried before those that are there.
+    /// Adds a rule of the user, which is tried before those that are there.
     ///
     /// # Errors
-    /// It is not of the form of rules, or names an operator that there is not.
+    /// If it is not of the form of rules, or names an operator that does not exist.
     pub fn rule(mut self, rule: &RewriteRule<'_>, graph: &TensorGraph) -> Result<Rewriter, Error> {
         self.of_user.insert(0, Arc::new(Compiled::new(rule, graph.registry())?));
         Ok(self)
@@ -110,10 +110,11 @@ impl Rewriter {
         rules.filter(|rule| self.allowed.contains(&rule.exactness))
     }
 
-    /// Rewrites what outputs of a graph need. The result is for dense tensors: a slice among zeros has lost the node that says how it is tiled.
+    /// Rewrites the nodes that `outputs` need. The result is for dense tensors: a slice among zeros has lost the node that says how it is
+    /// tiled.
     ///
     /// # Errors
-    /// The graph that is made has too many nodes, or a constant fails.
+    /// If the new graph has too many nodes, a constant fails, or [`elements.go_on`](Elements::go_on) ends the rewriting.
     pub fn rewrite(
         &self,
         graph: &TensorGraph,
@@ -168,28 +169,28 @@ impl Rewriter {
     }
 }
 
-/// One rewriting.
+/// The state of one rewriting.
 pub(crate) struct Rewriting<'r> {
     pub(crate) made: TensorGraph,
     rules: &'r Rewriter,
     elements: &'r dyn Elements,
-    /// The rules that made a node, the last one last.
+    /// The rules that made a node, in the order in which they were applied.
     names: FxHashMap<TensorNodeId, SmallVec<[Arc<str>; 1]>>,
-    /// How often the nodes are used that became one.
+    /// For each new node, the number of uses of the old nodes that became it.
     uses: FxHashMap<TensorNodeId, u32>,
-    /// How many rules may still be applied.
+    /// The number of rules that may still be applied for the current node.
     left: usize,
 }
 
 impl Rewriting<'_> {
-    /// A node as what rules make of it. Replacements are of bounded depth, and their number is bounded too.
+    /// Returns the node that rules make of `node`. The depth of replacements is bounded, and so is their number.
     pub(crate) fn node(&mut self, mut node: Node) -> Result<TensorNodeId, Error> {
         self.order_operands(&mut node);
         if let Some(folded) = self.folded(&node)? {
             return Ok(folded);
         }
         if let Some((name, replaced)) = self.replaced(&node)? {
-            // What stands for a node has its type, and its extents: where it is smaller it is the same for all indices.
+            // A replacement has the node's type. If its extents are smaller, it is the same for all indices.
             let fitted = self.made.broadcast(replaced, &node.extents)?;
             let names = self.names.entry(fitted).or_default();
             if !names.contains(&name) {
@@ -200,12 +201,12 @@ impl Rewriting<'_> {
         self.made.intern(node)
     }
 
-    /// True if a node is used more than once, so that what is made in its place may be made beside it.
+    /// True if a node is used more than once, so that its replacement may be made beside it.
     pub(crate) fn is_shared(&self, node: TensorNodeId) -> bool {
         self.uses.get(&node).is_some_and(|uses| *uses > 1)
     }
 
-    /// Operands of what is commutative in one order, constants first: so `x + y` and `y + x` are one node.
+    /// Sorts the operands of commutative operators, constants first: so `x + y` and `y + x` are one node.
     fn order_operands(&self, node: &mut Node) {
         if let Operation::Map(op) = &node.operation
             && node.operands.len() == 2
@@ -216,7 +217,7 @@ impl Rewriting<'_> {
         }
     }
 
-    /// The value of an operator on constants.
+    /// The value of an operator on constants; `None` if an operand is not one.
     fn folded(&mut self, node: &Node) -> Result<Option<TensorNodeId>, Error> {
         let Operation::Map(op) = &node.operation else { return Ok(None) };
         let types = self.made.operand_types(op.id(), &node.operands);
@@ -235,7 +236,7 @@ impl Rewriting<'_> {
         }
     }
 
-    /// What a rule makes of a node.
+    /// The replacement of a node by the first rule that applies, with the rule's name; `None` if no rule does.
     fn replaced(&mut self, node: &Node) -> Result<Option<(Arc<str>, TensorNodeId)>, Error> {
         if self.left == 0 {
             return Ok(None);
@@ -245,7 +246,7 @@ impl Rewriting<'_> {
                 let Some(found) = Match::of(rule, &self.made, node) else { continue };
                 self.left -= 1;
                 let made = self.build(rule, &found, node)?;
-                // A rule that gives the node itself has nothing to say here.
+                // A rule that gives the node itself changes nothing.
                 if self.made.node(made).scalar == node.scalar && self.made.node(made) != node {
                     return Ok(Some((rule.name.clone(), made)));
                 }
@@ -256,7 +257,7 @@ impl Rewriting<'_> {
         Ok(Some((name.into(), made)))
     }
 
-    /// Builds the replacement of a rule; its parts are rewritten like all others.
+    /// Builds the replacement of a rule. Its parts are rewritten like other nodes.
     fn build(&mut self, rule: &Compiled, found: &Match, like: &Node) -> Result<TensorNodeId, Error> {
         let incomplete =
             || Error::tensors(crate::TensorErrorKind::Syntax, "a replacement that is not made of its pattern");
@@ -277,25 +278,25 @@ impl Rewriting<'_> {
         parts.last().copied().ok_or_else(incomplete)
     }
 
-    /// An operator on nodes that were rewritten.
+    /// Applies an operator to rewritten nodes, and rewrites the result.
     pub(crate) fn map(
         &mut self,
         op: impl Into<ElementOperator>,
         operands: &[TensorNodeId],
     ) -> Result<TensorNodeId, Error> {
-        // The node as it would be made tells its type and extents.
+        // The node as it would be made has the type and extents.
         let plain = self.made.map(op, operands)?;
         let node = self.made.node(plain).clone();
         if matches!(node.operation, Operation::Map(_)) && self.left > 0 { self.node(node) } else { Ok(plain) }
     }
 
-    /// A product by labels, rewritten.
+    /// Adds a product by labels, and rewrites it.
     pub(crate) fn contract(&mut self, labels: Labels, operands: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
         let plain = self.made.contract(labels, operands)?;
         self.again(plain)
     }
 
-    /// A reduction, rewritten.
+    /// Adds a reduction, and rewrites it.
     pub(crate) fn reduce(
         &mut self,
         reduction: Reduction,
@@ -306,7 +307,7 @@ impl Rewriting<'_> {
         self.again(plain)
     }
 
-    /// A node that was made as it is, rewritten.
+    /// Rewrites a node that was made without rules.
     fn again(&mut self, plain: TensorNodeId) -> Result<TensorNodeId, Error> {
         let node = self.made.node(plain).clone();
         if self.left > 0 { self.node(node) } else { Ok(plain) }

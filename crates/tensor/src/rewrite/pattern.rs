@@ -1,5 +1,5 @@
 //! Patterns of rules: expressions such as `add(neg(x), y)`, in which `x` stands for anything, `#c` for any constant, and a number for a
-//! constant of that value and sign. They are read once, into lists in which operands come before what uses them.
+//! constant of that value and sign. They are parsed once, into lists in which operands come before their users.
 
 use super::{Exactness, RewriteRule};
 use crate::node::{Node, Operation};
@@ -11,22 +11,22 @@ use cembra_value::ScalarValue;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The most commutative operators of a pattern: all ways round of all of them are tried.
+/// The most commutative operators of a pattern: all combinations of their operand orders are tried.
 const MOST_COMMUTATIVE: usize = 4;
 
 /// A part of a pattern or of a replacement; an operand is the position of another part.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum PatternNode {
-    /// Anything, always the same for one name.
+    /// Any node, the same wherever the variable occurs.
     Variable(usize),
-    /// A constant.
+    /// Any constant, the same wherever the variable occurs.
     Constant(usize),
-    /// This constant.
+    /// The constant with this value and sign.
     Number(f64),
     Apply(OpId, SmallVec<[usize; 3]>),
 }
 
-/// A rule that was read.
+/// A parsed rule.
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) name: Arc<str>,
@@ -36,11 +36,11 @@ pub(super) struct Compiled {
     variables: Vec<String>,
     guard: Option<fn(&RuleMatch<'_>) -> bool>,
     integers: bool,
-    /// For each commutative operator of the pattern, its position.
+    /// The positions of the pattern's commutative operators.
     commutative: SmallVec<[usize; 4]>,
 }
 
-/// A match of a rule's pattern, for the rule's guard.
+/// A match of a rule's pattern, as the guard of the rule sees it.
 #[derive(Debug)]
 pub struct RuleMatch<'f> {
     graph: &'f TensorGraph,
@@ -54,26 +54,26 @@ impl RuleMatch<'_> {
         self.nodes[at].map(|node| self.graph.node(node))
     }
 
-    /// The value of a constant of the pattern; NaN of what is none.
+    /// The value of the constant that a name stands for; NaN if it does not stand for one.
     #[must_use]
     pub fn number(&self, name: &str) -> f64 {
         self.node(name).and_then(number).unwrap_or(f64::NAN)
     }
 
-    /// The element type of what a name stands for.
+    /// The element type of the node that a name stands for; `None` if the pattern does not have the name.
     #[must_use]
     pub fn scalar(&self, name: &str) -> Option<Scalar> {
         self.node(name).map(|node| node.scalar)
     }
 
-    /// The number rounded to the type of what a name stands for.
+    /// Rounds a number to the type of the node that a name stands for.
     #[must_use]
     pub fn rounded(&self, name: &str, number: f64) -> f64 {
         if self.scalar(name) == Some(Scalar::Float32) { f64::from(number as f32) } else { number }
     }
 }
 
-/// The value of a constant.
+/// The value of a constant; `None` if the node is not a numeric constant.
 fn number(node: &Node) -> Option<f64> {
     let Operation::Constant(bits) = node.operation else { return None };
     Some(match ScalarValue::from_bits(node.scalar, bits)? {
@@ -86,7 +86,7 @@ fn number(node: &Node) -> Option<f64> {
     })
 }
 
-/// Reads expressions of one rule.
+/// A parser of the expressions of one rule.
 struct Reader<'t> {
     rest: &'t str,
     registry: &'static Registry,
@@ -128,7 +128,7 @@ impl<'t> Reader<'t> {
         })
     }
 
-    /// Reads one expression. The names that are known already have their positions.
+    /// Parses one expression. The names in `variables` already have positions; new names are appended.
     fn read(
         text: &str,
         registry: &'static Registry,
@@ -158,7 +158,7 @@ impl<'t> Reader<'t> {
                 PatternNode::Variable(reader.variable(word))
             };
             parts.push(part);
-            // What has ended is an operand of what is open.
+            // A part that has ended is an operand of the innermost open operator.
             loop {
                 let Some(Open(op, operands)) = open.last_mut() else {
                     if reader.rest.trim().is_empty() {
@@ -227,16 +227,16 @@ impl Compiled {
     }
 }
 
-/// What the names of a pattern stand for.
+/// The nodes that the names of a pattern stand for.
 #[derive(Debug)]
 pub(super) struct Match {
     nodes: Vec<Option<TensorNodeId>>,
 }
 
 impl Match {
-    /// A match of a rule's pattern with a node, whose operands are in the graph.
+    /// A match of a rule's pattern with a node, whose operands are in the graph; `None` if the rule does not apply.
     pub(super) fn of(rule: &Compiled, graph: &TensorGraph, node: &Node) -> Option<Match> {
-        // Operands of what is commutative are tried both ways round.
+        // Operands of commutative operators are tried in both orders.
         (0..1_u32 << rule.commutative.len()).find_map(|swapped| {
             let mut found = Match { nodes: vec![None; rule.variables.len()] };
             let holds = found.fits(rule, graph, node, swapped)
@@ -285,18 +285,18 @@ impl Match {
         true
     }
 
-    /// True if everything that was found is a float, or a truth value.
+    /// True if all matched nodes are floats or truth values.
     fn floats(&self, graph: &TensorGraph) -> bool {
         let is_integer = |id: &TensorNodeId| matches!(graph.scalar(*id), Scalar::Int32 | Scalar::Int64);
         !self.nodes.iter().flatten().any(is_integer)
     }
 
-    /// What a name stands for. All names of a replacement are in the pattern.
+    /// The node that a variable stands for. The pattern has all variables of the replacement.
     pub(super) fn node(&self, variable: usize) -> Option<TensorNodeId> {
         self.nodes.get(variable).copied().flatten()
     }
 
-    /// The type of numbers of a replacement: that of what was found, or of the node.
+    /// The type of the numbers in a replacement: that of the first matched node that is not a truth value, or else that of `like`.
     pub(super) fn scalar(&self, graph: &TensorGraph, like: &Node) -> Scalar {
         let found = self.nodes.iter().flatten().map(|id| graph.scalar(*id)).find(|scalar| *scalar != Scalar::Boolean);
         found.unwrap_or(like.scalar)

@@ -1,49 +1,49 @@
-//! The rules on operators of elements, one entry each. Whether a rule is exact was tried on hardware with special values and random bits of
-//! both precisions, and is held against golden data; what is not exact has a switch.
+//! The rules on elementwise operators, one entry each. Whether a rule is exact was tested on hardware with special values and random bits
+//! of both precisions, and is compared with golden data. Rules that are not exact have a switch.
 
 use super::Exactness;
 use super::pattern::RuleMatch;
 
-/// A rule: where its pattern is found, its replacement stands for it.
+/// A rewrite rule: its replacement takes the place of its pattern.
 ///
-/// Patterns are operators by name on names that stand for anything, `#` and a name for a constant, and numbers. Operands of what is
-/// commutative are found in either order.
+/// A pattern consists of operators by name, names that stand for anything, `#` and a name for a constant, and numbers. Operands of
+/// commutative operators are matched in either order.
 #[derive(Clone, Copy, Debug)]
 pub struct RewriteRule<'t> {
-    /// What it is called where rules are counted.
+    /// The name under which uses of the rule are counted.
     pub name: &'t str,
-    /// What is looked for.
+    /// The expression that is replaced.
     pub pattern: &'t str,
-    /// What stands for it.
+    /// The expression that takes its place.
     pub replacement: &'t str,
-    /// What has to hold of what was found.
+    /// A condition on the match; `None` if there is none.
     pub guard: Option<fn(&RuleMatch<'_>) -> bool>,
-    /// What it changes.
+    /// The way in which the rule may change results.
     pub exactness: Exactness,
-    /// True if it holds for integers too.
+    /// True if the rule holds for integers too.
     pub integers: bool,
 }
 
 impl<'t> RewriteRule<'t> {
-    /// A rule that changes nothing, for floats and truth values.
+    /// An exact rule for floats and truth values.
     #[must_use]
     pub const fn exact(name: &'t str, pattern: &'t str, replacement: &'t str) -> Self {
         RewriteRule { name, pattern, replacement, guard: None, exactness: Exactness::Exact, integers: false }
     }
 
-    /// The same, for integers too.
+    /// Makes the rule apply to integers too.
     #[must_use]
     pub const fn of_integers(self) -> Self {
         RewriteRule { integers: true, ..self }
     }
 
-    /// The same, where something holds of what was found.
+    /// Makes the rule apply only to matches for which `guard` holds.
     #[must_use]
     pub const fn when(self, guard: fn(&RuleMatch<'_>) -> bool) -> Self {
         RewriteRule { guard: Some(guard), ..self }
     }
 
-    /// The same, for what changes something.
+    /// Marks the rule as one that may change results in the given way.
     #[must_use]
     pub const fn relaxed(self, exactness: Exactness) -> Self {
         RewriteRule { exactness, ..self }
@@ -55,7 +55,7 @@ fn is_power_of_two(number: f64) -> bool {
     number.is_normal() && number.to_bits() & MANTISSA == 0
 }
 
-/// A constant whose inverse is exact.
+/// Returns true if the constant `c` has an exact inverse.
 fn has_inverse(found: &RuleMatch<'_>) -> bool {
     let (number, inverse) = (found.number("c"), found.rounded("c", 1.0 / found.number("c")));
     is_power_of_two(number)
@@ -72,7 +72,7 @@ fn is_subnormal(found: &RuleMatch<'_>, number: f64) -> bool {
     }
 }
 
-/// Two factors that may be one: nothing is lost between them.
+/// Returns true if the factors `c` and `d` may be multiplied first, because nothing is lost between them.
 fn folds(found: &RuleMatch<'_>) -> bool {
     if is_integer(found) {
         return true;
@@ -87,7 +87,7 @@ fn is_integer(found: &RuleMatch<'_>) -> bool {
     found.scalar("c").is_some_and(|scalar| !scalar.is_float())
 }
 
-/// Up to 5 equal terms are their number times one, for floats.
+/// Returns true if `c * x + x` may become `(c + 1) * x`: always for integers, and for floats if `c` is 2, 3 or 4.
 fn counts(found: &RuleMatch<'_>) -> bool {
     is_integer(found) || [2.0, 3.0, 4.0].contains(&found.number("c"))
 }

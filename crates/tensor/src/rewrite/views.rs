@@ -1,5 +1,5 @@
-//! Rules on what changes only which index an element has, on reductions and on products by labels. They look at numbers of axes and
-//! extents, so they are code and no patterns; each has a name, as the others have.
+//! Rules on operations that only change the indices of elements, on reductions and on products by labels. They look at numbers of axes and
+//! extents, so they are code and not patterns. Each has a name, as patterns have.
 
 use super::Rewriting;
 use crate::node::{Axes, Axis, Labels, Node, Operation, Reduction};
@@ -9,10 +9,10 @@ use cembra_ops::id;
 use cembra_value::Error;
 use smallvec::SmallVec;
 
-/// A rule's name, and what it made.
+/// The name of the rule that applied, and the node that it made.
 type Replacement = Option<(&'static str, TensorNodeId)>;
 
-/// What a rule makes of a node whose operands were rewritten.
+/// The replacement of a node whose operands were rewritten; `None` if no rule applies.
 pub(super) fn replaced(run: &mut Rewriting<'_>, node: &Node) -> Result<Replacement, Error> {
     match &node.operation {
         Operation::Map(op) => {
@@ -40,7 +40,7 @@ pub(super) fn replaced(run: &mut Rewriting<'_>, node: &Node) -> Result<Replaceme
             if let Some(made) = without_sum(run, labels, node)? {
                 return Ok(Some(("product_without_sum", made)));
             }
-            // Axes of the operand first, so that a sum is of one view.
+            // The axes of operands are rewritten first, so that a sum is of one view.
             if let Some(made) = into_product(run, labels, node)? {
                 return Ok(Some(made));
             }
@@ -50,7 +50,7 @@ pub(super) fn replaced(run: &mut Rewriting<'_>, node: &Node) -> Result<Replaceme
     }
 }
 
-/// A cast that undoes another which lost nothing.
+/// The operand of two casts, the second of which undoes the first, if the first lost nothing.
 fn cast_back(run: &Rewriting<'_>, op: cembra_ops::OpId, node: &Node) -> Option<TensorNodeId> {
     use cembra_runtime::Scalar::{Float32, Float64, Int32, Int64};
     let registry = run.made.registry();
@@ -63,21 +63,21 @@ fn cast_back(run: &Rewriting<'_>, op: cembra_ops::OpId, node: &Node) -> Option<T
     (is_cast && loses_nothing && from == node.scalar).then_some(*of)
 }
 
-/// An operator on what was broadcast: it is applied to the elements that there are, and what comes of it is broadcast.
+/// Applies an operator before its operands are broadcast, and broadcasts the result.
 fn broadcast_after(run: &mut Rewriting<'_>, op: &ElementOperator, node: &Node) -> Result<Replacement, Error> {
     let narrow = |id: &TensorNodeId| {
         let operand = run.made.node(*id);
         if matches!(operand.operation, Operation::Broadcast) { operand.operands[0] } else { *id }
     };
     let operands: SmallVec<[TensorNodeId; 3]> = node.operands.iter().map(narrow).collect();
-    // Without elements nothing is evaluated, and nothing fails; what was broadcast may have some.
+    // Without elements nothing is evaluated and nothing fails, but an operand before its broadcast may have elements.
     if operands[..] == node.operands[..] || node.extents.contains(&0) {
         return Ok(None);
     }
     Ok(Some(("broadcast_after", run.map(op.clone(), &operands)?)))
 }
 
-/// An order of axes, or diagonals, of another, or of a product.
+/// Merges an order of axes, or diagonals, with another one, or with a product.
 fn of_axes(run: &mut Rewriting<'_>, to: &[Axis], node: &Node) -> Result<Replacement, Error> {
     let inner = run.made.node(node.operands[0]).clone();
     match &inner.operation {
@@ -118,7 +118,7 @@ fn slice_of_slice(run: &mut Rewriting<'_>, slices: &[Slice], node: &Node) -> Res
     }
 }
 
-/// True if the order of what is reduced can be seen.
+/// True if the order in which elements are reduced can change the result.
 fn is_ordered(reduction: Reduction, node: &Node) -> bool {
     matches!(reduction, Reduction::Sum | Reduction::Product) && node.scalar.is_float()
 }
@@ -132,7 +132,7 @@ fn of_reduction(
     let operand = node.operands[0];
     let inner = run.made.node(operand).clone();
     let is_ordered = is_ordered(reduction, node);
-    // Of one element nothing is put together; a sum begins with +0, which makes one of -0.
+    // A reduction of one element is that element, except that a sum begins with +0, so that -0 becomes +0.
     if axes.iter().all(|axis| inner.extents[usize::from(*axis)] == 1) {
         let mut made = run.made.reshape(operand, &node.extents)?;
         if is_ordered && reduction == Reduction::Sum {
@@ -143,7 +143,7 @@ fn of_reduction(
     }
     match &inner.operation {
         Operation::Reduce(first, inner_axes) if *first == reduction && !is_ordered => {
-            // The axes that were left after the first, as axes of what it is of.
+            // The axes that were left after the first reduction, as axes of its operand.
             let of = inner.operands[0];
             let rank = run.made.extents(of).len() as Axis;
             let left: Axes = (0..rank).filter(|axis| !inner_axes.contains(axis)).collect();
@@ -157,7 +157,7 @@ fn of_reduction(
         }
         Operation::Axes(to) if to.len() == inner.extents.len() => {
             let of = inner.operands[0];
-            // Where each reduced axis was before; a sum that can tell the order keeps it.
+            // The places of the reduced axes before. A sum whose order can be seen keeps it.
             let before: SmallVec<[usize; 8]> =
                 axes.iter().map(|axis| to.iter().position(|to| to == axis).unwrap_or(0)).collect();
             let narrow: Axes = before.iter().map(|axis| *axis as Axis).collect();
@@ -177,7 +177,8 @@ fn of_reduction(
     }
 }
 
-/// A product of two that is no sum is a product of elements, the axes being where the result has them; one of one is a view.
+/// Rewrites a product of two operands without a sum as a product of elements, with the axes where the result has them. A product of one
+/// operand becomes a view.
 fn without_sum(run: &mut Rewriting<'_>, labels: &Labels, node: &Node) -> Result<Option<TensorNodeId>, Error> {
     if node.operands.len() > 2 || labels.is_sum() {
         return Ok(None);
@@ -188,7 +189,7 @@ fn without_sum(run: &mut Rewriting<'_>, labels: &Labels, node: &Node) -> Result<
         let place = |label: &Axis| kept.iter().position(|known| known == label).unwrap_or(0);
         let to: SmallVec<[usize; 8]> = own.iter().map(place).collect();
         let turned = run.made.with_axes(*operand, &to)?;
-        // Axes that it does not have are of extent 1, those before its first one apart.
+        // Axes that the operand does not have are of extent 1; those before its first axis are left out.
         let is_own = |label: &Axis| own.contains(label);
         let first = labels.output.iter().position(is_own).unwrap_or(labels.output.len());
         let extents = labels.output.iter().zip(&node.extents).skip(first);
@@ -202,8 +203,8 @@ fn without_sum(run: &mut Rewriting<'_>, labels: &Labels, node: &Node) -> Result<
     }
 }
 
-/// A "product" of one operand is a sum of it, or of a diagonal. The labels that are summed are the last axes of the view that it is of, in
-/// their order: so the positions of the sum are those of the product, and the order in which they are added is, too.
+/// Rewrites a "product" of one operand as a sum of it, or of a diagonal. The summed labels become the last axes of a view of the operand,
+/// in their order: so the sum has the positions of the product, and adds in the same order.
 fn sum_of_one(run: &mut Rewriting<'_>, labels: &Labels, node: &Node) -> Result<Option<TensorNodeId>, Error> {
     let ([operand], [own]) = (&node.operands[..], &labels.operands[..]) else { return Ok(None) };
     let mut summed: Axes = own.iter().copied().filter(|label| !labels.output.contains(label)).collect();
@@ -217,7 +218,7 @@ fn sum_of_one(run: &mut Rewriting<'_>, labels: &Labels, node: &Node) -> Result<O
     run.reduce(Reduction::Sum, seen, &axes).map(Some)
 }
 
-/// An order of axes of an operand of a product is an order of labels.
+/// Moves an order of axes of an operand into the labels of the product.
 fn into_product(run: &mut Rewriting<'_>, labels: &Labels, node: &Node) -> Result<Replacement, Error> {
     let mut operands = node.operands.clone();
     let mut made = labels.clone();

@@ -1,4 +1,4 @@
-//! Labelled expressions that are put together part by part. Nothing is known of names here; tensors are nodes of a graph.
+//! Labelled expressions that are built part by part. Tensors are nodes of a graph; names of tensors are not known here.
 
 use super::FullReduction;
 use super::labels::Demands;
@@ -8,11 +8,13 @@ use crate::{ElementOperator, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_value::Error;
 use cembra_value::Span;
 
-/// A part of an expression: of one other part, as what it delivers depends on that. What is wanted twice is made twice.
+/// A part of an expression. It can be an operand of one other part only, because the labels that it delivers depend on that part. A value
+/// that is needed twice must be made twice.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Subexpression(u32);
 
-/// An expression over labelled tensors, and the labels of what it is assigned to. The part that is added last is the whole of it.
+/// An expression over labelled tensors, with the labels of the target that it is assigned to. The part that is added last is the whole
+/// expression.
 ///
 /// ```
 /// use cembra_runtime::Scalar;
@@ -43,10 +45,10 @@ impl Expression {
     /// The most parts that an expression may have.
     const MOST_PARTS: usize = 1 << 20;
 
-    /// An expression without parts, for a target with these labels, which stand at a span.
+    /// An expression without parts, for a target with the labels `target`, which stand at `span` in the source text.
     ///
     /// # Errors
-    /// What stands between the commas is no label.
+    /// If a text between commas is not a label.
     pub fn new(target: &str, span: Span) -> Result<Expression, Error> {
         let (mut tree, mut known_labels) = (Tree::default(), Positions::new());
         // The labels of the target have the first numbers, which is the order of axes.
@@ -54,10 +56,10 @@ impl Expression {
         Ok(Expression { tree, known_labels, target_labels, target_span: span, nodes: Vec::new() })
     }
 
-    /// An error if an expression may not have so many parts.
+    /// Checks that an expression may have `parts` parts.
     ///
     /// # Errors
-    /// It is that error.
+    /// If it may not.
     pub fn check_room(parts: usize) -> Result<(), Error> {
         if parts <= Self::MOST_PARTS {
             return Ok(());
@@ -68,6 +70,7 @@ impl Expression {
         ))
     }
 
+    /// Appends a part, whose operands must be parts of this expression.
     fn push(&mut self, part: tree::ExpressionNode, span: Span) -> Result<Subexpression, Error> {
         Self::check_room(self.tree.parts.len() + 1).map_err(|error| error.at(span))?;
         if part.operands().iter().any(|operand| *operand as usize >= self.tree.parts.len()) {
@@ -76,60 +79,60 @@ impl Expression {
         Ok(Subexpression(self.tree.push(part, span)))
     }
 
-    /// A node with labels for its axes; labels that stand twice are a diagonal.
+    /// Adds a node with labels for its axes. A label that occurs twice is a diagonal.
     ///
     /// # Errors
-    /// What stands between the commas is no label, or there are too many parts.
+    /// If a text between commas is not a label, or there are too many parts.
     pub fn tensor(&mut self, node: TensorNodeId, labels: &str, span: Span) -> Result<Subexpression, Error> {
         let labels = self.tree.read_labels(&mut self.known_labels, labels).map_err(|error| error.at(span))?;
         self.nodes.push(node);
         self.push(tree::ExpressionNode::Tensor(self.nodes.len() as u32 - 1, labels), span)
     }
 
-    /// A number, which takes on the type of what it meets.
+    /// Adds a number, which takes on the type of the operands beside it.
     ///
     /// # Errors
-    /// There are too many parts.
+    /// If there are too many parts.
     pub fn number(&mut self, number: f64, span: Span) -> Result<Subexpression, Error> {
         self.push(tree::ExpressionNode::Number(number), span)
     }
 
-    /// A part with the other sign.
+    /// Adds a part with the opposite sign of `of`.
     ///
     /// # Errors
-    /// There are too many parts.
+    /// If there are too many parts.
     pub fn negated(&mut self, of: Subexpression, span: Span) -> Result<Subexpression, Error> {
         self.push(tree::ExpressionNode::Negated(of.0), span)
     }
 
-    /// The sum of two parts, which have the same labels.
+    /// Adds the sum of two parts. A part that lacks a label of the other is repeated along it.
     ///
     /// # Errors
-    /// There are too many parts.
+    /// If there are too many parts.
     pub fn sum(&mut self, a: Subexpression, b: Subexpression, span: Span) -> Result<Subexpression, Error> {
         self.push(tree::ExpressionNode::Sum(a.0, b.0), span)
     }
 
-    /// The difference of two parts, which have the same labels.
+    /// Adds the difference of two parts. A part that lacks a label of the other is repeated along it.
     ///
     /// # Errors
-    /// There are too many parts.
+    /// If there are too many parts.
     pub fn difference(&mut self, a: Subexpression, b: Subexpression, span: Span) -> Result<Subexpression, Error> {
         self.push(tree::ExpressionNode::Difference(a.0, b.0), span)
     }
 
-    /// The product of two parts, summed over labels of both that are not wanted.
+    /// Adds the product of two parts, summed over labels that both have and that are not demanded by the parts around it or the target.
     ///
     /// # Errors
-    /// There are too many parts.
+    /// If there are too many parts.
     pub fn product(&mut self, a: Subexpression, b: Subexpression, span: Span) -> Result<Subexpression, Error> {
         self.push(tree::ExpressionNode::Product(a.0, b.0), span)
     }
 
-    /// A part divided by another one: by a number, or element by element.
+    /// Adds the quotient of two parts: by a number, or element by element.
     ///
     /// # Errors
-    /// There are too many parts.
+    /// If there are too many parts.
     pub fn quotient(&mut self, of: Subexpression, by: Subexpression, span: Span) -> Result<Subexpression, Error> {
         match self.tree.parts.get(by.0 as usize) {
             Some(tree::ExpressionNode::Number(by)) => {
@@ -140,10 +143,10 @@ impl Expression {
         }
     }
 
-    /// An operator on the elements of parts, and on the texts that it has. What has not all labels of the others is the same for all their indices.
+    /// Adds an operator, with its literal texts, on the elements of parts. A part that lacks a label of the others is repeated along it.
     ///
     /// # Errors
-    /// There are too many parts.
+    /// If there are too many parts.
     pub fn map(
         &mut self,
         op: impl Into<ElementOperator>,
@@ -153,7 +156,7 @@ impl Expression {
         self.push(tree::ExpressionNode::Map(op.into(), parts.into_iter().map(|part| part.0).collect()), span)
     }
 
-    /// A number made of all elements of a part. It has no labels, whatever the part has.
+    /// Adds the reduction of all elements of a part to one number. It has no labels, whatever the part has.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -173,15 +176,15 @@ impl Expression {
     /// ```
     ///
     /// # Errors
-    /// There are too many parts.
+    /// If there are too many parts.
     pub fn whole(&mut self, whole: FullReduction, of: Subexpression, span: Span) -> Result<Subexpression, Error> {
         self.push(tree::ExpressionNode::FullReduction(whole, of.0), span)
     }
 
-    /// The node of the expression, which has an axis for each label of the target.
+    /// Builds the node of the expression, with an axis for each label of the target.
     ///
     /// # Errors
-    /// Labels do not fit each other or the tensors, or the expression has no parts.
+    /// If labels do not fit each other or the tensors, or the expression has no parts.
     pub fn lower(&self, graph: &mut TensorGraph) -> Result<TensorNodeId, Error> {
         if self.tree.parts.is_empty() {
             return Err(Error::tensors(TensorErrorKind::Syntax, "an expression without parts").at(self.target_span));
@@ -193,8 +196,8 @@ impl Expression {
         Lowering::new(&self.tree, demands, graph, &self.nodes).value()
     }
 
-    /// The node of the expression, for an operator on it and on the target's elements, whose axes have these extents. It broadcasts along labels
-    /// of the target that no part has.
+    /// Builds the node of the expression, for an operator on it and on the target's elements, whose axes have the extents `extents`. The
+    /// node broadcasts along labels of the target that no part has.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -213,7 +216,8 @@ impl Expression {
     /// ```
     ///
     /// # Errors
-    /// The target has another number of labels. Labels do not fit each other, the extents or the tensors, or the expression has no parts.
+    /// If the target has another number of labels than `extents`, labels do not fit each other, the extents or the tensors, or the
+    /// expression has no parts.
     pub fn lower_beside(&self, graph: &mut TensorGraph, extents: &[usize]) -> Result<TensorNodeId, Error> {
         if self.tree.parts.is_empty() {
             return Err(Error::tensors(TensorErrorKind::Syntax, "an expression without parts").at(self.target_span));

@@ -1,6 +1,7 @@
-//! Which labels every part of a labelled expression has to deliver. The target demands its labels; a sum, and any other operator on elements,
-//! demands of each operand those that it has, and repeats it along the others; a factor delivers those of its labels that are demanded, or that
-//! another factor has too. What is in two factors and not demanded is summed over, so parentheses around products change nothing.
+//! Finds the labels that every part of a labelled expression must deliver. The target demands its labels. A sum, and any other elementwise
+//! operator, demands of each operand the labels that it has, and repeats it along the others. A factor delivers those of its labels that
+//! are demanded, or that another factor has too. A label of two factors that is not demanded is summed over, so parentheses around products
+//! change nothing.
 
 use super::tree::{ExpressionNode, Tree};
 use super::whole::{FullReduction, check_trace};
@@ -10,30 +11,30 @@ use cembra_value::Error;
 use cembra_value::Span;
 use smallvec::SmallVec;
 
-/// A set of labels, a bit for each.
+/// A set of labels, one bit per label.
 pub(super) type Set = u128;
 
-/// What parts have and what they are to deliver.
+/// The labels that parts have, and the labels that they must deliver.
 #[derive(Debug)]
 pub(super) struct Demands {
-    /// The labels of each part.
+    /// The labels that each part of the expression has.
     pub(super) own: Vec<Set>,
-    /// The labels that each part delivers.
+    /// The labels that each part must deliver.
     pub(super) wanted: Vec<Set>,
-    /// Which parts deliver anything: not what is looked through, which is a part of a product around it.
+    /// Marks the parts that deliver a value. A part that is looked through does not: it belongs to a product around it.
     pub(super) is_delivered: Vec<bool>,
 }
 
-/// A product with all that is multiplied in it, parentheses and signs being looked through.
+/// A product with all its factors. Parentheses and signs are looked through.
 #[derive(Default, Debug)]
 pub(super) struct Chain {
-    /// The factors that are no numbers, in the order of the text.
+    /// The factors that are not numbers, in the order of the text.
     pub(super) factors: SmallVec<[u32; 4]>,
-    /// The numbers, and the signs, in this order.
+    /// The numbers and signs, in the order of the text.
     scales: SmallVec<[Scale; 4]>,
 }
 
-/// What a product is scaled by.
+/// A number that a product is multiplied or divided by.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Scale {
     Times(f64),
@@ -41,10 +42,10 @@ pub(super) enum Scale {
 }
 
 impl Chain {
-    /// The chain of a product.
+    /// Collects the factors and numbers of a product.
     pub(super) fn of(tree: &Tree, product: u32) -> Chain {
         let mut chain = Chain::default();
-        // Parts, and what stands behind them.
+        // Parts, and the scales that come after them.
         let mut open: Vec<Result<u32, Scale>> = vec![Ok(product)];
         while let Some(next) = open.pop() {
             let part = match next {
@@ -65,7 +66,7 @@ impl Chain {
         chain
     }
 
-    /// What all numbers are together.
+    /// The value of all numbers of the chain together.
     pub(super) fn number(&self) -> f64 {
         self.scales(Scalar::Float64).into_iter().fold(1.0, |number, scale| match scale {
             Scale::Times(by) => number * by,
@@ -73,8 +74,8 @@ impl Chain {
         })
     }
 
-    /// By what a product of elements of a type is scaled: by the product of all numbers, and the product of what it is divided by. Where one of
-    /// them is beyond the numbers of the type, though no number of the text need be, by one after the other.
+    /// The scales of a product of elements of a type: the product of all numbers, and the product of all divisors. If one of these is
+    /// outside the range of the type, although no number of the text need be, the scales are returned one by one.
     pub(super) fn scales(&self, scalar: Scalar) -> SmallVec<[Scale; 4]> {
         let rounded = |number: f64| if scalar == Scalar::Float32 { f64::from(number as f32) } else { number };
         let (mut number, mut divisor) = (1.0, 1.0);
@@ -113,7 +114,7 @@ impl Scale {
     }
 }
 
-/// The product that a part is the sum of all elements of: it need not be there before it is summed.
+/// The product whose elements `part` sums up: it need not be made before it is summed. `None` if `part` is not such a sum.
 pub(super) fn summed_product(tree: &Tree, part: u32) -> Option<Chain> {
     let ExpressionNode::FullReduction(FullReduction::Sum, of) = tree.parts[part as usize] else { return None };
     matches!(tree.parts[of as usize], ExpressionNode::Product(..)).then(|| Chain::of(tree, of))
@@ -125,7 +126,7 @@ fn set(labels: &[u32]) -> Set {
 }
 
 impl Demands {
-    /// What an expression is to deliver to a target with these labels, which stand at a span.
+    /// Finds the labels to deliver to a target with the labels `target_labels`, which stand at `target_span`.
     pub(super) fn of(tree: &Tree, target_labels: &[u32], target_span: Span) -> Result<Demands, Error> {
         if tree.labels.len() > Set::BITS as usize {
             let message = format!("an expression of {} labels: it may have {}", tree.labels.len(), Set::BITS);
@@ -175,7 +176,7 @@ impl Demands {
                         demand(factor, demands.own[factor as usize] & (all | shared), true);
                     }
                 }
-                // An operand without some of the labels is the same for all of their indices.
+                // An operand without some of the labels is repeated along them.
                 of @ (ExpressionNode::Negated(_)
                 | ExpressionNode::Quotient(..)
                 | ExpressionNode::Sum(..)
@@ -205,13 +206,15 @@ impl Demands {
         Ok(Demands { wanted, is_delivered, ..demands })
     }
 
-    /// The error of a label of the target that no part has. What else is wrong is said first: such a label is often another one that was misspelt.
+    /// The error of a label of the target that no part has; `None` if all are used. Other errors are reported first, because such a label
+    /// is often a misspelling of another one.
     pub(super) fn unbound(&self, tree: &Tree, target_labels: &[u32]) -> Option<Error> {
         let label = first(set(target_labels) & !self.own[tree.root() as usize])?;
         let message = format!("nothing has the label `{}` of the target", name(tree, label));
         Some(Error::tensors(TensorErrorKind::UnboundTargetLabel, message))
     }
 
+    /// Checks that all labels of a tensor or number are wanted, because nothing else sums over them.
     fn check_leaf(&self, tree: &Tree, part: u32, wanted: Set, is_factor: bool) -> Result<(), Error> {
         let own = self.own[part as usize];
         let Some(label) = first(own & !wanted) else { return Ok(()) };

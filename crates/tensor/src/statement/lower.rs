@@ -1,5 +1,5 @@
-//! Labelled expressions as graphs. What a part delivers has its labels as axes in one order, that of the labels' numbers, which begins with the
-//! target's; so parts fit each other as they are.
+//! Builds the graph nodes of labelled expressions. The node of a part has its labels as axes in the order of the labels' numbers, which
+//! begins with the target's; so parts fit each other as they are.
 
 use super::labels::{Chain, Demands, Scale, Set, summed_product};
 use super::tree::{ExpressionNode, Tree};
@@ -11,15 +11,16 @@ use cembra_value::Error;
 use cembra_value::Span;
 use smallvec::SmallVec;
 
+/// The state of building the nodes of an expression.
 pub(super) struct Lowering<'s> {
     tree: &'s Tree,
     demands: Demands,
     graph: &'s mut TensorGraph,
-    /// The nodes that the tree's tensors are.
+    /// The graph nodes of the expression's tensors.
     leaves: &'s [TensorNodeId],
-    /// The extents of labels, once they are known.
+    /// The extent of each label; `None` until it is known.
     extents: Vec<Option<usize>>,
-    /// The nodes of parts that deliver something.
+    /// The node of each part that delivers a value; `None` until it is built.
     made: Vec<Option<TensorNodeId>>,
 }
 
@@ -38,7 +39,7 @@ impl<'s> Lowering<'s> {
         Lowering { tree, demands, graph, leaves, extents, made }
     }
 
-    /// The node of the whole expression.
+    /// Builds the node of the whole expression.
     pub(super) fn value(&mut self) -> Result<TensorNodeId, Error> {
         for part in 0..self.tree.parts.len() {
             if self.demands.is_delivered[part] {
@@ -53,7 +54,8 @@ impl<'s> Lowering<'s> {
         self.node(self.tree.root())
     }
 
-    /// The node of the whole expression beside a target, which has these labels and extents: it broadcasts along labels that no part has.
+    /// Builds the node of the whole expression beside a target with the given labels and extents. It broadcasts along labels that no part
+    /// has.
     pub(super) fn value_beside(&mut self, target: &[u32], extents: &[usize]) -> Result<TensorNodeId, Error> {
         for (label, extent) in target.iter().zip(extents) {
             self.meet(*label, *extent)?;
@@ -65,7 +67,7 @@ impl<'s> Lowering<'s> {
         self.beside(root, target.iter().fold(0, |labels, label| labels | 1 << label))
     }
 
-    /// The node of a part that others need.
+    /// The node of a part, which was built before.
     fn node(&self, part: u32) -> Result<TensorNodeId, Error> {
         self.made[part as usize]
             .ok_or_else(|| Error::tensors(TensorErrorKind::Syntax, "a part of an expression that has no value"))
@@ -75,7 +77,7 @@ impl<'s> Lowering<'s> {
         let tree = self.tree;
         Ok(match &tree.parts[at as usize] {
             ExpressionNode::Tensor(name, labels) => self.tensor(self.leaves[*name as usize], labels)?,
-            // A number alone; those in products belong to their chains.
+            // A number alone. Numbers in products belong to their chains.
             ExpressionNode::Number(number) => self.graph.constant(Scalar::Float64, *number)?,
             ExpressionNode::Negated(of) => self.graph.map(id::NEG, &[self.node(*of)?])?,
             ExpressionNode::Quotient(of, by) => self.with_number(id::DIVIDE, *of, *by)?,
@@ -92,7 +94,7 @@ impl<'s> Lowering<'s> {
         })
     }
 
-    /// A tensor with its labels in order; axes with one label are a diagonal.
+    /// Builds the node of a tensor with its labels in order. Axes with the same label are a diagonal.
     fn tensor(&mut self, leaf: TensorNodeId, labels: &[u32]) -> Result<TensorNodeId, Error> {
         let extents: Extents = self.graph.extents(leaf).into();
         if extents.len() != labels.len() {
@@ -110,6 +112,7 @@ impl<'s> Lowering<'s> {
         if to.iter().enumerate().all(|(axis, to)| axis == *to) { Ok(leaf) } else { self.graph.with_axes(leaf, &to) }
     }
 
+    /// Records the extent of a label, or returns an error if it has another one already.
     fn meet(&mut self, label: u32, extent: usize) -> Result<(), Error> {
         let known = *self.extents[label as usize].get_or_insert(extent);
         if known == extent {
@@ -122,7 +125,7 @@ impl<'s> Lowering<'s> {
         ))
     }
 
-    /// A sum or a difference of two parts, beside each other by their labels.
+    /// Builds a sum or a difference of two parts, which broadcast along labels that they lack.
     fn combined(&mut self, op: OpId, [a, b]: [u32; 2], wanted: Set) -> Result<TensorNodeId, Error> {
         match [a, b].map(|part| self.tree.parts[part as usize].clone()) {
             [_, ExpressionNode::Number(number)] => self.with_number(op, a, number),
@@ -137,14 +140,14 @@ impl<'s> Lowering<'s> {
         }
     }
 
-    /// An operator on a part and a number of its type.
+    /// Applies an operator to a part and a number of its type.
     fn with_number(&mut self, op: OpId, part: u32, number: f64) -> Result<TensorNodeId, Error> {
         let node = self.node(part)?;
         let number = self.graph.constant(self.graph.scalar(node), number)?;
         self.graph.map(op, &[node, number])
     }
 
-    /// A product with the numbers in it.
+    /// Builds a product, with the numbers in it.
     fn product(&mut self, chain: &Chain, wanted: Set) -> Result<TensorNodeId, Error> {
         let made = match chain.factors.as_slice() {
             [] => return self.graph.constant(Scalar::Float64, chain.number()),
@@ -153,7 +156,7 @@ impl<'s> Lowering<'s> {
         self.scaled(made, chain)
     }
 
-    /// A node times the numbers of its chain.
+    /// Scales a node by the numbers of its chain.
     fn scaled(&mut self, mut made: TensorNodeId, chain: &Chain) -> Result<TensorNodeId, Error> {
         let scalar = self.graph.scalar(made);
         for scale in chain.scales(scalar) {
@@ -172,7 +175,7 @@ impl<'s> Lowering<'s> {
         Ok(made)
     }
 
-    /// The product of factors, summed over what is not wanted.
+    /// Builds the product of factors, summed over labels that are not in `wanted`.
     fn multiplied(&mut self, factors: &[u32], wanted: Set) -> Result<TensorNodeId, Error> {
         let delivered = |factor: &u32| self.demands.wanted[*factor as usize];
         let all = factors.iter().fold(0, |all, factor| all | delivered(factor));
@@ -190,7 +193,7 @@ impl<'s> Lowering<'s> {
         self.graph.contract(labels, &nodes)
     }
 
-    /// The product of factors of which nothing is summed: element by element.
+    /// Builds the product of factors element by element, where nothing is summed.
     fn elementwise(&mut self, factors: &[u32], wanted: Set) -> Result<TensorNodeId, Error> {
         let mut product = None;
         for factor in factors {
@@ -203,7 +206,7 @@ impl<'s> Lowering<'s> {
         product.ok_or_else(|| Error::tensors(TensorErrorKind::OperandCount, "a product of nothing"))
     }
 
-    /// A part with an axis for each of some labels. Labels that it does not have are axes of extent 1, which broadcast.
+    /// Reshapes a part to an axis for each label of `wanted`. Labels that it lacks are axes of extent 1, which broadcast.
     fn beside(&mut self, part: u32, wanted: Set) -> Result<TensorNodeId, Error> {
         let own = self.demands.wanted[part as usize];
         let node = self.node(part)?;
@@ -213,7 +216,7 @@ impl<'s> Lowering<'s> {
         self.graph.reshape(node, &extents)
     }
 
-    /// An operator on the elements of parts; numbers are of the type that the others have in common.
+    /// Applies an operator to the elements of parts. Numbers take the type that the others have in common.
     fn mapped(&mut self, op: &ElementOperator, parts: &[u32], wanted: Set) -> Result<TensorNodeId, Error> {
         let mut nodes: SmallVec<[TensorNodeId; 3]> = SmallVec::new();
         let mut numbers: SmallVec<[(usize, f64); 3]> = SmallVec::new();
@@ -222,7 +225,7 @@ impl<'s> Lowering<'s> {
                 numbers.push((at, number));
             }
             let node = self.node(*part)?;
-            // A literal stays one: it is beside everything.
+            // A literal needs no axes, because it broadcasts to everything.
             let is_literal = matches!(self.graph.node(node).operation, Operation::Constant(_));
             nodes.push(if is_literal { node } else { self.beside(*part, wanted)? });
         }

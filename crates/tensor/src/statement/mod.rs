@@ -1,5 +1,5 @@
-//! Expressions over labelled tensors, `a("i,k") * b("k,j")`, as graphs: which labels are summed, and what the parts become. Texts are read
-//! elsewhere, in the language of models.
+//! Turns expressions over labelled tensors, `a("i,k") * b("k,j")`, into graphs: finds the labels that are summed, and builds the nodes.
+//! Texts are parsed elsewhere, in the language of models.
 
 mod expression;
 mod labels;

@@ -1,35 +1,35 @@
-//! Numbers that are made of all elements, as methods of labelled expressions make them.
+//! Reductions of all elements to one number, as labelled expressions have them as methods.
 
 use crate::node::Reduction;
 use crate::{TensorGraph, TensorNodeId};
 use cembra_ops::id;
 use cembra_value::Error;
 
-/// A number that is made of all elements of an expression.
+/// A reduction of all elements of an expression to one number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FullReduction {
-    /// Their sum.
+    /// The sum of the elements.
     Sum,
-    /// Their product.
+    /// The product of the elements.
     Product,
-    /// The smallest.
+    /// The smallest element.
     Min,
-    /// The largest.
+    /// The largest element.
     Max,
-    /// The smallest magnitude.
+    /// The smallest magnitude of an element.
     AbsMin,
-    /// The largest magnitude.
+    /// The largest magnitude of an element.
     AbsMax,
-    /// The square root of the sum of their squares.
+    /// The square root of the sum of the squares.
     Norm,
-    /// The sum of their squares.
+    /// The sum of the squares.
     SquaredNorm,
-    /// The sum of the diagonal of what has two axes.
+    /// The sum of the diagonal of a matrix.
     Trace,
 }
 
 impl FullReduction {
-    /// The number of a node.
+    /// Reduces all elements of a node to one number.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -43,7 +43,8 @@ impl FullReduction {
     /// ```
     ///
     /// # Errors
-    /// Elements of a type that has no such number, the smallest or largest of none, or a trace of other than two axes.
+    /// If the type of the elements has no such number, there are no elements for a smallest or largest one, or the trace is not of two
+    /// axes.
     pub fn of(self, graph: &mut TensorGraph, node: TensorNodeId) -> Result<TensorNodeId, Error> {
         let axes: Vec<usize> = (0..graph.extents(node).len()).collect();
         let absolute = |g: &mut TensorGraph| g.map(id::ABS, &[node]);
@@ -75,7 +76,7 @@ impl FullReduction {
     }
 }
 
-/// An error unless an expression of this many axes has a trace.
+/// Checks that an expression of `axes` axes has a trace: it must have two.
 pub(super) fn check_trace(axes: usize) -> Result<(), Error> {
     if axes == 2 {
         return Ok(());

@@ -11,7 +11,7 @@ struct Case {
     nodes: Vec<TensorNodeId>,
 }
 
-/// The sums of the rows of `exp(x.T + y)`, and their squares beside `y`: maps, views, a reduction, and two outputs.
+/// A graph with maps, views, a reduction, and two outputs: the sums of the rows of `exp(x.T + y)`, and their squares beside `y`.
 fn sums() -> Result<Case, cembra_value::Error> {
     let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[6, 4])?;
@@ -34,7 +34,7 @@ fn softmax() -> Result<Case, cembra_value::Error> {
     Ok(Case { graph: g, plan, nodes: vec![x, softmax] })
 }
 
-/// A sum and a largest of the same, which share a loop.
+/// A graph with a sum and a maximum of one tensor, which share a loop.
 fn shared() -> Result<Case, cembra_value::Error> {
     let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[30, 20])?;
@@ -50,7 +50,7 @@ fn check(case: &Case, breaks: impl FnOnce(&mut Plan)) -> Result<(), PlanFlaw> {
     verify(&case.graph, &plan)
 }
 
-/// The step that makes a node.
+/// The step of a plan that makes a node.
 fn step(plan: &mut Plan, node: TensorNodeId) -> &mut Step {
     plan.steps.iter_mut().find(|step| step.node == node).expect("a step")
 }
@@ -84,7 +84,7 @@ fn values_are_there_when_they_are_read() -> Result<(), cembra_value::Error> {
 fn values_are_not_dropped_before_they_are_read() -> Result<(), cembra_value::Error> {
     let case = sums()?;
     let [_, y, sums, squares] = case.nodes[..] else { unreachable!() };
-    // What the squares read is a view of it, and it is an output.
+    // The squares read a view of it, and it is an output.
     let early = check(&case, |plan| step(plan, sums).last_uses.push(sums));
     assert!(matches!(early, Err(PlanFlaw::Dropped(_))), "{early:?}");
     let output = check(&case, |plan| step(plan, squares).last_uses.push(sums));
@@ -119,14 +119,14 @@ fn steps_compute_what_the_graph_says() -> Result<(), cembra_value::Error> {
     assert_eq!(reduction, Err(PlanFlaw::Computed(sums.index())));
     let input_type = check(&case, |plan| reduced(plan, sums).body.inputs[0] = Scalar::Float32);
     assert!(matches!(input_type, Err(PlanFlaw::Type(_))), "{input_type:?}");
-    // The matrix as it is, and not turned: its second axis is longer than the space's.
+    // The matrix is not transposed: its second axis is longer than the space's.
     let view = check(&case, |plan| {
         let inputs = &mut reduced(plan, sums).inputs;
         let at = inputs.iter().position(|(node, _)| *node == x).expect("an input");
         inputs[at].1 = View::along(&[0, 1], &[6, 4]);
     });
     assert!(view.is_err(), "{view:?}");
-    // The first row for all rows is within the extents, and something else.
+    // Reading the first row for all rows is within the extents, but wrong.
     let shared = check(&case, |plan| {
         let inputs = &mut reduced(plan, sums).inputs;
         let at = inputs.iter().position(|(node, _)| *node == x).expect("an input");
@@ -172,7 +172,7 @@ fn reductions_in_one_loop_are_over_the_same_axes() -> Result<(), cembra_value::E
     Ok(())
 }
 
-/// `if any(c) then gram else x`, where what the product is of stands in a branch of another conditional.
+/// The conditional `if any(c) then gram else x`, where the operand of the product is in a branch of another conditional.
 fn conditional() -> Result<Case, cembra_value::Error> {
     let mut g = TensorGraph::standard();
     let c = g.leaf("c", Scalar::Boolean, &[4])?;
