@@ -1,4 +1,4 @@
-//! The errors of this crate, one function for each sentence that more than one file says. Kinds and the error itself are those of
+//! The errors of this crate, one function for each message that several files use. The error type and its kinds are those of
 //! `cembra-value`.
 
 use cembra_runtime::Scalar;
@@ -7,38 +7,38 @@ use cembra_value::tensor::TensorErrorKind as Kind;
 use cembra_value::{Error, guarded};
 use std::fmt::Display;
 
-/// More of something than there may be.
+/// The error of a count above its limit: `found` things of the kind `what`, of which there may be `most`.
 #[cold]
 pub(crate) fn limit(what: &str, found: impl Display, most: impl Display) -> Error {
     Error::tensors(Kind::Limit, format!("{found} {what}: there may be {most}"))
 }
 
-/// Two operands whose tilings differ.
+/// The error of two operands whose tilings differ.
 #[cold]
 pub(crate) fn unlike_tilings(what: &str) -> Error {
     Error::tensors(Kind::SizeMismatch, format!("the tilings of {what} differ")).hint("retile one of them")
 }
 
-/// Another number of axes than there are.
+/// The error of a wrong number of axes.
 #[cold]
 pub(crate) fn unlike_ranks(found: usize, expected: usize) -> Error {
     Error::tensors(Kind::RankMismatch, format!("{found} axes where there are {expected}"))
 }
 
-/// Elements that tiles do not have.
+/// The error of an element type that tiles do not have.
 #[cold]
 pub(crate) fn no_floats(scalar: Scalar) -> Error {
     Error::tensors(Kind::ElementType, format!("tiles have no elements of type {}", scalar.short_name()))
         .hint("elements of tiles are f32 or f64")
 }
 
-/// A message between ranks that is not what it must be.
+/// The error of an invalid or unexpected message between ranks.
 #[cold]
 pub(crate) fn bad_message(message: impl Into<String>) -> Error {
     Error::tensors(Kind::Message, message)
 }
 
-/// The error of a way between ranks that there is not, or not any more. Its code is `link`.
+/// The error of a connection between ranks that does not exist, or no longer works. Its code is `link`.
 #[must_use]
 #[cold]
 pub fn no_link(message: impl Into<String>) -> Error {
@@ -50,13 +50,13 @@ pub(crate) fn guarded_link<R>(what: &str, code: impl FnOnce() -> Result<R, Error
     guarded(code, |words| Err(no_link(format!("the link panicked at {what}: {words}"))))
 }
 
-/// What the code of a user returns. A panic of it becomes an error.
+/// Runs the code of a user. A panic of the code becomes an error.
 pub(crate) fn caught<R>(what: &str, code: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
-    // A closure that panicked may leave its own state half changed. Nothing of this crate is changed by it.
+    // A closure that panicked may leave its own state half changed, but it changes nothing of this crate.
     guarded(code, |words| Err(Error::tensors(Kind::Evaluation, format!("{what} panicked: {words}"))))
 }
 
-/// Two operands whose elements are of two types.
+/// The error of two operands whose elements have different types.
 #[cold]
 pub(crate) fn unlike_types(a: Scalar, b: Scalar) -> Error {
     let message = format!("elements of type {} and {}", a.short_name(), b.short_name());
@@ -68,14 +68,14 @@ pub(crate) fn check_same_types(a: Scalar, b: Scalar) -> Result<(), Error> {
     if a == b { Ok(()) } else { Err(unlike_types(a, b)) }
 }
 
-/// The error of an operation that is not for tiled tensors.
+/// The error of an operation that cannot be evaluated on tiled tensors.
 #[cold]
 pub(crate) fn not_for_tiles(operation: &Operation) -> Error {
     let message = format!("{} is not evaluated on tiled tensors", name_of(operation));
     Error::tensors(Kind::Tiling, message).hint("compute it of dense tensors, and cut the result into tiles")
 }
 
-/// What an operation that is not for tiled tensors is called.
+/// The name of an operation that cannot be evaluated on tiled tensors, for messages.
 const fn name_of(operation: &Operation) -> &'static str {
     match operation {
         Operation::Tensor(_) => "a literal tensor",

@@ -1,6 +1,6 @@
-//! Evaluations of one step over tiled tensors: a product by labels, or an operator on elements. The shape of a result is estimated first;
-//! its tiles are made afterwards, and the result has their true norms. A tile whose estimate passed stays, however small its elements turned
-//! out, until [`Tiled::truncate`].
+//! Evaluations of one step over tiled tensors: a product by labels, or an elementwise operator. The shape of a result is estimated first;
+//! its tiles are made afterwards, and the result has their true norms. A tile whose estimate passed stays until [`Tiled::truncate`],
+//! however small its elements are.
 
 use crate::distribution::Facts;
 use crate::error::check_same_types;
@@ -16,8 +16,8 @@ use cembra_tensor::{Labels, MatrixProduct, PlainProduct};
 use cembra_value::Error;
 use std::sync::Arc;
 
-/// Evaluates products, sums and functions of tiled tensors. A result is made whole or not at all, and its bits do not depend on the number of
-/// threads; neither does the error, if several tiles cannot be made. Clones share what they keep of the memory of results that were dropped.
+/// Evaluates products, sums and functions of tiled tensors. A result is made whole or not at all. Its bits do not depend on the number of
+/// threads, and neither does the error if several tiles cannot be made. Clones share the memory that is kept of dropped results.
 ///
 /// ```
 /// use cembra_tiles::{Evaluator, MOST_TILES, Options, Shape, Tiled, Tiling, Tiling1};
@@ -36,30 +36,31 @@ use std::sync::Arc;
 pub struct Evaluator {
     matrices: Arc<dyn MatrixProduct>,
     pub(crate) workers: Workers,
-    /// What ranks compare beside what they evaluate.
+    /// The facts that ranks compare besides the tensors and programs.
     pub(crate) facts: Facts,
 }
 
 impl Evaluator {
-    /// Evaluations with these options, whose products of matrices are plain loops.
+    /// An evaluator with these options, whose products of matrices are plain loops.
     #[must_use]
     pub fn new(options: Options) -> Evaluator {
         let workers = Workers::alone(&options);
         Evaluator { matrices: Arc::new(PlainProduct), workers, facts: Facts::default() }
     }
 
-    /// Shares the tiles of results out to ranks. All of them carry out the same evaluations in the same order, each with the same tensors, and have
-    /// the same results and errors; bits are those of one rank. A result is distributed: each rank stores the tiles that it owns. Sums over all
-    /// elements, and other numbers, are on all ranks.
+    /// Shares the tiles of results out to ranks. All of them must carry out the same evaluations in the same order, each with the same
+    /// tensors. They have the same results and errors, with the bits of a single rank. A result is distributed: each rank stores the tiles
+    /// that it owns. Sums over all elements, and other numbers, are on all ranks.
     ///
-    /// Before a graph is evaluated the ranks compare what they were given, and `facts` beside it, such as the version of a library that multiplies
-    /// matrices, each with its name.
+    /// Before a graph is evaluated the ranks compare what they were given, and also `facts`, each with its name, such as the version of a
+    /// library that multiplies matrices.
     #[must_use]
     pub fn ranks(self, ranks: Arc<Ranks>, facts: impl IntoIterator<Item = (String, String)>) -> Evaluator {
         Evaluator { facts: facts.into_iter().collect(), ..self.with(|workers| workers.ranks = Some(ranks)) }
     }
 
-    /// The error of an evaluation that this rank cannot begin. Other ranks that begin it have the error, too.
+    /// Reports an error because of which this rank cannot begin an evaluation, and returns it. Other ranks that begin it have the error,
+    /// too.
     #[must_use]
     pub fn give_up(&self, error: Error) -> Error {
         match self.workers.several() {
@@ -68,23 +69,24 @@ impl Evaluator {
         }
     }
 
-    /// Compares what each rank was given for something that all of them compute by themselves: facts, each with a name that an error says. All ranks
-    /// call it, or [`give_up`](Evaluator::give_up).
+    /// Compares facts about something that each rank then computes by itself. A fact has a name, for the error. All ranks must call this,
+    /// or [`give_up`](Evaluator::give_up).
     ///
     /// # Errors
-    /// A fact differs, or a rank gave up: the same error on all ranks.
+    /// If a fact differs, or a rank gave up: the same error on all ranks.
     pub fn agreed(&self, facts: &[(String, String)]) -> Result<(), Error> {
         self.workers.several().map_or(Ok(()), |ranks| ranks.agree(facts))
     }
 
-    /// Carries out what each rank does by itself, maybe with steps of all among it. If it fails on one of them, all have the error.
+    /// Carries out work that each rank does by itself, in which there may be steps of all ranks. If it fails on one of them, all have the
+    /// error.
     ///
     /// # Errors
-    /// That of `work` here or on another rank.
+    /// The error of `work` here or on another rank.
     pub fn settled<R>(&self, work: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
         let Some(ranks) = self.workers.several() else { return work() };
         let before = ranks.shared_errors();
-        // An error that this rank alone has is one for the others, which wait for its next step. All begin one at the end, so that one of them does.
+        // An error that this rank alone has must reach the others, which wait for its next step. So every rank begins one step at the end.
         match work() {
             Err(error) if ranks.shared_errors() > before => Err(error),
             Err(error) => Err(ranks.begin_step(Err(error.clone().into())).err().unwrap_or(error)),
@@ -92,27 +94,28 @@ impl Evaluator {
         }
     }
 
-    /// The token that ends evaluations, if there is one.
+    /// The token that ends evaluations; `None` if there is none.
     #[must_use]
     pub fn token(&self) -> Option<&Cancellation> {
         self.workers.token.as_ref()
     }
 
-    /// Which rank owns which tile of results. Without a map each tile is made where the fewest tiles have to move: a product by the grid of ranks for
-    /// which that is so, other results where the first tile is that they are made of.
+    /// Sets which rank owns which tile of results. Without a map, tiles are made where the fewest tiles have to move: a product by the grid
+    /// of ranks for which that is so, other results by the owner of their first operand tile.
     #[must_use]
     pub fn tile_map(self, map: TileMap) -> Evaluator {
         self.with(|workers| workers.map = Some(map))
     }
 
-    /// Computes products of matrices by this. Sums of products of tiles keep their order, so bits depend on it only within a tile.
+    /// Sets the implementation of products of matrices. Sums of products of tiles keep their order, so bits depend on it only within a
+    /// tile.
     #[must_use]
     pub fn matrices(self, matrices: Arc<dyn MatrixProduct>) -> Evaluator {
         Evaluator { matrices, ..self }
     }
 
-    /// Shares an evaluation out to `threads` threads, 1 by default: of the pool of the process, or of the pool in which the caller runs. The number
-    /// changes no bit of a result, and no error.
+    /// Sets the number of threads that share an evaluation, 1 by default. They are of the pool of the process, or of the pool in which the
+    /// caller runs. The number changes no bit of a result, and no error.
     #[must_use]
     pub fn threads(self, threads: usize) -> Evaluator {
         self.with(|workers| workers.threads = threads)
@@ -128,23 +131,24 @@ impl Evaluator {
         self.with(|workers| (workers.options, workers.pool) = (options, pool))
     }
 
-    /// Ends evaluations when a token is cancelled, or when its time is over ([`Cancellation::until`]). It is looked at between two tasks,
-    /// between two rows of a plan, and between two segments of sums, which take milliseconds, unless a function of a user takes longer.
+    /// Ends evaluations when a token is cancelled, or when its time is over ([`Cancellation::until`]). The token is checked between two
+    /// tasks, between two rows of a plan, and between two segments of sums, which take milliseconds, unless a function of a user takes
+    /// longer.
     #[must_use]
     pub fn cancellation(self, token: Cancellation) -> Evaluator {
         self.with(|workers| workers.token = Some(token))
     }
 
-    /// Notes the steps of evaluations in a journal, which also says how far the running one is.
+    /// Records the steps of evaluations in a journal, which also has the progress of the running one.
     #[must_use]
     pub fn journal(self, journal: Journal) -> Evaluator {
         self.with(|workers| workers.journal = Some(journal))
     }
 
-    /// The plan of a product, from shapes alone. No tile is made.
+    /// Plans a product, from shapes alone. If `wanted` is a shape, only its tiles are planned, without screening. No tile is made.
     ///
     /// # Errors
-    /// Those of [`product`](Evaluator::product) but for the making of tiles.
+    /// The errors of [`product`](Evaluator::product), except those of making tiles.
     pub fn plan(&self, labels: &str, a: &Tiled, b: &Tiled, wanted: Option<&Shape>) -> Result<SymbolicProduct, Error> {
         check_same_types(a.scalar_type(), b.scalar_type())?;
         let labels = Labels::parse(labels, &[a.tiling().rank(), b.tiling().rank()])?;
@@ -152,30 +156,31 @@ impl Evaluator {
         SymbolicProduct::until(&labels, shapes, wanted, a.scalar_type(), self.options(), self.workers.token.as_ref())
     }
 
-    /// The product of two tensors by labels such as `ij,jk->ik`, summed over labels that the result does not have. Labels of both operands and
-    /// the result are walked together.
+    /// The product of two tensors by labels such as `ij,jk->ik`, summed over labels that the result does not have. Labels of both operands
+    /// and the result are walked together.
     ///
     /// # Errors
-    /// Labels do not fit the operands; a label is on one operand twice, or is summed and on one operand alone; axes with one label have two
-    /// tilings; elements are of two types; there are too many tiles, products or bytes; a lazy tile cannot be made; or the evaluation was ended.
+    /// If labels do not fit the operands; a label is on one operand twice, or is summed and on one operand alone; axes with one label have
+    /// two tilings; elements are of two types; there are too many tiles, products or bytes; a lazy tile cannot be made; or the evaluation
+    /// was ended.
     pub fn product(&self, labels: &str, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
         self.run(&self.plan(labels, a, b, None)?, a, b)
     }
 
-    /// The same, of which only the tiles of a shape are made: no tile of an operand is asked for that only others need. Nothing is left out by
-    /// estimates.
+    /// The product of two tensors by labels, of which only the tiles of `wanted` are made. Operand tiles that only other tiles need are not
+    /// made or read. No tile is left out by its estimate.
     ///
     /// # Errors
-    /// Those of [`product`](Evaluator::product), or the shape has another tiling than the result.
+    /// The errors of [`product`](Evaluator::product), or the shape has another tiling than the result.
     pub fn product_within(&self, labels: &str, a: &Tiled, b: &Tiled, wanted: &Shape) -> Result<Tiled, Error> {
         self.run(&self.plan(labels, a, b, Some(wanted))?, a, b)
     }
 
-    /// The product of the operands that a plan was made of.
+    /// Computes the product of the operands that the plan was made for.
     fn run(&self, plan: &SymbolicProduct, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
         self.check_tiles(&[a, b])?;
         let workers = self.workers.clone();
-        // Ranks compare the bytes of their own tiles.
+        // Ranks check the bytes of their own tiles.
         if workers.several().is_none() {
             let bytes = bytes_of(a.scalar_type(), plan.shape().present_elements());
             workers.check_result(plan.shape().len(), bytes)?;
@@ -183,13 +188,13 @@ impl Evaluator {
         with_float!(a.scalar_type(), T => multiply::<T>(plan, [a, b], &*self.matrices, &workers))
     }
 
-    /// The options.
+    /// The options of the evaluations.
     #[must_use]
     pub const fn options(&self) -> &Options {
         &self.workers.options
     }
 
-    /// The same evaluator, with fewer bytes: other values hold `held_bytes` of them.
+    /// Returns the evaluator with a lower limit of bytes, because other values hold `held_bytes` of them.
     pub(crate) fn beside(&self, held_bytes: usize) -> Evaluator {
         self.clone().with(|workers| {
             workers.options.most_bytes = workers.options.most_bytes.saturating_sub(held_bytes);
@@ -197,16 +202,16 @@ impl Evaluator {
         })
     }
 
-    /// An evaluator like this one beside tiles that take `own_bytes` bytes besides elements.
+    /// Returns the evaluator for use beside tiles that take `own_bytes` bytes besides their elements.
     ///
     /// # Errors
-    /// There are too few bytes.
+    /// If there are too few bytes.
     pub(crate) fn counting(&self, own_bytes: usize) -> Result<Evaluator, Error> {
         let workers = self.workers.counting(own_bytes, || "what holds tiles".to_owned())?;
         Ok(Evaluator { workers, ..self.clone() })
     }
 
-    /// The same evaluator for a plan, which notes its steps in a journal. It takes no memory, so none is kept.
+    /// Returns the evaluator for a plan, which records its steps in a journal. A plan makes no tiles, so its pool of memory is empty.
     pub(crate) fn of_plan(&self, journal: Journal) -> Evaluator {
         self.clone().with(|workers| {
             (workers.is_plan, workers.journal, workers.pool) = (true, Some(journal), Arc::new(Pool::new(0)));

@@ -1,32 +1,32 @@
-//! What evaluations did: for each step the tiles of its result, the products that they took, and the same of dense tensors, which is what
-//! sparsity saves. And how far the step is that runs. Written only by evaluators that have a journal; nothing is decided by it.
+//! A journal of evaluations: for each step the tiles of its result and the products that it took, beside the numbers for dense tensors,
+//! which show what sparsity saves. It also has the progress of the running step. Evaluators write it, and nothing depends on it.
 
 use crate::tiled::Tiled;
 use cembra_value::Span;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a step computed.
+/// The kind of a step.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum StepKind {
     /// A product of two tensors.
     Product {
-        /// The products of tiles that were computed.
+        /// The number of products of tiles that were computed.
         products: u64,
-        /// As many as there are of dense tensors.
+        /// The number of products of tiles for dense tensors.
         of: f64,
-        /// The multiplications and additions of elements.
+        /// The number of multiplications and additions of elements.
         operations: f64,
     },
-    /// An expression of elements.
+    /// An elementwise expression.
     Elements,
     /// A reduction over axes.
     Reduction,
-    /// A tensor with other axes, or some of its tiles.
+    /// A view: a tensor with other axes, or some of its tiles.
     View,
-    /// A part of a tensor that begins or ends within a tile: its elements are copied into tiles of its own. Or a lazy part that is stored, or what
-    /// is copied to its place among zeros.
+    /// A part of a tensor that begins or ends within a tile, so that its elements are copied into tiles of its own. Also a lazy part that
+    /// is stored, or a part that is copied to its place among zeros.
     Part,
 }
 
@@ -34,24 +34,24 @@ pub enum StepKind {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Step {
-    /// What was computed.
+    /// The kind of the step.
     pub work: StepKind,
-    /// The place of what was computed in the text of a graph, if it has one.
+    /// The place of the step in the source text of a graph; `None` if it has none.
     pub span: Option<Span>,
-    /// The tiles of the result that are present.
+    /// The number of present tiles of the result.
     pub tiles: usize,
-    /// The tiles of its grid.
+    /// The number of tiles in the result's grid.
     pub of: f64,
-    /// The bytes of these tiles, on whichever rank they are.
+    /// The bytes of the present tiles, on whichever rank they are.
     pub bytes: usize,
-    /// The bytes that were held beside the result at once: intermediate tensors, tiles of lazy operands and tiles that were turned as far as they
-    /// are held together, and sums that were not added yet. What the functions of a user take is not counted. Of ranks it is what this one held.
+    /// The most bytes that were held at once besides the result: intermediate tensors, tiles of lazy operands and repacked tiles, and sums
+    /// that were not added yet. The memory of a user's functions is not counted. If ranks share the step, these are the bytes of this rank.
     pub held_bytes: usize,
-    /// The tasks that were shared out to threads.
+    /// The number of tasks that were shared out to threads.
     pub tasks: usize,
 }
 
-/// The steps of evaluations, in their order. Clones are one journal.
+/// The steps of evaluations, in their order. Clones share one journal.
 ///
 /// ```
 /// use cembra_tiles::{Evaluator, Journal, Options, Screening, Shape, Tiled, Tiling, Tiling1, StepKind};
@@ -68,45 +68,45 @@ pub struct Step {
 /// ```
 #[derive(Clone, Default, Debug)]
 pub struct Journal {
-    /// At most as many as evaluations had steps.
+    /// Has at most as many entries as evaluations had steps.
     steps: Arc<Mutex<Vec<Step>>>,
     running: Arc<Running>,
 }
 
-/// How far the evaluation is that runs.
+/// The progress of the running evaluation.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Progress {
-    /// The number of the step of the graph that runs, from 1 on; 0 before the first one.
+    /// The number of the running step of the graph, from 1 on; 0 before the first step.
     pub step: usize,
-    /// The steps of the graph.
+    /// The number of steps of the graph.
     pub steps: usize,
-    /// The parts of the step that are done: products of tiles, or tiles.
+    /// The number of parts of the step that are done: products of tiles, or tiles.
     pub done: usize,
-    /// The parts that the step has; 0 of a step that is not counted, as views are not.
+    /// The number of parts of the step; 0 if it is not counted, as a view is not.
     pub of: usize,
 }
 
-/// The counts of threads while a step runs. They are relaxed, so a reader may see counts of a moment before.
+/// The progress of a step, counted by all threads. Reads are relaxed, so they may be a moment old.
 #[derive(Default, Debug)]
 struct Running {
     step: AtomicUsize,
     steps: AtomicUsize,
     done: AtomicUsize,
     of: AtomicUsize,
-    /// The most bytes that the step has at once, with those of its result and of other values.
+    /// The most bytes that the step has at once, including its result and other values.
     taken: AtomicUsize,
 }
 
 impl Journal {
-    /// The steps up to now.
+    /// The steps so far.
     #[must_use]
     pub fn steps(&self) -> Vec<Step> {
         self.with(|steps| steps.clone())
     }
 
-    /// How far the evaluation is, which another thread may ask while it runs. A product of several tensors is a step that counts from the
-    /// beginning for each product of two.
+    /// The progress of the evaluation, which another thread may ask for while it runs. A product of several tensors is one step, which
+    /// counts from 0 again for each product of two.
     ///
     /// ```
     /// use cembra_tiles::{Evaluator, Journal, MOST_TILES, Options, Shape, Tiled, Tiling, Tiling1};
@@ -122,11 +122,11 @@ impl Journal {
     pub fn progress(&self) -> Progress {
         let Running { step, steps, done, of, .. } = &*self.running;
         let [step, steps, done, of] = [step, steps, done, of].map(|count| count.load(Ordering::Relaxed));
-        // They are not looked at in one moment.
+        // The counts are not read at one moment.
         Progress { step: step.min(steps), steps, done: done.min(of), of }
     }
 
-    /// Begins a step of a graph.
+    /// Records that step `step` of the `steps` steps of a graph begins.
     pub(crate) fn begin_step(&self, step: usize, steps: usize) {
         self.begin(0);
         self.running.taken.store(0, Ordering::Relaxed);
@@ -134,18 +134,18 @@ impl Journal {
         self.running.step.store(step, Ordering::Relaxed);
     }
 
-    /// A step with this many parts begins.
+    /// Begins a step with `parts` parts.
     pub(crate) fn begin(&self, parts: usize) {
         self.running.done.store(0, Ordering::Relaxed);
         self.running.of.store(parts, Ordering::Relaxed);
     }
 
-    /// So many parts are done.
+    /// Counts `parts` more parts as done.
     pub(crate) fn advance(&self, parts: usize) {
         self.running.done.fetch_add(parts, Ordering::Relaxed);
     }
 
-    /// The running step has this number of bytes at once, with those of its result and of other values.
+    /// Records that the running step has `bytes` bytes at once, including its result and other values.
     pub(crate) fn take(&self, bytes: usize) {
         self.running.taken.fetch_max(bytes, Ordering::Relaxed);
     }
@@ -154,7 +154,7 @@ impl Journal {
         self.with(|steps| steps.len())
     }
 
-    /// Notes a step whose tasks are one for each tile, and which bytes other values had beside it.
+    /// Adds a step with one task per tile. `held_bytes` are the bytes of other values beside it.
     pub(crate) fn note(&self, work: StepKind, result: &Tiled, held_bytes: usize) {
         let taken = self.running.taken.load(Ordering::Relaxed);
         let held_bytes = held_bytes.max(taken.saturating_sub(result.present_bytes()));
@@ -176,7 +176,7 @@ impl Journal {
         self.with(|steps| steps.push(step));
     }
 
-    /// Says of all steps from a number on where they are from.
+    /// Sets the place in the source text for all steps from number `from` on.
     pub(crate) fn place(&self, from: usize, span: Option<Span>) {
         self.with(|steps| steps.iter_mut().skip(from).for_each(|step| step.span = span));
     }

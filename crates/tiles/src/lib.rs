@@ -1,20 +1,20 @@
 //! Tiled tensors with block sparsity: tensors that are cut into tiles, of which those whose elements are small are left out.
 //!
-//! * A [`Tiling`] cuts each axis at boundaries ([`Tiling1`]). The grid may have 2^40 tiles: nothing is as large as it.
-//! * A [`Shape`] says which tiles are present, with the norm of each per element. Shapes of results are estimated from those of operands.
+//! * A [`Tiling`] cuts each axis at boundaries ([`Tiling1`]). The grid may have 2^40 tiles: no list is as long as the grid.
+//! * A [`Shape`] lists the present tiles, with the norm of each per element. Shapes of results are estimated from those of operands.
 //! * A [`Tiled`] tensor has a tile for each tile of its shape, stored, or made when it is needed.
-//! * A [`SymbolicProduct`] is the plan of a product, from shapes alone: which tiles, which products, in which order they are summed.
-//! * An [`Evaluator`] carries one product, sum or function out, on several threads and within so many bytes. The order of sums follows from
-//!   shapes, so the bits of results depend neither on which results are made together nor on who makes them.
+//! * A [`SymbolicProduct`] is the plan of a product, from shapes alone: its tiles, its products of tiles, and the order of their sums.
+//! * An [`Evaluator`] carries out one product, sum or function, on several threads and within a limit of bytes. The order of sums follows
+//!   from shapes, so the bits of results depend neither on which results are made together nor on the thread or rank that makes them.
 //! * A `Checkpoint` has tensors in files, which are read whole or tile by tile. It is behind the feature `checkpoints`.
-//! * [`Evaluator::evaluate`] evaluates a graph of such steps. Who evaluates expressions of elements is given with it. [`Evaluator::plan_graph`]
-//!   says from shapes alone which steps these are.
-//! * [`link`] has the way between ranks that compute together: messages, and what all ranks do together.
+//! * [`Evaluator::evaluate`] evaluates a graph of such steps. It is given an evaluator of elementwise expressions.
+//!   [`Evaluator::plan_graph`] lists the steps, from shapes alone.
+//! * [`link`] connects ranks that compute together: messages, and collectives of all ranks.
 //!
 //! An absent tile is exactly zero, so its product with anything is zero, too: `0 * inf` is NaN only where both tiles are present.
 //!
-//! This crate knows no backend: what multiplies matrices is given as a [`MatrixProduct`](cembra_tensor::MatrixProduct), what evaluates expressions
-//! of elements as [`Elements`](cembra_tensor::Elements).
+//! This crate knows no backend: matrices are multiplied by a [`MatrixProduct`](cembra_tensor::MatrixProduct), and elementwise expressions
+//! are evaluated by [`Elements`](cembra_tensor::Elements), which the caller provides.
 //!
 //! ```
 //! use cembra_tiles::{Evaluator, Options, Screening, Shape, Tiled, Tiling, Tiling1};

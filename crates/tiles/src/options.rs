@@ -1,4 +1,4 @@
-//! Options of evaluations: what is screened, how sums are cut, and the limits that are compared before memory is taken.
+//! Options of evaluations: screening, segments of sums, and limits that are checked before memory is taken.
 
 use crate::shape::sparse::{MOST_TILES, Screening};
 use crate::tiled::tile::{TILE_BYTES, check_float};
@@ -6,19 +6,20 @@ use cembra_runtime::Scalar;
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 
-/// The bytes of tiles and plans, besides elements, that are not counted: the limit of a small evaluation is one of elements alone.
+/// The bytes of tiles and plans, besides elements, that are not counted, so that the limit of a small evaluation is one of elements alone.
 const UNCOUNTED_BYTES: usize = 32 << 20;
 
-/// Where sums are cut: tiles of what is summed, in their order, are in one segment until it has so many terms or so many tiles. Tiles count
-/// whether they are present or not, but for those without elements; several summed labels are walked in the order of the left operand,
-/// the last the fastest; and a segment ends in front of each 1,024th tile. So all results are cut at the same places, and the bits of a
-/// sum depend neither on threads nor on which results are made together.
+/// The rule that cuts sums into segments. The tiles of the summed labels, in their order, belong to one segment until it has `elements`
+/// terms or `tiles` tiles. Tiles count whether they are present or not, except those without elements. Several summed labels are walked in
+/// the order of the left operand, the last the fastest. A segment also ends in front of each 1,024th tile. So all results are cut at the
+/// same places, and the bits of a sum depend neither on threads nor on which results are made together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Segment {
-    /// The terms of each element's sum: 8,192 by default.
+    /// The number of terms per element at which a segment ends: 8,192 by default.
     pub elements: usize,
-    /// The tiles: 256 by default. With fewer, sparse products of small tiles are cut where threads have enough to do without, and read their
-    /// operands more often: blocks that hold the sums of two segments are smaller.
+    /// The number of tiles at which a segment ends: 256 by default. With fewer, sparse products of small tiles are cut although threads
+    /// have enough to do without it. They read their operands more often then, because blocks that hold the sums of two segments are
+    /// smaller.
     pub tiles: usize,
 }
 
@@ -28,7 +29,7 @@ impl Default for Segment {
     }
 }
 
-/// Options of evaluations. All limits are compared before memory is taken.
+/// Options of evaluations. All limits are checked before memory is taken.
 ///
 /// ```
 /// use cembra_tiles::{Options, Segment};
@@ -44,7 +45,7 @@ pub struct Options {
     most_tiles: usize,
     pub(crate) most_products: u64,
     pub(crate) most_bytes: usize,
-    /// The bytes that other tiles and plans take besides elements.
+    /// The bytes that other tiles and plans take, besides elements.
     pub(crate) own_bytes: usize,
     pub(crate) block_bytes: usize,
     pub(crate) pool_bytes: usize,
@@ -67,73 +68,74 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The least norm of a present tile, absolute and per element. The default is the distance from 1 to the next number of the type.
+    /// Sets the least norm of a present tile, absolute and per element. The default is the distance from 1 to the next number of the type.
     #[must_use]
     pub const fn threshold(self, threshold: f64) -> Options {
         Options { threshold: Some(threshold), ..self }
     }
 
-    /// Whether tiles whose estimates are below the threshold are left out: true by default.
+    /// Sets whether tiles whose estimates are below the threshold are left out: true by default.
     #[must_use]
     pub const fn screen(self, screen: bool) -> Options {
         Options { is_screened: screen, ..self }
     }
 
-    /// Where sums are cut.
+    /// Sets the rule that cuts sums into segments.
     #[must_use]
     pub const fn segment(self, segment: Segment) -> Options {
         Options { segment, ..self }
     }
 
-    /// The most present tiles of a result: 16 Mi by default.
+    /// Sets the most present tiles of a result: 16 Mi by default.
     #[must_use]
     pub const fn most_tiles(self, most: usize) -> Options {
         Options { most_tiles: most, ..self }
     }
 
-    /// The most products of tiles that a plan looks at, those of results that are left out included: 2^28 by default. Each takes 8 bytes
+    /// Sets the most products of tiles that a plan visits, including those for tiles that are left out: 2^28 by default. Each takes 8 bytes
     /// until its product is made.
     #[must_use]
     pub const fn most_products(self, most: u64) -> Options {
         Options { most_products: most, ..self }
     }
 
-    /// Returns the options of an evaluation that takes at most `most` bytes.
+    /// Sets the most bytes that an evaluation may take.
     pub(crate) const fn most_bytes(self, most: usize) -> Options {
         Options { most_bytes: most, ..self }
     }
 
-    /// About how many bytes the result tiles have that are made together, as large as a cache of the second level: 1 MiB by default. Products have
-    /// more where most operand tiles are absent. It changes no bit of a result.
+    /// Sets about the number of bytes of the result tiles that are made together, as large as a cache of the second level: 1 MiB by
+    /// default. Products have more where most operand tiles are absent. It changes no bit of a result.
     #[must_use]
     pub const fn block_bytes(self, bytes: usize) -> Options {
         Options { block_bytes: bytes, ..self }
     }
 
-    /// The most bytes that an evaluator keeps of results that were dropped, to use them again: 256 MiB by default.
+    /// Sets the most bytes of dropped results that an evaluator keeps, to use them again: 256 MiB by default.
     #[must_use]
     pub const fn pool_bytes(self, bytes: usize) -> Options {
         Options { pool_bytes: bytes, ..self }
     }
 
-    /// What decides which tiles of elements of a type are present.
+    /// The screening that decides which tiles with elements of type `scalar` are present.
     ///
     /// # Errors
-    /// Tiles have no elements of the type, or the threshold is no number from 0 on.
+    /// If tiles have no elements of the type, or the threshold is negative or NaN.
     pub fn screening(&self, scalar: Scalar) -> Result<Screening, Error> {
         check_float(scalar)?;
         let epsilon = if scalar == Scalar::Float32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
         let threshold = self.threshold.unwrap_or(epsilon);
-        // No result has more tiles than there are bytes for.
+        // A result cannot have more tiles than there are bytes for.
         let most_tiles = self.most_tiles.min(self.own_room() / TILE_BYTES);
         Screening { threshold, most_tiles }.check()?;
         Ok(Screening { threshold: if self.is_screened { threshold } else { 0.0 }, most_tiles })
     }
 
-    /// The options of an evaluation beside tensors that have `tiles` stored tiles together. The bytes that these take besides elements are counted.
+    /// Returns the options of an evaluation beside tensors that have `tiles` stored tiles together. The bytes that these take besides
+    /// elements are counted.
     ///
     /// # Errors
-    /// There are too few bytes for them.
+    /// If there are too few bytes for them.
     pub fn beside_tiles(self, tiles: usize) -> Result<Options, Error> {
         self.counting(tiles.saturating_mul(TILE_BYTES), || format!("a list of {tiles} tiles"))
     }
@@ -141,7 +143,7 @@ impl Options {
     /// Returns the options with `more` bytes counted for tiles or plans, besides elements. `what` names what takes the bytes.
     ///
     /// # Errors
-    /// There are too few bytes.
+    /// If there are too few bytes.
     pub(crate) fn counting(self, more: usize, what: impl FnOnce() -> String) -> Result<Options, Error> {
         let counted = |bytes: usize| bytes.saturating_sub(UNCOUNTED_BYTES);
         let own_bytes = self.own_bytes.saturating_add(more);
@@ -160,7 +162,7 @@ impl Options {
         self.most_bytes.saturating_add(UNCOUNTED_BYTES.saturating_sub(self.own_bytes))
     }
 
-    /// The options that decide results, as ranks compare them.
+    /// Formats the options that decide results, for the comparison between ranks.
     pub(crate) fn of_results(&self) -> String {
         let Options { threshold, is_screened, segment, most_tiles, most_products, .. } = self;
         let threshold = threshold.map_or_else(|| "by type".to_owned(), |threshold| threshold.to_string());

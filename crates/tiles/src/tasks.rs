@@ -1,6 +1,6 @@
-//! Tasks of one evaluation, shared out to threads. Each task makes what no other one makes, in an order that follows from shapes alone, so results do
-//! not depend on the number of threads, nor on how work is divided into tasks. That is by shapes, and for products also by the number of threads.
-//! Errors do not depend on threads either: the one of the first task that fails is returned.
+//! Tasks of one evaluation, shared out to threads. Each task makes values of its own, in an order that follows from shapes alone, so
+//! results depend neither on the number of threads nor on how work is divided into tasks. Shapes decide this division, and for products
+//! also the number of threads. Errors do not depend on threads either: the error of the first task that fails is returned.
 
 use crate::error::caught;
 use crate::link::Ranks;
@@ -31,14 +31,14 @@ pub(crate) struct Workers {
     pub(crate) held_bytes: usize,
     /// The ranks that compute together; `None` if it is this process alone.
     pub(crate) ranks: Option<Arc<Ranks>>,
-    /// The owner of each tile of results, if it is given.
+    /// The owner of each tile of results; `None` if no map was given.
     pub(crate) map: Option<TileMap>,
 }
 
-/// What the thread that waits for tasks does meanwhile. An error ends them.
+/// Called repeatedly by the thread that waits for tasks. An error ends the tasks.
 pub(crate) type Watch<'w> = &'w mut dyn FnMut() -> Result<(), Error>;
 
-/// How long a thread that waits for tasks pauses between two looks.
+/// The pause of a thread that waits for tasks, between two calls of its watch.
 const PAUSE: Duration = Duration::from_micros(200);
 
 /// A task that no thread has begun, and its result.
@@ -76,7 +76,7 @@ impl Workers {
     /// Returns the workers with `more` bytes counted for tiles or plans, besides elements. `what` names what takes the bytes.
     ///
     /// # Errors
-    /// There are too few bytes.
+    /// If there are too few bytes.
     pub(crate) fn counting(&self, more: usize, what: impl FnOnce() -> String) -> Result<Workers, Error> {
         let options = self.options.clone().counting(more, what)?;
         Ok(Workers { options, ..self.clone() })
@@ -113,11 +113,11 @@ impl Workers {
         }
     }
 
-    /// Returns the workers for an evaluation that takes `bytes` bytes, and `each` more per thread: with as many threads as fit the limit, and at
-    /// least one.
+    /// Returns the workers for an evaluation that takes `bytes` bytes, and `each` more per thread: with as many threads as fit the limit,
+    /// and at least one.
     ///
     /// # Errors
-    /// There are too few bytes for one thread.
+    /// If there are too few bytes for one thread.
     pub(crate) fn within_bytes(
         &self,
         bytes: usize,
@@ -137,7 +137,7 @@ impl Workers {
         Ok(Workers { threads, ..self.clone() })
     }
 
-    /// An error if the evaluation was ended.
+    /// Returns an error if the evaluation was ended.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match &self.token {
             Some(token) if token.is_cancelled() => Err(Error::ended_by(Some(token))),
@@ -145,10 +145,10 @@ impl Workers {
         }
     }
 
-    /// The results of all tasks, in their order. Those of the largest weight are begun first.
+    /// Runs tasks, and returns their results in the order of `work`. Tasks of the largest weight are begun first.
     ///
     /// # Errors
-    /// That of the first task, in the order of `work`, that fails or panics, or the evaluation was ended between two tasks.
+    /// The error of the first task, in the order of `work`, that fails or panics; or the evaluation was ended between two tasks.
     pub(crate) fn run<W: Send, R: Send>(
         &self,
         work: Vec<W>,
@@ -158,10 +158,11 @@ impl Workers {
         self.watched(work, weight, task, None)
     }
 
-    /// The same, where the calling thread watches something while tasks run: between two of them, or else while threads run them.
+    /// Runs tasks as [`run`](Workers::run) does, while the calling thread calls `watch`: between two tasks, or while other threads run
+    /// them.
     ///
     /// # Errors
-    /// Those of [`run`](Workers::run), or that of the watch, which is looked at first.
+    /// The errors of [`run`](Workers::run), or the error of `watch`, which comes first.
     pub(crate) fn watched<W: Send, R: Send>(
         &self,
         work: Vec<W>,
@@ -232,7 +233,7 @@ impl Workers {
     }
 }
 
-/// Runs code in this thread, and the jobs that it spawns in a pool, or without one in rayon's; returns when all are done.
+/// Runs code in this thread. The jobs that it spawns run in `pool`, or without one in rayon's pool. Returns when all are done.
 fn scoped<'s, R>(pool: Option<&ThreadPool>, code: impl FnOnce(&Scope<'s>) -> R) -> R {
     match pool {
         Some(pool) => pool.in_place_scope(code),
@@ -240,28 +241,28 @@ fn scoped<'s, R>(pool: Option<&ThreadPool>, code: impl FnOnce(&Scope<'s>) -> R) 
     }
 }
 
-/// What the threads of one run share.
+/// The state that the threads of one run share.
 struct Shared<'w, W, R> {
     workers: &'w Workers,
-    /// Tasks in the order in which they are begun.
+    /// The positions of the tasks in the order in which they are begun.
     order: Vec<usize>,
-    /// At most one task and its result behind each lock.
+    /// The tasks and their results: at most one task and its result per lock.
     slots: Vec<Mutex<Slot<W, R>>>,
-    /// How many were begun.
+    /// The number of tasks that were begun.
     next: AtomicUsize,
-    /// The first task that failed up to now. Those behind it need not run.
+    /// The first task that failed so far. Tasks after it need not run.
     failed: AtomicUsize,
     /// At most one error: that of the first task that failed, and its number.
     error: Mutex<Option<(usize, Error)>>,
     is_ended: AtomicBool,
-    /// How many threads run tasks.
+    /// The number of threads that run tasks.
     running: AtomicUsize,
 }
 
 impl<W, R> Shared<'_, W, R> {
-    /// Runs tasks until there are none left.
+    /// Runs tasks until none are left, or the evaluation was ended.
     fn work(&self, task: &impl Fn(W) -> Result<R, Error>) {
-        // Relaxed: what tasks hand over is behind locks.
+        // Relaxed: locks guard the values that tasks hand over.
         while let Some(at) = self.order.get(self.next.fetch_add(1, Ordering::Relaxed)).copied() {
             if self.is_ended.load(Ordering::Relaxed) {
                 return;
@@ -270,7 +271,7 @@ impl<W, R> Shared<'_, W, R> {
                 self.is_ended.store(true, Ordering::Relaxed);
                 return;
             }
-            // Tasks in front of the one that failed run on: one of them may fail, too.
+            // Tasks before the one that failed still run, because one of them may fail too.
             if at > self.failed.load(Ordering::Relaxed) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The manifest of a checkpoint, `manifest.json`: which tensors there are, how they are tiled, and in which shards their tiles are.
+//! The manifest of a checkpoint, `manifest.json`: its tensors, their tilings, and the shards that have their tiles.
 //!
 //! ```json
 //! {
@@ -11,9 +11,9 @@
 //! }
 //! ```
 //!
-//! An axis in tiles of one size, of which only the last may be shorter, is not listed. `index` is the hash of a shard's index, which has the
-//! hashes of its tiles (`shard.rs`), so a shard that fits the manifest is whole. `blake3` is the hash of all tensors, each as compact JSON
-//! with its keys in order and a line feed behind it.
+//! An axis in tiles of one size, of which only the last may be shorter, has `lower`, `size` and `upper` instead of `boundaries`. `index` is
+//! the hash of a shard's index, which has the hashes of its tiles (`shard.rs`), so a shard that fits the manifest is whole. `blake3` is the
+//! hash of all tensors, each as compact JSON with its keys in order, followed by a line feed.
 
 use super::names::{MANIFEST, is_shard};
 use crate::tiled::files::{Opened, refused};
@@ -26,27 +26,27 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What a manifest begins with.
+/// The format that a manifest names first.
 const FORMAT: &str = "cembra-tiles";
-/// The version that is written, and the newest one that is read.
+/// The version that is written, and the newest version that can be read.
 const VERSION: u64 = 1;
 
-/// The tensors of a checkpoint by their names.
+/// The contents of a manifest: the tensors of a checkpoint by their names.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Manifest {
     pub(super) tensors: BTreeMap<String, Entry>,
 }
 
-/// What a manifest says of one tensor.
+/// The entry of one tensor in a manifest.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) tiling: Tiling,
     pub(super) scalar: Scalar,
-    /// One of each rank that has tiles.
+    /// The shards, one for each rank that wrote the tensor.
     pub(super) shards: Vec<Shard>,
 }
 
-/// What a manifest says of one shard.
+/// The entry of one shard in a manifest.
 #[derive(Clone, Debug)]
 pub(super) struct Shard {
     pub(super) file: String,
@@ -54,7 +54,7 @@ pub(super) struct Shard {
     pub(super) index: Hash,
 }
 
-/// What is read first, of a manifest of any version.
+/// The fields that are read first, from a manifest of any version.
 #[derive(Deserialize)]
 struct Header {
     format: Option<String>,
@@ -72,7 +72,7 @@ struct Whole {
     blake3: String,
 }
 
-// Fields are in the order of their names, as they are hashed.
+// The fields of these lines are in the order of their names, in which they are hashed.
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -84,7 +84,7 @@ struct TensorLine {
     scalar: String,
 }
 
-/// An axis: boundaries, or the other three.
+/// An axis: either its boundaries, or the other three fields.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AxisLine {
@@ -109,7 +109,7 @@ struct ShardLine {
 impl AxisLine {
     fn of(axis: &Tiling1) -> AxisLine {
         let size = axis.range(0).map(|first| first.end.abs_diff(first.start)).filter(|size| *size > 0);
-        // Equal tilings have one form, so whether this one is listed is found by comparing.
+        // Equal tilings have one form, so comparing tells whether this axis is uniform.
         let is_uniform = |size: &u64| uniform(axis.lower(), axis.upper(), *size).is_ok_and(|uniform| uniform == *axis);
         match size.filter(is_uniform) {
             None => AxisLine { boundaries: Some(axis.boundaries().collect()), ..AxisLine::default() },
@@ -132,7 +132,7 @@ impl AxisLine {
     }
 }
 
-/// Tiles of one size between these boundaries, which ascend.
+/// Cuts the range from `lower` to `upper` into tiles of one size. `upper` must not be below `lower`.
 fn uniform(lower: i64, upper: i64, size: u64) -> Result<Tiling1, Error> {
     Tiling1::blocked(upper.abs_diff(lower), size)?.rebased(lower)
 }
@@ -164,9 +164,9 @@ impl TensorLine {
         Ok((self.name, Entry { tiling, scalar, shards }))
     }
 
-    /// Adds the line to what is hashed.
+    /// Adds the line to a hash.
     fn hash(&self, hasher: &mut Hasher) {
-        // A hash takes whatever is written to it, and these fields always have a form.
+        // Writing to a hash cannot fail, and these fields always have a form.
         let _never_fails = serde_json::to_writer(&mut *hasher, self);
         hasher.update(b"\n");
     }
@@ -185,7 +185,7 @@ impl ShardLine {
 
 impl Entry {
     /// The hash of a tensor without its tiles: that of its line in the manifest with no shards, and a line feed. Shards begin with it, so
-    /// that one of another tensor is known.
+    /// that one of another tensor is recognized.
     pub(super) fn identity(&self, name: &str) -> Hash {
         let mut hasher = Hasher::new();
         TensorLine { shards: Vec::new(), ..TensorLine::of(name, self) }.hash(&mut hasher);
@@ -194,7 +194,7 @@ impl Entry {
 }
 
 impl Manifest {
-    /// The manifest as the bytes of its file.
+    /// Formats the manifest as the bytes of its file.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut text = format!("{{\n\"format\": \"{FORMAT}\",\n\"version\": {VERSION},\n\"tensors\": [").into_bytes();
         let mut hasher = Hasher::new();
@@ -202,14 +202,14 @@ impl Manifest {
             let line = TensorLine::of(name, entry);
             line.hash(&mut hasher);
             text.extend_from_slice(if at > 0 { b",\n" } else { b"\n" });
-            // Memory takes whatever is written to it.
+            // Writing to memory cannot fail.
             let _never_fails = serde_json::to_writer(&mut text, &line);
         }
         text.extend_from_slice(format!("\n],\n\"blake3\": \"{}\"\n}}\n", hasher.finalize().to_hex()).as_bytes());
         text
     }
 
-    /// Adds the tensors of a manifest, and the shards of those that are here already.
+    /// Adds the tensors of another manifest. A tensor that is here already gets the shards of its other entry.
     pub(super) fn add(&mut self, other: Manifest) {
         for (name, entry) in other.tensors {
             match self.tensors.get_mut(&name) {
@@ -224,7 +224,7 @@ impl Manifest {
     /// Reads the manifest of a directory.
     ///
     /// # Errors
-    /// There is none, it is damaged or of another version, or what it says of a tensor cannot be.
+    /// If there is none, it is damaged or of another version, or the entry of a tensor is not valid.
     pub(super) fn read(directory: &Path) -> Result<Manifest, Error> {
         let file = Opened::open(directory.join(MANIFEST))?;
         let bytes = usize::try_from(file.bytes).unwrap_or(usize::MAX);
@@ -234,7 +234,7 @@ impl Manifest {
         Manifest::of_bytes(&text).map_err(|what| refused(&file.path, what))
     }
 
-    /// The manifest in the bytes of a file, or what is wrong with them.
+    /// Parses the bytes of a manifest. The error describes the flaw, for a message.
     pub(super) fn of_bytes(text: &[u8]) -> Result<Manifest, String> {
         let no_manifest = |error: serde_json::Error| format!("it is no manifest of a checkpoint: {error}");
         let header: Header = serde_json::from_slice(text).map_err(no_manifest)?;
@@ -266,10 +266,10 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// What is said of a tensor.
+    /// The entry of a tensor.
     ///
     /// # Errors
-    /// There is no such tensor.
+    /// If there is no such tensor.
     pub(super) fn entry(&self, name: &str, directory: &Path) -> Result<&Entry, Error> {
         self.tensors.get(name).ok_or_else(|| {
             let message = format!("{}: the checkpoint has no tensor {}", directory.display(), quoted(name));

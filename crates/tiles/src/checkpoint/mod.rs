@@ -1,5 +1,5 @@
-//! Checkpoints: tiled tensors in a directory, read whole or tile by tile. What files hold is said in `manifest.rs` and `shard.rs`, when they
-//! are written in `writing.rs`.
+//! Checkpoints: tiled tensors in a directory, read whole or tile by tile. The contents of files are described in `manifest.rs` and
+//! `shard.rs`, the order of writing in `writing.rs`.
 
 mod manifest;
 mod names;
@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 
 /// Tiled tensors in a directory, by their names.
 ///
-/// The directory has `manifest.json`, which says which tensors there are and how they are tiled, and a file of tiles for each tensor.
-/// Elements keep their bits, and norms too. Everything has a hash, so a file that was damaged, cut short or exchanged is an error that
-/// names it, of the kind [`File`](Kind::File).
+/// The directory has `manifest.json`, which lists the tensors and their tilings, and files of tiles for each tensor. Elements and norms
+/// keep their bits. Everything has a hash, so a file that was damaged, cut short or exchanged is an error that names it, of the kind
+/// [`File`](Kind::File).
 ///
 /// ```
 /// use cembra_tiles::{Checkpoint, MOST_TILES, Shape, Tiled, Tiling, Tiling1};
@@ -48,15 +48,15 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Writes tensors as the checkpoint of a directory, which is made unless it is there. Lazy tiles are made and written one by one, and
-    /// the tensor that is read again has the norms of their elements.
+    /// Writes tensors as the checkpoint of a directory, which is created if it does not exist. Lazy tiles are made and written one by one,
+    /// and the tensor has the norms of their elements when it is read.
     ///
-    /// An older checkpoint of the directory stays until all files of the new one are on the disk, whatever happens meanwhile; then the new
-    /// one takes its place, and the files of the older one are removed. Tensors that are read from it lazily may be among those that are
-    /// written. One process writes to a directory at a time.
+    /// An older checkpoint of the directory stays until all files of the new one are on the disk, whatever happens meanwhile. Then the new
+    /// one takes its place, and the files of the older one are removed. Tensors that are read lazily from the older one may be written too.
+    /// Only one process may write to a directory at a time.
     ///
     /// # Errors
-    /// Two tensors have one name, a lazy tile cannot be made, or a file cannot be written. The older checkpoint is as it was.
+    /// If two tensors have one name, a lazy tile cannot be made, or a file cannot be written. The older checkpoint is as it was.
     pub fn write<'t>(
         directory: impl AsRef<Path>,
         tensors: impl IntoIterator<Item = (&'t str, &'t Tiled)>,
@@ -64,32 +64,32 @@ impl Checkpoint {
         writing::write(directory.as_ref(), &by_name(tensors)?)
     }
 
-    /// True if a directory has a checkpoint, whole or not.
+    /// Returns true if a directory has a checkpoint, even if it is damaged.
     #[must_use]
     pub fn is_in(directory: impl AsRef<Path>) -> bool {
         directory.as_ref().join(names::MANIFEST).exists()
     }
 
-    /// Opens the checkpoint of a directory. The manifest is read, and no tile. Once a newer checkpoint took the place of this one, lazy tensors
-    /// that are there are still read, and others are no longer found.
+    /// Opens the checkpoint of a directory. Only the manifest is read. If a newer checkpoint takes the place of this one, lazy tensors that
+    /// exist by then can still be read, but others are no longer found.
     ///
     /// # Errors
-    /// There is no manifest, it is damaged or of another version, or what it says of a tensor cannot be.
+    /// If there is no manifest, it is damaged or of another version, or the entry of a tensor is not valid.
     pub fn open(directory: impl AsRef<Path>) -> Result<Checkpoint, Error> {
         let directory = directory.as_ref().to_owned();
         let manifest = Manifest::read(&directory)?;
         Ok(Checkpoint { directory, manifest })
     }
 
-    /// The names of the tensors, in the order of their letters.
+    /// The names of the tensors, sorted.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.manifest.tensors.keys().map(String::as_str)
     }
 
-    /// The grid of a tensor.
+    /// The tiling of a tensor.
     ///
     /// # Errors
-    /// There is no such tensor.
+    /// If there is no such tensor.
     pub fn tiling(&self, name: &str) -> Result<&Tiling, Error> {
         Ok(&self.manifest.entry(name, &self.directory)?.tiling)
     }
@@ -97,28 +97,28 @@ impl Checkpoint {
     /// The type of the elements of a tensor.
     ///
     /// # Errors
-    /// There is no such tensor.
+    /// If there is no such tensor.
     pub fn scalar_type(&self, name: &str) -> Result<Scalar, Error> {
         Ok(self.manifest.entry(name, &self.directory)?.scalar)
     }
 
-    /// A tensor with all its tiles. All that was written of it is compared with its hashes.
+    /// Reads a tensor with all its tiles. All its data is compared with the hashes.
     ///
     /// # Errors
-    /// There is no such tensor, a file is missing, damaged or exchanged, or there is no memory for the tiles.
+    /// If there is no such tensor, a file is missing, damaged or exchanged, or there is no memory for the tiles.
     pub fn read(&self, name: &str) -> Result<Tiled, Error> {
         let lazy = self.lazy(name)?;
-        // No more than the files have, as their lengths were compared with it.
+        // The lengths of the files were checked, so the tiles take no more than these.
         check_room(lazy.memory_bytes())?;
         let tiles = lazy.tiles().map(|read| Ok(read?.1)).collect::<Result<Vec<Tile>, Error>>()?;
         Ok(Tiled::stored(lazy.shape().clone(), lazy.scalar_type(), tiles))
     }
 
-    /// A tensor whose tiles are read when they are needed, each compared with its hash, so that it may be larger than memory. Which tiles
-    /// are present is read now. Files stay open until the tensor is dropped.
+    /// Returns a tensor whose tiles are read when they are needed, each compared with its hash, so it may be larger than memory. The list
+    /// of present tiles is read now. Files stay open until the tensor is dropped.
     ///
     /// # Errors
-    /// There is no such tensor, or a file is missing, of another length, or its index damaged or exchanged.
+    /// If there is no such tensor, or a file is missing, of another length, or its index damaged or exchanged.
     pub fn lazy(&self, name: &str) -> Result<Tiled, Error> {
         let entry = self.manifest.entry(name, &self.directory)?;
         let (shape, tiles) = StoredTiles::open(&self.directory, name, entry)?;
@@ -127,11 +127,11 @@ impl Checkpoint {
 }
 
 impl Evaluator {
-    /// Writes tensors as the checkpoint of a directory, as [`Checkpoint::write`] does. If ranks share evaluations each writes the tiles that it owns, into
-    /// a directory that all of them see, and any number of ranks may read it.
+    /// Writes tensors as the checkpoint of a directory, as [`Checkpoint::write`] does. If ranks share evaluations, each writes the tiles
+    /// that it owns, so all of them must see the directory. Any number of ranks may read it.
     ///
     /// # Errors
-    /// Those of [`Checkpoint::write`] on any rank, on all of them.
+    /// The errors of [`Checkpoint::write`] on any rank, returned on all of them.
     pub fn checkpoint<'t>(
         &self,
         directory: impl AsRef<Path>,
@@ -145,10 +145,10 @@ impl Evaluator {
     }
 }
 
-/// Tensors by their names.
+/// Sorts tensors by their names.
 ///
 /// # Errors
-/// Two have one name.
+/// If two have one name.
 fn by_name<'t>(tensors: impl IntoIterator<Item = (&'t str, &'t Tiled)>) -> Result<BTreeMap<&'t str, &'t Tiled>, Error> {
     let mut by_name = BTreeMap::new();
     for (name, tensor) in tensors {

@@ -1,22 +1,23 @@
-//! The names of the files of a checkpoint. Tensors are called what users call them, so names of files have what every system takes.
+//! The names of the files of a checkpoint. A tensor's name may have any characters; the names of files have only those that every system
+//! accepts.
 
 use blake3::Hash;
 use std::fmt::Write;
 
-/// The name of the manifest.
+/// The file name of the manifest.
 pub(super) const MANIFEST: &str = "manifest.json";
 
-/// The most bytes of a tensor's name in the name of its shard. Some systems take 255 bytes for all of it.
+/// The most bytes of a tensor's name in the file name of its shard. Some systems allow 255 bytes for the whole file name.
 const MOST_BYTES: usize = 96;
 
-/// The digits of a hash in the name of a shard: half of all.
+/// The number of hexadecimal digits of a hash in the name of a shard: half of all.
 const DIGITS: usize = blake3::OUT_LEN;
 
-/// The name of a shard, `NAME-HASH.RANK`: what the tensor is called, the hash of the shard's index, and which rank wrote it. A byte of the
-/// name that is no letter, digit, `_` or `-` of ASCII is written as `%` and two hexadecimal digits, and a long name is cut.
+/// The name of a shard, `NAME-HASH.RANK`: the tensor's name, the hash of the shard's index, and the rank that wrote it. A byte of the name
+/// that is not a letter, digit, `_` or `-` of ASCII is written as `%` and two hexadecimal digits, and a long name is cut.
 ///
-/// Shards of one name have the same bytes, since the index has the hashes of the tensor's name and of all tiles. So no shard takes the
-/// place of another one, neither of another tensor nor of an older checkpoint in the same directory.
+/// Shards with the same name have the same bytes, because the index has the hashes of the tensor's name and of all tiles. So no shard takes
+/// the place of another one, neither of another tensor nor of an older checkpoint in the same directory.
 pub(super) fn shard(tensor: &str, index: &Hash, rank: usize) -> String {
     let mut name = String::new();
     for byte in tensor.bytes() {
@@ -24,7 +25,7 @@ pub(super) fn shard(tensor: &str, index: &Hash, rank: usize) -> String {
         if name.len() + written > MOST_BYTES {
             break;
         }
-        // A text takes whatever is written to it.
+        // Writing to a text cannot fail.
         let _never_fails = if is_plain(byte) { name.write_char(byte.into()) } else { write!(name, "%{byte:02X}") };
     }
     let digits = index.to_hex();
@@ -32,7 +33,7 @@ pub(super) fn shard(tensor: &str, index: &Hash, rank: usize) -> String {
     name
 }
 
-/// True for names as [`shard`] makes them, so of files in the directory itself.
+/// Returns true if a name has the form that [`shard`] gives, which names a file in the directory itself.
 pub(super) fn is_shard(name: &str) -> bool {
     let parts = name.rsplit_once('.').and_then(|(name, rank)| Some((name.rsplit_once('-')?, rank)));
     let Some(((tensor, digits), rank)) = parts else { return false };
@@ -45,7 +46,7 @@ pub(super) fn is_shard(name: &str) -> bool {
         && rank.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// True for what is written as it is.
+/// Returns true for a byte that is written as it is.
 const fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }

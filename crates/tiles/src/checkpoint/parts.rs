@@ -1,4 +1,5 @@
-//! How files of checkpoints are written: beside their place, to be renamed. What the bytes of files mean is said in `manifest.rs` and `shard.rs`.
+//! Writes files of checkpoints under temporary names, to be renamed when they are complete. The contents of files are described in
+//! `manifest.rs` and `shard.rs`.
 
 use crate::tiled::files::refused;
 use cembra_value::Error;
@@ -9,24 +10,24 @@ use std::io;
 use std::path::Path;
 use tempfile::NamedTempFile;
 
-/// What files are called that are not whole yet, around letters that differ.
+/// The beginning and the end of the name of an incomplete file. Random letters are between them.
 const PART: (&str, &str) = (".checkpoint-", ".part");
 
-/// A file or directory that the system does not write.
+/// The error of a file or directory that cannot be written.
 #[cold]
 pub(super) fn unwritten(path: &Path, cause: &io::Error) -> Error {
     refused(path, format_args!("it cannot be written: {cause}"))
 }
 
-/// A new file of a directory, which is removed unless it is renamed.
+/// Creates a file in a directory. It is removed unless it is renamed.
 ///
 /// # Errors
-/// Nothing can be written there.
+/// If nothing can be written there.
 pub(super) fn part(directory: &Path) -> Result<NamedTempFile, Error> {
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     {
-        // The mode a new file gets, which the user's mask restricts; not the private one of temporary files.
+        // The mode of ordinary new files, which the user's mask restricts, in place of the private mode of temporary files.
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
@@ -34,15 +35,15 @@ pub(super) fn part(directory: &Path) -> Result<NamedTempFile, Error> {
     part.map_err(|cause| unwritten(directory, &cause))
 }
 
-/// True for the name of a file that is not whole.
+/// Returns true for the name of an incomplete file.
 pub(super) fn is_part(name: &str) -> bool {
     name.strip_prefix(PART.0).is_some_and(|rest| rest.ends_with(PART.1))
 }
 
-/// Makes a directory, unless it is there.
+/// Creates a directory, unless it exists.
 ///
 /// # Errors
-/// It cannot be made.
+/// If it cannot be created.
 pub(super) fn create_directory(path: &Path) -> Result<(), Error> {
     if path.is_dir() {
         return Ok(());
@@ -55,14 +56,14 @@ pub(super) fn create_directory(path: &Path) -> Result<(), Error> {
 /// Waits until the names of a directory are on the disk.
 ///
 /// # Errors
-/// The system does not say so.
+/// If the system does not confirm it.
 #[cfg(unix)]
 pub(super) fn sync_directory(path: &Path) -> Result<(), Error> {
     let synced = File::open(path).and_then(|directory| directory.sync_all());
     synced.map_err(|cause| unwritten(path, &cause))
 }
 
-/// Other systems open no directories, and say nothing of when names are on the disk.
+/// Does nothing: other systems open no directories, and do not tell when names are on the disk.
 #[cfg(not(unix))]
 pub(super) fn sync_directory(_: &Path) -> Result<(), Error> {
     Ok(())

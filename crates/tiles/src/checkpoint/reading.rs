@@ -1,5 +1,5 @@
 //! Tiles that are read from shards when they are needed. Each is compared with its hash. Files are opened once and read at positions, so
-//! several threads read at a time, and a shard that a newer checkpoint took the place of is still there for whoever reads it.
+//! several threads can read at a time, and a shard can be read after a newer checkpoint took its place.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -15,20 +15,20 @@ use cembra_value::Error;
 use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
 use std::path::Path;
 
-/// The tiles of one tensor in its shards.
+/// The tiles of one tensor in the shards of a checkpoint, read when they are needed.
 #[derive(Debug)]
 pub(super) struct StoredTiles {
     scalar: Scalar,
     files: Vec<Opened>,
-    /// A record of each tile in ascending order, and the file that it is in.
+    /// The record of each tile in ascending order, and the position of its file.
     records: Vec<(Record, usize)>,
 }
 
 impl StoredTiles {
-    /// Opens the shards of a tensor. Their indices are read, and no tile is. The shape has the tiles of all shards.
+    /// Opens the shards of a tensor and reads their indices, but no tiles. The shape has the tiles of all shards.
     ///
     /// # Errors
-    /// A shard is missing, damaged or of another tensor, or two have the same tile.
+    /// If a shard is missing, damaged or of another tensor, or two have the same tile.
     pub(super) fn open(directory: &Path, name: &str, entry: &Entry) -> Result<(Shape, StoredTiles), Error> {
         let identity = entry.identity(name);
         let mut tiles = StoredTiles { scalar: entry.scalar, files: Vec::new(), records: Vec::new() };
@@ -48,7 +48,7 @@ impl StoredTiles {
             let message = format!("tile {} is in {} too", record.tile, first.path.display());
             return Err(refused(&second.path, message));
         }
-        // Files are as long as their tiles take, so these are no more than there is room for.
+        // The lengths of files were compared with their tiles, so there are no more records than there is room for.
         let screening = Screening { threshold: 0.0, most_tiles: usize::MAX };
         let mut shape = Building::new(&entry.tiling, screening).with_room(tiles.records.len());
         for (record, _) in &tiles.records {
@@ -57,7 +57,7 @@ impl StoredTiles {
         Ok((shape.finish(), tiles))
     }
 
-    /// Reads one tile.
+    /// Reads the tile at a place from its shard, and compares it with its hash.
     fn read<T: Float>(&self, place: &TilePlace) -> Result<Tile, Error> {
         let found = self.records.binary_search_by_key(&place.number, |(record, _)| record.tile);
         let found = found.ok().and_then(|at| self.records.get(at));

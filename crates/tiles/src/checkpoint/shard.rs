@@ -1,4 +1,4 @@
-//! The shards of a checkpoint: the tiles that one rank has of one tensor. All numbers are little-endian.
+//! Shards of a checkpoint: a shard has the tiles of one tensor that one rank wrote. All numbers are little-endian.
 //!
 //! | bytes | of the header |
 //! |---|---|
@@ -15,7 +15,7 @@
 //! | 32 | the hash of the elements |
 //!
 //! Header and records are the index. The elements of the tiles follow in the same order, without gaps, each tile with its last axis the
-//! fastest. So every byte of a shard is covered by a hash: those of elements by one of the index, the index by one of the manifest.
+//! fastest. So every byte of a shard is covered by a hash: elements by one in the index, the index by one in the manifest.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -30,26 +30,26 @@ use cembra_value::tensor::{Data, check_room};
 const MAGIC: [u8; 12] = *b"cembra-tiles";
 const VERSION: u32 = 1;
 
-/// The bytes of a header.
+/// The number of bytes in the header of a shard.
 const HEADER: usize = 56;
 
-/// The bytes of a record.
+/// The number of bytes in the record of a tile.
 const RECORD: usize = 56;
 
-/// The records that are read at once.
+/// The number of records that are read at once.
 const PIECE: usize = 1 << 10;
 
-/// The bytes of the index of so many tiles; none if 64 bits do not count them.
+/// The bytes of the index of `tiles` tiles; `None` if a `u64` does not count them.
 pub(super) fn index_bytes(tiles: u64) -> Option<u64> {
     tiles.checked_mul(RECORD as u64)?.checked_add(HEADER as u64)
 }
 
-/// The header of a shard of the tensor with this identity.
+/// The header of a shard with `tiles` tiles of the tensor with this identity.
 pub(super) fn header(identity: &Hash, tiles: u64) -> Vec<u8> {
     [&MAGIC[..], &VERSION.to_le_bytes(), identity.as_bytes(), &tiles.to_le_bytes()].concat()
 }
 
-/// What a shard says of one tile.
+/// The record of one tile in a shard.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Record {
     pub(super) tile: u64,
@@ -80,18 +80,18 @@ impl Record {
     }
 }
 
-/// The bytes of a tile's elements; none if there is no such tile, or 64 bits do not count them.
+/// The bytes of a tile's elements; `None` if there is no such tile, or a `u64` does not count them.
 fn tile_bytes(tiling: &Tiling, scalar: Scalar, tile: u64) -> Option<u64> {
     let size = Data::element_size(scalar)? as u64;
     tiling.tile_extents(tile)?.iter().try_fold(size, |bytes, extent| bytes.checked_mul(*extent as u64))
 }
 
-/// Reads the index of a shard, and compares it with the manifest and with the length of the file. The memory for it is less than twice the
-/// length.
+/// Reads the index of a shard, and compares it with the manifest and with the length of the file. The index takes less than twice that
+/// length in memory.
 ///
 /// # Errors
-/// The file is not of the length or the hash that the manifest says, it is a shard of another tensor or version, or its tiles are not tiles
-/// of the tensor in ascending order, whose elements fill the rest of the file.
+/// If the file does not have the length or the hash that the manifest has, it is a shard of another tensor or version, or its tiles are not
+/// tiles of the tensor in ascending order, whose elements fill the rest of the file.
 pub(super) fn read_index(file: &Opened, shard: &Shard, entry: &Entry, identity: &Hash) -> Result<Vec<Record>, Error> {
     let refused = |what: String| refused(&file.path, what);
     if file.bytes != shard.bytes {
@@ -129,7 +129,7 @@ pub(super) fn read_index(file: &Opened, shard: &Shard, entry: &Entry, identity: 
     Ok(records)
 }
 
-/// The number of tiles that a header says, or what is wrong with it.
+/// Checks a header and returns its number of tiles. The error describes the flaw, for a message.
 fn check_header(header: &[u8; HEADER], identity: &Hash) -> Result<u64, String> {
     let parts = header.strip_prefix(&MAGIC).and_then(|rest| rest.split_first_chunk());
     let Some((version, rest)) = parts else { return Err("it is no shard of a checkpoint".to_owned()) };
@@ -143,7 +143,8 @@ fn check_header(header: &[u8; HEADER], identity: &Hash) -> Result<u64, String> {
     }
 }
 
-/// An error if the records of a shard are not what the tensor has, or if its tiles do not fill a file of so many bytes behind the index.
+/// Checks that the records of a shard are tiles of the tensor, and that these fill a file of `bytes` bytes after the index, which has
+/// `index` bytes.
 fn check_records(records: &[Record], entry: &Entry, index: u64, bytes: u64) -> Result<(), String> {
     let tiling = &entry.tiling;
     let (mut before, mut end) = (None, index);

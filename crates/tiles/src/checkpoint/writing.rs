@@ -1,5 +1,5 @@
-//! Writes checkpoints. Nothing that an older checkpoint of the same directory has is touched before the new manifest is in its place: until
-//! then a crash leaves the older one, and afterwards it is the new one.
+//! Writes checkpoints. No file of an older checkpoint in the same directory is changed before the new manifest is in its place: until then
+//! a crash leaves the older checkpoint, and afterwards the new one.
 
 use super::manifest::{Entry, Manifest, Shard};
 use super::names::{self, MANIFEST, is_shard};
@@ -22,7 +22,7 @@ use tempfile::TempPath;
 /// Writes tensors by their names as the checkpoint of a directory.
 ///
 /// # Errors
-/// A file cannot be written, or a lazy tile cannot be made.
+/// If a file cannot be written, or a lazy tile cannot be made.
 pub(super) fn write(directory: &Path, tensors: &BTreeMap<&str, &Tiled>) -> Result<(), Error> {
     create_directory(directory)?;
     let (manifest, unlisted) = write_shards(directory, tensors, [0, 1])?;
@@ -33,10 +33,11 @@ pub(super) fn write(directory: &Path, tensors: &BTreeMap<&str, &Tiled>) -> Resul
     Ok(())
 }
 
-/// The same by all ranks, each of which writes the tiles that it owns; of tensors that each rank has, a part. The directory is one that all see.
+/// Writes a checkpoint by all ranks, into a directory that all of them see. Each rank writes the tiles that it owns, and a part of tensors
+/// that every rank has.
 ///
 /// # Errors
-/// Those of [`write`] on any rank, on all of them; or the link failed.
+/// The errors of [`write`] on any rank, returned on all of them; or the link failed.
 pub(super) fn write_by(ranks: &Ranks, directory: &Path, tensors: &BTreeMap<&str, &Tiled>) -> Result<(), Error> {
     let (rank, size) = (ranks.link().rank(), ranks.link().size());
     ranks.settle(if rank == 0 { create_directory(directory).map_err(Failure::from) } else { Ok(()) })?;
@@ -53,7 +54,7 @@ pub(super) fn write_by(ranks: &Ranks, directory: &Path, tensors: &BTreeMap<&str,
     if let Some(unlisted) = unlisted
         && (all.is_ok() || ranks.broken().is_some())
     {
-        // The manifest lists them, or may do so.
+        // The manifest lists the shards, or may do so.
         unlisted.keep();
     }
     all?;
@@ -64,7 +65,7 @@ pub(super) fn write_by(ranks: &Ranks, directory: &Path, tensors: &BTreeMap<&str,
     Ok(())
 }
 
-/// Writes the shards of one rank of some: in their places, and in no manifest that is in its place.
+/// Writes the shards of rank `of[0]` of `of[1]` ranks to their places. No manifest in its place lists them yet.
 fn write_shards(
     directory: &Path,
     tensors: &BTreeMap<&str, &Tiled>,
@@ -87,12 +88,12 @@ fn write_shards(
             unlisted.0.push(place);
         }
     }
-    // The manifest is on the disk only after what it lists.
+    // The manifest must be on the disk only after the files that it lists.
     sync_directory(directory)?;
     Ok((manifest, unlisted))
 }
 
-/// Puts a manifest in its place. The shards that it lists are in theirs.
+/// Puts a manifest in its place. The shards that it lists must be in theirs.
 fn publish(directory: &Path, manifest: &Manifest) -> Result<(), Error> {
     let place = directory.join(MANIFEST);
     let failed = |cause: io::Error| unwritten(&place, &cause);
@@ -102,11 +103,11 @@ fn publish(directory: &Path, manifest: &Manifest) -> Result<(), Error> {
     Ok(())
 }
 
-/// Shards that no manifest lists, which are removed if that stays so.
+/// Shards that no manifest lists yet. They are removed when they are dropped, unless a manifest lists them by then.
 struct Unlisted(Vec<PathBuf>);
 
 impl Unlisted {
-    /// A manifest lists them.
+    /// Keeps the shards, because a manifest lists them.
     fn keep(mut self) {
         self.0.clear();
     }
@@ -115,13 +116,13 @@ impl Unlisted {
 impl Drop for Unlisted {
     fn drop(&mut self) {
         for place in &self.0 {
-            // What cannot be removed is left to the next checkpoint.
+            // A file that cannot be removed is left to the next checkpoint.
             let _left = fs::remove_file(place);
         }
     }
 }
 
-/// The positions of the tiles that one rank of some writes: those that it owns, or a part of what each rank has.
+/// The positions of the tiles that rank `rank` of `ranks` writes: those that it owns, or its part of a tensor that every rank has.
 fn positions(tensor: &Tiled, [rank, ranks]: [usize; 2]) -> Vec<usize> {
     let count = tensor.shape().len();
     match tensor.spread() {
@@ -130,7 +131,7 @@ fn positions(tensor: &Tiled, [rank, ranks]: [usize; 2]) -> Vec<usize> {
     }
 }
 
-/// Writes the shard of a tensor, one tile after the other, into a file that is not in its place yet.
+/// Writes the shard of a tensor, one tile after the other, to a temporary file.
 fn write_shard(
     directory: &Path,
     name: &str,
@@ -146,7 +147,7 @@ fn write_shard(
     let first = index_bytes(tiles).ok_or_else(too_many)?;
     let room = usize::try_from(first).map_err(|_| too_many())?;
     check_room(room)?;
-    // The index is in front, and known last.
+    // The index comes first in the file, but is known last.
     let mut index = Vec::with_capacity(room);
     index.extend(header(identity, tiles));
     let mut out = BufWriter::with_capacity(PIECE_BYTES, part.as_file());
@@ -169,7 +170,7 @@ fn write_shard(
     Ok((shard, part.into_temp_path()))
 }
 
-/// Writes the elements of a tile, and gives their hash and how many bytes they are.
+/// Writes the elements of a tile, and returns their hash and their number of bytes.
 fn write_elements<T: Float>(out: &mut BufWriter<&File>, tile: &Tile) -> io::Result<(Hash, u64)> {
     let mut hasher = Hasher::new();
     let mut bytes = Vec::new();
@@ -182,9 +183,9 @@ fn write_elements<T: Float>(out: &mut BufWriter<&File>, tile: &Tile) -> io::Resu
     Ok((hasher.finalize(), size_of_val(tile.elements::<T>()) as u64))
 }
 
-/// Removes the shards of older checkpoints, and the parts that crashes left. Other files of the directory stay.
+/// Removes the shards of older checkpoints, and incomplete files that crashes left. Other files of the directory stay.
 fn remove_leftovers(directory: &Path, manifest: &Manifest) {
-    // Some systems do not see the difference between large and small letters.
+    // Some systems do not distinguish capital and small letters.
     let shards = manifest.tensors.values().flat_map(|entry| &entry.shards);
     let listed: BTreeSet<String> = shards.map(|shard| shard.file.to_ascii_lowercase()).collect();
     let Ok(entries) = fs::read_dir(directory) else { return };
@@ -192,7 +193,7 @@ fn remove_leftovers(directory: &Path, manifest: &Manifest) {
         let is_leftover =
             |name: &str| is_part(name) || (is_shard(name) && !listed.contains(&name.to_ascii_lowercase()));
         if entry.file_name().to_str().is_some_and(is_leftover) {
-            // What cannot be removed is left to the next checkpoint.
+            // A file that cannot be removed is left to the next checkpoint.
             let _left = fs::remove_file(entry.path());
         }
     }

@@ -1,5 +1,5 @@
-//! What ranks compare before they evaluate: the program, how tensors are cut, which tiles they have, the options that decide results, and what
-//! the machines have. Ranks with other facts would wait for tiles that no rank sends, or have other bits.
+//! The facts that ranks compare before they evaluate: the program, the tilings, the present tiles, the options that decide results, and
+//! facts of the machines. Ranks with different facts would wait for tiles that no rank sends, or have different bits.
 
 use crate::link::Ranks;
 use crate::{Options, TileMap, Tiled};
@@ -9,10 +9,10 @@ use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
-/// Facts about a machine and what runs there, each with a name.
+/// Facts about a machine and the programs on it: for each a name and a value.
 pub(crate) type Facts = Arc<[(String, String)]>;
 
-/// What is written to it is hashed.
+/// Hashes the text that is written to it.
 struct Hashed(DefaultHasher);
 
 impl Write for Hashed {
@@ -25,7 +25,7 @@ impl Write for Hashed {
 /// Compares the facts of all ranks before a graph is evaluated.
 ///
 /// # Errors
-/// The first fact that differs, on all ranks; or the link failed.
+/// The first fact that differs, as the same error on all ranks; or the link failed.
 pub(crate) fn agree(
     ranks: &Ranks,
     given: &Facts,
@@ -62,7 +62,7 @@ pub(crate) fn agree(
     ranks.agree(&facts)
 }
 
-/// Where the tiles of a tensor are.
+/// Describes where the tiles of a tensor are.
 fn whereabouts(tiled: &Tiled) -> String {
     match tiled.spread() {
         None if tiled.is_lazy() => "made when they are needed".into(),

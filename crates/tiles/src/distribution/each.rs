@@ -1,5 +1,5 @@
-//! Tiles, each of which is made or read by itself: a task takes neighbouring ones, about as many as half of a cache holds. Ranks that compute
-//! together each take the tiles that they own, after those that these are made of have come.
+//! Makes or reads tiles one by one. A task takes neighbouring tiles, about as many as half of a cache holds. Ranks that compute together
+//! each make the tiles that they own, after the operand tiles that these need have come.
 
 use crate::distribution::{PlannedStep, Read, failed_at, hash_of, in_order, owners_of, shared_out, traffic_of};
 use crate::link::Ranks;
@@ -19,9 +19,9 @@ const MOST_TOGETHER: usize = 1024;
 /// The operands of a step, with all tiles that this rank reads.
 pub(crate) type Operands = SmallVec<[Tiled; 2]>;
 
-/// What a step makes: tiles of a shape, each of which reads tiles of operands. A thread takes `each_bytes` bytes besides the tile that it makes.
+/// A step that makes the tiles of a shape, each from tiles of operands. A thread takes `each_bytes` bytes besides the tile that it makes.
 pub(crate) struct Making<'m> {
-    /// What is computed, by its name, and the bits of a number that it has. Ranks that carry out a step together compare them.
+    /// The name of the operation, and the bits of a number that it has. Ranks that carry out a step together compare them.
     pub(crate) operation: (&'static str, u64),
     pub(crate) shape: &'m Shape,
     pub(crate) scalar: Scalar,
@@ -41,37 +41,37 @@ impl<'m> Making<'m> {
         Making { operation, shape, scalar, each_bytes, reads }
     }
 
-    /// The operands, as they are.
+    /// The operands, without the positions that are read.
     fn operands(&self) -> SmallVec<[&Tiled; 2]> {
         self.reads.iter().map(|read| read.of).collect()
     }
 }
 
-/// The tiles of a shape that are made or read here: all, or those that this rank owns.
+/// The tiles of a shape that are made or read on this rank: all, or those that it owns.
 pub(crate) struct Parts<'p> {
     pub(crate) shape: &'p Shape,
     pub(crate) scalar: Scalar,
-    /// The positions of the tiles; none if it is all.
+    /// The positions of the tiles; `None` for all tiles.
     pub(crate) positions: Option<&'p [u32]>,
 }
 
 impl Parts<'_> {
-    /// How many tiles there are.
+    /// The number of tiles.
     fn len(&self) -> usize {
         self.positions.map_or(self.shape.len(), <[u32]>::len)
     }
 
-    /// The position of a tile in the shape, by its number among those that are made here.
+    /// The position in the shape of tile `at`, counted among the tiles that are made here.
     pub(crate) fn position(&self, at: usize) -> usize {
         self.positions.map_or(at, |positions| positions[at] as usize)
     }
 
-    /// The bytes of a tile.
+    /// The bytes of tile `at`, counted among the tiles that are made here.
     fn bytes(&self, at: usize) -> usize {
         bytes_of(self.scalar, self.shape.tiling().volume(self.shape.tiles()[self.position(at)]))
     }
 
-    /// The tiles in parts, each of which is a task, and the bytes of each part. Parts follow from the shape alone.
+    /// Splits the tiles into parts, each of which is a task, with the bytes of each part. Parts do not depend on the number of threads.
     fn tasks(&self, workers: &Workers) -> Vec<(Range<usize>, usize)> {
         let (mut parts, count) = (Vec::new(), self.len());
         let (mut start, mut bytes) = (0, 0_usize);
@@ -111,7 +111,8 @@ impl Parts<'_> {
     }
 }
 
-/// The bytes that a thread holds which uses one tile of a tensor at a time: those of the largest tile, if they are not stored.
+/// The bytes that a thread holds while it uses one tile of a tensor at a time: those of the largest tile of a lazy tensor, 0 of a stored
+/// one.
 pub(crate) fn lazy_bytes(tiled: &Tiled) -> usize {
     let (shape, scalar) = (tiled.shape(), tiled.scalar_type());
     let bytes = |tile: &u64| bytes_of(scalar, shape.tiling().volume(*tile));
@@ -119,10 +120,10 @@ pub(crate) fn lazy_bytes(tiled: &Tiled) -> usize {
     all.iter().map(bytes).max().unwrap_or(0)
 }
 
-/// The threads that make the tiles of a result, each of which takes `each_bytes` bytes besides.
+/// The workers that make the tiles of a result. Each thread takes `each_bytes` bytes besides its tile.
 ///
 /// # Errors
-/// There are too few bytes.
+/// If there are too few bytes.
 pub(crate) fn workers_for(
     shape: &Shape,
     scalar: Scalar,
@@ -137,10 +138,11 @@ pub(crate) fn workers_for(
     workers.within_bytes(bytes, each_bytes, what)
 }
 
-/// The tensor of a shape's tiles, each made by a function of the operands and of its position, under true norms. In a plan no tile is made.
+/// Makes the tensor of a step. `tile` makes each tile from the operands and from its position; the tensor has the norms of the elements. In
+/// a plan no tile is made.
 ///
 /// # Errors
-/// There are too few bytes, the function fails, or the evaluation was ended.
+/// If there are too few bytes, `tile` fails, or the evaluation was ended.
 pub(crate) fn tiled_of(
     making: &Making<'_>,
     workers: &Workers,
@@ -153,17 +155,17 @@ pub(crate) fn tiled_of(
     })
 }
 
-/// The same, where the function says the norm of each tile, too.
+/// Makes the tensor of a step. `tile` makes each tile and its norm from the operands and from its position. In a plan no tile is made.
 ///
 /// # Errors
-/// Those of [`tiled_of`].
+/// The errors of [`tiled_of`].
 pub(crate) fn normed_of(
     making: &Making<'_>,
     workers: &Workers,
     tile: impl Fn(&[Tiled], usize) -> Result<(Tile, f64), Error> + Sync,
 ) -> Result<Tiled, Error> {
     let Making { shape, scalar, each_bytes, reads, .. } = *making;
-    // A number of numbers is computed by each rank.
+    // Each rank computes a number by itself if every rank has the operands.
     let is_number = shape.tiling().rank() == 0 && reads.iter().all(|read| !read.of.is_distributed());
     if let Some(ranks) = workers.several().filter(|_| !is_number) {
         return spread_of(making, workers, ranks, &tile);
@@ -180,10 +182,10 @@ pub(crate) fn normed_of(
     Ok(Tiled::stored(shape.with_norms(norms), scalar, tiles))
 }
 
-/// A function of the operands and of a position, which makes a tile with its norm.
+/// A function that makes a tile and its norm from the operands and from the tile's position.
 type Normed<'f> = &'f (dyn Fn(&[Tiled], usize) -> Result<(Tile, f64), Error> + Sync);
 
-/// The same on several ranks, each of which makes the tiles that it owns.
+/// Makes the tensor of a step on several ranks, each of which makes the tiles that it owns.
 fn spread_of(making: &Making<'_>, workers: &Workers, ranks: &Ranks, tile: Normed<'_>) -> Result<Tiled, Error> {
     let Making { operation, shape, scalar, each_bytes, reads } = *making;
     let operands = making.operands();
@@ -222,10 +224,10 @@ pub(crate) fn own_positions(owners: &[u32], ranks: &Ranks) -> Vec<u32> {
     (0..).zip(owners).filter(|(_, owner)| **owner == rank).map(|(at, _)| at).collect()
 }
 
-/// A tensor of which each rank made its own tiles, with the norms of all.
+/// Builds the tensor of which each rank made its own tiles, from these tiles and the norms of all tiles, by rank.
 ///
 /// # Errors
-/// A rank made fewer tiles than it owns.
+/// If a rank made fewer tiles than it owns.
 pub(crate) fn spread_with(
     shape: &Shape,
     scalar: Scalar,
@@ -240,18 +242,19 @@ pub(crate) fn spread_with(
     Ok(Tiled::of_spread(shape.with_norms(norms), scalar, Spread::new(owners, here)))
 }
 
-/// The threads that make a number of each tile, each of which takes `each_bytes` bytes, beside `bytes` of tiles of other ranks.
+/// The workers that compute a number per tile. Each thread takes `each_bytes` bytes, and tiles of other ranks take `bytes`.
 ///
 /// # Errors
-/// There are too few bytes.
+/// If there are too few bytes.
 pub(crate) fn workers_for_number(workers: &Workers, bytes: usize, each_bytes: usize) -> Result<Workers, Error> {
     workers.within_bytes(bytes, each_bytes, || "lazy tiles, one at a time, a number".to_owned())
 }
 
-/// A number for each tile of the first operand's shape, by its bits, on all ranks. A thread takes `each_bytes` bytes besides.
+/// Computes a number for each tile of the step's shape, and returns the bits of all on all ranks. A thread takes the step's `each_bytes`
+/// bytes.
 ///
 /// # Errors
-/// There are too few bytes, the function fails, or the evaluation was ended.
+/// If there are too few bytes, the function fails, or the evaluation was ended.
 pub(crate) fn numbers_of(
     making: &Making<'_>,
     workers: &Workers,

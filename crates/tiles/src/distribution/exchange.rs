@@ -1,6 +1,7 @@
-//! Moves tiles between ranks during a step. Each rank knows from the plan which tiles it needs of whom, and who needs which of its own. Both lists
-//! are in one order, so the messages between two ranks are sent and received in the same order. Nothing is asked for. A rank that fails sends
-//! poison in place of what others await, and takes what is sent to it, so that no message is left for the next step.
+//! Moves tiles between ranks during a step. Each rank knows from the plan which tiles it needs from which rank, and which of its own other
+//! ranks need. Both lists are in one order, so two ranks send and receive their messages in the same order, and no rank asks for a tile. A
+//! rank that fails sends poison in the place of tiles that others await, and receives the tiles sent to it, so that no message is left for
+//! the next step.
 
 use crate::error::bad_message;
 use crate::link::{Done, MessageId, Payload, Ranks, Request, Room, Settling, StepId};
@@ -13,10 +14,11 @@ use cembra_value::tensor::TensorErrorKind as Kind;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The tag of tiles. Collectives have another one.
+/// The tag of messages that have tiles. Collectives use another tag.
 const TAG: u16 = 0;
 
-/// A tile on its way: its place in the order of the step, the operand and the position that it has there, and the rank at the other end.
+/// A tile that is sent between ranks: its place in the order of the step, its operand, its position in that operand's shape, and the rank
+/// at the other end.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Parcel {
     pub(crate) key: u32,
@@ -25,7 +27,7 @@ pub(crate) struct Parcel {
     pub(crate) peer: u32,
 }
 
-/// The tiles that a rank awaits in a step, and those that it sends. Both ascend.
+/// The tiles that a rank awaits in a step, and those that it sends. Both lists are sorted.
 #[derive(Default, Debug)]
 pub(crate) struct Traffic {
     pub(crate) incoming: Vec<Parcel>,
@@ -33,8 +35,8 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// The traffic of a rank in a step, from which rank reads which tile of which operand: `(key, operand, position, reader)`. Tiles that
-    /// all ranks have are not sent.
+    /// The traffic of rank `rank` in a step. A parcel of `reads` names a tile, and as its peer the rank that reads it. Tiles that all ranks
+    /// have are not sent.
     pub(crate) fn of(rank: u32, operands: &[&Tiled], reads: impl Iterator<Item = Parcel>) -> Traffic {
         let mut traffic = Traffic::default();
         for read in reads {
@@ -53,19 +55,19 @@ impl Traffic {
         traffic
     }
 
-    /// The bytes of the tiles that come.
+    /// The bytes of the incoming tiles.
     pub(crate) fn incoming_bytes(&self, operands: &[&Tiled]) -> usize {
         self.incoming.iter().fold(0, |bytes: usize, parcel| bytes.saturating_add(parcel_bytes(operands, *parcel)))
     }
 }
 
-/// The bytes of a tile.
+/// The bytes of the tile of a parcel.
 pub(crate) fn parcel_bytes(operands: &[&Tiled], parcel: Parcel) -> usize {
     let of = operands[parcel.operand as usize];
     bytes_of(of.scalar_type(), of.tiling().volume(of.shape().tiles()[parcel.position as usize]))
 }
 
-/// The messages of one step.
+/// The exchange of tiles between ranks during one step.
 pub(crate) struct Exchange<'e> {
     ranks: &'e Ranks,
     id: StepId,
@@ -73,15 +75,15 @@ pub(crate) struct Exchange<'e> {
     pool: Arc<Pool>,
     token: Option<&'e Cancellation>,
     traffic: Traffic,
-    /// How many receives and sends began.
+    /// The number of receives that began, and the number of sends.
     begun: usize,
     sent: usize,
-    /// The receives that began and are not over, in their order.
+    /// The receives that began and are not complete, in their order.
     open: VecDeque<Request>,
-    /// What the first of these came to, if it was over before it was waited for.
+    /// The outcome of the first open receive, if it was complete before it was waited for.
     over: Option<Done>,
     sending: Vec<Request>,
-    /// What all ranks come to.
+    /// The outcome of the step on all ranks.
     settling: Settling<'e>,
 }
 
@@ -111,10 +113,10 @@ impl<'e> Exchange<'e> {
         })
     }
 
-    /// Runs the part of this rank in the step. Whatever it comes to, all messages of its tiles are over afterwards.
+    /// Runs the part of this rank in the step. Afterwards all messages of its tiles are complete, even if the part failed.
     ///
     /// # Errors
-    /// Those of the part, or of the link.
+    /// The errors of the part, or of the link.
     pub(crate) fn run<R, E: From<Error>>(
         mut self,
         part: impl FnOnce(&mut Exchange<'e>) -> Result<R, E>,
@@ -124,21 +126,21 @@ impl<'e> Exchange<'e> {
         (made.and_then(|made| ended.map(|()| made).map_err(E::from)), self.settling)
     }
 
-    /// Looks whether another rank failed, and gives the link time. Never waits.
+    /// Checks whether another rank failed, and gives the link time. Never waits.
     ///
     /// # Errors
-    /// Another rank failed, or the link did.
+    /// If another rank failed, or the link did.
     pub(crate) fn watch(&mut self) -> Result<(), Error> {
         self.test_next()?;
         self.settling.watch()
     }
 
-    /// Tests the receive that began first.
+    /// Tests whether the receive that began first is complete, without waiting.
     fn test_next(&mut self) -> Result<(), Error> {
         if let (None, Some(request)) = (&self.over, self.open.front_mut()) {
             match request.test() {
                 Err(error) if error.tensor_kind() == Some(Kind::Message) => {
-                    // It took its turn.
+                    // The receive is complete: it took its turn among the messages.
                     self.open.pop_front();
                     return Err(error);
                 }
@@ -148,10 +150,10 @@ impl<'e> Exchange<'e> {
         Ok(())
     }
 
-    /// Begins to receive and to send the tiles before a place in the order.
+    /// Begins to receive and to send the tiles whose place in the order is before `end`.
     ///
     /// # Errors
-    /// There is no memory for a tile, or the link failed.
+    /// If there is no memory for a tile, or the link failed.
     pub(crate) fn begin(&mut self, end: u32) -> Result<(), Error> {
         while let Some(parcel) = self.traffic.incoming.get(self.begun).copied().filter(|parcel| parcel.key < end) {
             self.receive(parcel)?;
@@ -159,7 +161,7 @@ impl<'e> Exchange<'e> {
         self.begin_to_send(end)
     }
 
-    /// Begins to send the tiles before a place in the order.
+    /// Begins to send the tiles whose place in the order is before `end`.
     fn begin_to_send(&mut self, end: u32) -> Result<(), Error> {
         while let Some(parcel) = self.traffic.outgoing.get(self.sent).copied().filter(|parcel| parcel.key < end) {
             let tile = self.operands[parcel.operand as usize].stored_at(parcel.position as usize).cloned();
@@ -168,10 +170,10 @@ impl<'e> Exchange<'e> {
         Ok(())
     }
 
-    /// Waits for the tiles before a place in the order, and hands each over.
+    /// Waits for the tiles whose place in the order is before `end`, and passes each to `came`.
     ///
     /// # Errors
-    /// Those of [`begin`](Exchange::begin), another rank failed, or the evaluation was ended.
+    /// The errors of [`begin`](Exchange::begin), another rank failed, or the evaluation was ended.
     pub(crate) fn arrive(&mut self, end: u32, mut came: impl FnMut(Parcel, Tile)) -> Result<(), Error> {
         self.begin(end)?;
         while let Some(parcel) = self.next().filter(|parcel| parcel.key < end) {
@@ -189,24 +191,24 @@ impl<'e> Exchange<'e> {
         Ok(())
     }
 
-    /// All tiles at once, as operands that have them.
+    /// Waits for all tiles, and returns the operands with them.
     ///
     /// # Errors
-    /// Those of [`arrive`](Exchange::arrive).
+    /// The errors of [`arrive`](Exchange::arrive).
     pub(crate) fn all(&mut self) -> Result<Vec<Tiled>, Error> {
         let mut came: Vec<Vec<(u32, Tile)>> = vec![Vec::new(); self.operands.len()];
         self.arrive(u32::MAX, |parcel, tile| came[parcel.operand as usize].push((parcel.position, tile)))?;
         Ok(self.operands.iter().zip(came).map(|(of, came)| of.with_tiles(came)).collect())
     }
 
-    /// The tile that comes next of those whose receives began.
+    /// The tile that comes next, among those whose receives began.
     fn next(&self) -> Option<Parcel> {
         let at = self.begun.checked_sub(self.open.len())?;
         self.traffic.incoming.get(at).copied().filter(|_| at < self.begun)
     }
 
-    /// Waits for the receive that began first. If the wait is ended, it stays open: by a token, or by another rank, which are looked at unless the
-    /// exchange ends.
+    /// Waits for the receive that began first. A token or a failure of another rank ends the wait, unless the exchange itself ends. The
+    /// receive stays open then.
     fn await_next(&mut self, ends: bool) -> Result<Done, Error> {
         let token = self.token.filter(|_| !ends).cloned();
         let patience = self.ranks.patience().clone().token(token);
@@ -224,18 +226,20 @@ impl<'e> Exchange<'e> {
                 self.settling.watch()?;
             }
             match wait.pause(|| awaited) {
-                // The link is as it was.
+                // The link is not broken.
                 Err(error) if error.fault_kind().is_some() => return Err(error),
                 paused => self.ranks.checked(paused)?,
             }
         }
     }
 
+    /// The identity of the message with a parcel's tile.
     fn id(&self, parcel: Parcel) -> MessageId {
         let number = self.operands[parcel.operand as usize].shape().tiles()[parcel.position as usize];
         MessageId { plan: self.id.plan.rotate_left(parcel.operand), step: self.id.step, tile: number }
     }
 
+    /// The description of the message with a parcel's tile, for receiving it.
     fn room(&self, parcel: Parcel) -> Result<Room, Error> {
         let (id, of) = (self.id(parcel), self.operands[parcel.operand as usize]);
         let extents = of.tiling().tile_extents(id.tile).unwrap_or_default();
@@ -245,7 +249,7 @@ impl<'e> Exchange<'e> {
     fn receive(&mut self, parcel: Parcel) -> Result<(), Error> {
         let room = self.room(parcel)?;
         match self.ranks.link().receive(parcel.peer as usize, TAG, room) {
-            // There is no memory. This rank fails, and takes the message when it has none of its own tiles any more.
+            // There is no memory. This rank fails, and receives the message once it holds none of its own tiles.
             Err(error) if error.tensor_kind() == Some(Kind::Limit) => return Err(error),
             begun => self.open.push_back(self.ranks.checked(begun)?),
         }
@@ -268,7 +272,7 @@ impl<'e> Exchange<'e> {
         Ok(())
     }
 
-    /// Ends the exchange: what others still await is sent, or poison if this rank failed, and what is sent to it is taken and dropped.
+    /// Ends the exchange: sends the tiles that others still await, or poison if this rank failed, and receives and drops those sent to it.
     fn end(&mut self, is_failed: bool) -> Result<(), Error> {
         self.ranks.check()?;
         if is_failed {
@@ -285,7 +289,7 @@ impl<'e> Exchange<'e> {
                     taken => drop(taken?),
                 }
             }
-            // One at a time: nothing needs their memory.
+            // These tiles are dropped, so they are received one at a time, to take little memory.
             match self.traffic.incoming.get(self.begun).copied() {
                 Some(parcel) => {
                     let begun = self.receive(parcel);

@@ -1,5 +1,5 @@
-//! A step of an evaluation on all ranks. They compare their plans, exchange tiles, and each makes its own part. Then they say to each other what came
-//! of it: the numbers of their parts, such as norms, or the first error, which is the same on all.
+//! A step of an evaluation on all ranks. They compare their plans, exchange tiles, and each makes its own part. Then they share the numbers
+//! of their parts, such as norms, or the first error, which is the same on all.
 
 use super::exchange::{Exchange, Parcel, Traffic};
 use crate::error::bad_message;
@@ -11,56 +11,56 @@ use smallvec::SmallVec;
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The positions of an operand's tiles that a tile of the result is made of.
+/// The positions of the tiles of an operand from which a tile of the result is made.
 pub(crate) type Reads = SmallVec<[usize; 2]>;
 
-/// An operand of a step, and which of its tiles are read for the tile at a position of the result.
+/// An operand of a step. `positions` gives the positions of its tiles that are read for the tile at a position of the result.
 pub(crate) struct Read<'s> {
     pub(crate) of: &'s Tiled,
     pub(crate) positions: &'s (dyn Fn(usize) -> Reads + Sync + 's),
 }
 
 impl<'s> Read<'s> {
-    /// Makes a read of the operand's tile at the same position as the result's.
+    /// Makes a read of the operand's tile that is at the same position as the result's tile.
     pub(crate) fn in_place(of: &'s Tiled) -> Read<'s> {
         Read { of, positions: &|at| Reads::from_elem(at, 1) }
     }
 }
 
-/// The numbers of the parts of all ranks, by rank, and what this rank made.
+/// The result of this rank's part, and the numbers of the parts of all ranks, by rank.
 pub(crate) type Shared<R> = (R, Vec<Vec<u64>>);
 
-/// A step as a rank has planned it.
+/// A step as planned by one rank.
 pub(crate) struct PlannedStep<P> {
-    /// The hash of what all ranks plan alike.
+    /// The hash of the parts of the plan that must be equal on all ranks.
     pub(crate) hash: u64,
     pub(crate) traffic: Traffic,
-    /// What else this rank has planned.
+    /// The rest of the plan, which is this rank's own.
     pub(crate) own: P,
 }
 
-/// Failures of no task, as of memory or by a token.
+/// The task of failures that belong to no task, such as missing memory or a cancelled token.
 const ANY_TASK: u64 = u64::MAX - 1;
 
 impl From<Error> for Failure {
-    /// A failure of no task.
+    /// Makes a failure that belongs to no task.
     fn from(error: Error) -> Failure {
         Failure { task: ANY_TASK, error }
     }
 }
 
-/// Notes the number of a task that failed, of which the lowest counts.
+/// Records the number of a task that failed. The lowest number counts.
 pub(crate) fn failed_at<R>(lowest: &AtomicU64, task: usize, result: Result<R, Error>) -> Result<R, Error> {
     result.inspect_err(|_| {
         lowest.fetch_min(task as u64, Ordering::Relaxed);
     })
 }
 
-/// Carries a step out on all ranks. `part` makes what is this rank's, and notes the number of a task that failed.
+/// Carries a step out on all ranks. `part` makes this rank's part, and records the number of a task that failed.
 ///
 /// # Errors
-/// A rank failed: that of the lowest task, of those that failed before others heard of it. Or plans differ, or the link failed. The same on all
-/// ranks.
+/// If a rank failed: the error of the lowest task, among the failures before others heard of it. Or plans differ, or the link failed. The
+/// error is the same on all ranks.
 pub(crate) fn shared_out<P, R>(
     workers: &Workers,
     ranks: &Ranks,
@@ -95,11 +95,11 @@ pub(crate) fn shared_out<P, R>(
     Ok((made, numbers))
 }
 
-/// The owners of a result's tiles. Without a map of the evaluation a tile is made where the first tile is that it is made of, or else by the
-/// grid of all ranks.
+/// The owners of a result's tiles. Without a map of the evaluation, a tile belongs to the owner of the first operand tile that it is made
+/// of, or else to the rank that the grid of all ranks gives.
 ///
 /// # Errors
-/// The map names ranks that there are not.
+/// If the map names ranks that do not exist.
 pub(crate) fn owners_of(
     workers: &Workers,
     ranks: &Ranks,
@@ -123,7 +123,7 @@ pub(crate) fn owners_of(
     Ok(owners)
 }
 
-/// The traffic of a step whose tiles read tiles of operands.
+/// The traffic of a step whose result has the owners `owners`, and whose tiles read tiles of operands.
 pub(crate) fn traffic_of(ranks: &Ranks, owners: &[u32], reads: &[Read<'_>]) -> Traffic {
     let operands: SmallVec<[&Tiled; 4]> = reads.iter().map(|read| read.of).collect();
     let parcels = (0_u32..).zip(reads).filter(|(_, read)| read.of.is_distributed()).flat_map(|(operand, read)| {
@@ -135,7 +135,7 @@ pub(crate) fn traffic_of(ranks: &Ranks, owners: &[u32], reads: &[Read<'_>]) -> T
     Traffic::of(ranks.link().rank() as u32, &operands, parcels)
 }
 
-/// The hash of a plan: what is computed, which tiles are made, by which rank, and the tiles and norms of the operands.
+/// The hash of a plan: of the operation, the tiles that are made and their owners, and the tiles and norms of the operands.
 pub(crate) fn hash_of((name, number): (&str, u64), shape: &Shape, owners: &[u32], operands: &[&Tiled]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(name.as_bytes());
@@ -149,7 +149,7 @@ pub(crate) fn hash_of((name, number): (&str, u64), shape: &Shape, owners: &[u32]
     hasher.finish()
 }
 
-/// Numbers of all ranks in the order of tiles, whose owners are known.
+/// Puts the numbers of all ranks into the order of the tiles with the owners `owners`.
 pub(crate) fn in_order(owners: &[u32], by_rank: &[Vec<u64>]) -> Result<Vec<u64>, Error> {
     let mut parts: Vec<_> = by_rank.iter().map(|part| part.iter()).collect();
     let next = |owner: &u32| parts.get_mut(*owner as usize)?.next().copied();

@@ -1,4 +1,4 @@
-//! Blocks of tiles of a tensor, as what is read and as what is written over, which copy nothing; and other orders of axes. Ranges of elements are
+//! Blocks of tiles of a tensor, to be read or to be replaced, without copies of elements; and other orders of axes. Ranges of elements are
 //! in `regions.rs`.
 
 use crate::elements::recut::begun_at;
@@ -13,18 +13,18 @@ use cembra_value::Error;
 use std::ops::Range;
 
 impl Tiled {
-    /// Axis `i` of the result is axis `of[i]`.
+    /// Permutes the axes: axis `i` of the result is axis `of[i]`.
     ///
     /// # Errors
-    /// `of` does not name each axis once, there is no memory, or a lazy tile cannot be made.
+    /// If `of` does not name each axis once, there is no memory, or a lazy tile cannot be made.
     pub fn permuted(&self, of: &[usize]) -> Result<Tiled, Error> {
         turned(&Evaluator::new(Options::default()), self, of)
     }
 
-    /// The same of a lazy tensor, whose tiles are made when they are needed: norms stay what they were promised to be.
+    /// Permutes the axes of a lazy tensor, whose tiles are still made when they are needed. Norms stay as they were promised.
     ///
     /// # Errors
-    /// `of` does not name each axis once.
+    /// If `of` does not name each axis once.
     pub(crate) fn permuted_lazily(&self, of: &[usize]) -> Result<Tiled, Error> {
         let (shape, sources) = self.shape().permuted_with_sources(of)?;
         if let Some(planned) = self.plan() {
@@ -39,10 +39,10 @@ impl Tiled {
         Tiled::lazy(&shape, self.scalar_type(), source)
     }
 
-    /// A sub-range of the tiles of each axis. No elements are copied, and lazy tiles stay lazy.
+    /// Takes a sub-range of the tiles of each axis. No elements are copied, and lazy tiles stay lazy.
     ///
     /// # Errors
-    /// There is not a range for each axis, or one is not a range of its tiles.
+    /// If there is not a range for each axis, or one is not a range of its tiles.
     pub fn block(&self, tiles: &[Range<u64>], base: Base) -> Result<Tiled, Error> {
         let (shape, sources) = self.shape().block_with_sources(tiles, base)?;
         if !self.is_lazy() || self.is_planned() {
@@ -57,11 +57,11 @@ impl Tiled {
         Tiled::lazy(&shape, self.scalar_type(), source)
     }
 
-    /// The tensor with other tiles from these coordinates on: those of a block, whose absent tiles are then absent. No elements are copied. A
-    /// lazy tensor is stored before.
+    /// Replaces the tiles from the coordinates `first` on by those of a block. Where the block has absent tiles, the result has none. No
+    /// elements are copied. A lazy tensor is stored before.
     ///
     /// # Errors
-    /// The tiles of the block are not as large as those that they are put over, the elements are of another type, or a lazy tile cannot be
+    /// If the tiles of the block are not as large as those that they replace, the elements are of another type, or a lazy tile cannot be
     /// made.
     pub fn with_block(&self, first: &[u64], block: &Tiled) -> Result<Tiled, Error> {
         check_same_types(self.scalar_type(), block.scalar_type())?;
@@ -88,7 +88,7 @@ impl Tiled {
         let outside: Vec<u64> = kept.iter().map(|at| own.shape().tiles()[*at]).collect();
         let inside: Vec<u64> = block.shape().tiles().iter().map(moved).collect();
         let (mut numbers, mut norms, mut tiles, mut owners) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        // A tile that each rank has is kept by the owner of the first tile that is shared out, if any is.
+        // A tile that every rank has goes to the owner of the first tile that is shared out, if there is one.
         let shared = [&own, &block].into_iter().find_map(|of| of.spread());
         let first = shared.and_then(|spread| spread.owners().first().copied()).unwrap_or(0);
         for (number, out, within) in merge(&outside, &inside) {

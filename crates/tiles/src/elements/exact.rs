@@ -1,24 +1,25 @@
-//! Exact sums of FLOAT64: a number in fixed point that is as wide as all floats, to which floats are added without rounding. So a sum does not
-//! depend on the order of what is added, nor on who adds which part. It is rounded once, when it is read.
+//! Exact sums of FLOAT64: a number in fixed point that is as wide as all floats, to which floats are added without rounding. So a sum
+//! depends neither on the order of its terms, nor on the threads and ranks that add them. It is rounded once, when it is read.
 //!
 //! The method is the small superaccumulator of Radford M. Neal, "Fast exact summation using small and large superaccumulators"
 //! (arXiv:1505.05571, 2015): words of 64 bits of which neighbours are 32 bits apart, so that carries are propagated once in a long while.
 
 use crate::tiled::tile::Float;
 
-/// The bits that neighbouring words are apart.
+/// The distance between neighbouring words, in bits.
 const APART: u32 = 32;
 
-/// The words: 2,046 positions of the lowest bit of a float and 53 bits of it are 2,099 bits, and carries of a sum of 2^63 floats take 63 more.
+/// The number of words: 2,046 positions of the lowest bit of a float and 53 bits of it are 2,099 bits, and carries of a sum of 2^63 floats
+/// take 63 more.
 const WORDS: usize = 68;
 
-/// How many floats are added at most before carries are propagated: each adds less than 2^32 to a word.
+/// The most floats that are added before carries are propagated: each adds less than 2^32 to a word.
 const MOST_ADDED: u32 = 1 << 30;
 
-/// The bits of the mantissa of a float that are stored.
+/// The number of mantissa bits that a float stores.
 const MANTISSA: u32 = 52;
 
-/// The exponent, as it is stored, of what is infinite or no number.
+/// The stored exponent of infinities and NaNs.
 const LARGEST_EXPONENT: u64 = 2047;
 
 /// Returns the exact sum of numbers, rounded once to FLOAT64, and then to the type of the numbers.
@@ -28,11 +29,11 @@ pub(crate) fn exact_sum<T: Float>(numbers: &[T]) -> T {
     T::of_f64(sum.value())
 }
 
-/// A sum of floats that is not rounded. Bit 0 of the first word is 2^-1074.
+/// A sum of floats without rounding, in fixed point. Bit 0 of the first word is 2^-1074.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ExactSum {
     words: [i64; WORDS],
-    /// How many floats were added since carries were propagated.
+    /// The number of floats that were added since carries were propagated.
     added: u32,
     has_nan: bool,
     has_positive_infinity: bool,
@@ -61,7 +62,7 @@ impl ExactSum {
             self.has_negative_infinity |= mantissa == 0 && number < 0.0;
             return;
         }
-        // Numbers below the normal ones have the exponent of the least of these, without the bit that is not stored.
+        // Subnormal numbers have the exponent of the least normal ones, without the bit that is not stored.
         let mantissa = if exponent == 0 { mantissa } else { mantissa | 1 << MANTISSA };
         let place = (exponent as u32).saturating_sub(1);
         let (word, shifted) = ((place / APART) as usize, u128::from(mantissa) << (place % APART));
@@ -76,7 +77,7 @@ impl ExactSum {
         }
     }
 
-    /// Brings all words but the last into the range from 0 on and below 2^32. The last one has the sign.
+    /// Propagates carries, so that all words but the last are from 0 to 2^32 - 1. The last one has the sign.
     fn carry(&mut self) {
         let mut carried = 0;
         for word in &mut self.words[..WORDS - 1] {
@@ -88,7 +89,7 @@ impl ExactSum {
         self.added = 0;
     }
 
-    /// The nearest float, the one with an even mantissa where two are as near. NaN if one was added, or infinities of both signs.
+    /// The nearest float; of two that are equally near, the one with an even mantissa. NaN if one was added, or infinities of both signs.
     fn value(mut self) -> f64 {
         match (self.has_nan, self.has_positive_infinity, self.has_negative_infinity) {
             (true, _, _) | (_, true, true) => return f64::NAN,
@@ -113,13 +114,13 @@ impl ExactSum {
             let is_more = mantissa & 1 == 1 || (0..half).any(|at| self.bit(at));
             self.bit(half) && is_more
         });
-        // A mantissa that rounding makes longer carries into the exponent, and what is larger than all floats becomes infinity by that, too.
+        // If rounding makes a mantissa longer, it carries into the exponent. So a sum above all floats becomes infinity, too.
         let magnitude = (u64::from(lowest) << MANTISSA) + mantissa + u64::from(rest);
         let magnitude = f64::from_bits(magnitude.min(LARGEST_EXPONENT << MANTISSA));
         if is_negative { -magnitude } else { magnitude }
     }
 
-    /// A bit of a sum that is not negative, behind carries.
+    /// A bit of a sum that is not negative, after carries were propagated.
     fn bit(&self, at: u32) -> bool {
         let word = ((at / APART) as usize).min(WORDS - 1);
         (self.words[word] >> (at - word as u32 * APART)) & 1 == 1
@@ -156,7 +157,7 @@ mod tests {
         assert!(sum(&[f64::NEG_INFINITY, f64::INFINITY]).is_nan() && sum(&[f64::NAN, 1.0]).is_nan());
     }
 
-    /// Each float by itself, and all of them in any order.
+    /// Sums single floats, and then all of them in any order.
     #[test]
     fn sums_do_not_depend_on_order() {
         let mut rng = fastrand::Rng::with_seed(50);

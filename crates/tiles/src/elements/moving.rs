@@ -1,5 +1,5 @@
-//! Whole tensors that are moved between ranks: shared out by a map, or gathered, so that each rank has all tiles. And what a rank has of a tensor
-//! that is shared out.
+//! Moves whole tensors between ranks: shares them out by a map, or gathers them, so that each rank has all tiles. Also lists the tiles of a
+//! distributed tensor that a rank has.
 
 use crate::distribution::{Parcel, PlannedStep, Traffic, hash_of, shared_out};
 use crate::link::Ranks;
@@ -9,11 +9,11 @@ use crate::{Evaluator, Shape, TileMap, Tiled};
 use cembra_value::Error;
 
 impl Evaluator {
-    /// The tensor with its tiles shared out by a map. Tiles move from the ranks that have them to those that own them; of a tensor that each rank has
-    /// they are forgotten where they are not owned, and lazy ones are made where they are owned. On one rank it is the same tensor.
+    /// Shares the tiles of a tensor out by a map. Tiles move from the ranks that have them to their owners. Of a tensor that each rank has,
+    /// ranks drop the tiles that they do not own. Lazy tiles are made by their owners. On one rank the result is the same tensor, stored.
     ///
     /// # Errors
-    /// The map names ranks that there are not, there are too few bytes, a lazy tile cannot be made, or another rank failed.
+    /// If the map names ranks that do not exist, there are too few bytes, a lazy tile cannot be made, or another rank failed.
     pub fn distributed(&self, a: &Tiled, map: &TileMap) -> Result<Tiled, Error> {
         let workers = self.workers.clone();
         let Some(ranks) = workers.several() else { return self.materialized(a) };
@@ -32,10 +32,10 @@ impl Evaluator {
         Ok(Tiled::of_spread(a.shape().clone(), a.scalar_type(), Spread::new(owners, tiles)))
     }
 
-    /// The tensor with all tiles on each rank. Lazy tiles are made first, each by one rank.
+    /// Returns the tensor with all tiles on each rank. Lazy tiles are made first, each by one rank.
     ///
     /// # Errors
-    /// There are too few bytes, a lazy tile cannot be made, or another rank failed.
+    /// If there are too few bytes, a lazy tile cannot be made, or another rank failed.
     pub fn gathered(&self, a: &Tiled) -> Result<Tiled, Error> {
         let workers = self.workers.clone();
         let Some(ranks) = workers.several() else { return self.materialized(a) };
@@ -49,10 +49,10 @@ impl Evaluator {
         Ok(Tiled::stored(a.shape().clone(), a.scalar_type(), tiles))
     }
 
-    /// A tile by its number, on all ranks; none if it is absent. All ranks ask for the same tile.
+    /// Returns a tile by its number, on all ranks; `None` if it is absent. All ranks must ask for the same tile.
     ///
     /// # Errors
-    /// Those of [`gathered`](Evaluator::gathered).
+    /// The errors of [`gathered`](Evaluator::gathered).
     pub fn tile(&self, a: &Tiled, number: u64) -> Result<Option<Tile>, Error> {
         let Some(norm) = a.shape().norm(number) else { return Ok(None) };
         if !a.is_distributed() {
@@ -62,10 +62,10 @@ impl Evaluator {
         self.gathered(&a.with_part_of_tiles(one))?.tile(number)
     }
 
-    /// One element by its indices, on all ranks; 0 in an absent tile. All ranks ask for the same element.
+    /// Returns one element by its indices, on all ranks; 0 in an absent tile. All ranks must ask for the same element.
     ///
     /// # Errors
-    /// Those of [`Tiled::get`] and of [`tile`](Evaluator::tile).
+    /// The errors of [`Tiled::get`] and of [`tile`](Evaluator::tile).
     pub fn get<T: Float>(&self, a: &Tiled, element: &[i64]) -> Result<T, Error> {
         if !a.is_distributed() {
             return a.get(element);
@@ -74,12 +74,12 @@ impl Evaluator {
         let one = |number: u64| Shape::of_sorted(a.tiling().clone(), vec![number], vec![f64::INFINITY]);
         match number {
             Some(number) => self.gathered(&a.masked(&one(number))?)?.get(element),
-            // Which is an error.
+            // This is an error.
             None => a.get(element),
         }
     }
 
-    /// A tensor with all tiles that this rank reads, where `readers` are the ranks that read the tile at a position.
+    /// Returns the tensor with all tiles that this rank reads. `readers` gives the ranks that read the tile at a position.
     fn moved<R: Iterator<Item = u32>>(
         &self,
         ranks: &Ranks,
@@ -102,20 +102,20 @@ impl Evaluator {
 }
 
 impl Tiled {
-    /// True if each rank has a part of the tiles.
+    /// True if the tiles are shared out to ranks, so that each rank has a part of them.
     #[must_use]
     pub const fn is_distributed(&self) -> bool {
         self.spread().is_some()
     }
 
-    /// The owner of a tile by its number; none if the tile is absent, or each rank has all tiles.
+    /// The owner of a tile by its number; `None` if the tile is absent, or each rank has all tiles.
     #[must_use]
     pub fn owner(&self, number: u64) -> Option<usize> {
         let owners = self.spread()?.owners();
         Some(owners[self.shape().position(number)?] as usize)
     }
 
-    /// The stored tiles that this rank has, by number: of a tensor that is not distributed all of them, of a lazy one none.
+    /// The stored tiles that this rank has, by number: all of a tensor that is not distributed, none of a lazy one.
     pub fn local_tiles(&self) -> impl Iterator<Item = (u64, &Tile)> {
         let numbers = self.shape().tiles().iter().enumerate();
         numbers.filter_map(|(at, number)| Some((*number, self.stored_at(at)?)))

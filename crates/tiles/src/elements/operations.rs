@@ -1,5 +1,5 @@
-//! Operations of users on tiles: a rule that says from the norms of operands which tiles the result has, and a function that makes each of them.
-//! Tiles are shared out to threads, as those of all results.
+//! Operations of users on tiles: a rule that decides from the norms of operands which tiles the result has, and a function that makes each
+//! of them. Tiles are shared out to threads.
 
 use crate::distribution::each::{Making, tiled_of};
 use crate::distribution::{Read, Reads};
@@ -13,7 +13,7 @@ use cembra_value::Error;
 use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
 use smallvec::SmallVec;
 
-/// An operation on the tiles of tensors of one tiling, which makes a tile of those at its place.
+/// An operation on tensors of one tiling, which makes each tile from the operands' tiles at the same place.
 ///
 /// ```
 /// use cembra_tiles::{Evaluator, Options, Screening, Shape, TileOperation, TilePlace, Tiled, Tiling, Tiling1};
@@ -68,26 +68,28 @@ use smallvec::SmallVec;
 /// # Ok::<(), cembra_value::Error>(())
 /// ```
 pub trait TileOperation: Sync {
-    /// An upper estimate of the norm of the tile at a place, from the norms of the operands' tiles there. At least one of these is present. None if
-    /// the result has no tile there. A tile whose estimate is below the threshold is not made. By default the result has a tile where all operands
-    /// have one, and its estimate is infinite, so that it is always made.
+    /// An upper estimate of the norm of the tile at a place, from the norms of the operands' tiles there. At least one of these is present.
+    /// `None` if the result has no tile there. A tile whose estimate is below the threshold is not made. By default the result has a tile
+    /// where all operands have one, and its estimate is infinite, so that it is always made.
     fn norm(&self, _place: &TilePlace, norms: &[Option<f64>]) -> Option<f64> {
         norms.iter().all(Option::is_some).then_some(f64::INFINITY)
     }
 
-    /// The tile at a place: of its extents, and of the type of the operands. An absent tile of an operand, which has zeros, is `None`.
+    /// Makes the tile at a place, with its extents and the operands' type. An absent tile of an operand is `None`, and counts as zeros.
     ///
     /// # Errors
-    /// The tile cannot be made.
+    /// If the tile cannot be made.
     fn tile(&self, place: &TilePlace, tiles: &[Option<Tensor>]) -> Result<Tensor, Error>;
 }
 
 impl Evaluator {
-    /// What an operation makes of tensors of one tiling, under true norms. It is not asked for tiles that no operand has.
+    /// Applies an operation to tensors of one tiling. The result has the norms of its elements. The operation is not asked for tiles that
+    /// no operand has.
     ///
     /// # Errors
-    /// There are no operands; their tilings or types of elements differ; an estimate is negative; the operation fails or panics, or makes a
-    /// tile of other extents or another type; there are too many tiles or bytes; a lazy tile cannot be made; or the evaluation was ended.
+    /// If there are no operands; their tilings or types of elements differ; an estimate is negative; the operation fails or panics, or
+    /// makes a tile of other extents or another type; there are too many tiles or bytes; a lazy tile cannot be made; or the evaluation was
+    /// ended.
     pub fn apply(&self, operation: &dyn TileOperation, operands: &[&Tiled]) -> Result<Tiled, Error> {
         let Some((first, others)) = operands.split_first() else {
             return Err(Error::tensors(Kind::OperandCount, "an operation on the tiles of no tensor"));

@@ -1,5 +1,5 @@
-//! Operators on elements of tiled tensors: sums, differences, products, multiples and functions. Each tile of the result is made of the tiles
-//! at its place, so tiles are shared out to threads.
+//! Elementwise operators on tiled tensors: sums, differences, products, multiples and functions. Each tile of the result is made from the
+//! tiles at its place, so tiles are shared out to threads.
 
 use crate::distribution::Read;
 use crate::distribution::each::{Making, tiled_of};
@@ -10,14 +10,14 @@ use crate::tiled::tile::{Float, Tile, with_float};
 use crate::{Evaluator, Shape, Tiled};
 use cembra_value::Error;
 
-/// A function of a tile.
+/// A function that makes a tile from a tile.
 type OfTile<'f> = &'f (dyn Fn(&Workers, &Tile) -> Result<Tile, Error> + Sync);
 
 impl Evaluator {
-    /// The sum of two tensors of one tiling. A tile that one of them alone has is shared with it.
+    /// The sum of two tensors of one tiling. A tile that only one of them has is shared with it.
     ///
     /// # Errors
-    /// Tilings or types of elements differ, there are too many tiles or bytes, a lazy tile cannot be made, or the evaluation was ended.
+    /// If tilings or types of elements differ, there are too many tiles or bytes, a lazy tile cannot be made, or the evaluation was ended.
     pub fn add(&self, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
         let shape = a.shape().added(b.shape(), &self.options().screening(a.scalar_type())?)?;
         with_float!(a.scalar_type(), T => self.merged::<T>("added", &shape, [a, b], |a, b| a + b, None))
@@ -26,7 +26,7 @@ impl Evaluator {
     /// The difference of two tensors of one tiling.
     ///
     /// # Errors
-    /// Those of [`add`](Evaluator::add).
+    /// The errors of [`add`](Evaluator::add).
     pub fn subtract(&self, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
         let shape = a.shape().added(b.shape(), &self.options().screening(a.scalar_type())?)?;
         with_float!(a.scalar_type(), T => {
@@ -34,19 +34,19 @@ impl Evaluator {
         })
     }
 
-    /// The products of elements of two tensors of one tiling.
+    /// The product, element by element, of two tensors of one tiling.
     ///
     /// # Errors
-    /// Those of [`add`](Evaluator::add).
+    /// The errors of [`add`](Evaluator::add).
     pub fn hadamard(&self, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
         let shape = a.shape().multiplied(b.shape(), &self.options().screening(a.scalar_type())?)?;
         with_float!(a.scalar_type(), T => self.merged::<T>("multiplied", &shape, [a, b], |a, b| a * b, None))
     }
 
-    /// A factor, rounded to the type of the elements, times a tensor.
+    /// A tensor times a factor, which is rounded to the type of the elements.
     ///
     /// # Errors
-    /// There are too many bytes, a lazy tile cannot be made, or the evaluation was ended.
+    /// If there are too many bytes, a lazy tile cannot be made, or the evaluation was ended.
     pub fn scale(&self, a: &Tiled, factor: f64) -> Result<Tiled, Error> {
         let shape = a.shape().scaled(factor, &self.options().screening(a.scalar_type())?)?;
         let part = a.with_part_of_tiles(shape);
@@ -60,12 +60,12 @@ impl Evaluator {
         })
     }
 
-    /// A function of each element. If it makes 0 of 0 absent tiles stay absent; otherwise all tiles are present, and those that were absent
-    /// have what the function makes of 0.
+    /// Applies a function to each element. If the function of 0 is 0, absent tiles stay absent; otherwise all tiles are present, and those
+    /// that were absent are filled with the function of 0.
     ///
     /// # Errors
-    /// Elements are of another type, there are too many tiles or bytes, the function panics, a lazy tile cannot be made, or the evaluation was
-    /// ended.
+    /// If elements are of another type, there are too many tiles or bytes, the function panics, a lazy tile cannot be made, or the
+    /// evaluation was ended.
     pub fn map<T: Float>(&self, a: &Tiled, function: impl Fn(T) -> T + Sync) -> Result<Tiled, Error> {
         check_same_types(a.scalar_type(), T::SCALAR)?;
         let screening = self.options().screening(a.scalar_type())?;
@@ -87,8 +87,8 @@ impl Evaluator {
         })
     }
 
-    /// The tiles of a shape from those of two operands: of both by a function of elements, of the first alone as they are, of the second
-    /// alone by a function of tiles, or as they are.
+    /// Makes the tiles of a shape from those of two operands. Where both have a tile, `of_both` combines their elements. A tile of the
+    /// first alone is shared. A tile of the second alone is made by `of_second`, or shared without it.
     fn merged<T: Float>(
         &self,
         name: &'static str,
@@ -120,7 +120,7 @@ impl Evaluator {
                     made.into_tile(a.extents())
                 }
                 (None, Some(b)) => of_second.map_or_else(|| Ok(b.clone()), |of_second| of_second(&workers, &b)),
-                // A tile of the shape is one of either operand.
+                // A tile of the shape is a tile of at least one operand.
                 (a, None) => a.ok_or_else(|| unlike_types(T::SCALAR, b.scalar_type())),
             }
         })?;
@@ -136,7 +136,7 @@ impl Evaluator {
     }
 }
 
-/// A tile of a function of each element.
+/// Applies a function to each element of a tile.
 fn mapped<T: Float>(workers: &Workers, tile: &Tile, function: impl Fn(T) -> T) -> Result<Tile, Error> {
     let mut made = workers.memory::<T>(tile.extents())?;
     let from = tile.elements::<T>();

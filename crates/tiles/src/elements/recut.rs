@@ -1,5 +1,5 @@
-//! The elements of a tensor in tiles that are cut elsewhere: which tile has elements of which, estimates of norms, and the copies, which are tasks over
-//! the tiles that are made. Slices, slices among zeros, ranges that are written over and other tilings are all made by these.
+//! The elements of a tensor in tiles with other boundaries: finds the tiles that overlap, estimates norms, and copies elements, as tasks
+//! over the tiles that are made. Slices, slices among zeros, ranges that are replaced and other tilings all use this.
 
 use crate::distribution::each::{Making, tiled_of};
 use crate::distribution::{Read, Reads};
@@ -13,41 +13,43 @@ use cembra_value::Error;
 use cembra_value::tensor::{Extents, check_room};
 use std::ops::Range;
 
-/// How many copies from one tile to another a change of tilings may have, for each tile that may be present.
+/// The most copies from one tile to another that a change of tilings may have, for each tile that may be present.
 const COPIES_PER_TILE: usize = 8;
 
-/// A copy from tile to tile: the number of the tile that is made, and the position of the one that it has elements of.
+/// A copy between tiles: the number of the tile that is made, and the position of the tile that it has elements of.
 pub(crate) type Copied = (u64, u32);
 
-/// The tiles of a tensor, and where their elements are in another tiling.
+/// The tiles of a tensor, placed in another tiling.
 pub(crate) struct Pieces<'p> {
-    /// The tensor whose elements are copied.
+    /// The tensor whose elements are copied into other tiles.
     pub(crate) of: Tiled,
-    /// The shape of the tensor in the other place.
+    /// The shape of the tensor at the indices that its elements have in the other tiling.
     from: Shape,
     to: &'p Tiling,
 }
 
-/// A tile that is made: of which tiles, and what else it has.
+/// A tile to make: its copies, and the elements around them.
 pub(crate) struct Target<'c> {
     pub(crate) number: u64,
-    /// The copies to it.
+    /// The copies into this tile.
     pub(crate) copies: &'c [Copied],
-    /// The tile whose elements it has outside of some ranges, in which nothing but what is copied is other than 0.
+    /// A tile, and ranges within it. Outside of the ranges the new tile has the elements of that tile; within them, it is 0 where nothing
+    /// is copied to. `None` if it is 0 wherever nothing is copied to.
     pub(crate) around: Option<(Tile, &'c [Range<i64>])>,
 }
 
 impl<'p> Pieces<'p> {
-    /// The tiles of a tensor as those of `from`, which has as many of the same extents.
+    /// Places the tiles of a tensor as those of `from`, which has as many tiles of the same extents.
     pub(crate) fn new(of: &Tiled, from: Tiling, to: &'p Tiling) -> Pieces<'p> {
         let from = Shape::of_sorted(from, of.shape().tiles().to_vec(), of.shape().norms().to_vec());
         Pieces { of: of.clone(), from, to }
     }
 
-    /// Which tiles of the other tiling have elements of which present tiles, in ascending order. It may have a part of the elements, or more.
+    /// Lists the copies from present tiles to tiles of the other tiling, in ascending order. The other tiling may cover a part of the
+    /// elements, or more.
     ///
     /// # Errors
-    /// There are too many, or there is no memory for them.
+    /// If there are too many, or there is no memory for them.
     pub(crate) fn copies(&self, screening: &Screening) -> Result<Vec<Copied>, Error> {
         let Pieces { from, to, .. } = self;
         let overlaps = |number: u64| -> Vec<Range<u64>> {
@@ -78,7 +80,7 @@ impl<'p> Pieces<'p> {
         Ok(found)
     }
 
-    /// An estimate of the root of the sum of the squares that are copied: no part of a tile has more than the whole.
+    /// An upper estimate of the root of the sum of the squares that are copied: a part of a tile counts as the whole tile.
     pub(crate) fn root(&self, copies: &[Copied]) -> f64 {
         let root = |(_, at): &Copied| {
             self.from.norms()[*at as usize] * self.from.tiling().volume(self.from.tiles()[*at as usize])
@@ -86,7 +88,7 @@ impl<'p> Pieces<'p> {
         copies.iter().map(root).fold(0.0, f64::hypot)
     }
 
-    /// The position of the tile that is the same here and there, if copies have one.
+    /// The position of the tile that is the same in both tilings; `None` unless the copies are of one such tile alone.
     fn same(&self, copies: &[Copied]) -> Option<usize> {
         match copies {
             [(number, at)] => {
@@ -97,10 +99,11 @@ impl<'p> Pieces<'p> {
         }
     }
 
-    /// The same with stored tiles, if there are more copies than lazy tiles: each tile is made once. And an evaluator for what is made beside them.
+    /// Stores the tiles of a lazy tensor if there are more copies than tiles, so that each tile is made once. Also returns an evaluator for
+    /// use beside the stored tiles.
     ///
     /// # Errors
-    /// There are too few bytes, or a lazy tile cannot be made.
+    /// If there are too few bytes, or a lazy tile cannot be made.
     pub(crate) fn stored(mut self, run: &Evaluator, copies: usize) -> Result<(Pieces<'p>, Evaluator), Error> {
         if !self.of.is_lazy() || copies <= self.from.len() {
             return Ok((self, run.clone()));
@@ -110,15 +113,15 @@ impl<'p> Pieces<'p> {
         Ok((self, run))
     }
 
-    /// The positions of the tiles that copies are of.
+    /// The positions of the tiles that are copied from.
     pub(crate) fn read(copies: &[Copied]) -> Reads {
         copies.iter().map(|(_, at)| *at as usize).collect()
     }
 
-    /// Makes a tile of the tiles of the tensor, which are here. What nothing is copied to is 0, or is around.
+    /// Makes a tile from the tiles of `of`, which are here. Elements that nothing is copied to are 0, or those of `target.around`.
     ///
     /// # Errors
-    /// There is no memory, or a tile cannot be made.
+    /// If there is no memory, or a tile cannot be made.
     pub(crate) fn tile<T: Float>(&self, of: &Tiled, target: Target<'_>, workers: &Workers) -> Result<Tile, Error> {
         let ranges = self.to.ranges(target.number).unwrap_or_default();
         let extents = extents_of(&ranges);
@@ -135,7 +138,7 @@ impl<'p> Pieces<'p> {
                 to.memory.copy_from_slice(own.elements::<T>());
                 clear_box(&mut to, covered);
             }
-            // No element is copied to twice.
+            // No element is copied to twice, so the copies fill the tile.
             None if places.iter().map(|(.., shared)| elements_of(shared)).sum::<usize>() == to.memory.len() => {}
             None => to.memory.fill(T::default()),
         }
@@ -147,11 +150,11 @@ impl<'p> Pieces<'p> {
     }
 }
 
-/// The elements of a tensor whose tiles are those of `from`, in the tiles of `to`. Tiles that have no element of a present tile are absent, and so
-/// are those that are estimated below the threshold. A tile that is whole a tile of the result is shared with it, and stays.
+/// Cuts the elements of a tensor, whose tiles are those of `from`, into the tiles of `to`. Tiles without an element of a present tile are
+/// absent, and so are those that are estimated below the threshold. A tile that is the same in both tilings is shared, and stays.
 ///
 /// # Errors
-/// There are too many tiles or copies, there are too few bytes, a lazy tile cannot be made, or the evaluation was ended.
+/// If there are too many tiles or copies, there are too few bytes, a lazy tile cannot be made, or the evaluation was ended.
 pub(crate) fn recut(
     run: &Evaluator,
     of: &Tiled,
@@ -192,10 +195,10 @@ pub(crate) fn recut(
     })
 }
 
-/// The tiling whose axes begin at these indices, and whose tiles have the same extents.
+/// The tiling whose axes begin at the indices `first`, with tiles of the same extents.
 ///
 /// # Errors
-/// An axis would end behind the last index.
+/// If an axis would end beyond the largest index.
 pub(crate) fn begun_at(tiling: &Tiling, first: impl IntoIterator<Item = i64>) -> Result<Tiling, Error> {
     let axes = tiling.axes().iter().zip(first).map(|(axis, first)| axis.rebased(first));
     Tiling::new(axes.collect::<Result<Vec<Tiling1>, Error>>()?)
@@ -205,7 +208,7 @@ fn extents_of(ranges: &[Range<i64>]) -> Extents {
     ranges.iter().map(|range| range.end.abs_diff(range.start) as usize).collect()
 }
 
-/// How many elements there are in a part of a tile.
+/// The number of elements in a part of a tile.
 fn elements_of(ranges: &[Range<i64>]) -> usize {
     extents_of(ranges).iter().product()
 }

@@ -1,6 +1,7 @@
-//! Reductions of tiled tensors over axes. Each tile is reduced by itself, in the order of its elements. The results of tiles are combined in the
-//! order of the tiles, except that sums over all axes are added exactly ([`ExactSum`](crate::elements::exact::ExactSum)). Threads share the result's
-//! tiles, or the tiles of one number. A sum does not visit absent tiles; the largest and the smallest element count their zeros.
+//! Reductions of tiled tensors over axes. Each tile is reduced by itself, in the order of its elements. The results of tiles are combined
+//! in the order of the tiles, except that sums over all axes are added exactly ([`ExactSum`](crate::elements::exact::ExactSum)). Threads
+//! share the result's tiles, or the tiles of one number. A sum does not visit absent tiles; the largest and the smallest element include
+//! their zeros.
 
 use crate::distribution::each::{Making, lazy_bytes, numbers_of, tiled_of, workers_for_number};
 use crate::distribution::{Read, Reads};
@@ -16,10 +17,10 @@ use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 use std::cmp::Ordering;
 
-/// A reduction over some axes, which the result does not have.
+/// Reduces `axes`, which the result does not have.
 ///
 /// # Errors
-/// Elements are not reduced so, there are too many tiles or bytes, or a lazy tile cannot be made.
+/// If the reduction is of truth values, there are too many tiles or bytes, or a lazy tile cannot be made.
 pub(crate) fn reduce(run: &Evaluator, reduction: Reduction, axes: &[Axis], of: &Tiled) -> Result<Tiled, Error> {
     if matches!(reduction, Reduction::Any | Reduction::All) {
         let message = format!("{reduction:?} of a tiled tensor");
@@ -28,15 +29,16 @@ pub(crate) fn reduce(run: &Evaluator, reduction: Reduction, axes: &[Axis], of: &
     with_float!(of.scalar_type(), T => Reducing::of(run, reduction, axes, of)?.make::<T>())
 }
 
+/// A reduction to be carried out.
 struct Reducing<'r> {
     run: &'r Evaluator,
     reduction: Reduction,
     axes: &'r [Axis],
     of: &'r Tiled,
     tiling: Tiling,
-    /// The number of the result's tile that each present tile is reduced to, and its position; ascending.
+    /// For each present tile, the number of the result's tile that it is reduced to, and its own position in the shape; sorted.
     parts: Vec<(u64, usize)>,
-    /// How many tiles with elements there are for each tile of the result.
+    /// The number of tiles with elements, present or absent, for each tile of the result.
     all: u64,
 }
 
@@ -57,7 +59,7 @@ impl<'r> Reducing<'r> {
         Ok(Reducing { run, reduction, axes, of, tiling, parts, all })
     }
 
-    /// What is computed, by its name.
+    /// The name of the computation.
     fn name(&self) -> &'static str {
         match self.reduction {
             Reduction::Sum => "sum",
@@ -68,7 +70,8 @@ impl<'r> Reducing<'r> {
         }
     }
 
-    /// The tiles that the result has: those of sums by estimates, the others all that are not known to be 0.
+    /// The tiles of the result. Sums have those whose estimates are not below the threshold, other reductions all that are not known to be
+    /// 0.
     fn shape<T: Float>(&self) -> Result<Shape, Error> {
         let screening = self.run.options().screening(T::SCALAR)?;
         let is_screened = self.reduction == Reduction::Sum && self.tiling.rank() > 0;
@@ -86,7 +89,7 @@ impl<'r> Reducing<'r> {
                     let terms = self.of.tiling().volume(self.of.shape().tiles()[*at]) / volume;
                     norm + self.of.shape().norms()[*at] * terms * terms.sqrt()
                 }),
-                // A factor that is absent is 0.
+                // An absent tile is 0, and so is a product with it.
                 Reduction::Product if (group.len() as u64) < self.all => continue,
                 _ => f64::INFINITY,
             };
@@ -132,7 +135,7 @@ impl<'r> Reducing<'r> {
         })
     }
 
-    /// A reduction over all axes. Threads and ranks share the tiles.
+    /// Reduces over all axes. Threads and ranks share the tiles.
     fn number<T: Float>(&self, shape: &Shape, workers: &Workers) -> Result<Tiled, Error> {
         if workers.is_plan {
             workers_for_number(workers, 0, lazy_bytes(self.of))?;
@@ -140,7 +143,7 @@ impl<'r> Reducing<'r> {
         }
         let reads = [Read::in_place(self.of)];
         let making = Making::new((self.name(), 0), self.of.shape(), T::SCALAR, &reads);
-        // A tile without elements comes to no number, and has none that counts.
+        // A present tile has elements, so it is reduced to a number.
         let numbers = numbers_of(&making, workers, |operands, at| {
             Ok(self.of_tile::<T>(&operands[0], at)?.first().map_or(0, |number| number.bits()))
         })?;
@@ -159,7 +162,7 @@ impl<'r> Reducing<'r> {
         Ok(Tiled::with_true_norms(shape, T::SCALAR, tiles))
     }
 
-    /// What one tile is reduced to.
+    /// Reduces one tile.
     fn of_tile<T: Float>(&self, of: &Tiled, position: usize) -> Result<Vec<T>, Error> {
         let tile = of.tile_at(position)?;
         let tensor = tile.tensor();
@@ -167,7 +170,8 @@ impl<'r> Reducing<'r> {
         Ok(T::of(&made).unwrap_or_default().to_vec())
     }
 
-    /// The number that absent tiles add to a result, of whose tiles `present` are present. None for sums: absent tiles are zeros.
+    /// The number that absent tiles contribute to a tile of the result, of whose tiles `present` are present; `None` if there is none.
+    /// Absent tiles are zeros, so sums have none.
     fn of_absent_tiles<T: Float>(&self, present: u64) -> Option<T> {
         match self.reduction {
             // The product of no elements.
@@ -177,11 +181,11 @@ impl<'r> Reducing<'r> {
         }
     }
 
-    /// What comes of two elements.
+    /// Combines two elements.
     fn combined<T: Float>(&self, a: T, b: T) -> T {
         let wins = |wanted: Ordering| {
             let (x, y) = (a.to_f64(), b.to_f64());
-            // A NaN wins.
+            // A NaN is chosen before any number.
             let is_first = x.is_nan() || (!y.is_nan() && x.total_cmp(&y) != wanted.reverse());
             if is_first { a } else { b }
         };

@@ -1,6 +1,6 @@
-//! Numbers of tiled tensors: sums, norms, extremes. Each tile is reduced to one FLOAT64 in the order of its elements, and these numbers are added
-//! exactly ([`ExactSum`](crate::elements::exact::ExactSum)). So a sum depends on the tiles, but neither on their order nor on threads. Absent tiles
-//! are zeros everywhere.
+//! Numbers of tiled tensors: sums, norms, extremes. Each tile is reduced to one FLOAT64 in the order of its elements, and these numbers are
+//! added exactly ([`ExactSum`](crate::elements::exact::ExactSum)). So a sum depends on the tiles, but neither on their order nor on
+//! threads. Absent tiles count as zeros.
 
 use crate::distribution::each::{Making, lazy_bytes, numbers_of};
 use crate::distribution::{Read, Reads};
@@ -13,10 +13,10 @@ use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 use std::ops::Range;
 
-/// How many sums the elements of a tile are added to: as many as the widest vectors have lanes.
+/// The number of partial sums for the elements of a tile: as many as the widest vectors have lanes.
 const LANES: usize = 8;
 
-/// The sum of a function of pairs of elements, in an order that follows from their number.
+/// Sums a function of pairs of elements, in an order that depends on their number alone.
 fn in_lanes<A: Copy, B: Copy>(a: &[A], b: &[B], term: impl Fn(A, B) -> f64) -> f64 {
     let mut sums = [0.0; LANES];
     for (a, b) in a.chunks(LANES).zip(b.chunks(LANES)) {
@@ -30,7 +30,7 @@ fn in_lanes<A: Copy, B: Copy>(a: &[A], b: &[B], term: impl Fn(A, B) -> f64) -> f
 /// An extreme: the least or the greatest, of numbers or of their magnitudes.
 #[derive(Clone, Copy)]
 struct Extreme {
-    /// The name of the computation.
+    /// The name of the computation, which ranks compare.
     name: &'static str,
     is_least: bool,
     is_magnitude: bool,
@@ -41,7 +41,7 @@ impl Extreme {
         if self.is_magnitude { number.abs() } else { number }
     }
 
-    /// The one that counts. NaN does before any number, and -0 is less than 0, so the order of what is compared does not matter.
+    /// Returns the number that counts. NaN counts before any number, and -0 is less than 0, so the order of comparisons does not matter.
     fn choose(self, a: f64, b: f64) -> f64 {
         if a.is_nan() || b.is_nan() {
             return f64::NAN;
@@ -65,7 +65,7 @@ impl Evaluator {
     /// ```
     ///
     /// # Errors
-    /// A lazy tile cannot be made, there are too few bytes for it, or the evaluation was ended.
+    /// If a lazy tile cannot be made, there are too few bytes for it, or the evaluation was ended.
     pub fn sum(&self, a: &Tiled) -> Result<f64, Error> {
         self.sum_of_tiles(("sum", 0), a, |_, tile| {
             with_float!(a.scalar_type(), T => {
@@ -78,7 +78,7 @@ impl Evaluator {
     /// The root of the sum of the squares of all elements. It is not divided by their number, as norms of tiles are.
     ///
     /// # Errors
-    /// Those of [`sum`](Evaluator::sum).
+    /// The errors of [`sum`](Evaluator::sum).
     pub fn norm(&self, a: &Tiled) -> Result<f64, Error> {
         let squares = |scale: f64| {
             self.sum_of_tiles(("squares", scale.to_bits()), a, |_, tile| {
@@ -92,7 +92,7 @@ impl Evaluator {
         if sum.is_nan() || (sum.is_finite() && sum > f64::MIN_POSITIVE / f64::EPSILON) {
             return Ok(sum.sqrt());
         }
-        // Squares of what is large or small leave the range of floats where the norm itself does not.
+        // Squares of large or small elements leave the range of floats where the norm itself does not.
         let largest = if filled_tiles(a) == 0 { 0.0 } else { self.abs_max(a)? };
         if largest == 0.0 || !largest.is_finite() {
             return Ok(largest);
@@ -105,12 +105,12 @@ impl Evaluator {
     /// The sum of products of the elements of two tensors of one tiling. No tensor of the products is made.
     ///
     /// # Errors
-    /// Those of [`sum`](Evaluator::sum), or tilings or types of elements differ.
+    /// The errors of [`sum`](Evaluator::sum), or tilings or types of elements differ.
     pub fn dot(&self, a: &Tiled, b: &Tiled) -> Result<f64, Error> {
         check_same_tilings(a.tiling(), b.tiling())?;
         check_same_types(a.scalar_type(), b.scalar_type())?;
         let both = common(a.shape().tiles(), b.shape().tiles());
-        // Tiles of the first that the second does not have are not made.
+        // Tiles of the first tensor that the second one does not have are not made.
         let part = a.with_part_of_tiles(a.shape().masked(b.shape())?);
         let reads = [Read::in_place(&part), Read { of: b, positions: &|at| Reads::from_elem(both[at].1 as usize, 1) }];
         let each_bytes = lazy_bytes(a).saturating_add(lazy_bytes(b));
@@ -125,11 +125,11 @@ impl Evaluator {
         Ok(exact_sum(&numbers.into_iter().map(f64::from_bits).collect::<Vec<f64>>()))
     }
 
-    /// The sum of products of the conjugates of the elements of the first tensor and the elements of the second. Elements are real, so it is
-    /// [`dot`](Evaluator::dot).
+    /// The sum of products of the conjugates of the elements of the first tensor and the elements of the second. Elements are real, so this
+    /// equals [`dot`](Evaluator::dot).
     ///
     /// # Errors
-    /// Those of [`dot`](Evaluator::dot).
+    /// The errors of [`dot`](Evaluator::dot).
     pub fn inner_product(&self, a: &Tiled, b: &Tiled) -> Result<f64, Error> {
         self.dot(a, b)
     }
@@ -137,7 +137,7 @@ impl Evaluator {
     /// The sum of the elements whose two indices are equal.
     ///
     /// # Errors
-    /// Those of [`sum`](Evaluator::sum), or there are not two axes of the same indices.
+    /// The errors of [`sum`](Evaluator::sum), or there are not two axes of the same indices.
     pub fn trace(&self, a: &Tiled) -> Result<f64, Error> {
         let tiling = a.tiling();
         tiling.check_rank(2)?;
@@ -165,10 +165,10 @@ impl Evaluator {
         })
     }
 
-    /// The product of all elements: the product of those of each tile, multiplied in the order of tiles. 1 without elements.
+    /// The product of all elements: the products of each tile, multiplied in the order of tiles. 1 if there are no elements.
     ///
     /// # Errors
-    /// Those of [`sum`](Evaluator::sum).
+    /// The errors of [`sum`](Evaluator::sum).
     pub fn product_of_elements(&self, a: &Tiled) -> Result<f64, Error> {
         let products = self.numbers_of_tiles(("product of elements", 0), a, |_, tile| {
             with_float!(a.scalar_type(), T => {
@@ -179,34 +179,34 @@ impl Evaluator {
         Ok(if has_absent_elements(a) { product * 0.0 } else { product })
     }
 
-    /// The least element. NaN if one is.
+    /// The least element; NaN if an element is NaN.
     ///
     /// # Errors
-    /// Those of [`sum`](Evaluator::sum), or there are no elements.
+    /// The errors of [`sum`](Evaluator::sum), or there are no elements.
     pub fn min(&self, a: &Tiled) -> Result<f64, Error> {
         self.extreme(a, Extreme { name: "least", is_least: true, is_magnitude: false })
     }
 
-    /// The greatest element. NaN if one is.
+    /// The greatest element; NaN if an element is NaN.
     ///
     /// # Errors
-    /// Those of [`min`](Evaluator::min).
+    /// The errors of [`min`](Evaluator::min).
     pub fn max(&self, a: &Tiled) -> Result<f64, Error> {
         self.extreme(a, Extreme { name: "greatest", is_least: false, is_magnitude: false })
     }
 
-    /// The least magnitude of an element. NaN if one is.
+    /// The least magnitude of an element; NaN if an element is NaN.
     ///
     /// # Errors
-    /// Those of [`min`](Evaluator::min).
+    /// The errors of [`min`](Evaluator::min).
     pub fn abs_min(&self, a: &Tiled) -> Result<f64, Error> {
         self.extreme(a, Extreme { name: "least magnitude", is_least: true, is_magnitude: true })
     }
 
-    /// The greatest magnitude of an element. NaN if one is.
+    /// The greatest magnitude of an element; NaN if an element is NaN.
     ///
     /// # Errors
-    /// Those of [`min`](Evaluator::min).
+    /// The errors of [`min`](Evaluator::min).
     pub fn abs_max(&self, a: &Tiled) -> Result<f64, Error> {
         self.extreme(a, Extreme { name: "greatest magnitude", is_least: false, is_magnitude: true })
     }
@@ -224,7 +224,7 @@ impl Evaluator {
         all.ok_or_else(|| Error::tensors(Kind::EmptyReduction, "an extreme of a tensor without elements"))
     }
 
-    /// The exact sum of a number for each tile.
+    /// The exact sum of one number per tile.
     fn sum_of_tiles(
         &self,
         operation: (&'static str, u64),
@@ -234,7 +234,7 @@ impl Evaluator {
         Ok(exact_sum(&self.numbers_of_tiles(operation, a, of_tile)?))
     }
 
-    /// A number for each tile, in their order.
+    /// A number per tile, in the order of tiles.
     fn numbers_of_tiles(
         &self,
         operation: (&'static str, u64),
@@ -249,7 +249,7 @@ impl Evaluator {
     }
 }
 
-/// How many tiles have elements, whether they are present or not. A grid has no more tiles than 64 bits count.
+/// The number of tiles with elements, present or not. A `u64` counts all tiles of a grid.
 fn filled_tiles(a: &Tiled) -> u64 {
     a.tiling().axes().iter().map(Tiling1::filled_tiles).product()
 }

@@ -1,5 +1,6 @@
-//! Ranges of elements of tiled tensors, as what is read and as what is written over, and other tilings of the same elements. They may begin and end
-//! within tiles, whose elements are copied then. `Tiled` does so by itself, on one thread; an evaluator shares the tiles out, and counts bytes.
+//! Ranges of elements of tiled tensors, to be read or to be replaced, and other tilings of the same elements. Ranges may begin and end
+//! within tiles, whose elements are copied then. The methods of `Tiled` run on one thread; an evaluator shares the tiles out, and counts
+//! bytes.
 
 use crate::distribution::Read;
 use crate::distribution::each::{Making, lazy_bytes, tiled_of};
@@ -16,33 +17,34 @@ use cembra_value::Error;
 use std::ops::Range;
 
 impl Tiled {
-    /// A sub-range of the elements of each axis, in tiles that this tiling cuts. Norms are those of the elements.
+    /// Takes a sub-range of the elements of each axis, in tiles that this tiling cuts. `base` decides whether elements keep their indices.
+    /// Norms are those of the elements.
     ///
     /// # Errors
-    /// There is not a range for each axis, one is not a range of its elements, there is no memory, or a lazy tile cannot be made.
+    /// If there is not a range for each axis, one is not a range of its elements, there is no memory, or a lazy tile cannot be made.
     pub fn elements(&self, elements: &[Range<i64>], base: Base, screening: &Screening) -> Result<Tiled, Error> {
         evaluator_of(&[self]).elements(self, elements, base, screening)
     }
 
-    /// The tensor with other elements from an index on: those of a part, whatever its tiling. Where the part has absent tiles elements are 0.
-    /// Tiles of the result whose norms are below the threshold are absent.
+    /// Replaces the elements from the index `first` on by those of a part, whatever its tiling. Where the part has absent tiles, elements
+    /// are 0. Tiles of the result whose norms are below the threshold are absent.
     ///
     /// # Errors
-    /// The part reaches over an end, its elements are of another type, there is no memory, or a lazy tile cannot be made.
+    /// If the part reaches over an end, its elements are of another type, there is no memory, or a lazy tile cannot be made.
     pub fn with_elements(&self, first: &[i64], part: &Tiled, screening: &Screening) -> Result<Tiled, Error> {
         evaluator_of(&[self, part]).with_elements(self, first, part, screening)
     }
 
-    /// The same elements in other tiles. Tiles that have no element of a present tile are absent, and so are those whose norms are below the
-    /// threshold.
+    /// Cuts the same elements into other tiles. Tiles without an element of a present tile are absent, and so are those whose norms are
+    /// below the threshold.
     ///
     /// # Errors
-    /// The ranges of elements differ, too many tiles are present, there is no memory, or a lazy tile cannot be made.
+    /// If the ranges of elements differ, too many tiles are present, there is no memory, or a lazy tile cannot be made.
     pub fn retile(&self, tiling: &Tiling, screening: &Screening) -> Result<Tiled, Error> {
         evaluator_of(&[self]).retile(self, tiling, screening)
     }
 
-    /// The tiles whose norms are not below the threshold. None is made.
+    /// Leaves out the tiles whose norms are below the threshold. No tile is made.
     fn screened(self, screening: &Screening) -> Result<Tiled, Error> {
         let shape = self.shape().screened(screening)?;
         Ok(if shape.len() == self.shape().len() { self } else { self.with_part_of_tiles(shape) })
@@ -50,11 +52,12 @@ impl Tiled {
 }
 
 impl Evaluator {
-    /// A sub-range of the elements of each axis, as [`Tiled::elements`] has it. Tiles that are estimated below the threshold are not made.
+    /// Takes a sub-range of the elements of each axis, as [`Tiled::elements`] does. Tiles that are estimated below the threshold are not
+    /// made.
     ///
     /// # Errors
-    /// There is not a range for each axis, one is not a range of its elements, there are too many tiles or bytes, a lazy tile cannot be made, or
-    /// the evaluation was ended.
+    /// If there is not a range for each axis, one is not a range of its elements, there are too many tiles or bytes, a lazy tile cannot be
+    /// made, or the evaluation was ended.
     pub fn elements(
         &self,
         a: &Tiled,
@@ -63,7 +66,7 @@ impl Evaluator {
         screening: &Screening,
     ) -> Result<Tiled, Error> {
         let part = a.tiling().elements(elements, Base::Kept)?;
-        // Of a lazy tensor only what has some of the elements is made.
+        // Of a lazy tensor only tiles with some of the elements are made.
         let is_read =
             |number: u64| a.tiling().ranges(number).is_some_and(|ranges| intersection(&ranges, elements).is_some());
         let (numbers, norms) = a.shape().iter().filter(|(number, _)| is_read(*number)).unzip();
@@ -77,19 +80,19 @@ impl Evaluator {
         Ok(cut.with_shape(shape))
     }
 
-    /// The tensor with other elements from an index on, as [`Tiled::with_elements`] has it. Tiles that are estimated below the threshold are not
-    /// made.
+    /// Replaces the elements from the index `first` on, as [`Tiled::with_elements`] does. Tiles that are estimated below the threshold are
+    /// not made.
     ///
     /// # Errors
-    /// The part reaches over an end, its elements are of another type, there are too many tiles or bytes, a lazy tile cannot be made, or the
-    /// evaluation was ended.
+    /// If the part reaches over an end, its elements are of another type, there are too many tiles or bytes, a lazy tile cannot be made, or
+    /// the evaluation was ended.
     pub fn with_elements(&self, a: &Tiled, first: &[i64], part: &Tiled, screening: &Screening) -> Result<Tiled, Error> {
         screening.check()?;
         check_same_types(a.scalar_type(), part.scalar_type())?;
         part.tiling().check_rank(first.len())?;
         let moved = begun_at(part.tiling(), first.iter().copied())?;
         let region: Ranges = moved.axes().iter().map(|axis| axis.lower()..axis.upper()).collect();
-        // The region is one of the elements here.
+        // The region must be within the tensor's elements.
         a.tiling().elements(&region, Base::Kept)?;
         let (tiling, scalar) = (a.tiling(), a.scalar_type());
         let pieces = Pieces::new(part, moved, tiling);
@@ -101,7 +104,7 @@ impl Evaluator {
         for (number, own, group) in merge(a.shape().tiles(), &targets) {
             let ranges = tiling.ranges(number).unwrap_or_default();
             let covered = intersection(&ranges, &region);
-            // Of a tile that is covered as a whole nothing is left.
+            // A tile that is covered as a whole keeps no elements.
             let own = own.filter(|_| covered.as_ref() != Some(&ranges));
             let copies = group.map_or(&[][..], |at| groups[at]);
             if own.is_none() && copies.is_empty() {
@@ -140,10 +143,10 @@ impl Evaluator {
         made?.screened(screening)
     }
 
-    /// The same elements in other tiles, as [`Tiled::retile`] has them. Tiles that are estimated below the threshold are not made.
+    /// Cuts the same elements into other tiles, as [`Tiled::retile`] does. Tiles that are estimated below the threshold are not made.
     ///
     /// # Errors
-    /// The ranges of elements differ, there are too many tiles or bytes, a lazy tile cannot be made, or the evaluation was ended.
+    /// If the ranges of elements differ, there are too many tiles or bytes, a lazy tile cannot be made, or the evaluation was ended.
     pub fn retile(&self, a: &Tiled, tiling: &Tiling, screening: &Screening) -> Result<Tiled, Error> {
         a.tiling().check_rank(tiling.rank())?;
         let is_same = |(a, b): (&Tiling1, &Tiling1)| (a.lower(), a.upper()) == (b.lower(), b.upper());

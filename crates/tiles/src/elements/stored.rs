@@ -1,5 +1,5 @@
-//! Tensors whose tiles an evaluator makes and stores: of functions and seeds, or of lazy tiles. They are those that `Tiled` makes by itself,
-//! but its tiles are shared out to threads, counted, and made in memory that is used again.
+//! Tensors whose tiles an evaluator makes and stores: from functions and seeds, or from lazy tiles. The results are those of the methods of
+//! `Tiled`, but tiles are shared out to threads, counted, and made in memory that is used again.
 
 use crate::distribution::Read;
 use crate::distribution::each::{Making, Parts, lazy_bytes, numbers_of, tiled_of};
@@ -18,16 +18,16 @@ impl Tiled {
     /// Returns the tensor with all tiles stored, and with the norms of their elements. No tile is dropped.
     ///
     /// # Errors
-    /// A lazy tile cannot be made, or there is no memory.
+    /// If a lazy tile cannot be made, or there is no memory.
     pub fn materialized(&self) -> Result<Tiled, Error> {
         evaluator_of(&[self]).materialized(self)
     }
 
-    /// Returns the tensor without the tiles whose elements have a norm below the threshold, and with the norms of elements. Lazy tiles are made, and
-    /// those that stay are stored.
+    /// Returns the tensor without the tiles whose elements have a norm below the threshold, and with the norms of elements. Lazy tiles are
+    /// made, and those that stay are stored.
     ///
     /// # Errors
-    /// A lazy tile cannot be made, there is no memory, or too many tiles are left.
+    /// If a lazy tile cannot be made, there is no memory, or too many tiles are left.
     pub fn truncate(&self, screening: &Screening) -> Result<Tiled, Error> {
         evaluator_of(&[self]).truncate(self, screening)
     }
@@ -40,10 +40,10 @@ pub(crate) fn evaluator_of(operands: &[&Tiled]) -> Evaluator {
 }
 
 impl Evaluator {
-    /// The tensor whose element at an index is a function of the index, as [`Tiled::from_fn`] makes it.
+    /// Makes a tensor from a function of each element's index, as [`Tiled::from_fn`] does.
     ///
     /// # Errors
-    /// There are too many bytes, the function panics, or the evaluation was ended.
+    /// If there are too many bytes, the function panics, or the evaluation was ended.
     pub fn from_fn<T: Float>(&self, shape: &Shape, element: impl Fn(&[i64]) -> T + Sync) -> Result<Tiled, Error> {
         let workers = self.workers.clone();
         tiled_of(&Making::new(("made", 0), shape, T::SCALAR, &[]), &workers, |_, at| {
@@ -58,18 +58,18 @@ impl Evaluator {
         })
     }
 
-    /// Numbers between -1 and 1 that a seed and the index of an element decide, as [`Tiled::random`] makes them.
+    /// Makes a tensor of numbers between -1 and 1, as [`Tiled::random`] does: the seed and the index of an element decide its number.
     ///
     /// # Errors
-    /// There are too many bytes, or the evaluation was ended.
+    /// If there are too many bytes, or the evaluation was ended.
     pub fn random<T: Float>(&self, shape: &Shape, seed: u64) -> Result<Tiled, Error> {
         self.from_fn(shape, |index| T::of_f64(number_at(seed, index)))
     }
 
-    /// The same tensor with all tiles stored, under the norms of their elements. No tile is dropped.
+    /// Returns the tensor with all tiles stored, and with the norms of their elements. No tile is dropped.
     ///
     /// # Errors
-    /// There are too many bytes, a lazy tile cannot be made, or the evaluation was ended.
+    /// If there are too many bytes, a lazy tile cannot be made, or the evaluation was ended.
     pub fn materialized(&self, a: &Tiled) -> Result<Tiled, Error> {
         if !a.is_lazy() {
             return Ok(a.clone());
@@ -80,11 +80,11 @@ impl Evaluator {
         tiled_of(&making, &self.workers.clone(), |operands, at| operands[0].tile_at(at))
     }
 
-    /// The tiles whose elements have norms that are not below the threshold, under these norms. Lazy tiles are made, and those that stay are
-    /// stored.
+    /// Returns the tensor without the tiles whose elements have a norm below the threshold, and with the norms of elements. Lazy tiles are
+    /// made, and those that stay are stored.
     ///
     /// # Errors
-    /// A lazy tile cannot be made, the tiles that stay are too many or take too many bytes, or the evaluation was ended.
+    /// If a lazy tile cannot be made, the tiles that stay are too many or take too many bytes, or the evaluation was ended.
     pub fn truncate(&self, a: &Tiled, screening: &Screening) -> Result<Tiled, Error> {
         let workers = self.workers.clone();
         if workers.several().is_some() && (a.is_lazy() || a.is_distributed()) {
@@ -94,7 +94,7 @@ impl Evaluator {
         let each_bytes = lazy_bytes(a);
         let what = || format!("a lazy tile of {} elements", scalar.name());
         let workers = workers.within_bytes(0, each_bytes, what)?;
-        // Which of lazy tiles stay is not known before they are made.
+        // It is not known which lazy tiles stay before they are made.
         let most = workers.options.most_bytes.saturating_sub(each_bytes.saturating_mul(workers.threads));
         let kept = AtomicUsize::new(0);
         let of_part = |part: Range<usize>| {
@@ -126,7 +126,7 @@ impl Evaluator {
         Ok(Tiled::stored(building.finish(), scalar, tiles))
     }
 
-    /// The same of stored tiles that are shared out to ranks, whose norms are taken where the tiles are.
+    /// Truncates a tensor whose stored tiles are shared out to ranks. Norms are computed where the tiles are.
     fn truncated_by_ranks(&self, a: &Tiled, screening: &Screening) -> Result<Tiled, Error> {
         screening.check()?;
         let reads = [Read::in_place(a)];

@@ -1,5 +1,5 @@
-//! The same elements of a tiled tensor in another order of axes, on diagonals, under extents with other axes of one index, or within a range of
-//! each axis. What is computed is decided elsewhere.
+//! The elements of a tiled tensor in another order of axes, on diagonals, under extents with other axes of one index, or within a range of
+//! each axis. Callers decide which of these is computed.
 
 use crate::distribution::each::{Making, Parts, lazy_bytes, normed_of, tiled_of, workers_for};
 use crate::distribution::{Read, Reads};
@@ -14,10 +14,10 @@ use cembra_value::tensor::{TensorErrorKind as Kind, inverse_axes};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// A lazy tensor with axis `i` as axis `to[i]`, still lazy; none if the tensor is stored, or axes are a diagonal.
+/// Moves axis `i` of a lazy tensor to axis `to[i]`, still lazy; `None` if the tensor is stored, or axes are a diagonal.
 ///
 /// # Errors
-/// An axis has no place.
+/// If no axis moves to one of the places.
 pub(crate) fn turned_lazily(of: &Tiled, to: &[Axis]) -> Result<Option<Tiled>, Error> {
     let places: SmallVec<[usize; 6]> = to.iter().map(|axis| usize::from(*axis)).collect();
     let rank = places.iter().max().map_or(0, |last| last + 1);
@@ -27,10 +27,10 @@ pub(crate) fn turned_lazily(of: &Tiled, to: &[Axis]) -> Result<Option<Tiled>, Er
     }
 }
 
-/// Axis `i` of the result is axis `order[i]` of the tensor: a copy, under the norms of the tensor.
+/// Copies the tensor with permuted axes and the same norms: axis `i` of the result is axis `order[i]` of the tensor.
 ///
 /// # Errors
-/// `order` does not name each axis once, there are too few bytes, or a lazy tile cannot be made.
+/// If `order` does not name each axis once, there are too few bytes, or a lazy tile cannot be made.
 pub(crate) fn turned(run: &Evaluator, of: &Tiled, order: &[usize]) -> Result<Tiled, Error> {
     let (shape, sources) = of.shape().permuted_with_sources(order)?;
     if order.is_sorted() {
@@ -56,7 +56,7 @@ pub(crate) fn turned(run: &Evaluator, of: &Tiled, order: &[usize]) -> Result<Til
     if let Some(planned) = of.plan() {
         return planned.with_axes(of, &inverse_axes(order, order.len())?, shape, positions);
     }
-    // Each rank turns the tiles that it has.
+    // Each rank permutes the axes of the tiles that it has.
     let here: Vec<u32> =
         (0..).zip(positions.clone()).filter(|(_, at)| of.stored_at(*at).is_some()).map(|(to, _)| to).collect();
     let parts = Parts { shape: &shape, scalar, positions: Some(&here) };
@@ -67,10 +67,10 @@ pub(crate) fn turned(run: &Evaluator, of: &Tiled, order: &[usize]) -> Result<Til
     Ok(of.made_of(shape.clone(), positions, made))
 }
 
-/// Axis `i` of the tensor as axis `to[i]` of the result: an order of axes, or diagonals where several go to one.
+/// Moves axis `i` of the tensor to axis `to[i]` of the result: an order of axes, or diagonals where several go to one.
 ///
 /// # Errors
-/// Axes of a diagonal have two tilings, there is no memory, or a lazy tile cannot be made.
+/// If axes of a diagonal have two tilings, there is no memory, or a lazy tile cannot be made.
 pub(crate) fn with_axes(run: &Evaluator, of: &Tiled, to: &[Axis]) -> Result<Tiled, Error> {
     let places: SmallVec<[usize; 6]> = to.iter().map(|axis| usize::from(*axis)).collect();
     let rank = places.iter().max().map_or(0, |last| last + 1);
@@ -81,7 +81,7 @@ pub(crate) fn with_axes(run: &Evaluator, of: &Tiled, to: &[Axis]) -> Result<Tile
     for (axis, place) in of.tiling().axes().iter().zip(&places) {
         let known = axes[*place].get_or_insert(axis);
         if *known != axis && axis.extent() == 1 {
-            // How one element is cut out of nothing is of no interest: all such axes are cut alike then.
+            // The empty tiles around a single element do not matter: all such axes are cut alike then.
             return with_axes(run, &with_new_ones(of, &of.tiling().extents())?, to);
         }
         if *known != axis {
@@ -118,15 +118,15 @@ pub(crate) fn with_axes(run: &Evaluator, of: &Tiled, to: &[Axis]) -> Result<Tile
     })
 }
 
-/// An estimate of the norm of some elements of a tile. The sum of their squares is at most that of the whole tile.
+/// An upper estimate of the norm of `elements` elements of a tile. The sum of their squares is at most that of the whole tile.
 fn norm_on(of: &Tiled, position: usize, elements: f64) -> f64 {
     of.shape().norms()[position] * of.tiling().volume(of.shape().tiles()[position]) / elements
 }
 
-/// The same elements under other extents, which differ in axes of one index.
+/// Reshapes a tensor to extents that differ only in axes of one index.
 ///
 /// # Errors
-/// Other axes differ, or a lazy tile cannot be made.
+/// If other axes differ, or a lazy tile cannot be made.
 pub(crate) fn reshaped(of: &Tiled, extents: &[usize]) -> Result<Tiled, Error> {
     if of.tiling().extents()[..] == *extents {
         return Ok(of.clone());
@@ -134,10 +134,10 @@ pub(crate) fn reshaped(of: &Tiled, extents: &[usize]) -> Result<Tiled, Error> {
     with_new_ones(of, extents)
 }
 
-/// The same where each axis of one index is one tile of index 0, whatever it was before.
+/// Reshapes a tensor as [`reshaped`] does, where each axis of one index becomes one tile of index 0, whatever it was before.
 ///
 /// # Errors
-/// Those of [`reshaped`].
+/// The errors of [`reshaped`].
 pub(crate) fn with_new_ones(of: &Tiled, extents: &[usize]) -> Result<Tiled, Error> {
     let tiling = with_ones(of.tiling(), extents)?;
     let (from, to) = (wide(&of.tiling().extents()), wide(extents));
@@ -147,7 +147,7 @@ pub(crate) fn with_new_ones(of: &Tiled, extents: &[usize]) -> Result<Tiled, Erro
         from.iter().zip(&to).for_each(|(from, to)| at[*to] = index[*from]);
         tiling.number_of(&at).unwrap_or_default()
     };
-    // Axes keep their order, and an axis of one index has one tile with elements, so tiles keep theirs.
+    // Axes keep their order, and an axis of one index has one tile with elements, so tiles keep their order.
     let numbers: Vec<u64> = of.shape().tiles().iter().map(moved).collect();
     if let Some(planned) = of.plan() {
         let shape = Shape::of_sorted(tiling, numbers, of.shape().norms().to_vec());
@@ -164,15 +164,15 @@ pub(crate) fn with_new_ones(of: &Tiled, extents: &[usize]) -> Result<Tiled, Erro
     Ok(of.made_of(shape, 0..of.shape().len(), made))
 }
 
-/// The axes of other extents than 1.
+/// The axes whose extent is not 1.
 fn wide(extents: &[usize]) -> SmallVec<[usize; 6]> {
     (0..extents.len()).filter(|axis| extents[*axis] != 1).collect()
 }
 
-/// The tiling of the same elements under other extents, which differ in axes of one index. Each of these is one tile of index 0.
+/// The tiling of the same elements under extents that differ only in axes of one index. Each of these axes is one tile of index 0.
 ///
 /// # Errors
-/// Other axes differ.
+/// If other axes differ.
 pub(crate) fn with_ones(of: &Tiling, extents: &[usize]) -> Result<Tiling, Error> {
     let own = of.extents();
     let (from, to) = (wide(&own), wide(extents));
@@ -186,10 +186,10 @@ pub(crate) fn with_ones(of: &Tiling, extents: &[usize]) -> Result<Tiling, Error>
     Tiling::new(axes)
 }
 
-/// The elements of a slice of each axis, which are counted from 0 on, as the indices that they have.
+/// The ranges of indices that slices select. Slices count elements from 0 on.
 ///
 /// # Errors
-/// A slice leaves elements out between others.
+/// If a slice leaves elements out between others.
 pub(crate) fn ranges_of(of: &Tiling, slices: &[Slice]) -> Result<Ranges, Error> {
     let mut ranges = Ranges::new();
     for (slice, axis) in slices.iter().zip(of.axes()) {
@@ -197,7 +197,7 @@ pub(crate) fn ranges_of(of: &Tiling, slices: &[Slice]) -> Result<Ranges, Error> 
             let message = format!("a slice of a tiled tensor in steps of {}", slice.step);
             return Err(Error::tensors(Kind::Tiling, message).hint("slices of tiled tensors have steps of 1"));
         }
-        // The graph compared the slice with the axis, whose indices fit.
+        // The graph checked that the slice is within the axis, so its indices fit.
         let start = axis.lower().saturating_add_unsigned(slice.start as u64);
         ranges.push(start..start.saturating_add_unsigned(slice.count as u64));
     }
@@ -207,16 +207,16 @@ pub(crate) fn ranges_of(of: &Tiling, slices: &[Slice]) -> Result<Ranges, Error> 
 /// The tiling of a slice of each axis.
 ///
 /// # Errors
-/// Those of [`ranges_of`], or a slice begins within a tile and has too many.
+/// The errors of [`ranges_of`], or a slice begins within a tile and has more than 2^24 tiles.
 pub(crate) fn part_of(of: &Tiling, slices: &[Slice]) -> Result<Tiling, Error> {
     of.elements(&ranges_of(of, slices)?, Base::Zero)
 }
 
-/// A range of each axis, in tiles that the tensor's tiling cuts; elements are counted from 0 on. Ranges that begin and end where tiles do are a
-/// block, of which nothing is copied. A lazy block is stored, unless it may stay lazy.
+/// Takes a slice of each axis, in tiles that the tensor's tiling cuts. Slices count elements from 0 on. If they begin and end where tiles
+/// do, the result is a block, and nothing is copied. A lazy block is stored, unless `may_be_lazy` is true.
 ///
 /// # Errors
-/// A slice leaves elements out between others, there are too few bytes, or a lazy tile cannot be made.
+/// If a slice leaves elements out between others, there are too few bytes, or a lazy tile cannot be made.
 pub(crate) fn sliced(run: &Evaluator, of: &Tiled, slices: &[Slice], may_be_lazy: bool) -> Result<Tiled, Error> {
     let ranges = ranges_of(of.tiling(), slices)?;
     let tiles: Option<SmallVec<[Range<u64>; 6]>> =
@@ -228,12 +228,12 @@ pub(crate) fn sliced(run: &Evaluator, of: &Tiled, slices: &[Slice], may_be_lazy:
     run.elements(of, &ranges, Base::Zero, &run.options().screening(of.scalar_type())?)
 }
 
-/// Places a tensor in slices of zeros: the gradient of a slice. `tiling` is that of the result; tiles of `of` may be cut at other boundaries. Tiles
-/// of the result without an element of a present tile are absent. A tile that is a whole tile of the result is shared with the result; others are
-/// copied among zeros.
+/// Places a tensor in slices of zeros: the gradient of a slice. `tiling` is that of the result; tiles of `of` may be cut at other
+/// boundaries. Tiles of the result without an element of a present tile are absent. A tile that is a whole tile of the result is shared
+/// with it; others are copied among zeros.
 ///
 /// # Errors
-/// A slice leaves elements out between others, there are too many tiles or too few bytes, or a lazy tile cannot be made.
+/// If a slice leaves elements out between others, there are too many tiles or too few bytes, or a lazy tile cannot be made.
 pub(crate) fn placed(run: &Evaluator, of: &Tiled, slices: &[Slice], tiling: &Tiling) -> Result<Tiled, Error> {
     let ranges = ranges_of(tiling, slices)?;
     let moved = begun_at(of.tiling(), ranges.iter().map(|range| range.start))?;

@@ -1,7 +1,7 @@
-//! Products of any number of tiled tensors by labels. Diagonals and labels of one operand alone are dealt with before; what is left is multiplied
-//! two at a time, in the order that takes the fewest operations on present tiles. Shapes alone decide that: up to four factors all orders are
-//! planned, up to sixteen always the cheapest pair is next, and more are multiplied in the order that would be the best for dense tensors.
-//! How two are multiplied is decided elsewhere.
+//! Products of any number of tiled tensors by labels. Diagonals, and labels of one operand alone, are handled first. The factors that are
+//! left are multiplied two at a time, in the order that takes the fewest operations on present tiles. Shapes alone decide the order: up to
+//! four factors all orders are planned, up to sixteen the cheapest pair is always next, and more factors have the order that would be the
+//! best for dense tensors. The product of two is computed elsewhere.
 
 use crate::elements::reduction::reduce;
 use crate::elements::views::{with_axes, with_new_ones};
@@ -13,22 +13,22 @@ use cembra_value::Error;
 use cembra_value::tensor::{Extents, TensorErrorKind as Kind};
 use std::collections::HashMap;
 
-/// The most factors for which all orders are planned.
+/// The most factors of a product for which all orders are planned.
 const EXHAUSTIVE: usize = 4;
 
-/// The most factors for which pairs are planned.
+/// The most factors of a product for which pairs are planned, to choose the cheapest next.
 const PLANNED: usize = 16;
 
-/// The most products of tiles that a plan which may not be carried out looks at: a few hundredths of a second.
+/// The most products of tiles that the plan of a candidate product visits: a few hundredths of a second.
 const MOST_VISITED: u64 = 1 << 20;
 
-/// A factor, or a product of some: its labels.
+/// A factor, or a product of some, with its labels.
 type Labelled<T> = (T, Axes);
 
-/// Products of elements, summed over the labels that the result does not have.
+/// Multiplies operands by labels, and sums over the labels that the result does not have.
 ///
 /// # Errors
-/// Axes of one label have two tilings, there are too many tiles, products or bytes, or a lazy tile cannot be made.
+/// If axes of one label have two tilings, there are too many tiles, products or bytes, or a lazy tile cannot be made.
 pub(crate) fn contract(run: &Evaluator, labels: &Labels, operands: Vec<Tiled>) -> Result<Tiled, Error> {
     let mut left: Vec<Labelled<Tiled>> = Vec::with_capacity(operands.len());
     for (tiled, own) in operands.iter().cloned().zip(&labels.operands) {
@@ -52,7 +52,7 @@ pub(crate) fn contract(run: &Evaluator, labels: &Labels, operands: Vec<Tiled>) -
             left[at] = (reduce(run, Reduction::Sum, &alone, &left[at].0)?, kept);
         }
     }
-    // The bytes of each factor that is no operand itself.
+    // The bytes of each factor that is not an operand itself.
     let own_bytes = |(factor, operand): (&Labelled<Tiled>, &Tiled)| match factor.0.shares_tiles(operand) {
         true => 0,
         false => factor.0.present_bytes(),
@@ -60,7 +60,7 @@ pub(crate) fn contract(run: &Evaluator, labels: &Labels, operands: Vec<Tiled>) -
     let mut bytes: Vec<usize> = left.iter().zip(&operands).map(own_bytes).collect();
     let pairs = order(run, labels, &left)?;
     for [a, b] in pairs {
-        // Both factors and those that wait are held beside the product.
+        // Both factors, and the factors that wait, are held beside the product.
         let held = bytes.iter().copied().fold(0, usize::saturating_add);
         let run = &run.beside(held);
         let (right, own) = (left.remove(a.max(b)), left.remove(a.min(b)));
@@ -84,14 +84,14 @@ pub(crate) fn contract(run: &Evaluator, labels: &Labels, operands: Vec<Tiled>) -
     }
 }
 
-/// True if a label of one index is cut in two ways: how one element is cut out of nothing is of no interest.
+/// True if a label of one index is cut in two ways. The empty tiles around a single element do not matter.
 fn has_unlike_ones(factors: &[Labelled<Tiled>]) -> bool {
     let axes = || factors.iter().flat_map(|(tiled, own)| own.iter().zip(tiled.tiling().axes()));
     let mut known: HashMap<Axis, &Tiling1> = HashMap::new();
     axes().filter(|(_, axis)| axis.extent() == 1).any(|(label, axis)| *known.entry(*label).or_insert(axis) != axis)
 }
 
-/// The labels of a list, each once, and which of them each one is.
+/// The distinct labels of a list, and for each label of the list its position among these.
 fn without_repeats(labels: &Axes) -> (Axes, Axes) {
     let mut distinct = Axes::new();
     let mut to = Axes::new();
@@ -111,20 +111,20 @@ fn kept(a: &Axes, b: &Axes, stays: impl Fn(&Axis) -> bool) -> Axes {
     a.iter().copied().chain(new).filter(stays).collect()
 }
 
-/// The product of two factors.
+/// Computes the product of two factors by their labels.
 fn product(run: &Evaluator, a: &Labelled<Tiled>, b: &Labelled<Tiled>, output: &Axes) -> Result<Tiled, Error> {
     let text = letters(&[&a.1, &b.1], output);
     if output.is_empty() {
-        // Numbers are not screened: a small one is not left out, as a tile is.
+        // A result without axes is not screened: a small number is not left out, as a tile is.
         let number = Tiling::new(std::iter::empty::<Tiling1>())?;
         let made = run.product_within(&text, &a.0, &b.0, &Shape::dense(&number, 1)?)?;
-        // All ranks have numbers.
+        // A number must be on all ranks.
         return if made.is_distributed() { run.gathered(&made) } else { Ok(made) };
     }
     run.product(&text, &a.0, &b.0)
 }
 
-/// Labels as a text, a letter for each.
+/// Formats labels as a text, a letter for each.
 fn letters(operands: &[&Axes], output: &Axes) -> String {
     let mut known = Axes::new();
     let mut text = String::new();
@@ -139,7 +139,7 @@ fn letters(operands: &[&Axes], output: &Axes) -> String {
     text
 }
 
-/// The letter of a label. Two tensors have fewer labels than there are letters.
+/// The letter of a label, by its position in `known`. Two tensors have fewer labels than there are letters.
 fn letter(known: &mut Axes, label: Axis) -> char {
     let at = known.iter().position(|known| *known == label).unwrap_or_else(|| {
         known.push(label);
@@ -149,7 +149,8 @@ fn letter(known: &mut Axes, label: Axis) -> char {
     char::from(if at < 26 { b'a' + at } else { b'A' + at % 26 })
 }
 
-/// The order of products: for each the positions of its factors in the list of what is left; they are taken out, and the product is put behind.
+/// The order of products: for each, the positions of its factors in the list of remaining factors. Both are removed, then the product is
+/// appended.
 fn order(run: &Evaluator, labels: &Labels, factors: &[Labelled<Tiled>]) -> Result<Vec<[usize; 2]>, Error> {
     let Some(scalar) = factors.first().map(|(tiled, _)| tiled.scalar_type()) else { return Ok(Vec::new()) };
     let options = run.options().clone().most_products(MOST_VISITED.min(run.options().most_products));

@@ -1,6 +1,6 @@
-//! The tilings of nodes of a graph, from the tilings of its inputs alone: node after node, without evaluating any. A slice among zeros has the tiling
-//! of the node that it is a slice of, and that node may have no value, since only the tiling is read. The tiling of a node that is evaluated is the same
-//! as the one found here.
+//! The tilings of nodes of a graph, found node after node from the tilings of its inputs, without evaluating any. A slice among zeros has
+//! the tiling of the node that it is a slice of. That node may have no value, because only its tiling is read. A node that is evaluated has
+//! the same tiling as the one found here.
 
 use crate::elements::views::{part_of, with_ones};
 use crate::error::{not_for_tiles, unlike_tilings};
@@ -10,15 +10,16 @@ use cembra_tensor::{Node, Operation, TensorGraph, TensorNodeId};
 use cembra_value::Error;
 use smallvec::SmallVec;
 
-/// How the axes of a value are cut. An axis along which the value is the same has nothing: it is cut wherever what it meets is.
+/// The tiling of each axis of a value. `None` for an axis along which the value is the same for all indices: it is cut as the axes that it
+/// is combined with.
 pub(crate) type Cuts = SmallVec<[Option<Tiling1>; 6]>;
 
-/// The tilings of the nodes that needed slices among zeros are slices of, by their positions in the graph. Other nodes have none, and
-/// there are no positions without such slices.
+/// For each needed slice among zeros, the tiling of the node that it is a slice of, by that node's position in the graph; `None` for other
+/// nodes. The list is empty if there are no such slices.
 ///
 /// # Errors
-/// On the way to one of them an operation is not for tiled tensors, or axes that are walked together have two tilings. The error has the place in
-/// the text that the node was written for.
+/// If, on the way to such a node, an operation is not for tiled tensors, or axes that are walked together have two tilings. The error has
+/// the place in the source text.
 pub(crate) fn around_slices(
     graph: &TensorGraph,
     needed: &[bool],
@@ -53,13 +54,13 @@ pub(crate) fn around_slices(
     Ok(tilings)
 }
 
-/// How a node is cut whose operands are known.
+/// The cuts of a node whose operands' cuts are known.
 fn of_node(graph: &TensorGraph, node: &Node, known: &[Cuts], inputs: &[&Tiled]) -> Result<Cuts, Error> {
     let operands = || node.cut_by().iter().map(|operand| &known[operand.index()]);
     if is_elementwise(graph, node) || is_broadcast_product(graph, node) {
         return aligned(&node.extents, operands());
     }
-    // Other operations read values that are made.
+    // Other operations read values that have tiles.
     let made = |operand: &TensorNodeId| whole(&known[operand.index()], graph.extents(*operand));
     let made: Vec<Tiling> = node.cut_by().iter().map(made).collect::<Result<_, Error>>()?;
     match (&node.operation, made.as_slice()) {
@@ -92,15 +93,15 @@ fn of_node(graph: &TensorGraph, node: &Node, known: &[Cuts], inputs: &[&Tiled]) 
     }
 }
 
-/// The cuts of a value that is made.
+/// The cuts of a value that has tiles.
 pub(crate) fn cuts_of(tiling: &Tiling) -> Cuts {
     tiling.axes().iter().cloned().map(Some).collect()
 }
 
-/// The cuts of a value of these extents from those of values that are aligned at the last axis.
+/// The cuts of a value with extents `extents`, from those of operands that are aligned at the last axis.
 ///
 /// # Errors
-/// Two of them cut an axis at other boundaries.
+/// If two operands cut an axis at other boundaries.
 pub(crate) fn aligned<'c>(extents: &[usize], operands: impl Iterator<Item = &'c Cuts>) -> Result<Cuts, Error> {
     let mut cuts: Cuts = SmallVec::from_elem(None, extents.len());
     for operand in operands {
@@ -114,10 +115,10 @@ pub(crate) fn aligned<'c>(extents: &[usize], operands: impl Iterator<Item = &'c 
     Ok(cuts)
 }
 
-/// Two axes that are walked together.
+/// Combines the tilings of two axes that are walked together.
 ///
 /// # Errors
-/// They are cut at other boundaries. How one element is cut out of nothing is of no interest.
+/// If they are cut at other boundaries. The empty tiles around a single element do not matter.
 fn meet(known: &mut Option<Tiling1>, axis: &Tiling1) -> Result<(), Error> {
     let known = known.get_or_insert_with(|| axis.clone());
     if *known == *axis || axis.extent() == 1 {
@@ -126,10 +127,10 @@ fn meet(known: &mut Option<Tiling1>, axis: &Tiling1) -> Result<(), Error> {
     Err(unlike_tilings(&format!("axes that are walked together, {known:?} and {axis:?},")))
 }
 
-/// The tiling of a value of these extents that is made: an axis along which it is the same is one tile.
+/// The tiling of a value that is made into tiles: an axis along which it is the same is one tile.
 ///
 /// # Errors
-/// There are more tiles than a grid may have.
+/// If there are more tiles than a grid may have.
 pub(crate) fn whole(cuts: &[Option<Tiling1>], extents: &[usize]) -> Result<Tiling, Error> {
     let axis = |(known, extent): (&Option<Tiling1>, &usize)| match known {
         Some(known) => Ok(known.clone()),

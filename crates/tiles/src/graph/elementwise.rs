@@ -1,6 +1,6 @@
-//! Expressions of elements over tiled tensors. Which tiles the value has follows from which tiles the tensors have and from what the expression
-//! makes of zeros; each present tile is computed by one compiled expression, whatever its extents. Sums, differences, products and multiples of
-//! tensors of one tiling are those of the [`Evaluator`], which copies no tile that it need not.
+//! Elementwise expressions over tiled tensors. The tiles of the value follow from those of the tensors, and from the value of the
+//! expression at zeros. Each present tile is computed by one compiled expression, whatever its extents. The [`Evaluator`] computes sums,
+//! differences, products and multiples of tensors of one tiling, and copies no tile without need.
 
 use crate::distribution::each::{Making, lazy_bytes, tiled_of, workers_for};
 use crate::distribution::{Read, Reads};
@@ -25,15 +25,17 @@ use cembra_value::tensor::Tensor;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
-/// The most tiles of a grid that are visited for an expression which makes no zeros of zeros: about five seconds.
+/// The most tiles of a grid that are visited for an expression that is not 0 at zeros: about five seconds.
 const MOST_CANDIDATES: u64 = 1 << 25;
 
-/// Where the tiles of a tensor are in the grid of a result, whose axes it has, but for those along which it is the same.
+/// A tensor that an expression reads, and the places of its tiles in the grid of the result. It has the result's axes, or is the same along
+/// some of them.
 struct Leaf<'t> {
     tiled: &'t Tiled,
-    /// What each axis of the result adds to the number of the tensor's tile: for each tile, or in all.
+    /// For each axis of the result, the term that it adds to the number of the tensor's tile: a factor for the tile's coordinate, and a
+    /// constant.
     strides: SmallVec<[(u64, u64); 6]>,
-    /// True if tiles have the numbers that they have in the result.
+    /// True if tiles have the same numbers as in the result.
     is_full: bool,
 }
 
@@ -50,7 +52,7 @@ impl<'t> Leaf<'t> {
         Leaf { tiled, strides, is_full: tiled.tiling() == tiling }
     }
 
-    /// The position of the tile that is read for a tile of the result; none if it is absent.
+    /// The position of the tile that is read for a tile of the result; `None` if it is absent.
     fn position(&self, number: u64, index: &[u64]) -> Option<usize> {
         if self.is_full {
             return self.tiled.shape().position(number);
@@ -60,10 +62,10 @@ impl<'t> Leaf<'t> {
     }
 }
 
-/// Evaluates an expression whose value has these extents on the tensors that it reads.
+/// Evaluates an expression, whose value has the extents `extents`, on the tensors `leaves`.
 ///
 /// # Errors
-/// Tilings differ, there are too many tiles or bytes, or an element fails.
+/// If tilings differ, there are too many tiles or bytes, or an element fails.
 pub(crate) fn evaluate(
     run: &Evaluator,
     region: &Region,
@@ -84,7 +86,8 @@ pub(crate) fn evaluate(
     with_float!(scalar, T => run.make::<T>(&tiling))
 }
 
-/// What the evaluator has a function for: an operator on tensors of one tiling, or on one tensor and a number.
+/// Evaluates an expression that is one operator of the evaluator, on tensors of one tiling, or on one tensor and a number. `None` for other
+/// expressions.
 fn by_evaluator(
     run: &Evaluator,
     region: &Region,
@@ -101,7 +104,7 @@ fn by_evaluator(
     };
     let Step { action, .. } = region.steps.last()?;
     let is_alone = region.steps.iter().rev().skip(1).all(|step| matches!(step.action, Action::Constant(_)));
-    // Numbers are not screened: a small one is not left out, as a tile is.
+    // A result without axes is not screened: a small number is not left out, as a tile is.
     if !is_alone || extents.is_empty() {
         return None;
     }
@@ -120,7 +123,7 @@ fn by_evaluator(
         (id::ADD | id::SUBTRACT | id::MULTIPLY, [a, b]) => {
             if let (Some(a), Some(b)) = (leaf(a), leaf(b)) {
                 if let Err(error) = check_same_tilings(a.tiling(), b.tiling()) {
-                    // Axes of one element are alike however they are cut.
+                    // The empty tiles around a single element do not matter.
                     return if extents.contains(&1) { None } else { Some(Err(error)) };
                 }
                 return Some(match op {
@@ -141,18 +144,18 @@ fn by_evaluator(
     }
 }
 
-/// The product of two tensors that are aligned at the last axis, one of which is the same along some axes: a product by labels, so absent
-/// tiles are not visited.
+/// The product of two tensors that are aligned at the last axis, one of which is the same along some axes. It is computed as a product by
+/// labels, so absent tiles are not visited.
 ///
 /// # Errors
-/// Those of a product.
+/// The errors of a product.
 pub(crate) fn broadcast_product(run: &Evaluator, extents: &[usize], operands: [&Tiled; 2]) -> Result<Tiled, Error> {
     let mut is_met = [false; cembra_runtime::MOST_AXES];
     let (mut narrow, mut labels) = (Vec::new(), Vec::new());
     for of in operands {
         let own = of.tiling().extents();
         let missing = extents.len().saturating_sub(own.len());
-        // An axis of one element that the result has once is that of the first operand that has it.
+        // An axis of one element, also in the result, belongs to the first operand that has it.
         let stays = |at: &usize| own[*at] != 1 || (extents[missing + *at] == 1 && !is_met[missing + *at]);
         let kept: SmallVec<[usize; 6]> = (0..own.len()).filter(stays).collect();
         kept.iter().for_each(|at| is_met[missing + *at] = true);
@@ -162,12 +165,13 @@ pub(crate) fn broadcast_product(run: &Evaluator, extents: &[usize], operands: [&
     contract(run, &Labels { operands: labels, output: (0..extents.len() as Axis).collect() }, narrow)
 }
 
-/// A tile that is to be made: its number, and which pattern it follows.
+/// A tile to make: its number, and the position of its pattern.
 struct Wanted {
     number: u64,
     pattern: usize,
 }
 
+/// An expression that is being evaluated.
 struct Run<'r> {
     run: &'r Evaluator,
     region: &'r Region,
@@ -180,7 +184,7 @@ impl Run<'_> {
         let (shape, wanted, patterns) = self.shape::<T>(tiling)?;
         let shape = shape.finish();
         let workers = self.run.workers.clone();
-        // A thread has a tile of each lazy tensor at a time.
+        // A thread holds one tile of each lazy tensor at a time.
         let each_bytes = self.leaves.iter().map(|leaf| lazy_bytes(leaf.tiled)).fold(0, usize::saturating_add);
         if workers.is_plan {
             workers_for(&shape, T::SCALAR, &workers, each_bytes)?;
@@ -205,7 +209,7 @@ impl Run<'_> {
         })
     }
 
-    /// A tile of the result, which follows a pattern.
+    /// Makes a tile of the result by a pattern.
     fn tile<T: Float>(
         &self,
         operands: &[Tiled],
@@ -218,7 +222,7 @@ impl Run<'_> {
         let (index, extents) =
             (tiling.index_of(number).unwrap_or_default(), tiling.tile_extents(number).unwrap_or_default());
         let Some((body, read)) = &pattern.kernel else {
-            // Zeros of absent tiles are tiles where all tiles are made.
+            // No element is computed: the tile has one number, or zeros of absent tiles.
             let bits = if let Content::Uniform(bits, _) = pattern.value() { bits } else { 0 };
             let mut memory = workers.memory::<T>(&extents)?;
             memory.elements_mut().fill(T::from_bits(bits));
@@ -231,7 +235,7 @@ impl Run<'_> {
             }
         }
         if let (true, [input]) = (body.steps.is_empty(), inputs.as_slice()) {
-            // Nothing but more indices.
+            // The value is an input, broadcast to more indices.
             return Tile::copied_to(&input.broadcast_to(&extents)?, Some(&workers.pool));
         }
         let mut memory = workers.memory::<T>(&extents)?;
@@ -239,9 +243,9 @@ impl Run<'_> {
         memory.into_tile(&extents)
     }
 
-    /// The result of a plan.
+    /// The result in a plan: its shape.
     fn planned<T: Float>(&self, shape: Shape, wanted: &[Wanted], patterns: &[Pattern]) -> Result<Tiled, Error> {
-        // Tiles that have nothing but more axes of one index are not copied.
+        // Tiles that only get more axes of one index are not copied.
         let source = |wanted: &Wanted| -> Option<(usize, usize)> {
             let (Body { steps, .. }, read) = patterns[wanted.pattern].kernel.as_ref()?;
             let ([], [leaf]) = (&steps[..], &read[..]) else { return None };
@@ -260,13 +264,13 @@ impl Run<'_> {
         }
     }
 
-    /// Which tiles there are, and the patterns that they follow.
+    /// Finds the tiles of the result, and their patterns.
     fn shape<T: Float>(&self, tiling: &Tiling) -> Result<(Building, Vec<Wanted>, Vec<Pattern>), Error> {
         let screening = self.run.options().screening(T::SCALAR)?;
         let screening = if tiling.rank() == 0 { Screening { threshold: 0.0, ..screening } } else { screening };
         let mut shape = Building::new(tiling, screening);
         let (mut wanted, mut patterns) = (Vec::new(), Vec::new());
-        // The pattern of each set of present tensors; none if it makes nothing.
+        // The pattern of each set of present tensors; `None` if its value is 0.
         let mut known: HashMap<SmallVec<[bool; 8]>, Option<usize>> = HashMap::new();
         let mut bounds: Vec<(f64, f64)> = Vec::with_capacity(self.leaves.len());
         for number in self.candidates(tiling)? {
@@ -305,7 +309,8 @@ impl Run<'_> {
         Ok((shape, wanted, patterns))
     }
 
-    /// The tiles that may be present, ascending: those of the tensors that have all axes, if the others alone make nothing; else the grid.
+    /// The tiles that may be present, ascending: those of the tensors that have all axes, if the value without these tensors is absent;
+    /// else the whole grid.
     fn candidates(&self, tiling: &Tiling) -> Result<Box<dyn Iterator<Item = u64>>, Error> {
         let present: Vec<bool> = self.leaves.iter().map(|leaf| !leaf.is_full).collect();
         if Pattern::of(self.region, &present, self.elements)?.value() == Content::Absent {
@@ -324,14 +329,14 @@ impl Run<'_> {
 }
 
 impl Leaf<'_> {
-    /// The norm that a tile has among so many elements, and the largest magnitude that one of them may have.
+    /// Upper bounds for a tile of the tensor that is repeated to `volume` elements: its norm, and the largest magnitude of an element.
     fn bound(&self, position: usize, volume: f64) -> (f64, f64) {
         let norm = self.tiled.shape().norms()[position];
         if self.is_full {
             return (norm, f64::INFINITY);
         }
         let own = self.tiled.tiling().volume(self.tiled.shape().tiles()[position]);
-        // Each element stands there `volume / own` times, so the sum of squares is as many times as large.
+        // Each element is repeated `volume / own` times, so the sum of squares is larger by this factor.
         (norm * (own / volume).sqrt(), if own == 1.0 { norm } else { f64::INFINITY })
     }
 }

@@ -1,65 +1,65 @@
-//! Which nodes of a graph have values in tiles, and which are computed where they are read: operators on elements are read by others, so a
-//! chain of them is one expression that is evaluated tile by tile. `exp(a + b) * c` is one expression of three tensors, and no tile of the sum is
-//! ever stored. What an expression makes of tiles is decided elsewhere.
+//! Decides which nodes of a graph have values in tiles, and which are computed where they are read. A chain of elementwise operators is one
+//! expression that is evaluated tile by tile: `exp(a + b) * c` is one expression of three tensors, and no tile of the sum is ever stored.
+//! The values of expressions are found elsewhere.
 
 use cembra_ops::id;
 use cembra_runtime::Scalar;
 use cembra_tensor::{ElementOperator, Node, Operation, TensorGraph, TensorNodeId};
 use smallvec::SmallVec;
 
-/// The most steps of an expression, as long ones take long to compile.
+/// The most steps of an expression, because long ones take long to compile.
 const MOST_STEPS: usize = 128;
 
-/// Where a step has an operand from.
+/// The source of an operand of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
-    /// A tensor in tiles, by its position among those that the expression reads.
+    /// A tensor in tiles, by its position among the tensors that the expression reads.
     Leaf(usize),
-    /// A step before.
+    /// The result of an earlier step.
     Step(usize),
 }
 
-/// What a step does.
+/// The work of a step.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
-    /// A number by its bits.
+    /// A constant, by its bits.
     Constant(u64),
-    /// An operator on elements.
+    /// An elementwise operator.
     Apply(ElementOperator, Vec<Place>),
-    /// What its operand is, maybe for more indices.
+    /// The operand itself, perhaps broadcast to more indices.
     Same(Place),
 }
 
-/// A step of an expression of elements.
+/// A step of an elementwise expression.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub(crate) action: Action,
     pub(crate) scalar: Scalar,
 }
 
-/// An expression of elements: the tensors in tiles that it reads, and its steps, of which the last is its value.
+/// An elementwise expression: the tensors in tiles that it reads, and its steps, of which the last is its value.
 #[derive(Clone, Debug)]
 pub(crate) struct Region {
     pub(crate) leaves: Vec<TensorNodeId>,
-    /// The types of the elements of the leaves.
+    /// The element type of each leaf.
     pub(crate) leaf_types: Vec<Scalar>,
     pub(crate) steps: Vec<Step>,
 }
 
-/// Which nodes have values in tiles.
+/// The nodes that have values in tiles, by position.
 pub(crate) struct Grouping {
     is_made: Vec<bool>,
-    /// Which of these values other expressions read. The others are constant along an axis, and their value has one tile along it. An expression that
-    /// combines one with a tensor of several tiles computes it again, tile by tile.
+    /// Marks the values that other expressions read. Values that are constant along an axis have one tile along it. An expression that
+    /// combines such a value with a tensor of several tiles computes it again, tile by tile.
     is_read: Vec<bool>,
 }
 
-/// True for what is computed element by element.
+/// Returns true if a node is computed element by element.
 pub(crate) fn is_elementwise(graph: &TensorGraph, node: &Node) -> bool {
     match node.operation {
         Operation::Map(_) => !is_broadcast_product(graph, node),
         Operation::Constant(_) | Operation::Broadcast | Operation::Barrier(_) | Operation::CustomVjp(_) => true,
-        // A number of a type that tiles do not have has no value in tiles, whatever axes of one index it is given.
+        // Tiles do not have every type. A number of another type has no value in tiles, also if it is reshaped to axes of one index.
         Operation::Reshape => {
             !node.scalar.is_float() && node.operands.iter().all(|operand| graph.extents(*operand).is_empty())
         }
@@ -67,7 +67,8 @@ pub(crate) fn is_elementwise(graph: &TensorGraph, node: &Node) -> bool {
     }
 }
 
-/// True for a product of two tensors of which one has not all axes of the result: a product by labels, which visits present tiles alone.
+/// Returns true for a product of two tensors, one of which lacks axes of the result. It is computed as a product by labels, which visits
+/// only present tiles.
 pub(crate) fn is_broadcast_product(graph: &TensorGraph, node: &Node) -> bool {
     let Operation::Map(op) = &node.operation else { return false };
     let extents = |operand: &TensorNodeId| graph.extents(*operand);
@@ -78,7 +79,7 @@ pub(crate) fn is_broadcast_product(graph: &TensorGraph, node: &Node) -> bool {
         && node.operands.iter().any(|operand| *extents(operand) != node.extents[..])
 }
 
-/// Which axes of an expression are those of a tensor that it reads, or have one index; it is the same along others.
+/// Marks the axes of an expression that a tensor it reads has, or that have one index. Along the other axes its value is the same.
 fn cut_axes(graph: &TensorGraph, node: &Node, is_cut: &[SmallVec<[bool; 6]>]) -> SmallVec<[bool; 6]> {
     let mut cut: SmallVec<[bool; 6]> = node.extents.iter().map(|extent| *extent == 1).collect();
     for operand in node.read() {
@@ -92,7 +93,7 @@ fn cut_axes(graph: &TensorGraph, node: &Node, is_cut: &[SmallVec<[bool; 6]>]) ->
 }
 
 impl Grouping {
-    /// Groups the nodes that outputs need.
+    /// Groups the nodes that outputs need: decides which have values in tiles.
     pub(crate) fn of(graph: &TensorGraph, outputs: &[TensorNodeId], needed: &[bool]) -> Grouping {
         let mut is_forced = vec![false; graph.len()];
         let mut readers = vec![0_usize; graph.len()];
@@ -102,7 +103,7 @@ impl Grouping {
                 let at = operand.index();
                 readers[at] = readers[at].saturating_add(1);
                 let is_read_wider = *graph.extents(*operand) != node.extents[..];
-                // What is read for more indices than it has would be computed for each of them.
+                // An operand that is read for more indices than it has would be computed for each of them.
                 let is_repeated = is_read_wider && matches!(graph.node(*operand).operation, Operation::Map(_));
                 if !is_elementwise(graph, node) {
                     is_forced[at] = true;
@@ -161,7 +162,7 @@ impl Grouping {
                 }
             }
         }
-        // Operands have lower numbers than what reads them.
+        // Operands have lower numbers than their readers.
         leaves.sort_unstable();
         inner.sort_unstable();
         let place = |id: &TensorNodeId| match leaves.binary_search(id) {

@@ -1,6 +1,6 @@
-//! Graphs of operators on tiled tensors: the nodes that outputs need are evaluated in their order, each on tiles, and a value is dropped after its
-//! last use. The tiling of each axis follows from the operands: axes that are walked together have to be cut at the same boundaries. What the
-//! nodes mean is said by the reference of `cembra-tensor`; how each kind is evaluated is in files of its own.
+//! Graphs of operators on tiled tensors. The nodes that outputs need are evaluated in their order, each on tiles, and a value is dropped
+//! after its last use. The tiling of each axis follows from the operands: axes that are walked together must be cut at the same boundaries.
+//! The reference of `cembra-tensor` defines the meaning of nodes. Each kind of node is evaluated in a file of its own.
 
 pub(crate) mod contraction;
 pub(crate) mod cuts;
@@ -25,15 +25,15 @@ use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 
 impl Evaluator {
-    /// Evaluates nodes of a graph on tiled tensors for its leaves. Expressions of elements are evaluated by `elements`, once for each tile.
+    /// Evaluates nodes of a graph, given a tiled tensor for each leaf. `elements` evaluates elementwise expressions, once for each tile.
     ///
-    /// A result has a tile where its estimate is not below the threshold. A result without axes is one tile of one element, which nothing
-    /// leaves out.
+    /// A result has a tile where its estimate is not below the threshold. A result without axes is one tile of one element, which is never
+    /// left out.
     ///
     /// # Errors
-    /// There are not as many inputs as leaves, or one is of another type or other extents; axes that are walked together have two tilings; an
-    /// operation is not for tiled tensors; there are too many tiles or bytes; an element fails; or a lazy tile cannot be made. The error has the
-    /// place in the text that the node was written for.
+    /// If there are not as many inputs as leaves, or one is of another type or other extents; axes that are walked together have two
+    /// tilings; an operation is not for tiled tensors; there are too many tiles or bytes; an element fails; or a lazy tile cannot be made.
+    /// The error has the place in the text that the node was written for.
     pub fn evaluate(
         &self,
         graph: &TensorGraph,
@@ -44,11 +44,12 @@ impl Evaluator {
         self.evaluate_from(graph, outputs, inputs, elements, Resumed { known: &[], after: &mut |_, _| Ok(()) })
     }
 
-    /// The same, where some outputs are known from an evaluation that ended early, and others are handed over when they are made.
+    /// Evaluates nodes of a graph as [`evaluate`](Evaluator::evaluate) does, continuing an evaluation that ended early: some outputs are
+    /// known, and the others are passed on when they are made.
     ///
     /// # Errors
-    /// Those of [`evaluate`](Evaluator::evaluate); a known output is of another type or other extents; or those of the function that outputs are
-    /// handed to.
+    /// The errors of [`evaluate`](Evaluator::evaluate); a known output is of another type or other extents; or those of the function that
+    /// outputs are passed to.
     pub fn evaluate_from(
         &self,
         graph: &TensorGraph,
@@ -63,7 +64,7 @@ impl Evaluator {
         self.settled(|| self.evaluated(graph, outputs, inputs, elements, resumed))
     }
 
-    /// The same on this rank.
+    /// Evaluates nodes of a graph on this rank.
     fn evaluated(
         &self,
         graph: &TensorGraph,
@@ -88,7 +89,7 @@ impl Evaluator {
         let last_uses = last_uses(graph, outputs, steps.iter().map(|step| read(graph, step).iter().copied()), |_| None);
         let unscreened = self.clone().with(|workers| workers.options = workers.options.clone().screen(false));
         let mut held = Held::new(graph.len());
-        // What tiles take besides elements, those of inputs all the time.
+        // The bytes that tiles take besides elements. Those of inputs count all the time.
         let mut own_bytes = inputs.iter().map(|input| input.own_bytes()).fold(0, usize::saturating_add);
         let is_leaf = |id: TensorNodeId| matches!(graph.node(id).operation, Operation::Leaf(_));
         let (mut begun, count) = (0, steps.iter().filter(|(id, _)| !is_leaf(*id)).count());
@@ -111,7 +112,7 @@ impl Evaluator {
                 None => {
                     let operands = taken(&values, node.read())?;
                     match (&node.operation, &*operands) {
-                        // Products ask for a few tiles at a time, so a tensor that would not fit in memory is not stored before.
+                        // Products ask for a few tiles at a time, so a lazy operand, which may not fit in memory, is not stored first.
                         (Operation::Axes(to), [of]) if is_of_products => {
                             turned_lazily(of, to).and_then(|turned| turned.map_or_else(|| with_axes(run, of, to), Ok))
                         }
@@ -159,7 +160,7 @@ impl Evaluator {
         outputs.iter().map(value).collect()
     }
 
-    /// A node that is no expression of elements.
+    /// Evaluates a node that is not an elementwise expression.
     fn node(
         &self,
         graph: &TensorGraph,
@@ -185,19 +186,20 @@ impl Evaluator {
     }
 }
 
-/// An evaluation that goes on where another one of the same graph and inputs ended.
+/// The state from which an evaluation of the same graph and inputs continues.
 pub struct Resumed<'r> {
-    /// Outputs that are known, by their places; others are made.
+    /// The known outputs, by their places in the list of outputs. Others are made.
     pub known: &'r [(usize, Tiled)],
-    /// Is given each output that was made, with its place, before what follows is. If ranks share the evaluation, all call it.
+    /// Called with each output that was made, and its place in the list of outputs, before later steps run. If ranks share the evaluation,
+    /// it is called on all.
     pub after: &'r mut dyn FnMut(usize, &Tiled) -> Result<(), Error>,
 }
 
 impl Resumed<'_> {
-    /// The values that are known, by node.
+    /// The known values, by node.
     ///
     /// # Errors
-    /// One is of another type or other extents than its node.
+    /// If one is of another type or other extents than its node.
     fn values(&self, graph: &TensorGraph, outputs: &[TensorNodeId]) -> Result<Vec<Option<Tiled>>, Error> {
         let mut values = vec![None; graph.len()];
         for (at, known) in self.known {
@@ -213,7 +215,7 @@ impl Resumed<'_> {
     }
 }
 
-/// A step of an evaluation: a node, and its expression of elements, if it is one.
+/// A step of an evaluation: a node, and its elementwise expression; `None` for other nodes.
 type GraphStep = (TensorNodeId, Option<Region>);
 
 /// Returns the nodes that a step reads.
@@ -221,7 +223,7 @@ fn read<'s>(graph: &'s TensorGraph, (id, region): &'s GraphStep) -> &'s [TensorN
     region.as_ref().map_or(graph.node(*id).read(), |region| &region.leaves)
 }
 
-/// The steps that outputs need of which no value is known, in their order.
+/// The steps that outputs need and whose values are not known, in their order.
 fn unknown(
     graph: &TensorGraph,
     outputs: &[TensorNodeId],
@@ -243,24 +245,25 @@ fn unknown(
     left
 }
 
-/// Which memory is taken by the values that steps made and others still need. Inputs are the caller's, and so are views of them that share their
-/// tiles. Views of anything else share the memory of what made the tiles: as long as that is needed they take none, and then no more than it took.
+/// The memory of values that steps made and others still need. Inputs, and views that share their tiles, are the caller's memory. Other
+/// views share the memory of the node that made their tiles: they take none while that node's value is needed, and afterwards no more than
+/// it took.
 struct Held {
     bytes: usize,
-    /// For each node with a value: the node that made the tiles. None if the tiles are the caller's.
+    /// For each node with a value, the node that made its tiles; `None` if the tiles are the caller's.
     makers: Vec<Option<TensorNodeId>>,
-    /// For each node that made tiles: which of their bytes are held.
+    /// For each node that made tiles, the bytes of these tiles that are held.
     made: Vec<HeldTiles>,
 }
 
-/// Which bytes are held of the tiles that a node made.
+/// The bytes that are held of the tiles that a node made.
 #[derive(Clone, Copy, Default)]
 struct HeldTiles {
-    /// The bytes of all of them.
+    /// The bytes of all tiles that the node made.
     all: usize,
-    /// True if the value of the node itself is held.
+    /// True if the node's own value is held, and not only views of its tiles.
     is_whole: bool,
-    /// The bytes of the views of them that are held, each counted for itself.
+    /// The bytes of the views of these tiles that are held, each view counted by itself.
     views: usize,
 }
 
@@ -275,13 +278,13 @@ impl Held {
         Held { bytes: 0, makers: vec![None; nodes], made: vec![HeldTiles::default(); nodes] }
     }
 
-    /// The operand that a value shares all its tiles with.
+    /// The operand that a value shares all its tiles with; `None` if there is none.
     fn source(made: &Tiled, operands: &[TensorNodeId], values: &[Option<Tiled>]) -> Option<TensorNodeId> {
         let shares = |of: &&TensorNodeId| values[of.index()].as_ref().is_some_and(|value| made.shares_tiles(value));
         operands.iter().find(shares).copied()
     }
 
-    /// A value was made, of these operands.
+    /// Adds a value that was made from `operands`.
     fn add(
         &mut self,
         id: TensorNodeId,
@@ -302,7 +305,7 @@ impl Held {
         });
     }
 
-    /// A value is no longer needed.
+    /// Removes a value that is no longer needed.
     fn remove(&mut self, id: TensorNodeId, value: &Tiled) {
         let maker = self.makers[id.index()];
         self.change(maker, |held| match maker == Some(id) {
@@ -311,7 +314,7 @@ impl Held {
         });
     }
 
-    /// Changes what is held of the tiles that a node made.
+    /// Changes the bytes that are held of the tiles that a node made.
     fn change(&mut self, maker: Option<TensorNodeId>, change: impl FnOnce(&mut HeldTiles)) {
         let Some(held) = maker.and_then(|maker| self.made.get_mut(maker.index())) else { return };
         let before = held.bytes();
@@ -320,15 +323,15 @@ impl Held {
     }
 }
 
-/// Which expressions are read by nothing but what becomes numbers. They are not screened: squares of small elements are small, and their sum is
-/// not screened either.
+/// Marks the expressions that are read only by steps whose values become numbers. They are not screened: squares of small elements are
+/// small, and their sum is not screened either.
 fn of_numbers(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[GraphStep]) -> Vec<bool> {
     read_by(graph, outputs, steps, |(id, region), is_own| {
         graph.node(*id).extents.is_empty() || (region.is_some() && is_own)
     })
 }
 
-/// Which values are read by products of tensors and by nothing else, be it in another order of axes or in part.
+/// Marks the values that only products of tensors read, also in another order of axes or in part.
 fn of_products(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[GraphStep]) -> Vec<bool> {
     read_by(graph, outputs, steps, |(id, region), is_own| match (region, &graph.node(*id).operation) {
         (None, Operation::Contract(_)) => true,
@@ -337,7 +340,7 @@ fn of_products(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[GraphStep
     })
 }
 
-/// Returns, for each node, whether its value is read only by steps that `is_one` accepts. `is_one` is given a step, and whether only such steps read
+/// Marks the nodes whose values are read only by steps that `is_one` accepts. `is_one` is given a step, and whether only such steps read
 /// the step's own value.
 fn read_by(
     graph: &TensorGraph,
@@ -355,7 +358,8 @@ fn read_by(
     is_read_by
 }
 
-/// An error if an operation is not for tiled tensors, at its place. What it reads may not be for them either, and says less.
+/// Checks that all operations are for tiled tensors, before any is evaluated: an operand may not be for them either, and its error would
+/// say less. The error has the place in the source text.
 fn check_operations(graph: &TensorGraph, steps: &[GraphStep]) -> Result<(), Error> {
     for (id, _) in steps.iter().filter(|(_, region)| region.is_none()) {
         let operation = &graph.node(*id).operation;
@@ -378,7 +382,7 @@ fn check_operations(graph: &TensorGraph, steps: &[GraphStep]) -> Result<(), Erro
     Ok(())
 }
 
-/// The values of nodes that were computed before.
+/// The values of nodes, which must have been computed.
 fn taken<'v>(values: &'v [Option<Tiled>], nodes: &[TensorNodeId]) -> Result<Vec<&'v Tiled>, Error> {
     nodes.iter().map(|node| values[node.index()].as_ref().ok_or_else(not_computed)).collect()
 }
@@ -388,7 +392,7 @@ fn not_computed() -> Error {
     Error::tensors(Kind::Evaluation, "an operand that was not computed")
 }
 
-/// An error if these are no inputs for the leaves of a graph.
+/// Checks that tensors are inputs for the leaves of a graph.
 fn check_inputs(graph: &TensorGraph, inputs: &[&Tiled]) -> Result<(), Error> {
     check_count(graph, inputs.len(), "tiled tensors")?;
     let mut leaves = graph.leaves().iter().zip(inputs);

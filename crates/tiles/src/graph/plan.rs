@@ -1,6 +1,6 @@
-//! Plans of graphs: the steps that an evaluation would take, from shapes alone. A plan is an evaluation of tensors that have no tiles. Each step
-//! finds the tiles of its result and checks their bytes, and the result has estimated norms. Steps do so where they are evaluated. This file makes
-//! the tensors without tiles.
+//! Plans of graphs: the steps that an evaluation would take, from shapes alone. A plan is an evaluation of tensors without tiles. Each step
+//! finds the tiles of its result and checks their bytes, and the result has estimated norms. The steps are in the files that evaluate them;
+//! this file makes the tensors without tiles.
 
 use crate::journal::Step;
 use crate::tiled::planned::{Planned, without_tiles};
@@ -12,17 +12,18 @@ use cembra_value::Error;
 use cembra_value::tensor::Layout;
 
 impl Planned {
-    /// A stored tensor that is made of the tiles. If `keeps_all` its tiles are some of those here, in their order, and stored ones are not copied.
+    /// A planned tensor, stored, that is made of these tiles. If `keeps_all` is true, its tiles are some of these in their order, and
+    /// stored tiles are not copied.
     pub(crate) fn stored(&self, shape: Shape, scalar: Scalar, keeps_all: bool) -> Tiled {
         let planned = if keeps_all && !self.is_lazy() { self.clone() } else { Planned::new(false) };
         Tiled::of_plan(shape, scalar, planned)
     }
 
-    /// A stored tensor whose axis `to[i]` is axis `i` of a planned one. Its tiles are made of those at some positions there, and a tile is copied
-    /// unless its elements stay in their order.
+    /// A planned tensor, stored, whose axis `to[i]` is axis `i` of `of`. Its tiles are made of those at `positions` of `of`. A tile is
+    /// copied unless its elements keep their order.
     ///
     /// # Errors
-    /// A tile has more elements than a tensor may have, or an axis has no place.
+    /// If a tile has more elements than a tensor may have, or an axis has no place.
     pub(crate) fn with_axes(
         &self,
         of: &Tiled,
@@ -44,23 +45,23 @@ impl Planned {
 }
 
 impl Tiled {
-    /// A tensor of which only the shape is known, for [plans](Evaluator::plan_graph). In an evaluation its tiles would be stored; here there are
-    /// none, and asking for one is an error.
+    /// A tensor of which only the shape is known, for [plans](Evaluator::plan_graph). In an evaluation its tiles would be stored; here
+    /// there are none, and asking for one is an error.
     ///
     /// # Errors
-    /// Tiles have no elements of the type.
+    /// If tiles have no elements of the type.
     pub fn planned(shape: &Shape, scalar: Scalar) -> Result<Tiled, Error> {
         check_float(scalar)?;
         Ok(Tiled::of_plan(shape.clone(), scalar, Planned::new(false)))
     }
 
-    /// True if only the shape is known.
+    /// True if the tensor is for plans, and has a shape but no tiles.
     #[must_use]
     pub const fn is_planned(&self) -> bool {
         self.plan().is_some()
     }
 
-    /// The same tensor as a plan sees it.
+    /// The tensor for use in a plan, with its shape alone.
     fn as_planned(&self) -> Tiled {
         match self.plan() {
             Some(_) => self.clone(),
@@ -70,12 +71,12 @@ impl Tiled {
 }
 
 impl Evaluator {
-    /// The steps that [`evaluate`](Evaluator::evaluate) would take, with the tiles and bytes of each result, and the products of each product.
-    /// No tile is made or read, so inputs may be [lazy](Tiled::lazy), or have a shape alone ([`Tiled::planned`]). Expressions of elements are
-    /// evaluated for zeros, which decides where they are 0.
+    /// Lists the steps that [`evaluate`](Evaluator::evaluate) would take, with the tiles and bytes of each result, and the products of
+    /// tiles. No tile is made or read, so inputs may be [lazy](Tiled::lazy), or have a shape alone ([`Tiled::planned`]). Elementwise
+    /// expressions are evaluated for zeros, which decides where they are 0.
     ///
-    /// An evaluation knows the norms of its intermediate results, where a plan has only estimates, which are at least as large. So where tiles
-    /// are left out, the plan has no fewer tiles. At a threshold of 0 its numbers are those of the evaluation.
+    /// An evaluation knows the norms of its intermediate results, where a plan has only estimates, which are at least as large. So where
+    /// tiles are left out, the plan has no fewer tiles. At a threshold of 0 its numbers are those of the evaluation.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -110,7 +111,8 @@ impl Evaluator {
     /// ```
     ///
     /// # Errors
-    /// Those of [`evaluate`](Evaluator::evaluate) but for the making of tiles, also where an evaluation may take fewer bytes than this one.
+    /// The errors of [`evaluate`](Evaluator::evaluate), except those of making tiles. A limit of bytes may fail the plan although the
+    /// evaluation would take fewer.
     pub fn plan_graph(
         &self,
         graph: &TensorGraph,
@@ -125,7 +127,7 @@ impl Evaluator {
         Ok(journal.steps())
     }
 
-    /// An error if tiles of these operands are needed, and one has a shape alone.
+    /// Checks that operands have tiles, unless this is a plan.
     pub(crate) fn check_tiles(&self, operands: &[&Tiled]) -> Result<(), Error> {
         if !self.workers.is_plan && operands.iter().any(|operand| operand.is_planned()) {
             Err(without_tiles())

@@ -1,6 +1,6 @@
-//! What an expression of elements makes of tiles of which some are absent: nothing, if it makes 0 of their zeros; the same number everywhere;
-//! or elements that have to be computed, by the steps that are left. `a * b + c` without a tile of `a` is `c` there, also where `b` is infinite:
-//! an absent tile is exactly zero. Which tiles there are is decided elsewhere.
+//! The value of an elementwise expression on tiles of which some are absent. It is absent if the expression is 0 at their zeros, or one
+//! number for all elements, or computed by the steps that are left. `a * b + c` without a tile of `a` is `c` there, even if `b` is
+//! infinite: an absent tile is exactly zero. The present tiles are found elsewhere.
 
 use crate::graph::grouping::{Action, Place, Region, Step};
 use cembra_ops::id;
@@ -9,41 +9,41 @@ use cembra_tensor::{Body, BodyStep, Data, Elements, Operand, Tensor};
 use cembra_value::{Error, ScalarValue};
 use smallvec::SmallVec;
 
-/// What a step makes where some tiles are absent.
+/// The value of a step on one tile of the result, where some operand tiles are absent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Content {
-    /// Zeros that come from absent tiles.
+    /// Zeros that result from absent tiles.
     Absent,
-    /// The same for all elements, by its bits; and whether that comes from absent tiles.
+    /// A number that all elements have, by its bits; the flag is true if it results from absent tiles.
     Uniform(u64, bool),
-    /// Elements that are computed.
+    /// Elements that must be computed.
     Varies,
 }
 
-/// What an expression makes where certain of its tiles are present.
+/// The value of an expression on tiles of the result for which certain of its tensors have tiles.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     contents: Vec<Content>,
     leaves: Vec<Content>,
-    /// What is computed, if elements are: an expression of some of the tensors, by their positions.
+    /// The expression to compute, and the positions of the tensors that it reads; `None` if no elements must be computed.
     pub(crate) kernel: Option<(Body, Vec<usize>)>,
 }
 
-/// Upper estimates of a step of a tile: the norm, and the largest magnitude of an element.
+/// Upper estimates for a tile of a step: its norm, and the largest magnitude of an element.
 #[derive(Clone, Copy, Debug)]
 struct Bound {
     norm: f64,
     largest: f64,
 }
 
-/// The bound of something of which nothing is known.
+/// The bound of a value about which nothing is known.
 const UNKNOWN: Bound = Bound { norm: f64::INFINITY, largest: f64::INFINITY };
 
 impl Pattern {
-    /// What an expression makes where these of its tensors have tiles.
+    /// Finds the value of an expression where the tensors marked in `present` have tiles.
     ///
     /// # Errors
-    /// An operator fails on zeros, or cannot be compiled.
+    /// If an operator fails on zeros, or cannot be compiled.
     pub(crate) fn of(region: &Region, present: &[bool], elements: &dyn Elements) -> Result<Pattern, Error> {
         let leaf = |present: &bool| if *present { Content::Varies } else { Content::Absent };
         let leaves: Vec<Content> = present.iter().map(leaf).collect();
@@ -87,12 +87,12 @@ impl Pattern {
         }
     }
 
-    /// What the whole expression makes.
+    /// The value of the whole expression.
     pub(crate) fn value(&self) -> Content {
         self.contents.last().copied().unwrap_or(Content::Absent)
     }
 
-    /// The steps that are left, and the tensors that they read.
+    /// The steps that must be computed, and the positions of the tensors that they read.
     fn body(&self, region: &Region) -> (Body, Vec<usize>) {
         let mut is_read = (vec![false; self.leaves.len()], vec![false; self.contents.len()]);
         if let Some(last) = is_read.1.last_mut() {
@@ -150,8 +150,8 @@ impl Pattern {
         (body, read)
     }
 
-    /// An upper estimate of the norm of a tile of so many elements, from the norm and the largest magnitude of each tensor's tile. Infinite where
-    /// nothing is known.
+    /// An upper estimate of the norm of a tile of `volume` elements, from the norm and the largest magnitude of each tensor's tile.
+    /// Infinite if nothing is known.
     pub(crate) fn estimate(&self, region: &Region, leaves: &[(f64, f64)], volume: f64) -> f64 {
         let mut bounds: Vec<Bound> = Vec::with_capacity(self.contents.len());
         for (at, step) in region.steps.iter().enumerate() {
@@ -163,7 +163,7 @@ impl Pattern {
             let made = match (self.contents[at], &step.action) {
                 (Content::Absent, _) => Bound { norm: 0.0, largest: 0.0 },
                 (Content::Uniform(bits, _), _) => magnitude(step.scalar, bits).map_or(UNKNOWN, |largest| Bound {
-                    // The root of as many equal squares as there are elements, over their number.
+                    // The root of the sum of `volume` equal squares, divided by `volume`.
                     norm: largest / volume.sqrt(),
                     largest,
                 }),
@@ -177,7 +177,7 @@ impl Pattern {
                     (id::MULTIPLY, [a, b]) => {
                         let (a, b) = (bound(a), bound(b));
                         let by_norms = a.norm * b.norm * volume;
-                        // A bound that is no number, as that of 0 times what is not known, is none.
+                        // A bound that is NaN, such as 0 times an unknown one, is ignored.
                         let norm = [a.largest * b.norm, a.norm * b.largest].into_iter().fold(by_norms, f64::min);
                         Bound { norm, largest: a.largest * b.largest }
                     }
@@ -185,7 +185,7 @@ impl Pattern {
                     _ => UNKNOWN,
                 },
             };
-            // An element is at most the norm times the elements. Beyond the largest float it is infinite, and 0 times it is no number.
+            // An element is at most the norm times the number of elements. Beyond the largest float it is infinite, and 0 times it is NaN.
             let is_over = made.largest.min(made.norm * volume) > largest_float(step.scalar);
             bounds.push(if is_over { UNKNOWN } else { made });
         }
@@ -193,11 +193,11 @@ impl Pattern {
     }
 }
 
-/// An operator on numbers that are known.
+/// Applies an operator to known numbers, and returns the bits of the result.
 fn of_numbers(region: &Region, step: &Step, operands: &[Content], elements: &dyn Elements) -> Result<u64, Error> {
     let Action::Apply(op, places) = &step.action else { return Ok(0) };
     let (mut body, mut inputs, mut given) = (Body::default(), Vec::new(), Vec::new());
-    // Inputs come first, so how many there are is known before steps are numbered.
+    // Inputs are numbered before steps, so their number must be known first.
     let literal = |place: &Place| match place {
         Place::Step(at) if matches!(region.steps[*at].action, Action::Constant(_)) => true,
         Place::Step(_) | Place::Leaf(_) => false,
@@ -239,12 +239,12 @@ pub(crate) fn magnitude(scalar: Scalar, bits: u64) -> Option<f64> {
     float(scalar, bits).map(f64::abs)
 }
 
-/// The largest float of a type.
+/// The largest finite float of a type, as f64.
 fn largest_float(scalar: Scalar) -> f64 {
     if scalar == Scalar::Float32 { f32::MAX.into() } else { f64::MAX }
 }
 
-/// True for 0, and for false.
+/// Returns true for 0 and for `false`.
 fn is_zero(scalar: Scalar, bits: u64) -> bool {
     magnitude(scalar, bits).map_or(bits == 0, |magnitude| magnitude == 0.0)
 }

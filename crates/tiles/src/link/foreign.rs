@@ -1,5 +1,6 @@
-//! A link that the library did not write. Its rank and size are asked for once and compared with each other: a link may say anything, and something else
-//! each time. All that follows reads the numbers from here, so no list is longer than a number that was checked. A panic of the link is an error.
+//! A link that the library did not write. It is asked for its rank and size once, and these are checked: a link may answer anything, and
+//! something else each time. All other code reads the numbers from here, so no list is longer than a checked number. A panic of the link is
+//! an error.
 
 use super::payload::{Payload, Room};
 use super::request::Request;
@@ -21,7 +22,7 @@ impl ForeignLink {
     /// Asks a link for its rank and its size.
     ///
     /// # Errors
-    /// The rank is not below the size, or the size is above [`MOST_LINKED_RANKS`].
+    /// If the rank is not below the size, or the size is above [`MOST_LINKED_RANKS`].
     pub(crate) fn new(link: Arc<dyn Link>) -> Result<ForeignLink, Error> {
         let (rank, size, wakes) = guarded_link("its rank and size", || Ok((link.rank(), link.size(), link.wakes())))?;
         if size > MOST_LINKED_RANKS {
@@ -55,7 +56,7 @@ impl Link for ForeignLink {
     }
 
     fn abort(&self, code: i32) {
-        // The ranks end anyhow: this one has an error.
+        // The ranks end anyway, because this one has an error.
         let _ = guarded_link("ending all ranks", || {
             self.link.abort(code);
             Ok(())

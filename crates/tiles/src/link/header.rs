@@ -1,5 +1,5 @@
-//! The header of a message between ranks: 32 bytes, all numbers little-endian. It says what the message is, so that one of another build, another
-//! plan or another step is an error and never taken for a tile.
+//! The header of a message between ranks: 32 bytes, all numbers little-endian. It identifies the message, so that one of another build,
+//! another plan or another step is an error and never taken for a tile.
 //!
 //! | bytes | |
 //! |---|---|
@@ -17,27 +17,27 @@ use crate::error::{bad_message, limit};
 use cembra_value::Error;
 use std::fmt;
 
-/// The bytes of a header.
+/// The number of bytes in the header of a message.
 pub const HEADER_BYTES: usize = 32;
 
 const MAGIC: [u8; 4] = *b"cemt";
 const VERSION: u8 = 1;
 
-/// The most bytes of contents: 6 bytes count them.
+/// The most bytes of contents, which 6 bytes can count.
 pub const MOST_CONTENT_BYTES: u64 = (1 << 48) - 1;
 
-/// What a message is, by which its receiver knows it: two messages of one run differ in this.
+/// The identity of a message, by which its receiver knows it. Two messages of one run have different identities.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MessageId {
-    /// The hash of the plan that says who sends what.
+    /// The hash of the plan that decides which rank sends which tiles.
     pub plan: u64,
-    /// The step of the plan.
+    /// The number of the step within the plan.
     pub step: u32,
-    /// The number of the tile, or of what else is sent.
+    /// The number of the tile, or of another content that is sent.
     pub tile: u64,
 }
 
-/// The plan of the messages of exchanges between all ranks, which belong to no plan. Their steps are the numbers of exchanges.
+/// The plan number of messages of exchanges between all ranks, which belong to no plan. Their steps are the numbers of exchanges.
 pub(super) const EXCHANGES: u64 = u64::MAX;
 
 impl fmt::Display for MessageId {
@@ -49,17 +49,17 @@ impl fmt::Display for MessageId {
     }
 }
 
-/// What a message contains.
+/// The kind of a message's contents.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Content {
-    /// Bytes.
+    /// Any bytes, such as those of collectives.
     Bytes = 0,
     /// A tile of FLOAT32.
     Float32 = 1,
     /// A tile of FLOAT64.
     Float64 = 2,
-    /// Nothing, in the place of a tile that its sender could not make.
+    /// Nothing: the sender could not make the tile that it stands for.
     Poison = 255,
 }
 
@@ -87,10 +87,10 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header of a message with this number of bytes of contents.
+    /// The header of a message with `length` bytes of contents.
     ///
     /// # Errors
-    /// There are more than [`MOST_CONTENT_BYTES`].
+    /// If there are more than [`MOST_CONTENT_BYTES`].
     pub fn new(id: MessageId, content: Content, length: u64) -> Result<Header, Error> {
         if length > MOST_CONTENT_BYTES {
             return Err(limit("bytes of a message", length, MOST_CONTENT_BYTES));
@@ -98,19 +98,19 @@ impl Header {
         Ok(Header { id, content, length })
     }
 
-    /// What the message is.
+    /// The identity of the message.
     #[must_use]
     pub const fn id(&self) -> MessageId {
         self.id
     }
 
-    /// What it contains.
+    /// The kind of the message's contents.
     #[must_use]
     pub const fn content(&self) -> Content {
         self.content
     }
 
-    /// The length of the contents in bytes. Poison has that of the tile which it takes the place of, and no contents.
+    /// The length of the contents in bytes. Poison has the length of the tile that it stands for, but no contents.
     #[must_use]
     pub const fn length(&self) -> u64 {
         self.length
@@ -138,7 +138,7 @@ impl Header {
     /// Reads a header.
     ///
     /// # Errors
-    /// The bytes are no header, of another version, or of unknown contents.
+    /// If the bytes are not a header, of another version, or of unknown contents.
     pub fn parse(bytes: &[u8]) -> Result<Header, Error> {
         let found = bytes.len();
         let [m0, m1, m2, m3, version, content, rest @ ..] = bytes else { return Err(no_header(found)) };
@@ -165,10 +165,10 @@ impl Header {
         Ok(Header { id: MessageId { plan: number(0), step, tile: number(8) }, content, length })
     }
 
-    /// An error unless this is the header that was awaited, or that of poison in its place.
+    /// Checks that this is the header that was awaited, or that of poison in its place.
     ///
     /// # Errors
-    /// It is of another plan, another tile, another length or other contents.
+    /// If it is of another plan, another tile, another length or other contents.
     pub fn check(&self, awaited: &Header) -> Result<(), Error> {
         let (found, wanted) = (self.id, awaited.id);
         if found.plan != wanted.plan {

@@ -1,34 +1,34 @@
-//! What a launcher says to the processes that it starts: how many ranks there are, which of them this is, and whose family of libraries the launcher is
-//! of. Nothing is loaded for it.
+//! Reads the environment that a launcher gives to the processes it starts: the number of ranks, the number of this one, and the family of
+//! libraries that the launcher belongs to. No library is loaded.
 
 use super::no_link;
 use cembra_value::Error;
 
-/// The families of libraries. A library of another family than the launcher's does not find its ranks.
+/// The families of MPI libraries. A library of another family than the launcher's does not find its ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
-    /// Open MPI, and what starts processes as it does.
+    /// Open MPI, and launchers that start processes as it does.
     OpenMpi,
-    /// MPICH, and what starts processes as it does.
+    /// MPICH, and launchers that start processes as it does.
     Mpich,
 }
 
-/// What the launcher said.
+/// The facts that the launcher gives to a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Launch {
-    /// Whose library belongs to the launcher.
+    /// The family of the library that belongs to the launcher.
     pub family: Family,
-    /// The number of this process among those that it started.
+    /// The number of this process among those that the launcher started.
     pub rank: usize,
-    /// How many there are; none if the launcher does not say.
+    /// The number of processes; `None` if the launcher does not give it.
     pub size: Option<usize>,
 }
 
 impl Launch {
-    /// What the variables of the environment say; none if no launcher started the process.
+    /// Reads the environment, whose variables `variable` returns; `None` if no launcher started the process.
     ///
     /// # Errors
-    /// They are no numbers.
+    /// If a variable is not a number.
     pub fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Launch>, Error> {
         let number = |name: &str| {
             let number = |text: String| {
@@ -36,7 +36,7 @@ impl Launch {
             };
             variable(name).map(number).transpose()
         };
-        // Slurm starts processes by the interfaces of both; a launcher below it says more.
+        // Slurm offers the interfaces of both; a launcher that runs under it gives more, so it comes first.
         for (family, rank, sizes) in [
             (Family::OpenMpi, "OMPI_COMM_WORLD_RANK", ["OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"]),
             (Family::Mpich, "PMI_RANK", ["PMI_SIZE", "SLURM_STEP_NUM_TASKS"]),
@@ -50,10 +50,10 @@ impl Launch {
         Ok(None)
     }
 
-    /// Compares what a library says: it knows as many ranks as the launcher, and this one by the same number.
+    /// Checks that a library knows as many ranks as the launcher, and this one by the same number.
     ///
     /// # Errors
-    /// It does not, so it is not the launcher's.
+    /// If it does not, because it is not the launcher's library.
     pub fn check(&self, rank: usize, size: usize, library: &str) -> Result<(), Error> {
         if rank == self.rank && self.size.is_none_or(|known| known == size) {
             return Ok(());
@@ -101,7 +101,7 @@ mod tests {
             let said = format!("started this process as rank 0 of 4, and libmpi takes it for rank {rank} of {size}");
             assert!(error.to_string().contains(&said), "{error}");
         }
-        // Where the launcher does not say how many there are, all ranks but the first find it.
+        // Without a size from the launcher, all ranks but the first find the mismatch.
         let unknown = Launch { rank: 1, size: None, ..launch };
         assert!(unknown.check(0, 1, "libmpi").is_err() && unknown.check(1, 7, "libmpi").is_ok());
     }

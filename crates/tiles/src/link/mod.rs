@@ -1,6 +1,6 @@
-//! Links: the way between ranks that compute together. A [`Link`] sends and receives messages and never waits; this crate has one between
-//! threads of a process, and knows none between processes. Whatever the link, collectives are the same functions ([`Ranks`]), with the same order
-//! of messages, and no number is ever added by a link.
+//! Links: the connection between ranks that compute together. A [`Link`] sends and receives messages and never waits. This crate has one
+//! link, between threads of a process, and none between processes. Collectives are the same functions for every link ([`Ranks`]), with the
+//! same order of messages, and a link never adds numbers.
 //!
 //! ```
 //! use cembra_tiles::link::{MessageId, Payload, Patience, Room, run_ranks};
@@ -44,50 +44,50 @@ pub use waiting::{Patience, Wait};
 
 use std::fmt;
 
-/// The most ranks of a link. Some lists are as long as there are ranks.
+/// The most ranks that a link may have. Some lists are as long as there are ranks.
 pub const MOST_LINKED_RANKS: usize = 1 << 16;
 
 /// The largest tag: every link has all tags up to it. [`Ranks`] uses it for its collectives.
 pub const MOST_TAG: u16 = 32_767;
 
-/// The way between ranks, as one of them sees it. Nothing waits: a message is over once its [`Request`] says so.
+/// The connection to the other ranks, as one rank sees it. No function waits: a message is complete once its [`Request`] says so.
 ///
-/// The messages of one sender with one tag are taken by receives in the order in which both began, whatever the order in which requests are tested.
-/// Of messages with other senders or tags no order is known. One thread of a rank talks, that which made the link.
+/// Messages of one sender with one tag are matched with receives in the order in which both began, whatever the order in which requests are
+/// tested. Messages with other senders or tags have no order. Only one thread of a rank uses its link, the thread that made it.
 pub trait Link: Send + Sync + fmt::Debug {
-    /// The number of this rank, from 0 on.
+    /// The number of this rank, from 0 to one below the size.
     fn rank(&self) -> usize;
 
-    /// How many ranks there are, at least 1.
+    /// The number of ranks, at least 1.
     fn size(&self) -> usize;
 
     /// Begins to send a message. A rank may send to itself.
     ///
     /// # Errors
-    /// There is no such rank or tag, or the link failed.
+    /// If there is no such rank or tag, or the link failed.
     fn send(&self, to: usize, tag: u16, payload: Payload) -> Result<Request, Error>;
 
-    /// Begins to receive the next message of a rank with a tag.
+    /// Begins to receive the next message from rank `from` with a tag.
     ///
     /// # Errors
-    /// There is no such rank or tag, no memory, or the link failed.
+    /// If there is no such rank or tag, no memory, or the link failed.
     fn receive(&self, from: usize, tag: u16, room: Room) -> Result<Request, Error>;
 
-    /// Ends all ranks, with this exit code where they are processes of their own: then it does not return. Else all requests of other ranks are
-    /// errors from now on.
+    /// Ends all ranks. If they are processes of their own, they exit with `code`, and this does not return. Otherwise all requests of other
+    /// ranks are errors from now on.
     fn abort(&self, code: i32);
 
-    /// True if the link unparks the thread of a rank whenever a message for it arrives, another rank ends or the run is aborted. Such a rank sleeps while
-    /// it waits. Otherwise it looks again and again, after pauses that grow with the wait.
+    /// True if the link unparks the thread of a rank whenever a message for it arrives, another rank ends or the run is aborted. Such a
+    /// rank sleeps while it waits. Otherwise it tests its requests again and again, after pauses that grow with the wait.
     fn wakes(&self) -> bool {
         false
     }
 }
 
-/// An error if a link has no such rank or tag.
+/// Checks that a link has a rank `peer` and a tag.
 ///
 /// # Errors
-/// As it says.
+/// If it does not.
 pub fn check_stream(link: &dyn Link, peer: usize, tag: u16) -> Result<(), Error> {
     if peer >= link.size() {
         return Err(no_link(format!("there is no rank {peer} among {}", link.size())));

@@ -1,6 +1,6 @@
-//! Messages between ranks, and the memory that one is received in. Between threads, the receiver of a tile shares its memory with the sender. Between
-//! processes, a tile is received into its own memory. No rank copies elements. The header of a tile is apart from it: several steps may send one tile,
-//! and each has a header of its own.
+//! Messages between ranks, and the memory that a message is received in. Between threads, the receiver of a tile shares its memory with the
+//! sender. Between processes, a tile is received into its own memory. No rank copies elements. The header of a tile is apart from it:
+//! several steps may send one tile, each with a header of its own.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -29,41 +29,41 @@ enum Data {
 }
 
 impl Payload {
-    /// A tile, which is shared.
+    /// A message with a tile, whose memory is shared.
     ///
     /// # Errors
-    /// It is longer than a message may be.
+    /// If it is longer than a message may be.
     pub fn of_tile(id: MessageId, tile: Tile) -> Result<Payload, Error> {
         let scalar = tile.tensor().scalar_type();
         let header = tile_header(id, scalar, tile.tensor().layout().len())?;
         Ok(Payload { header, data: Data::Tile(tile) })
     }
 
-    /// Bytes.
+    /// A message with bytes.
     ///
     /// # Errors
-    /// They are more than a message may have.
+    /// If there are more than a message may have.
     pub fn of_bytes(id: MessageId, bytes: impl Into<Arc<Vec<u8>>>) -> Result<Payload, Error> {
         let bytes = bytes.into();
         let header = Header::new(id, Content::Bytes, bytes.len() as u64)?;
         Ok(Payload { header, data: Data::Bytes(bytes) })
     }
 
-    /// Poison in the place of a message that its sender could not make. It takes the header of what the receiver has room for.
+    /// Poison, for a message that its sender could not make. It has the identity and the length that the receiver awaits.
     #[must_use]
     pub fn poison(room: &Room) -> Payload {
         let header = Header::new(room.awaited.id(), Content::Poison, room.awaited.length());
-        // The length is that of a header already.
+        // The length was accepted for a header before.
         Payload { header: header.unwrap_or(room.awaited), data: Data::Poison }
     }
 
-    /// The header.
+    /// The header of the message.
     #[must_use]
     pub const fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The tile, if the message is one.
+    /// The tile; `None` if the message is not a tile.
     #[must_use]
     pub const fn tile(&self) -> Option<&Tile> {
         match &self.data {
@@ -72,7 +72,7 @@ impl Payload {
         }
     }
 
-    /// The bytes, of a message of bytes; none of others.
+    /// The bytes; empty if the message is not one of bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match &self.data {
@@ -81,7 +81,7 @@ impl Payload {
         }
     }
 
-    /// The bytes, shared.
+    /// The bytes, shared; empty if the message is not one of bytes.
     pub(super) fn into_bytes(self) -> Arc<Vec<u8>> {
         match self.data {
             Data::Bytes(bytes) => bytes,
@@ -89,8 +89,8 @@ impl Payload {
         }
     }
 
-    /// The address of the contents, and their length in bytes: for what sends them as bytes. They stay there, unchanged, while the payload or a clone
-    /// of it is kept.
+    /// The address of the contents, and their length in bytes, for links that send bytes. The contents stay there, unchanged, while the
+    /// payload or a clone of it exists.
     #[must_use]
     pub fn place(&self) -> (*const u8, usize) {
         match &self.data {
@@ -107,7 +107,7 @@ impl Payload {
     }
 }
 
-/// The header of a tile of this number of elements.
+/// The header of a message with a tile of `elements` elements.
 fn tile_header(id: MessageId, scalar: Scalar, elements: usize) -> Result<Header, Error> {
     let (content, bytes) = with_float!(scalar, T => {
         let content = if scalar == Scalar::Float32 { Content::Float32 } else { Content::Float64 };
@@ -117,50 +117,50 @@ fn tile_header(id: MessageId, scalar: Scalar, elements: usize) -> Result<Header,
     Header::new(id, content, bytes as u64)
 }
 
-/// What a receiver awaits. There is memory for it only where it does not arrive in memory already.
+/// A message that a receiver awaits. Memory for it is taken only if the contents do not arrive in memory already.
 #[derive(Clone, Debug)]
 pub struct Room {
     awaited: Header,
-    /// The extents of a tile.
+    /// The extents of the tile; `None` if bytes are awaited.
     extents: Option<Vec<usize>>,
-    /// Whose memory a tile takes.
+    /// The pool whose memory the tile takes; `None` for new memory.
     pool: Option<Arc<Pool>>,
 }
 
 impl Room {
-    /// Room for a tile of a type and of these extents.
+    /// Awaits a tile with elements of type `scalar` and these extents.
     ///
     /// # Errors
-    /// Tiles have no elements of the type, or there are more than a message may have.
+    /// If tiles have no elements of the type, or there are more than a message may have.
     pub fn for_tile(id: MessageId, scalar: Scalar, extents: &[usize]) -> Result<Room, Error> {
         let awaited = tile_header(id, scalar, index_count(extents)?)?;
         Ok(Room { awaited, extents: Some(extents.to_vec()), pool: None })
     }
 
-    /// The same room, where a tile takes memory of a pool.
+    /// Makes the tile take memory of a pool.
     #[must_use]
     pub(crate) fn pooled(self, pool: &Arc<Pool>) -> Room {
         Room { pool: Some(pool.clone()), ..self }
     }
 
-    /// Room for this number of bytes.
+    /// Awaits `length` bytes.
     ///
     /// # Errors
-    /// They are more than a message may have.
+    /// If there are more than a message may have.
     pub fn for_bytes(id: MessageId, length: usize) -> Result<Room, Error> {
         Ok(Room { awaited: Header::new(id, Content::Bytes, length as u64)?, extents: None, pool: None })
     }
 
-    /// The header that is awaited.
+    /// The header of the message that is awaited.
     #[must_use]
     pub const fn awaited(&self) -> &Header {
         &self.awaited
     }
 
-    /// What arrived, with its contents in memory of the same process: it is taken as it is.
+    /// Completes a receive with contents that arrived in memory of the same process. They are not copied.
     ///
     /// # Errors
-    /// It is not what was awaited.
+    /// If the message is not the one that was awaited.
     pub fn taken(self, header: &[u8; HEADER_BYTES], payload: Payload) -> Result<Done, Error> {
         let Some(header) = arrived(header, &self.awaited)? else { return Ok(Done::Poisoned) };
         let fits = match (&payload.data, &self.extents) {
@@ -173,10 +173,10 @@ impl Room {
         if fits { Ok(Done::Received(payload)) } else { Err(not_as_its_header(&header)) }
     }
 
-    /// Memory for what is awaited.
+    /// Takes memory for the awaited message.
     ///
     /// # Errors
-    /// There is no memory.
+    /// If there is no memory.
     pub fn into_memory(self) -> Result<Memory, Error> {
         let too_long = || limit("bytes of a message", self.awaited.length(), isize::MAX);
         let length = usize::try_from(self.awaited.length()).map_err(|_| too_long())?;
@@ -211,7 +211,7 @@ fn not_as_its_header(header: &Header) -> Error {
     bad_message(format!("{} is not what its header says", header.id()))
 }
 
-/// Memory that a message is received in.
+/// Memory that a message is received into.
 #[derive(Debug)]
 pub struct Memory {
     awaited: Header,
@@ -240,10 +240,10 @@ impl Memory {
         }
     }
 
-    /// What arrived with this header: the tile is in the memory that it was received in.
+    /// Completes a receive into this memory, with the header that arrived. A tile stays in the memory that it was received in.
     ///
     /// # Errors
-    /// It is not what was awaited.
+    /// If the message is not the one that was awaited.
     pub fn filled(self, header: &[u8; HEADER_BYTES]) -> Result<Done, Error> {
         let Some(header) = arrived(header, &self.awaited)? else { return Ok(Done::Poisoned) };
         let data = match self.place {
@@ -255,19 +255,19 @@ impl Memory {
     }
 }
 
-/// What a request came to.
+/// The outcome of a request.
 #[derive(Clone, Debug)]
 pub enum Done {
-    /// The message is on its way, and its memory is not needed any more.
+    /// The message is on its way, and its memory is no longer needed.
     Sent,
-    /// The message that was awaited.
+    /// The message that was awaited arrived.
     Received(Payload),
-    /// Its sender could not make it, and sent poison in its place.
+    /// Poison arrived, because the sender could not make the message.
     Poisoned,
 }
 
 impl Done {
-    /// The message that arrived; none if it was sent, or is poison.
+    /// The message that arrived; `None` if a message was sent, or poison arrived.
     #[must_use]
     pub fn into_payload(self) -> Option<Payload> {
         match self {

@@ -1,5 +1,5 @@
-//! What all ranks do together: collectives, as functions over any link. Messages go to rank 0 in the order of ranks, and from there along a tree, so
-//! that a rank of many waits for few. A collective that fails on one rank is the same error on all.
+//! Collectives, which all ranks call together, as functions over any link. Messages go to rank 0 in the order of ranks, and from there
+//! along a tree, so that even among many ranks each waits for few. A collective that fails on one rank is the same error on all.
 
 use super::foreign::ForeignLink;
 use super::header::{EXCHANGES, MessageId};
@@ -15,61 +15,61 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The most bytes that a rank shares with the others at once.
+/// The most bytes that a rank may share with the others at once.
 pub const MOST_SHARED_BYTES: u64 = 1 << 28;
 
-/// The bytes of the first message of an exchange, which says how many there are. What does not fit there follows in a second one.
+/// The bytes of the first message of an exchange, which has the number of bytes in all. Bytes that do not fit follow in a second message.
 const FIRST_BYTES: usize = 512;
 const IN_FIRST: usize = FIRST_BYTES - size_of::<u64>();
 
-/// The task that failed first on a rank, by a number that means the same on all ranks, and its error.
+/// A failure of a rank: the first task that failed there, by a number with the same meaning on all ranks, and its error.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The number of the task.
+    /// The number of the task that failed. It means the same task on all ranks.
     pub task: u64,
-    /// What failed.
+    /// The error of the task.
     pub error: Error,
 }
 
-/// The ranks that compute together, as one of them sees them. All of them call the same functions in the same order.
+/// The ranks that compute together, as one of them sees them. All of them must call the same functions in the same order.
 ///
-/// These wait without a token: a rank whose run was cancelled says so by its [`Failure`], as it would by any other error, so that ranks never
-/// disagree on how far they are.
+/// These functions wait without a token: a rank whose run was cancelled reports it by its [`Failure`], as it reports any other error, so
+/// that ranks never disagree on their progress.
 #[derive(Debug)]
 pub struct Ranks {
     link: Arc<dyn Link>,
     patience: Patience,
-    /// How many exchanges there were.
+    /// The number of exchanges so far.
     exchanges: AtomicU32,
-    /// How many steps of evaluations there were.
+    /// The number of steps of evaluations so far.
     steps: AtomicU32,
-    /// How many errors all ranks have had together.
+    /// The number of errors so far that all ranks had together.
     shared_errors: AtomicU32,
     /// True if another rank sent poison in this step.
     is_poisoned: AtomicBool,
     sent_tiles: AtomicU64,
     sent_bytes: AtomicU64,
-    /// Why the link is of no use any more: messages that no rank took may be under way.
+    /// The error after which the link cannot be used, because messages that no rank took may be under way.
     broken: OnceLock<Error>,
 }
 
-/// What a rank sent to others up to now.
+/// The tiles that a rank sent to others so far.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Sent {
-    /// The tiles.
+    /// The number of tiles.
     pub tiles: u64,
-    /// The bytes of their elements.
+    /// The bytes of the elements of these tiles.
     pub bytes: u64,
 }
 
-/// A step of an evaluation that all ranks have begun: the messages of its tiles have its number, and the hash of its plan.
+/// The identity of a step that all ranks have begun: its number, and the hash of its plan. The messages of its tiles carry both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct StepId {
     pub(crate) plan: u64,
     pub(crate) step: u32,
 }
 
-/// What an exchange is for: ranks in different functions are an error.
+/// The collective function that an exchange belongs to. Ranks that call different ones get an error.
 #[derive(Clone, Copy, Debug)]
 enum Purpose {
     Broadcast = 0,
@@ -78,14 +78,15 @@ enum Purpose {
     Settle = 3,
 }
 
-/// One exchange between all ranks.
+/// An exchange of messages between all ranks.
 struct Exchange<'r> {
     ranks: &'r Ranks,
     number: u32,
     purpose: Purpose,
 }
 
-/// What a rank says in an exchange: bytes, or the error that it could not make them for.
+/// The contribution of a rank to an exchange: bytes, or the error because of which it has none. Bytes that do not fit in the first message
+/// are in `rest`.
 #[derive(Clone)]
 struct Letter {
     first: Arc<Vec<u8>>,
@@ -93,10 +94,10 @@ struct Letter {
 }
 
 impl Ranks {
-    /// The ranks of a link. It is asked for its rank and size once, here.
+    /// Connects to the ranks of a link. The link is asked for its rank and size once, here.
     ///
     /// # Errors
-    /// The rank is not below the size, or the size is above [`MOST_LINKED_RANKS`](super::MOST_LINKED_RANKS).
+    /// If the rank is not below the size, or the size is above [`MOST_LINKED_RANKS`](super::MOST_LINKED_RANKS).
     pub fn new(link: Arc<dyn Link>) -> Result<Ranks, Error> {
         let link: Arc<dyn Link> = Arc::new(ForeignLink::new(link)?);
         Ok(Ranks {
@@ -112,13 +113,13 @@ impl Ranks {
         })
     }
 
-    /// How long a rank waits for the others without progress: 300 seconds by default.
+    /// Sets the longest time that a rank waits for the others without progress: 300 seconds by default.
     #[must_use]
     pub fn stall(self, stall: Duration) -> Ranks {
         Ranks { patience: self.patience.stall(stall), ..self }
     }
 
-    /// The way between them.
+    /// The link between the ranks.
     #[must_use]
     pub const fn link(&self) -> &Arc<dyn Link> {
         &self.link
@@ -128,10 +129,10 @@ impl Ranks {
         Exchange { ranks: self, number: self.exchanges.fetch_add(1, Ordering::Relaxed), purpose }
     }
 
-    /// The bytes that rank `from` gives, on all ranks. What the others give does not matter.
+    /// Returns the bytes of rank `from` on all ranks. The bytes of the others are ignored.
     ///
     /// # Errors
-    /// There is no such rank, the bytes are more than [`MOST_SHARED_BYTES`], or the link failed.
+    /// If there is no such rank, the bytes are more than [`MOST_SHARED_BYTES`], or the link failed.
     pub fn broadcast(&self, from: usize, bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
         let exchange = self.exchange(Purpose::Broadcast);
         if from >= self.link.size() {
@@ -140,10 +141,10 @@ impl Ranks {
         exchange.spread(from, || Ok(bytes))
     }
 
-    /// The bytes that each rank gives, by rank, on all ranks.
+    /// Returns the bytes of each rank, by rank, on all ranks.
     ///
     /// # Errors
-    /// The bytes of all ranks are more than [`MOST_SHARED_BYTES`], or the link failed: the same error on all ranks.
+    /// If the bytes of all ranks are more than [`MOST_SHARED_BYTES`], or the link failed: the same error on all ranks.
     pub fn all_gather(&self, bytes: Vec<u8>) -> Result<Vec<Vec<u8>>, Error> {
         let all = self.exchange(Purpose::AllGather).together(Ok(bytes), |all| {
             let mut joined = Vec::new();
@@ -153,12 +154,12 @@ impl Ranks {
         self.by_rank(&all)
     }
 
-    /// Compares what all ranks were given: facts, each with a name that an error says, such as "the tiling of `a`, axis 2", and a value. Ranks with
-    /// the same facts have them in the same order.
+    /// Compares facts on all ranks. A fact has a value, and a name for the error, such as "the tiling of `a`, axis 2". All ranks must list
+    /// their facts in the same order.
     ///
     /// # Errors
-    /// A fact differs: the first that does, on the first rank that has another one than rank 0. The error is the same on all ranks. Or the link
-    /// failed.
+    /// If a fact differs: the first that does, on the first rank that has another one than rank 0. The error is the same on all ranks. Or
+    /// if the link failed.
     pub fn agree<N: AsRef<str>, V: AsRef<str>>(&self, facts: &[(N, V)]) -> Result<(), Error> {
         let mut bytes = Vec::new();
         for (name, value) in facts {
@@ -172,32 +173,35 @@ impl Ranks {
         self.exchange(Purpose::Agree).together(Ok(bytes), compared).map(drop)
     }
 
-    /// Takes part in what other ranks [`agree`](Ranks::agree) on, where this one has nothing to compare: all have its error, which is returned.
+    /// Takes part in a comparison ([`agree`](Ranks::agree)) of the other ranks with an error instead of facts. All ranks have the error,
+    /// which is returned.
     pub(crate) fn disagree(&self, error: Error) -> Error {
         self.exchange(Purpose::Agree).together(Err(error.clone()), |_| Ok(Vec::new())).err().unwrap_or(error)
     }
 
-    /// Says on all ranks whether any of them failed.
+    /// Tells all ranks whether any of them failed.
     ///
     /// # Errors
-    /// Those of [`settle_with`](Ranks::settle_with).
+    /// The errors of [`settle_with`](Ranks::settle_with).
     pub fn settle(&self, own: Result<(), Failure>) -> Result<(), Error> {
         self.settle_with(own.map(|()| Vec::new())).map(drop)
     }
 
-    /// The bytes that each rank gives, by rank, on all ranks, unless one of them failed.
+    /// Returns the bytes of each rank, by rank, on all ranks, unless one of them failed.
     ///
     /// # Errors
-    /// That of the lowest task that failed on any rank, and of the lowest rank where several have it: the same on all ranks. It has the code, the
-    /// message, the place and the first hint of the error there. Or the bytes are more than [`MOST_SHARED_BYTES`], or the link failed.
+    /// If a rank failed: the error of the lowest task, and of the lowest rank where several have that task. It is the same on all ranks,
+    /// with the code, the message, the place and the first hint of the original. Or if the bytes are more than [`MOST_SHARED_BYTES`], or
+    /// the link failed.
     pub fn settle_with(&self, own: Result<Vec<u8>, Failure>) -> Result<Vec<Vec<u8>>, Error> {
         Settling::begin(self, false)?.end(own)
     }
 
-    /// Begins a step of an evaluation on all ranks, whose plans must be the same: each has a hash of what it planned, or could not plan.
+    /// Begins a step of an evaluation on all ranks, whose plans must be the same. `plan` is the hash of this rank's plan, or the failure to
+    /// make one.
     ///
     /// # Errors
-    /// Those of [`settle_with`](Ranks::settle_with), or plans differ.
+    /// The errors of [`settle_with`](Ranks::settle_with), or plans differ.
     pub(crate) fn begin_step(&self, plan: Result<u64, Failure>) -> Result<StepId, Error> {
         let step = self.steps.fetch_add(1, Ordering::Relaxed);
         self.is_poisoned.store(false, Ordering::Relaxed);
@@ -214,17 +218,18 @@ impl Ranks {
         }
     }
 
-    /// How many errors all ranks have had together. Where a function fails and there is one more than before, all ranks have that error.
+    /// The number of errors so far that all ranks had together. If a function fails and the number is higher than before, all ranks have
+    /// that error.
     pub(crate) fn shared_errors(&self) -> u32 {
         self.shared_errors.load(Ordering::Relaxed)
     }
 
-    /// Notes that another rank sent poison in this step.
+    /// Records that another rank sent poison in this step.
     pub(crate) fn note_poison(&self) {
         self.is_poisoned.store(true, Ordering::Relaxed);
     }
 
-    /// True if another rank sent poison in this step: an error that followed is not the first one.
+    /// True if another rank sent poison in this step. Then an error of this rank is not the first one.
     pub(crate) fn is_poisoned(&self) -> bool {
         self.is_poisoned.load(Ordering::Relaxed)
     }
@@ -235,37 +240,37 @@ impl Ranks {
         self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// The tiles that this rank sent to others.
+    /// The tiles that this rank sent to others so far.
     #[must_use]
     pub fn sent(&self) -> Sent {
         let [tiles, bytes] = [&self.sent_tiles, &self.sent_bytes].map(|count| count.load(Ordering::Relaxed));
         Sent { tiles, bytes }
     }
 
-    /// Why the link is of no use any more, if it is not: messages may be under way that no rank takes.
+    /// The error after which the link cannot be used, because messages that no rank takes may be under way; `None` if the link works.
     #[must_use]
     pub fn broken(&self) -> Option<&Error> {
         self.broken.get()
     }
 
-    /// How a rank waits.
+    /// The rules by which this rank waits.
     pub(crate) const fn patience(&self) -> &Patience {
         &self.patience
     }
 
-    /// An error if the link is of no use any more.
+    /// Returns an error if the link cannot be used any more.
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.broken.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// What a link came to. After an error of the link, messages may be under way that no rank takes, so all that follows has that error.
+    /// Records an error of the link. After it, messages that no rank takes may be under way, so all later functions return that error.
     pub(crate) fn checked<R>(&self, result: Result<R, Error>) -> Result<R, Error> {
         result.inspect_err(|error| {
             let _first = self.broken.set(error.clone());
         })
     }
 
-    /// Bytes that were joined, by rank.
+    /// Splits bytes that were joined by rank.
     fn by_rank(&self, joined: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
         let mut reader = Reader(joined);
         (0..self.link.size()).map(|_| reader.bytes().map(<[u8]>::to_vec)).collect()
@@ -304,10 +309,10 @@ fn first_difference(all: &[Vec<u8>]) -> Result<Error, Error> {
     }
 }
 
-/// The most characters of a fact in an error.
+/// The most characters of a fact's value that an error shows.
 const MOST_CHARACTERS: usize = 100;
 
-/// A text, or its beginning.
+/// Shortens a text to [`MOST_CHARACTERS`].
 fn cut(text: &str) -> String {
     match text.char_indices().nth(MOST_CHARACTERS) {
         Some((at, _)) => format!("{}..", &text[..at]),
@@ -339,7 +344,7 @@ impl Letter {
         Letter { first: Arc::new(first), rest }
     }
 
-    /// What the letter says.
+    /// The contents of the letter.
     fn open(&self) -> Result<Vec<u8>, Error> {
         let mut reader = Reader(&self.first);
         let length = usize::try_from(reader.number()?).unwrap_or(usize::MAX);
@@ -370,7 +375,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Begins to send a letter.
+    /// Begins to send a letter to a rank, in one or two messages.
     fn send(&self, to: usize, letter: &Letter, requests: &mut Vec<Request>) -> Result<(), Error> {
         for (part, bytes) in (0..).zip([Some(&letter.first), letter.rest.as_ref()].into_iter().flatten()) {
             requests.push(self.link().send(to, MOST_TAG, Payload::of_bytes(self.id(part), bytes.clone())?)?);
@@ -378,21 +383,21 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    /// Begins to receive a letter.
+    /// Begins to receive the first message of a letter from a rank.
     fn receive(&self, from: usize) -> Result<Request, Error> {
         self.link().receive(from, MOST_TAG, Room::for_bytes(self.id(0), FIRST_BYTES)?)
     }
 
-    /// The letter that was begun to be received.
+    /// Waits for the letter whose first message `first` receives.
     fn letter(&self, from: usize, mut first: Request) -> Result<Letter, Error> {
         let first = self.wait(&mut first)?;
         self.rest(from, first)
     }
 
-    /// The letter whose first message this is.
+    /// Waits for the rest of the letter that begins with the message `first`.
     fn rest(&self, from: usize, first: Arc<Vec<u8>>) -> Result<Letter, Error> {
         let length = Reader(&first).number()?;
-        // What makes a letter of bytes, beside them, is short.
+        // A letter has few bytes besides its contents.
         if length > MOST_SHARED_BYTES + 1 {
             return Err(limit("bytes to share between ranks", length, MOST_SHARED_BYTES));
         }
@@ -405,7 +410,7 @@ impl Exchange<'_> {
         Ok(Letter { first, rest: Some(self.wait(&mut rest)?) })
     }
 
-    /// What rank 0 decides of what all ranks give, on all ranks.
+    /// Returns on all ranks what `decide` makes on rank 0 of the bytes of all ranks.
     fn together(
         &self,
         own: Result<Vec<u8>, Error>,
@@ -421,7 +426,7 @@ impl Exchange<'_> {
         self.spread(0, || Ok(Vec::new()))
     }
 
-    /// What all ranks give, on rank 0.
+    /// Returns the bytes of all ranks on rank 0.
     fn gather(&self, own: Result<Vec<u8>, Error>) -> Result<Vec<Vec<u8>>, Error> {
         let others = (1..self.link().size()).map(|from| Ok((from, self.receive(from)?)));
         let others = others.collect::<Result<Vec<_>, Error>>()?;
@@ -431,7 +436,7 @@ impl Exchange<'_> {
             Err(error) => failed = Some(error),
         }
         for (from, first) in others {
-            // All letters are taken, so that none is left for the next exchange.
+            // All letters are received, so that none is left for the next exchange.
             match self.letter(from, first).and_then(|letter| letter.open()) {
                 Ok(bytes) => all.push(bytes),
                 Err(error) => failed = failed.or(Some(error)),
@@ -440,7 +445,7 @@ impl Exchange<'_> {
         failed.map_or(Ok(all), Err)
     }
 
-    /// What one rank says, on all ranks.
+    /// Returns the bytes of rank `root`, which `says` makes there, on all ranks.
     fn spread(&self, root: usize, says: impl FnOnce() -> Result<Vec<u8>, Error>) -> Result<Vec<u8>, Error> {
         self.ranks.check()?;
         let letter = self.ranks.checked(self.pass_on(root, says))?;
@@ -449,7 +454,7 @@ impl Exchange<'_> {
         })
     }
 
-    /// The letter of one rank, which goes from rank to rank.
+    /// Passes the letter of rank `root` on from rank to rank, and returns it.
     fn pass_on(&self, root: usize, says: impl FnOnce() -> Result<Vec<u8>, Error>) -> Result<Letter, Error> {
         let letter = match self.parent(root) {
             None => Letter::new(&says()),
@@ -461,18 +466,19 @@ impl Exchange<'_> {
         Ok(letter)
     }
 
-    /// The number of this rank where that of a root is 0. Letters go along a binomial tree: the parent of a rank lacks its lowest bit that is set.
+    /// The number of this rank where that of `root` is 0. Letters go along a binomial tree: the parent of a rank has its number without the
+    /// lowest bit that is set.
     fn number_from(&self, root: usize) -> usize {
         (self.link().rank() + self.link().size() - root) % self.link().size()
     }
 
-    /// The rank that passes a root's letter on to this one; none of the root.
+    /// The rank that passes the letter of `root` on to this one; `None` for `root` itself.
     fn parent(&self, root: usize) -> Option<usize> {
         let own = self.number_from(root);
         (own > 0).then(|| (own - (own & own.wrapping_neg()) + root) % self.link().size())
     }
 
-    /// Begins to pass a root's letter on.
+    /// Begins to pass the letter of `root` on to the ranks below this one.
     fn pass_down(&self, root: usize, letter: &Letter, requests: &mut Vec<Request>) -> Result<(), Error> {
         let (own, size) = (self.number_from(root), self.link().size());
         let lowest = if own > 0 { own & own.wrapping_neg() } else { size.next_power_of_two() };

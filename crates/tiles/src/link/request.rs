@@ -1,4 +1,4 @@
-//! Requests: messages under way. A request owns the memory of its message, so dropping it early frees nothing that is still written.
+//! Requests: messages under way. A request owns the memory of its message, so dropping it early frees no memory that is still written to.
 
 use super::header::MessageId;
 use super::payload::Done;
@@ -6,23 +6,23 @@ use crate::error::{bad_message, guarded_link};
 use cembra_value::Error;
 use std::fmt;
 
-/// A message under way, as a link makes it.
+/// A message under way, implemented by a link.
 pub trait Transfer: Send {
-    /// What the message came to, if it is over. Never waits.
+    /// Returns the outcome of the message; `None` if it is not complete. Never waits.
     ///
     /// # Errors
-    /// The link failed, or what arrived is not what was awaited.
+    /// If the link failed, or the message that arrived is not the one that was awaited.
     fn test(&mut self) -> Result<Option<Done>, Error>;
 }
 
-/// A message that a rank waits for, and the rank at its other end.
+/// A message that a rank waits for, with the rank at its other end and its direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Awaited {
-    /// The rank at the other end.
+    /// The rank at the other end of the message.
     pub peer: usize,
-    /// True of a message that is sent.
+    /// True if the message is sent, false if it is received.
     pub is_sent: bool,
-    /// The message.
+    /// The identity of the message.
     pub id: MessageId,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for Awaited {
     }
 }
 
-/// A message under way. One that is dropped before it is over still takes place: it is sent, or takes its turn among the messages of its
+/// A message under way. A message whose request is dropped early still takes place: it is sent, or takes its turn among the messages of its
 /// sender and tag. Its memory is not freed before.
 #[must_use = "a message is over only when its request was tested"]
 pub struct Request {
@@ -42,21 +42,21 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request for a message that a link has under way.
+    /// Wraps a message that a link has under way.
     pub fn new(awaited: Awaited, transfer: Box<dyn Transfer>) -> Request {
         Request { awaited, transfer: Some(transfer) }
     }
 
-    /// What is awaited.
+    /// The message that is awaited.
     #[must_use]
     pub const fn awaited(&self) -> Awaited {
         self.awaited
     }
 
-    /// What the message came to, once it is over. Never waits.
+    /// Returns the outcome of the message; `None` if it is not complete. Never waits.
     ///
     /// # Errors
-    /// The link failed, what arrived is not what was awaited, or the request was over before.
+    /// If the link failed, the message that arrived is not the one that was awaited, or the request was complete before.
     pub fn test(&mut self) -> Result<Option<Done>, Error> {
         let Some(transfer) = &mut self.transfer else {
             return Err(bad_message(format!("{} was over already", self.awaited)));

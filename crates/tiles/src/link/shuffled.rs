@@ -1,5 +1,5 @@
-//! A link for tests: messages come later than they could, in another order at each seed. Those of one sender with one tag keep their order, as they
-//! do on every link.
+//! A link for tests that delays messages, in another order for each seed. Messages of one sender with one tag keep their order, as on every
+//! link.
 
 use super::Link;
 use super::payload::{Done, Payload, Room};
@@ -9,7 +9,7 @@ use cembra_value::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A link whose messages come late, by a seed: each is over only after some tests. Most wait for few of them, and some for many.
+/// A link whose messages are late, by a seed: each is complete only after some tests of its request. Most need few tests, and some many.
 #[derive(Debug)]
 pub struct Shuffled {
     link: Arc<dyn Link>,
@@ -17,14 +17,14 @@ pub struct Shuffled {
 }
 
 impl Shuffled {
-    /// A link that delays the messages of another one. Ranks with one seed have delays of their own.
+    /// A link that delays the messages of another one. Ranks with the same seed have different delays.
     #[must_use]
     pub fn new(link: Arc<dyn Link>, seed: u64) -> Shuffled {
         let state = mixed(seed ^ mixed(link.rank() as u64 + 1));
         Shuffled { link, state: AtomicU64::new(state) }
     }
 
-    /// The same request, later.
+    /// Delays a request.
     fn delayed(&self, request: Request) -> Request {
         let random = mixed(self.state.fetch_add(STEP, Ordering::Relaxed));
         let tests = match random % 16 {
@@ -62,7 +62,7 @@ impl Link for Shuffled {
     }
 }
 
-/// A request that is over some tests later than it could be.
+/// A request that needs `tests` more tests than the one that it delays.
 struct Delayed {
     request: Request,
     tests: u64,
@@ -72,7 +72,7 @@ impl Transfer for Delayed {
     fn test(&mut self) -> Result<Option<Done>, Error> {
         if let Some(fewer) = self.tests.checked_sub(1) {
             self.tests = fewer;
-            // It is tested again at once: what delays it is the number of tests, and no time.
+            // The thread tests again at once: the delay is a number of tests, not a time.
             std::thread::current().unpark();
             return Ok(None);
         }

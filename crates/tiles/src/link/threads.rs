@@ -11,37 +11,38 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 
-/// The most ranks of one process.
+/// The most ranks that one process may run as threads.
 pub const MOST_RANKS: usize = 1024;
 
-/// The bytes of a rank's stack, which are those of a program's first thread.
+/// The bytes of a rank's stack: as many as the first thread of a program has.
 const STACK_BYTES: usize = 8 << 20;
 
-/// The messages of one sender with one tag that a rank has not taken. Messages and receives have numbers, and those with the same number belong
-/// together.
+/// The messages of one sender with one tag that a rank has not received. Messages and receives are numbered, and those with the same number
+/// belong together.
 #[derive(Debug, Default)]
 struct Stream {
-    /// How many were sent, and how many receives began.
+    /// The number of messages that were sent, and of receives that began.
     sent: u64,
     begun: u64,
     messages: BTreeMap<u64, ([u8; HEADER_BYTES], Payload)>,
-    /// Receives that were dropped before their message came.
+    /// The numbers of receives that were dropped before their message came.
     dropped: BTreeSet<u64>,
 }
 
 /// The messages for one rank, by sender and tag.
 type Mailbox = BTreeMap<(usize, u16), Stream>;
 
-/// What the ranks have together.
+/// The state that all ranks share.
 #[derive(Debug)]
 struct Shared {
-    /// For each rank at most as many streams as there are ranks and tags. They have the messages that were sent and not taken.
+    /// The mailbox of each rank: the messages that were sent and not received. It has at most as many streams as there are pairs of ranks
+    /// and tags.
     boxes: Vec<Mutex<Mailbox>>,
-    /// Ranks that send nothing any more.
+    /// For each rank, true once it sends nothing any more.
     ended: Vec<AtomicBool>,
-    /// Why no rank can go on.
+    /// The error because of which no rank can go on.
     failure: OnceLock<Error>,
-    /// The threads of the ranks that have begun: a rank that pauses is unparked when there is something for it to see.
+    /// The threads of the ranks that have begun. A rank that pauses is unparked when something has changed for it.
     threads: Vec<OnceLock<Thread>>,
 }
 
@@ -54,17 +55,18 @@ impl Shared {
         self.failure.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// The first failure is that of all.
+    /// Records a failure of all ranks. The first one counts.
     fn fail(&self, error: Error) {
         let _ = self.failure.set(error);
         self.threads.iter().for_each(wake);
     }
 
-    /// A rank sends nothing any more. Ranks that still await a message from it are woken: to wake all would take the square of their number.
+    /// Marks a rank as ended: it sends nothing any more. Ranks that still await a message from it are woken. Waking all ranks would take
+    /// time in the square of their number.
     fn end(&self, rank: usize) {
         self.ended[rank].store(true, Ordering::Release);
         for (other, thread) in self.threads.iter().enumerate() {
-            // A receive that begins after this look finds the rank ended at its first test.
+            // A receive that begins after this check finds the rank ended at its first test.
             let awaits = self.mailbox(other).range((rank, 0)..=(rank, u16::MAX)).any(|(_, of)| of.begun > of.sent);
             if awaits {
                 wake(thread);
@@ -73,14 +75,14 @@ impl Shared {
     }
 }
 
-/// Ends the pause of a rank. One that has not begun looks at its mailbox before it pauses.
+/// Ends the pause of a rank. A rank that has not begun looks at its mailbox before it pauses.
 fn wake(thread: &OnceLock<Thread>) {
     if let Some(thread) = thread.get() {
         thread.unpark();
     }
 }
 
-/// One rank's end.
+/// The link of one rank.
 #[derive(Debug)]
 struct ThreadLink {
     shared: Arc<Shared>,
@@ -133,7 +135,7 @@ impl Link for ThreadLink {
     }
 }
 
-/// A message that is in its mailbox.
+/// A send whose message is in its mailbox.
 struct Sent;
 
 impl Transfer for Sent {
@@ -142,20 +144,20 @@ impl Transfer for Sent {
     }
 }
 
-/// A receive under way.
+/// A receive that is under way.
 struct Receive {
     shared: Arc<Shared>,
     rank: usize,
     stream: (usize, u16),
     number: u64,
-    /// None once the message came.
+    /// `None` once the message came.
     room: Option<Room>,
 }
 
 impl Transfer for Receive {
     fn test(&mut self) -> Result<Option<Done>, Error> {
         self.shared.check()?;
-        // What a rank sent is in the mailbox when it has ended. So this is looked at before the mailbox.
+        // A rank's messages are all in the mailbox when it ends, so this is read before the mailbox.
         let (from, _) = self.stream;
         let is_last = self.shared.ended[from].load(Ordering::Acquire);
         let message = self
@@ -186,8 +188,8 @@ impl Drop for Receive {
     }
 }
 
-/// Runs a function on this number of ranks, each a thread: their results, by rank. A rank that panics ends all: each result is that error then. A
-/// rank that ends leaves its messages to those that await them; one that awaits others has an error.
+/// Runs a function on `ranks` ranks, each a thread, and returns their results by rank. If a rank panics, every result is that error. The
+/// messages of a rank that ended can still be received; to await others from it is an error.
 pub fn run_ranks<R: Send>(
     ranks: usize,
     run: impl Fn(Arc<dyn Link>) -> Result<R, Error> + Sync,

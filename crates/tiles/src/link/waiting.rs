@@ -1,6 +1,6 @@
-//! Waiting for messages: a rank never waits inside of a link, but tests its requests and pauses, at first briefly. A rank that its link wakes sleeps
-//! until then; others pause the longer the longer they have waited. Between two tests a rank looks whether the run was cancelled, and whether nothing
-//! has come for too long.
+//! Waiting for messages: a rank never waits inside of a link, but tests its requests and pauses, at first briefly. A rank that its link
+//! wakes sleeps until then; the pauses of others grow with the wait. Between two tests a rank checks whether the run was cancelled, and
+//! whether nothing has come for too long.
 
 use super::payload::Done;
 use super::request::{Awaited, Request};
@@ -9,23 +9,23 @@ use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 use std::time::{Duration, Instant};
 
-/// How often a rank gives its processor to other threads before it pauses.
+/// The number of times that a rank yields its processor to other threads before it pauses.
 const YIELDS: u32 = 16;
 
-/// The first pause. Each of the next ones is twice as long, up to `BRISK`.
+/// The first pause of a wait. Each of the next pauses is twice as long, up to `BRISK`.
 const SHORTEST: Duration = Duration::from_micros(1);
 const BRISK: Duration = Duration::from_micros(200);
 
-/// A wait that has lasted long pauses for this part of the time that it has lasted, and at most for `LONGEST`: many ranks that have nothing to do leave
-/// processors to others. A wait ends late by no more than that part. Messages go along a tree, so one late rank makes others late: with a tenth, products on
-/// four ranks of a busy machine took half as long again, and with a fiftieth as long as with a hundredth.
+/// A long wait pauses for `1 / PART` of the time that it has lasted, and at most for `LONGEST`: ranks that have nothing to do leave
+/// processors to others. A wait ends late by no more than that part. Messages go along a tree, so one late rank makes others late: with a
+/// tenth, products on four ranks of a busy machine took half as long again, and with a fiftieth as long as with a hundredth.
 const PART: u32 = 50;
 const LONGEST: Duration = Duration::from_millis(20);
 
-/// The longest sleep of a rank that its link wakes. It is for what wakes no thread: a token that is cancelled.
+/// The longest sleep of a rank that its link wakes. It limits the delay of an event that wakes no thread: a token is cancelled.
 const ASLEEP: Duration = Duration::from_millis(50);
 
-/// How long a rank waits for a message, and what ends that.
+/// The rules by which a rank waits for a message: the longest wait, and the token that ends it.
 #[derive(Clone, Debug)]
 pub struct Patience {
     token: Option<Cancellation>,
@@ -41,26 +41,26 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// A token that ends the wait.
+    /// Sets the token that ends the wait.
     #[must_use]
     pub fn token(self, token: Option<Cancellation>) -> Patience {
         Patience { token, ..self }
     }
 
-    /// How long there may be no progress: 300 seconds by default.
+    /// Sets the longest time without progress: 300 seconds by default.
     #[must_use]
     pub fn stall(self, stall: Duration) -> Patience {
         Patience { stall, ..self }
     }
 
-    /// Whether the link unparks the thread that waits, as [`Link::wakes`](super::Link::wakes) says it: false by default. Then the thread sleeps until
-    /// it does.
+    /// Sets whether the link unparks the thread that waits, as [`Link::wakes`](super::Link::wakes) tells: false by default. If true, the
+    /// thread sleeps until then.
     #[must_use]
     pub fn woken(self, is_woken: bool) -> Patience {
         Patience { is_woken, ..self }
     }
 
-    /// A wait that begins now.
+    /// Begins a wait.
     #[must_use]
     pub fn begin(&self) -> Wait<'_> {
         Wait { patience: self, tests: 0, since: Instant::now(), is_brisk: false }
@@ -69,7 +69,7 @@ impl Patience {
     /// Waits for one request.
     ///
     /// # Errors
-    /// Those of [`Request::test`], the run was cancelled, or nothing came for too long.
+    /// The errors of [`Request::test`], the run was cancelled, or nothing came for too long.
     pub fn one(&self, request: &mut Request) -> Result<Done, Error> {
         let mut wait = self.begin();
         loop {
@@ -80,10 +80,10 @@ impl Patience {
         }
     }
 
-    /// Waits for several requests: what each came to, in their order.
+    /// Waits for several requests, and returns their outcomes in their order.
     ///
     /// # Errors
-    /// Those of [`one`](Patience::one).
+    /// The errors of [`one`](Patience::one).
     pub fn all(&self, mut requests: Vec<Request>) -> Result<Vec<Done>, Error> {
         let mut done: Vec<Option<Done>> = requests.iter().map(|_| None).collect();
         let mut wait = self.begin();
@@ -109,7 +109,7 @@ impl Patience {
     }
 }
 
-/// The longest pause after `pauses` pauses, in a wait that has lasted for `waited`.
+/// The longest pause after `pauses` pauses, in a wait that has lasted for `waited`: [`ASLEEP`] if the link wakes the thread.
 fn pause(pauses: u32, waited: Duration, is_woken: bool) -> Duration {
     if is_woken {
         return ASLEEP;
@@ -118,26 +118,26 @@ fn pause(pauses: u32, waited: Duration, is_woken: bool) -> Duration {
     (waited / PART).clamp(brisk, LONGEST)
 }
 
-/// One wait: how long it has lasted, and how long its next pause is.
+/// A wait: its time so far, and the state that decides its next pause.
 #[derive(Debug)]
 pub struct Wait<'p> {
     patience: &'p Patience,
-    /// Pauses since the last progress.
+    /// The number of tests since the last progress.
     tests: u32,
     since: Instant,
-    /// True if pauses do not grow with the wait.
+    /// True if pauses stay short however long the wait lasts.
     is_brisk: bool,
 }
 
 impl<'p> Wait<'p> {
-    /// Something came: pauses are short again, and the time that nothing came begins anew.
+    /// Records progress: pauses are short again, and the time without progress begins anew.
     pub fn progress(&mut self) {
         self.tests = 0;
         self.since = Instant::now();
     }
 
-    /// The same wait with short pauses, however long it lasts, for large messages. Libraries of MPI send them in several steps, each while a rank tests a
-    /// request. With long pauses ranks would wait for each other's pauses: products on four ranks took twice as long.
+    /// Makes pauses short, however long the wait lasts, for large messages. MPI libraries send these in several steps, each while a rank
+    /// tests a request. With long pauses, ranks would wait for each other's pauses: products on four ranks took twice as long.
     #[must_use]
     pub fn brisk(self) -> Wait<'p> {
         Wait { is_brisk: true, ..self }
@@ -146,7 +146,7 @@ impl<'p> Wait<'p> {
     /// Pauses until the next test, or until another thread unparks this one.
     ///
     /// # Errors
-    /// The run was cancelled, or nothing came for too long.
+    /// If the run was cancelled, or nothing came for too long.
     pub fn pause(&mut self, awaited: impl Fn() -> Awaited) -> Result<(), Error> {
         let Patience { token, stall, is_woken } = self.patience;
         if let Some(token) = token.as_ref().filter(|token| token.is_cancelled()) {

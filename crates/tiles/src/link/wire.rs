@@ -1,4 +1,4 @@
-//! Texts and errors as bytes, for what ranks say to each other. All numbers are little-endian. What cannot be read is an error.
+//! Encodes texts and errors as bytes, for messages between ranks. All numbers are little-endian. Bytes that cannot be decoded are an error.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -7,17 +7,17 @@ use cembra_runtime::FaultKind;
 use cembra_value::tensor::TensorErrorKind;
 use cembra_value::{Code, Diagnostic, Error, EvaluationFault, Span};
 
-/// Adds bytes, and how many they are.
+/// Appends bytes, after their number.
 pub(super) fn put(to: &mut Vec<u8>, bytes: &[u8]) {
     to.extend((bytes.len() as u64).to_le_bytes());
     to.extend(bytes);
 }
 
-/// Bytes that are read from their beginning on.
+/// Bytes that are decoded from their beginning on.
 pub(super) struct Reader<'b>(pub(super) &'b [u8]);
 
 impl<'b> Reader<'b> {
-    /// The next `N` bytes.
+    /// Takes the next `N` bytes; an error if fewer are left.
     pub(super) fn take<const N: usize>(&mut self) -> Result<[u8; N], Error> {
         let (taken, rest) = self.0.split_first_chunk::<N>().ok_or_else(too_short)?;
         self.0 = rest;
@@ -28,7 +28,7 @@ impl<'b> Reader<'b> {
         self.take().map(u64::from_le_bytes)
     }
 
-    /// Bytes that [`put`] added.
+    /// The next bytes that [`put`] appended.
     pub(super) fn bytes(&mut self) -> Result<&'b [u8], Error> {
         let length = self.number()?;
         let (taken, rest) =
@@ -37,7 +37,7 @@ impl<'b> Reader<'b> {
         Ok(taken)
     }
 
-    /// A text that [`put`] added.
+    /// The next text that [`put`] appended.
     pub(super) fn text(&mut self) -> Result<&'b str, Error> {
         str::from_utf8(self.bytes()?).map_err(|_| bad_message("a text between ranks is not UTF-8"))
     }
@@ -48,13 +48,13 @@ fn too_short() -> Error {
     bad_message("a message between ranks ends early")
 }
 
-/// The class of an error, in the place of its kind.
+/// The class of an error, encoded before its kind.
 const TENSORS: u8 = 0;
 const FAULT: u8 = 1;
 const VALUES: u8 = 2;
 const MODEL: u8 = 3;
 
-/// Adds an error: its code, what it says, where, and its first hint. Of several problems of a model it is the first.
+/// Appends an error: its code, message, place and first hint. Of several problems of a model it is the first.
 pub(super) fn put_error(to: &mut Vec<u8>, error: &Error) {
     let (class, kind) = match (error.tensor_kind(), error.fault_kind()) {
         (Some(kind), _) => (TENSORS, kind.as_str()),
@@ -66,7 +66,7 @@ pub(super) fn put_error(to: &mut Vec<u8>, error: &Error) {
     let operator = error.operator().unwrap_or_default();
     let problem = error.diagnostics().into_iter().next();
     let message = problem.as_ref().map_or_else(|| error.message(), |problem| problem.message().to_owned());
-    // A fault says its operator first, and will do so again.
+    // A fault's message begins with its operator, which is added again when it is decoded.
     let message = message.strip_prefix(&format!("{operator}: ")).filter(|_| class == FAULT).unwrap_or(&message);
     let hint = problem.as_ref().and_then(|problem| problem.hints().first()).map_or("", String::as_str);
     let span = error.span().unwrap_or_default();
@@ -79,7 +79,7 @@ pub(super) fn put_error(to: &mut Vec<u8>, error: &Error) {
     }
 }
 
-/// Reads an error that [`put_error`] added. It has the same code, kind, message and place.
+/// Decodes an error that [`put_error`] appended. It has the same code, kind, message and place.
 pub(super) fn take_error(from: &mut Reader<'_>) -> Result<Error, Error> {
     let [class] = from.take()?;
     let [fault, start, end] = [from.take(), from.take(), from.take()].map(|number| number.map(u32::from_le_bytes));

@@ -1,6 +1,6 @@
-//! The operands of a product as sparse matrices of tiles: rows of the left one by the coordinates that only it and the result have, columns
-//! of the right one likewise, and between them keys, the coordinates that both have. Nothing is as large as a grid: tables are made only for
-//! grids that are about as small as the tiles are many, and what else is looked for is sorted.
+//! The operands of a product as sparse matrices of tiles. Rows are the coordinates that the left operand and the result have, columns those
+//! that only the right operand and the result have, and keys those that both operands have. No list is as long as a grid: tables are made
+//! only for grids that are about as small as the number of tiles, and other tiles are looked up in sorted lists.
 
 use crate::product::roles::Roles;
 use crate::product::segments::segment_starts;
@@ -10,15 +10,15 @@ use crate::{Segment, Shape, Tiling, Tiling1};
 use cembra_tensor::{Axes, Axis};
 use cembra_value::Error;
 
-/// A tile of the left operand.
+/// A tile of the left operand in the sparse matrix of a product.
 #[derive(Clone, Copy)]
 pub(crate) struct LeftTile {
-    /// Which row it is in, by a number that ascends with the tiles of the result.
+    /// The number of the tile's row, which ascends with the tiles of the result.
     pub(crate) row: u64,
-    /// Its norm, times what a product of norms is multiplied by.
+    /// The norm of the tile, times the factor of estimates of its products.
     pub(crate) weight: f64,
     pub(crate) position: u32,
-    /// The row of the right operand that has its key.
+    /// The row of the right operand that has the tile's key.
     pub(crate) right_row: u32,
 }
 
@@ -27,26 +27,26 @@ pub(crate) struct RightRow {
     key: u64,
     start: u32,
     end: u32,
-    /// Which segment of sums its products are in: a number that ascends with what is summed.
+    /// The segment of sums that its products are in. Segments are numbered in the order of sums.
     segment: u32,
-    /// What a product of norms is multiplied by.
+    /// The factor by which a product of norms is multiplied for an estimate.
     factor: f64,
 }
 
-/// A tile of the right operand, in the order of what is summed and of columns.
+/// A tile of the right operand, in the order of sums and of columns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RightTile {
-    /// The position in the shape.
+    /// The position of the tile in its shape.
     pub(crate) position: u32,
-    /// The number of its key among those of the right operand.
+    /// The number of the tile's key among the keys of the right operand.
     pub(crate) key: u32,
-    /// The segment of sums that its products are in.
+    /// The segment of sums that the products of the tile are in.
     pub(crate) segment: u32,
 }
 
-/// The operands as sparse matrices.
+/// The operands of a product as sparse matrices of tiles.
 pub(crate) struct Factors {
-    /// The left operand's tiles whose keys the right one has, sorted by row and key.
+    /// The left operand's tiles whose keys the right operand has, sorted by row and key.
     pub(crate) left: Vec<LeftTile>,
     pub(crate) rows: Numbering,
     right_rows: Vec<RightRow>,
@@ -54,16 +54,16 @@ pub(crate) struct Factors {
     positions: Vec<u32>,
     columns: Vec<u32>,
     norms: Vec<f64>,
-    /// What each column adds to the number of a result tile, ascending.
+    /// For each column, the term that it adds to the number of a result tile; ascending.
     pub(crate) column_numbers: Vec<u64>,
 }
 
-/// The grid of some labels of the result, in its order, and what its tiles add to the numbers of result tiles.
+/// The grid of some labels of the result, in its order, and the terms that its tiles add to the numbers of result tiles.
 pub(crate) struct Numbering {
     labels: Axes,
     strides: TileIndex,
     result_strides: TileIndex,
-    /// The number of tiles.
+    /// The number of tiles of the grid.
     count: u64,
 }
 
@@ -76,12 +76,12 @@ impl Numbering {
         Numbering { labels, strides, result_strides, count }
     }
 
-    /// For each axis of an operand how far its tiles are apart in this grid; 0 for labels that are none of it.
+    /// For each axis of an operand, the stride of its label in this grid; 0 for labels that the grid does not have.
     fn weights(&self, operand: &Axes) -> TileIndex {
         weights(operand, &self.labels, &self.strides)
     }
 
-    /// What a tile of this grid adds to the number of a result tile.
+    /// The term that a tile of this grid adds to the number of a result tile.
     pub(crate) fn number(&self, mut tile: u64) -> u64 {
         let mut number = 0;
         for (stride, result_stride) in self.strides.iter().zip(&self.result_strides) {
@@ -93,7 +93,7 @@ impl Numbering {
     }
 }
 
-/// For each axis of an operand the stride of its label among some labels; 0 if it is none of them.
+/// For each axis of an operand, the stride of its label among `labels`; 0 if it is not one of these.
 fn weights(operand: &Axes, labels: &Axes, strides: &[u64]) -> TileIndex {
     let of = |label: &Axis| labels.iter().position(|known| known == label).map_or(0, |at| strides[at]);
     operand.iter().map(of).collect()
@@ -105,7 +105,7 @@ impl Factors {
         let is_row = |label: &Axis| roles.batch.contains(label) || roles.rows.contains(label);
         let rows = Numbering::of(roles.result.iter().copied().filter(is_row).collect(), roles, tiling);
         let columns = Numbering::of(roles.columns.clone(), roles, tiling);
-        // Keys: labels of the result first, then those that are summed, in the order of sums.
+        // Keys: labels of the result first, then labels that are summed, in the order of sums.
         let shared: Axes = roles.batch.iter().chain(&roles.terms).copied().collect();
         let left_axes = operands[0].tiling().axes();
         let place = |label: &Axis| left_labels.iter().position(|known| known == label).unwrap_or_default();
@@ -145,7 +145,7 @@ impl Factors {
         }
     }
 
-    /// The first tile of a row of the right operand, and the column and the norm of each.
+    /// The number of the first tile of a row of the right operand, and the column and the norm of each tile of the row.
     #[inline]
     pub(crate) fn right_row(&self, row: u32) -> (u32, &[u32], &[f64]) {
         let RightRow { start, end, .. } = self.right_rows[row as usize];
@@ -153,7 +153,7 @@ impl Factors {
         (start, &self.columns[tiles.clone()], &self.norms[tiles])
     }
 
-    /// The tiles of the right operand, in the order of what is summed and of columns.
+    /// The tiles of the right operand, in the order of sums and of columns.
     pub(crate) fn right_tiles(&self) -> Vec<RightTile> {
         let mut tiles = Vec::with_capacity(self.positions.len());
         for (row, key) in self.right_rows.iter().zip(0..) {
@@ -170,7 +170,7 @@ fn sort_unless_sorted<T, K: Ord>(tiles: &mut [T], key: impl Fn(&T) -> K) {
     }
 }
 
-/// The rows of the right operand, whose tiles are sorted by key.
+/// Groups the tiles of the right operand, which are sorted by key, into rows.
 fn right_rows(right: &[([u64; 2], u32)], roles: &Roles, shape: &Shape) -> Vec<RightRow> {
     let labels = &roles.operands[1];
     let mut rows: Vec<RightRow> = Vec::new();
@@ -179,7 +179,7 @@ fn right_rows(right: &[([u64; 2], u32)], roles: &Roles, shape: &Shape) -> Vec<Ri
         let extents = shape.tiling().tile_extents(shape.tiles()[position as usize]).unwrap_or_default();
         let volume = |of: &Axes| {
             let own = labels.iter().zip(&extents).filter(|(label, _)| of.contains(label));
-            // A product of extents that is too large for a number is no length of a tile that can be made.
+            // A tile with more elements than a number can count cannot be made.
             own.fold(1_usize, |volume, (_, extent)| volume.saturating_mul(*extent))
         };
         let (terms, batch) = (volume(&roles.terms), volume(&roles.batch));
@@ -190,7 +190,7 @@ fn right_rows(right: &[([u64; 2], u32)], roles: &Roles, shape: &Shape) -> Vec<Ri
     rows
 }
 
-/// Says which segment each row is in, from the tilings of what is summed. Rows are sorted by key.
+/// Sets the segment of each row, from the tilings of the summed labels. Rows must be sorted by key.
 fn cut(rows: &mut [RightRow], summed: &[&Tiling1], segment: Segment) {
     let terms = summed.iter().fold(1_u64, |tiles, axis| tiles.saturating_mul(axis.tiles())).max(1);
     let mut numbers: Vec<u64> = rows.iter().map(|row| row.key % terms).collect();
@@ -199,7 +199,7 @@ fn cut(rows: &mut [RightRow], summed: &[&Tiling1], segment: Segment) {
     }
     numbers.dedup();
     let starts = segment_starts(summed, segment, numbers.iter().copied());
-    // Segments that no row is in have no number.
+    // Segments without rows are not numbered.
     let mut before = 0;
     let segments: Vec<u32> = starts
         .iter()
@@ -212,7 +212,7 @@ fn cut(rows: &mut [RightRow], summed: &[&Tiling1], segment: Segment) {
     let mut at = 0;
     for row in rows {
         let number = row.key % terms;
-        // Rows of one coordinate of the labels that are walked together ascend.
+        // The rows of one coordinate of the labels that are walked together ascend.
         if numbers.get(at).is_none_or(|known| *known > number) {
             at = 0;
         }
@@ -221,7 +221,7 @@ fn cut(rows: &mut [RightRow], summed: &[&Tiling1], segment: Segment) {
     }
 }
 
-/// The different ones of some tiles of a grid, ascending.
+/// The distinct tiles among `tiles`, ascending.
 fn distinct(tiles: impl Iterator<Item = u64>, grid: u64, count: usize) -> Vec<u64> {
     if is_small(grid, count) {
         let mut is_there = vec![false; grid as usize];
@@ -234,14 +234,14 @@ fn distinct(tiles: impl Iterator<Item = u64>, grid: u64, count: usize) -> Vec<u6
     found
 }
 
-/// Positions in an ascending list of tiles of a grid.
+/// A lookup from a tile of a grid to its position in an ascending list of tiles.
 enum Index {
-    /// For each tile its position, or [`ABSENT`].
+    /// For each tile of the grid its position, or [`ABSENT`].
     Table(Vec<u32>),
     Sorted(Vec<u64>),
 }
 
-/// The position of a tile that the list does not have.
+/// The position in the table of a tile that the list does not have.
 const ABSENT: u32 = u32::MAX;
 
 impl Index {
@@ -263,9 +263,9 @@ impl Index {
     }
 }
 
-/// The tiles of a wanted shape, row by row.
+/// The tiles of a shape that limits a product, row by row.
 pub(crate) struct Wanted {
-    /// Rows and columns, ascending. Columns that the right operand does not have are left out.
+    /// The row and the column of each tile, ascending. Columns that the right operand does not have are left out.
     tiles: Vec<(u64, u32)>,
 }
 
@@ -288,7 +288,7 @@ impl Wanted {
         Ok(Wanted { tiles })
     }
 
-    /// The columns of a row.
+    /// The tiles of a row, with their columns.
     pub(crate) fn columns(&self, row: u64) -> &[(u64, u32)] {
         let start = self.tiles.partition_point(|(known, _)| *known < row);
         let len = self.tiles[start..].partition_point(|(known, _)| *known == row);

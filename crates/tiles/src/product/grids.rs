@@ -1,6 +1,6 @@
-//! Which rank makes which tile of a product. Ranks form a grid: planes by the labels of both operands and the result, rows by those of the left
-//! operand, columns by those of the right one. Of all grids whose ranks have about as much to do, it is the one for which the fewest bytes have to
-//! move. Shapes and owners alone decide, so all ranks find the same grid.
+//! Decides which rank makes which tile of a product. Ranks form a grid: planes by the labels of both operands and the result, rows by those
+//! of the left operand, columns by those of the right one. Of all grids whose busiest rank has about the least work, the one is taken for
+//! which the fewest bytes have to move. Shapes and owners alone decide, so all ranks find the same grid.
 
 use crate::link::Ranks;
 use crate::shape::weighing::{Weighing, strides_of};
@@ -9,13 +9,13 @@ use crate::{SymbolicProduct, Tiled, Tiling};
 use cembra_tensor::Axes;
 use cembra_value::Error;
 
-/// A grid may have the busiest rank do so much more than the best grid's.
+/// The most work of a grid's busiest rank, as a multiple of that in the best grid.
 const MOST_LOAD: f64 = 1.1;
 
 /// A grid of ranks: planes, rows and columns.
 type Grid = [u64; 3];
 
-/// The owners of the tiles of a product.
+/// Chooses the grid of ranks for a product, and returns the owners of its tiles, by position.
 pub(crate) fn owners_of_product(
     ranks: &Ranks,
     plan: &SymbolicProduct,
@@ -47,7 +47,7 @@ pub(crate) fn owners_of_product(
     Ok(best.1)
 }
 
-/// All grids of this number of ranks, those nearest to a square first. Planes are only for products that have labels for them.
+/// The grids of `size` ranks, those nearest to a square first. Without labels for planes they have one plane.
 fn grids(size: u64, has_planes: bool) -> Vec<Grid> {
     let divisors = |of: u64| (1..=of).filter(move |by| of.is_multiple_of(*by));
     let mut grids: Vec<Grid> = divisors(size)
@@ -74,11 +74,12 @@ fn coordinates(plan: &SymbolicProduct) -> Vec<[u64; 3]> {
     plan.shape().tiles().iter().map(|tile| weighing.of(*tile)).collect()
 }
 
+/// The rank of a grid that owns the tile with a plane, a row and a column.
 const fn owner([planes, rows, columns]: Grid, [plane, row, column]: [u64; 3]) -> u32 {
     (((plane % planes) * rows + row % rows) * columns + column % columns) as u32
 }
 
-/// What the busiest rank has to do, in products of elements of results.
+/// The work of the busiest rank: for each of its result tiles, the number of elements times the number of products of tiles.
 fn busiest(plan: &SymbolicProduct, owners: &[u32], size: u64) -> f64 {
     let mut loads = vec![0.0; size as usize];
     for (entry, position) in plan.entries_with_positions() {
@@ -88,7 +89,7 @@ fn busiest(plan: &SymbolicProduct, owners: &[u32], size: u64) -> f64 {
     loads.into_iter().fold(0.0, f64::max)
 }
 
-/// The bytes of the tiles that move, each once for each rank that reads it and does not own it.
+/// The bytes of the tiles that move: each tile counts once for each rank that reads it and does not own it.
 fn moved_bytes(plan: &SymbolicProduct, operands: [&Tiled; 2], owners: &[u32], size: u64) -> usize {
     let mut readers = operands.map(|operand| Readers::new(operand, size));
     for (entry, position) in plan.entries_with_positions() {
@@ -100,7 +101,7 @@ fn moved_bytes(plan: &SymbolicProduct, operands: [&Tiled; 2], owners: &[u32], si
     readers.iter().zip(operands).map(|(readers, operand)| readers.bytes(operand)).fold(0, usize::saturating_add)
 }
 
-/// Which ranks read which tiles of an operand: a bit for each rank of each tile. Of an operand that each rank has nothing is noted.
+/// The ranks that read each tile of an operand, as one bit per tile and rank. Nothing is recorded for an operand that each rank has.
 pub(crate) struct Readers {
     words: usize,
     bits: Vec<u64>,
@@ -120,7 +121,7 @@ impl Readers {
         }
     }
 
-    /// The ranks that read each tile, by position.
+    /// Lists the position of each tile with each rank that reads it.
     pub(crate) fn ranks(&self) -> impl Iterator<Item = (u32, u32)> {
         let of_tile = |(position, words): (usize, &[u64])| {
             let of_word = |(at, word): (usize, &u64)| {

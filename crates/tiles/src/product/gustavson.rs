@@ -1,5 +1,6 @@
-//! The product of two sparse matrices of tiles, row by row, as Gustavson does it (ACM TOMS 1978). A row is walked twice: first estimates of
-//! its tiles are summed, then the products of those that are kept are written to their places, each tile's in the order of its sum.
+//! The product of two sparse matrices of tiles, row by row, by the algorithm of Gustavson (ACM TOMS 1978). A row is walked twice: first the
+//! estimates of its tiles are summed, then the products of the tiles that are kept are written to their places, each tile's in the order of
+//! its sum.
 
 use crate::Screening;
 use crate::error::limit;
@@ -8,13 +9,13 @@ use cembra_runtime::{Cancellation, advise_huge_pages};
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 
-/// A tile of the result.
+/// A tile of the result of a product, with its products of tiles.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    /// The first of its products.
+    /// The position of the tile's first product in the list of products.
     pub(crate) first: usize,
     pub(crate) count: u32,
-    /// The column, among those that the right operand has.
+    /// The column, among the columns of the right operand.
     pub(crate) column: u32,
 }
 
@@ -25,39 +26,39 @@ pub(crate) struct TileProduct {
     pub(crate) right: u32,
 }
 
-/// The tiles of a product, row by row, and the products that they are sums of.
+/// The tiles of a product, row by row, and the products of tiles that are summed for them.
 #[derive(Default)]
 pub(crate) struct Made {
     pub(crate) entries: Vec<Entry>,
     /// The number of each tile, and the estimate of its norm.
     pub(crate) numbers: Vec<u64>,
     pub(crate) bounds: Vec<f64>,
-    /// Behind the last entry of each row.
+    /// For each row, the position after its last entry.
     pub(crate) row_ends: Vec<usize>,
     pub(crate) products: Vec<TileProduct>,
-    /// How many products were looked at.
+    /// The number of products that were visited.
     pub(crate) visited: u64,
 }
 
-/// What is known of a column of the row that is being multiplied.
+/// The state of a column while a row is multiplied.
 #[derive(Clone, Copy)]
 struct Column {
     bound: f64,
     count: u32,
-    /// Where the next product goes, among those of the row.
+    /// The place of the next product, among the products of the row.
     next: u32,
 }
 
-/// Where products of a tile that is left out go.
+/// The place of products of a tile that is left out.
 const NOWHERE: u32 = u32::MAX;
 
 const UNTOUCHED: Column = Column { bound: 0.0, count: 0, next: NOWHERE };
 
-/// The bytes of a tile of the result in a plan: its entry, number and bound, and its place in two orders.
+/// The bytes per result tile in a plan: its entry, number and bound, and its place in two orders.
 pub(crate) const ENTRY_BYTES: usize = size_of::<Entry>() + size_of::<u64>() + size_of::<f64>() + 2 * size_of::<u32>();
 
-/// Multiplies, and keeps the tiles whose estimates are not below the threshold. The plan has at most `most_bytes` bytes. The token is looked at for
-/// each row of tiles.
+/// Multiplies, and keeps the tiles whose estimates are not below the threshold. A plan of more than `most_bytes` bytes is an error. The
+/// token is checked for each row of tiles.
 pub(crate) fn multiply(
     factors: &Factors,
     wanted: Option<&Wanted>,
@@ -72,7 +73,7 @@ pub(crate) fn multiply(
         screening,
         columns: vec![UNTOUCHED; count],
         is_wanted: vec![false; if wanted.is_some() { count } else { 0 }],
-        // One more, as the next one is written before it is known whether it counts.
+        // One entry more, because the next one is written before it is known whether it counts.
         touched: vec![0; count + 1],
         touched_count: 0,
         seen: vec![0; count.div_ceil(64)],
@@ -104,12 +105,12 @@ pub(crate) fn multiply(
     Ok(rows.made)
 }
 
-/// The most products of tiles that a row may have.
+/// The number of products of tiles that a row has at most.
 fn candidates(factors: &Factors, row: &[LeftTile]) -> u64 {
     row.iter().map(|tile| factors.right_row(tile.right_row).1.len() as u64).sum()
 }
 
-/// An error if more products of tiles would be looked at than may be. They are counted before any is.
+/// Checks that the number of products of tiles to visit is within its limit. They are counted before any is visited.
 fn check_products(factors: &Factors, wanted: Option<&Wanted>, most_products: u64) -> Result<(), Error> {
     let (mut all, mut longest) = (0_u64, 0);
     for row in factors.left.chunk_by(|a, b| a.row == b.row) {
@@ -126,7 +127,7 @@ fn check_products(factors: &Factors, wanted: Option<&Wanted>, most_products: u64
     Ok(())
 }
 
-/// Room for the tiles and the products that there may be.
+/// Makes room for the most tiles and products that there may be.
 fn room(factors: &Factors) -> Made {
     let (mut tiles, mut products) = (0_usize, 0_usize);
     for row in factors.left.chunk_by(|a, b| a.row == b.row) {
@@ -143,37 +144,38 @@ fn room(factors: &Factors) -> Made {
     }
 }
 
-/// A list with room for so many, as far as that is little memory: lists that grow are moved, and pages of new memory take as long as the plan
-/// itself. What is not used is no memory.
+/// Makes a list with room for `count` elements, but for at most 256 MiB. A list that grows is moved, and the pages of its new memory take
+/// as long as the plan itself. Room that is not used takes no memory.
 fn list_of<T>(count: usize) -> Vec<T> {
     /// The most bytes of room at once: 256 MiB.
     const MOST: usize = 256 << 20;
     let mut list = Vec::new();
-    // Without room it grows.
+    // Without room the list grows as it is filled.
     if list.try_reserve_exact(count.min(MOST / size_of::<T>())).is_ok() {
         advise_huge_pages(list.spare_capacity_mut());
     }
     list
 }
 
+/// The state of a product, of which one row is multiplied at a time.
 struct Rows<'f> {
     factors: &'f Factors,
     screening: Screening,
-    /// The columns of the row, which all are untouched between two rows.
+    /// The state of each column. Between two rows all are untouched.
     columns: Vec<Column>,
     is_wanted: Vec<bool>,
-    /// The columns that the row has: the first so many.
+    /// The columns that the row has: the first `touched_count` entries.
     touched: Vec<u32>,
     touched_count: usize,
-    /// A bit for each column, all 0 but while they are sorted.
+    /// A bit per column, all 0 except while the columns are sorted.
     seen: Vec<u64>,
     made: Made,
-    /// The most bytes of tiles and products.
+    /// The most bytes that the tiles and products of the plan may take.
     most_bytes: u64,
 }
 
 impl Rows<'_> {
-    /// Adds the products of a row to estimates.
+    /// Adds the products of a row to the estimates of its tiles.
     fn estimate<const MASKED: bool>(&mut self, row: &[LeftTile]) {
         let mut count = 0;
         for tile in row {
@@ -183,7 +185,7 @@ impl Rows<'_> {
                     continue;
                 }
                 let column = &mut self.columns[*at as usize];
-                // Written always, counted the first time: no branch to mispredict.
+                // Written always, and counted the first time: there is no branch to mispredict.
                 self.touched[count] = *at;
                 count += usize::from(column.count == 0);
                 column.count += 1;
@@ -195,7 +197,7 @@ impl Rows<'_> {
 
     /// Brings the touched columns into ascending order.
     fn sort_touched(&mut self) {
-        /// To look at a word of bits costs about as much as this part of sorting one number.
+        /// The number of words of bits that can be scanned in about the time that sorting one column takes.
         const WORDS_PER_COLUMN: usize = 4;
         let touched = &mut self.touched[..self.touched_count];
         if self.seen.len() > touched.len() * WORDS_PER_COLUMN {
@@ -217,11 +219,12 @@ impl Rows<'_> {
         }
     }
 
-    /// Adds the tiles of a row that are kept, and makes room for their products. Returns the first place; none if no tile is kept.
+    /// Appends the tiles of a row that are kept, and makes room for their products. Returns the place of the first product; `None` if no
+    /// tile is kept.
     fn add_entries(&mut self, row: u64) -> Result<Option<usize>, Error> {
         let made = &mut self.made;
         let (before, first) = (made.entries.len(), made.products.len());
-        // Looked at once for the row where it cannot be too many.
+        // The count is checked once for the row, not for each tile.
         self.screening.check_count(before as u64)?;
         let mut next = 0;
         for at in &self.touched[..self.touched_count] {
@@ -255,14 +258,14 @@ impl Rows<'_> {
         Ok(Some(first))
     }
 
-    /// Writes the products of a row to their places.
+    /// Writes the products of a row to their places in the list of products.
     fn place(&mut self, row: &[LeftTile], first: usize) {
         let products = &mut self.made.products[first..];
         for tile in row {
             let (start, columns, _) = self.factors.right_row(tile.right_row);
             for (right, at) in (start..).zip(columns) {
                 let column = &mut self.columns[*at as usize];
-                // Of tiles that are left out there is no such place.
+                // Tiles that are left out have no such place.
                 if let Some(product) = products.get_mut(column.next as usize) {
                     *product = TileProduct { left: tile.position, right };
                     column.next += 1;
@@ -271,7 +274,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Makes all columns untouched.
+    /// Resets the columns of the row to untouched.
     fn forget(&mut self) {
         for at in &self.touched[..self.touched_count] {
             self.columns[*at as usize] = UNTOUCHED;

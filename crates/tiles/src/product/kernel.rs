@@ -1,5 +1,5 @@
-//! Products of two tiles: how the axes of packed tiles make the rows, columns and terms of matrices, and in which order the axes of a tile
-//! are packed where they do not. It follows from labels alone.
+//! Products of two tiles: how the axes of packed tiles form the rows, columns and terms of matrices, and the order in which the axes of a
+//! tile are packed if they do not. It follows from labels alone.
 
 use crate::product::roles::Roles;
 use crate::tiled::tile::Float;
@@ -8,16 +8,16 @@ use cembra_value::Error;
 use cembra_value::tensor::Extents;
 use std::ops::Range;
 
-/// How the axes of one of the three tensors are seen: as three groups of labels, each of which is one run of axes of a packed tile.
+/// The axes of one of the three tensors as three groups of labels. Each group is one run of axes of a packed tile.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Arrangement {
-    /// Which axis of the tensor each axis of the packed tile is; none if tiles are packed as they are needed.
+    /// For each axis of the packed tile, the axis of the tensor; `None` if tiles are in an order that the kernel takes.
     pub(crate) order: Option<Vec<usize>>,
-    /// The axes of each group, of the packed tile.
+    /// The axes of each group in the packed tile.
     groups: [Range<usize>; 3],
 }
 
-/// A group of axes as one axis: how many elements, and how far apart.
+/// A group of axes as one axis: its number of elements, and its stride.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     extent: usize,
@@ -41,7 +41,7 @@ impl Arrangement {
         Arrangement { order: Some(order), groups: [0..a, a..a + b, a + b..a + b + c] }
     }
 
-    /// The extents of the packed tile for a tile of the tensor.
+    /// The extents of the packed tile, for a tile of the tensor with these extents.
     pub(crate) fn packed(&self, extents: &[usize]) -> Extents {
         match &self.order {
             None => extents.into(),
@@ -49,7 +49,7 @@ impl Arrangement {
         }
     }
 
-    /// The groups of a packed tile of these extents.
+    /// The three groups of axes of a packed tile with these extents, each as one axis.
     fn runs(&self, packed: &[usize]) -> [Run; 3] {
         self.groups.each_ref().map(|group| Run {
             extent: packed[group.clone()].iter().product(),
@@ -58,15 +58,15 @@ impl Arrangement {
     }
 }
 
-/// Packed elements and the extents of their axes.
+/// The elements of a packed tile, and its extents.
 pub(crate) type PackedTile<'t, T> = (&'t [T], &'t [usize]);
 
-/// How two tiles are multiplied.
+/// The method by which two tiles are multiplied.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TileKernel {
     pub(crate) operands: [Arrangement; 2],
     pub(crate) result: Arrangement,
-    /// True if products of elements are summed.
+    /// True if products of elements are summed, because some labels are not in the result.
     is_sum: bool,
 }
 
@@ -80,10 +80,10 @@ impl TileKernel {
         }
     }
 
-    /// Writes a product of packed tiles to a packed tile, or adds it.
+    /// Multiplies packed tiles, and writes the product to a packed tile. If `adds` is true, the product is added to its elements.
     ///
     /// # Errors
-    /// Extents do not agree.
+    /// If extents do not agree.
     pub(crate) fn multiply<T: Float>(
         &self,
         (left, left_extents): PackedTile<'_, T>,

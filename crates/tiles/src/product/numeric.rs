@@ -1,7 +1,7 @@
-//! Products of tiled tensors, carried out as a symbolic product plans them. A task makes the sums of a block of result tiles, in the order of
-//! what is summed, so that tiles of the operands stay in the cache; where blocks are few, a task makes one segment of them. Tasks share
-//! nothing but operands: each segment is summed from zero, and segments are added in their order, whoever made them. So no bit depends on
-//! blocks, on the panels that lazy tiles are made in, or on who runs which task.
+//! Products of tiled tensors, carried out as a symbolic product plans them. A task makes the sums of a block of result tiles, in the order
+//! of sums, so that tiles of the operands stay in the cache; where blocks are few, a task makes one segment of them. Tasks share nothing
+//! but operands: each segment is summed from zero, and segments are added in their order, whichever thread made them. So no bit depends on
+//! blocks, on the panels that lazy tiles are made in, or on the threads that run tasks.
 
 use crate::distribution::each::spread_with;
 use crate::distribution::{Exchange, PlannedStep, failed_at, hash_of, shared_out};
@@ -20,61 +20,62 @@ use cembra_value::tensor::{CopiedAxis, Extents, TensorErrorKind as Kind, copy_ax
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-/// The most result tiles along each side of a block where no operand tile is absent.
+/// The most result tiles along each side of a block, if no operand tile is absent.
 const MOST_ALONG: usize = 16;
 
-/// The least part of operand tiles that blocks are made for.
+/// The fraction of present operand tiles below which blocks grow no further.
 const LEAST_PART: f64 = 1.0 / 16.0;
 
-/// The blocks for each thread, at least, where most operand tiles are absent.
+/// The number of blocks that each thread must still have if blocks grow, where most operand tiles are absent.
 const BLOCKS_EACH: usize = 6;
 
-/// The bytes of sums that are held at least where segments are shared out: fewer would have threads wait for each other too often.
+/// The bytes of sums to hold where segments are shared out, at least: with fewer, threads would wait for each other too often.
 const WAVE_BYTES: usize = 1 << 22;
 
-/// A result tile that is being made.
+/// A tile of the result of a product that is being made.
 struct Target<T: Float> {
     entry: Entry,
     /// The position of the tile in the result.
     position: usize,
-    /// The extents of the tile, and of what is packed for the kernel.
+    /// The extents of the tile, and of its packed form for the kernel.
     extents: Extents,
     packed: Extents,
-    /// The products that are to be added next, of those of the entry.
+    /// The products to add next, among the products of the entry.
     range: Range<usize>,
-    /// The segment that is being summed, and what it has up to now; none if it has no products yet.
+    /// The segment that is being summed, and its sum so far; `None` if it has no products yet.
     segment: u32,
     part: Option<TileMemory<T>>,
-    /// The sum of the segments before; none if there is none.
+    /// The sum of the segments that were added up so far; `None` if there are none.
     sum: Option<TileMemory<T>>,
-    /// The tile and its norm.
+    /// The finished tile and its norm; `None` until then.
     done: Option<(Tile, f64)>,
 }
 
-/// Result tiles that one task makes.
+/// The result tiles that one task makes.
 type Block<T> = Vec<Target<T>>;
 
-/// A product that a task has to add.
+/// A product of two tiles that a task must add.
 struct Job {
     right: u32,
     target: u32,
     left: u32,
 }
 
+/// A product that is being computed.
 struct Run<'r> {
     plan: &'r SymbolicProduct,
     matrices: &'r dyn MatrixProduct,
     kernel: &'r TileKernel,
     workers: &'r Workers,
-    /// Who makes which tiles, where ranks share them.
+    /// The ranks that make the tiles; `None` if ranks do not share them.
     makers: Option<Makers<'r>>,
-    /// The bytes of the tiles that are made here.
+    /// The bytes of the result tiles that this rank makes.
     result_bytes: usize,
-    /// The first position of a task that failed.
+    /// The lowest position of a task that failed.
     lowest: &'r AtomicU64,
 }
 
-/// The product of two operands by its plan, under true norms. In a plan no tile is made.
+/// Computes the product of two operands by its plan, with true norms. If the evaluation is a plan itself, no tile is made.
 pub(crate) fn multiply<T: Float>(
     plan: &SymbolicProduct,
     operands: [&Tiled; 2],
@@ -105,7 +106,7 @@ pub(crate) fn multiply<T: Float>(
     Ok(made)
 }
 
-/// Adds a product to the journal, with the tasks that it took and the bytes that it held besides its result.
+/// Adds a product to the journal, with the number of its tasks and the bytes that it held besides its result.
 fn note(workers: &Workers, plan: &SymbolicProduct, operands: [&Tiled; 2], made: &Tiled, took: [usize; 2]) {
     let Some(journal) = &workers.journal else { return };
     let tiles = |tiling: &Tiling, is_counted: &dyn Fn(usize) -> bool| -> f64 {
@@ -121,19 +122,19 @@ fn note(workers: &Workers, plan: &SymbolicProduct, operands: [&Tiled; 2], made: 
     journal.push(kind, made, [tasks, workers.held_bytes.saturating_add(beside_bytes)]);
 }
 
-/// The bytes of a plan, and of what the tiles of its result and of operands take besides elements.
+/// The bytes of a plan, and the bytes that tiles of its result and of operands take besides elements.
 fn own_bytes<T: Float>(plan: &SymbolicProduct, operands: [&Tiled; 2], kernel: &TileKernel) -> usize {
     let of_result = plan.shape().len().saturating_mul(TILE_BYTES + size_of::<Target<T>>());
     plan.own_bytes().saturating_add(of_result).saturating_add(Supply::own_bytes(operands, kernel))
 }
 
-/// A plan, as an error names it.
+/// Describes a plan, for an error.
 fn of_plan(plan: &SymbolicProduct) -> String {
     format!("a plan of {} products of tiles for {} tiles", plan.product_count(), plan.shape().len())
 }
 
-/// The same on several ranks, each of which makes the tiles that it owns. They receive tiles of operands panel by panel, and the next panel while
-/// they compute one.
+/// Computes the product on several ranks, each of which makes the tiles that it owns. Ranks receive tiles of operands panel by panel, and
+/// the next panel while they compute one.
 fn multiply_on<T: Float>(
     ranks: &Ranks,
     plan: &SymbolicProduct,
@@ -143,7 +144,7 @@ fn multiply_on<T: Float>(
 ) -> Result<Tiled, Error> {
     let (size, rank) = (ranks.link().size(), ranks.link().rank() as u32);
     let kernel = TileKernel::of(&plan.roles);
-    // Which ranks read which tile is a bit for each.
+    // The ranks that read a tile are stored as one bit per rank.
     let readers = operands.iter().filter(|operand| operand.is_distributed());
     let readers = readers.map(|operand| operand.shape().len().saturating_mul(size.div_ceil(64) * size_of::<u64>()));
     let own = readers.fold(own_bytes::<T>(plan, operands, &kernel), usize::saturating_add);
@@ -181,18 +182,18 @@ fn multiply_on<T: Float>(
     Ok(made)
 }
 
-/// What memory an evaluation has.
+/// The memory of a product: its panels, threads and waves of segments.
 struct Memory {
     panels: Panels,
     workers: Workers,
-    /// How many segments are summed at once where these are shared out to threads; 0 where they are not.
+    /// The number of segments that are summed at once if they are shared out to threads; 0 if they are not.
     wave: usize,
-    /// The most bytes that are held at once beside the result.
+    /// The most bytes that the product holds at once, besides its result.
     beside_bytes: usize,
 }
 
 impl Run<'_> {
-    /// Computes all panels: the tiles that are made here and their norms, in the order of the result.
+    /// Computes all panels. Returns the tiles that are made here and their norms, in the order of the result.
     fn panels<T: Float>(
         &self,
         mut supply: Supply<'_>,
@@ -220,7 +221,7 @@ impl Run<'_> {
         }
         let mut made: Vec<(usize, (Tile, f64))> =
             blocks.into_iter().flatten().filter_map(|target| Some((target.position, target.done?))).collect();
-        // Each entry is in one block.
+        // Each entry is in exactly one block, so this is the order of the result.
         made.sort_unstable_by_key(|(position, _)| *position);
         Ok(made.into_iter().map(|(_, made)| made).collect())
     }
@@ -230,11 +231,11 @@ impl Run<'_> {
         self.makers.is_none_or(|makers| makers.is_own(self.plan.position(entry)))
     }
 
-    /// The entries of the plan in blocks: a few rows, and of these so many entries of neighbouring columns that a block has about so many bytes
-    /// as half of a cache.
+    /// Splits the entries of the plan into blocks: a few rows, and neighbouring columns of these, with about as many bytes as half of a
+    /// cache.
     ///
     /// # Errors
-    /// The evaluation was ended.
+    /// If the evaluation was ended.
     fn blocks<T: Float>(&self) -> Result<Vec<Block<T>>, Error> {
         let plan = self.plan;
         let count = plan.shape().len();
@@ -242,7 +243,7 @@ impl Run<'_> {
         let each = self.result_bytes / own.max(1);
         let along = (self.workers.options.block_bytes / each.max(1)).isqrt().clamp(1, MOST_ALONG);
         let most = if plan.has_segments() { along * along } else { self.most_targets(along, own) };
-        // As many rows as columns of the grid.
+        // A block has as many rows as columns of the grid.
         let columns = plan.entries.iter().map(|entry| entry.column).max().map_or(1, |last| last as usize + 1);
         let filled = own.max(1) as f64 / (plan.rows().count().max(1) * columns) as f64;
         let side = along.max((most as f64 / filled).sqrt() as usize);
@@ -251,7 +252,7 @@ impl Run<'_> {
         for band in rows.chunks(side) {
             let mut entries: Vec<usize> = band.iter().cloned().flatten().filter(|entry| self.is_own(*entry)).collect();
             entries.sort_unstable_by_key(|entry| (plan.entries[*entry].column, *entry));
-            // Blocks of about one size.
+            // Blocks have about one size.
             let parts = entries.len().div_ceil(most).max(1);
             for entries in entries.chunks(entries.len().div_ceil(parts).max(1)) {
                 self.workers.check()?;
@@ -261,14 +262,14 @@ impl Run<'_> {
         Ok(blocks)
     }
 
-    /// The most result tiles of a block, which has `along` of them along each side where no operand tile is absent.
+    /// The most result tiles of a block. If no operand tile is absent, it has `along` of them along each side.
     ///
-    /// With a tenth of the tiles present, a tenth of the result tiles of a row of the block read an operand tile. The block is then ten times as long
-    /// and wide, so that as many read it. Each thread still has `BLOCKS_EACH` blocks. Products with segments do not call this: a block holds two
-    /// sums for each of their tiles.
+    /// With a tenth of the tiles present, a tenth of the result tiles of a row of the block read an operand tile. The block is then ten
+    /// times as long and wide, so that as many read it. Each thread still has `BLOCKS_EACH` blocks. Products with segments do not call
+    /// this: a block holds two sums for each of their tiles.
     fn most_targets(&self, along: usize, own: usize) -> usize {
         let (plan, targets) = (self.plan, self.plan.shape().len().max(1));
-        // The part of operand tiles that are present, as far as products tell.
+        // The fraction of operand tiles that are present, estimated from the number of products.
         let part = (plan.product_count() as f64 / targets as f64 / plan.key_count().max(1) as f64).sqrt();
         let side = (along as f64 / part.max(LEAST_PART)) as usize;
         let shared_out = own / (BLOCKS_EACH * self.workers.threads.max(1));
@@ -283,10 +284,10 @@ impl Run<'_> {
         Target { entry, position, extents, packed, range: 0..0, segment: 0, part: None, sum: None, done: None }
     }
 
-    /// Decides which tiles of operands are held together and how many threads work, from the bytes that there may be.
+    /// Decides from the limit of bytes which tiles of operands are held together and how many threads work.
     ///
     /// # Errors
-    /// There are too few for one thread that holds the tiles of one key.
+    /// If there are too few bytes for one thread that holds the tiles of one key.
     fn memory<T: Float>(&self, supply: &Supply<'_>, blocks: &[Block<T>]) -> Result<Memory, Error> {
         let most = self.workers.options.most_bytes;
         let bytes = |target: &Target<T>| size_of::<T>().saturating_mul(volume(&target.extents));
@@ -295,7 +296,7 @@ impl Run<'_> {
         let block =
             blocks.iter().map(|block| block.iter().map(bytes).fold(0, usize::saturating_add)).max().unwrap_or(0);
         let has_segments = self.plan.has_segments();
-        // Sums of segments behind the first, and a tile in another order of axes.
+        // Sums of segments after the first, and a tile in another order of axes.
         let turned = if self.kernel.result.order.is_some() { tile } else { 0 };
         let sums = (if has_segments { block } else { 0 }).saturating_add(turned);
         // Tiles of operands are made before any of them is multiplied.
@@ -305,7 +306,7 @@ impl Run<'_> {
         let mut held = result;
         let mut panels = supply.panels(self.plan, room(held));
         if panels.cuts_segments && has_segments {
-            // Sums of a segment are kept from one panel to the next.
+            // Sums of a segment are held from one panel to the next.
             held = held.saturating_add(result);
             panels = supply.panels(self.plan, room(held));
         }
@@ -320,7 +321,7 @@ impl Run<'_> {
             format!("a result of {} tiles with sums of {sums} bytes{what}", self.plan.shape().len())
         })?;
         let spare_bytes = most.saturating_sub(taken.saturating_add(each.saturating_mul(workers.threads)));
-        // Few blocks are shared out by segments: as many at once as there are bytes for.
+        // A few blocks are shared out by segments: as many at once as there are bytes for.
         let segments = self.plan.segments_of_keys().chunk_by(|a, b| a == b).count();
         let is_shared_out = has_segments && workers.threads > 1 && blocks.len() < 2 * workers.threads;
         let wanted = (2 * workers.threads).max(WAVE_BYTES / result.max(1)).min(segments);
@@ -331,7 +332,7 @@ impl Run<'_> {
         Ok(Memory { panels, workers, wave, beside_bytes })
     }
 
-    /// Adds the products of all keys before `end` that were not added yet. The last panel makes tiles of the sums.
+    /// Adds the products of all keys before `end` that were not added yet. After the last panel, tiles are made of the sums.
     fn panel<T: Float>(
         &self,
         supply: &Supply<'_>,
@@ -355,11 +356,11 @@ impl Run<'_> {
             let first = block.first().map_or(0, |target| target.position);
             failed_at(self.lowest, first, self.add(supply, &mut block, is_last))?;
             if is_last {
-                // Those whose products were all added before.
+                // Tiles whose products were all added in earlier panels.
                 let mut open = block.iter_mut().filter(|target| target.done.is_none());
                 open.try_for_each(|target| self.finish(target))?;
             } else if !panels.cuts_segments {
-                // The next panel begins other segments. No second sum of each tile waits for them.
+                // The next panel begins other segments, so the sums are added now, and no second sum of each tile waits.
                 block.iter_mut().for_each(close);
             }
             Ok(block)
@@ -367,8 +368,8 @@ impl Run<'_> {
         workers.watched(blocks, work, add, watch)
     }
 
-    /// Adds the products of a few blocks, whose segments are shared out, `wave` of them at once. Leaves the products to a task for each block if there
-    /// is one segment alone.
+    /// Adds the products of a few blocks, whose segments are shared out to threads, `wave` of them at once. If there is one segment alone,
+    /// the products are left to one task per block.
     fn segments<T: Float>(
         &self,
         supply: &Supply<'_>,
@@ -419,7 +420,7 @@ impl Run<'_> {
         Ok(blocks)
     }
 
-    /// A target for the products of one segment, which are the next ones of a target; none if it has none there.
+    /// Splits the products of one segment, if they come next, off a target; `None` if they do not.
     fn split<T: Float>(&self, target: &mut Target<T>, segment: u32) -> Option<Target<T>> {
         let products = &self.plan.products_of(target.entry)[target.range.clone()];
         let count = products.iter().take_while(|product| self.segment(**product) == segment).count();
@@ -445,22 +446,22 @@ impl Run<'_> {
         self.plan.right(product).segment
     }
 
-    /// Adds the next products of the targets of a block, in the order of what is summed. If these are the last ones, a tile is made and its norm
-    /// taken when its last product was added: its elements are in the nearest cache then.
+    /// Adds the next products of the targets of a block, in the order of sums. If `is_last` is true, a tile and its norm are made as soon
+    /// as its last product was added, while its elements are in the nearest cache.
     fn add<T: Float>(&self, supply: &Supply<'_>, block: &mut [Target<T>], is_last: bool) -> Result<(), Error> {
         let mut jobs = Vec::with_capacity(block.iter().map(|target| target.range.len()).sum());
         for (target, of) in (0..).zip(&mut *block) {
             let products = &self.plan.products_of(of.entry)[of.range.clone()];
             jobs.extend(products.iter().map(|product| Job { right: product.right, target, left: product.left }));
         }
-        // Each target has its products in this order already.
+        // The products of each target are in this order already.
         jobs.sort_unstable_by_key(|job| (job.right, job.target));
         let count = jobs.len();
         for Job { right, target, left } in jobs {
             let right = self.plan.right[right as usize];
             let target = &mut block[target as usize];
             if target.segment != right.segment {
-                // A task of many segments is long.
+                // A task of many segments is long, so it checks whether the evaluation was ended.
                 self.workers.check()?;
                 close(target);
                 target.segment = right.segment;
@@ -518,11 +519,11 @@ impl Run<'_> {
     }
 }
 
-/// Adds the segment that is being summed to those before.
+/// Adds the segment that is being summed to the segments before.
 fn close<T: Float>(target: &mut Target<T>) {
     let Some(part) = target.part.take() else { return };
     match &mut target.sum {
-        // There is nothing that the first one is added to.
+        // The first segment is not added to anything.
         none @ None => *none = Some(part),
         Some(sum) => {
             let pairs = sum.elements_mut().iter_mut().zip(part.elements());
@@ -531,7 +532,7 @@ fn close<T: Float>(target: &mut Target<T>) {
     }
 }
 
-/// About how much work the next products of a block are.
+/// About the work of the next products of a block: the number of result elements times the number of products.
 fn work<T: Float>(block: &Block<T>) -> u64 {
     block.iter().map(|target| (target.range.len() as u64).saturating_mul(volume(&target.extents) as u64)).sum()
 }

@@ -1,5 +1,5 @@
-//! What labels do in a product of two tensors: which are walked together, which are summed, and which only one operand has. The product of
-//! two tiles is, for each index of the labels walked together, a product of matrices.
+//! The roles of labels in a product of two tensors: some are walked together, some are summed, and some only one operand has. The product
+//! of two tiles is, for each index of the labels walked together, a product of matrices.
 
 use crate::error::unlike_tilings;
 use crate::{Tiling, Tiling1};
@@ -8,7 +8,7 @@ use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// The labels of a product, sorted by what they do. Those of the result are in its order, those that are summed in the order of the left operand.
+/// The labels of a product by their roles. Labels of the result are in its order, labels that are summed in the order of the left operand.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Roles {
     /// Labels of both operands and the result.
@@ -26,8 +26,10 @@ pub(crate) struct Roles {
 }
 
 impl Roles {
+    /// Finds the roles of the labels of a product.
+    ///
     /// # Errors
-    /// There are not two operands, one of them has a label twice, or a label of one operand alone is summed.
+    /// If there are not two operands, one of them has a label twice, or a label of one operand alone is summed.
     pub(crate) fn of(labels: &Labels) -> Result<Roles, Error> {
         let [left, right] = labels.operands.as_slice() else {
             let message = format!("a product of {} tiled tensors", labels.operands.len());
@@ -60,17 +62,17 @@ impl Roles {
         })
     }
 
-    /// A number of the labels: products by other labels have another one.
+    /// A hash of the labels: products by other labels have another number.
     pub(crate) fn number(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         (&self.operands, &self.result).hash(&mut hasher);
         hasher.finish()
     }
 
-    /// The tiling of the result of operands of these tilings.
+    /// The tiling of the result, from the tilings of the operands.
     ///
     /// # Errors
-    /// An operand has another number of axes than labels, or axes with one label have two tilings.
+    /// If an operand has another number of axes than labels, or axes with one label have two tilings.
     pub(crate) fn result_tiling(&self, operands: [&Tiling; 2]) -> Result<Tiling, Error> {
         let mut known: Vec<Option<&Tiling1>> = vec![None; usize::from(Axis::MAX) + 1];
         for (labels, tiling) in self.operands.iter().zip(operands) {

@@ -1,37 +1,36 @@
-//! Where sums are cut: segments of the tiles of what is summed, by their tilings alone. Neither which tiles are present nor which result is
-//! made moves a cut, so a segment is the same part of all results, and whole segments can be summed apart. What a segment is said by
-//! [`Segment`]; who sums which is not said here.
+//! Cuts sums into segments of the tiles of the summed labels, by their tilings alone. Neither the present tiles nor the result move a cut,
+//! so a segment is the same part of all results, and whole segments can be summed apart. [`Segment`] defines the rule; the thread that sums
+//! a segment is chosen elsewhere.
 
 use crate::{Segment, Tiling1};
 
-/// A segment ends in front of each tile whose number is a multiple of this, too. So the cut in front of a tile is found from so many tiles,
-/// where there may be 2^40 before it.
+/// A segment also ends in front of each tile whose number is a multiple of this. So the cut in front of a tile is found from at most as
+/// many tiles, where there may be 2^40 before it.
 const WINDOW: u64 = 1024;
 
-/// A walk over the grid of what is summed, the last axis the fastest.
+/// A walk over the grid of the summed labels, the last axis the fastest.
 struct Walk<'t> {
     axes: &'t [&'t Tiling1],
     segment: Segment,
-    /// The tile that comes next.
+    /// The next tile of the walk.
     next: u64,
-    /// The first tile of the segment, and what the segment has in front of the next tile.
+    /// The first tile of the segment, and the tiles and elements that the segment has in front of the next tile.
     first: u64,
     tiles: usize,
     elements: usize,
-    /// The first tile behind those that differ from the one before in the last coordinate alone, and the elements of such a tile along the
-    /// other axes.
+    /// The end of the line of tiles that differ in the last coordinate alone, and the elements of such a tile along the other axes.
     line_end: u64,
     outer: usize,
 }
 
-/// The first tile of the segment that each of some tiles is in. The tiles are those of the grid of what is summed, and ascend.
+/// For each of `tiles`, the first tile of its segment. The tiles are numbers in the grid of the summed labels, and must ascend.
 pub(crate) fn segment_starts(axes: &[&Tiling1], segment: Segment, tiles: impl Iterator<Item = u64>) -> Vec<u64> {
     let mut walk = Walk { axes, segment, next: 0, first: 0, tiles: 0, elements: 0, line_end: 0, outer: 1 };
     tiles.map(|tile| walk.to(tile)).collect()
 }
 
 impl Walk<'_> {
-    /// Walks to a tile, and returns the first one of its segment.
+    /// Walks to a tile, and returns the first tile of its segment.
     fn to(&mut self, tile: u64) -> u64 {
         let window = tile - tile % WINDOW;
         if self.next < window {
@@ -42,7 +41,7 @@ impl Walk<'_> {
             if self.next.is_multiple_of(WINDOW) || (is_full && self.tiles > 0) {
                 (self.first, self.tiles, self.elements) = (self.next, 0, 0);
             }
-            // Tiles without elements are in no sum.
+            // Tiles without elements do not count.
             let volume = self.volume();
             self.tiles += usize::from(volume > 0);
             self.elements = self.elements.saturating_add(volume);
@@ -51,9 +50,9 @@ impl Walk<'_> {
         self.first
     }
 
-    /// How many elements are summed in a product of the next tile.
+    /// The number of elements that are summed in a product of the next tile.
     fn volume(&mut self) -> usize {
-        // Without labels that are summed there is one product.
+        // Without summed labels there is one term.
         let Some((last, outer)) = self.axes.split_last() else { return 1 };
         if self.next >= self.line_end {
             let mut rest = self.next / last.tiles().max(1);

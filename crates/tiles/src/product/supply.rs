@@ -1,7 +1,7 @@
-//! Tiles of operands that have to be made for a product: those of lazy tensors, and those whose axes are not in an order that matrices have.
-//! Each has one coordinate of what both operands have, its *key*, so a product that goes through the keys in order makes each tile once and
-//! needs it no longer behind the key. A *panel* is a range of keys whose tiles are held together; how wide panels are is decided by memory. Tiles
-//! that other ranks own come in panels, too.
+//! Tiles of operands that must be made for a product: those of lazy tensors, and those whose axes are not in an order that matrices have. A
+//! tile has one coordinate of the labels that both operands have, its *key*. So a product that goes through the keys in order makes each
+//! tile once, and does not need it after its key. A *panel* is a range of keys whose tiles are held together; memory decides how wide
+//! panels are. Tiles that other ranks own come in panels, too.
 
 use crate::SymbolicProduct;
 use crate::distribution::{Parcel, Traffic};
@@ -14,18 +14,18 @@ use crate::tiled::{Tiled, bytes_of};
 use cembra_value::Error;
 use std::ops::Range;
 
-/// The most bytes of tiles that are held together, unless those of one key have more: wider panels would not be faster.
+/// The most bytes of tiles that are held together, unless those of one key have more. Wider panels would not be faster.
 const PANEL_BYTES: usize = 1 << 27;
 
-/// One operand. Those whose tiles are stored as matrices have them need nothing made.
+/// An operand of a product. If its tiles are stored as matrices need them, none is made.
 struct Operand<'o> {
     tiled: &'o Tiled,
     arrangement: &'o Arrangement,
-    /// The tiles that are made at the moment.
+    /// The tiles that are held at the moment, by position; empty if none must be made.
     made: Vec<Option<Tile>>,
 }
 
-/// A tile that has to be made, for one of the two operands.
+/// A tile that must be made, for one of the two operands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Need {
     key: u32,
@@ -33,17 +33,17 @@ struct Need {
     position: u32,
 }
 
-/// What a product takes of its operands.
+/// The tiles of operands that a product needs.
 pub(crate) struct Supply<'o> {
     operands: [Operand<'o>; 2],
-    /// In the order of keys.
+    /// The tiles that must be made, in the order of keys.
     needs: Vec<Need>,
 }
 
-/// Who makes the tiles of a product that ranks share.
+/// The ranks that make the tiles of a product.
 #[derive(Clone, Copy)]
 pub(crate) struct Makers<'m> {
-    /// The rank that makes each tile, by position in the result.
+    /// The rank that makes each tile of the result, by position.
     pub(crate) owners: &'m [u32],
     pub(crate) rank: u32,
     pub(crate) ranks: u64,
@@ -56,11 +56,11 @@ impl Makers<'_> {
     }
 }
 
-/// The keys whose tiles are held together, and whether one of the panels ends within a segment of sums.
+/// The panels of a product, each given by the key at its end. `cuts_segments` is true if a panel ends within a segment of sums.
 pub(crate) struct Panels {
     pub(crate) ends: Vec<u32>,
     pub(crate) cuts_segments: bool,
-    /// The bytes of the tiles of the largest panel, or of two of them where the next one comes while one is used.
+    /// The bytes of the tiles of the largest panel, or of two such panels if the next one comes while one is used.
     pub(crate) most_bytes: usize,
     /// True if the tiles of other ranks for the next panel come while one is used.
     pub(crate) looks_ahead: bool,
@@ -103,20 +103,20 @@ impl<'o> Supply<'o> {
         Supply { operands: [left, right], needs }
     }
 
-    /// The bytes of lists that are as long as operands have tiles, where these have to be made.
+    /// The bytes of lists with an entry for each operand tile, for operands whose tiles must be made.
     pub(crate) fn own_bytes(operands: [&Tiled; 2], kernel: &TileKernel) -> usize {
         let each = size_of::<Option<Tile>>() + size_of::<Need>() + size_of::<bool>();
         let is_made = |of: &usize| !is_ready(operands[*of], &kernel.operands[*of]);
         [0, 1].iter().filter(|of| is_made(of)).map(|of| operands[*of].shape().len() * each).sum()
     }
 
-    /// The bytes of a tile.
+    /// The bytes of a tile that must be made.
     fn bytes(&self, need: Need) -> usize {
         let tiled = self.operands[usize::from(need.operand)].tiled;
         bytes_of(tiled.scalar_type(), tiled.tiling().volume(tiled.shape().tiles()[need.position as usize]))
     }
 
-    /// The most bytes that tiles of one key take, and which operands they are of.
+    /// The most bytes that the tiles of one key take, and for each operand whether it has any of these tiles.
     pub(crate) fn least_bytes(&self) -> (usize, [bool; 2]) {
         let of_key = |needs: &[Need]| {
             let bytes = needs.iter().fold(0, |bytes: usize, need| bytes.saturating_add(self.bytes(*need)));
@@ -125,7 +125,7 @@ impl<'o> Supply<'o> {
         self.needs.chunk_by(|a, b| a.key == b.key).map(of_key).max().unwrap_or_default()
     }
 
-    /// The most bytes that a thread has beside the tile that it makes: those of a lazy tile that is turned.
+    /// The most bytes that a thread has beside the tile that it makes: those of a lazy tile whose axes are permuted.
     pub(crate) fn making_bytes(&self) -> usize {
         let is_turned = |need: &&Need| {
             let Operand { tiled, arrangement, .. } = &self.operands[usize::from(need.operand)];
@@ -134,8 +134,8 @@ impl<'o> Supply<'o> {
         self.needs.iter().filter(is_turned).map(|need| self.bytes(*need)).max().unwrap_or(0)
     }
 
-    /// Panels of at most `most_bytes` bytes, or of one key. They end where segments of sums do, unless a segment has more bytes. If tiles come from
-    /// other ranks, two panels fit in these bytes, unless one key has more than half of them.
+    /// Splits the keys into panels of at most `most_bytes` bytes, or of one key. Panels end where segments of sums do, unless a segment has
+    /// more bytes. If tiles come from other ranks, two panels fit in these bytes, unless one key has more than half of them.
     pub(crate) fn panels(&self, plan: &SymbolicProduct, most_bytes: usize) -> Panels {
         let half = most_bytes / 2;
         let looks_ahead =
@@ -158,7 +158,7 @@ impl<'o> Supply<'o> {
                 let is_cut = |at: &usize| segment(*at) != segment(*at - 1);
                 if let Some(cut) = (start + 1..=end).rev().find(is_cut) {
                     end = cut;
-                    // Keys of the segment for which nothing has to come may be in front.
+                    // Keys of the segment that need no tile may be in front.
                     let before = segments[..keys[end].0 as usize].iter().rev();
                     let own = before.take_while(|of_key| **of_key == segment(end)).count();
                     panels.ends.push(keys[end].0 - own as u32);
@@ -178,15 +178,15 @@ impl<'o> Supply<'o> {
         panels
     }
 
-    /// A tile that came from another rank.
+    /// Stores a tile that came from another rank.
     pub(crate) fn came(&mut self, parcel: Parcel, tile: Tile) {
         self.operands[parcel.operand as usize].made[parcel.position as usize] = Some(tile);
     }
 
-    /// Makes the tiles of a panel of keys. Those of other ranks have come.
+    /// Makes the tiles of a panel of keys. Tiles of other ranks must have come.
     ///
     /// # Errors
-    /// That of the first tile, by keys, that cannot be made.
+    /// The error of the first tile, by keys, that cannot be made.
     pub(crate) fn make(&mut self, panel: Range<u32>, workers: &Workers) -> Result<(), Error> {
         let is_made = |need: &&Need| {
             let Operand { arrangement, made, .. } = &self.operands[usize::from(need.operand)];
@@ -212,47 +212,48 @@ impl<'o> Supply<'o> {
         Ok(())
     }
 
-    /// Drops the tiles of a panel.
+    /// Drops the tiles of a panel of keys.
     pub(crate) fn drop_tiles(&mut self, panel: Range<u32>) {
         for need in self.within(panel).to_vec() {
             self.operands[usize::from(need.operand)].made[need.position as usize] = None;
         }
     }
 
+    /// The tiles that must be made for a panel of keys.
     fn within(&self, panel: Range<u32>) -> &[Need] {
         let place = |key: u32| self.needs.partition_point(|need| need.key < key);
         &self.needs[place(panel.start)..place(panel.end)]
     }
 
-    /// A tile of an operand as the kernel takes it; none if it was not made.
+    /// A tile of an operand in the order of axes that the kernel takes; `None` if it was not made.
     #[inline]
     pub(crate) fn tile(&self, operand: usize, position: usize) -> Option<&Tile> {
         let Operand { tiled, arrangement, made } = &self.operands[operand];
         match made.get(position) {
             Some(Some(made)) => Some(made),
-            // A tile that this rank owns, in the order that it has.
+            // A tile that is stored here in an order that the kernel takes.
             _ if arrangement.order.is_none() => tiled.stored_at(position),
             _ => None,
         }
     }
 }
 
-/// True if all tiles of an operand are stored here as the kernel takes them.
+/// Returns true if all tiles of an operand are stored here as the kernel takes them.
 fn is_ready(tiled: &Tiled, arrangement: &Arrangement) -> bool {
     !tiled.is_lazy() && !tiled.is_distributed() && arrangement.order.is_none()
 }
 
 impl Operand<'_> {
-    /// True if a tile is not stored here as the kernel takes it.
+    /// True if a tile must be made or received, because it is not stored here as the kernel takes it.
     fn has_to_come(&self, position: u32) -> bool {
         self.arrangement.order.is_some() || self.tiled.stored_at(position as usize).is_none()
     }
 }
 
-/// The tiles that ranks send each other for a product, each in the place of its key, and a number for the plan's hash.
+/// The tiles that ranks send each other for a product. The key of a tile is its place in the order.
 pub(crate) fn traffic_of(plan: &SymbolicProduct, operands: [&Tiled; 2], makers: Makers<'_>) -> Traffic {
     let mut readers = operands.map(|operand| Readers::new(operand, makers.ranks));
-    // The key of each tile that is read.
+    // The key of each tile of a distributed operand that is read.
     let mut keys =
         operands.map(|operand| vec![0_u32; if operand.is_distributed() { operand.shape().len() } else { 0 }]);
     for (entry, position) in plan.entries_with_positions() {

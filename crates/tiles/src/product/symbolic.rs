@@ -1,9 +1,10 @@
-//! Symbolic products: from shapes alone, which tiles the product of two tensors has, estimates of their norms, and for each the products of
-//! tiles that it is the sum of. Row by row as Gustavson multiplies sparse matrices (ACM TOMS 1978): rows are present coordinates of the
-//! result's axes that come from the left operand, columns those from the right one. No tile is made and nothing is as large as a grid.
+//! Symbolic products: the tiles of the product of two tensors, estimates of their norms, and for each tile the products of tiles that are
+//! summed, from shapes alone. They are found row by row as Gustavson multiplies sparse matrices (ACM TOMS 1978): rows are present
+//! coordinates of the result's axes that come from the left operand, columns those from the right one. No tile is made, and no list is as
+//! long as a grid.
 //!
-//! The estimate of `c = sum over k of a b` is `sum over k of |a| |b| K^2 B`: K elements are summed for each product of tiles, and B elements
-//! have the labels that both operands and the result have.
+//! The estimate of `c = sum over k of a b` is `sum over k of |a| |b| K^2 B`: K elements are summed for each product of tiles, and B
+//! elements have the labels that both operands and the result have.
 
 use crate::product::factors::{Factors, RightTile, Wanted};
 use crate::product::gustavson::{ENTRY_BYTES, Entry, TileProduct, multiply};
@@ -14,10 +15,10 @@ use cembra_tensor::Labels;
 use cembra_value::Error;
 use std::ops::Range;
 
-/// The bytes of a tile of an operand in the lists of a plan that is being made.
+/// The bytes per operand tile in the lists of a plan that is being made.
 const FACTOR_BYTES: usize = 100;
 
-/// The plan of a product of two tiled tensors: its shape, with estimates as norms, and the products of tiles that each tile is the sum of.
+/// The plan of a product of two tiled tensors: its shape, with estimates as norms, and for each tile the products of tiles that are summed.
 ///
 /// ```
 /// use cembra_runtime::Scalar;
@@ -40,13 +41,13 @@ const FACTOR_BYTES: usize = 100;
 pub struct SymbolicProduct {
     pub(crate) roles: Roles,
     shape: Shape,
-    /// Result tiles, row by row.
+    /// The result tiles, row by row.
     pub(crate) entries: Vec<Entry>,
-    /// Behind the last entry of each row.
+    /// For each row, the position after its last entry.
     row_ends: Vec<usize>,
-    /// The position of each entry in the shape, and the entry of each position, where entries are not in the order of the shape.
+    /// The position of each entry in the shape, and the entry of each position; `None` if entries are in the order of the shape.
     orders: Option<[Vec<u32>; 2]>,
-    /// The products of two tiles: for each result tile, in the order of its sum.
+    /// The products of two tiles, for each result tile in the order of its sum.
     pub(crate) products: Vec<TileProduct>,
     /// The right operand's tiles in the order of sums.
     pub(crate) right: Vec<RightTile>,
@@ -54,12 +55,12 @@ pub struct SymbolicProduct {
 }
 
 impl SymbolicProduct {
-    /// The plan of a product by labels. If a shape is wanted, the result has tiles of it alone, nothing is estimated to leave them out, and
-    /// products of other tiles are not planned. A wanted tile that no product contributes to is absent, which is 0.
+    /// Plans a product by labels. With a shape `wanted` the result has only tiles of it, no tile is left out by its estimate, and products
+    /// for other tiles are not planned. A wanted tile that no product contributes to is absent, which is 0.
     ///
     /// # Errors
-    /// Labels do not fit the operands, are on an operand twice or summed in one operand alone; axes of one label have two tilings; the wanted
-    /// shape has another tiling; or there are too many tiles or products.
+    /// If labels do not fit the operands, are on an operand twice or summed in one operand alone; axes of one label have two tilings; the
+    /// wanted shape has another tiling; or there are too many tiles or products.
     pub fn of(
         labels: &Labels,
         operands: [&Shape; 2],
@@ -70,7 +71,7 @@ impl SymbolicProduct {
         SymbolicProduct::until(labels, operands, wanted, scalar, options, None)
     }
 
-    /// The plan, unless the token ends it.
+    /// Plans a product as [`of`](SymbolicProduct::of) does, unless the token ends it.
     pub(crate) fn until(
         labels: &Labels,
         operands: [&Shape; 2],
@@ -83,7 +84,7 @@ impl SymbolicProduct {
         let tiling = roles.result_tiling(operands.map(Shape::tiling))?;
         let screening = options.screening(scalar)?;
         let screening = if wanted.is_some() { Screening { threshold: 0.0, ..screening } } else { screening };
-        // Lists of their tiles are compared before they are made, and those of products as they grow.
+        // The bytes of lists of tiles are checked before they are made, those of products as the list grows.
         let tiles = operands[0].len().saturating_add(operands[1].len());
         let of_factors = tiles.saturating_mul(FACTOR_BYTES);
         let options = options.clone().counting(of_factors, || format!("the plan of a product of {tiles} tiles"))?;
@@ -111,13 +112,13 @@ impl SymbolicProduct {
         })
     }
 
-    /// The tiles of the result, with estimates as norms: true norms are at most as large.
+    /// The shape of the result, with estimates as norms: true norms are at most as large.
     #[must_use]
     pub const fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// How many products of tiles the result takes.
+    /// The number of products of tiles that the result takes.
     #[must_use]
     pub const fn product_count(&self) -> usize {
         self.products.len()
@@ -129,15 +130,15 @@ impl SymbolicProduct {
         self.products.len() * size_of::<TileProduct>() + self.entries.len() * ENTRY_BYTES + of_right
     }
 
-    /// How many products of tiles were looked at, those of tiles that were left out included.
+    /// The number of products of tiles that were visited, including those for tiles that were left out.
     #[must_use]
     pub const fn visited(&self) -> u64 {
         self.visited
     }
 
-    /// How many multiplications of elements the products take, where the left operand has these tiles.
+    /// The number of multiplications of elements that the products take, if the left operand has the shape `left`.
     pub(crate) fn multiplications(&self, left: &Shape) -> f64 {
-        // How many elements are summed in the product of each left tile.
+        // The labels of the left operand that are summed.
         let is_summed: Vec<bool> =
             self.roles.operands[0].iter().map(|label| self.roles.terms.contains(label)).collect();
         let terms = |tile: &u64| {
@@ -153,49 +154,49 @@ impl SymbolicProduct {
         self.shape.tiles().iter().enumerate().map(of_tile).sum()
     }
 
-    /// The products of tiles that are summed for a tile, by its position among the result's present tiles: the positions of the left and the
-    /// right tile among those of their operands, in the order of the sum. None if there is no such tile.
+    /// The products of tiles that are summed for a tile, given by its position among the result's present tiles: the positions of the left
+    /// and the right tile in their shapes, in the order of the sum. Empty if there is no such tile.
     pub fn products(&self, position: usize) -> impl Iterator<Item = (usize, usize)> {
         let entry = self.entry_at(position);
         let products = entry.map_or(&[][..], |entry| self.products_of(entry));
         products.iter().map(|product| (product.left as usize, self.right[product.right as usize].position as usize))
     }
 
-    /// The segments of the sum for a tile, as ranges of its [`products`](SymbolicProduct::products). Each is summed from zero, and their sums are
-    /// added in their order. Where what is summed is cut follows from its tilings alone, so all tiles are cut at the same places; segments
-    /// that a tile has no products in are left out.
+    /// The segments of the sum for a tile, as ranges of its [`products`](SymbolicProduct::products). Each is summed from zero, and their
+    /// sums are added in their order. The tilings of the summed labels decide where sums are cut, so all tiles are cut at the same places;
+    /// segments without products of the tile are left out.
     pub fn segments(&self, position: usize) -> impl Iterator<Item = Range<usize>> {
         let entry = self.entry_at(position);
         self.segments_of(entry.map_or(&[][..], |entry| self.products_of(entry)))
     }
 
-    /// The segment of sums that the products of each key of the right operand are in.
+    /// The segment of sums that each key of the right operand belongs to.
     pub(crate) fn segments_of_keys(&self) -> Vec<u32> {
         self.right.chunk_by(|a, b| a.key == b.key).map(|tiles| tiles[0].segment).collect()
     }
 
-    /// How many keys of what is summed have tiles of the right operand.
+    /// The number of keys for which the right operand has tiles.
     pub(crate) fn key_count(&self) -> usize {
         self.right.chunk_by(|a, b| a.key == b.key).count()
     }
 
-    /// True if there are several segments of sums.
+    /// True if the sums of the product are cut into several segments.
     pub(crate) fn has_segments(&self) -> bool {
         self.right.iter().any(|tile| tile.segment > 0)
     }
 
-    /// The entries of each row.
+    /// The range of entries of each row of tiles.
     pub(crate) fn rows(&self) -> impl Iterator<Item = Range<usize>> {
         let starts = std::iter::once(0).chain(self.row_ends.iter().copied());
         starts.zip(&self.row_ends).map(|(start, end)| start..*end)
     }
 
-    /// All entries, and the position of each in the shape.
+    /// The entries, each with its position in the shape.
     pub(crate) fn entries_with_positions(&self) -> impl Iterator<Item = (Entry, usize)> {
         self.entries.iter().enumerate().map(|(at, entry)| (*entry, self.position(at)))
     }
 
-    /// The entry of a position in the shape.
+    /// The entry at a position in the shape; `None` if there is none.
     fn entry_at(&self, position: usize) -> Option<Entry> {
         let entry = match &self.orders {
             Some([_, entries]) => *entries.get(position)? as usize,
@@ -217,7 +218,7 @@ impl SymbolicProduct {
         self.right[product.right as usize]
     }
 
-    /// The segments of products of one tile.
+    /// Splits the products of one tile into segments.
     pub(crate) fn segments_of<'p>(&'p self, products: &'p [TileProduct]) -> impl Iterator<Item = Range<usize>> + 'p {
         let segment = |product: &TileProduct| self.right(*product).segment;
         let mut start = 0;
@@ -229,7 +230,7 @@ impl SymbolicProduct {
     }
 }
 
-/// The position of each entry in ascending order of tiles, and the entry of each position.
+/// For entries with these tile numbers: the position of each entry in ascending order of tiles, and the entry at each position.
 fn orders(numbers: &[u64]) -> [Vec<u32>; 2] {
     let mut order: Vec<u32> = (0..numbers.len() as u32).collect();
     order.sort_unstable_by_key(|entry| numbers[*entry as usize]);

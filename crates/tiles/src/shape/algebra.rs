@@ -12,22 +12,22 @@ use cembra_value::Error;
 use std::ops::Range;
 
 impl Shape {
-    /// The shape of a factor times the tensor: `|factor| s`.
+    /// The shape of the tensor times a factor: `|factor| s`.
     ///
     /// # Errors
-    /// The threshold is no number from 0 on.
+    /// If the threshold is negative or NaN.
     pub fn scaled(&self, factor: f64, screening: &Screening) -> Result<Shape, Error> {
         self.mapped(|_, norm| factor.abs() * norm, screening)
     }
 
-    /// The shape of a sum or difference: `s1 + s2`.
+    /// The shape of a sum or difference of two tensors: `s1 + s2`.
     ///
     /// # Errors
-    /// The tilings differ, or too many tiles are left.
+    /// If the tilings differ, or too many tiles are left.
     pub fn added(&self, other: &Shape, screening: &Screening) -> Result<Shape, Error> {
         screening.check()?;
         check_same_tilings(self.tiling(), other.tiling())?;
-        // A tile is written before it is known whether it stays: no branch is on norms, nor on which operand has the tile.
+        // A tile is written before it is known whether it stays, so there is no branch on norms, nor on which operand has the tile.
         let most = self.len().saturating_add(other.len());
         let (mut tiles, mut norms) = (vec![0; most], vec![0.0; most]);
         let (mut i, mut j, mut count) = (0, 0, 0);
@@ -48,10 +48,10 @@ impl Shape {
         Ok(Shape::of_sorted(self.tiling().clone(), tiles, norms))
     }
 
-    /// The shape of products of elements: `s1 s2 V`, where V is the number of elements of the tile.
+    /// The shape of the product, element by element, of two tensors: `s1 s2 V`, where V is the number of elements of the tile.
     ///
     /// # Errors
-    /// The tilings differ, or too many tiles are left.
+    /// If the tilings differ, or too many tiles are left.
     pub fn multiplied(&self, other: &Shape, screening: &Screening) -> Result<Shape, Error> {
         screening.check()?;
         check_same_tilings(self.tiling(), other.tiling())?;
@@ -65,11 +65,11 @@ impl Shape {
         Ok(made.finish())
     }
 
-    /// The shape of a function of each element. If the function of 0 is 0, absent tiles stay absent; otherwise all tiles are present. Nothing is
-    /// known of the norms, so they are infinite.
+    /// The shape of a function of each element. If the function of 0 is 0, absent tiles stay absent; otherwise all tiles are present.
+    /// Nothing is known of the norms, so they are infinite.
     ///
     /// # Errors
-    /// Too many tiles are left.
+    /// If too many tiles are left.
     pub fn of_map(&self, keeps_zero: bool, most_tiles: usize) -> Result<Shape, Error> {
         if keeps_zero {
             Ok(self.with_norms(vec![f64::INFINITY; self.len()]))
@@ -78,13 +78,13 @@ impl Shape {
         }
     }
 
-    /// The tiles that are present here and in a shape that is wanted, with the norms from here.
+    /// The tiles that are present here and in the shape `wanted`, with the norms from here.
     ///
     /// # Errors
-    /// The tilings differ.
+    /// If the tilings differ.
     pub fn masked(&self, wanted: &Shape) -> Result<Shape, Error> {
         check_same_tilings(self.tiling(), wanted.tiling())?;
-        // What is present is present, whatever its norm.
+        // A present tile stays, whatever its norm.
         let kept = common(self.tiles(), wanted.tiles());
         let (tiles, norms) =
             kept.iter().map(|(own, _)| *own as usize).map(|at| (self.tiles()[at], self.norms()[at])).unzip();
@@ -94,26 +94,26 @@ impl Shape {
     /// The tiles whose norms are not below the threshold.
     ///
     /// # Errors
-    /// The threshold is no number from 0 on, or too many tiles are left.
+    /// If the threshold is negative or NaN, or too many tiles are left.
     pub fn screened(&self, screening: &Screening) -> Result<Shape, Error> {
         self.mapped(|_, norm| norm, screening)
     }
 
-    /// Axis `i` of the result is axis `of[i]`.
+    /// Permutes the axes: axis `i` of the result is axis `of[i]`.
     ///
     /// # Errors
-    /// `of` does not name each axis once.
+    /// If `of` does not name each axis once.
     pub fn permuted(&self, of: &[usize]) -> Result<Shape, Error> {
         Ok(self.permuted_with_sources(of)?.0)
     }
 
-    /// The same, with the position of each tile among the present ones here.
+    /// Permutes the axes as [`permuted`](Shape::permuted) does, and returns the position here of each tile of the result.
     pub(crate) fn permuted_with_sources(&self, of: &[usize]) -> Result<(Shape, Vec<u32>), Error> {
         let tiling = self.tiling().permuted(of)?;
         let mut weights = tiling.strides();
         of.iter().zip(tiling.strides()).for_each(|(axis, stride)| weights[*axis] = stride);
-        // Behind the leading axes of the result the others are in the order that they have here, so tiles of one coordinate of the leading axes
-        // are in order already.
+        // After the leading axes of the result the others are in the order that they have here, so tiles of one coordinate of the leading
+        // axes are in order already.
         let leading = (1..of.len()).rev().find(|at| of[at - 1] > of[*at]).unwrap_or(0);
         let rest = tiling.axes()[leading..].iter().fold(1_u64, |tiles, axis| tiles.saturating_mul(axis.tiles()));
         let mut groups: TileIndex = weights.iter().map(|_| 0).collect();
@@ -131,15 +131,15 @@ impl Shape {
         Ok((Shape::of_sorted(tiling, found.into_iter().map(|([tile, _], _)| tile).collect(), norms), sources))
     }
 
-    /// The shape of a block of tiles.
+    /// The shape of a block: a sub-range of the tiles of each axis.
     ///
     /// # Errors
-    /// There is not a range for each axis, or one is not a range of its tiles.
+    /// If there is not a range for each axis, or one is not a range of its tiles.
     pub fn block(&self, tiles: &[Range<u64>], base: Base) -> Result<Shape, Error> {
         Ok(self.block_with_sources(tiles, base)?.0)
     }
 
-    /// The same, with the position of each tile among the present ones here.
+    /// The shape of a block as [`block`](Shape::block) gives it, and the position here of each of its tiles.
     pub(crate) fn block_with_sources(&self, tiles: &[Range<u64>], base: Base) -> Result<(Shape, Vec<u32>), Error> {
         let tiling = self.tiling().block(tiles, base)?;
         let strides = tiling.strides();
@@ -157,7 +157,7 @@ impl Shape {
         Ok((Shape::of_sorted(tiling, made.0, made.1), made.2))
     }
 
-    /// New norms of the present tiles, screened.
+    /// Computes new norms of the present tiles, and screens them.
     fn mapped(&self, norm: impl Fn(u64, f64) -> f64, screening: &Screening) -> Result<Shape, Error> {
         screening.check()?;
         let mut made = Building::new(self.tiling(), *screening).with_room(self.len());
@@ -168,7 +168,7 @@ impl Shape {
     }
 }
 
-/// Tiles sorted by their group, those of a group in the order that they have.
+/// Sorts tiles by their group. The tiles of a group keep their order.
 fn in_groups(tiles: &[([u64; 2], u32)], groups: usize) -> Vec<([u64; 2], u32)> {
     let mut next = vec![0_usize; groups + 1];
     tiles.iter().for_each(|([_, group], _)| next[*group as usize + 1] += 1);
@@ -186,14 +186,14 @@ fn in_groups(tiles: &[([u64; 2], u32)], groups: usize) -> Vec<([u64; 2], u32)> {
     sorted
 }
 
-/// An error if two tilings differ.
+/// Checks that two tilings are equal.
 pub(crate) fn check_same_tilings(a: &Tiling, b: &Tiling) -> Result<(), Error> {
     if a == b { Ok(()) } else { Err(unlike_tilings(&format!("{a:?} and {b:?}"))) }
 }
 
-/// The positions of the numbers that both of two ascending lists have.
+/// For each number that two ascending lists have in common, its positions in both.
 pub(crate) fn common(a: &[u64], b: &[u64]) -> Vec<(u32, u32)> {
-    // A pair is written before it is known whether it stays: no branch is on numbers.
+    // A pair is written before it is known whether it stays, so there is no branch on numbers.
     let mut found = vec![(0, 0); a.len().min(b.len())];
     let (mut i, mut j, mut count) = (0, 0, 0);
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
@@ -207,11 +207,11 @@ pub(crate) fn common(a: &[u64], b: &[u64]) -> Vec<(u32, u32)> {
     found
 }
 
-/// Two ascending lists as one, with the position of each number in either list.
+/// Merges two ascending lists, with the position of each number in either list.
 pub(crate) fn merge<'t>(a: &'t [u64], b: &'t [u64]) -> impl Iterator<Item = (u64, Option<usize>, Option<usize>)> + 't {
     let (mut i, mut j) = (0, 0);
     std::iter::from_fn(move || {
-        // Behind the last one is more than any number of a tile, so no branch is on which list has ended.
+        // After its end a list counts as having a number above all tiles, so no branch is on which list has ended.
         let next = |of: &[u64], at: usize| of.get(at).map_or(u64::MAX, |tile| *tile);
         let (x, y) = (next(a, i), next(b, j));
         let tile = x.min(y);

@@ -1,5 +1,5 @@
-//! Sparse shapes: which tiles of a grid are present, and how large their elements are. A shape stores the present tiles alone, so a grid of
-//! 2^40 tiles costs what its present tiles cost. How norms of results follow from those of operands is said in `algebra.rs`.
+//! Sparse shapes: the present tiles of a grid, and the norms of their elements. A shape stores the present tiles alone, so a grid of 2^40
+//! tiles takes only the memory of its present tiles. `algebra.rs` estimates the norms of results from those of operands.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -10,13 +10,13 @@ use cembra_value::tensor::TensorErrorKind as Kind;
 use std::fmt;
 use std::sync::Arc;
 
-/// The most tiles that a shape stores, unless an option says otherwise.
+/// The most tiles that a shape stores by default.
 pub const MOST_TILES: usize = 16 << 20;
 
-/// The most tiles of a grid that are visited one by one. A larger grid takes minutes; its norms are given as a list of tiles.
+/// The most tiles of a grid that are visited one by one. A larger grid would take minutes; its norms must be given as a list of tiles.
 pub const MOST_VISITED: u64 = 1 << 28;
 
-/// An error if a grid has too many tiles to visit them one by one.
+/// Checks that a grid is small enough to visit its tiles one by one.
 pub(crate) fn check_visited(tiling: &Tiling) -> Result<(), Error> {
     if tiling.tiles() <= MOST_VISITED {
         return Ok(());
@@ -25,26 +25,26 @@ pub(crate) fn check_visited(tiling: &Tiling) -> Result<(), Error> {
     Err(error.hint("list the present tiles with `Shape::of_norms`"))
 }
 
-/// What decides whether a tile is present.
+/// The rule that decides whether a tile is present.
 ///
 /// A tile is absent if its norm is less than `threshold`. A norm that is NaN is not less than anything, so the tile is kept; an infinite
 /// norm keeps it too.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Screening {
-    /// The least norm of a present tile: a root of a sum of squares, divided by the number of elements. 0 keeps all tiles.
+    /// The least norm of a present tile. A norm is a root of a sum of squares, divided by the number of elements. 0 keeps all tiles.
     pub threshold: f64,
     /// The most tiles that may be present.
     pub most_tiles: usize,
 }
 
 impl Screening {
-    /// This threshold, and [`MOST_TILES`].
+    /// A rule with this threshold, and with [`MOST_TILES`].
     #[must_use]
     pub const fn threshold(threshold: f64) -> Screening {
         Screening { threshold, most_tiles: MOST_TILES }
     }
 
-    /// True if a tile of this norm is present.
+    /// Returns true if a tile of this norm is present.
     #[must_use]
     #[inline]
     pub fn keeps(&self, norm: f64) -> bool {
@@ -52,7 +52,7 @@ impl Screening {
         !matches!(norm.partial_cmp(&self.threshold), Some(std::cmp::Ordering::Less))
     }
 
-    /// An error if so many tiles may not be present.
+    /// Checks that `tiles` tiles may be present.
     pub(crate) fn check_count(&self, tiles: u64) -> Result<(), Error> {
         // Plans count tiles in 32 bits.
         let most = (self.most_tiles as u64).min(u64::from(u32::MAX));
@@ -63,7 +63,7 @@ impl Screening {
             .hint("raise the threshold, make larger tiles, or raise `most_tiles` or `most_bytes`"))
     }
 
-    /// An error if the threshold is negative or no number.
+    /// Checks that the threshold is neither negative nor NaN.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.threshold >= 0.0 {
             return Ok(());
@@ -73,8 +73,8 @@ impl Screening {
     }
 }
 
-/// Which tiles are present, with the norm of each: the root of the sum of squares of its elements, divided by their number. Tiles without
-/// elements are always absent. Cloning a shape copies nothing.
+/// The present tiles of a grid, with the norm of each: the root of the sum of squares of its elements, divided by their number. Tiles
+/// without elements are always absent. Cloning a shape copies nothing.
 ///
 /// ```
 /// use cembra_tiles::{Screening, Shape, Tiling, Tiling1};
@@ -90,32 +90,33 @@ impl Screening {
 #[derive(Clone)]
 pub struct Shape {
     tiling: Tiling,
-    /// Numbers of tiles, ascending. Lists are moved here from where they grew, which slices behind an `Arc` are not.
+    /// The numbers of the present tiles, ascending. An `Arc` of a `Vec` takes over a list that grew, where an `Arc` of a slice would copy
+    /// it.
     tiles: Arc<Vec<u64>>,
     norms: Arc<Vec<f64>>,
 }
 
 impl Shape {
-    /// All tiles that have elements, each of a norm that nothing is known of: infinity, which no threshold drops.
+    /// A shape with all tiles that have elements. Nothing is known of their norms, which are infinite, so that no threshold drops them.
     ///
     /// # Errors
-    /// The grid has more tiles than may be present.
+    /// If the grid has more tiles than may be present.
     pub fn dense(tiling: &Tiling, most_tiles: usize) -> Result<Shape, Error> {
         let screening = Screening { threshold: 0.0, most_tiles };
         screening.check_count(tiling.tiles())?;
         Shape::of_norms(tiling, (0..tiling.tiles()).map(|tile| (tile, f64::INFINITY)), &screening)
     }
 
-    /// No tiles.
+    /// A shape without tiles.
     #[must_use]
     pub fn empty(tiling: &Tiling) -> Shape {
         Shape::of_sorted(tiling.clone(), Vec::new(), Vec::new())
     }
 
-    /// The tiles of a list whose norms are not below the threshold. Tiles that the list does not have are absent.
+    /// A shape with the tiles of a list whose norms are not below the threshold. Tiles that the list does not have are absent.
     ///
     /// # Errors
-    /// A tile is none of the grid or does not come behind the one before, a norm is negative, or too many tiles are left.
+    /// If a tile is not one of the grid or does not come after the one before, a norm is negative, or too many tiles are left.
     pub fn of_norms(
         tiling: &Tiling,
         norms: impl IntoIterator<Item = (u64, f64)>,
@@ -135,11 +136,11 @@ impl Shape {
         Ok(made.finish())
     }
 
-    /// The tiles of the grid whose norms are not below the threshold, where a function gives the norm by a tile's coordinates. It is called
-    /// for each tile that has elements, in their order.
+    /// A shape with the tiles of the grid whose norms are not below the threshold. `norm` returns the norm for a tile's coordinates. It is
+    /// called for each tile that has elements, in their order.
     ///
     /// # Errors
-    /// The grid has more than [`MOST_VISITED`] tiles, a norm is negative, too many tiles are left, or the function fails.
+    /// If the grid has more than [`MOST_VISITED`] tiles, a norm is negative, too many tiles are left, or the function fails.
     pub fn from_fn(
         tiling: &Tiling,
         screening: &Screening,
@@ -156,22 +157,22 @@ impl Shape {
         Ok(made.finish())
     }
 
-    /// Tiles that ascend and have elements, with norms that are not negative.
+    /// A shape of tiles that ascend and have elements, with norms that are not negative. The caller must ensure this.
     pub(crate) fn of_sorted(tiling: Tiling, mut tiles: Vec<u64>, mut norms: Vec<f64>) -> Shape {
         debug_assert!(tiles.is_sorted_by(|a, b| a < b) && tiles.len() == norms.len());
-        // Shapes live long, and room was made for all tiles that there might have been.
+        // Shapes live long, and these lists have room for all tiles that there might have been.
         tiles.shrink_to_fit();
         norms.shrink_to_fit();
         Shape { tiling, tiles: Arc::new(tiles), norms: Arc::new(norms) }
     }
 
-    /// The same tiles with other norms, of which there are as many.
+    /// Returns the shape with other norms, one for each present tile.
     pub(crate) fn with_norms(&self, norms: Vec<f64>) -> Shape {
         debug_assert_eq!(self.tiles.len(), norms.len());
         Shape { norms: Arc::new(norms), ..self.clone() }
     }
 
-    /// The grid.
+    /// The tiling of the grid.
     #[must_use]
     pub const fn tiling(&self) -> &Tiling {
         &self.tiling
@@ -201,31 +202,31 @@ impl Shape {
         self.tiles.is_empty()
     }
 
-    /// Present tiles and norms, in ascending order of tiles.
+    /// The numbers and norms of the present tiles, in ascending order of tiles.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (u64, f64)> {
         self.tiles.iter().copied().zip(self.norms.iter().copied())
     }
 
-    /// The position of a tile among the present ones; none if it is absent.
+    /// The position of a tile among the present tiles; `None` if it is absent.
     #[must_use]
     pub fn position(&self, tile: u64) -> Option<usize> {
         self.tiles.binary_search(&tile).ok()
     }
 
-    /// The norm of a tile; none if it is absent.
+    /// The norm of a tile; `None` if it is absent.
     #[must_use]
     pub fn norm(&self, tile: u64) -> Option<f64> {
         self.norms.get(self.position(tile)?).copied()
     }
 
-    /// The elements of all present tiles, which may be more than there is memory for.
+    /// The number of elements of all present tiles, which may be more than there is memory for.
     #[must_use]
     pub fn present_elements(&self) -> f64 {
         self.tiles.iter().map(|tile| self.tiling.volume(*tile)).sum()
     }
 }
 
-/// Equal if grids, present tiles and norms are, any NaN being like any other.
+/// Shapes are equal if their tilings, present tiles and norms are, where all NaNs are equal.
 impl PartialEq for Shape {
     fn eq(&self, other: &Shape) -> bool {
         let is_same = |(a, b): (&f64, &f64)| a == b || (a.is_nan() && b.is_nan());
@@ -254,7 +255,7 @@ impl Building {
         Building { tiling: tiling.clone(), screening, tiles: Vec::new(), norms: Vec::new() }
     }
 
-    /// Makes room for so many tiles, as far as they may be present. Lists that grow are moved.
+    /// Makes room for `tiles` tiles, but for no more than may be present, because lists that grow are moved.
     pub(crate) fn with_room(mut self, tiles: usize) -> Building {
         let room = tiles.min(self.screening.most_tiles);
         // Without room the lists grow.
@@ -262,10 +263,10 @@ impl Building {
         self
     }
 
-    /// Adds a tile behind the last one, unless its norm is below the threshold or it has no elements. True if it is present.
+    /// Adds a tile after the last one, unless its norm is below the threshold or it has no elements. Returns true if it is present.
     ///
     /// # Errors
-    /// The tile is none of the grid, the norm is negative, or there are too many tiles.
+    /// If the tile is not one of the grid, the norm is negative, or there are too many tiles.
     pub(crate) fn add(&mut self, tile: u64, norm: f64) -> Result<bool, Error> {
         if norm < 0.0 {
             return Err(
@@ -282,7 +283,8 @@ impl Building {
         self.add_known(tile, norm)
     }
 
-    /// The same for a tile of the grid that has elements, and a norm that is not negative.
+    /// Adds a tile as [`add`](Building::add) does. The caller must ensure that it is one of the grid with elements, and that the norm is
+    /// not negative.
     #[inline]
     pub(crate) fn add_known(&mut self, tile: u64, norm: f64) -> Result<bool, Error> {
         let is_kept = self.screening.keeps(norm);

@@ -1,5 +1,5 @@
-//! Tilings of tensors: a tiling for each axis, and the grid of tiles that they make. A tile has a number, its position in the grid with
-//! the last axis the fastest. Nothing is as large as the grid: which tiles are there is said by a [`Shape`](crate::Shape).
+//! Tilings of tensors: a tiling for each axis, and the grid of tiles that they make. A tile has a number, its position in the grid with the
+//! last axis the fastest. No list is as long as the grid: a [`Shape`](crate::Shape) lists the present tiles.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -17,10 +17,10 @@ use std::sync::Arc;
 /// The coordinates of a tile in the grid, one for each axis.
 pub type TileIndex = SmallVec<[u64; 6]>;
 
-/// The elements of a tile, a range for each axis.
+/// The elements of a tile, as a range for each axis.
 pub type Ranges = SmallVec<[Range<i64>; 6]>;
 
-/// Whether what is cut out of a tensor keeps the indices of its elements.
+/// The indices of the elements of a part of a tensor.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Base {
     /// The first element of each axis has index 0.
@@ -30,7 +30,7 @@ pub enum Base {
     Kept,
 }
 
-/// The tiles of a tensor. Cloning it copies nothing.
+/// The tiling of a tensor: its grid of tiles, present or absent. Cloning it copies nothing.
 ///
 /// ```
 /// use cembra_tiles::{Tiling, Tiling1};
@@ -50,16 +50,16 @@ pub struct Tiling {
 }
 
 impl Tiling {
-    /// A tensor of these axes.
+    /// The tiling of a tensor with these axes.
     ///
     /// # Errors
-    /// There are more axes than a tensor may have, or so many tiles that a `u64` does not count them.
+    /// If there are more axes than a tensor may have, or more tiles than a `u64` counts.
     pub fn new(axes: impl IntoIterator<Item = impl Borrow<Tiling1>>) -> Result<Tiling, Error> {
         let axes: Vec<Tiling1> = axes.into_iter().map(|axis| axis.borrow().clone()).collect();
         if axes.len() > MOST_AXES {
             return Err(limit("axes of a tiling", axes.len(), MOST_AXES).hint("join axes"));
         }
-        // Axes without tiles are counted as one, so that no product of the others is too large either.
+        // An axis without tiles counts as one, so that no product of the other axes overflows either.
         let tiles = axes.iter().try_fold(1_u64, |count, axis| count.checked_mul(axis.tiles().max(1)));
         let Some(tiles) = tiles else {
             let message = format!("a grid of {axes:?} has more tiles than 64 bits count");
@@ -87,13 +87,13 @@ impl Tiling {
         self.tiles
     }
 
-    /// The number of elements of each axis.
+    /// The number of elements along each axis.
     #[must_use]
     pub fn extents(&self) -> Extents {
         self.axes.iter().map(Tiling1::extent).collect()
     }
 
-    /// The coordinates of a tile; none if there is no such tile.
+    /// The coordinates of a tile; `None` if there is no such tile.
     #[must_use]
     pub fn index_of(&self, tile: u64) -> Option<TileIndex> {
         if tile >= self.tiles {
@@ -102,14 +102,14 @@ impl Tiling {
         let mut index: TileIndex = SmallVec::from_elem(0, self.rank());
         let mut rest = tile;
         for (at, axis) in index.iter_mut().zip(self.axes.iter()).rev() {
-            // No axis of a grid that has tiles is without tiles.
+            // If the grid has tiles, each axis has.
             *at = rest.checked_rem(axis.tiles()).unwrap_or(0);
             rest = rest.checked_div(axis.tiles()).unwrap_or(0);
         }
         Some(index)
     }
 
-    /// The number of the tile with these coordinates; none if there is no such tile.
+    /// The number of the tile with these coordinates; `None` if there is no such tile.
     #[must_use]
     pub fn number_of(&self, index: &[u64]) -> Option<u64> {
         if index.len() != self.rank() {
@@ -123,27 +123,27 @@ impl Tiling {
         })
     }
 
-    /// How far the numbers of tiles are apart that are neighbours along each axis.
+    /// For each axis, the difference of the numbers of tiles that are neighbours along it.
     #[must_use]
     pub fn strides(&self) -> TileIndex {
         let mut strides: TileIndex = SmallVec::from_elem(1, self.rank());
         let mut stride = 1_u64;
         for (at, axis) in strides.iter_mut().zip(self.axes.iter()).rev() {
             *at = stride;
-            // Only where the grid has no tiles, and strides mean nothing, does the product not fit.
+            // The product overflows only if the grid has no tiles, and strides mean nothing.
             stride = stride.saturating_mul(axis.tiles());
         }
         strides
     }
 
-    /// The elements of a tile; none if there is no such tile.
+    /// The elements of a tile; `None` if there is no such tile.
     #[must_use]
     pub fn ranges(&self, tile: u64) -> Option<Ranges> {
         let index = self.index_of(tile)?;
         self.axes.iter().zip(&index).map(|(axis, at)| axis.range(*at)).collect()
     }
 
-    /// The number of elements of each axis of a tile; none if there is no such tile.
+    /// The number of elements of each axis of a tile; `None` if there is no such tile.
     #[must_use]
     pub fn tile_extents(&self, tile: u64) -> Option<Extents> {
         let ranges = self.ranges(tile)?;
@@ -151,13 +151,13 @@ impl Tiling {
         Some(ranges.iter().map(|range| range.end.abs_diff(range.start) as usize).collect())
     }
 
-    /// The number of elements of a tile as a float, which it may be too large for an integer; 0 if there is no such tile.
+    /// The number of elements of a tile, as a float because it may be too large for an integer; 0 if there is no such tile.
     #[must_use]
     pub fn volume(&self, tile: u64) -> f64 {
         self.tile_extents(tile).map_or(0.0, |extents| extents.iter().map(|extent| *extent as f64).product())
     }
 
-    /// The number of the tile that has an element; none if there is no such element.
+    /// The number of the tile that has an element; `None` if there is no such element.
     #[must_use]
     pub fn tile_of(&self, element: &[i64]) -> Option<u64> {
         if element.len() != self.rank() {
@@ -167,30 +167,30 @@ impl Tiling {
         self.number_of(&index?)
     }
 
-    /// A sub-range of the tiles of each axis.
+    /// Takes a sub-range of the tiles of each axis.
     ///
     /// # Errors
-    /// There is not a range for each axis, or one is not a range of its tiles.
+    /// If there is not a range for each axis, or one is not a range of its tiles.
     pub fn block(&self, tiles: &[Range<u64>], base: Base) -> Result<Tiling, Error> {
         self.check_rank(tiles.len())?;
         let axes = self.axes.iter().zip(tiles).map(|(axis, tiles)| based(axis.block(tiles.clone())?, base));
         Tiling::new(axes.collect::<Result<Vec<_>, Error>>()?)
     }
 
-    /// A sub-range of the elements of each axis, cut where this tiling cuts them.
+    /// Takes a sub-range of the elements of each axis, cut where this tiling cuts them.
     ///
     /// # Errors
-    /// There is not a range for each axis, or one is not a range of its elements.
+    /// If there is not a range for each axis, one is not a range of its elements, or it begins within a tile and has more than 2^24 tiles.
     pub fn elements(&self, elements: &[Range<i64>], base: Base) -> Result<Tiling, Error> {
         self.check_rank(elements.len())?;
         let axes = self.axes.iter().zip(elements).map(|(axis, elements)| based(axis.elements(elements.clone())?, base));
         Tiling::new(axes.collect::<Result<Vec<_>, Error>>()?)
     }
 
-    /// Axis `i` of the result is axis `of[i]`.
+    /// Permutes the axes: axis `i` of the result is axis `of[i]`.
     ///
     /// # Errors
-    /// `of` does not name each axis once.
+    /// If `of` does not name each axis once.
     pub fn permuted(&self, of: &[usize]) -> Result<Tiling, Error> {
         self.check_rank(of.len())?;
         let mut seen: SmallVec<[bool; 8]> = SmallVec::from_elem(false, self.rank());
@@ -203,7 +203,7 @@ impl Tiling {
         Tiling::new(of.iter().map(|axis| &self.axes[*axis]))
     }
 
-    /// An error if there is another number of axes.
+    /// Checks that the tiling has `rank` axes.
     pub(crate) fn check_rank(&self, rank: usize) -> Result<(), Error> {
         if rank == self.rank() { Ok(()) } else { Err(unlike_ranks(rank, self.rank())) }
     }

@@ -1,5 +1,5 @@
-//! Tilings of one axis: a range of elements that boundaries cut into tiles. Tiles may differ in size and may be empty. How the axes of a
-//! tensor go together is [`Tiling`](crate::Tiling)'s.
+//! Tilings of one axis: a range of elements that boundaries cut into tiles. Tiles may differ in size and may be empty.
+//! [`Tiling`](crate::Tiling) combines the axes of a tensor.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -10,10 +10,10 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The most boundaries that are listed where an axis of tiles of one size is cut within its first tile.
+/// The most boundaries that are listed if an axis of tiles of one size is cut within its first tile.
 const MOST_LISTED: u64 = 1 << 24;
 
-/// The tiles of one axis. Cloning it copies no boundaries.
+/// The tiling of one axis. Cloning it copies no boundaries.
 ///
 /// ```
 /// use cembra_tiles::Tiling1;
@@ -28,20 +28,21 @@ const MOST_LISTED: u64 = 1 << 24;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Tiling1(Boundaries);
 
-/// Where tiles begin and end. Equal tilings have one form: tiles of one size, of which only the last may be shorter, are never a list.
+/// The boundaries of tiles. Equal tilings have one form: tiles of one size, of which only the last may be shorter, are never a list.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Boundaries {
-    /// So many tiles of a size, at least 1 of each. A single tile has the size of the whole range.
+    /// `tiles` tiles of `size` elements, at least 1 of each; only the last tile may be shorter. A single tile has the size of the whole
+    /// range.
     Uniform { lower: i64, upper: i64, size: i64, tiles: u64 },
     /// Boundaries in ascending order, at least one.
     Listed(Arc<[i64]>),
 }
 
 impl Tiling1 {
-    /// The tiles between these boundaries, which ascend: two equal ones have an empty tile between them. A single boundary has no tiles.
+    /// The tiles between `boundaries`, which must ascend: two equal ones have an empty tile between them. A single boundary has no tiles.
     ///
     /// # Errors
-    /// There are no boundaries, one is less than the one before, or the range has more elements than an axis may have.
+    /// If there are no boundaries, one is less than the one before, or the range has more elements than an axis may have.
     pub fn new(boundaries: impl IntoIterator<Item = i64>) -> Result<Tiling1, Error> {
         let boundaries: Vec<i64> = boundaries.into_iter().collect();
         let [lower, .., upper] = match *boundaries {
@@ -63,10 +64,11 @@ impl Tiling1 {
         Ok(Tiling1(if is_uniform { uniform } else { Boundaries::Listed(boundaries.into()) }))
     }
 
-    /// Elements from 0 on, in tiles of a size; the last tile may be shorter. Without elements there are no tiles. No boundary is stored.
+    /// Cuts the elements from 0 on into tiles of `size` elements; the last tile may be shorter. Without elements there are no tiles. No
+    /// boundary is stored.
     ///
     /// # Errors
-    /// The size is 0, or there are more elements than an axis may have.
+    /// If the size is 0, or there are more elements than an axis may have.
     pub fn blocked(elements: u64, size: u64) -> Result<Tiling1, Error> {
         if size == 0 {
             return Err(Error::tensors(Kind::Tiling, "tiles of size 0").hint("tiles of a blocked axis have elements"));
@@ -90,7 +92,7 @@ impl Tiling1 {
         }
     }
 
-    /// The size of the tiles, if they are of one size; the last one may be shorter.
+    /// The size of the tiles; `None` if they have several sizes. The last one may be shorter.
     #[must_use]
     pub fn tile_size(&self) -> Option<u64> {
         match &self.0 {
@@ -107,7 +109,7 @@ impl Tiling1 {
         }
     }
 
-    /// The first element.
+    /// The index of the first element.
     #[must_use]
     pub fn lower(&self) -> i64 {
         match &self.0 {
@@ -116,7 +118,7 @@ impl Tiling1 {
         }
     }
 
-    /// The element behind the last one.
+    /// The index after that of the last element.
     #[must_use]
     pub fn upper(&self) -> i64 {
         match &self.0 {
@@ -125,20 +127,20 @@ impl Tiling1 {
         }
     }
 
-    /// The number of elements.
+    /// The number of elements of the axis.
     #[must_use]
     pub fn extent(&self) -> usize {
-        // Constructors compare it with `isize::MAX`.
+        // Constructors check that it is at most `isize::MAX`.
         self.upper().abs_diff(self.lower()) as usize
     }
 
-    /// The elements of a tile; none if there is no such tile.
+    /// The elements of a tile; `None` if there is no such tile.
     #[must_use]
     pub fn range(&self, tile: u64) -> Option<Range<i64>> {
         Some(self.0.at(tile)?..self.0.at(tile.checked_add(1)?)?)
     }
 
-    /// The tile that has an element; none outside of the range. An empty tile has no element.
+    /// The tile that has an element; `None` outside of the range. An empty tile has no element.
     #[must_use]
     pub fn tile_of(&self, element: i64) -> Option<u64> {
         if element < self.lower() || element >= self.upper() {
@@ -152,15 +154,15 @@ impl Tiling1 {
         })
     }
 
-    /// All boundaries, in ascending order.
+    /// The boundaries, in ascending order.
     pub fn boundaries(&self) -> impl Iterator<Item = i64> {
         (0..=self.tiles()).map_while(|at| self.0.at(at))
     }
 
-    /// Some tiles, which keep their elements' indices.
+    /// Takes a range of tiles, which keep their elements' indices.
     ///
     /// # Errors
-    /// The tiles are not tiles of this tiling, or the range is descending.
+    /// If the tiles are not tiles of this tiling, or the range is descending.
     pub fn block(&self, tiles: Range<u64>) -> Result<Tiling1, Error> {
         let [Some(lower), Some(upper)] = [self.0.at(tiles.start), self.0.at(tiles.end)] else {
             return Err(outside(&tiles, "tiles", self));
@@ -178,10 +180,10 @@ impl Tiling1 {
         }
     }
 
-    /// Some elements, which keep their indices, cut where this tiling cuts them. Empty tiles at either end are left out.
+    /// Takes a range of elements, which keep their indices, cut where this tiling cuts them. Empty tiles at either end are left out.
     ///
     /// # Errors
-    /// The elements are not elements of this tiling, the range is descending, or it begins within a tile and has more than 2^24 tiles.
+    /// If the elements are not elements of this tiling, the range is descending, or it begins within a tile and has more than 2^24 tiles.
     pub fn elements(&self, elements: Range<i64>) -> Result<Tiling1, Error> {
         if elements.start > elements.end || elements.start < self.lower() || elements.end > self.upper() {
             return Err(outside(&elements, "elements", self));
@@ -191,7 +193,7 @@ impl Tiling1 {
             return Tiling1::new([elements.start]);
         }
         let inner = tiles.start.saturating_add(1)..tiles.end;
-        // Of tiles of one size, a first tile that is whole leaves tiles of one size, however many there are.
+        // Of tiles of one size, a first tile that is whole leaves tiles of one size, so no boundary is listed.
         if self.0.at(tiles.start) == Some(elements.start)
             && let Boundaries::Uniform { size, .. } = &self.0
         {
@@ -209,10 +211,10 @@ impl Tiling1 {
         Tiling1::new(std::iter::once(elements.start).chain(inner).chain([elements.end]))
     }
 
-    /// The same tiles, with another first element.
+    /// Moves the tiling so that its first element has the index `lower`.
     ///
     /// # Errors
-    /// The last element would have no index.
+    /// If the last element would have no index.
     pub fn rebased(&self, lower: i64) -> Result<Tiling1, Error> {
         let far = || Error::tensors(Kind::Tiling, format!("a range from {lower} on that has no last index"));
         let moved = |boundary: i64| {
@@ -228,7 +230,7 @@ impl Tiling1 {
         }))
     }
 
-    /// The tiles that have these elements and no others, without empty ones at either end; none if there are no elements, or a tile has others,
+    /// The tiles that have exactly these elements, without empty tiles at either end; `None` if there are no elements, or a tile has others
     /// too.
     pub(crate) fn tiles_within(&self, elements: &Range<i64>) -> Option<Range<u64>> {
         let tiles = self.overlapping(elements);
@@ -236,7 +238,7 @@ impl Tiling1 {
         (!tiles.is_empty() && own == *elements).then_some(tiles)
     }
 
-    /// The tiles that have some of these elements, from the first to behind the last. Empty tiles between them are among them.
+    /// The tiles from the first to the last that have some of these elements, including empty tiles between them.
     pub(crate) fn overlapping(&self, elements: &Range<i64>) -> Range<u64> {
         let (start, end) = (elements.start.max(self.lower()), elements.end.min(self.upper()));
         if start >= end {
@@ -250,12 +252,12 @@ impl Tiling1 {
 }
 
 impl Boundaries {
-    /// The boundary in front of a tile, or behind the last one.
+    /// The boundary in front of a tile, or after the last tile; `None` beyond.
     fn at(&self, at: u64) -> Option<i64> {
         match self {
             Boundaries::Uniform { tiles, .. } if at > *tiles => None,
             Boundaries::Uniform { lower, upper, size, .. } => {
-                // The last tile may be shorter, so its end is compared.
+                // The last tile may be shorter, so its end is limited to `upper`.
                 let distance = i128::from(*size).saturating_mul(i128::from(at));
                 let boundary = i128::from(*lower).saturating_add(distance).min(i128::from(*upper));
                 i64::try_from(boundary).ok()
@@ -265,7 +267,7 @@ impl Boundaries {
     }
 }
 
-/// An error if an axis may not have so many elements.
+/// Checks that an axis may have the elements from `lower` to before `upper`.
 fn extent_between(lower: i64, upper: i64) -> Result<(), Error> {
     let extent = upper.abs_diff(lower);
     if isize::try_from(extent).is_ok() { Ok(()) } else { Err(too_long(extent)) }

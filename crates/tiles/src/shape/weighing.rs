@@ -1,22 +1,22 @@
-//! Sums of the coordinates of tiles times weights: numbers of the same tiles in other grids. Tiles are asked for in ascending order mostly, so
-//! what their outer coordinates come to is kept while they stay.
+//! Weighted sums of the coordinates of tiles: the numbers of the same tiles in other grids. Tiles are mostly asked for in ascending order,
+//! so the sums of outer coordinates are stored while these stay.
 
 use crate::Tiling;
 use crate::shape::tiling::TileIndex;
 use smallvec::SmallVec;
 
-/// Weighs the coordinates of the tiles of a grid by several weights for each axis.
+/// Computes weighted sums of the coordinates of the tiles of a grid, with several weights for each axis.
 pub(crate) struct Weighing<const N: usize> {
-    /// The number of tiles of each axis but the last, and its weights.
+    /// The number of tiles of each axis but the last, and the weights of the axis.
     outer: SmallVec<[(u64, [u64; N]); 6]>,
     last: (u64, [u64; N]),
-    /// The first tile that differs from the one that was asked for in the last coordinate alone, how many such tiles there are, and the sums
-    /// of the others.
+    /// The tiles that differ from the last one asked for in the last coordinate alone: the first of them, their number, and the sums of the
+    /// other coordinates.
     line: (u64, u64, [u64; N]),
 }
 
 impl<const N: usize> Weighing<N> {
-    /// Weighs by these, each of which has a weight for each axis. Sums are numbers of a grid, so they fit.
+    /// Weighs by `N` lists, each with a weight for each axis. Sums are numbers of a grid, so they fit.
     pub(crate) fn new(tiling: &Tiling, weights: [&[u64]; N]) -> Weighing<N> {
         let axes = tiling.axes().iter().enumerate();
         let mut outer: SmallVec<[(u64, [u64; N]); 6]> =
@@ -26,7 +26,7 @@ impl<const N: usize> Weighing<N> {
         Weighing { outer, last, line: (0, 0, [0; N]) }
     }
 
-    /// The sums for a tile.
+    /// The weighted sums for a tile.
     #[inline]
     pub(crate) fn of(&mut self, tile: u64) -> [u64; N] {
         let (count, weights) = self.last;
@@ -45,7 +45,7 @@ impl<const N: usize> Weighing<N> {
     }
 }
 
-/// The strides of the grid of some axes of so many tiles each, the last the fastest, and the number of its tiles.
+/// The strides of a grid whose axes have `tiles` tiles, the last the fastest, and the number of its tiles.
 pub(crate) fn strides_of(tiles: impl DoubleEndedIterator<Item = u64>) -> (TileIndex, u64) {
     let mut count = 1_u64;
     // Grids of some axes of a grid that has tiles have fewer tiles, so products fit where they matter.
@@ -59,7 +59,7 @@ pub(crate) fn strides_of(tiles: impl DoubleEndedIterator<Item = u64>) -> (TileIn
     (strides, count)
 }
 
-/// True if a table of a grid is about as small as the tiles are many.
+/// Returns true if a table of a grid is about as small as the number of tiles.
 pub(crate) fn is_small(grid: u64, tiles: usize) -> bool {
     grid <= (tiles as u64).saturating_mul(4).saturating_add(1024)
 }

@@ -1,5 +1,5 @@
-//! Arrays in files of others as tiled tensors: a tile reads its own elements when it is needed. The header of a format is read by the
-//! crate that knows the format.
+//! Arrays in files of other programs as tiled tensors: a tile reads its own elements when it is needed. The crate that knows a format reads
+//! its header.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -13,30 +13,30 @@ use cembra_value::tensor::{Extents, Tensor, element_bytes, index_count};
 use smallvec::SmallVec;
 use std::path::PathBuf;
 
-/// Where and how the elements of an array are in a file.
+/// The place of the elements of an array in a file, and their format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ArrayPlace {
-    /// The position of the first element in bytes.
+    /// The position of the first element, in bytes.
     pub first: u64,
-    /// The type of the elements.
+    /// The type of the array's elements.
     pub scalar: Scalar,
-    /// Whether the highest byte of an element is the first.
+    /// True if the highest byte of an element is the first.
     pub is_big_endian: bool,
-    /// Whether the first axis is the fastest, as Fortran has it, and not the last.
+    /// True if the first axis is the fastest, as in Fortran; false if the last one is.
     pub is_column_major: bool,
 }
 
-/// An axis in the order of a file, the slowest first: all elements, and those of a tile.
+/// An axis in the order of a file, the slowest first: its elements in the whole array, and in a tile.
 #[derive(Clone, Copy)]
 struct Axis {
-    /// How many elements of the array a step is.
+    /// The distance between neighbours along the axis, in elements of the array.
     stride: u64,
     whole: u64,
     start: u64,
     count: u64,
 }
 
-/// An array in a file.
+/// An array in an open file, as a source of tiles.
 #[derive(Debug)]
 struct ArrayFile {
     file: Opened,
@@ -45,8 +45,9 @@ struct ArrayFile {
 }
 
 impl Tiled {
-    /// An array in a file in these tiles, whose elements are read when they are needed, so that it may be larger than memory. All tiles that
-    /// have elements are present, of norms that nothing is known of: [`truncate`](Tiled::truncate) reads all, and keeps what is not small.
+    /// Opens an array in a file as a tensor in these tiles. Its elements are read when they are needed, so it may be larger than memory.
+    /// All tiles that have elements are present, with infinite norms, because nothing is known of them: [`truncate`](Tiled::truncate) reads
+    /// all tiles, and keeps those that are not small.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -64,7 +65,7 @@ impl Tiled {
     /// ```
     ///
     /// # Errors
-    /// There is no such file, it has fewer elements than the tiling, tiles have no elements of the type, or there are more tiles than
+    /// If there is no such file, it has fewer elements than the tiling, tiles have no elements of the type, or there are more tiles than
     /// [`MOST_TILES`].
     pub fn from_file(path: impl Into<PathBuf>, place: ArrayPlace, tiling: &Tiling) -> Result<Tiled, Error> {
         let file = Opened::open(path.into())?;
@@ -83,7 +84,7 @@ impl Tiled {
 }
 
 impl ArrayFile {
-    /// The axes of a tile in the order of the file. The elements of all are counted, so no product of extents is too large.
+    /// The axes of a tile in the order of the file. The elements of the array can be counted, so no product of extents is too large.
     fn axes(&self, place: &TilePlace) -> SmallVec<[Axis; 6]> {
         let axes = self.tiling.axes().iter().zip(&place.ranges).map(|(axis, range)| Axis {
             stride: 1,
@@ -103,10 +104,10 @@ impl ArrayFile {
         axes
     }
 
-    /// Reads one tile.
+    /// Reads the tile at a place from the file.
     fn read<T: Float>(&self, place: &TilePlace) -> Result<Tensor, Error> {
         let axes = self.axes(place);
-        // Axes of which the tile has everything are one run of elements with the axis in front of them.
+        // Axes that the tile covers as a whole are one run of elements with the axis in front of them.
         let whole = axes.iter().rev().take_while(|axis| axis.count == axis.whole).count();
         let outer = axes.len().saturating_sub(whole.saturating_add(1));
         let (outer, inner) = axes.split_at(outer);

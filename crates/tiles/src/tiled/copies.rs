@@ -1,4 +1,4 @@
-//! Copies of boxes of elements from one packed memory into another: what a tile has of a range of elements, and where it goes.
+//! Copies boxes of elements from one packed memory into another: the part of a tile that is in a range of elements.
 
 use crate::shape::tiling::Ranges;
 use crate::tiled::tile::Float;
@@ -6,25 +6,25 @@ use cembra_value::tensor::{CopiedAxis, copy_axes};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Packed elements with the last axis the fastest, and the ranges of indices that they are of.
+/// Packed elements with the last axis the fastest, and the ranges of their indices.
 pub(crate) struct Packed<'r, M> {
     pub(crate) memory: M,
     pub(crate) ranges: &'r [Range<i64>],
 }
 
-/// The elements that two boxes share; none if they share none.
+/// The elements that two boxes share; `None` if they share none.
 pub(crate) fn intersection(a: &[Range<i64>], b: &[Range<i64>]) -> Option<Ranges> {
     let shared: Ranges = a.iter().zip(b).map(|(a, b)| a.start.max(b.start)..a.end.min(b.end)).collect();
     shared.iter().all(|range| range.start < range.end).then_some(shared)
 }
 
-/// Copies the elements of a box that is within both ranges.
+/// Copies the elements of the box `shared`, which must be within both ranges.
 pub(crate) fn copy_box<T: Float>(from: &Packed<'_, &[T]>, to: &mut Packed<'_, &mut [T]>, shared: &[Range<i64>]) {
     let (from_first, from_strides) = place(from.ranges, shared);
     copy(from.memory, from_first, &from_strides, to, shared);
 }
 
-/// Makes the elements of a box that is within the ranges 0.
+/// Sets the elements of the box `shared`, which must be within the ranges, to 0.
 pub(crate) fn clear_box<T: Float>(to: &mut Packed<'_, &mut [T]>, shared: &[Range<i64>]) {
     let strides: SmallVec<[isize; 6]> = SmallVec::from_elem(0, shared.len());
     copy(&[T::default()], 0, &strides, to, shared);
@@ -40,13 +40,13 @@ fn copy<T: Float>(from: &[T], first: usize, strides: &[isize], to: &mut Packed<'
     copy_axes(from, first, &mut to.memory[to_first..], &axes);
 }
 
-/// Where a box begins in the packed elements of some ranges, and how far neighbours along each axis are apart there.
+/// The position of a box in the packed elements of `ranges`, and the stride of each axis there.
 fn place(ranges: &[Range<i64>], shared: &[Range<i64>]) -> (usize, SmallVec<[isize; 6]>) {
     let mut strides: SmallVec<[isize; 6]> = SmallVec::from_elem(1, ranges.len());
     let mut stride = 1_isize;
     for (at, range) in strides.iter_mut().zip(ranges).rev() {
         *at = stride;
-        // The memory has as many elements, so the product is one.
+        // The memory has as many elements, so the product does not overflow.
         stride *= length(range);
     }
     let distances = ranges.iter().zip(shared).map(|(range, shared)| length(&(range.start..shared.start)));

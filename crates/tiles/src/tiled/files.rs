@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 /// The bytes of elements that are read or written at once.
 pub(crate) const PIECE_BYTES: usize = 1 << 16;
 
-/// A file or directory that is damaged, or that cannot be read or written.
+/// The error of a file or directory that is damaged, or that cannot be read or written.
 #[cold]
 pub(crate) fn refused(path: &Path, what: impl Display) -> Error {
     Error::tensors(Kind::File, format!("{}: {what}", path.display()))
 }
 
-/// A file or directory that the system does not read.
+/// The error of a file or directory that the system cannot read.
 #[cold]
 pub(crate) fn unread(path: &Path, cause: &io::Error) -> Error {
     match cause.kind() {
@@ -28,11 +28,11 @@ pub(crate) fn unread(path: &Path, cause: &io::Error) -> Error {
     }
 }
 
-/// A file that is read.
+/// A file that is open for reading.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) path: PathBuf,
-    /// How many bytes it had when it was opened.
+    /// The number of bytes that the file had when it was opened.
     pub(crate) bytes: u64,
     file: File,
 }
@@ -41,9 +41,9 @@ impl Opened {
     /// Opens a file.
     ///
     /// # Errors
-    /// There is none, it is a directory, a pipe or a device, or it cannot be read.
+    /// If there is none, it is a directory, a pipe or a device, or it cannot be read.
     pub(crate) fn open(path: PathBuf) -> Result<Opened, Error> {
-        // Looked at first: to open a pipe could take for ever.
+        // Checked first, because opening a pipe could take for ever.
         let about = |found: io::Result<Metadata>| match found {
             Ok(about) if about.is_file() => Ok(about.len()),
             Ok(_) => Err(refused(&path, "it is no file")),
@@ -55,10 +55,10 @@ impl Opened {
         Ok(Opened { path, bytes, file })
     }
 
-    /// Reads as many bytes as there is room for, from a position on. Several threads may read at once.
+    /// Fills `bytes` from a position in the file on. Several threads may read at once.
     ///
     /// # Errors
-    /// The file ends before, or cannot be read.
+    /// If the file ends before, or cannot be read.
     pub(crate) fn read_exact_at(&self, bytes: &mut [u8], position: u64) -> Result<(), Error> {
         let (mut rest, mut at) = (bytes, position);
         while !rest.is_empty() {
@@ -75,11 +75,11 @@ impl Opened {
         Ok(())
     }
 
-    /// Reads neighbouring elements from `position` on, in pieces of at most [`PIECE_BYTES`]. `piece` is memory for one piece. `seen` is given the
-    /// bytes of each piece before they become elements, and may bring the lowest byte of each element to the front.
+    /// Reads neighbouring elements from `position` on, in pieces of at most [`PIECE_BYTES`]. `piece` is memory for one piece. `seen` is
+    /// given the bytes of each piece before they become elements, and may bring the lowest byte of each element to the front.
     ///
     /// # Errors
-    /// Those of [`read_exact_at`](Opened::read_exact_at).
+    /// The errors of [`read_exact_at`](Opened::read_exact_at).
     pub(crate) fn read_elements<T: Float>(
         &self,
         elements: &mut [T],
@@ -100,7 +100,7 @@ impl Opened {
     }
 }
 
-/// Reads some bytes from a position on, wherever the file was read before.
+/// Reads some bytes from a position on, independent of earlier reads.
 #[cfg(unix)]
 fn read_at(file: &File, bytes: &mut [u8], position: u64) -> io::Result<usize> {
     std::os::unix::fs::FileExt::read_at(file, bytes, position)
@@ -116,7 +116,7 @@ fn read_at(_: &File, _: &mut [u8], _: u64) -> io::Result<usize> {
     Err(io::Error::new(io::ErrorKind::Unsupported, "the system reads no files at positions"))
 }
 
-/// An element from its bytes, the lowest first.
+/// Converts the bytes of an element, the lowest first.
 fn element<T: Float>(bytes: &[u8]) -> T {
     let mut bits = [0; size_of::<u64>()];
     bits.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);

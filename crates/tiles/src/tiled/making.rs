@@ -1,4 +1,5 @@
-//! Tiled tensors made of functions: of the index of an element, of a seed, or of the tiles of another tensor. And shapes made of a seed.
+//! Makes tiled tensors by functions: of the index of an element, of a seed, or of the tiles of another tensor. Also makes shapes from a
+//! seed.
 
 use crate::error::caught;
 use crate::shape::mixing::{STEP, mixed};
@@ -12,7 +13,8 @@ use cembra_value::tensor::{Tensor, TensorErrorKind as Kind, check_room};
 use smallvec::SmallVec;
 
 impl Shape {
-    /// About a part of all tiles, which a seed chooses, with norms that nothing is known of, as those of [`dense`](Shape::dense).
+    /// A shape with about the fraction `part` of all tiles, which a seed chooses. Nothing is known of the norms, which are infinite, as
+    /// those of [`dense`](Shape::dense).
     ///
     /// ```
     /// use cembra_tiles::{MOST_TILES, Shape, Tiling, Tiling1};
@@ -24,7 +26,8 @@ impl Shape {
     /// ```
     ///
     /// # Errors
-    /// The part is not from 0 to 1, the grid has more than [`MOST_VISITED`](crate::MOST_VISITED) tiles, or more tiles are left than may be.
+    /// If the part is not from 0 to 1, the grid has more than [`MOST_VISITED`](crate::MOST_VISITED) tiles, or more than `most_tiles` are
+    /// present.
     pub fn random(tiling: &Tiling, part: f64, seed: u64, most_tiles: usize) -> Result<Shape, Error> {
         if !(0.0..=1.0).contains(&part) {
             let message = format!("a part of {part} of all tiles");
@@ -40,7 +43,7 @@ impl Shape {
             let hash = index.iter().take(others).fold(first_hash(seed), |hash, at| next_hash(hash, *at));
             for at in 0..along {
                 let hash = if index.is_empty() { hash } else { next_hash(hash, at) };
-                // Numbers are from -1 on and below 1.
+                // Numbers are at least -1 and below 1.
                 if number_of(hash) < 2.0 * part - 1.0 {
                     made.add(first * along + at, f64::INFINITY)?;
                 }
@@ -51,7 +54,7 @@ impl Shape {
 }
 
 impl Tiled {
-    /// The tensor whose element at an index is a function of the index. The function is not called for elements of absent tiles.
+    /// Makes the tensor whose element at an index is a function of the index. The function is not called for elements of absent tiles.
     ///
     /// ```
     /// use cembra_tiles::{MOST_TILES, Shape, Tiled, Tiling, Tiling1};
@@ -63,7 +66,7 @@ impl Tiled {
     /// ```
     ///
     /// # Errors
-    /// There is no memory for the tiles, or the function panics.
+    /// If there is no memory for the tiles, or the function panics.
     pub fn from_fn<T: Float>(shape: &Shape, mut element: impl FnMut(&[i64]) -> T) -> Result<Tiled, Error> {
         check_room(bytes_of(T::SCALAR, shape.present_elements()))?;
         let places = shape.tiles().iter().filter_map(|number| TilePlace::of(shape.tiling(), *number));
@@ -79,19 +82,19 @@ impl Tiled {
         Ok(Tiled::with_true_norms(shape, T::SCALAR, tiles.collect::<Result<_, Error>>()?))
     }
 
-    /// Numbers between -1 and 1 that a seed and the index of an element decide, so the same under any tiling. As random as hashes are: for
-    /// tests and measurements.
+    /// Makes a tensor of numbers between -1 and 1. A seed and the index of an element decide its number, so it is the same under any
+    /// tiling. Numbers are as random as hashes are: use them for tests and measurements.
     ///
     /// # Errors
-    /// There is no memory for the tiles.
+    /// If there is no memory for the tiles.
     pub fn random<T: Float>(shape: &Shape, seed: u64) -> Result<Tiled, Error> {
         Tiled::from_fn(shape, |index| T::of_f64(number_at(seed, index)))
     }
 
-    /// A tile from a list for each tile of a shape, in their order. Norms are those of the elements.
+    /// Makes a tensor of a list of tiles, one for each tile of a shape, in their order. Norms are those of the elements.
     ///
     /// # Errors
-    /// There are not as many tiles, or one is not of the extents and the type that it is to have.
+    /// If there are not as many tiles, or one does not have the extents of its place and the type `T`.
     pub fn from_tiles<T: Float>(shape: &Shape, tiles: impl IntoIterator<Item = Tensor>) -> Result<Tiled, Error> {
         let mut made = Vec::new();
         let mut given = tiles.into_iter();
@@ -107,10 +110,10 @@ impl Tiled {
         Ok(Tiled::with_true_norms(shape, T::SCALAR, made))
     }
 
-    /// The tensor whose tiles are a function of the tiles here. Absent tiles stay absent, and the function is not called for them.
+    /// Makes the tensor whose tiles are a function of the tiles here. Absent tiles stay absent, and the function is not called for them.
     ///
     /// # Errors
-    /// The function fails or panics, returns a tile of other extents or another type, or a lazy tile cannot be made.
+    /// If the function fails or panics, returns a tile of other extents or another type, or a lazy tile cannot be made.
     pub fn map_tiles(&self, mut map: impl FnMut(&TilePlace, &Tensor) -> Result<Tensor, Error>) -> Result<Tiled, Error> {
         let mut made = Vec::with_capacity(self.shape().len());
         for tile in self.tiles() {
@@ -124,7 +127,7 @@ impl Tiled {
     }
 }
 
-/// Fills packed elements of these ranges, the last axis the fastest.
+/// Fills the packed elements of these ranges, the last axis the fastest.
 pub(crate) fn fill<T: Float>(ranges: &Ranges, elements: &mut [T], element: &mut impl FnMut(&[i64]) -> T) {
     let mut index: SmallVec<[i64; 6]> = ranges.iter().map(|range| range.start).collect();
     for made in elements {
@@ -140,7 +143,7 @@ pub(crate) fn fill<T: Float>(ranges: &Ranges, elements: &mut [T], element: &mut 
     }
 }
 
-/// A number from -1 on and below 1 by a seed and an index: a state is mixed once for each axis.
+/// A number, at least -1 and below 1, for a seed and an index. A state is mixed once for each axis.
 pub(crate) fn number_at(seed: u64, index: &[i64]) -> f64 {
     number_of(index.iter().fold(first_hash(seed), |hash, at| next_hash(hash, at.cast_unsigned())))
 }
@@ -154,7 +157,7 @@ const fn next_hash(hash: u64, at: u64) -> u64 {
     mixed((hash ^ at).wrapping_add(STEP))
 }
 
-/// The number of a hash, from -1 on and below 1.
+/// The number for a hash, at least -1 and below 1.
 fn number_of(hash: u64) -> f64 {
     // The upper 53 bits are a number in [0, 1) that is exact.
     (hash >> 11) as f64 / (1_u64 << 52) as f64 - 1.0

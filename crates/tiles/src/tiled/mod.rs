@@ -1,5 +1,6 @@
-//! Tiled tensors: a shape, and a tile for each tile that it has, stored or made on demand. Absent tiles read as exact zeros. `making.rs` makes tiled
-//! tensors of functions, `elements/blocks.rs` cuts tensors and puts them together, and `graph/plan.rs` makes tensors that have a shape alone.
+//! Tiled tensors: a shape, and a tile for each tile of the shape, stored or made on demand. Absent tiles read as exact zeros. `making.rs`
+//! makes tiled tensors by functions, `elements/blocks.rs` cuts tensors and puts them together, and `graph/plan.rs` makes tensors that have
+//! a shape alone.
 
 pub(crate) mod array_file;
 pub(crate) mod copies;
@@ -27,19 +28,19 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Which tile is asked for: its number, its coordinates in the grid, and its elements.
+/// The place of a tile in a tensor: its number, its coordinates in the grid, and its elements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TilePlace {
-    /// The position in the grid, the last axis the fastest.
+    /// The position of the tile in the grid, the last axis the fastest.
     pub number: u64,
-    /// The coordinates in the grid.
+    /// The coordinates of the tile in the grid.
     pub index: TileIndex,
-    /// The elements, a range for each axis.
+    /// The elements, as a range for each axis.
     pub ranges: Ranges,
 }
 
 impl TilePlace {
-    /// The place of a tile; none if there is no such tile.
+    /// The place of a tile; `None` if there is no such tile.
     #[must_use]
     pub fn of(tiling: &Tiling, number: u64) -> Option<TilePlace> {
         Some(TilePlace { number, index: tiling.index_of(number)?, ranges: tiling.ranges(number)? })
@@ -51,19 +52,19 @@ impl TilePlace {
         TilePlace::of(tiling, number).ok_or_else(unknown)
     }
 
-    /// The number of elements of each axis.
+    /// The number of elements of the tile along each axis.
     #[must_use]
     pub fn extents(&self) -> Extents {
         self.ranges.iter().map(|range| range.end.abs_diff(range.start) as usize).collect()
     }
 }
 
-/// What makes tiles on demand. Functions of a place that return a tensor do.
+/// Makes tiles on demand. Functions from a place to a tensor implement this.
 pub trait TileSource: Send + Sync {
-    /// The elements of a tile: of the extents of the place and the type of the tensor. The same each time it is asked for.
+    /// Makes the elements of a tile, with the extents of the place and the type of the tensor. They must be the same each time.
     ///
     /// # Errors
-    /// The tile cannot be made.
+    /// If the tile cannot be made.
     fn tile(&self, place: &TilePlace) -> Result<Tensor, Error>;
 }
 
@@ -73,18 +74,19 @@ impl<F: Fn(&TilePlace) -> Result<Tensor, Error> + Send + Sync> TileSource for F 
     }
 }
 
+/// The tiles of a tensor.
 #[derive(Clone)]
 enum Tiles {
-    /// Tiles in the order of the shape.
+    /// Stored tiles, in the order of the shape.
     Stored(Arc<[Tile]>),
     Lazy(Arc<dyn TileSource>),
     /// Tiles that are shared out to ranks.
     Spread(Spread),
-    /// Tiles of a plan, which nobody makes.
+    /// The tiles of a plan, which are never made.
     Planned(Planned),
 }
 
-/// A tensor in tiles, of which those of a shape are present. Cloning it copies no elements.
+/// A tensor in tiles. Its shape lists the tiles that are present. Cloning it copies no elements.
 ///
 /// ```
 /// use cembra_tiles::{Screening, Tiled, Tiling, Tiling1};
@@ -107,10 +109,10 @@ pub struct Tiled {
 }
 
 impl Tiled {
-    /// The tiles of a dense tensor whose norms are not below the threshold. Norms are those of the elements.
+    /// Cuts a dense tensor into tiles, and leaves out those whose norms are below the threshold. Norms are those of the elements.
     ///
     /// # Errors
-    /// The tiling is of other extents, the elements are no floats, there are too many tiles, or there is no memory for a copy.
+    /// If the tiling is of other extents, the elements are not floats, there are too many tiles, or there is no memory for a copy.
     pub fn from_tensor(tensor: &Tensor, tiling: &Tiling, screening: &Screening) -> Result<Tiled, Error> {
         screening.check()?;
         let scalar = tensor.scalar_type();
@@ -141,17 +143,17 @@ impl Tiled {
         Ok(Tiled::stored(shape.finish(), scalar, tiles))
     }
 
-    /// Tiles that are made when they are needed, by their places. The norms of the shape are a promise: they decide which tiles are asked for
-    /// at all, and nobody compares them with elements before [`truncate`](Tiled::truncate) does.
+    /// A tensor whose tiles are made when they are needed, from their places. The norms of the shape are a promise: they decide which tiles
+    /// are asked for at all, and are not compared with elements before [`truncate`](Tiled::truncate) is called.
     ///
     /// # Errors
-    /// Tiles have no elements of the type.
+    /// If tiles have no elements of the type.
     pub fn lazy(shape: &Shape, scalar: Scalar, source: impl TileSource + 'static) -> Result<Tiled, Error> {
         check_float(scalar)?;
         Ok(Tiled { shape: shape.clone(), scalar, tiles: Tiles::Lazy(Arc::new(source)) })
     }
 
-    /// The bytes of the elements of present tiles, stored or not; of tiles that are shared out to ranks those that are here.
+    /// The bytes of the elements of present tiles, stored or not. Of tiles that are shared out to ranks, only those that are here count.
     pub(crate) fn present_bytes(&self) -> usize {
         match &self.tiles {
             Tiles::Spread(spread) => {
@@ -162,12 +164,12 @@ impl Tiled {
         }
     }
 
-    /// The bytes that the tiles take besides their elements. Lazy ones have a number and a norm.
+    /// The bytes that the tiles take besides their elements. A lazy tile has a number and a norm.
     pub(crate) fn own_bytes(&self) -> usize {
         self.shape.len().saturating_mul(if self.is_lazy() { 2 * size_of::<u64>() } else { TILE_BYTES })
     }
 
-    /// True if all tiles are in the memory of another tensor's, in its order, or are made on demand.
+    /// True if all tiles share the memory of another tensor's tiles, in its order, or are made on demand.
     pub(crate) fn shares_tiles(&self, other: &Tiled) -> bool {
         match (&self.tiles, &other.tiles) {
             _ if self.is_lazy() => true,
@@ -184,7 +186,7 @@ impl Tiled {
         }
     }
 
-    /// What stands for the tiles of a plan; none of a tensor that has tiles.
+    /// The plan of a tensor without tiles; `None` for a tensor that has tiles.
     pub(crate) const fn plan(&self) -> Option<&Planned> {
         match &self.tiles {
             Tiles::Planned(planned) => Some(planned),
@@ -192,7 +194,7 @@ impl Tiled {
         }
     }
 
-    /// The tiles that this rank has; none of a tensor that is not distributed.
+    /// The tiles that this rank has; `None` for a tensor that is not distributed.
     pub(crate) const fn spread(&self) -> Option<&Spread> {
         match &self.tiles {
             Tiles::Spread(spread) => Some(spread),
@@ -200,12 +202,12 @@ impl Tiled {
         }
     }
 
-    /// Tiles of a shape that are shared out to ranks.
+    /// A tensor whose tiles are shared out to ranks.
     pub(crate) const fn of_spread(shape: Shape, scalar: Scalar, spread: Spread) -> Tiled {
         Tiled { shape, scalar, tiles: Tiles::Spread(spread) }
     }
 
-    /// The same tensor with tiles that other ranks own, by position.
+    /// Returns the tensor with tiles of other ranks that came, by position.
     pub(crate) fn with_tiles(&self, came: Vec<(u32, Tile)>) -> Tiled {
         match &self.tiles {
             Tiles::Spread(spread) if !came.is_empty() => {
@@ -215,36 +217,36 @@ impl Tiled {
         }
     }
 
-    /// Tiles of a shape that nobody makes.
+    /// A tensor of a plan, whose tiles are never made.
     pub(crate) const fn of_plan(shape: Shape, scalar: Scalar, planned: Planned) -> Tiled {
         Tiled { shape, scalar, tiles: Tiles::Planned(planned) }
     }
 
-    /// Tiles in the order of a shape, of the extents that it says.
+    /// A stored tensor. `tiles` must be in the order of the shape, with the extents that it gives.
     pub(crate) fn stored(shape: Shape, scalar: Scalar, tiles: Vec<Tile>) -> Tiled {
         debug_assert_eq!(shape.len(), tiles.len());
         Tiled { shape, scalar, tiles: Tiles::Stored(tiles.into()) }
     }
 
-    /// The same tiles under the true norms.
+    /// A stored tensor, with the norms of its tiles' elements.
     pub(crate) fn with_true_norms(shape: &Shape, scalar: Scalar, tiles: Vec<Tile>) -> Tiled {
         let norms = tiles.iter().map(Tile::norm).collect();
         Tiled::stored(shape.with_norms(norms), scalar, tiles)
     }
 
-    /// The grid.
+    /// The tiling of the tensor.
     #[must_use]
     pub const fn tiling(&self) -> &Tiling {
         self.shape.tiling()
     }
 
-    /// Which tiles are present, and their norms.
+    /// The present tiles, and their norms.
     #[must_use]
     pub const fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The type of the elements.
+    /// The type of the tensor's elements.
     #[must_use]
     pub const fn scalar_type(&self) -> Scalar {
         self.scalar
@@ -260,22 +262,22 @@ impl Tiled {
         }
     }
 
-    /// The bytes of the elements of all present tiles, on whichever rank they are, as many as there are addresses for at most. Lazy tiles take as many
-    /// when they are made.
+    /// The bytes of the elements of all present tiles, on whichever rank they are; at most `usize::MAX`. Lazy tiles take as many when they
+    /// are made.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         bytes_of(self.scalar, self.shape.present_elements())
     }
 
-    /// A tile by its number; none if it is absent.
+    /// Returns a tile by its number; `None` if it is absent.
     ///
     /// # Errors
-    /// A lazy tile cannot be made, or is not of the extents and type that it is to have.
+    /// If a lazy tile cannot be made, or has other extents than its place or another type than the tensor.
     pub fn tile(&self, number: u64) -> Result<Option<Tile>, Error> {
         self.shape.position(number).map(|at| self.tile_at(at)).transpose()
     }
 
-    /// A tile by its position among the present ones, which there is.
+    /// Returns a tile by its position among the present tiles, which must exist.
     pub(crate) fn tile_at(&self, position: usize) -> Result<Tile, Error> {
         let source = match &self.tiles {
             Tiles::Stored(tiles) => return Ok(tiles[position].clone()),
@@ -294,7 +296,7 @@ impl Tiled {
         Tile::of(&tensor)
     }
 
-    /// A stored tile by its position among the present ones; none of a lazy tensor, or if another rank has it.
+    /// A stored tile by its position among the present tiles; `None` for a lazy tensor, or if another rank has the tile.
     pub(crate) fn stored_at(&self, position: usize) -> Option<&Tile> {
         match &self.tiles {
             Tiles::Stored(tiles) => tiles.get(position),
@@ -303,15 +305,15 @@ impl Tiled {
         }
     }
 
-    /// The present tiles in their order, each made when the iterator comes to it.
+    /// The present tiles in their order. Each is made when the iterator comes to it.
     pub fn tiles(&self) -> impl ExactSizeIterator<Item = Result<(u64, Tile), Error>> {
         self.shape.tiles().iter().enumerate().map(|(at, number)| Ok((*number, self.tile_at(at)?)))
     }
 
-    /// One element by its indices; 0 in an absent tile.
+    /// Returns one element by its indices; 0 in an absent tile.
     ///
     /// # Errors
-    /// There is no such element, it is of another type, or a lazy tile cannot be made.
+    /// If there is no such element, it is of another type, or a lazy tile cannot be made.
     pub fn get<T: Float>(&self, element: &[i64]) -> Result<T, Error> {
         if T::SCALAR != self.scalar {
             let message =
@@ -330,23 +332,24 @@ impl Tiled {
         Ok(tile.elements::<T>()[at])
     }
 
-    /// The tiles that are present here and in a shape: others are absent from now on.
+    /// Keeps the tiles that are present here and in `wanted`. The others become absent.
     ///
     /// # Errors
-    /// The tilings differ.
+    /// If the tilings differ.
     pub fn masked(&self, wanted: &Shape) -> Result<Tiled, Error> {
         let shape = self.shape.masked(wanted)?;
         Ok(self.with_part_of_tiles(shape))
     }
 
-    /// Some of the present tiles, whose shape has the same grid.
+    /// Keeps some of the present tiles: those of `shape`, which must have the same grid.
     pub(crate) fn with_part_of_tiles(&self, shape: Shape) -> Tiled {
         let is_stored = matches!(self.tiles, Tiles::Stored(_) | Tiles::Spread(_));
         let kept = if is_stored { common(self.shape.tiles(), shape.tiles()) } else { Vec::new() };
         self.with_sources(shape, kept.iter().map(|(at, _)| *at as usize))
     }
 
-    /// Some of the stored tiles in another order, under a shape: the tile at each position is the one at a position here.
+    /// A tensor of some of this tensor's stored tiles, perhaps in another order. `sources` has, for each tile of `shape`, its position in
+    /// this tensor.
     pub(crate) fn with_sources(&self, shape: Shape, sources: impl Iterator<Item = usize> + Clone) -> Tiled {
         let tiles = match &self.tiles {
             Tiles::Lazy(source) => Tiles::Lazy(source.clone()),
@@ -357,8 +360,8 @@ impl Tiled {
         Tiled { shape, scalar: self.scalar, tiles }
     }
 
-    /// A tensor whose tile at each position is made of the stored one at a position here. `made` has them of the tiles that are here, in the order of
-    /// the shape.
+    /// A tensor whose tiles were made of this tensor's stored tiles. `sources` has, for each tile of `shape`, the position of the tile that
+    /// it was made of. `made` has the new tiles of those that this rank has, in the order of the shape.
     pub(crate) fn made_of(&self, shape: Shape, sources: impl Iterator<Item = usize> + Clone, made: Vec<Tile>) -> Tiled {
         let tiles = match &self.tiles {
             Tiles::Spread(spread) => Tiles::Spread(spread.made_of(sources, made)),
@@ -367,16 +370,16 @@ impl Tiled {
         Tiled { shape, scalar: self.scalar, tiles }
     }
 
-    /// The same tiles under another shape. It has the same number of tiles, with the same extents.
+    /// Returns the tensor with another shape, which must have as many tiles with the same extents.
     pub(crate) fn with_shape(&self, shape: Shape) -> Tiled {
         debug_assert_eq!(shape.len(), self.shape.len());
         Tiled { shape, ..self.clone() }
     }
 
-    /// All elements as a dense tensor of the extents of the tiling, 0 where tiles are absent.
+    /// Copies the elements to a dense tensor with the extents of the tiling, 0 where tiles are absent.
     ///
     /// # Errors
-    /// There is no memory for so many, or a lazy tile cannot be made.
+    /// If there is no memory for the elements, or a lazy tile cannot be made.
     pub fn to_tensor(&self) -> Result<Tensor, Error> {
         let extents = self.tiling().extents();
         let mut made = Data::zeros(self.scalar, index_count(&extents)?)?;
@@ -393,13 +396,13 @@ impl Tiled {
     }
 }
 
-/// Writes a tile to its place in the memory of a whole.
+/// Writes a tile to its place in the memory of a whole tensor.
 fn place<T: Float>(tile: &Tile, ranges: &[Range<i64>], memory: &mut [T], whole: &[Range<i64>]) {
     let from = Packed { memory: tile.elements::<T>(), ranges };
     copy_box(&from, &mut Packed { memory, ranges: whole }, ranges);
 }
 
-/// An error if a tile that somebody made is not of its place's extents, or not of a type.
+/// Checks that a tile made by a user has the extents of its place, and the type `scalar`.
 pub(crate) fn check_tile(tensor: &Tensor, place: &TilePlace, scalar: Scalar) -> Result<(), Error> {
     let index = &place.index[..];
     if tensor.scalar_type() != scalar {
@@ -415,9 +418,9 @@ pub(crate) fn check_tile(tensor: &Tensor, place: &TilePlace, scalar: Scalar) -> 
     Ok(())
 }
 
-/// The bytes of so many elements, at most as many as there are addresses for.
+/// The bytes of `elements` elements; at most `usize::MAX`.
 pub(crate) fn bytes_of(scalar: Scalar, elements: f64) -> usize {
-    // Floats become the nearest number there is, so what is too large is `usize::MAX`.
+    // A float that is too large becomes `usize::MAX`.
     (elements * Data::element_size(scalar).unwrap_or(1) as f64) as usize
 }
 

@@ -1,16 +1,16 @@
-//! A planned tensor has a shape and no tiles. In place of its tiles it notes two facts: whether an evaluation would make them when they are needed,
-//! and with which tensors it would share their memory. `graph/plan.rs` makes plans.
+//! A planned tensor has a shape and no tiles. In place of its tiles it has two facts: whether an evaluation would make them when they are
+//! needed, and with which tensors it would share their memory. `graph/plan.rs` makes plans.
 
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 use std::sync::Arc;
 
-/// What a planned tensor has in place of its tiles.
+/// The facts that a planned tensor has in place of its tiles.
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
-    /// True if tiles would be made when they are needed.
+    /// True if an evaluation would make the tiles only when they are needed.
     is_lazy: bool,
-    /// One for all tensors whose tiles would be in the memory of one of them: the others take no bytes.
+    /// A token that all tensors share whose tiles would be in the same memory. Only one of them counts its bytes.
     memory: Arc<()>,
 }
 
@@ -28,7 +28,7 @@ impl Planned {
     }
 }
 
-/// A tile was asked for where there are none.
+/// The error of asking a planned tensor for a tile.
 #[cold]
 pub(crate) fn without_tiles() -> Error {
     Error::tensors(Kind::Evaluation, "a tile of a tensor of which only the shape is known")

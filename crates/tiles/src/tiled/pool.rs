@@ -1,22 +1,22 @@
-//! Memory that is used again: the elements of results go back to the pool that they are from when the last tile that has them is dropped. The
-//! pages of new memory are cleared by the system when they are first written, which takes as long as a good part of a product of small tiles.
-//! Lists are kept by their length, so a pool serves evaluations whose tiles have the same extents time and again.
+//! Memory that is used again: the elements of a result go back to their pool when the last tile that has them is dropped. The system clears
+//! the pages of new memory when they are first written, which takes as long as a good part of a product of small tiles. Lists are stored by
+//! their length, so a pool serves evaluations whose tiles have the same extents again and again.
 
 use cembra_value::tensor::{Buffer, Data, Element};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Types of elements whose memory is used again. Nothing outside of this crate names this trait.
+/// A type of elements whose memory a pool can reuse. Code outside of this crate cannot name this trait.
 pub trait Recycled: Element {
-    /// The lists of this type.
+    /// The lists of elements of this type in a pool.
     fn lists(lists: &mut Lists) -> &mut ByLength<Self>;
 }
 
-/// Lists by their length.
+/// Lists of elements, by their length.
 type ByLength<T> = BTreeMap<usize, Vec<Vec<T>>>;
 
-/// The lists that a pool has, and how many bytes they take.
+/// The lists of elements that a pool has, and their bytes.
 #[derive(Default)]
 pub struct Lists {
     bytes: usize,
@@ -36,10 +36,10 @@ impl Recycled for f64 {
     }
 }
 
-/// Lists of elements that nobody has at the moment, of at most so many bytes together.
+/// Lists of elements that are not in use, of at most `most_bytes` bytes together.
 pub(crate) struct Pool {
     most_bytes: usize,
-    /// At most `most_bytes` bytes of elements.
+    /// The lists of elements in the pool, of at most `most_bytes` bytes.
     lists: Mutex<Lists>,
 }
 
@@ -48,7 +48,7 @@ impl Pool {
         Pool { most_bytes, lists: Mutex::default() }
     }
 
-    /// A list of so many elements, which have any values; none if there is none of this length.
+    /// Takes a list of `len` elements with arbitrary values; `None` if there is none of this length.
     pub(crate) fn take<T: Recycled>(self: &Arc<Pool>, len: usize) -> Option<Pooled<T>> {
         let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
         let list = T::lists(&mut lists).get_mut(&len)?.pop()?;
@@ -56,12 +56,12 @@ impl Pool {
         Some(Pooled { elements: list, pool: Arc::downgrade(self) })
     }
 
-    /// Elements that go back to this pool.
+    /// Makes elements go back to this pool when they are dropped.
     pub(crate) fn lend<T: Recycled>(self: &Arc<Pool>, elements: Vec<T>) -> Pooled<T> {
         Pooled { elements, pool: Arc::downgrade(self) }
     }
 
-    /// Frees lists until those that are left take at most so many bytes.
+    /// Frees all lists if they take more than `most_bytes` bytes.
     pub(crate) fn shrink(&self, most_bytes: usize) {
         let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
         if lists.bytes > most_bytes {
@@ -69,13 +69,13 @@ impl Pool {
         }
     }
 
-    /// The bytes that are kept.
+    /// The bytes of the lists in the pool.
     pub(crate) fn bytes(&self) -> usize {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner).bytes
     }
 
-    /// Keeps a list, or frees it if there is no room for it beside others of its length. Lists of other lengths give way: they are of
-    /// evaluations that are over.
+    /// Keeps a list, or frees it if there is no room for it beside others of its length. Lists of other lengths are freed for it, because
+    /// their evaluations are over.
     fn keep<T: Recycled>(&self, list: Vec<T>) {
         let bytes = size_of_val(&list[..]);
         if bytes == 0 || bytes > self.most_bytes {
@@ -100,7 +100,7 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// Elements that go back to a pool when they are dropped, if there still is one.
+/// Elements that go back to their pool when they are dropped, if it still exists.
 #[derive(Debug)]
 pub(crate) struct Pooled<T: Recycled> {
     elements: Vec<T>,
@@ -108,7 +108,7 @@ pub(crate) struct Pooled<T: Recycled> {
 }
 
 impl<T: Recycled> Pooled<T> {
-    /// Elements of no pool.
+    /// Wraps elements that belong to no pool, and are freed when they are dropped.
     pub(crate) fn free(elements: Vec<T>) -> Pooled<T> {
         Pooled { elements, pool: Weak::new() }
     }
@@ -117,7 +117,7 @@ impl<T: Recycled> Pooled<T> {
         &mut self.elements
     }
 
-    /// The elements as those of a tensor.
+    /// Turns the elements into data of a tensor.
     pub(crate) fn into_data(mut self) -> Data {
         if self.pool.strong_count() == 0 {
             T::data(std::mem::take(&mut self.elements))

@@ -1,45 +1,46 @@
-//! Tiles that are shared out to ranks, as one rank has them: the owner of each tile, and the tiles that this rank owns. During a step it may have
-//! some that others own, too.
+//! Tiles that are shared out to ranks, as one rank has them: the owner of each tile, and the tiles that this rank owns. During a step a
+//! rank may have tiles of others, too.
 
 use crate::error::no_link;
 use crate::tiled::tile::Tile;
 use cembra_value::Error;
 use std::sync::Arc;
 
-/// The tiles of one rank.
+/// The tiles of a distributed tensor that one rank has, and the owners of all tiles.
 #[derive(Clone)]
 pub(crate) struct Spread {
     /// The owner of each present tile, by position.
     owners: Arc<[u32]>,
-    /// The tiles that are here, by position.
+    /// The tiles that this rank has, by position; `None` for tiles of other ranks.
     tiles: Arc<[Option<Tile>]>,
 }
 
 impl Spread {
-    /// Tiles in the order of a shape, with their owners.
+    /// Tiles in the order of a shape, `None` where another rank has them, with the owners of all.
     pub(crate) fn new(owners: impl Into<Arc<[u32]>>, tiles: Vec<Option<Tile>>) -> Spread {
         let spread = Spread { owners: owners.into(), tiles: tiles.into() };
         debug_assert_eq!(spread.owners.len(), spread.tiles.len());
         spread
     }
 
-    /// The owner of each present tile.
+    /// The owner of each present tile, in the order of the shape.
     pub(crate) const fn owners(&self) -> &Arc<[u32]> {
         &self.owners
     }
 
-    /// A tile by its position; none if it is elsewhere.
+    /// A tile by its position; `None` if another rank has it.
     pub(crate) fn at(&self, position: usize) -> Option<&Tile> {
         self.tiles.get(position)?.as_ref()
     }
 
-    /// Tiles at some positions, in this order.
+    /// Selects the tiles at some positions, in this order.
     pub(crate) fn part(&self, positions: impl Iterator<Item = usize> + Clone) -> Spread {
         let owners: Vec<u32> = positions.clone().map(|at| self.owners[at]).collect();
         Spread::new(owners, positions.map(|at| self.tiles[at].clone()).collect())
     }
 
-    /// Tiles that are made of those at some positions, in this order. `made` has them of the tiles that are here.
+    /// Replaces the tiles at some positions, in this order, by tiles that were made of them. `made` has the new tiles of those that are
+    /// here.
     pub(crate) fn made_of(&self, positions: impl Iterator<Item = usize> + Clone, made: Vec<Tile>) -> Spread {
         let owners: Vec<u32> = positions.clone().map(|at| self.owners[at]).collect();
         let mut made = made.into_iter();
@@ -47,26 +48,26 @@ impl Spread {
         Spread::new(owners, positions.map(tile).collect())
     }
 
-    /// The same tiles, and others that came.
+    /// Adds tiles of other ranks that came, by position.
     pub(crate) fn with(&self, came: Vec<(u32, Tile)>) -> Spread {
         let mut tiles = self.tiles.to_vec();
         came.into_iter().for_each(|(at, tile)| tiles[at as usize] = Some(tile));
         Spread { owners: self.owners.clone(), tiles: tiles.into() }
     }
 
-    /// The positions of the tiles that are here.
+    /// The positions of the tiles that this rank has.
     pub(crate) fn here(&self) -> impl Iterator<Item = usize> {
         self.tiles.iter().enumerate().filter(|(_, tile)| tile.is_some()).map(|(at, _)| at)
     }
 
-    /// True if all tiles that are here are in the memory of another tensor's, in its order.
+    /// True if all tiles that are here share the memory of another tensor's tiles, in its order.
     pub(crate) fn shares_tiles(&self, other: &Spread) -> bool {
         let mut others = other.tiles.iter().flatten();
         let mut own = self.tiles.iter().flatten();
         own.all(|own| others.any(|other| own.tensor().shares_memory(other.tensor())))
     }
 
-    /// The error of a tile that is elsewhere, by its position and number.
+    /// The error of a tile that another rank has, by its position and number.
     #[cold]
     pub(crate) fn elsewhere(&self, position: usize, number: u64) -> Error {
         let owner = self.owners.get(position).copied().unwrap_or_default();

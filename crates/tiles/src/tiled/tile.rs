@@ -1,5 +1,5 @@
-//! Tiles: the elements of one tile in memory of its own, packed with the last axis the fastest, from an address on that is a multiple of
-//! 64 bytes. So the layout of a tile follows from its extents, and a product of two tiles has the same bits wherever they come from.
+//! Tiles: the elements of one tile in memory of its own, packed with the last axis the fastest, from an address on that is a multiple of 64
+//! bytes. So the layout of a tile follows from its extents, and a product of two tiles has the same bits wherever their elements come from.
 
 use crate::error::no_floats;
 use crate::tiled::pool::{Pool, Pooled, Recycled};
@@ -10,25 +10,25 @@ use cembra_value::tensor::{CopiedAxis, Layout, Tensor, copy_axes, index_count, z
 use std::ops::{Add, Mul, Neg, Sub};
 use std::sync::Arc;
 
-/// The bytes of a line of the cache, which tiles begin at.
+/// The alignment of tiles in bytes: a line of the cache.
 pub const ALIGNMENT: usize = 64;
 
-/// The bytes of a stored tile besides its elements: its place in shapes and lists, its header, and what the allocator adds. Measured, for tiles of one
-/// element.
+/// The bytes of a stored tile besides its elements: its place in shapes and lists, its header, and the overhead of the allocator. Measured
+/// for tiles of one element.
 pub(crate) const TILE_BYTES: usize = 448;
 
-/// The type of the elements of tiles: `f32` and `f64`.
+/// A type that elements of tiles can have: `f32` or `f64`.
 pub trait Float: Recycled + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Neg<Output = Self> {
-    /// The element as FLOAT64.
+    /// Converts the element to FLOAT64.
     fn to_f64(self) -> f64;
 
-    /// The nearest element to a number.
+    /// The element that is nearest to a number.
     fn of_f64(number: f64) -> Self;
 
-    /// Such elements, as part of memory of any elements.
+    /// The elements as [`DataMut`], memory of any type of elements.
     fn part(elements: &mut [Self]) -> DataMut<'_>;
 
-    /// Computes a product of matrices of such elements.
+    /// Computes a product of matrices of this type.
     fn multiply(matrices: &dyn MatrixProduct, product: Multiplication<'_, Self>);
 }
 
@@ -68,7 +68,7 @@ impl Float for f64 {
     }
 }
 
-/// Runs generic code for the type of elements, `T` in the code.
+/// Runs generic code for an element type, which the code calls `$T`. An error if tiles have no elements of the type.
 macro_rules! with_float {
     ($scalar:expr, $T:ident => $result:expr) => {
         match $scalar {
@@ -86,28 +86,29 @@ macro_rules! with_float {
 }
 pub(crate) use with_float;
 
-/// An error if tiles have no elements of a type.
+/// Checks that tiles can have elements of a type.
 pub(crate) fn check_float(scalar: Scalar) -> Result<(), Error> {
     if matches!(scalar, Scalar::Float32 | Scalar::Float64) { Ok(()) } else { Err(no_floats(scalar)) }
 }
 
-/// The elements of a tile, shared by whoever has it. Cloning it copies no elements.
+/// The elements of a tile. Cloning it copies no elements.
 #[derive(Clone, Debug)]
 pub struct Tile(Tensor);
 
 impl Tile {
-    /// A tile of the elements of a tensor. They are copied, unless they are packed already and nothing else is in their memory.
+    /// Makes a tile of the elements of a tensor. They are copied, unless they are packed and aligned already and nothing else is in their
+    /// memory.
     ///
     /// # Errors
-    /// The elements are no floats, or there is no memory for a copy.
+    /// If the elements are not floats, or there is no memory for a copy.
     pub fn of(tensor: &Tensor) -> Result<Tile, Error> {
         Tile::copied_to(tensor, None)
     }
 
-    /// The same, where a copy takes memory of a pool.
+    /// Makes a tile as [`of`](Tile::of) does, but a copy takes memory of `pool`, if there is one.
     ///
     /// # Errors
-    /// Those of [`of`](Tile::of).
+    /// The errors of [`of`](Tile::of).
     pub(crate) fn copied_to(tensor: &Tensor, pool: Option<&Arc<Pool>>) -> Result<Tile, Error> {
         check_float(tensor.scalar_type())?;
         with_float!(tensor.scalar_type(), T => {
@@ -140,13 +141,13 @@ impl Tile {
         &self.0
     }
 
-    /// The number of elements of each axis.
+    /// The number of elements of the tile along each axis.
     #[must_use]
     pub fn extents(&self) -> &[usize] {
         self.0.extents()
     }
 
-    /// The elements, the last axis the fastest; none if they are of another type.
+    /// The elements, the last axis the fastest; empty if they are of another type than `T`.
     #[must_use]
     pub fn elements<T: Float>(&self) -> &[T] {
         let layout = self.0.layout();
@@ -154,8 +155,8 @@ impl Tile {
         first.and_then(|elements| elements.get(..layout.len())).unwrap_or_default()
     }
 
-    /// The norm: the root of the sum of squares, divided by the number of elements; 0 without elements. Sums are in FLOAT64 in the order of
-    /// elements.
+    /// The norm of the tile: the root of the sum of squares, divided by the number of elements; 0 without elements. Squares are added in
+    /// FLOAT64, in an order that depends on their number alone.
     #[must_use]
     pub fn norm(&self) -> f64 {
         let norm = with_float!(self.0.scalar_type(), T => Ok::<f64, Error>(norm(self.elements::<T>())));
@@ -163,10 +164,10 @@ impl Tile {
     }
 }
 
-/// How many sums a sum of squares is kept in: as many as the widest vectors have lanes.
+/// The number of partial sums in a sum of squares: as many as the widest vectors have lanes.
 const LANES: usize = 8;
 
-/// The root of the sum of squares over the number of elements.
+/// The root of the sum of squares, divided by the number of elements.
 pub(crate) fn norm<T: Float>(elements: &[T]) -> f64 {
     if elements.is_empty() {
         return 0.0;
@@ -182,7 +183,7 @@ pub(crate) fn norm<T: Float>(elements: &[T]) -> f64 {
         sums.iter().sum::<f64>().sqrt()
     };
     if !(root.is_normal() && root > f64::MIN_POSITIVE.sqrt()) {
-        // Squares of what is large or small leave the range of floats where the norm itself does not. A NaN stays one.
+        // Squares of large or small elements leave the range of floats where the norm itself does not. A NaN stays NaN.
         let largest = elements.iter().fold(0.0, |largest: f64, element| largest.max(element.to_f64().abs()));
         if largest > 0.0 && largest.is_finite() && !root.is_nan() {
             return scaled_norm(elements, largest);
@@ -191,13 +192,14 @@ pub(crate) fn norm<T: Float>(elements: &[T]) -> f64 {
     root / elements.len() as f64
 }
 
-/// The same of elements of which this is the largest. The root of the sum of squares may leave the range, so it is divided before.
+/// The norm of elements whose largest magnitude is `largest`. The root of the sum of squares may leave the range, so it is divided by the
+/// number of elements before it is multiplied by `largest`.
 fn scaled_norm<T: Float>(elements: &[T], largest: f64) -> f64 {
     let squares = elements.iter().map(|element| (element.to_f64() / largest).powi(2));
     squares.sum::<f64>().sqrt() / elements.len() as f64 * largest
 }
 
-/// How many elements more there may be in the memory of a tile than it has, so that it begins where it is to.
+/// The most elements that the memory of a tile has beyond the tile's own, so that the tile can begin at an aligned address.
 const fn padding<T>() -> usize {
     ALIGNMENT / size_of::<T>() - 1
 }
@@ -211,13 +213,13 @@ pub(crate) struct TileMemory<T: Float> {
 }
 
 impl<T: Float> TileMemory<T> {
-    /// So many zeros.
+    /// Memory for a tile of `len` elements, which are 0.
     pub(crate) fn zeros(len: usize) -> Result<TileMemory<T>, Error> {
         let memory = zeros(len.saturating_add(padding::<T>()))?;
         Ok(TileMemory::of(Pooled::free(memory), len))
     }
 
-    /// Memory of a pool for so many elements, which have any values.
+    /// Memory of a pool for a tile of `len` elements with arbitrary values.
     pub(crate) fn pooled(len: usize, pool: &Arc<Pool>) -> Result<TileMemory<T>, Error> {
         let padded = len.saturating_add(padding::<T>());
         let memory = match pool.take(padded) {
@@ -227,13 +229,13 @@ impl<T: Float> TileMemory<T> {
         Ok(TileMemory::of(memory, len))
     }
 
-    /// A list does not move its elements while it is not made longer, so they stay where they begin.
+    /// A list does not move its elements unless it grows, so they stay aligned.
     fn of(memory: Pooled<T>, len: usize) -> TileMemory<T> {
         let first = memory.as_ref().as_ptr().align_offset(ALIGNMENT).min(padding::<T>());
         TileMemory { memory, first, len }
     }
 
-    /// Zeros for a tile of these extents.
+    /// Memory for a tile of these extents, whose elements are 0.
     pub(crate) fn of_extents(extents: &[usize]) -> Result<TileMemory<T>, Error> {
         TileMemory::zeros(index_count(extents)?)
     }
@@ -246,10 +248,10 @@ impl<T: Float> TileMemory<T> {
         &mut self.memory.elements_mut()[self.first..][..self.len]
     }
 
-    /// The tile, of as many elements.
+    /// Makes a tile with these extents of the memory.
     ///
     /// # Errors
-    /// It is of another number of elements.
+    /// If the extents have another number of elements.
     pub(crate) fn into_tile(self, extents: &[usize]) -> Result<Tile, Error> {
         let layout = Layout::row_major(extents)?.moved(self.first);
         Ok(Tile(Tensor::from_parts(self.memory.into_data(), layout)?))

@@ -1,4 +1,5 @@
-//! Which rank owns which tile. A map decides it from the place of a tile in its grid; a tensor then has a list of owners, one for each present tile.
+//! Maps that decide which rank owns which tile, from the place of a tile in its grid. A tensor then has a list of owners, one for each
+//! present tile.
 
 use crate::error::no_link;
 use crate::shape::mixing::mixed;
@@ -8,10 +9,10 @@ use cembra_value::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// A function of a tile's place: its owner.
+/// A function from a tile's place to its owner.
 type OwnerOf = dyn Fn(&TilePlace) -> usize + Send + Sync;
 
-/// Which rank owns which tile of a tensor. It changes no bit of a result.
+/// A map from the tiles of a tensor to the ranks that own them. It changes no bit of a result.
 ///
 /// ```
 /// use cembra_tiles::{MOST_TILES, Shape, TileMap, Tiling, Tiling1};
@@ -36,28 +37,28 @@ enum Kind {
 }
 
 impl TileMap {
-    /// A block-cyclic map over a grid of ranks. The first half of a tensor's axes, the longer one, are its rows, the others its columns: the tile in
-    /// row `i` and column `j` of tiles is owned by rank `(i % rows) * columns + j % columns`. The tiles of a tensor of one axis are dealt out one by
-    /// one.
+    /// A block-cyclic map over a grid of `rows` by `columns` ranks. The first half of a tensor's axes, the longer one, are its rows, the
+    /// others its columns: rank `(i % rows) * columns + j % columns` owns the tile in row `i` and column `j` of tiles. The tiles of a
+    /// tensor of one axis are dealt out one by one.
     #[must_use]
     pub const fn grid(rows: usize, columns: usize) -> TileMap {
         TileMap(Kind::Grid { rows, columns })
     }
 
-    /// The grid of all ranks that is the nearest to a square, with more columns than rows.
+    /// The map over the grid of all ranks that is nearest to a square, with no more rows than columns.
     #[must_use]
     pub fn square(ranks: usize) -> TileMap {
         let rows = (1..=ranks.isqrt().max(1)).rev().find(|rows| ranks.is_multiple_of(*rows)).unwrap_or(1);
         TileMap::grid(rows, (ranks / rows).max(1))
     }
 
-    /// Owners by a hash of the tile's number, for tensors whose present tiles a grid would share out unevenly.
+    /// A map by a hash of the tile's number, for tensors whose present tiles a grid would share out unevenly.
     #[must_use]
     pub const fn hashed() -> TileMap {
         TileMap(Kind::Hashed)
     }
 
-    /// Owners by a function, which is the same on all ranks.
+    /// A map by a function, which must be the same on all ranks.
     #[must_use]
     pub fn by(owner: impl Fn(&TilePlace) -> usize + Send + Sync + 'static) -> TileMap {
         TileMap(Kind::By(Arc::new(owner)))
@@ -66,7 +67,7 @@ impl TileMap {
     /// The owner of each present tile, in the order of the shape.
     ///
     /// # Errors
-    /// The grid has no ranks, or more than there are; or the function names a rank that there is not.
+    /// If the grid has no ranks, or more than there are; or the function names a rank that does not exist.
     pub fn owners(&self, shape: &Shape, ranks: usize) -> Result<Vec<u32>, Error> {
         let grid = match self.0 {
             Kind::Grid { rows, columns } => rows.saturating_mul(columns),
@@ -88,7 +89,7 @@ impl TileMap {
                 } else {
                     let along =
                         axes.iter().skip(axes.len().div_ceil(2)).fold(1, |count: u64, axis| count * axis.tiles());
-                    // A present tile is one of a grid that has tiles.
+                    // A grid with a present tile has tiles, so this is at least 1 already.
                     let along = along.max(1);
                     (tile / along % rows.max(1)).saturating_mul(columns).saturating_add(tile % along % columns.max(1))
                 }

@@ -1,6 +1,6 @@
-//! The end of what all ranks do together: each says whether it failed, or gives bytes, and all have the bytes of all or the same error. Ranks begin to
-//! listen before they work, so that a failure ends the others while they do: rank 0 passes the first one that it hears of on at once, and takes what
-//! the others say afterwards.
+//! The end of work that all ranks do together: each reports a failure or gives bytes, and all receive the bytes of all or the same error.
+//! Ranks begin to listen before they work, so that a failure stops the others early: rank 0 passes the first failure that it receives on at
+//! once, and receives the other reports afterwards.
 
 use super::{Exchange, Failure, Letter, Purpose, Ranks};
 use crate::error::bad_message;
@@ -11,23 +11,23 @@ use cembra_value::Error;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The task of failures that follow from those of other ranks, which count where no other one does.
+/// The task of failures that follow from failures of other ranks. They count only if there is no other failure.
 pub(crate) const FOLLOWS: u64 = u64::MAX;
 
-/// What all ranks come to, while they work.
+/// The common outcome of all ranks, while they work.
 pub(crate) struct Settling<'r> {
     exchange: Exchange<'r>,
-    /// True if ranks listen while they work: then the first failure is passed on before the others have said what they came to.
+    /// True if ranks listen while they work: then the first failure is passed on before the other ranks have reported.
     listens: bool,
-    /// On rank 0 the letters of the others, in their order; on others that of the rank which passes the result on.
+    /// On rank 0 the letters of the other ranks, in their order; on others the letter of the rank that passes the result on.
     letters: Vec<Incoming>,
-    /// The result, once it is known.
+    /// The result; `None` until it is known.
     result: Option<Letter>,
-    /// Letters that are passed on.
+    /// The letters that are being passed on.
     sending: Vec<Request>,
 }
 
-/// A letter of a rank, as far as it has come.
+/// A letter from a rank, as far as it has arrived.
 struct Incoming {
     from: usize,
     state: State,
@@ -35,12 +35,12 @@ struct Incoming {
 
 enum State {
     Awaited(Request),
-    /// The first message, which says how many bytes follow.
+    /// The first message, which has the number of bytes that follow.
     First(Arc<Vec<u8>>),
     Whole(Letter),
 }
 
-/// What a rank says.
+/// Encodes the report of a rank.
 fn said(own: Result<Vec<u8>, Failure>) -> Vec<u8> {
     let mut bytes = Vec::new();
     match own {
@@ -57,7 +57,7 @@ fn said(own: Result<Vec<u8>, Failure>) -> Vec<u8> {
     bytes
 }
 
-/// The result of the letters of all ranks: their bytes, joined, or the error of the lowest task.
+/// The result of the reports of all ranks: their bytes, joined, or the error of the lowest task.
 fn decided<'b>(all: impl Iterator<Item = &'b Vec<u8>>) -> Result<Vec<u8>, Error> {
     let mut lowest: Option<(u64, Error)> = None;
     let mut joined = Vec::new();
@@ -78,7 +78,7 @@ fn decided<'b>(all: impl Iterator<Item = &'b Vec<u8>>) -> Result<Vec<u8>, Error>
 }
 
 impl Incoming {
-    /// The first message, if it has come. Never waits.
+    /// The first message; `None` if it has not arrived. Never waits.
     fn first(&mut self) -> Result<Option<Arc<Vec<u8>>>, Error> {
         if let State::Awaited(request) = &mut self.state {
             match request.test()? {
@@ -94,7 +94,7 @@ impl Incoming {
         })
     }
 
-    /// The letter. Waits for it.
+    /// Waits for the whole letter.
     fn whole(&mut self, exchange: &Exchange<'_>) -> Result<&Letter, Error> {
         let first = loop {
             match self.first()? {
@@ -117,10 +117,11 @@ impl Incoming {
 }
 
 impl<'r> Settling<'r> {
-    /// Begins to listen. Of ranks that do not look while they work, `listens` is false, and the error is that of the lowest task of all.
+    /// Begins to listen. `listens` must be false for ranks that do not look while they work; the error is then that of the lowest task of
+    /// all.
     ///
     /// # Errors
-    /// The link failed.
+    /// If the link failed.
     pub(crate) fn begin(ranks: &'r Ranks, listens: bool) -> Result<Settling<'r>, Error> {
         ranks.check()?;
         let exchange = ranks.exchange(Purpose::Settle);
@@ -133,7 +134,7 @@ impl<'r> Settling<'r> {
         Ok(Settling { exchange, listens, letters, result: None, sending: Vec::new() })
     }
 
-    /// Looks whether another rank failed, and passes that on. Waits for nothing but the rest of a long letter.
+    /// Checks whether another rank failed, and passes that on. Waits for nothing but the rest of a long letter.
     ///
     /// # Errors
     /// The error that all ranks have, or the link failed.
@@ -145,13 +146,14 @@ impl<'r> Settling<'r> {
             }
         }
         match &self.result {
-            // No rank is through before all are.
+            // No rank ends before all have.
             Some(letter) => Err(letter.open().err().unwrap_or_else(|| bad_message("other ranks ended a step"))),
             None => Ok(()),
         }
     }
 
-    /// The result, if a rank failed and said so, or this one says so.
+    /// The result as far as it is known: on rank 0 the lowest failure reported so far, `own` included; on other ranks the result that was
+    /// passed on. `None` if there is none.
     fn look(&mut self, own: Option<&Vec<u8>>) -> Result<Option<Letter>, Error> {
         let is_first = self.exchange.parent(0).is_none();
         let mut failed: Vec<Vec<u8>> = own.filter(|own| is_first_failure(own)).cloned().into_iter().collect();
@@ -168,16 +170,16 @@ impl<'r> Settling<'r> {
         Ok((!failed.is_empty()).then(|| Letter::new(&decided(failed.iter()))))
     }
 
-    /// A letter that has not come.
+    /// A letter that has not arrived; `None` if all have.
     fn awaited(&mut self) -> Option<Awaited> {
-        // A letter that came since is looked at once more.
+        // A letter that arrived meanwhile counts too, and is found by the next test.
         self.letters.iter().find_map(|letter| match &letter.state {
             State::Awaited(request) => Some(request.awaited()),
             _ => None,
         })
     }
 
-    /// Passes the result on.
+    /// Passes the result on to other ranks.
     fn pass_on(&mut self, letter: Letter) -> Result<(), Error> {
         let sent = self.exchange.pass_down(0, &letter, &mut self.sending);
         self.exchange.ranks.checked(sent)?;
@@ -185,10 +187,10 @@ impl<'r> Settling<'r> {
         Ok(())
     }
 
-    /// Says what this rank came to, and waits for the others: their bytes, by rank.
+    /// Reports the outcome of this rank, waits for the others, and returns the bytes of all, by rank.
     ///
     /// # Errors
-    /// Those of [`Ranks::settle_with`].
+    /// The errors of [`Ranks::settle_with`].
     pub(crate) fn end(mut self, own: Result<Vec<u8>, Failure>) -> Result<Vec<Vec<u8>>, Error> {
         let ranks = self.exchange.ranks;
         ranks.check()?;
@@ -235,7 +237,7 @@ impl<'r> Settling<'r> {
     }
 }
 
-/// True if a rank says that it failed, and not because another one did.
+/// Returns true for a report of a failure that does not follow from another rank's failure.
 fn is_first_failure(said: &[u8]) -> bool {
     match said.split_first() {
         Some((0, _)) | None => false,
@@ -243,13 +245,13 @@ fn is_first_failure(said: &[u8]) -> bool {
     }
 }
 
-/// True if a first message says that its rank failed.
+/// Returns true if the first message of a letter reports a failure.
 fn is_failure(first: &[u8]) -> bool {
-    // The length of the letter, whether it is an error, and whether the rank failed.
+    // After the length of the letter come two flags: whether it is an error, and whether its rank failed.
     !matches!(first.get(size_of::<u64>()..), Some([0, 0, ..]))
 }
 
-/// What a letter says. An error in its place is a failure of its rank.
+/// The report in a letter. A letter with an error instead counts as a failure of its rank.
 fn bytes_of(letter: &Letter) -> Vec<u8> {
     letter.open().unwrap_or_else(|error| said(Err(Failure::from(error))))
 }
