@@ -372,6 +372,8 @@ def main():
     for add in (loop_doors, long_doors, operator_doors):
         add()
     if given.child:
+        # A shell starts programs in the background with the signal ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         return child(given.child, given.runs)
     names = [name for name in DOORS if not given.doors or any(word in name for word in given.doors)]
     print("| door | runs | max s | faults |\n|---|---:|---:|---|", flush=True)
