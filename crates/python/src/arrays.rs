@@ -1,5 +1,5 @@
-//! Arrays of scalars: from sequences of Python, from arrays of NumPy and of Arrow, and back to NumPy's. Missing elements are masked ones, nulls, or
-//! `None`.
+//! Conversion of arrays of scalars: from Python sequences, NumPy arrays and Arrow arrays to the library's arrays, and from these to NumPy arrays. A
+//! missing element is masked in NumPy, null in Arrow, and `None` in a sequence.
 
 use crate::bounds::Bounds;
 use crate::lending;
@@ -22,7 +22,7 @@ use pyo3::types::iter::{BoundListIterator, BoundTupleIterator};
 use pyo3::types::{PyList, PyString, PyTuple};
 use std::fmt::Display;
 
-/// A type that elements of arrays of NumPy have and elements of models.
+/// Calls the macro `$then` with each number type that NumPy and the library store alike, as pairs such as `f64 Float64`.
 macro_rules! for_each_number {
     ($then:ident) => {
         $then! { f64 Float64, f32 Float32, i64 Int64, i32 Int32, u64 UInt64 }
@@ -31,7 +31,8 @@ macro_rules! for_each_number {
 
 pub(crate) use for_each_number;
 
-/// Memory for a number of values: a virtual array has more elements than there is memory for.
+/// Makes an empty list with room for `count` elements. The error is a `MemoryError` if there is no memory: with a stride of 0, an array can have more
+/// elements than fit into it.
 fn reserved<T>(count: usize) -> PyResult<Vec<T>> {
     let mut made = Vec::new();
     let refused = |_| PyMemoryError::new_err(format!("there is no memory for {count} times {} bytes", size_of::<T>()));
@@ -39,7 +40,8 @@ fn reserved<T>(count: usize) -> PyResult<Vec<T>> {
     Ok(made)
 }
 
-/// The array of an array of NumPy whose elements are of this type, or are truth values; masks are of truth values. None of another one.
+/// Converts a NumPy array of numbers or truth values to an array of `scalar`. `None` if its elements are of another type, or if masks (`Unit`) are
+/// masked themselves.
 pub(crate) fn numpy_elements(object: &Bound<'_, PyAny>, scalar: Scalar) -> PyResult<Option<Array>> {
     let presence = presence(object)?;
     let plain = if is_masked(object) { object.getattr("data")? } else { object.clone() };
@@ -57,7 +59,8 @@ pub(crate) fn numpy_elements(object: &Bound<'_, PyAny>, scalar: Scalar) -> PyRes
     })
 }
 
-/// The array of an array of NumPy whose elements are numbers of this type, of which the bits of `presence` are there; none of another one.
+/// Converts a NumPy array of numbers to an array of `scalar`, which reads them in place if possible. `presence` has one bit per element, set where it
+/// is present. `None` if the elements are not of the type that represents `scalar`.
 fn numpy_numbers(plain: &Bound<'_, PyAny>, scalar: Scalar, presence: Option<Vec<u64>>) -> Option<Array> {
     macro_rules! copied {
         ($($rust:ident $scalar:ident),*) => { $(
@@ -79,8 +82,8 @@ fn numpy_numbers(plain: &Bound<'_, PyAny>, scalar: Scalar, presence: Option<Vec<
     None
 }
 
-/// The numbers of an array of NumPy as an array of Arrow, whatever their size, order and strides are, of which the bits of `presence` are there.
-/// `None` of a type that Arrow has not.
+/// Copies the numbers of a NumPy array of type `kind`, such as `f8`, to an Arrow array, whatever their byte order and strides are. `presence` has one
+/// bit per element, set where it is present. `None` if Arrow does not have the type.
 pub(crate) fn arrow_numbers(
     plain: &Bound<'_, PyAny>,
     kind: &str,
@@ -110,12 +113,12 @@ pub(crate) fn arrow_numbers(
     Ok(Some(arrow_array::make_array(made)))
 }
 
-/// A bit for each truth value of an array that is not `absent`.
+/// Returns one bit per truth value, set where it is not `absent`.
 fn bits(values: &PyReadonlyArray1<'_, bool>, absent: bool) -> PyResult<Vec<u64>> {
     if let Ok(contiguous) = values.as_slice() {
         return Ok(masks::bits(contiguous, absent));
     }
-    // Elements at strides may all be one: there is no memory for each of them.
+    // With strides, all elements may be the same byte, so there may be no memory for a copy of them all.
     let mut made = reserved(values.len().div_ceil(64))?;
     let mut rest = values.as_array();
     let mut some = reserved(rest.len().min(LOOK))?;
@@ -130,7 +133,7 @@ fn bits(values: &PyReadonlyArray1<'_, bool>, absent: bool) -> PyResult<Vec<u64>>
     Ok(made)
 }
 
-/// A bit for each element of a masked array that is there; none of an array that has no mask.
+/// Returns one bit per element of a masked array, set where the element is present; `None` if the array is not a masked one.
 pub(crate) fn presence(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u64>>> {
     if !is_masked(object) {
         return Ok(None);
@@ -141,7 +144,7 @@ pub(crate) fn presence(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u64>>> 
     bits(&mask, true).map(Some)
 }
 
-/// An array of elements of this type.
+/// Reads a NumPy array, an object with Arrow's interface, or a sequence as an array of `scalar`.
 pub(crate) fn array(object: &Bound<'_, PyAny>, scalar: Scalar, bounds: &Bounds) -> Result<Array, Misfit> {
     let misfit_of = |error| Misfit::of_raised(format!("[{}]", scalar.short_name()), object, error);
     if let Ok(untyped) = object.cast::<PyUntypedArray>()
@@ -164,7 +167,7 @@ pub(crate) fn array(object: &Bound<'_, PyAny>, scalar: Scalar, bounds: &Bounds) 
     }
 }
 
-/// An array of Arrow as one of elements of this type.
+/// Converts an Arrow array, which was imported from `object`, to an array of `scalar`.
 pub(crate) fn of_arrow(
     object: &Bound<'_, PyAny>,
     array: ArrayRef,
@@ -177,7 +180,7 @@ pub(crate) fn of_arrow(
     let room = OutputRoom::of(Limits::default().array_bytes);
     let made = cembra_arrow::to_model_as(array, scalar, &room);
     match (&made, found) {
-        // No conversion has the type.
+        // No conversion takes this type.
         (Err(cembra_arrow::Error::Type { .. }), Some(found)) if found != scalar => {
             Err(Misfit::of(format!("[{}]", scalar.short_name()), format!("[{}]", found.short_name())))
         }
@@ -185,10 +188,10 @@ pub(crate) fn of_arrow(
     }
 }
 
-/// An array of the elements of a sequence, `None` and its like for one that is missing.
+/// Reads the elements of a sequence as an array of `scalar`. `None`, `NaT` and the like become missing elements.
 pub(crate) fn elements(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<Array, Misfit> {
     let misfit_of = |error| Misfit::of_raised(format!("[{}]", scalar.short_name()), object, error);
-    // Elements of an array of NumPy are Python's objects in its list, and a masked one is `None` there.
+    // The list of a NumPy array has Python objects, and `None` for a masked element.
     let listed = match object.hasattr("tolist").map_err(misfit_of)? {
         true => object.call_method0("tolist").map_err(misfit_of)?,
         false => object.clone(),
@@ -196,7 +199,7 @@ pub(crate) fn elements(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<Arra
     objects(&listed, scalar, false)
 }
 
-/// An array of the objects in a list or tuple. In columns of pandas NaN is missing, too.
+/// Reads the objects in a list or tuple as an array of `scalar`. If `is_of_pandas`, NaN is missing, too.
 pub(crate) fn objects(listed: &Bound<'_, PyAny>, scalar: Scalar, is_of_pandas: bool) -> Result<Array, Misfit> {
     let misfit_of = |error| Misfit::of_raised(format!("[{}]", scalar.short_name()), listed, error);
     let elements = sequence(listed, format_args!("[{}]", scalar.short_name()))?;
@@ -207,7 +210,7 @@ pub(crate) fn objects(listed: &Bound<'_, PyAny>, scalar: Scalar, is_of_pandas: b
     let mut made = ArrayBuilder::new(scalar, count);
     for (at, one) in elements.enumerate() {
         listen(listed.py(), at).map_err(misfit_of)?;
-        // Most objects are texts, which need no memory of their own on the way.
+        // Texts are common, and are appended without an allocation for each.
         if scalar == Scalar::Text
             && let Ok(text) = one.cast_exact::<PyString>()
             && let Ok(text) = text.to_str()
@@ -226,10 +229,10 @@ pub(crate) fn objects(listed: &Bound<'_, PyAny>, scalar: Scalar, is_of_pandas: b
     Ok(made.finish())
 }
 
-/// True for an array of NumPy some of whose elements may be missing.
+/// Returns true if the object is a masked array of NumPy.
 pub(crate) fn is_masked(object: &Bound<'_, PyAny>) -> bool {
     static MASKED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    // Asking a plain array for what it has not takes longer than a short model.
+    // A plain array is recognized first, because the checks below take longer than a short model.
     if object.is_exact_instance_of::<PyUntypedArray>() || object.cast::<PyUntypedArray>().is_err() {
         return false;
     }
@@ -238,13 +241,14 @@ pub(crate) fn is_masked(object: &Bound<'_, PyAny>) -> bool {
     class.is_ok_and(|class| object.is_instance(class.bind(py)).unwrap_or(false))
 }
 
-/// The kind and size of an array's elements, as NumPy names them, without the order of their bytes: `f8`.
+/// Returns the kind and size of an array's elements as NumPy names them, without the byte order: `f8`.
 pub(crate) fn kind(array: &Bound<'_, PyUntypedArray>) -> PyResult<String> {
     let name: String = array.dtype().getattr("str")?.extract()?;
     Ok(name.get(1..).unwrap_or_default().to_owned())
 }
 
-/// The elements of a sequence. They are those in its memory: what a subclass says of its length or its elements may have no end.
+/// The elements of a list or tuple, read from its memory. Methods of a subclass are not called, because the length or the elements that they return
+/// may have no end.
 pub(crate) enum Elements<'py> {
     List(BoundListIterator<'py>),
     Tuple(BoundTupleIterator<'py>),
@@ -268,12 +272,12 @@ impl<'py> Iterator for Elements<'py> {
     }
 }
 
-/// The elements of a list, a tuple, or an array of NumPy, and of nothing else, such as a string.
+/// Returns the elements of a list, a tuple, or a NumPy array. Every other object, such as a string, is an error.
 pub(crate) fn sequence<'py>(object: &Bound<'py, PyAny>, expected: impl Display) -> Result<Elements<'py>, Misfit> {
     if let Ok(tuple) = object.cast::<PyTuple>() {
         return Ok(Elements::Tuple(tuple.iter()));
     }
-    // NumPy says of a virtual array that there is no memory for its list.
+    // NumPy raises an error if there is no memory for the list, as for a huge array with a stride of 0.
     let listed = match object.cast::<PyUntypedArray>() {
         Ok(_) => &object.call_method0("tolist").map_err(|error| Misfit::of_raised(&expected, object, error))?,
         Err(_) => object,
@@ -281,7 +285,7 @@ pub(crate) fn sequence<'py>(object: &Bound<'py, PyAny>, expected: impl Display) 
     listed.cast::<PyList>().map(|list| Elements::List(list.iter())).map_err(|_| Misfit::new(expected, object))
 }
 
-/// An element of an array, `None` where it is missing, but of masks, which hold or do not.
+/// Converts an element of an array to a Python object: `None` if it is missing, but `False` for a missing mask (`Unit`).
 pub(crate) fn element<'py>(py: Python<'py>, value: Option<ScalarValue>, scalar: Scalar) -> PyResult<Bound<'py, PyAny>> {
     match value {
         Some(value) => scalars::object(py, &value),
@@ -290,26 +294,27 @@ pub(crate) fn element<'py>(py: Python<'py>, value: Option<ScalarValue>, scalar: 
     }
 }
 
-/// An array of NumPy of zeros. That there is no memory for it is an error, and no defect.
+/// Allocates a NumPy array of zeros. If there is no memory, the result is an error, not a panic.
 #[inline]
 pub(crate) fn zeros<T: Element>(py: Python<'_>, len: usize) -> PyResult<Bound<'_, PyArray1<T>>> {
     if len < LOOK { Ok(PyArray1::zeros(py, len, false)) } else { zeros_of(py, [len]) }
 }
 
-/// The same, of these extents.
+/// Allocates a NumPy array of zeros with these extents. If there is no memory, the result is an error, not a panic.
 pub(crate) fn zeros_of<T: Element, D: IntoDimension>(
     py: Python<'_>,
     extents: D,
 ) -> PyResult<Bound<'_, PyArray<T, D::Dim>>> {
     let extents = extents.into_dimension();
-    // NumPy's function takes longer than few zeros.
+    // For few zeros, calling NumPy's function takes longer than making them here.
     if extents.size_checked().is_some_and(|count| count < LOOK) {
         return Ok(PyArray::zeros(py, extents, false));
     }
     Ok(py.import("numpy")?.call_method1("zeros", (extents.slice(), T::get_dtype(py)))?.cast_into()?)
 }
 
-/// An array of NumPy with the results of a function at each place. `look` runs after every `LOOK` places, and may end it.
+/// Makes a NumPy array of `len` elements from `element`, a function of the index. `look` runs after every `LOOK` elements, and its error ends the
+/// loop.
 fn filled<T: Element + Copy>(
     py: Python<'_>,
     len: usize,
@@ -328,7 +333,7 @@ fn filled<T: Element + Copy>(
     Ok(made.into_any())
 }
 
-/// A copy of numbers as an array of NumPy.
+/// Copies numbers to a new NumPy array.
 fn copied<'py, T: Element + Copy>(py: Python<'py>, numbers: &[T]) -> PyResult<Bound<'py, PyAny>> {
     if numbers.len() < LOOK {
         return Ok(PyArray1::from_slice(py, numbers).into_any());
@@ -340,7 +345,8 @@ fn copied<'py, T: Element + Copy>(py: Python<'py>, numbers: &[T]) -> PyResult<Bo
     Ok(made.into_any())
 }
 
-/// A copy as an array of NumPy, masked if an element is missing; strings are objects. `look` runs after every `LOOK` elements that are converted.
+/// Copies an array to a NumPy array, masked if an element is missing. Strings become objects. `look` runs after every `LOOK` elements that are
+/// converted.
 pub(crate) fn numpy_array<'py>(
     py: Python<'py>,
     array: &Array,
@@ -363,19 +369,20 @@ pub(crate) fn numpy_array<'py>(
     masked_by(values, missing(array, Vec::new()))
 }
 
-/// The mask of an array: true where an element is missing. It is written to `spare`. None if no element is missing, or NumPy does not mask their type.
+/// Returns the NumPy mask of an array, written to `spare`: true where an element is missing. `None` if no element is missing, or if missing elements
+/// of the type are not masked (see [`is_maskable`]).
 pub(crate) fn missing(array: &Array, spare: Vec<bool>) -> Option<Vec<bool>> {
     let words = array.presence().filter(|_| is_maskable(array.scalar()) && array.first_missing().is_some())?;
     Some(masks::missing(array.len(), words.iter().flat_map(|word| word.to_le_bytes()), spare))
 }
 
-/// True for elements that are masked where they are missing: a mask holds or does not, and a string that is missing is `None`.
+/// Returns true if missing elements of this type are masked in NumPy. A missing mask (`Unit`) is `False` instead, and a missing string is `None`.
 pub(crate) const fn is_maskable(scalar: Scalar) -> bool {
     !matches!(scalar, Scalar::Unit | Scalar::Text | Scalar::Bytes)
 }
 
-/// Makes the array of elements that NumPy stores in another form than the library: truth values, dates, moments, durations, strings. `look` runs
-/// after every `LOOK` elements, and may end the copying.
+/// Makes a NumPy array of a type that NumPy stores in another form than the library: truth values, dates, timestamps, durations, strings. `element`
+/// returns the element at an index. `look` runs after every `LOOK` elements, and may end the copying.
 pub(crate) fn numpy_of<'py>(
     py: Python<'py>,
     scalar: Scalar,
@@ -410,12 +417,12 @@ pub(crate) fn numpy_of<'py>(
     })
 }
 
-/// The array, masked where a mask of as many elements holds.
+/// Makes a masked array of NumPy. `mask` has as many elements as `values`, true where one is masked.
 pub(crate) fn masked<'py>(values: &Bound<'py, PyAny>, mask: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     values.py().import("numpy.ma")?.call_method1("MaskedArray", (values, mask))
 }
 
-/// The array, masked where a mask says so, if there is one.
+/// Makes a masked array of NumPy from `values` and `mask`; returns `values` if there is no mask.
 pub(crate) fn masked_by<'py>(values: Bound<'py, PyAny>, mask: Option<Vec<bool>>) -> PyResult<Bound<'py, PyAny>> {
     let py = values.py();
     mask.map_or_else(|| Ok(values.clone()), |mask| masked(&values, &PyArray1::from_vec(py, mask).into_any()))

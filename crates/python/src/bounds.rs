@@ -1,4 +1,4 @@
-//! The limits of all imports of one call: bytes that are claimed before there is memory for them, and what ends a long import.
+//! Limits for the imports of one call. Each import claims its bytes before it allocates them, and a signal or a cancelled token ends a long import.
 
 use crate::errors;
 use crate::interrupt::check;
@@ -7,13 +7,13 @@ use cembra::{Cancellation, Limits};
 use pyo3::prelude::*;
 use std::cell::Cell;
 
-/// The limits of all imports of one call: of streams, and of copies.
+/// Limits that all imports of one call share, of streams and of copies: the most bytes, and the token that ends them.
 pub(crate) struct Bounds {
-    /// `Limits::array_bytes` of the model.
+    /// The most bytes that all imports together may claim: `Limits::array_bytes` of the model.
     most_bytes: u64,
-    /// The bytes that imports of the call have claimed.
+    /// The bytes that imports of the call have claimed so far.
     claimed: Cell<u64>,
-    /// The token of the evaluation.
+    /// The token of the evaluation, if it has one.
     token: Option<Cancellation>,
 }
 
@@ -29,7 +29,10 @@ impl Bounds {
         Bounds { most_bytes, claimed: Cell::new(0), token }
     }
 
-    /// Counts bytes that the import of an object takes, before there is memory for them.
+    /// Counts `bytes` that the import of `object` is about to allocate.
+    ///
+    /// # Errors
+    /// If the imports of the call claim more than `most_bytes`.
     pub(crate) fn claim(&self, object: &Bound<'_, PyAny>, bytes: u64) -> PyResult<()> {
         let (claimed, most_bytes) = (self.claimed.get().saturating_add(bytes), self.most_bytes);
         if claimed > most_bytes {
@@ -42,7 +45,7 @@ impl Bounds {
         Ok(())
     }
 
-    /// Ends a long import if the handler of a signal raises, or the token is cancelled.
+    /// Returns an error, which ends a long import, if a signal handler raises or the token is cancelled.
     pub(crate) fn check(&self, py: Python<'_>) -> PyResult<()> {
         check(py, self.token.as_ref())
     }

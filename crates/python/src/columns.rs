@@ -1,5 +1,6 @@
-//! Many rows at once: arrays of NumPy and of Arrow as columns. Numbers are read where they lie, and written into the arrays that the caller
-//! gets; strings, dates and truth values of NumPy are converted, since it has them in another form. A value beside columns is the same in every row.
+//! Evaluation of many rows at once: NumPy and Arrow arrays as columns. Numbers are read in place, and written directly to the arrays that the caller
+//! gets. Strings, dates and truth values of NumPy are converted, because NumPy stores them in another form. A single value beside columns is the same
+//! in every row.
 
 use crate::arrays::{self, for_each_number, is_maskable, is_masked, kind, masked_by, numpy_of, presence};
 use crate::exports::arrow_object;
@@ -27,21 +28,21 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
 
-/// The values of an input in all rows.
+/// The values of an input in all rows: a column, or one value that all rows share.
 pub(crate) struct Column<'py> {
     data: Data<'py>,
-    /// A bit for each row whose value is there; none where all are.
+    /// The presence bits, one per row; `None` if there is no mask beside `data`.
     presence: Option<Vec<u64>>,
-    /// The column as the caller gave it, of other packages than NumPy.
+    /// The caller's object, if it is a column of another package than NumPy.
     pub(crate) origin: Option<Origin<'py>>,
 }
 
-/// A column of the caller's.
+/// A column of the caller's, and its package.
 #[derive(Clone)]
 pub(crate) struct Origin<'py> {
     pub(crate) object: Bound<'py, PyAny>,
     pub(crate) package: Package,
-    /// The type that an input of such values has; `None` of structs.
+    /// The type that an undeclared input gets from such a column; `None` if it gets none, as from structs.
     natural: Option<QType>,
 }
 
@@ -49,17 +50,18 @@ macro_rules! data {
     ($($rust:ident $scalar:ident),*) => {
         enum Data<'py> {
             $(
-                /// Numbers where they lie.
+                /// Numbers in NumPy's memory.
                 $scalar(Numbers<'py, $rust>),
             )*
             /// Values of other types, converted.
             Array(Array),
             Arrow(Box<Import>),
-            /// The same in every row.
+            /// A value that all rows share.
             Shared(Value),
         }
 
-        /// Numbers that lie one behind the other, of the type that is wanted if one is.
+        /// Finds the contiguous numbers of a NumPy array, and their type. `None` if the object is not such an array, or if their type is not
+        /// `wanted`.
         fn numbers<'py>(object: &Bound<'py, PyAny>, wanted: Option<Scalar>) -> Option<(Scalar, Data<'py>)> {
             $(
                 if wanted.is_none_or(|wanted| wanted == Scalar::$scalar)
@@ -81,7 +83,7 @@ macro_rules! data {
                 }
             }
 
-            /// A bit for each number that is not NaN; none where none is.
+            /// Returns one bit per number, set where it is not NaN; `None` if no number is NaN.
             fn not_nan(&self) -> Option<Vec<u64>> {
                 fn bits<T: PartialOrd>(numbers: &[T]) -> Option<Vec<u64>> {
                     // NaN alone differs from itself.
@@ -95,7 +97,7 @@ macro_rules! data {
                 }
             }
 
-            /// The array whose numbers are read where they lie.
+            /// The NumPy array whose numbers are read in place; `None` for other data.
             const fn numpy(&self) -> Option<&Bound<'py, PyUntypedArray>> {
                 match self {
                     $(Data::$scalar(numbers) => Some(numbers.array()),)*
@@ -103,7 +105,7 @@ macro_rules! data {
                 }
             }
 
-            /// The column that the library reads. `None` of an array of Arrow, and of one of NumPy that was changed since it was met.
+            /// The column that the library reads. `None` for an Arrow array, and for a NumPy array that was resized or reshaped since the call began.
             fn column(&self) -> Option<InputColumn<'_>> {
                 match self {
                     $(Data::$scalar(numbers) => numbers.read().map(InputColumn::values),)*
@@ -118,7 +120,7 @@ macro_rules! data {
 
 for_each_number!(data);
 
-/// True for an object that has a value for each of many rows.
+/// Returns true if the object is a column: a NumPy array with at least one axis, a pandas column, or an object with Arrow's interface.
 pub(crate) fn is_column(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     match object.cast::<PyUntypedArray>() {
         Ok(array) => Ok(array.ndim() > 0),
@@ -126,8 +128,8 @@ pub(crate) fn is_column(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
-/// True if an object has a value for each of many rows of an input of type `qtype`: for an array type lists of Arrow, for other types that are not scalars
-/// structs, lists of structs and maps of Arrow.
+/// Returns true if the object has one value per row for an input of type `qtype`. For scalars see [`is_column`]. For an array type, a column is an
+/// Arrow array of lists; for other types it is an Arrow array of structs, lists of structs, or maps.
 pub(crate) fn is_column_of<'py>(object: &Bound<'py, PyAny>, qtype: &QType, imports: &Imports<'py>) -> PyResult<bool> {
     if qtype.scalar().is_some() {
         return is_column(object);
@@ -140,7 +142,7 @@ pub(crate) fn is_column_of<'py>(object: &Bound<'py, PyAny>, qtype: &QType, impor
         Some((array, _)) => array,
         None => object.clone(),
     };
-    // Objects of Python in a Series are elements of an array, and structs of many rows.
+    // A Series of Python objects is one value for an array type, and a column of structs for a struct type.
     if array.cast::<PyUntypedArray>().is_ok() {
         return Ok(matches!(qtype, QType::Tuple(_)));
     }
@@ -149,25 +151,26 @@ pub(crate) fn is_column_of<'py>(object: &Bound<'py, PyAny>, qtype: &QType, impor
             let of = array.data_type();
             Ok(of.is_nested() && !matches!(of, DataType::Dictionary(..)))
         }
-        // The object's own exception: it may be a sequence nevertheless.
+        // The object raised an exception of its own: it may still be a sequence.
         Err(error) if !is_ours(object.py(), &error) => Ok(false),
         Err(error) => Err(error),
     }
 }
 
 impl<'py> Column<'py> {
-    /// The same value in every row.
+    /// A column with `value` in every row.
     pub(crate) fn shared(value: Value) -> Self {
         Column { data: Data::Shared(value), presence: None, origin: None }
     }
 
-    /// Numbers where they lie, without a mask, of the very type of an input: most columns of most calls, found with few questions.
+    /// Reads a NumPy array in place, if it has no mask and its numbers are exactly of the input's type. `None` for every other object. Most columns
+    /// of most calls are found here, with few checks.
     pub(crate) fn of_numbers(object: &Bound<'py, PyAny>, qtype: &QType) -> Option<Self> {
         let (_, data) = numbers(object, Some(qtype.scalar()?)).filter(|_| !is_masked(object))?;
         Some(Column { data, presence: None, origin: None })
     }
 
-    /// What is given for an input: a column, or one value for all rows.
+    /// Reads the argument for an input: a column, or one value for all rows.
     pub(crate) fn of_argument(object: &Bound<'py, PyAny>, input: &Field, imports: &Imports<'py>) -> PyResult<Self> {
         let qtype = &input.qtype;
         if let Some(numbers) = Column::of_numbers(object, qtype) {
@@ -181,11 +184,11 @@ impl<'py> Column<'py> {
             .map_err(|misfit| misfit.raised(&input.name))
     }
 
-    /// The rows of an array, and the type that an input of such values has. `wanted` is that of the input, if it is known: it decides the type of
-    /// Python's objects, and numbers of other types that it has are converted.
+    /// Reads a column, and returns it with the type that an undeclared input gets from it. `wanted` is the type of the input, if it is known: Python
+    /// objects are read as this type, and numbers of other types that it accepts are converted.
     ///
     /// # Errors
-    /// No input of the wanted type, or of any, has such values.
+    /// If no input of type `wanted`, or of any type, can have such values.
     pub(crate) fn of(
         name: &str,
         object: &Bound<'py, PyAny>,
@@ -231,11 +234,11 @@ impl<'py> Column<'py> {
             package: Package::Pandas(family),
             natural: scalar.map(QType::Scalar),
         });
-        // Columns of pandas may have gaps, whether this one has any or not.
+        // A pandas column may have missing values, so its type is optional even if none is missing.
         Ok((qtype.scalar().map_or(qtype, QType::Optional), column))
     }
 
-    /// The rows of an array of Arrow, which the caller's object is or has.
+    /// Reads an Arrow array as a column. `object` is what the caller gave: the array itself, or the column that it belongs to.
     fn of_arrow(
         name: &str,
         object: &Bound<'py, PyAny>,
@@ -244,13 +247,13 @@ impl<'py> Column<'py> {
         package: Package,
         imports: &Imports<'py>,
     ) -> PyResult<(QType, Self)> {
-        // A type that Arrow's interface has not is the column's own.
+        // If Arrow's interface does not have the type, the message names the column's own type.
         let unknown = |error: PyErr| match error.to_string().contains("still not supported") {
             true => no_column(name, object, None),
             false => error,
         };
         let import = match imports.array(array) {
-            // No element needs a type.
+            // A column without elements gets the wanted type.
             Ok(import)
                 if let Some(wanted) = wanted.and_then(cembra_arrow::data_type)
                     && import.array.data_type() == &DataType::Null
@@ -258,7 +261,7 @@ impl<'py> Column<'py> {
             {
                 Import { array: arrow_array::new_empty_array(&wanted), ..import }
             }
-            // Nulls of no type, which Arrow's interface has, but not every reader of it.
+            // Arrow's interface has nulls without a type, but not every reader of it takes them.
             Err(error) if error.to_string().contains("no type of values") => match wanted {
                 Some(wanted) => {
                     let empty = cembra_arrow::data_type(wanted).filter(|_| object.is_empty().unwrap_or(false));
@@ -277,7 +280,7 @@ impl<'py> Column<'py> {
         Ok((qtype, Column { data: Data::Arrow(Box::new(import)), presence: None, origin }))
     }
 
-    /// The rows of an array of NumPy. Those of pandas are missing where they are NaN.
+    /// Reads a NumPy array with one axis as a column. If `is_of_pandas`, NaN is a missing value.
     fn of_numpy(
         name: &str,
         object: &Bound<'py, PyAny>,
@@ -294,7 +297,7 @@ impl<'py> Column<'py> {
         }
         let mut presence = presence(object)?;
         let wanted = wanted.and_then(QType::scalar);
-        // A masked array has the memory of its numbers itself.
+        // A masked array is itself the array of its numbers.
         if let Some((scalar, data)) = numbers(object, None)
             && !wanted.is_some_and(|wanted| is_converted(scalar, wanted))
         {
@@ -369,12 +372,12 @@ impl<'py> Column<'py> {
         }
     }
 
-    /// The value that all rows share, if they share one.
+    /// The value that all rows share; `None` for a column.
     pub(crate) fn value(&self) -> Option<&Value> {
         if let Data::Shared(value) = &self.data { Some(value) } else { None }
     }
 
-    /// True if an output that is this column, of an input of this type, is the column as the caller has it.
+    /// Returns true if an output that is this input unchanged can be the caller's own column: the input's type, `qtype`, is the column's own type.
     pub(crate) fn is_carried(&self, qtype: &QType) -> bool {
         let natural = self.origin.as_ref().and_then(|origin| origin.natural.as_ref());
         natural.is_some_and(|natural| match (natural, qtype) {
@@ -383,7 +386,8 @@ impl<'py> Column<'py> {
         })
     }
 
-    /// The array of an object that may give its data once, as an output; `None` of columns of known packages.
+    /// The imported array as an output, for an object of an unknown package, which may export its data only once. `None` for columns of known
+    /// packages.
     pub(crate) fn imported(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         match (&self.data, &self.origin) {
             (Data::Arrow(import), Some(Origin { package: Package::Other, .. })) => {
@@ -393,23 +397,23 @@ impl<'py> Column<'py> {
         }
     }
 
-    /// The chunks of an array of Arrow in the memory of the caller.
+    /// The chunks of an imported Arrow array in the caller's memory; empty for other data.
     pub(crate) fn given(&self) -> &[ArrayData] {
         if let Data::Arrow(import) = &self.data { &import.given } else { &[] }
     }
 
-    /// The array of NumPy whose numbers are read where they are, if the column is one.
+    /// The NumPy array whose numbers are read in place; `None` for other data.
     pub(crate) const fn numpy(&self) -> Option<&Bound<'py, PyUntypedArray>> {
         self.data.numpy()
     }
 
-    /// How many rows it has; none of a value that is the same in each.
+    /// The number of rows; `None` for a value that all rows share.
     pub(crate) fn rows(&self) -> Option<usize> {
         self.data.rows()
     }
 }
 
-/// An array that is missing where a mask says so, too.
+/// Returns the array with every element missing whose bit in `mask` is 0.
 fn masked(array: Array, mask: Vec<u64>) -> Option<Array> {
     let (scalar, len, data, presence) = array.into_parts();
     let presence = match presence {
@@ -419,17 +423,18 @@ fn masked(array: Array, mask: Vec<u64>) -> Option<Array> {
     Array::from_parts(scalar, len, data, Some(presence))
 }
 
-/// True if an input of type `wanted` takes numbers of type `found` by converting them.
+/// Returns true if an input of type `wanted` takes numbers of type `found` by converting them.
 fn is_converted(found: Scalar, wanted: Scalar) -> bool {
     let of = cembra_arrow::data_type(&QType::Scalar(found));
     of.is_some_and(|of| cembra_arrow::is_converted(&of, wanted))
 }
 
+/// A `ValueError` with the text of an error.
 fn wrong(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// The exception that no input has values of a column's type, which is named as its package does, with a way out.
+/// The exception for a column whose type no input can have. The message has the type's name in the column's own package, and a hint.
 #[cold]
 fn no_column(name: &str, object: &Bound<'_, PyAny>, of: Option<&DataType>) -> PyErr {
     let own = || {
@@ -440,7 +445,7 @@ fn no_column(name: &str, object: &Bound<'_, PyAny>, of: Option<&DataType>) -> Py
         shown.ok().map(|shown| shown.to_string())
     };
     let mut found = own().unwrap_or_else(|| of.map_or_else(|| scalars::type_name(object), ToString::to_string));
-    // Of objects the first value says more.
+    // For a column of objects, the type of the first value says more.
     if found == "object"
         && let Ok(mut elements) = object.try_iter()
         && let Some(first) = elements.find_map(|one| one.ok().filter(|one| !scalars::is_absent_in(one, true)))
@@ -450,7 +455,7 @@ fn no_column(name: &str, object: &Bound<'_, PyAny>, of: Option<&DataType>) -> Py
     let is_array =
         || object.getattr_opt("dtype").ok().flatten().is_some_and(|dtype| dtype.hasattr("kind").unwrap_or(false));
     let way = match of {
-        // Arrays with coordinates are structs by Arrow's interface.
+        // Arrays with coordinates export structs by Arrow's interface.
         Some(DataType::Struct(_)) if found != "object" && is_array() && object.hasattr("to_numpy").unwrap_or(false) => {
             "give its array, as by `.to_numpy()`".to_owned()
         }
@@ -464,21 +469,21 @@ fn no_column(name: &str, object: &Bound<'_, PyAny>, of: Option<&DataType>) -> Py
     crate::errors::data(format!("input `{name}` cannot be a column of {found}: {way}"))
 }
 
-/// What became of many rows.
+/// The result of an evaluation of many rows.
 pub(crate) struct Rows<'py> {
-    /// The array of each output.
+    /// The column of each output.
     pub(crate) outputs: Vec<Bound<'py, PyAny>>,
-    /// The rows that failed.
+    /// The indices of the rows that failed.
     pub(crate) failed: Vec<usize>,
     pub(crate) failures: Vec<RowFailure>,
-    /// A truth value for each row, true if it did not fail: of rows that are left out.
+    /// A truth value per row, true if the row did not fail; `None` if no rows are left out of the outputs.
     pub(crate) kept: Option<Bound<'py, PyAny>>,
 }
 
 /// The number of rows that all columns have; `None` if each column is one value for all rows, or is still to be made by a call.
 ///
 /// # Errors
-/// Two columns have unlike numbers of rows.
+/// If two columns have different numbers of rows.
 pub(crate) fn rows(inputs: &[Option<Field>], columns: &[Option<Column<'_>>]) -> PyResult<Option<usize>> {
     let sized = || {
         let fields = columns.iter().zip(inputs);
@@ -498,15 +503,15 @@ pub(crate) fn rows(inputs: &[Option<Field>], columns: &[Option<Column<'_>>]) -> 
 pub(crate) struct RowsPace {
     /// The most rows that are evaluated with the interpreter's lock: few enough that no other thread waits long.
     pub(crate) brief_rows: usize,
-    /// The steps of one row.
+    /// The number of steps per row; the number of the graph's nodes if the steps are not known.
     pub(crate) nodes: usize,
     /// True if inputs and outputs are scalars other than strings.
     pub(crate) are_numbers: bool,
-    /// True if the model calls functions of Python.
+    /// True if the model calls Python functions.
     pub(crate) calls_python: bool,
 }
 
-/// An evaluation of many rows.
+/// The arguments of [`run`]: a model, its terms, and where outputs go.
 pub(crate) struct BatchTerms<'r, 'py> {
     pub(crate) batch: &'r Batch,
     pub(crate) pace: RowsPace,
@@ -516,21 +521,21 @@ pub(crate) struct BatchTerms<'r, 'py> {
     pub(crate) targets: &'r [Target],
     /// True if rows that fail are left out of the outputs.
     pub(crate) skip: bool,
-    /// Arrays of the caller's, by the names of outputs.
+    /// The caller's arrays for outputs, by the names of outputs.
     pub(crate) out: &'r [Out<'py>],
 }
 
 /// The form that the column of an output gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Target {
-    /// An array of NumPy, masked if its elements may be missing.
+    /// A NumPy array, masked if its elements may be missing.
     Numpy,
     /// An array or series of a package.
     Package(Package),
 }
 
 impl Target {
-    /// True if the column is made as an array of NumPy first.
+    /// Returns true if the column is made as a NumPy array first.
     fn is_numpy(self, qtype: &QType) -> bool {
         match self {
             Target::Numpy => true,
@@ -544,7 +549,10 @@ impl Target {
 /// The name of an output, and the caller's array for it.
 pub(crate) type Out<'py> = (String, Bound<'py, PyAny>);
 
-/// The arrays of a dict by the names of outputs. It is read once: keys may be objects that answer differently each time.
+/// Reads `out`, a dict of arrays by the names of outputs. The dict is read once, because its keys may be objects that answer differently each time.
+///
+/// # Errors
+/// If a key is not the name of an output.
 pub(crate) fn outs<'py>(out: Option<&Bound<'py, PyDict>>, outputs: &[Field]) -> PyResult<Vec<Out<'py>>> {
     let given = out.into_iter().flat_map(|out| out.iter());
     let given = given.map(|(name, array)| match name.extract::<String>() {
@@ -554,12 +562,12 @@ pub(crate) fn outs<'py>(out: Option<&Bound<'py, PyDict>>, outputs: &[Field]) -> 
     given.collect()
 }
 
-/// The exception that an array is not as it was when the call began.
+/// The exception for an array that was resized or reshaped since the call began.
 fn changed() -> PyErr {
     crate::errors::data("an array was resized or reshaped while the call read it: leave arrays alone until it is over")
 }
 
-/// Evaluates a model on columns, one for each of its inputs.
+/// Evaluates a model on columns, one for each of its inputs. `raised` makes the exception for an error of the evaluation.
 pub(crate) fn run<'py>(
     py: Python<'py>,
     run: BatchTerms<'_, 'py>,
@@ -571,7 +579,8 @@ pub(crate) fn run<'py>(
     let may_fail = options.failed_rows() == Some(OnError::Missing);
     let mut sinks = Vec::with_capacity(batch.outputs().len());
     for (output, target) in batch.outputs().iter().zip(targets) {
-        // Columns of rows that may fail, and of models with arrays, are the library's.
+        // The library makes the column if NumPy does not, if the model takes structs, or if rows may fail and the output's type has no missing
+        // values.
         if let Some((_, given)) = out.iter().find(|(name, _)| *name == *output.name) {
             sinks.push(Sink::given(given, output, rows)?);
             continue;
@@ -580,9 +589,9 @@ pub(crate) fn run<'py>(
             !target.is_numpy(&output.qtype) || batch.takes_structs() || (may_fail && !output.qtype.is_optional());
         sinks.push(if is_made { Sink::Made } else { Sink::of(py, &output.qtype, rows)? });
     }
-    // Giving the interpreter's lock away and taking it again takes as long as evaluating some rows.
+    // Releasing the interpreter's lock and taking it again takes as long as evaluating some rows.
     let is_brief = rows <= brief_rows;
-    // Until the run is over. From here on to the run Python runs nothing but destructors, and addresses are taken after these.
+    // The pins last until the run is over. From here to the run, Python runs nothing but destructors, and addresses are taken after these.
     let mut pins = Pins::new();
     if !is_brief || calls_python {
         let written = sinks.iter().filter_map(Sink::numpy);
@@ -628,7 +637,7 @@ pub(crate) fn run<'py>(
             }
         };
         let made = with_columns(batch.inputs(), &arguments, evaluate).map_err(refused)??;
-        // Rows whose functions were not called any more, and code that was not compiled to its end, are no faults.
+        // If the token ended the run, functions that were not called and code that was not compiled are not reported as faults.
         let was_ended = token.filter(|token| made.is_err() && token.is_cancelled());
         made.map_err(|error| raised(was_ended.map_or(error, |token| cembra::Error::ended_by(Some(&token)))))?
     };
@@ -669,7 +678,7 @@ pub(crate) fn run<'py>(
                     }
                     None => sink.finish(py, rows)?,
                 };
-                // No row is left of those whose values failed.
+                // If failed rows are left out, only an optional output can still have missing values.
                 let missing = missing.filter(|_| kept.is_none() || output.qtype.is_optional());
                 let (values, missing) = match &kept {
                     Some(kept) => {
@@ -694,10 +703,10 @@ pub(crate) fn run<'py>(
     Ok(Rows { outputs, failed: made.failed, failures: made.failures, kept: kept.map(Bound::into_any) })
 }
 
-/// Masks the elements of an array of the caller's of which a bit does not say that they are there.
+/// Masks the elements of the caller's array whose bit in `bits` is 0.
 fn set_mask(array: &Bound<'_, PyAny>, rows: usize, bits: Vec<u8>) -> PyResult<()> {
     let mask = array.getattr("mask")?;
-    // An element of a hard mask stays masked: that is NumPy's to do.
+    // An element of a hard mask stays masked, so NumPy itself must set such a mask.
     if let Ok(mask) = mask.cast::<PyArray1<bool>>()
         && mask.len() == rows
         && !array.getattr("hardmask")?.is_truthy()?
@@ -712,20 +721,20 @@ fn set_mask(array: &Bound<'_, PyAny>, rows: usize, bits: Vec<u8>) -> PyResult<()
 
 macro_rules! sinks {
     ($($rust:ident $scalar:ident),*) => {
-        /// Where the values of an output go.
+        /// The memory that the values of an output are written to.
         enum Sink<'py> {
             $(
-                /// An array of numbers, and a bit for each that is there.
+                /// A NumPy array of numbers, and one presence bit per row if the output is optional.
                 $scalar(Numbers<'py, $rust>, Option<Vec<u8>>),
             )*
             /// A column that the library makes.
             Made,
-            /// An array of the caller's, and the place of its values.
+            /// The caller's array, and the sink for its numbers.
             Given(Bound<'py, PyAny>, Box<Sink<'py>>),
         }
 
         impl<'py> Sink<'py> {
-            /// Allocates an array of NumPy for the output, if NumPy lays its type out as the library does.
+            /// Allocates a NumPy array for the output, if NumPy stores its type as the library does; else the library makes the column.
             fn of(py: Python<'py>, qtype: &QType, rows: usize) -> PyResult<Self> {
                 let bits = qtype.is_optional().then(|| vec![0_u8; rows.div_ceil(8)]);
                 Ok(match qtype.scalar() {
@@ -739,7 +748,10 @@ macro_rules! sinks {
                 })
             }
 
-            /// An array of the caller's.
+            /// Makes the sink that writes to the caller's array.
+            ///
+            /// # Errors
+            /// If the array does not fit: its type, mask or length is another, or it is read-only or not contiguous.
             fn given(array: &Bound<'py, PyAny>, output: &Field, rows: usize) -> PyResult<Self> {
                 let qtype = &output.qtype;
                 let refused = |what: &str| crate::errors::data(format!("`out` for `{}`, {qtype}, is {what}", output.name));
@@ -751,7 +763,7 @@ macro_rules! sinks {
                 }
                 let bits = qtype.is_optional().then(|| vec![0_u8; rows.div_ceil(8)]);
                 $(
-                    // A masked array has the memory of its numbers itself.
+                    // A masked array is itself the array of its numbers.
                     if qtype.scalar() == Some(Scalar::$scalar) && let Ok(numbers) = array.cast::<PyArray1<$rust>>() {
                         if numbers.len() != rows {
                             return Err(refused(&format!("an array of {} elements, not {rows}", numbers.len())));
@@ -767,7 +779,7 @@ macro_rules! sinks {
                 Err(refused("an array of another type, of several axes, or of values that are converted"))
             }
 
-            /// The array that the library writes.
+            /// The NumPy array that the library writes to; `None` for a column that it makes.
             fn numpy(&self) -> Option<&Bound<'py, PyUntypedArray>> {
                 match self {
                     $(Sink::$scalar(numbers, _) => Some(numbers.array()),)*
@@ -776,7 +788,7 @@ macro_rules! sinks {
                 }
             }
 
-            /// The memory that the library writes; none of a column that it makes.
+            /// The memory that the library writes to; `None` for a column that it makes.
             fn column(&mut self, rows: usize) -> PyResult<Option<ColumnMut<'_>>> {
                 match self {
                     $(Sink::$scalar(numbers, bits) => {
@@ -791,7 +803,8 @@ macro_rules! sinks {
                 }
             }
 
-            /// The array of NumPy, and which of its elements are missing, if any may be.
+            /// Returns the NumPy array and its mask, true where an element is missing; no mask if none may be. The mask of the caller's array is set
+            /// here.
             fn finish(self, py: Python<'py>, rows: usize) -> PyResult<NumpyParts<'py>> {
                 match self {
                     $(Sink::$scalar(numbers, bits) => {
@@ -814,10 +827,10 @@ macro_rules! sinks {
 
 for_each_number!(sinks);
 
-/// An array of NumPy, and which of its elements are missing, if any may be.
+/// A NumPy array and its mask, true where an element is missing; `None` if none may be missing.
 type NumpyParts<'py> = (Bound<'py, PyAny>, Option<Vec<bool>>);
 
-/// The array of an output, whose strings are laid out in `room`.
+/// Converts the column of an output to an Arrow array. The copies of its strings are taken from `room`.
 fn array_of(
     name: &str,
     column: OutputColumn,
@@ -830,7 +843,7 @@ fn array_of(
     })
 }
 
-/// The bytes of a column as objects of Python, one for each row, without numbers as NumPy has them.
+/// The bytes that a column takes after its conversion to NumPy elements and Python objects; 0 for numbers, which are not converted.
 fn object_bytes(column: &OutputColumn) -> u64 {
     let rows = column.rows() as u64;
     if let Some((_, elements)) = column.lists() {
@@ -848,7 +861,7 @@ fn object_bytes(column: &OutputColumn) -> u64 {
     }
 }
 
-/// The bytes of the strings of a column as objects of Python.
+/// The bytes that the strings of a column take as Python objects; 0 for other types.
 fn strings(column: &OutputColumn) -> u64 {
     if !column.qtype().scalar().is_some_and(Scalar::is_string) {
         return 0;
@@ -857,7 +870,7 @@ fn strings(column: &OutputColumn) -> u64 {
     (0..column.rows()).map(own).fold(0, u64::saturating_add)
 }
 
-/// An array of NumPy as one that a Series of pandas is made of.
+/// Converts a NumPy array and its mask to an array that a pandas Series is made from.
 fn pandas_array<'py>(
     values: Bound<'py, PyAny>,
     missing: Option<Vec<bool>>,
@@ -868,14 +881,15 @@ fn pandas_array<'py>(
     frames(py)?.call_method1("made_array", (values, missing, family as u8))
 }
 
-/// A column that lies in NumPy in another form, truth values, dates, strings, and which elements are missing, if any may be; lists as a list of arrays.
+/// Converts a column that the library made to a NumPy array and its mask. Lists become an object array of arrays, other composite values a Python
+/// list.
 fn numpy_parts<'py>(py: Python<'py>, column: &OutputColumn) -> PyResult<NumpyParts<'py>> {
     let (rows, is_optional) = (column.rows(), column.qtype().is_optional() || column.presence().is_some());
     let Some(scalar) = column.qtype().scalar() else {
         let making = Making::of(values::Arrays::Numpy, Limits::default().array_bytes);
         let value = |row| values::object(py, &column.value(row).unwrap_or(Value::Nothing), &making);
         let list = making.list(py, rows, value)?;
-        // NumPy would make one array of arrays that are equally long.
+        // From arrays of equal length, NumPy would make one array with two axes.
         let made = match column.lists() {
             Some(_) => {
                 let made = py.import("numpy")?.call_method1("empty", (rows, "O"))?;

@@ -1,6 +1,5 @@
-//! Copies of the parts of Arrow's arrays that the library uses as addresses or as text. Another thread of Python may write the memory of an array
-//! while the library reads it, so these parts are copied first, and the copies are checked. Numbers and bits, which become values alone, are read
-//! where they are.
+//! Copies of the parts of Arrow arrays that the library uses as addresses or as text. Another thread of Python may write the memory of an array while
+//! the library reads it, so these parts are copied first, and the copies are checked. Numbers and bits, which are only values, are read in place.
 
 use crate::bounds::Bounds;
 use crate::errors;
@@ -16,33 +15,34 @@ use std::ops::Range;
 /// The longest string that a view holds itself, in bytes.
 const INLINE: u32 = 12;
 
-/// The most views that are checked between two looks at signals and the token.
+/// The most views that are checked between two checks of signals and the token.
 const VIEWS_AT_ONCE: usize = 1 << 16;
 
 /// The copies that one import makes, of an array or of a column of a table.
 pub(crate) struct Copies<'a, 'py> {
     /// The object that is imported.
     object: Bound<'py, PyAny>,
-    /// The objects that have its buffers.
+    /// The objects that own the buffers of the import.
     owners: Vec<Bound<'py, PyAny>>,
     bounds: &'a Bounds,
-    /// The memory of the owners' buffers, found when the first string is copied; inside it `None` for a package that does not say it.
+    /// The address ranges of the owners' buffers, found when the first string is copied. The inner `None` means that their package does not report
+    /// them.
     extents: Option<Option<Vec<Range<usize>>>>,
     /// The buffers that were copied, by address and length.
     sources: HashMap<(usize, usize), Source>,
-    /// The values of dictionaries by the address of their last buffer: as they came, and their copy. Chunks mostly share them.
+    /// The values of dictionaries, by the address of their last buffer: the original and its copy. Most chunks share a dictionary.
     dictionaries: HashMap<usize, (ArrayData, ArrayData)>,
 }
 
 /// A buffer that was copied in part or as a whole.
 #[derive(Default)]
 struct Source {
-    /// The bytes of the copied parts.
+    /// The length of all copied parts together, in bytes.
     copied: usize,
     whole: Option<Buffer>,
 }
 
-/// An array whose own buffers are copied, and whose children are not all yet.
+/// An array whose own buffers are copied, but not yet all of its children.
 struct Node {
     data_type: DataType,
     len: usize,
@@ -51,19 +51,21 @@ struct Node {
     buffers: Vec<Buffer>,
     children: std::vec::IntoIter<ArrayData>,
     made: Vec<ArrayData>,
-    /// The array as it came, if it is the values of a dictionary.
+    /// The original array, if it holds the values of a dictionary.
     values: Option<ArrayData>,
 }
 
+/// The exception for an error that Arrow reports.
 fn refused(error: &ArrowError) -> PyErr {
     errors::data(error.to_string())
 }
 
+/// The exception for an array with `what`, such as offsets, outside of its memory.
 fn outside(what: &str) -> PyErr {
     errors::data(format!("an array of Arrow has {what} outside of its memory"))
 }
 
-/// An empty list with room for `count` elements.
+/// Makes an empty list with room for `count` elements. The error is that there is no memory.
 pub(crate) fn roomy<T>(count: usize) -> PyResult<Vec<T>> {
     let mut list = Vec::new();
     let no_memory = |_| errors::data(format!("there is no memory for a copy of {count} elements of an array of Arrow"));
@@ -72,13 +74,13 @@ pub(crate) fn roomy<T>(count: usize) -> PyResult<Vec<T>> {
 }
 
 impl<'a, 'py> Copies<'a, 'py> {
-    /// No copies yet, for the import of `object`, whose buffers `owners` have.
+    /// Begins the import of `object`, whose buffers `owners` own. Nothing is copied yet.
     pub(crate) fn of(object: &Bound<'py, PyAny>, owners: Vec<Bound<'py, PyAny>>, bounds: &'a Bounds) -> Self {
         let object = object.clone();
         Copies { object, owners, bounds, extents: None, sources: HashMap::new(), dictionaries: HashMap::new() }
     }
 
-    /// Checks an array, after its keys, offsets, views and strings are copied.
+    /// Copies the keys, offsets, views and strings of an array and its children, checks the result and returns it.
     pub(crate) fn checked(&mut self, data: ArrayData) -> PyResult<ArrayData> {
         let mut open = vec![self.node(data)?];
         loop {
@@ -106,13 +108,13 @@ impl<'a, 'py> Copies<'a, 'py> {
         }
     }
 
-    /// The copy of the values of a dictionary that an earlier chunk has too.
+    /// Returns the copy of a dictionary's values, if an earlier chunk had the same ones.
     fn known(&self, values: &ArrayData) -> Option<ArrayData> {
         let (found, copy) = self.dictionaries.get(&place(values)?)?;
         found.ptr_eq(values).then(|| copy.clone())
     }
 
-    /// Copies the own buffers of an array.
+    /// Copies the buffers of an array that are used as addresses or as text, without those of its children.
     fn node(&mut self, data: ArrayData) -> PyResult<Node> {
         self.bounds.check(self.object.py())?;
         let (data_type, len, nulls, offset, buffers, children) = data.into_parts();
@@ -135,7 +137,7 @@ impl<'a, 'py> Copies<'a, 'py> {
             DataType::Dictionary(keys, _) => {
                 let size = keys.primitive_width().unwrap_or(1);
                 node.buffers = vec![self.elements(&node, size, 0)?];
-                // The key of a null is not checked.
+                // The key of a null is not checked, so the nulls must not change after the check.
                 node.nulls = node.nulls.take().map(|nulls| self.nulls(&nulls)).transpose()?;
                 node.offset = 0;
             }
@@ -144,7 +146,7 @@ impl<'a, 'py> Copies<'a, 'py> {
         Ok(node)
     }
 
-    /// The copied elements of the first buffer: as many as the array has, and `more`.
+    /// Copies the elements of the first buffer, each of `size` bytes: as many as the array has, and `more`.
     fn elements(&mut self, node: &Node, size: usize, more: usize) -> PyResult<Buffer> {
         let source = node.buffers.first().ok_or_else(|| outside("elements"))?;
         let ends = [Some(node.offset), node.offset.checked_add(node.len).and_then(|end| end.checked_add(more))];
@@ -152,7 +154,7 @@ impl<'a, 'py> Copies<'a, 'py> {
         self.copy(source, start..end)
     }
 
-    /// Copies bits of presence.
+    /// Copies presence bits.
     fn nulls(&mut self, nulls: &NullBuffer) -> PyResult<NullBuffer> {
         let bits = nulls.inner();
         let (first, end) = (bits.offset() / 8, bits.offset().saturating_add(bits.len()).div_ceil(8));
@@ -160,7 +162,7 @@ impl<'a, 'py> Copies<'a, 'py> {
         Ok(NullBuffer::new(BooleanBuffer::new(copy, bits.offset() % 8, bits.len())))
     }
 
-    /// Copies offsets, counted from the first. The range is from the first offset to the last as they came.
+    /// Copies offsets, minus the first one. The range is from the first offset to the last, before the subtraction.
     fn offsets<T: ArrowNativeType>(&mut self, node: &Node) -> PyResult<(Buffer, Range<usize>)> {
         let source = node.buffers.first().ok_or_else(|| outside("offsets"))?;
         // An array without elements may have no offset.
@@ -182,7 +184,7 @@ impl<'a, 'py> Copies<'a, 'py> {
         Ok((Buffer::from_vec(moved), range))
     }
 
-    /// Copies strings between offsets.
+    /// Copies the offsets and the bytes of strings.
     fn strings<T: ArrowNativeType>(&mut self, node: &mut Node) -> PyResult<()> {
         let (offsets, range) = self.offsets::<T>(node)?;
         let source = node.buffers.get(1).ok_or_else(|| outside("strings"))?.clone();
@@ -196,7 +198,7 @@ impl<'a, 'py> Copies<'a, 'py> {
         Ok(())
     }
 
-    /// Copies views and the bytes that they see.
+    /// Copies the views of strings and the bytes that they point to.
     fn views(&mut self, node: &mut Node) -> PyResult<()> {
         let mut views = self.elements(node, size_of::<u128>(), 0)?;
         let all: &[u128] = views.typed_data();
@@ -233,7 +235,7 @@ impl<'a, 'py> Copies<'a, 'py> {
         Ok(())
     }
 
-    /// Copies the offsets of lists. The child keeps the elements between the first offset and the last.
+    /// Copies the offsets of lists. The child array is cut to the elements between the first offset and the last.
     fn lists<T: ArrowNativeType>(&mut self, node: &mut Node) -> PyResult<()> {
         let (offsets, range) = self.offsets::<T>(node)?;
         let child = node.children.next().ok_or_else(|| outside("elements"))?;
@@ -249,7 +251,7 @@ impl<'a, 'py> Copies<'a, 'py> {
         Ok(())
     }
 
-    /// A copy of a range of bytes. All copies of a buffer together take at most twice its memory.
+    /// Copies a range of bytes. All copies of one buffer together take at most twice its memory.
     fn copy(&mut self, source: &Buffer, range: Range<usize>) -> PyResult<Buffer> {
         // An array without elements may begin anywhere.
         if range.start == range.end {
@@ -272,7 +274,7 @@ impl<'a, 'py> Copies<'a, 'py> {
         Ok(whole.slice_with_length(range.start, part.len()))
     }
 
-    /// Compares the bytes of strings with the buffers of the owners, if their package says how long these are.
+    /// Checks that the addresses `bytes` of strings lie in a buffer of the owners, if their package reports the lengths of buffers.
     fn within(&mut self, bytes: Range<usize>) -> PyResult<()> {
         let extents = match &self.extents {
             Some(known) => known,
@@ -284,10 +286,10 @@ impl<'a, 'py> Copies<'a, 'py> {
         if extent.is_some_and(|extent| bytes.end <= extent.end) { Ok(()) } else { Err(outside("strings")) }
     }
 
-    /// The array of the copies of a node, checked.
+    /// Builds the array from the copies of a node, and checks it.
     fn finished(&self, node: Node) -> PyResult<ArrayData> {
         let Node { data_type, len, offset, nulls, buffers, made, .. } = node;
-        // Arrow would check the text of every view, and views may all see the same bytes.
+        // Arrow would check the text of each view, even if all views point to the same bytes.
         let is_text = data_type == DataType::Utf8View;
         let checked = if is_text { DataType::BinaryView } else { data_type };
         let made = ArrayData::builder(checked).len(len).offset(offset).nulls(nulls).buffers(buffers).child_data(made);
@@ -296,11 +298,11 @@ impl<'a, 'py> Copies<'a, 'py> {
             return Ok(made);
         }
         self.check_texts(&made)?;
-        // SAFETY: STRING-VIEW: the views are of these buffers, which nobody else has, and each of them was found to be UTF-8.
+        // SAFETY: STRING-VIEW: the views point into these buffers, which have no other owner, and each view was found to be UTF-8.
         Ok(unsafe { made.into_builder().data_type(DataType::Utf8View).build_unchecked() })
     }
 
-    /// Checks that all views of an array are UTF-8. The bytes of views that overlap are read once, and each view begins and ends at a character.
+    /// Checks that all views of an array are UTF-8. The bytes of overlapping views are read once, and each view must begin and end at a character.
     fn check_texts(&self, array: &ArrayData) -> PyResult<()> {
         let no_text = || errors::data("an array of Arrow has a text that is not UTF-8");
         let (views, buffers) = array.buffers().split_first().ok_or_else(|| outside("views"))?;
@@ -344,17 +346,18 @@ impl<'a, 'py> Copies<'a, 'py> {
     }
 }
 
-/// The length of a view, and the number of the buffer and the first byte of a view that is longer than `INLINE`.
+/// Returns the length of a view, the index of its buffer, and the position of its first byte. The last two are meaningless for a view of at most
+/// `INLINE` bytes.
 fn parts(view: u128) -> [u32; 3] {
     [0, 64, 96].map(|shift| (view >> shift) as u32)
 }
 
-/// The address of the last buffer of the values of a dictionary.
+/// The address of the last buffer of a dictionary's values; `None` if they have no buffer.
 fn place(values: &ArrayData) -> Option<usize> {
     values.buffers().last().map(|buffer| buffer.as_ptr().addr())
 }
 
-/// The same bytes in new memory, aligned for every element.
+/// Copies bytes to new memory, aligned for every element type.
 fn copied(bytes: &[u8]) -> PyResult<Buffer> {
     let mut words: Vec<u128> = roomy(bytes.len().div_ceil(size_of::<u128>()))?;
     let (whole, rest) = bytes.as_chunks();
@@ -367,7 +370,7 @@ fn copied(bytes: &[u8]) -> PyResult<Buffer> {
     Ok(Buffer::from_vec(words).slice_with_length(0, bytes.len()))
 }
 
-/// True for an object of a class of pyarrow, or of one that inherits from such a class.
+/// Returns true if the object's class, or one that it inherits from, is of pyarrow.
 pub(crate) fn is_pyarrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     for class in object.get_type().mro().iter() {
         if class.cast_into::<PyType>()?.module()?.to_cow()?.starts_with("pyarrow.") {
@@ -377,8 +380,8 @@ pub(crate) fn is_pyarrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(false)
 }
 
-/// The memory of the buffers of objects of pyarrow, in order. An extent reaches to the end of those that begin before it and go on behind it. `None`
-/// for objects of other packages: they promise that offsets are right while arrays are imported.
+/// The address ranges of the buffers of pyarrow objects, sorted by their start. Each ends no earlier than those before it. `None` for objects of
+/// other packages, which promise that offsets are right while arrays are imported.
 fn extents(owners: &[Bound<'_, PyAny>]) -> PyResult<Option<Vec<Range<usize>>>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut open = owners.to_vec();

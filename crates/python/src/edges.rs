@@ -1,4 +1,4 @@
-//! Edges: which elements of an array belong to which group. Python has no value of the kind, so it is a class of the package.
+//! The Python class `Edge`: the group of each element of an array. Python itself has no such value.
 
 use crate::arrays;
 use crate::bounds::Bounds;
@@ -13,12 +13,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::sync::Arc;
 
-/// Which elements of an array belong to which group. It is given for an input of type `edge`, and cannot be changed.
+/// An assignment of an array's elements to groups: the value of an input of type `edge`. It cannot be changed.
 #[pyclass(frozen, module = "cembra")]
 #[derive(Clone)]
 pub(crate) struct Edge {
     pub(crate) edge: Arc<cembra::Edge>,
-    /// The most bytes of what is made of it: those of arrays in the evaluation that it is from.
+    /// The most bytes that an array or list made from the edge may take: `array_bytes` of the evaluation that returned the edge, or the default
+    /// limit.
     pub(crate) most_bytes: u64,
 }
 
@@ -31,14 +32,14 @@ impl Edge {
 }
 
 impl Edge {
-    /// Refuses a number of elements that are more bytes than the evaluation may make.
+    /// Returns an error if `elements` elements of `size` bytes take more than `most_bytes`.
     fn claim(&self, elements: usize, size: u64) -> PyResult<()> {
         let fits = (elements as u64).checked_mul(size).is_some_and(|bytes| bytes <= self.most_bytes);
         if fits { Ok(()) } else { Err(crate::errors::too_large()) }
     }
 }
 
-/// The elements of a sequence of integers, none of which may be missing.
+/// Reads a sequence of integers, none of which may be missing. `name` is the parameter's, for messages.
 fn integers(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     let array =
         arrays::array(object, Scalar::Int64, &Bounds::default()).map_err(|misfit: Misfit| misfit.raised(name))?;
@@ -50,13 +51,14 @@ fn integers(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
 
 #[pymethods]
 impl Edge {
-    /// Contiguous groups of these sizes.
+    /// Makes the edge of contiguous groups: group `g` has `sizes[g]` elements.
     #[staticmethod]
     fn from_sizes(sizes: &Bound<'_, PyAny>) -> PyResult<Edge> {
         entered(sizes.py(), || Edge::of(cembra::Edge::from_sizes(ArrayKind::Dense, integers("sizes", sizes)?)))
     }
 
-    /// Contiguous groups: group `g` is what lies between the points `g` and `g + 1`. The first point is 0.
+    /// Makes the edge of contiguous groups: group `g` has the elements from `split_points[g]` up to, but without, `split_points[g + 1]`. The first
+    /// point must be 0.
     #[staticmethod]
     fn from_split_points(split_points: &Bound<'_, PyAny>) -> PyResult<Edge> {
         entered(split_points.py(), || {
@@ -64,7 +66,7 @@ impl Edge {
         })
     }
 
-    /// The group of each element, one of `parent_size`, or `None` for an element of no group.
+    /// Makes the edge in which `mapping` has the group of each element: a number from 0 to `parent_size - 1`, or `None` for an element of no group.
     #[staticmethod]
     fn from_mapping(mapping: &Bound<'_, PyAny>, parent_size: usize) -> PyResult<Edge> {
         entered(mapping.py(), || {
@@ -74,26 +76,26 @@ impl Edge {
         })
     }
 
-    /// How many elements the array has.
+    /// The number of elements of the array.
     #[getter]
     fn child_size(&self) -> usize {
         self.edge.child_size()
     }
 
-    /// How many groups there are.
+    /// The number of groups.
     #[getter]
     fn parent_size(&self) -> usize {
         self.edge.parent_size()
     }
 
-    /// The group of each element, as an array of NumPy.
+    /// The group of each element, as a NumPy array.
     #[getter]
     fn mapping<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         entered(py, || {
             if let EdgeForm::Mapping(groups, _) = self.edge.form() {
                 return arrays::numpy_array(py, groups, || py.check_signals());
             }
-            // Two points say any number of elements.
+            // Two points can stand for any number of elements.
             let elements = self.edge.child_size();
             if elements > ARRAY_ELEMENTS {
                 return Err(crate::errors::limit(format!(
@@ -113,7 +115,7 @@ impl Edge {
         })
     }
 
-    /// The points that groups lie between, or `None` if each element names its group.
+    /// The points between which the groups lie, as a list; `None` if the edge has a group for each element instead.
     #[getter]
     fn split_points<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
         entered(py, || {

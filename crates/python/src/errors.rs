@@ -1,5 +1,5 @@
-//! Errors of the library as exceptions. An exception keeps what the error knows as attributes: its code, the place in the text, the row, and
-//! the excerpt for people, which is its text too.
+//! Conversion of the library's errors to Python exceptions. An exception has the details of the error as attributes: its code, the place in the text,
+//! the row. Its `str()` is the rendered message with an excerpt of the text.
 
 use cembra::{Code, Diagnostic, Error, FaultKind, Model, Source, Span};
 use pyo3::create_exception;
@@ -30,12 +30,12 @@ create_exception!(cembra, DataError, CembraError, "Values that are given do not 
 create_exception!(cembra, EvaluationError, CembraError, "An evaluation failed, or was ended.");
 create_exception!(cembra, LimitError, CembraError, "A model or an evaluation takes more than it may.");
 
-/// Adds the classes to the module.
+/// Adds the exception classes to the module.
 pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let add = |name, class: Bound<'_, PyType>| {
         class.setattr("__name__", name)?;
-        // By which pickles find it.
+        // Pickles find the class by this name.
         class.setattr("__qualname__", name)?;
         module.add(name, class)
     };
@@ -47,7 +47,7 @@ pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add("LimitError", py.get_type::<LimitError>())
 }
 
-/// The class of an error, by its kind and code.
+/// The exception class for an error, by its fault kind and code.
 fn class<'py>(py: Python<'py>, error: &Error) -> Bound<'py, PyType> {
     match (error.fault_kind(), error.code()) {
         (Some(FaultKind::ArenaLimit | FaultKind::IterationLimit | FaultKind::WorkLimit), _) | (None, "limit") => {
@@ -64,7 +64,7 @@ fn class<'py>(py: Python<'py>, error: &Error) -> Bound<'py, PyType> {
     }
 }
 
-/// The exception of an error, whose excerpt is of this source.
+/// The exception for an error, with an excerpt of `source`.
 pub(crate) fn of_source<'s>(error: Error, source: impl Into<Source<'s>>) -> PyErr {
     let source = source.into();
     let span = error.span().map(|span| source.place(span).characters());
@@ -79,7 +79,7 @@ pub(crate) fn of_source<'s>(error: Error, source: impl Into<Source<'s>>) -> PyEr
     })
 }
 
-/// The exception of an error in a text, whose name is that of its file.
+/// The exception for an error in `text`. `name` is the name of its file, for the excerpt.
 pub(crate) fn of_text(error: Error, text: &str, name: Option<&str>) -> PyErr {
     match name {
         Some(name) => of_source(error, Source::new(name, text)),
@@ -87,7 +87,7 @@ pub(crate) fn of_text(error: Error, text: &str, name: Option<&str>) -> PyErr {
     }
 }
 
-/// The exception that what the caller gave does not fit.
+/// A `DataError`: a value that the caller gave does not fit.
 pub(crate) fn data(message: impl Into<String>) -> PyErr {
     let message = message.into();
     Python::attach(|py| made(py, &py.get_type::<DataError>(), &message, "values", &message, |_| Ok(())))
@@ -100,13 +100,13 @@ pub(crate) fn _data_error(message: String) -> Py<PyAny> {
     Python::attach(|py| error.into_value(py).into_any())
 }
 
-/// The exception that what the caller gave takes more than it may.
+/// A `LimitError`: a value that the caller gave takes more than a limit allows.
 pub(crate) fn limit(message: impl Into<String>) -> PyErr {
     let message = message.into();
     Python::attach(|py| made(py, &py.get_type::<LimitError>(), &message, "limit", &message, |_| Ok(())))
 }
 
-/// The exception that outputs, as objects of Python, take more than an evaluation may.
+/// A `LimitError`: the outputs, as Python objects, take more bytes than `array_bytes` allows.
 #[cold]
 pub(crate) fn too_large() -> PyErr {
     limit(
@@ -114,13 +114,13 @@ pub(crate) fn too_large() -> PyErr {
     )
 }
 
-/// The exception of a panic: a defect of the library, or of a package in Rust that it has called.
+/// The exception for a panic, which is a defect of the library or of a Rust package that it called. `words` is the panic's message.
 pub(crate) fn defect(py: Python<'_>, words: &str) -> PyErr {
     let message = format!("a defect, and no result: {words}");
     made(py, &py.get_type::<CembraError>(), &message, "internal", &message, |_| Ok(()))
 }
 
-/// The exception itself; that of a panic as one of this package, with it as the cause.
+/// Returns the exception itself. A `PanicException` becomes an exception of this package, with the original as its cause.
 pub(crate) fn without_panics(py: Python<'_>, error: PyErr) -> PyErr {
     if error.is_instance_of::<PyException>(py)
         || error.get_type(py).name().map_or(true, |name| name != "PanicException")
@@ -132,9 +132,9 @@ pub(crate) fn without_panics(py: Python<'_>, error: PyErr) -> PyErr {
     made
 }
 
-/// The exception that a file or folder cannot be read: that of Python's own functions, with `filename` and `errno`, where the system says why.
+/// The exception for a file or folder that cannot be read: an `OSError` with `filename` and `errno`, as Python's own functions raise it.
 pub(crate) fn of_file(py: Python<'_>, error: std::io::Error, path: &Path) -> PyErr {
-    /// `EISDIR` and `EINVAL`, for folders and for files that are no texts.
+    /// `EISDIR` and `EINVAL`: the error numbers for a folder, and for a file that is not a text.
     const FOLDER: i32 = 21;
     const INVALID: i32 = 22;
     let name = path.as_os_str().to_owned();
@@ -147,32 +147,32 @@ pub(crate) fn of_file(py: Python<'_>, error: std::io::Error, path: &Path) -> PyE
     }
 }
 
-/// The exception that an input has no type.
+/// A `TypesError`: an input has no type.
 pub(crate) fn types(message: impl Into<String>) -> PyErr {
     let message = message.into();
     Python::attach(|py| made(py, &py.get_type::<TypesError>(), &message, "missing-input-type", &message, |_| Ok(())))
 }
 
-/// The exception that a function over columns raised another one, which is its cause; one that asks to stop is that itself. `span` is that of the call
-/// in the text of `model`.
+/// The exception for a function over columns that raised `raised`, which becomes its cause. An exception that asks to stop, such as
+/// `KeyboardInterrupt`, is returned itself. `span` is the call's place in the text of `model`.
 pub(crate) fn of_operator(py: Python<'_>, operator: &str, span: Option<Span>, raised: PyErr, model: &Model) -> PyErr {
     if !raised.is_instance_of::<PyException>(py) {
         return raised;
     }
     let message = format!("{operator}: {}", said_of(py, &raised));
     let error = of_source(Diagnostic::new(Code::Evaluation, message).at(span).into(), model);
-    // An exception is an object with attributes.
+    // An exception takes any attribute, so this cannot fail.
     let _told = error.value(py).setattr("operator", operator).and_then(|()| error.value(py).setattr("code", "invalid"));
     error.set_cause(py, Some(raised));
     error
 }
 
-/// What is said of a function of Python that raised an exception.
+/// The message for a Python function that raised an exception, without details.
 pub(crate) const RAISED: &str = "the function of Python raised an exception";
 
-/// The message of an evaluation whose function raised `raised`, with its class and the first line of its text.
+/// The message for an evaluation whose Python function raised `raised`: the class of the exception and the first line of its text.
 pub(crate) fn said_of(py: Python<'_>, raised: &PyErr) -> String {
-    /// The most characters of the text.
+    /// The most characters of that line.
     const MOST: usize = 200;
     let class = raised.get_type(py).name().map_or_else(|_| "an exception".to_owned(), |name| name.to_string());
     // Turning the value into a text runs code of Python, which may raise.
@@ -185,6 +185,7 @@ pub(crate) fn said_of(py: Python<'_>, raised: &PyErr) -> String {
     }
 }
 
+/// Makes an exception of `class`, whose `str()` is `rendered`. Attributes that `more` does not set, beside `message` and `code`, are `None`.
 fn made<'py>(
     py: Python<'py>,
     class: &Bound<'py, PyType>,

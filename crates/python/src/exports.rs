@@ -1,5 +1,5 @@
-//! Arrays and tables of Arrow for other packages, by Arrow's interface of capsules. Where pyarrow, Polars or pandas are there, they take them at once;
-//! callers see these objects only without pyarrow.
+//! Arrow arrays and tables for other packages, exported by Arrow's capsule interface. If pyarrow, Polars or pandas is installed, it imports them at
+//! once. Callers see these objects only without pyarrow.
 
 use crate::errors;
 use crate::packages::{Package, frames};
@@ -9,26 +9,28 @@ use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-/// An array.
+/// An array in Arrow's format, for packages that import Arrow capsules.
 #[pyclass(frozen, module = "cembra")]
 pub(crate) struct ArrowArray(pub(crate) ArrayRef);
 
-/// A table of one batch.
+/// A table in Arrow's format, for packages that import Arrow capsules. It has one batch.
 #[pyclass(frozen, module = "cembra")]
 pub(crate) struct ArrowTable(pub(crate) RecordBatch);
 
+/// The exception for an array that cannot be exported.
 fn refused(error: impl std::fmt::Display) -> PyErr {
     errors::data(error.to_string())
 }
 
 #[pymethods]
 impl ArrowArray {
+    /// Exports the array's type as a capsule.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let schema = FFI_ArrowSchema::try_from(self.0.data_type()).map_err(refused)?;
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
-    /// The capsules of the type and of the array. A schema that is asked for is not looked at: a consumer casts by itself.
+    /// Exports the type and the array as two capsules. `requested_schema` is ignored: the consumer must cast by itself.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(
         &self,
@@ -54,12 +56,13 @@ impl ArrowArray {
 
 #[pymethods]
 impl ArrowTable {
+    /// Exports the table's schema as a capsule.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let schema = FFI_ArrowSchema::try_from(&*self.0.schema()).map_err(refused)?;
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
-    /// The capsule of a stream of the batch, as of an array.
+    /// Exports the table as the capsule of a stream with one batch. `requested_schema` is ignored: the consumer must cast by itself.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -81,8 +84,8 @@ impl ArrowTable {
     }
 }
 
-/// An array as an array of a package; of pandas as one that a Series is made of. Without a package it is one of pyarrow, if that is there, else an array
-/// of Arrow, which every package with Arrow's interface takes.
+/// Converts an array to an array of `package`: for Polars a Series called `name`, for pandas an array that a Series is made from. For `Other` the
+/// result is a pyarrow array, or without pyarrow an [`ArrowArray`], which every package with Arrow's interface can import.
 pub(crate) fn arrow_object<'py>(
     py: Python<'py>,
     package: Package,

@@ -1,5 +1,5 @@
-//! Arrays that the library made, and NumPy reads and writes where they are: the opposite of `lending`. A holder owns each of them, and arrays of NumPy
-//! keep the holder. Once none of them does, a session has the memory back.
+//! Arrays of the library that NumPy reads and writes in place: the opposite of `lending`. A holder owns each array, and the NumPy arrays that view it
+//! keep the holder alive. Once none of them exists, a session takes the memory back.
 
 use crate::arrays::{for_each_number, masked, missing};
 use crate::lending::LEAST_LENT;
@@ -10,27 +10,27 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// An array, and the mask of NumPy that is made of it.
+/// An array that NumPy views, and the mask made for it. The mask is empty if no element is missing.
 pub(crate) struct HandedArray {
     pub(crate) array: Value,
     pub(crate) mask: Vec<bool>,
 }
 
-/// Owner of what NumPy reads and writes.
+/// The owner of memory that NumPy arrays read and write.
 #[pyclass(frozen, module = "cembra")]
 pub(crate) struct Holder {
     held: Mutex<Option<HandedArray>>,
 }
 
 impl Holder {
-    /// Takes the array and the mask back, if the caller has the only reference to the holder. Then no array of NumPy reads or writes them.
+    /// Takes the array and the mask back. `None` if there are other references to the holder, because a NumPy array may still use the memory.
     pub(crate) fn released(py: Python<'_>, holder: &Py<Holder>) -> Option<HandedArray> {
         #[expect(deprecated, reason = "the other way to count references goes by pointers")]
         let is_alone = holder.get_refcnt(py) == 1;
         holder.get().held.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| is_alone)
     }
 
-    /// Arrays of NumPy that read and write the numbers that the holder has, and the mask, if there is one.
+    /// NumPy arrays that read and write the holder's numbers and its mask. The second is `None` if there is no mask.
     fn views<'py>(holder: &Bound<'py, Self>) -> (Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>) {
         let mut held = holder.get().held.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(HandedArray { array: Value::Array(_, array), mask }) = &mut *held else { return (None, None) };
@@ -47,15 +47,15 @@ impl Holder {
         (values, (!mask.is_empty()).then(|| Holder::lent(holder, mask)))
     }
 
-    /// An array of NumPy that reads and writes what the holder has.
+    /// A NumPy array that reads and writes `elements`, which the holder owns.
     fn lent<'py, T: numpy::Element>(holder: &Bound<'py, Self>, elements: &mut [T]) -> Bound<'py, PyAny> {
         let elements = ArrayViewMut1::from(elements);
-        // SAFETY: NUMPY-MEMORY: the holder has the elements until no array has the holder.
+        // SAFETY: NUMPY-MEMORY: the holder owns the elements as long as an array refers to the holder.
         unsafe { PyArray1::borrow_from_array(&elements, holder.clone().into_any()) }.into_any()
     }
 }
 
-/// True for elements that arrays of NumPy have as the library does.
+/// Returns true if NumPy stores elements of this type as the library does.
 const fn is_number(scalar: Scalar) -> bool {
     macro_rules! one_of {
         ($($rust:ident $scalar:ident),*) => { matches!(scalar, $(Scalar::$scalar)|*) };
@@ -63,15 +63,16 @@ const fn is_number(scalar: Scalar) -> bool {
     for_each_number!(one_of)
 }
 
-/// True for an array that becomes one of NumPy without a copy: `handed` says of which.
+/// Returns true if [`handed`] gives this array to NumPy without a copy: it has at least `LEAST_LENT` elements, which are numbers, and no other owner.
 pub(crate) fn is_handed(array: &Arc<Array>) -> bool {
     is_number(array.scalar()) && array.len() >= LEAST_LENT && Arc::strong_count(array) == 1
 }
 
-/// Makes an array of NumPy of the numbers of `value`, without a copy, and the holder that owns them. Missing elements are masked; the mask is written
-/// to `spare`. The value becomes `Nothing`.
+/// Makes a NumPy array of the numbers of `value`, without a copy, and the holder that owns them. Missing elements are masked; the mask is written to
+/// `spare`. The value becomes `Nothing`.
 ///
-/// Returns none, and leaves the value, if it is no array, the array is shared or shorter than `LEAST_LENT`, or its elements are no numbers.
+/// Returns `None` and leaves the value as it is, if it is not an array, if the array is shared or shorter than `LEAST_LENT`, or if its elements are
+/// not numbers.
 pub(crate) fn handed<'py>(
     py: Python<'py>,
     value: &mut Value,
@@ -82,7 +83,7 @@ pub(crate) fn handed<'py>(
         return Ok(None);
     }
     let mask = missing(array, spare).unwrap_or_default();
-    // The holder has the memory before there is a view of it: an exception while views are made may keep them.
+    // The holder owns the memory before there is a view of it, because an exception may keep views alive.
     let held = HandedArray { array: std::mem::replace(value, Value::Nothing), mask };
     let holder = Bound::new(py, Holder { held: Mutex::new(Some(held)) })?;
     let (values, mask) = Holder::views(&holder);

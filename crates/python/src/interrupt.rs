@@ -1,6 +1,6 @@
-//! Evaluations and compilations that Ctrl-C ends. Python runs handlers of signals in its main thread and only between its own instructions, so work
-//! that may be long is done in another thread, while this one asks for signals. Work of unknown length begins in this thread, is ended after
-//! `PATIENCE`, and begins again in another one: most of it is over before, and starting a thread takes longer than a short evaluation.
+//! Evaluations and compilations that Ctrl-C can end. Python runs signal handlers only in its main thread and between its own instructions, so work
+//! that may take long runs in another thread, while this one checks for signals. Work of unknown length begins in this thread. After `PATIENCE` it is
+//! ended, and begins again in another thread: most work is done before, and starting a thread takes longer than a short evaluation.
 
 use crate::errors;
 use crate::lock::{released, taken};
@@ -12,18 +12,19 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The longest time that a handler of a signal waits until it runs, and the longest that work goes on in the main thread before it moves to another.
+/// The longest time that a signal handler waits until it runs, and that work runs in the main thread before it moves to another.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(20);
 
-/// The fewest elements of one row's inputs, together, whose evaluation begins in a thread of its own.
+/// The fewest elements in all inputs of a row, together, for which its evaluation begins in a thread of its own.
 const LONG_ELEMENTS: usize = 1 << 17;
 
-/// The fewest rows times nodes whose evaluation gets a thread of its own where all columns are numbers, and where they are not. Starting the
-/// thread takes as long as evaluating some thousands of numbers.
+/// The fewest rows times nodes for which an evaluation gets a thread of its own: `LONG_NUMBERS` if all columns are numbers, else `LONG_OTHERS`.
+/// Starting the thread takes as long as evaluating some thousands of numbers.
 const LONG_NUMBERS: usize = 1 << 20;
 const LONG_OTHERS: usize = 1 << 12;
 
-/// Ends evaluations: `cancel` ends those that were given it, from any thread, and those to come.
+/// A token that ends evaluations. Give it to evaluations as `cancellation`: `cancel()`, called in any thread, ends those that run and those that
+/// begin later.
 #[pyclass(frozen, name = "Cancellation", module = "cembra")]
 pub(crate) struct Token(pub(crate) Cancellation);
 
@@ -34,19 +35,19 @@ impl Token {
         Token(Cancellation::new())
     }
 
-    /// Ends the evaluations. It stays cancelled.
+    /// Ends all evaluations that were given this token, now and later. It cannot be undone.
     fn cancel(&self) {
         self.0.cancel();
     }
 
-    /// True once it is cancelled.
+    /// True once `cancel()` was called.
     #[getter]
     fn is_cancelled(&self) -> bool {
         self.0.is_cancelled()
     }
 }
 
-/// Returns an error if the handler of a signal raised, or the token is cancelled.
+/// Returns an error if a signal handler raises, or the token is cancelled.
 pub(crate) fn check(py: Python<'_>, token: Option<&Cancellation>) -> PyResult<()> {
     py.check_signals()?;
     match token {
@@ -55,13 +56,13 @@ pub(crate) fn check(py: Python<'_>, token: Option<&Cancellation>) -> PyResult<()
     }
 }
 
-/// True if evaluating `rows` rows by a model of `nodes` nodes may take longer than a handler of a signal should wait.
+/// Returns true if evaluating `rows` rows with a model of `nodes` nodes may take longer than a signal handler should wait.
 pub(crate) fn is_long_batch(rows: usize, nodes: usize, are_numbers: bool) -> bool {
     let least = if are_numbers { LONG_NUMBERS } else { LONG_OTHERS };
     rows.saturating_mul(nodes) >= least || user_operators::is_long()
 }
 
-/// True if the inputs of one row have at least `LONG_ELEMENTS` elements and bytes of strings together.
+/// Returns true if the inputs of one row have at least `LONG_ELEMENTS` elements and bytes of strings together.
 pub(crate) fn is_long_row(row: &[Value]) -> bool {
     let elements = |value: &Value| match value {
         Value::Array(_, array) => array.len(),
@@ -71,7 +72,7 @@ pub(crate) fn is_long_row(row: &[Value]) -> bool {
     row.iter().map(elements).fold(0, usize::saturating_add) >= LONG_ELEMENTS
 }
 
-/// The bytes of a text; 0 for other values.
+/// The length of a text, or of bytes, in bytes; 0 for other values.
 fn text_len(value: &Value) -> usize {
     match value.as_scalar() {
         Some(ScalarValue::Text(text)) => text.len(),
@@ -80,13 +81,14 @@ fn text_len(value: &Value) -> usize {
     }
 }
 
-/// The token of a run with these options, which a handler of a signal may cancel: that of the caller goes on.
+/// Makes a token that a signal handler may cancel, for a run with `options`. Cancelling it does not cancel the caller's token, but the caller's token
+/// cancels it.
 pub(crate) fn token_of(options: &RunOptions) -> Cancellation {
     options.token().map_or_else(Cancellation::new, |of_caller| of_caller.child())
 }
 
-/// Reads or compiles a model without the interpreter's lock: at first in this thread, and from the beginning again in another one if that takes
-/// long. `compile` must keep nothing of what `compile_until` ended.
+/// Runs `compile` without the interpreter's lock: first in this thread, and if that takes longer than `PATIENCE`, again from the beginning in another
+/// one. `compile` must not keep the result of a run that `compile_until` ended.
 pub(crate) fn compiled<T: Send>(py: Python<'_>, compile: impl Fn() -> T + Send + Sync) -> PyResult<T> {
     let token = Cancellation::new();
     let brief = token.until(Instant::now() + PATIENCE);
@@ -98,11 +100,11 @@ pub(crate) fn compiled<T: Send>(py: Python<'_>, compile: impl Fn() -> T + Send +
     detached(py, &token, compile)
 }
 
-/// Does work without the interpreter's lock, in a thread of its own, while this one asks for signals. If a handler raises, the token is cancelled, and
-/// the exception is the error. The token ends compilations, too.
+/// Runs `work` in a thread of its own, without the interpreter's lock, while this thread checks for signals. If a signal handler raises, the token is
+/// cancelled, and the exception is the error. The token also ends compilations in `work`.
 pub(crate) fn detached<T: Send>(py: Python<'_>, token: &Cancellation, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     let run = user_operators::current();
-    // A thread that cannot begin drops its closure: it takes the work from here.
+    // If the thread cannot start, its closure is dropped. So the closure does not own the work, but takes it from here.
     let work = Mutex::new(Some(|| compile_until(token, work)));
     let work = || work.lock().unwrap_or_else(PoisonError::into_inner).take().map(|work| work());
     let made = released(py, || {
@@ -118,7 +120,7 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, token: &Cancellation, work: impl
                 (made, cause)
             };
             let Ok(worker) = std::thread::Builder::new().spawn_scoped(scope, in_thread) else {
-                // There is no thread: signals wait until the end.
+                // No thread could start: signals wait until the end.
                 return Ok(work());
             };
             let mut raised = Ok(());

@@ -1,5 +1,5 @@
-//! Memory of NumPy's arrays that the library reads where it is, in the place of a copy. Which elements of tensors and arrays are read so, their
-//! callers say; here is how long the memory stays.
+//! Memory of NumPy arrays that the library reads in place instead of copying it. This file keeps the memory alive and where it is. Its callers decide
+//! which tensors and arrays are read so.
 
 use crate::pins::{Pins, pin};
 use cembra::Words;
@@ -8,10 +8,10 @@ use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The least element count that is not copied: a copy of fewer takes less time than to keep their array.
+/// The fewest elements that are read in place: copying fewer takes less time than keeping their array.
 pub(crate) const LEAST_LENT: usize = 1024;
 
-/// Elements of an array of NumPy, which is kept for them and keeps its memory.
+/// Elements in the memory of a NumPy array, and the references that keep the memory alive and in place.
 struct Lender<T> {
     first: *const T,
     len: usize,
@@ -21,27 +21,28 @@ struct Lender<T> {
 
 // SAFETY: NUMPY-MEMORY: the caller does not write the elements while they are lent, and any thread may drop the reference to the array.
 unsafe impl<T: Sync> Send for Lender<T> {}
-// SAFETY: NUMPY-MEMORY: likewise.
+// SAFETY: NUMPY-MEMORY: as for `Send`, the caller does not write the elements while they are lent.
 unsafe impl<T: Sync> Sync for Lender<T> {}
 
 impl<T> AsRef<[T]> for Lender<T> {
     fn as_ref(&self) -> &[T] {
-        // SAFETY: NUMPY-MEMORY: the elements between the lowest and the highest that an array sees, aligned, of an array that is kept.
+        // SAFETY: NUMPY-MEMORY: these are the elements from the lowest to the highest address of an array, aligned, and the array is kept alive.
         unsafe { std::slice::from_raw_parts(self.first, self.len) }
     }
 }
 
-/// Where the elements of an array are: the lowest of them, how many there are up to the highest, and how indices find them.
+/// The memory of a strided NumPy array: the address of its lowest element, and the number of elements from there to the highest one.
 struct StridedMemory<T> {
     first: *const T,
     len: usize,
-    /// The position of the first index.
+    /// The position, from `first`, of the element whose indices are all 0.
     offset: usize,
     strides: Vec<isize>,
     pins: Pins,
 }
 
-/// The same elements at whole distances from each other, aligned: a copy of elements that are not, such as fields of records.
+/// Returns an array whose elements are aligned and a whole number of elements apart: the array itself, or a copy of one that is not so, such as a
+/// field of records.
 pub(crate) fn whole<'py, T: numpy::Element>(array: &Bound<'py, PyArrayDyn<T>>) -> PyResult<Bound<'py, PyArrayDyn<T>>> {
     let is_whole = |bytes: &isize| bytes.unsigned_abs().is_multiple_of(size_of::<T>());
     if array.strides().iter().all(is_whole) && array.data().is_aligned() {
@@ -50,12 +51,13 @@ pub(crate) fn whole<'py, T: numpy::Element>(array: &Bound<'py, PyArrayDyn<T>>) -
     Ok(array.call_method0("copy")?.cast_into()?)
 }
 
-/// Where the elements of an array are, if they are enough to be read there, aligned, and no two indices share one.
+/// The memory of an array that can be read in place. `None` if it has fewer than `LEAST_LENT` elements, if they are not aligned or not a whole number
+/// of elements apart, or if it has more indices than elements in memory.
 fn place<T: numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> Option<StridedMemory<T>> {
     if array.len() < LEAST_LENT || !array.data().is_aligned() {
         return None;
     }
-    // Before the address and the extents are read: what is allocated may run a destructor of Python.
+    // Pin before the address and the extents are read, because an allocation may run a destructor of Python.
     let mut pins = Pins::new();
     pin(array.as_untyped(), &mut pins).ok()?;
     let (extents, size) = (array.shape(), size_of::<T>());
@@ -77,7 +79,7 @@ fn place<T: numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> Option<StridedM
     (array.len() <= len).then_some(StridedMemory { first, len, offset, strides, pins })
 }
 
-/// The tensor of an array, in the array's memory if that can be.
+/// Makes a tensor that reads the array's memory in place; `None` if that is not possible.
 pub(crate) fn tensor<T: Element + numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> Option<Arc<Tensor>> {
     let StridedMemory { first, len, offset, strides, pins } = place(array)?;
     let layout = Layout::strided(array.shape(), &strides, offset, len).ok()?;
@@ -85,8 +87,8 @@ pub(crate) fn tensor<T: Element + numpy::Element>(array: &Bound<'_, PyArrayDyn<T
     Tensor::from_parts(T::data(elements), layout).ok().map(Arc::new)
 }
 
-/// The elements of an array as the words of an array of the library, in the array's memory if that can be: if they are one behind the other, and
-/// fill whole words.
+/// Makes a list of words that reads the array's memory in place. `None` if that is not possible: the elements must be contiguous, and fill whole,
+/// aligned words.
 pub(crate) fn words<T: numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> Option<Words> {
     let StridedMemory { first, len, strides, pins, .. } = place(array)?;
     let first = first.cast::<u64>();

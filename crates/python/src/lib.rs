@@ -1,21 +1,23 @@
-//! The compiled half of the Python package `cembra`: what its Python files give to users is made here. Nothing of the language or of
-//! evaluation is in this crate, only the way of values between Python's objects and the library's.
+//! The compiled half of the Python package `cembra`, for its Python files to re-export. The language and the evaluation are in other crates. This one
+//! converts values between Python objects and the library's.
 //!
-//! | file | what it is about |
+//! | file | contents |
 //! |---|---|
-//! | `model`, `settings`, `signature` | the class `Model`, what it is made of, and what it is compiled for |
-//! | `session`, `terms` | one evaluation after the other in the same memory, and what ends evaluations |
-//! | `model_set` | the models of a folder |
-//! | `scalars`, `arrays`, `tensors`, `values` | one value, from Python and to Python |
-//! | `columns` | many rows: arrays of NumPy and of Arrow, in and out |
-//! | `lending`, `pins`, `copies`, `overlap` | memory of others that is read where it is, that must not move, that is copied, or that is written |
+//! | `model`, `settings`, `signature` | the class `Model`, its text and options, and the types that it is compiled for |
+//! | `session`, `terms` | the class `Session`: evaluations in the same memory; time limits, tokens and limits |
+//! | `model_set` | the class `ModelSet`: the models of a folder |
+//! | `scalars`, `arrays`, `tensors`, `values` | conversion of one value, from Python and to Python |
+//! | `columns`, `masks`, `numbers` | many rows: NumPy and Arrow arrays as inputs and outputs |
+//! | `phases` | many rows of models that call functions over columns |
+//! | `lending`, `handing`, `pins`, `copies`, `overlap` | memory that is shared with other packages, kept in place, copied, or checked |
+//! | `bounds` | the limits of imports |
 //! | `moments` | NumPy's dates and times, of any unit |
-//! | `edges` | which elements belong to which group |
-//! | `user_operators`, `replay` | functions of Python as operators, and their last calls |
-//! | `operators` | the operators, as Python's functions are made of them |
-//! | `packages`, `exports` | objects of other packages, and arrays for them |
-//! | `interrupt`, `signals` | what Ctrl-C ends, and looks at signals on the way |
-//! | `tables`, `outputs` | whole tables, data frames among them, and what outputs of many rows become |
+//! | `edges` | the class `Edge`: the group of each element of an array |
+//! | `user_operators`, `replay` | Python functions as operators, and a record of their last calls |
+//! | `operators` | the list of operators that `cembra.M` is made from |
+//! | `packages`, `exports` | imports from other packages, and arrays for them |
+//! | `interrupt`, `signals`, `lock` | Ctrl-C during evaluations and conversions, and the interpreter's lock |
+//! | `tables`, `outputs` | whole tables, such as data frames, and the form of outputs for many rows |
 //! | `errors` | errors of the library as exceptions |
 
 mod arrays;
@@ -54,7 +56,7 @@ mod values;
 
 use pyo3::prelude::*;
 
-/// The text of a model in the one form that models are printed in. Comments stay.
+/// Returns the text of a model in the one form that models are printed in. Comments stay.
 #[pyfunction]
 fn format(py: Python<'_>, text: &str) -> PyResult<String> {
     lock::entered(py, || {
@@ -63,13 +65,13 @@ fn format(py: Python<'_>, text: &str) -> PyResult<String> {
     })
 }
 
-/// True for a name that the language writes without quotes.
+/// Returns true if the language writes this name without quotes.
 #[pyfunction]
 fn _is_plain_name(name: &str) -> bool {
     cembra::is_plain_name(name)
 }
 
-/// A type as the language shows it, by any of its names: `f32?` of `OPTIONAL_FLOAT32`.
+/// Returns the language's own name of a type, given by any of its names: `f32?` for `OPTIONAL_FLOAT32`.
 #[pyfunction]
 fn _shown_type(py: Python<'_>, name: &str) -> PyResult<String> {
     lock::entered(py, || {

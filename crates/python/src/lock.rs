@@ -1,6 +1,6 @@
-//! The interpreter's lock, given away while models run and taken again. A thread that takes it while the interpreter ends is ended in its place by
-//! Python, without its destructors, and a process with frames of Rust on that stack is aborted. So before the interpreter ends, threads leave this
-//! package, and those that come back to it wait for the end of the process.
+//! The interpreter's lock, which is released while models run and taken again after. If a thread takes it while the interpreter shuts down, Python
+//! ends the thread right there, without running destructors, and a process with Rust frames on that stack is aborted. So before the shutdown all
+//! threads leave this package, and threads that come back to it wait for the end of the process.
 
 use crate::errors;
 use pyo3::exceptions::PyMemoryError;
@@ -13,29 +13,29 @@ use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-/// The thread that ends the interpreter, once one does. It may use models until the end.
+/// The thread that shuts the interpreter down, once the shutdown has begun. It may use models until the end.
 static ENDING: OnceLock<ThreadId> = OnceLock::new();
 
-/// How many threads are in this package and have the lock, or are about to take it.
+/// The number of threads in this package that have the lock or are about to take it.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// True while this thread is one of them.
+    /// True while this thread is counted in `INSIDE`.
     static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// How often the thread that ends the interpreter looks whether others have left, a millisecond apart. A function of Python that a model calls may
-/// take long, and a process that was forked has counted threads that it has not.
+/// The most times, a millisecond apart, that the shutdown checks whether other threads have left. It must not wait without end: a Python function
+/// that a model calls may take long, and a forked process has counted threads that it does not have.
 const LOOKS: usize = 1000;
 
-/// Registers what has to be done before the interpreter ends.
+/// Registers `end` to run before the interpreter shuts down.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let end = wrap_pyfunction!(end, module)?;
     module.py().import("atexit")?.call_method1("register", (end,))?;
     Ok(())
 }
 
-/// From now on no other thread comes into the package; those that are in it leave first.
+/// Keeps other threads out of this package from now on, and waits until those in it have left, for at most `LOOKS` milliseconds.
 #[pyfunction]
 fn end(py: Python<'_>) {
     if ENDING.set(thread::current().id()).is_err() {
@@ -52,16 +52,16 @@ fn end(py: Python<'_>) {
     });
 }
 
-/// A thread in this package that has the lock, or is about to take it.
+/// A count of this thread in `INSIDE`, which ends when it is dropped.
 pub(crate) struct Inside(());
 
 impl Inside {
-    /// None if the interpreter ends, and another thread ends it.
+    /// Counts this thread as inside. `None` if another thread is shutting the interpreter down.
     fn begin() -> Option<Inside> {
         INSIDE.fetch_add(1, Ordering::SeqCst);
         IS_INSIDE.set(true);
         let inside = Inside(());
-        // Either the thread that ends the interpreter sees the count, or this one sees that it ends.
+        // Either the thread that shuts the interpreter down sees the count, or this thread sees the shutdown.
         fence(Ordering::SeqCst);
         let is_late = ENDING.get().is_some_and(|ending| *ending != thread::current().id());
         (!is_late).then_some(inside)
@@ -82,7 +82,8 @@ fn wait() -> ! {
     }
 }
 
-/// Counts this thread as inside until the result is dropped. None if an outer call has counted it already.
+/// Counts this thread as inside until the result is dropped. `None` if an outer call has counted it already. Waits for the end of the process if
+/// another thread is shutting the interpreter down.
 pub(crate) fn enter(py: Python<'_>) -> Option<Inside> {
     if IS_INSIDE.get() {
         return None;
@@ -94,18 +95,18 @@ pub(crate) fn enter(py: Python<'_>) -> Option<Inside> {
     inside
 }
 
-/// Runs what Python calls, counted as inside. A panic, of this package or of another one in Rust that it calls, is an exception of this package:
-/// `PanicException` is not an `Exception`, and ends the program.
+/// Runs the body of a function that Python calls, with this thread counted as inside. A panic, of this package or of another Rust package that it
+/// calls, becomes an exception of this package: pyo3's `PanicException` is not an `Exception`, and would end the program.
 pub(crate) fn entered<T>(py: Python<'_>, run: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     let _inside = enter(py);
     let made = catch_unwind(AssertUnwindSafe(|| run().map_err(|error| errors::without_panics(py, error))));
     made.unwrap_or_else(|panic| {
         let raised = match words_of(&*panic) {
-            // Of pyo3, where Python has no memory for an object: a number, a string, a list.
+            // The message of pyo3 if Python has no memory for an object: a number, a string, a list.
             "PyObject pointer is null" => PyMemoryError::new_err("there is no memory for an object of Python"),
             words => errors::defect(py, words),
         };
-        // What a panic carries may panic when it is dropped.
+        // The payload of a panic may panic itself when it is dropped.
         if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
             std::mem::forget(again);
         }
@@ -119,7 +120,7 @@ fn words_of(panic: &(dyn Any + Send)) -> &str {
     words.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without words")
 }
 
-/// Runs code without the lock.
+/// Runs code without the interpreter's lock.
 pub(crate) fn released<T: Send>(py: Python<'_>, run: impl FnOnce() -> T + Send) -> T {
     let was_inside = IS_INSIDE.get();
     if was_inside {
@@ -144,7 +145,7 @@ impl Drop for Back {
     }
 }
 
-/// Runs code with the lock, in a thread that has given it away or never had it, or has it.
+/// Runs code with the interpreter's lock, whether this thread has it, has released it, or never had it.
 pub(crate) fn taken<T>(run: impl FnOnce(Python<'_>) -> T) -> T {
     if IS_INSIDE.get() {
         return Python::attach(run);

@@ -1,5 +1,5 @@
-//! Which elements are there, as NumPy says it, a byte for each element, and as the library does, a bit. Eight are converted at once: a byte with the
-//! bits of eight bytes is a product of them as one number.
+//! Conversion between NumPy's masks, with one byte per element, and the library's presence, with one bit. Eight elements are converted at once: one
+//! multiplication gathers the bits of eight bytes in one byte.
 
 /// A number all of whose bytes are 1.
 const ONES: u64 = 0x0101_0101_0101_0101;
@@ -8,7 +8,7 @@ const GATHER: u64 = 0x0102_0408_1020_4080;
 /// Keeps bit `i` in byte `i`.
 const DIAGONAL: u64 = 0x8040_2010_0804_0201;
 
-/// A bit for each truth value that is not `absent`, the lowest first, in whole words.
+/// Returns one bit per truth value, set where it is not `absent`, the lowest bit first. Bits after the last value are 0.
 pub(crate) fn bits(values: &[bool], absent: bool) -> Vec<u64> {
     let turned = if absent { ONES } else { 0 };
     let byte = |eight: &[bool; 8]| (u64::from_le_bytes(eight.map(u8::from)) ^ turned).wrapping_mul(GATHER) >> 56;
@@ -24,7 +24,7 @@ pub(crate) fn bits(values: &[bool], absent: bool) -> Vec<u64> {
     made
 }
 
-/// Writes whether each element is missing, of bits that say which are there: as many as bits reach.
+/// Sets each element of `missing` to true where its bit of `presence` is 0. Elements beyond the bits are not written.
 pub(crate) fn write_missing(missing: &mut [bool], mut presence: impl Iterator<Item = u8>) {
     let eight = |bits: u8| {
         let alone = (u64::from(bits) * ONES) & DIAGONAL;
@@ -39,7 +39,7 @@ pub(crate) fn write_missing(missing: &mut [bool], mut presence: impl Iterator<It
     }
 }
 
-/// A truth value for each of `len` elements, true where it is missing, written to `spare`.
+/// Returns one truth value for each of `len` elements, true where it is missing, in the memory of `spare`.
 pub(crate) fn missing(len: usize, presence: impl Iterator<Item = u8>, mut spare: Vec<bool>) -> Vec<bool> {
     spare.resize(len, false);
     write_missing(&mut spare, presence);

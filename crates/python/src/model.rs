@@ -1,5 +1,5 @@
-//! The class `Model`: a text, compiled for the types that its inputs are met with. One object serves one row, many rows, arrays and tensors;
-//! what it is given says which.
+//! The Python class `Model`: a text, compiled for the types of the values that it is called with. One object evaluates one row, many rows, arrays and
+//! tensors; the arguments decide which.
 
 use crate::bounds::Bounds;
 use crate::columns::{self, BatchTerms, Column, Out, Target, is_column, is_column_of};
@@ -28,10 +28,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-/// The most signatures that a model is compiled for.
+/// The most signatures, which are lists of input types, that a model is compiled for.
 const MOST_SIGNATURES: usize = 16;
 
-/// Compiles the text of a model: `compile` of the package, whose `functions` says what it does.
+/// Compiles the text of a model, for `cembra.compile`, which documents the arguments.
 #[pyfunction]
 #[pyo3(signature = (text, *, types=None, backend=None, name=None, limits=None, files=None, is_quiet=false))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
@@ -49,7 +49,7 @@ pub(crate) fn _compile(
     Model::of(py, Settings { text, types, backend, name, limits, files }, is_quiet)
 }
 
-/// Compiles the text of a file: `load` of the package.
+/// Compiles the text of a file, for `cembra.load`, which documents the arguments.
 #[pyfunction]
 #[pyo3(signature = (path, *, types=None, backend=None, limits=None))]
 pub(crate) fn _load(
@@ -64,10 +64,10 @@ pub(crate) fn _load(
     Model::of(py, Settings { types, backend, limits, ..read }, false)
 }
 
-/// A model that is compiled: call it with values for its inputs, by name or in the order of `inputs`.
+/// A compiled model. Call it with values for its inputs, by name or in the order of `inputs`.
 ///
-/// Numbers, strings and `None` are one row, and the outputs a value, or a named tuple of several. Arrays of NumPy or Arrow where the model has
-/// scalars are many rows, and the outputs arrays.
+/// Numbers, strings and `None` are one row: the result is the output's value, or a named tuple of several outputs. NumPy or Arrow arrays for inputs
+/// that are scalars are many rows: the outputs are arrays with an element for each row.
 #[pyclass(frozen, module = "cembra")]
 pub(crate) struct Model {
     settings: Settings,
@@ -75,24 +75,24 @@ pub(crate) struct Model {
     options: Options,
     limits: Limits,
     inputs: Vec<ModelInput>,
-    /// The operators over columns that there were when it was parsed.
+    /// The operators over columns that were registered when the model was parsed.
     over_columns: Arc<[Arc<OverColumns>]>,
-    /// True if all of them have types.
+    /// True if all inputs have types.
     is_typed: bool,
-    /// True if nobody is to be warned: somebody was, or did not write the text.
+    /// True if no warnings are raised: they were raised before, or the user did not write the text.
     is_quiet: bool,
-    /// What it is compiled for so far, from the first place on: what is more than there are places is refused.
+    /// The signatures that the model is compiled for so far, from the first place on. More signatures than places are refused.
     compiled: [OnceLock<Box<Compiled>>; MOST_SIGNATURES],
 }
 
 /// An input of the text.
 struct ModelInput {
     name: Py<PyString>,
-    /// Its type, if the text or the caller says one.
+    /// The type that the text or the caller declares; `None` if neither does.
     qtype: Option<QType>,
 }
 
-/// What is given for each input; as many as most models have need no memory of their own.
+/// The argument for each input, `None` if it is not given. Up to six need no memory of their own.
 pub(crate) type Arguments<'py> = SmallVec<[Option<Bound<'py, PyAny>>; 6]>;
 
 /// The arguments of a call, and the arrays of Arrow that the call imports.
@@ -102,25 +102,26 @@ pub(crate) struct CallInput<'c, 'py> {
     pub(crate) imports: &'c Imports<'py>,
 }
 
-/// The terms of an evaluation of many rows.
+/// The terms of an evaluation of many rows: its options, and what the outputs become.
 struct RowsTerms<'c, 'py> {
     options: RunOptions,
     /// True if rows that fail are left out of the outputs.
     skip: bool,
-    /// The caller's arrays for outputs, which overlap no argument.
+    /// The caller's arrays for outputs. They must not overlap arguments.
     out: &'c [Out<'py>],
-    /// The table that all arguments are columns of.
+    /// The table that all arguments are columns of; `None` if they were given one by one.
     table: Option<&'c Table<'py>>,
 }
 
 impl RowsTerms<'_, '_> {
-    /// The terms of a plain call: nothing ends it, the first row that fails does, and outputs are new.
+    /// The terms of a plain call: without a time limit or token. The first row that fails ends it, and outputs are new arrays.
     fn call() -> Self {
         RowsTerms { options: RunOptions::new(), skip: false, out: &[], table: None }
     }
 }
 
 impl Model {
+    /// Parses the text of `settings`. If all inputs have types, the model is compiled too.
     pub(crate) fn of(py: Python<'_>, settings: Settings, is_quiet: bool) -> PyResult<Model> {
         entered(py, || {
             let (registry, over_columns) = user_operators::known_now();
@@ -128,7 +129,7 @@ impl Model {
         })
     }
 
-    /// A model that is parsed, with operators over columns and of these settings.
+    /// Makes the Python object of a parsed model. If all inputs have types, the model is compiled now.
     pub(crate) fn of_parsed(
         py: Python<'_>,
         model: cembra::Model,
@@ -155,13 +156,13 @@ impl Model {
         let compiled = Default::default();
         let made = Model { settings, model, options, limits, inputs, over_columns, is_typed, is_quiet, compiled };
         if is_typed {
-            // Nothing is to be learned from a call: what is wrong is said now.
+            // A call would add no types, so errors are raised now.
             made.compile_for(py, made.inputs.iter().map(|input| input.qtype.clone()).collect())?;
         }
         Ok(made)
     }
 
-    /// True if it was made of this one of the library.
+    /// Returns true if this object was made of `model`.
     pub(crate) fn is_of(&self, model: &cembra::Model) -> bool {
         match (self.model.sources(), model.sources()) {
             (Some(mine), Some(other)) => Arc::ptr_eq(mine.shared(), other.shared()),
@@ -169,7 +170,7 @@ impl Model {
         }
     }
 
-    /// Says what was probably not meant, as warnings of Python.
+    /// Raises the model's warnings, such as one for an unused definition, as Python warnings.
     fn warn(&self, py: Python<'_>, options: &Options) -> PyResult<()> {
         if self.is_quiet {
             return Ok(());
@@ -187,6 +188,8 @@ impl Model {
         Ok(())
     }
 
+    /// The exception for an error of the model. If an operator in Python raised an exception, that becomes the cause; one that asks to stop, such as
+    /// `KeyboardInterrupt`, is returned itself.
     #[cold]
     fn raised(&self, error: cembra::Error) -> PyErr {
         let is_of_operator = error.fault_kind() == Some(cembra::FaultKind::Invalid);
@@ -202,7 +205,7 @@ impl Model {
         made
     }
 
-    /// The options for inputs of these types.
+    /// The options to compile the model with for inputs of these types.
     fn options_for(&self, py: Python<'_>, types: &[Option<QType>]) -> PyResult<Options> {
         let mut options = self.options.clone();
         for (input, qtype) in self.inputs.iter().zip(types) {
@@ -221,7 +224,7 @@ impl Model {
         let options = self.options_for(py, &types)?;
         let compile = || self.model.compile_on_demand(&options);
         let executor = interrupt::compiled(py, compile)?;
-        // Calls with constants are evaluated now.
+        // Calls of operators with constants were evaluated during the compilation.
         user_operators::ended_by_exception(py)?;
         let executor = executor.map_err(|error| self.raised(error))?;
         self.warn(py, &options)?;
@@ -239,23 +242,26 @@ impl Model {
         Err(too_many())
     }
 
-    /// What the model is compiled for so far.
+    /// The signatures that the model is compiled for so far.
     pub(crate) fn known(&self) -> impl Iterator<Item = &Compiled> {
         self.compiled.iter().map_while(|place| place.get().map(Box::as_ref))
     }
 
-    /// The model for these arguments.
+    /// Returns the signature for these arguments, and compiles the model if it is new.
     pub(crate) fn compiled_for<'py>(&self, py: Python<'py>, input: CallInput<'_, 'py>) -> PyResult<&Compiled> {
         let CallInput { arguments, imports } = input;
         self.compiled_by(py, |at, name| ArgumentType::of(name, arguments[at].as_ref(), imports))
     }
 
-    /// The imports of a call, which end with a token.
+    /// Begins the imports of a call. A cancelled `token` ends them.
     pub(crate) fn imports<'py>(&self, token: Option<Cancellation>) -> Imports<'py> {
         Imports::new(Bounds::new(self.limits.array_bytes, token))
     }
 
-    /// The form in which outputs become objects of Python. Outputs that take more, as objects, than an evaluation may are refused.
+    /// The form in which the outputs `made` become Python objects.
+    ///
+    /// # Errors
+    /// If they take more bytes as objects than the limit `array_bytes`.
     #[inline(always)]
     pub(crate) fn making(
         &self,
@@ -273,7 +279,8 @@ impl Model {
         Ok(making)
     }
 
-    /// The model for what a call says of inputs without a type: of that at a place, and of this name.
+    /// Returns the signature for a call, and compiles the model if it is new. `say` returns what the call says of an undeclared input, by its
+    /// position and name.
     fn compiled_by(&self, py: Python<'_>, say: impl Fn(usize, &str) -> PyResult<ArgumentType>) -> PyResult<&Compiled> {
         if self.is_typed
             && let Some(only) = self.known().next()
@@ -293,7 +300,7 @@ impl Model {
         self.compile_for(py, types.collect::<PyResult<_>>()?)
     }
 
-    /// The arguments in the order of the text's inputs.
+    /// Puts the arguments of a call in the order of the text's inputs. A mapping as the only argument has values by the names of inputs.
     pub(crate) fn arguments<'py>(
         &self,
         args: &Bound<'py, PyTuple>,
@@ -311,13 +318,13 @@ impl Model {
         }
         for (is_row, named) in row.iter().map(|row| (true, row)).chain(kwargs.map(|kwargs| (false, kwargs))) {
             for (name, value) in named {
-                // Names of arguments are mostly the very strings.
+                // The names of arguments are mostly the same string objects as those of inputs.
                 let known = self.inputs.iter().position(|input| name.is(&input.name));
                 let at = match known.map_or_else(|| self.place(&name), |at| Ok(Some(at)))? {
                     Some(at) => at,
-                    // A row may have values for others.
+                    // A mapping may have values that are not inputs.
                     None if is_row => continue,
-                    // Polars leaves an argument out that Python's own functions refuse so.
+                    // Polars leaves out an argument that is refused with the words of Python's own functions.
                     None => {
                         let said = unknown(&name.str()?.to_cow()?, &self.model);
                         return Err(PyTypeError::new_err(format!("unexpected keyword argument '{name}': {said}")));
@@ -331,7 +338,7 @@ impl Model {
         Ok(given)
     }
 
-    /// The values of inputs by their names, if the only argument is a mapping of these and not the value of the only input.
+    /// Returns the only argument as a dict of values by the names of inputs. `None` if it is not a mapping, or if it is the value of the only input.
     fn row_of<'py>(&self, argument: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyDict>>> {
         if is_one_value(argument) || argument.cast::<PyUntypedArray>().is_ok() {
             return Ok(None);
@@ -342,9 +349,10 @@ impl Model {
         };
         let of = qtype.as_optional_struct().unwrap_or(qtype);
         let is_row = match (row.get_item(name)?, of.as_map(), of.as_tuple().and_then(|fields| fields.names())) {
-            // A list of structs is no mapping.
+            // A list of structs is not a mapping.
             _ if of.element().is_some() && of.as_map().is_none() => true,
-            // Values of dictionaries are scalars, and a name that is no field is that of the input, or one of a field whose value is no dict.
+            // A dictionary has scalar values: an entry with the input's name is the input's value if it is a dict. For a struct, the name may be that
+            // of a field: then the mapping is the struct itself, except if the field is not a struct and its value is a dict.
             (Some(value), Some(_), _) => value.is_instance_of::<PyDict>(),
             (Some(value), None, Some(fields)) => {
                 let name = name.bind(argument.py()).to_cow()?;
@@ -368,7 +376,7 @@ impl Model {
         names(&self.model).any(|input| input == name)
     }
 
-    /// Evaluates one row. None if an argument has the values of many.
+    /// Evaluates one row. `None` if an argument has values for many rows.
     fn one_row<'py>(
         &self,
         py: Python<'py>,
@@ -390,7 +398,7 @@ impl Model {
         })
     }
 
-    /// Reads the values of one row. False if an argument has the values of many rows.
+    /// Reads the values of one row into `row`. Returns false if an argument has values for many rows. `arrays` becomes the form of the first array.
     fn read_row<'py>(
         &self,
         compiled: &Compiled,
@@ -399,7 +407,7 @@ impl Model {
         arrays: &mut Arrays,
     ) -> PyResult<bool> {
         let CallInput { arguments, imports } = input;
-        // Memory of tensors that were given before is written again; of other values nothing is kept.
+        // The memory of the tensors of the previous call is written again; other values are dropped.
         let mut before = if compiled.has_tensors { std::mem::take(row) } else { Vec::new() }.into_iter();
         row.clear();
         let mut series: SmallVec<[(&str, &Bound<'py, PyAny>); 2]> = SmallVec::new();
@@ -420,12 +428,12 @@ impl Model {
                 if is_pandas_column(object)? {
                     series.push((&field.name, object));
                 }
-                // The first array of the row decides.
+                // The first array of the row decides the form of output arrays.
                 if *arrays == Arrays::Lists {
                     *arrays = Arrays::like(object)?.unwrap_or(Arrays::Lists);
                 }
             }
-            // Reading many entries or structs takes long, and would be for nothing.
+            // Reading many entries or structs takes long, and would be in vain if there are many rows.
             if field.qtype.element().is_some() && self.has_column(compiled, input)? {
                 return Ok(false);
             }
@@ -438,8 +446,8 @@ impl Model {
         Ok(true)
     }
 
-    /// Evaluates one row into memory, and says what arrays of outputs become, which depends on those that are given. None if an argument has the
-    /// values of many rows.
+    /// Evaluates one row into `memory`. Returns the form that output arrays get: `arrays`, unless an array among the arguments decides it. `None` if
+    /// an argument has values for many rows.
     pub(crate) fn evaluate<'py>(
         &self,
         py: Python<'py>,
@@ -451,7 +459,7 @@ impl Model {
     ) -> PyResult<Option<Arrays>> {
         let read = self.read_row(compiled, input, &mut memory.row, &mut arrays);
         if !matches!(read, Ok(true)) {
-            // An array of NumPy is kept no longer than it is read.
+            // A value that refers to a NumPy array is dropped after it was read.
             memory.row.clear();
             return read.map(|_| None);
         }
@@ -459,7 +467,7 @@ impl Model {
         let evaluated = memory.evaluate(py, compiled, terms);
         let row = &mut memory.row;
         match compiled.has_tensors {
-            // An array of NumPy is kept no longer than it is read.
+            // A value that refers to a NumPy array is dropped after it was read.
             true => row.iter_mut().filter(|value| !tensors::is_own(value)).for_each(|value| *value = Value::Nothing),
             false => row.clear(),
         }
@@ -467,7 +475,7 @@ impl Model {
         Ok(Some(arrays))
     }
 
-    /// The model for many rows, compiled if it is not yet.
+    /// Returns the model for many rows, and compiles it if it is not compiled yet.
     fn phases<'c>(&self, py: Python<'_>, compiled: &'c Compiled) -> PyResult<&'c Phases> {
         if let Some(phases) = compiled.phases.get() {
             return Ok(phases);
@@ -478,7 +486,7 @@ impl Model {
         Ok(compiled.phases.get_or_init(|| phases))
     }
 
-    /// Evaluates many rows of columns, which are arguments or those of a table.
+    /// Evaluates many rows. Their columns are the arguments, or those of a table.
     fn many_rows<'py>(
         &self,
         py: Python<'py>,
@@ -493,7 +501,7 @@ impl Model {
         user_operators::ended(run, self.in_phases(py, compiled, input, RowsTerms { options, ..terms }))
     }
 
-    /// The column of an input that a phase reads.
+    /// The column of an input that a phase reads: its argument, or its default in each row.
     fn column<'py>(
         &self,
         field: &Field,
@@ -509,7 +517,7 @@ impl Model {
         }
     }
 
-    /// Evaluates a model phase by phase, on the column that there is for each of its inputs.
+    /// Evaluates many rows, one phase of the model after the other.
     #[inline(always)]
     fn in_phases<'py>(
         &self,
@@ -559,12 +567,12 @@ impl Model {
             overlap::check(out, given, read, input.imports)?;
         }
         let made = evaluate(&phases.last, &columns, options, &targets, skip, out);
-        // What rows that failed had raised is no cause of what fails later.
+        // An exception that a failed row raised is not the cause of a later error.
         drop(user_operators::raised());
         form.outputs(py, phases, &columns, rows, made?, out)
     }
 
-    /// Returns true if an argument that the model reads has the values of many rows.
+    /// Returns true if an argument that the model reads has values for many rows.
     fn has_column(&self, compiled: &Compiled, input: CallInput<'_, '_>) -> PyResult<bool> {
         for (field, place) in compiled.executor.inputs().iter().zip(&compiled.places) {
             if let Some(object) = input.arguments[*place].as_ref().filter(|object| !is_one_value(object))
@@ -576,7 +584,8 @@ impl Model {
         Ok(false)
     }
 
-    /// A column that is given for an input that the model does not read: it says how many rows there are where no other does.
+    /// Returns a column that is given for an input that the model does not read, if there is one. Its length is the number of rows if no other
+    /// argument is a column.
     fn unread_column<'py>(
         &self,
         compiled: &Compiled,
@@ -597,7 +606,7 @@ impl Model {
         Ok(None)
     }
 
-    /// The columns of a table that the model reads, by the names of inputs.
+    /// The columns of a table for the inputs that the model reads, found by the names of inputs.
     fn table_arguments<'py>(&self, table: &Table<'py>) -> PyResult<Arguments<'py>> {
         let read = read_names(&self.model);
         let column = |name: &str| if read.contains(name) { table.column(name) } else { Ok(None) };
@@ -616,14 +625,14 @@ fn read_names(model: &cembra::Model) -> HashSet<&str> {
     reached.iter().enumerate().filter_map(leaf).collect()
 }
 
-/// What is said of one signature more than a model may have.
+/// The exception for one signature more than `MOST_SIGNATURES`.
 fn too_many() -> PyErr {
     errors::types(format!(
         "a model is compiled for at most {MOST_SIGNATURES} signatures: declare the types of its inputs"
     ))
 }
 
-/// The dict of a mapping; none of an object that is no mapping.
+/// Returns a mapping as a dict; `None` if the object is not a mapping.
 fn mapping_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyDict>>> {
     if let Ok(dict) = object.cast::<PyDict>() {
         return Ok(Some(dict.clone()));
@@ -637,11 +646,12 @@ fn mapping_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyD
     }
 }
 
+/// The names of the text's inputs.
 fn names(model: &cembra::Model) -> impl Iterator<Item = &str> {
     model.program().inputs.iter().map(|input| &*input.name)
 }
 
-/// What is said of a name that no input has.
+/// The message for a name that no input has.
 fn unknown(name: &str, model: &cembra::Model) -> String {
     let known: Vec<&str> = names(model).take(8).collect();
     let shown: String = name.chars().take(60).collect();
@@ -653,6 +663,7 @@ fn unknown(name: &str, model: &cembra::Model) -> String {
 
 #[pymethods]
 impl Model {
+    /// Evaluates one row of values, or many rows if an argument is a column.
     #[pyo3(signature = (*args, **kwargs))]
     fn __call__<'py>(
         &self,
@@ -671,7 +682,7 @@ impl Model {
         })
     }
 
-    /// Evaluates one row of values in the order of the inputs, whatever they are, and gives arrays of NumPy.
+    /// Evaluates one row, whatever the values are, in the order of the inputs. Output arrays are NumPy arrays.
     fn _row<'py>(&self, py: Python<'py>, values: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         entered(py, || {
             let input = CallInput { arguments: &self.arguments(values, None)?, imports: &self.imports(None) };
@@ -681,19 +692,22 @@ impl Model {
         })
     }
 
-    /// The types of the outputs, without what is promised of elements, of a model all of whose inputs have types.
+    /// Returns the types of the outputs, without promises about elements, for a model whose inputs all have types.
     fn _output_types(&self) -> Vec<String> {
         let outputs = self.known().take(1).flat_map(|compiled| compiled.executor.outputs());
         outputs.map(|output| cembra::print_type(&output.qtype)).collect()
     }
 
-    /// Evaluates many rows, whose columns are the values of a dict by the names of inputs, or the columns of a frame. Rows are shared out to `threads`
-    /// threads; results do not depend on it. With `on_error="missing"` rows that fail have missing outputs, with `"skip"` they are left out; either way
-    /// they are listed.
+    /// Evaluates many rows. `columns` is a dict of columns by the names of inputs, or a data frame.
     ///
-    /// Returns the outputs, the rows that failed, and the messages of the first of them.
-    /// `out` has arrays of the caller's by the names of outputs: of the output's type, as long as the columns, and masked ones for outputs that may
-    /// be missing. They are written and returned. `time_limit` in seconds and `cancellation` end an evaluation that takes longer.
+    /// Returns the outputs, the indices of the rows that failed, and the messages of the first of them.
+    ///
+    /// `threads` threads share the rows; results do not depend on their number. With `on_error="stop"`, the first row that fails raises an error.
+    /// With `"missing"`, the outputs of rows that fail are missing; with `"skip"`, such rows are left out.
+    ///
+    /// `out` is a dict of the caller's arrays by the names of outputs, which are written and returned. An array must have the output's type and an
+    /// element for each row. It must be a masked array if values of the output may be missing. `time_limit` in seconds and `cancellation` end an
+    /// evaluation that takes longer.
     #[pyo3(signature = (columns, *, threads=1, on_error="stop", out=None, time_limit=None, cancellation=None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn run<'py>(
@@ -727,18 +741,21 @@ impl Model {
         })
     }
 
-    /// A session: it evaluates one row after the other in the same memory, which counts for arrays and tensors, and ends evaluations that take too
-    /// long or too much. `threads`, `time_limit` in seconds and `cancellation` are those of `run`; `limits` are by the names of the library's limits,
-    /// such as `loop_iterations`, and at most those of the model.
+    /// Returns a session, which evaluates one row after the other in the same memory. That is worth it for arrays and tensors, and for limits on each
+    /// evaluation.
+    ///
+    /// `threads`, `time_limit` in seconds and `cancellation` are those of `run`. `limits` is a dict by the names of the library's limits, such as
+    /// `loop_iterations`; a limit of the model that is lower still holds.
     #[pyo3(signature = (**terms))]
     fn session<'py>(slf: &Bound<'py, Self>, terms: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
-        // The class uses this one, which does not use it.
+        // The class is found when it is needed, because its module uses this one.
         slf.py().import("cembra._cembra")?.getattr("Session")?.call((slf,), terms)
     }
 
-    /// Evaluates the rows of a table, whose columns are found by the names of inputs: a frame of pandas or Polars, a table of pyarrow, or any other object
-    /// with Arrow's interface. Columns that the model does not read are not looked at. The outputs are a frame of the same package, with the same index,
-    /// or a table of pyarrow. `on_error` is that of `run`, `time_limit` and `cancellation` end an evaluation that takes longer.
+    /// Evaluates the rows of a table, whose columns are found by the names of inputs. Columns that the model does not read are ignored.
+    ///
+    /// The table is a frame of pandas or Polars, a table of pyarrow, or any other object with Arrow's interface. The outputs are a frame of the same
+    /// package with the same index, or a pyarrow table. `threads`, `on_error`, `time_limit` and `cancellation` are those of `run`.
     #[pyo3(signature = (frame, *, threads=1, on_error="stop", time_limit=None, cancellation=None))]
     fn table<'py>(
         &self,
@@ -773,13 +790,13 @@ impl Model {
         })
     }
 
-    /// The text.
+    /// The text of the model.
     #[getter]
     fn source(&self) -> &str {
         &self.settings.text
     }
 
-    /// The inputs with their types as the language writes them, `None` where a call has yet to say it.
+    /// The types of the inputs by name, as the language writes them; `None` for an input whose type each call decides.
     #[getter]
     fn inputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let made = PyDict::new(py);
@@ -789,7 +806,7 @@ impl Model {
         Ok(made)
     }
 
-    /// The signature of a call, as `inspect` shows it.
+    /// The signature of a call, for `inspect.signature`.
     #[getter]
     fn __signature__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let inputs = self.inputs.iter().zip(&self.model.program().inputs).map(|(input, declared)| {
@@ -808,7 +825,7 @@ impl Model {
         self.model.program().outputs.iter().map(|output| output.name.to_string()).collect()
     }
 
-    /// What the model is compiled for so far: dicts of the types of inputs and outputs.
+    /// The signatures that the model is compiled for so far: a list of dicts, in which `inputs` and `outputs` are types by name.
     #[getter]
     fn signatures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let all = self.known().map(|compiled| {
@@ -823,7 +840,7 @@ impl Model {
         PyList::new(py, all.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Runs the tests of the text, and says how many cases they have. If some fail, the error says all that is wrong.
+    /// Runs the tests of the text, and returns the number of their cases. If some fail, the error lists all of them.
     fn run_tests(&self, py: Python<'_>) -> PyResult<usize> {
         entered(py, || {
             let token = Cancellation::new();
@@ -836,7 +853,7 @@ impl Model {
         })
     }
 
-    /// Shows the model at a stage of compiling, such as `plan` or `asm`. The first signature gives the types of inputs.
+    /// Returns the model as text at a stage of compiling, such as `plan` or `asm`. The types of inputs are those of the first signature.
     #[pyo3(signature = (stage="plan"))]
     fn explain(&self, py: Python<'_>, stage: &str) -> PyResult<String> {
         let found = Stage::ALL.iter().find(|known| known.name() == stage).ok_or_else(|| {
@@ -862,7 +879,7 @@ impl Model {
         format!("<cembra.Model ({}) -> {}>", inputs.join(", "), self.outputs().join(", "))
     }
 
-    /// Inputs, outputs, the text and its warnings, as a notebook shows them.
+    /// Returns inputs, outputs, the text and its warnings as HTML, for a notebook.
     fn _repr_html_(&self) -> String {
         let escaped = |text: &str| {
             text.replace('&', "&amp;")
@@ -887,14 +904,14 @@ impl Model {
         )
     }
 
-    /// Text, files and options; what it was compiled for is compiled again when it is needed.
+    /// Pickles the text, its files and the options. The model of the pickle is compiled again when it is needed.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let rebuild = py.import("cembra._cembra")?.getattr("_rebuilt")?;
         Ok((rebuild, (PickledSettings::from(&self.settings),).into_pyobject(py)?))
     }
 }
 
-/// The model of a pickle.
+/// Makes the model of a pickle.
 #[pyfunction]
 pub(crate) fn _rebuilt(py: Python<'_>, kept: PickledSettings) -> PyResult<Model> {
     Model::of(py, kept.into(), true)

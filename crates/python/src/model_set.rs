@@ -1,4 +1,4 @@
-//! The models of a folder, each named by its file.
+//! The Python class `ModelSet`: the models of a folder, each named by its file.
 
 use crate::errors;
 use crate::interrupt::compiled;
@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The models of a folder by the names of its files: `rates` is that of `rates.cem`. `reload` reads what has changed; models that were
-/// taken before stay as they were.
+/// The models of a folder by the names of its files: `rates` is the model of `rates.cem`. `reload()` reads the files that have changed. Models that
+/// were taken from the set before stay as they were.
 #[pyclass(frozen, mapping, module = "cembra")]
 pub(crate) struct ModelSet {
     folder: PathBuf,
     set: cembra::ModelSet,
-    /// What was made of the models that were asked for, at most one for each.
+    /// The Python objects of models that were asked for, at most one per name.
     made: std::sync::Mutex<BTreeMap<String, Py<Model>>>,
 }
 
@@ -46,7 +46,7 @@ impl ModelSet {
         Ok(self.names().into_pyobject(py)?.try_iter()?.into_any().unbind())
     }
 
-    /// The names of the models, in ascending order.
+    /// Returns the names of the models, in ascending order.
     fn names(&self) -> Vec<String> {
         self.set.names()
     }
@@ -64,13 +64,13 @@ impl ModelSet {
         let settings = Settings::of_sources(model.sources().ok_or_else(missing)?);
         let made = entered(py, || Py::new(py, Model::of_parsed(py, (*model).clone(), Arc::new([]), settings, false)?))?;
         let replaced = known().insert(name.to_owned(), made.clone_ref(py));
-        // What is dropped may run code of Python, which may ask for a model.
+        // Dropping a model may run Python code that asks for a model, so the lock must be free.
         drop(replaced);
         Ok(made)
     }
 
-    /// Reads the folder again. Returns a dict with the names of models that were `added`, `replaced` and `removed`, and the errors of those
-    /// that `failed`, which are as they were.
+    /// Reads the folder again. Returns a dict: `added`, `replaced` and `removed` are lists of names of models, and `failed` is a dict of error
+    /// messages by name. A model that failed stays as it was.
     fn reload<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let read =
             entered(py, || released(py, || self.set.reload()).map_err(|error| errors::of_text(error, "", None)))?;

@@ -1,17 +1,17 @@
-//! NumPy's moments and lengths of time, `datetime64` and `timedelta64` of any unit, as the library's: microseconds, and days for dates. Fractions of a
-//! microsecond are rounded down, as everywhere; what does not fit into 64 bits is refused, where NumPy's own conversion would wrap.
+//! Conversion of NumPy's times, `datetime64` and `timedelta64` of any unit, to the library's: timestamps and durations in microseconds, and dates in
+//! days. Fractions of a microsecond are rounded down. A value that does not fit into 64 bits is refused, where NumPy's own conversion would wrap.
 
 use crate::signals::listen;
 use cembra::{Array, Scalar};
 use numpy::{PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
-/// A moment that is none, in every unit.
+/// NumPy's `NaT` ("not a time"), in every unit.
 const NOT_A_TIME: i64 = i64::MIN;
 
 const MICROSECONDS_OF_DAY: i128 = 86_400_000_000;
 
-/// The length of a unit, as a fraction of microseconds: `(1000, 1)` is a millisecond. `None` for months and years, which have no one length, and for
+/// The length of a unit, as a fraction of microseconds: `(1000, 1)` is a millisecond. `None` for months and years, whose length varies, and for
 /// arrays without a unit.
 fn length_of(unit: &str) -> Option<(i128, i128)> {
     Some(match unit {
@@ -30,11 +30,11 @@ fn length_of(unit: &str) -> Option<(i128, i128)> {
     })
 }
 
-/// The array of moments, dates or durations of an array of NumPy with one axis, missing where it has no time, and where a bit of `present` is 0. `None` if no unit of its elements has
-/// values of the type: dates are moments at midnight.
+/// Converts a NumPy array of times with one axis to an array of type `wanted`: timestamps, dates or durations. Elements are missing where they are
+/// `NaT`, and where a bit of `present` is 0. `None` if times of this kind and unit cannot have the type. A time is a date only if it is midnight.
 ///
 /// # Errors
-/// A value does not fit: `refused` of what is said of it, with its row.
+/// If a value does not fit. `refused` makes the exception from a message, which names the row.
 pub(crate) fn array(
     object: &Bound<'_, PyUntypedArray>,
     wanted: Scalar,
@@ -51,7 +51,7 @@ pub(crate) fn array(
     let mut whole =
         numpy.call_method1("ascontiguousarray", (object, object.dtype().call_method1("newbyteorder", ("=",))?))?;
     if wanted != Scalar::Duration && matches!(&*unit, "Y" | "M") {
-        // Days of the calendar. Years that no date has are refused before NumPy wraps.
+        // Months and years are converted to days by the calendar. Years that no date has are refused before NumPy wraps.
         let counts: Vec<i64> = counts(&whole)?.readonly().as_array().to_vec();
         let most = 400_000 * 12;
         if let Some(row) = counts
@@ -65,7 +65,7 @@ pub(crate) fn array(
     }
     let Some((length, parts)) = length_of(&unit) else { return Ok(None) };
     if wanted == Scalar::Timestamp && unit == "D" && times == 1 {
-        // Dates are no moments.
+        // A date is not a timestamp.
         return Ok(None);
     }
     let length = length * i128::from(times);
@@ -88,7 +88,7 @@ pub(crate) fn array(
             continue;
         }
         let product = i128::from(*count) * length;
-        // Most have no fraction, and a division of 128 bits takes long.
+        // Most units have no fraction, and a division of 128 bits takes long.
         let (microseconds, rest) = if parts == 1 { (product, 0) } else { (product.div_euclid(parts), product % parts) };
         let value = match wanted {
             Scalar::Date if microseconds.rem_euclid(MICROSECONDS_OF_DAY) != 0 || rest != 0 => {
@@ -110,12 +110,12 @@ pub(crate) fn array(
     })
 }
 
-/// The counts of an array of moments, one behind the other.
+/// The elements of a contiguous array of times, as counts of its unit.
 fn counts<'py>(whole: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<i64>>> {
     Ok(whole.call_method1("view", ("i8",))?.cast_into()?)
 }
 
-/// The message that the value in a row does not fit into the type.
+/// The message for a value in `row` that does not fit into the type `wanted`.
 #[cold]
 fn too_far(row: usize, wanted: Scalar) -> String {
     let what = if wanted == Scalar::Date { "days of 32 bits" } else { "microseconds of 64 bits" };

@@ -1,18 +1,18 @@
-//! Numbers of an array of NumPy where they are: their place when the array was met, which is compared with the array before they are read or written,
-//! because functions of Python that run in between may give the array other extents, another type or other memory.
+//! Numbers of a NumPy array, read and written in place. Their address and count are recorded when the array is found, and compared with the array
+//! before each access: Python functions that run in between may give the array another shape, type or memory.
 
 use numpy::npyffi::{NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_WRITEABLE};
 use numpy::{PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
-/// The numbers of an array with one axis, one behind the other.
+/// The contiguous numbers of a NumPy array with one axis.
 pub(crate) struct Numbers<'py, T> {
     array: Bound<'py, PyUntypedArray>,
     first: *mut T,
     len: usize,
 }
 
-/// True if the elements of an array may be written.
+/// Returns true if the elements of an array may be written.
 pub(crate) fn is_writable(array: &Bound<'_, PyUntypedArray>) -> bool {
     // SAFETY: NUMPY-MEMORY: the array is alive, and its fields are read with the interpreter's lock.
     let flags = unsafe { (*array.as_array_ptr()).fields.flags };
@@ -20,14 +20,14 @@ pub(crate) fn is_writable(array: &Bound<'_, PyUntypedArray>) -> bool {
 }
 
 impl<'py, T: numpy::Element> Numbers<'py, T> {
-    /// `None` of an object that is no array with one axis of such numbers, aligned and one behind the other.
+    /// Finds the numbers of a NumPy array. `None` if the object is not an array with one axis of such numbers, aligned and contiguous.
     pub(crate) fn of(object: &Bound<'py, PyAny>) -> Option<Self> {
         let array = object.cast::<PyArray1<T>>().ok()?.as_untyped().clone();
         let (first, len) = Self::place(&array)?;
         Some(Numbers { array, first, len })
     }
 
-    /// The place of the numbers, and their count.
+    /// The address of the first number, and the count. `None` if the array has not one axis, or its numbers are not aligned and contiguous.
     fn place(array: &Bound<'py, PyUntypedArray>) -> Option<(*mut T, usize)> {
         // SAFETY: NUMPY-MEMORY: the array is alive, and its fields are read with the interpreter's lock; there is an extent for each axis.
         let (first, len, flags) = unsafe {
@@ -39,29 +39,32 @@ impl<'py, T: numpy::Element> Numbers<'py, T> {
         is_whole.then_some((first, len))
     }
 
-    /// The array itself.
+    /// The NumPy array.
     pub(crate) const fn array(&self) -> &Bound<'py, PyUntypedArray> {
         &self.array
     }
 
+    /// The count of the numbers.
     pub(crate) const fn len(&self) -> usize {
         self.len
     }
 
-    /// True if the array has as many elements at the same place as when it was met.
+    /// Returns true if the array still has the same address and the same number of elements.
     fn is_unchanged(&self) -> bool {
         Self::place(&self.array) == Some((self.first, self.len))
     }
 
-    /// The numbers, read until the array's memory may be taken away: it is pinned, or Python runs nothing meanwhile. `None` if the array was changed.
+    /// The numbers for reading; `None` if the array was changed. While they are in use, the array must be pinned, or Python must run nothing.
     pub(crate) fn read(&self) -> Option<&[T]> {
-        // SAFETY: NUMPY-MEMORY: the array, which is kept, has as many elements there. A type that was set since has elements of the same size.
+        // SAFETY: NUMPY-MEMORY: the array is kept alive, and still has `len` elements at this address. A type that was set since has elements of the
+        // same size.
         self.is_unchanged().then(|| unsafe { std::slice::from_raw_parts(self.first, self.len) })
     }
 
-    /// The numbers to write, until the array's memory may be taken away. `None` if the array was changed, or may not be written.
+    /// The numbers for writing; `None` if the array was changed, or is read-only. While they are in use, the array must be pinned, or Python must run
+    /// nothing.
     pub(crate) fn written(&mut self) -> Option<&mut [T]> {
-        // SAFETY: NUMPY-MEMORY: as in `read`, and no input of the run has a byte there.
+        // SAFETY: NUMPY-MEMORY: as in `read`, and no input of the run has a byte of this memory.
         (is_writable(&self.array) && self.is_unchanged())
             .then(|| unsafe { std::slice::from_raw_parts_mut(self.first, self.len) })
     }

@@ -1,15 +1,15 @@
-//! The operators of the registry, as Python's functions are made of them: names, parameters and what they do. What is known of an operator is in
-//! its record; nothing is added here.
+//! The operators of the registry, for the Python functions in `cembra.M`: names, parameters and documentation. All of it is in the operators'
+//! records; nothing is added here.
 
 use crate::user_operators::registry;
 use cembra::{Registry, reference};
 use pyo3::prelude::*;
 
-/// An operator: its full name, its short names, its parameters with whether they may be left out, whether the last one may be repeated, and
-/// what it does.
+/// An operator: its full name, its short names, its parameters (true for one that may be left out), true if the last one may be repeated, and its
+/// documentation.
 type Operator = (&'static str, Vec<&'static str>, Vec<(&'static str, bool)>, bool, String);
 
-/// The operators that a model may name, those of the user among them.
+/// Returns the operators that a model may name, including those of the user.
 #[pyfunction]
 pub(crate) fn _operators() -> Vec<Operator> {
     let all = reference::public(registry()).into_iter();
@@ -20,7 +20,7 @@ pub(crate) fn _operators() -> Vec<Operator> {
     .collect()
 }
 
-/// True if the registry has an operator of this name, those among them that are only parts of others.
+/// Returns true if the language has an operator of this name, even if models cannot name it because it is only a part of others.
 #[pyfunction]
 pub(crate) fn _has_operator(name: &str) -> bool {
     Registry::standard().find(name).is_some()

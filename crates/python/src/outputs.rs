@@ -1,5 +1,5 @@
-//! What the outputs of many rows become: arrays of NumPy, or columns of the package that the inputs are of. An output that is an input as it is stays in
-//! the column's type; others are of the family of the columns that they are computed from.
+//! The form of outputs for many rows: NumPy arrays, or columns of the same package as the inputs. An output that is an unchanged input keeps the type
+//! of its column. In pandas, other outputs have the family of types (NumPy, nullable or Arrow) of the columns that they are computed from.
 
 use crate::columns::{Column, Origin, Out, Rows, Target};
 use crate::packages::{Family, Package, frames};
@@ -13,28 +13,29 @@ use std::collections::HashMap;
 /// The outputs of many rows.
 pub(crate) struct RowsOutputs<'py> {
     pub(crate) outputs: Vec<Bound<'py, PyAny>>,
-    /// The index of the rows, in pandas.
+    /// The index of the rows in pandas; `None` if there is none.
     pub(crate) index: Option<Bound<'py, PyAny>>,
-    /// The rows that failed.
+    /// The indices of the rows that failed.
     pub(crate) failed: Vec<usize>,
     pub(crate) failures: Vec<RowFailure>,
 }
 
 /// The package, and in pandas the index, that the outputs of a run get.
 pub(crate) struct OutputForm<'py> {
-    /// The package; `None` of NumPy.
+    /// The package; `None` for NumPy.
     package: Option<Package>,
-    /// The index of the rows, in pandas.
+    /// The index of the rows in pandas; `None` if there is none.
     index: Option<Bound<'py, PyAny>>,
-    /// True if outputs are columns of a frame that is to be made.
+    /// True if the outputs become the columns of one frame.
     is_table: bool,
 }
 
 impl<'py> OutputForm<'py> {
-    /// Finds the form for these columns, or takes that of a `table`: its package and index. `unread` is a column that the model does not read.
+    /// Finds the form of outputs that are computed from `columns`, or takes that of a `table`: its package and index. `unread`, a column that the
+    /// model does not read, decides if no other column does.
     ///
     /// # Errors
-    /// Series have unlike indices.
+    /// If two Series have different indices.
     pub(crate) fn of(
         py: Python<'py>,
         phases: &Phases,
@@ -99,7 +100,7 @@ impl<'py> OutputForm<'py> {
         }
     }
 
-    /// The outputs as the caller gets them: Series of a call, columns of a table.
+    /// Converts the outputs to what the caller gets: Series for a call, columns for a table. Arrays of `out` stay as they are.
     pub(crate) fn outputs(
         &self,
         py: Python<'py>,
@@ -123,7 +124,8 @@ impl<'py> OutputForm<'py> {
                 let carried = source.carried.and_then(|place| {
                     let column = columns.get(place)?.as_ref()?;
                     let input = phases.columns.get(place)?.as_ref()?;
-                    // A default is what is missing in the column, and columns of another package are converted.
+                    // An input with a default is not carried, because the default replaces missing values. A column of another package is not either,
+                    // because it is converted.
                     let is_of_package = |origin: &&Origin<'_>| match (self.package, origin.package) {
                         (Some(Package::Pandas(_)), Package::Pandas(_)) => true,
                         (package, own) => package == Some(own),

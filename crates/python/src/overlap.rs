@@ -1,5 +1,5 @@
-//! The memory of `out`: no byte of it is in a buffer of an input, or of another array of `out`. Rows are evaluated again where one fails, and
-//! inputs are checked before they are read, so a run must not write what it reads.
+//! A check of `out`, the caller's arrays for outputs: none may share a byte with an input or with another array of `out`. If a row fails, rows are
+//! evaluated again, and inputs are checked before they are read, so a run must not write memory that it reads.
 
 use crate::arrays::is_masked;
 use crate::columns::{Column, Out};
@@ -13,15 +13,15 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// Addresses of bytes, from the lowest to behind the highest.
+/// A range of addresses, in bytes.
 type Span = Range<usize>;
 
-/// True if a byte is in both.
+/// Returns true if the ranges share a byte.
 fn meet(a: &Span, b: &Span) -> bool {
     a.start < b.end && b.start < a.end && !a.is_empty() && !b.is_empty()
 }
 
-/// The bytes between the lowest and the highest that an array of NumPy sees.
+/// The range from the lowest to the highest byte of a NumPy array.
 fn of_numpy(array: &Bound<'_, PyUntypedArray>) -> Span {
     // SAFETY: NUMPY-MEMORY: the array is alive, and its fields are read with the interpreter's lock.
     let first = unsafe { (*array.as_array_ptr()).fields.data }.addr();
@@ -36,7 +36,7 @@ fn of_numpy(array: &Bound<'_, PyUntypedArray>) -> Span {
     start..end
 }
 
-/// The bytes of all buffers of an array of Arrow, of its children and of the values of its dictionary.
+/// Appends the ranges of all buffers of an Arrow array, of its children and of its dictionary's values to `spans`.
 fn of_arrow(data: &ArrayData, spans: &mut Vec<Span>) {
     let mut open = vec![data];
     while let Some(data) = open.pop() {
@@ -49,7 +49,7 @@ fn of_arrow(data: &ArrayData, spans: &mut Vec<Span>) {
     }
 }
 
-/// The bytes of the numbers of a value, which may be lent memory.
+/// Appends the ranges of the numbers of a value, which may be lent memory, to `spans`.
 fn of_value(value: &Value, spans: &mut Vec<Span>) {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
@@ -66,10 +66,10 @@ fn of_value(value: &Value, spans: &mut Vec<Span>) {
     }
 }
 
-/// The bytes of an array of NumPy and of its mask, or of all arrays in a list, a tuple or a dict.
+/// Appends the ranges of a NumPy array and its mask to `spans`, or those of all arrays in a list, a tuple or a dict.
 fn of_object(object: &Bound<'_, PyAny>, spans: &mut Vec<Span>) -> PyResult<()> {
     let mut open = vec![object.clone()];
-    // A list may have itself as an element.
+    // A list may contain itself.
     let mut seen = HashSet::new();
     while let Some(object) = open.pop() {
         if let Ok(array) = object.cast::<PyUntypedArray>() {
@@ -96,10 +96,11 @@ fn of_object(object: &Bound<'_, PyAny>, spans: &mut Vec<Span>) -> PyResult<()> {
     Ok(())
 }
 
-/// Refuses arrays of `out` that share a byte with an input, as the caller gave it or as it is read, or with each other.
+/// Checks that no array of `out` shares a byte with an input, as the caller gave it (`arguments`) or as it is read (`columns`), or with another array
+/// of `out`.
 ///
 /// # Errors
-/// The message names the output, and the input as `arguments` and `columns` do.
+/// If two share a byte. The message names the output, and the input as `arguments` and `columns` do.
 pub(crate) fn check<'a, 'py: 'a>(
     out: &[Out<'py>],
     arguments: impl Iterator<Item = (String, &'a Bound<'py, PyAny>)>,
@@ -121,7 +122,7 @@ pub(crate) fn check<'a, 'py: 'a>(
     for (name, object) in arguments {
         let mut spans = Vec::new();
         of_object(object, &mut spans)?;
-        // What no phase reads is not imported yet.
+        // An input that no phase reads is not imported yet.
         let is_read = inputs.iter().any(|(read, spans)| *read == name && !spans.is_empty());
         if spans.is_empty()
             && !is_read

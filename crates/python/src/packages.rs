@@ -1,4 +1,4 @@
-//! Objects of other packages: what has Arrow's interface, and which package an object is of.
+//! Objects of other packages: the package that an object belongs to, and imports by Arrow's interface.
 
 use crate::bounds::Bounds;
 use crate::copies::{Copies, is_pyarrow, roomy};
@@ -19,28 +19,28 @@ use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple, PyType};
 use std::cell::{OnceCell, RefCell};
 use std::fmt::Display;
 
-/// The package that an object's class is of.
+/// The name of the package that an object's class belongs to.
 pub(crate) fn package(object: &Bound<'_, PyAny>) -> PyResult<String> {
     let module = object.get_type().module()?.to_string();
     Ok(module.split('.').next().unwrap_or_default().to_owned())
 }
 
-/// The functions of Python for columns and frames of packages.
+/// The Python module `cembra.frames`, with functions for columns and frames of other packages.
 pub(crate) fn frames(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     py.import("cembra.frames")
 }
 
-/// The package of a column, which outputs go to.
+/// The package of a column. Outputs become columns of the same package.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Package {
     Pandas(Family),
     Polars,
     Pyarrow,
-    /// Another package with Arrow's interface.
+    /// Any other package with Arrow's interface.
     Other,
 }
 
-/// The family of a column of pandas: its types are those of NumPy, have masks beside NumPy's arrays, or are those of Arrow.
+/// The family of types that a pandas column is of: NumPy's types, nullable types (a mask beside a NumPy array), or Arrow's types.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Family {
     Numpy = 0,
@@ -48,14 +48,15 @@ pub(crate) enum Family {
     Arrow = 2,
 }
 
-/// The numbers of the families, for `frames`.
+/// Returns the numbers of the families of pandas, for `cembra.frames`: NumPy, nullable, Arrow.
 #[pyfunction]
 pub(crate) const fn _families() -> (u8, u8, u8) {
     (Family::Numpy as u8, Family::Nullable as u8, Family::Arrow as u8)
 }
 
 impl Package {
-    /// The package that an object's class is of, or one of those that it inherits from. The family of pandas is not known by it.
+    /// The package of an object's class, or of one that the class inherits from. For pandas the family is `Numpy`, because the class does not tell
+    /// it.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Package> {
         for class in object.get_type().mro().iter() {
             let module = class.cast_into::<PyType>()?.module()?;
@@ -69,7 +70,7 @@ impl Package {
         Ok(Package::Other)
     }
 
-    /// The family in pandas of an output that is read with a column of this package.
+    /// The pandas family of an output that is computed from a column of this package.
     pub(crate) const fn family(self) -> Family {
         match self {
             Package::Pandas(family) => family,
@@ -78,11 +79,11 @@ impl Package {
     }
 }
 
-/// The numbers of a column of Polars or pyarrow as an array of NumPy, which reads them where they are. `None` if the column has gaps, several chunks, or
-/// values that are not numbers.
+/// Returns the numbers of a column of Polars or pyarrow as a NumPy array, which reads them in place. `None` if the column has missing values, several
+/// chunks, or values that are not numbers.
 ///
 /// # Errors
-/// An exception that asks to stop. The column's own exceptions mean `None`.
+/// An exception that asks to stop, such as `KeyboardInterrupt`. The column's own exceptions mean `None`.
 pub(crate) fn numpy_view<'py>(column: &Bound<'py, PyAny>, package: Package) -> PyResult<Option<Bound<'py, PyAny>>> {
     let view = match package {
         Package::Polars => polars_view(column),
@@ -92,7 +93,7 @@ pub(crate) fn numpy_view<'py>(column: &Bound<'py, PyAny>, package: Package) -> P
     view.or_else(|error| if error.is_instance_of::<PyException>(column.py()) { Ok(None) } else { Err(error) })
 }
 
-/// [`numpy_view`] of a Series of Polars.
+/// [`numpy_view`] for a Series of Polars, whose exceptions are errors here.
 fn polars_view<'py>(series: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = series.py();
     let count = |of: &Bound<'py, PyString>| series.call_method0(of)?.extract::<usize>();
@@ -107,9 +108,9 @@ fn polars_view<'py>(series: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Py
     series.call_method(intern!(py, "to_numpy"), (), Some(&options)).map(Some)
 }
 
-/// [`numpy_view`] of an array of pyarrow, or an array of chunks.
+/// [`numpy_view`] for an array or a chunked array of pyarrow, whose exceptions are errors here.
 fn pyarrow_view<'py>(array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    /// `pyarrow.lib.Type_INT32` and its like: i32, u64, i64, f32, f64.
+    /// The ids of pyarrow's number types, such as `pyarrow.lib.Type_INT32`: i32, u64, i64, f32, f64.
     const NUMBERS: [u8; 5] = [7, 8, 9, 11, 12];
     let py = array.py();
     let is_plain = array.getattr(intern!(py, "null_count"))?.extract::<usize>()? == 0
@@ -126,8 +127,8 @@ fn pyarrow_view<'py>(array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Py
     }
 }
 
-/// Returns true if an object's class, or one that it inherits from, has an attribute of this name. Asking the object would make an exception for each name
-/// that it does not have, and run its `__getattr__`.
+/// Returns true if an object's class, or one that it inherits from, has an attribute of this name. Asking the object itself would make an exception
+/// for each missing name, and run its `__getattr__`.
 pub(crate) fn class_has(object: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
     let py = object.py();
     let name = PyString::intern(py, name);
@@ -139,7 +140,7 @@ pub(crate) fn class_has(object: &Bound<'_, PyAny>, name: &str) -> PyResult<bool>
     Ok(false)
 }
 
-/// True if an object is a Series, an Index or an array of pandas; false for a frame.
+/// Returns true if an object is a Series, an Index or an array of pandas; false for a frame.
 pub(crate) fn is_pandas_column(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(match Package::of(object)? {
         Package::Pandas(_) => {
@@ -149,10 +150,10 @@ pub(crate) fn is_pandas_column(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     })
 }
 
-/// True for an array, or a series, of a package that has Arrow's interface.
+/// Returns true if an object, such as an array or a series, exports its data by Arrow's interface.
 ///
 /// # Errors
-/// An exception that asks to stop: an object's own is no interface.
+/// An exception that asks to stop, such as `KeyboardInterrupt`. The object's own exceptions mean false.
 pub(crate) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     match interface(object) {
         Err(error) if error.is_instance_of::<PyException>(object.py()) => Ok(false),
@@ -160,7 +161,8 @@ pub(crate) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
-/// The method by which an object exports its data: one for an array, or else one for a stream. `None` of an object without Arrow's interface.
+/// The method by which an object exports its data, with true for the method that exports one array, and false for the one that exports a stream.
+/// `None` for an object without Arrow's interface.
 fn interface<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<(bool, Bound<'py, PyAny>)>> {
     let names = [(true, "__arrow_c_array__"), (false, "__arrow_c_stream__")];
     for (is_array, name) in names {
@@ -176,7 +178,7 @@ fn interface<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<(bool, Bound<'p
     Ok(None)
 }
 
-/// The exception of an object that is no array or table of Arrow, or whose structs are not as Arrow's specification says.
+/// The exception for an object that exports no array or table of Arrow, or C structs that break Arrow's specification.
 fn refused(object: &Bound<'_, PyAny>, error: &cembra_arrow::Error) -> PyErr {
     let (found, said) = (type_name(object), error.to_string());
     errors::data(match said.contains("\"Null\"") {
@@ -186,20 +188,20 @@ fn refused(object: &Bound<'_, PyAny>, error: &cembra_arrow::Error) -> PyErr {
     })
 }
 
-/// The arrays that an object exports by Arrow's interface, in the memory of their exporter. Only their structs are checked.
+/// The arrays that an object exports by Arrow's interface, in the exporter's memory. Only their C structs are checked.
 pub(crate) struct Exported<'py> {
     /// The type of all arrays.
     pub(crate) field: Field,
     pub(crate) arrays: Vec<ArrayData>,
-    /// The objects that have the buffers of the arrays: the object that was given, or the batches of a reader.
+    /// The objects that own the buffers of the arrays: the object that was given, or the batches of a reader.
     pub(crate) owners: Vec<Bound<'py, PyAny>>,
 }
 
-/// The bytes that count for each array of a stream, whatever is in it.
+/// The bytes that each array of a stream counts in addition to its buffers.
 const ARRAY_BYTES: u64 = 1024;
 
-/// Imports what an object exports by Arrow's interface: one array, or the arrays of a stream. A stream may be without end, except that of a package
-/// whose objects have their rows in memory: its arrays take at most the bytes of `bounds`.
+/// Imports the data that an object exports by Arrow's interface: one array, or the arrays of a stream. A stream may be endless, so its arrays may
+/// take at most the bytes of `bounds`. Buffers of pyarrow, Polars and pandas are not counted, because their rows are in memory already.
 pub(crate) fn exported<'py>(object: &Bound<'py, PyAny>, bounds: &Bounds) -> PyResult<Exported<'py>> {
     let owners = vec![object.clone()];
     let refused = |error: cembra_arrow::Error| refused(object, &error);
@@ -217,7 +219,8 @@ pub(crate) fn exported<'py>(object: &Bound<'py, PyAny>, bounds: &Bounds) -> PyRe
     let made = method.call0()?;
     let wrong = |_| errors::data(format!("{}: __arrow_c_stream__ gives no capsule", type_name(object)));
     let stream = made.cast::<PyCapsule>().map_err(wrong)?.pointer_checked(Some(c"arrow_array_stream"))?;
-    // SAFETY: ARROW-STRUCT: a capsule of this name, which `made` keeps, has such a struct; it is the consumer's, who leaves an empty one.
+    // SAFETY: ARROW-STRUCT: a capsule of this name has such a struct, and `made` keeps the capsule. The consumer takes the struct and leaves an empty
+    // one.
     let stream = unsafe {
         let stream = stream.cast::<FFI_ArrowArrayStream>().replace(FFI_ArrowArrayStream::empty());
         interface::ArrayStream::new(stream)
@@ -236,7 +239,7 @@ pub(crate) fn exported<'py>(object: &Bound<'py, PyAny>, bounds: &Bounds) -> PyRe
     Ok(Exported { field, arrays, owners })
 }
 
-/// The array that an object exports by a method for one.
+/// Imports the array that an object exports by `method`, its `__arrow_c_array__`.
 fn one(object: &Bound<'_, PyAny>, method: &Bound<'_, PyAny>) -> PyResult<(Field, ArrayData)> {
     let made = method.call0()?;
     let wrong = || errors::data(format!("{}: __arrow_c_array__ gives no tuple of two capsules", type_name(object)));
@@ -244,7 +247,8 @@ fn one(object: &Bound<'_, PyAny>, method: &Bound<'_, PyAny>) -> PyResult<(Field,
     let (schema, array) = (capsules.get_item(0)?, capsules.get_item(1)?);
     let schema = schema.cast::<PyCapsule>().map_err(|_| wrong())?.pointer_checked(Some(c"arrow_schema"))?;
     let array = array.cast::<PyCapsule>().map_err(|_| wrong())?.pointer_checked(Some(c"arrow_array"))?;
-    // SAFETY: ARROW-STRUCT: capsules of these names, which `made` keeps, have such structs; the array is the consumer's, who leaves an empty one.
+    // SAFETY: ARROW-STRUCT: capsules of these names have such structs, and `made` keeps the capsules. The consumer takes the array and leaves an
+    // empty one.
     let made = unsafe {
         let schema: &FFI_ArrowSchema = schema.cast().as_ref();
         let array = array.cast::<FFI_ArrowArray>().replace(FFI_ArrowArray::empty());
@@ -253,13 +257,14 @@ fn one(object: &Bound<'_, PyAny>, method: &Bound<'_, PyAny>) -> PyResult<(Field,
     made.map_err(|error| refused(object, &error))
 }
 
-/// Reads the batches of a reader of pyarrow in Python: batches say how long their buffers are, and the arrays of the reader's stream do not.
+/// Reads the batches of a pyarrow reader through Python, because batches report the lengths of their buffers, and the arrays of the reader's stream
+/// do not.
 fn batches<'py>(reader: &Bound<'py, PyAny>, bounds: &Bounds) -> PyResult<Exported<'py>> {
     let py = reader.py();
     let wrong = || errors::data(format!("{}: its batches are not of its schema", type_name(reader)));
     let schema = reader.getattr("schema")?.call_method0("__arrow_c_schema__")?;
     let pointer = schema.cast::<PyCapsule>().map_err(|_| wrong())?.pointer_checked(Some(c"arrow_schema"))?;
-    // SAFETY: ARROW-STRUCT: a capsule of this name, which `schema` keeps, has such a struct.
+    // SAFETY: ARROW-STRUCT: a capsule of this name has such a struct, and `schema` keeps the capsule.
     let field = unsafe { interface::field(pointer.cast().as_ref()) }.map_err(|error| refused(reader, &error))?;
     let mut made = Exported { field, arrays: Vec::new(), owners: Vec::new() };
     for batch in reader.try_iter()? {
@@ -283,7 +288,7 @@ fn batches<'py>(reader: &Bound<'py, PyAny>, bounds: &Bounds) -> PyResult<Exporte
     Ok(made)
 }
 
-/// The bytes that an array of a stream takes beside the one before, of which views may share the buffers.
+/// The bytes that an array of a stream takes in addition to the one before. Buffers that both have, as views may, are not counted again.
 fn memory_bytes(array: &ArrayData, before: Option<&ArrayData>) -> u64 {
     let mut open = vec![(array, before)];
     let mut bytes = 0_u64;
@@ -297,7 +302,7 @@ fn memory_bytes(array: &ArrayData, before: Option<&ArrayData>) -> u64 {
     bytes
 }
 
-/// An array that was imported, and its chunks in the memory of their exporter, of which nothing but numbers and bits is read.
+/// An imported array, and its chunks in the exporter's memory. Only numbers and bits of the chunks are read.
 #[derive(Clone)]
 pub(crate) struct Import {
     pub(crate) array: ArrayRef,
@@ -314,8 +319,8 @@ pub(crate) fn arrow(object: &Bound<'_, PyAny>, bounds: &Bounds) -> PyResult<Impo
     Ok(Import { array: joined(object, &checked, field.data_type(), bounds)?, given })
 }
 
-/// Imports an array that is an input as a whole, or a part of one. `None` if the object is of NumPy, has no data by Arrow's interface, or raises an
-/// exception of its own: it may be a sequence nevertheless.
+/// Imports an array that is an input as a whole, or a part of one. `None` if the object is a NumPy array, has no data by Arrow's interface, or raises
+/// an exception of its own: it may still be a sequence.
 pub(crate) fn whole(
     object: &Bound<'_, PyAny>,
     expected: impl Display,
@@ -333,33 +338,33 @@ pub(crate) fn whole(
     }
 }
 
-/// True for an exception of an import, or one that asks to stop, and false for the object's own.
+/// Returns true if an exception comes from the import or asks to stop, and false if it is the object's own.
 pub(crate) fn is_ours(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<CembraError>(py) || !error.is_instance_of::<PyException>(py)
 }
 
-/// The arrays of Arrow that one call has imported: each object once, because a capsule and a stream give their data once.
+/// The Arrow arrays that one call has imported. Each object is imported once, because a capsule or a stream gives its data only once.
 pub(crate) struct Imports<'py> {
     bounds: Bounds,
-    /// There is none before the first: most calls import nothing.
+    /// The imported objects; empty before the first import, because most calls import nothing.
     known: OnceCell<Box<ImportedArrays<'py>>>,
-    /// The columns of pandas that were taken apart, and their arrays.
+    /// The pandas columns whose arrays were looked up, with the result.
     parts: RefCell<Vec<(Bound<'py, PyAny>, Option<PandasParts<'py>>)>>,
 }
 
-/// The array of a column of pandas: one of NumPy or of Arrow, and the column's family.
+/// The array of a pandas column, of NumPy or of Arrow, and the column's family.
 type PandasParts<'py> = (Bound<'py, PyAny>, Family);
 
-/// Objects, and the array of each.
+/// Imported objects, each with its array.
 type ImportedArrays<'py> = RefCell<Vec<(Bound<'py, PyAny>, Import)>>;
 
 impl<'py> Imports<'py> {
-    /// No arrays yet.
+    /// Begins the imports of a call, within `bounds`.
     pub(crate) const fn new(bounds: Bounds) -> Self {
         Imports { bounds, known: OnceCell::new(), parts: RefCell::new(Vec::new()) }
     }
 
-    /// The array of a column of pandas and its family. `None` of a type that no input has.
+    /// Returns the array of a pandas column and its family. `None` if no input has values of the column's type.
     pub(crate) fn parts(&self, object: &Bound<'py, PyAny>) -> PyResult<Option<PandasParts<'py>>> {
         if let Some((_, parts)) = self.parts.borrow().iter().find(|(known, _)| known.is(object)) {
             return Ok(parts.clone());
@@ -374,12 +379,12 @@ impl<'py> Imports<'py> {
         Ok(parts)
     }
 
-    /// The array of a column of pandas and its family, as of [`parts`](Imports::parts); `None` if the object is not a column of pandas.
+    /// Returns the array of a pandas column and its family. `None` if the object is not a pandas column, or if no input has values of its type.
     pub(crate) fn parts_of(&self, object: &Bound<'py, PyAny>) -> PyResult<Option<PandasParts<'py>>> {
         if is_pandas_column(object)? { self.parts(object) } else { Ok(None) }
     }
 
-    /// The array of Arrow that pyarrow converts a column of objects to: lists, dicts.
+    /// Converts a column of Python objects, such as lists or dicts, to an Arrow array, by pyarrow.
     pub(crate) fn converted(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = object.py();
         let convert = || {
@@ -402,13 +407,13 @@ impl<'py> Imports<'py> {
         &self.bounds
     }
 
-    /// The array of an object, if it is imported.
+    /// The array of an object; `None` if it is not imported yet.
     pub(crate) fn known(&self, object: &Bound<'py, PyAny>) -> Option<Import> {
         let known = self.known.get()?.borrow();
         known.iter().find(|(known, _)| known.is(object)).map(|(_, import)| import.clone())
     }
 
-    /// The array of an object, imported if it is not yet.
+    /// Returns the array of an object, and imports it if it is not imported yet.
     pub(crate) fn array(&self, object: &Bound<'py, PyAny>) -> PyResult<Import> {
         if let Some(known) = self.known(object) {
             return Ok(known);
@@ -419,7 +424,7 @@ impl<'py> Imports<'py> {
     }
 }
 
-/// The length of each string of an array.
+/// The length of each string of an array, in bytes; empty for an array of another type.
 fn string_lens(strings: &ArrayData) -> Vec<u64> {
     let Some(first) = strings.buffers().first() else { return Vec::new() };
     match strings.data_type() {
@@ -436,7 +441,8 @@ fn string_lens(strings: &ArrayData) -> Vec<u64> {
     }
 }
 
-/// The bytes of an array's strings where each has bytes of its own: views and keys of a dictionary may share them. 0 for all other arrays.
+/// The bytes that an array's strings would take with a copy for each. It is computed for views and dictionaries, whose strings may share bytes; 0 for
+/// all other arrays.
 pub(crate) fn shared_bytes(array: &dyn Array) -> u64 {
     let data = array.to_data();
     let sum = |lens: &mut dyn Iterator<Item = u64>| lens.fold(0, u64::saturating_add);
@@ -451,7 +457,8 @@ pub(crate) fn shared_bytes(array: &dyn Array) -> u64 {
     }
 }
 
-/// The bytes that a chunk adds to an array that is joined from chunks. Chunks that have the same dictionary share it.
+/// The bytes that a chunk adds to an array that is joined from chunks. A dictionary that the chunk shares with `before`, the previous chunk, is not
+/// counted.
 fn joined_bytes(chunk: &ArrayData, before: Option<&ArrayData>) -> u64 {
     let mut open = vec![(chunk, before)];
     let mut bytes = 0_u64;
@@ -459,7 +466,7 @@ fn joined_bytes(chunk: &ArrayData, before: Option<&ArrayData>) -> u64 {
         let own = match array.data_type() {
             DataType::Boolean => array.len() / 8,
             DataType::Utf8View | DataType::BinaryView => array.len().saturating_mul(size_of::<u128>()),
-            // Offsets and strings were copied, as far as the chunk reaches.
+            // Offsets and strings are copies, as long as the chunk.
             of => of.primitive_width().map_or_else(
                 || array.buffers().iter().map(|buffer| buffer.len()).sum(),
                 |width| array.len().saturating_mul(width),
@@ -475,7 +482,7 @@ fn joined_bytes(chunk: &ArrayData, before: Option<&ArrayData>) -> u64 {
     bytes
 }
 
-/// Chunks of one type, of an object, as one array.
+/// Joins the chunks of `object`, which are all of type `of`, to one array.
 pub(crate) fn joined(
     object: &Bound<'_, PyAny>,
     chunks: &[&dyn Array],
@@ -493,7 +500,8 @@ pub(crate) fn joined(
             before = Some(chunk);
         }
         bounds.claim(object, bytes)?;
-        // Joining ends the process where there is no memory. The compiler would leave an allocation out that is not used.
+        // Without enough memory, joining would abort the process, so the memory is allocated for a test first. `black_box` keeps the compiler from
+        // removing the unused allocation.
         std::hint::black_box(roomy::<u8>(usize::try_from(bytes).unwrap_or(usize::MAX))?);
     }
     let made = match chunks {

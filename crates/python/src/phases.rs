@@ -1,6 +1,6 @@
-//! Models with operators of the user over columns. For many rows such a model is cut into phases: each evaluates the operands of some calls, whose
-//! functions then make columns, and later phases read these as inputs. A call whose operands depend on the parameter of a function or of a loop
-//! stays in its phase, and is evaluated for each row, as one row is.
+//! Models that call operators of the user over columns. For many rows such a model is cut into phases. A phase evaluates the operands of some calls,
+//! the functions of these calls make columns, and later phases read the columns as inputs. A call whose operands depend on the parameter of a
+//! function or of a loop stays in its phase, and is evaluated row by row.
 
 use crate::errors;
 use crate::user_operators::OverColumns;
@@ -12,14 +12,14 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The most phases before the last: calls that are nested deeper are evaluated for each row.
+/// The most phases before the last. Calls that are nested deeper are evaluated row by row.
 const MOST_PHASES: usize = 16;
 
-/// A model for many rows.
+/// A model compiled for many rows, in phases.
 pub(crate) struct Phases {
-    /// The columns that phases read: the model's inputs; none for one that a call makes.
+    /// The columns that phases read: an input of the model, or `None` for a column that a call makes.
     pub(crate) columns: Vec<Option<Field>>,
-    /// Phases whose outputs are operands; nothing of models without operators over columns.
+    /// The phases whose outputs are operands of calls; empty for a model without operators over columns.
     pub(crate) before: Vec<Phase>,
     /// The phase whose outputs are those of the model.
     pub(crate) last: Phase,
@@ -27,39 +27,39 @@ pub(crate) struct Phases {
     pub(crate) sources: Vec<OutputSource>,
 }
 
-/// The source of an output: the node that it is computed by, and the input that it is, if it is one.
+/// The source of an output: the node that computes it, and the column that it equals, if there is one.
 pub(crate) struct OutputSource {
     node: NodeId,
-    /// The column that the output is, if it is an input as it is.
+    /// The position of the column that the output is, if it is an unchanged input.
     pub(crate) carried: Option<usize>,
-    /// True if no input is read for it.
+    /// True if the output reads no input.
     is_constant: bool,
 }
 
-/// A part of a model that is evaluated at once.
+/// A part of a model that is evaluated in all rows at once.
 pub(crate) struct Phase {
     pub(crate) batch: Batch,
-    /// Which of the columns its inputs are.
+    /// The position in `Phases::columns` of each of the phase's inputs.
     pub(crate) reads: Vec<usize>,
-    /// What its outputs are the operands of.
+    /// The calls whose operands are the phase's outputs.
     pub(crate) calls: Vec<Call>,
 }
 
 /// A call of a function over columns.
 pub(crate) struct Call {
     operator: Arc<OverColumns>,
-    /// The call in the text.
+    /// The place of the call in the text.
     span: Option<Span>,
-    /// Which of the phase's outputs the operands are.
+    /// The range of the phase's outputs that are the operands of the call.
     operands: Range<usize>,
-    /// The input of later phases that the results are.
+    /// The input by which later phases read the results.
     pub(crate) input: Field,
-    /// Which of the columns that is.
+    /// The position in `Phases::columns` of the column of results.
     pub(crate) place: usize,
 }
 
 impl Call {
-    /// The column of results.
+    /// Calls the function, and returns the column of its results. `operands` are all outputs of the phase.
     pub(crate) fn make<'py>(
         &self,
         py: Python<'py>,
@@ -90,8 +90,8 @@ impl Phases {
         Ok(Phases { columns: parts.columns, before, last, sources })
     }
 
-    /// The greatest of the families of the columns that each output is computed from, by the names of inputs: of all columns for an output that is a
-    /// constant, and `least` where there are none.
+    /// The family of each output: the greatest among the columns that it is computed from, or among all columns for a constant. `of_input` has the
+    /// families by the names of inputs; all others are `least`.
     pub(crate) fn families<F: Copy + Ord>(&self, model: &Model, least: F, of_input: &HashMap<&str, F>) -> Vec<F> {
         let of_all = of_input.values().copied().fold(least, F::max);
         if of_input.values().all(|family| *family == of_all) {
@@ -103,7 +103,7 @@ impl Phases {
     }
 }
 
-/// The greatest value of the inputs that each node is computed from; `least` of those that read none.
+/// For each node, the greatest value of the inputs that it is computed from; `least` if it reads none.
 fn spread<T: Copy + Ord>(graph: &Graph, of_input: impl Fn(&str) -> T, least: T) -> Vec<T> {
     let mut known: Vec<T> = Vec::with_capacity(graph.len());
     for index in 0..graph.len() {
@@ -134,17 +134,17 @@ fn sources(program: &Program, outputs: &[Field], places: &HashMap<Arc<str>, usiz
     outputs.iter().filter_map(source).collect()
 }
 
-/// A model while it is cut.
+/// A model that is being cut into phases.
 struct Parts {
-    /// What is behind the phases that are cut off.
+    /// The model that remains after the phases that were cut off.
     rest: Model,
     columns: Vec<Option<Field>>,
-    /// Where columns are, by name.
+    /// The positions in `columns`, by name.
     places: HashMap<Arc<str>, usize>,
 }
 
 impl Parts {
-    /// Which columns the inputs of a phase are.
+    /// Returns the position in `columns` of each input of a phase. New inputs are added.
     fn reads(&mut self, batch: &Batch) -> Vec<usize> {
         let Parts { columns, places, .. } = self;
         let place = |input: &Field| {
@@ -156,7 +156,7 @@ impl Parts {
         batch.inputs().iter().map(place).collect()
     }
 
-    /// Cuts off the operands of calls, whose results are inputs of the rest.
+    /// Cuts off the phase that computes the operands of the calls of `level`. The results of the calls become inputs of the rest.
     fn cut(&mut self, level: &[(NodeId, Arc<OverColumns>)], options: &Options) -> Result<Phase, cembra::Error> {
         let mut rest = self.rest.program().clone();
         let mut operands = Vec::new();
@@ -175,7 +175,7 @@ impl Parts {
                 true => QType::Optional(operator.result),
                 false => QType::Scalar(operator.result),
             };
-            // A name of the text's may have a space if it has quotes.
+            // The text can have a name with a space, in quotes.
             let mut name = format!("column {}", self.columns.len());
             while rest.graph.find_name(&name).is_some() {
                 name.push('_');
@@ -199,15 +199,15 @@ impl Parts {
     }
 }
 
-/// The calls that outputs need of operators over columns: first those whose operands need none of the others, then those that need the first, and
-/// so on.
+/// The calls of operators over columns that outputs need, by levels: the first level needs no other of these calls, and each level needs results of
+/// the level before.
 fn calls(program: &Program, known: &[Arc<OverColumns>]) -> Vec<Vec<(NodeId, Arc<OverColumns>)>> {
     let over_columns = |name: &str| known.iter().find(|known| known.name == name).cloned();
     let graph = &program.graph;
     let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
     let mut operators = HashMap::new();
     let mut made: Vec<Vec<(NodeId, Arc<OverColumns>)>> = Vec::new();
-    // How many calls each node has below it, one within the other; none if it depends on a parameter.
+    // The depth of nested calls below each node; `None` if the node depends on a parameter.
     let mut depths: Vec<Option<usize>> = Vec::with_capacity(graph.len());
     for (index, is_needed) in needed.iter().enumerate() {
         let node = NodeId::from_index(index);

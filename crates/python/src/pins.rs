@@ -1,5 +1,5 @@
-//! Memory of NumPy's arrays that stays where it is during a run: a weak reference to an array has its `resize` raise NumPy's own error, also with
-//! `refcheck=False`. An export by the buffer protocol would not: NumPy does not count these.
+//! Pins, which keep the memory of NumPy arrays in place during a run. While there is a weak reference to an array, its `resize` raises NumPy's own
+//! error, also with `refcheck=False`. An export by the buffer protocol would not have that effect, because NumPy does not count exports.
 
 use numpy::npyffi::NPY_ARRAY_OWNDATA;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
@@ -7,10 +7,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyMemoryView, PyWeakrefReference};
 use smallvec::SmallVec;
 
-/// Weak references to arrays that own memory, which keep that memory where it is.
+/// Weak references to arrays that own memory. As long as they exist, the memory stays in place.
 pub(crate) type Pins = SmallVec<[Py<PyWeakrefReference>; 4]>;
 
-/// Keeps the memory of an array where it is as long as `pins` are: that of the array itself, or of the arrays that it is a view of.
+/// Keeps the memory of an array in place as long as `pins` exists: the memory of the array itself, or of the arrays that it is a view of.
 pub(crate) fn pin(array: &Bound<'_, PyUntypedArray>, pins: &mut Pins) -> PyResult<()> {
     let mut next = Some(array.clone());
     while let Some(array) = next {
@@ -31,10 +31,10 @@ pub(crate) fn pin(array: &Bound<'_, PyUntypedArray>, pins: &mut Pins) -> PyResul
     Ok(())
 }
 
-/// The most objects between an array and the one whose memory it sees.
+/// The most objects between an array and the one that it is a view of.
 const MOST_BASES: usize = 16;
 
-/// The array whose memory the base of another one has, through memory views and what `numpy.lib.stride_tricks` puts between.
+/// The next array that a view's `base` leads to, through memory views and the objects of `numpy.lib.stride_tricks`; `None` if there is none.
 fn owner<'py>(base: Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyUntypedArray>>> {
     let mut next = Some(base);
     for _ in 0..MOST_BASES {

@@ -1,22 +1,22 @@
-//! The calls of functions of Python in the rows, or in the row, that this thread evaluates. Where one fails, rows and elements that were evaluated together
-//! are evaluated again, each by itself: their calls are answered from here, so that each row calls a function once.
+//! A record of the last calls of Python functions in this thread. If a call fails, rows or elements that were evaluated together are evaluated again,
+//! one by one. Their calls are answered from the record, so that each row calls a function once.
 
 use cembra::ScalarValue;
 use cembra::doors::RowsPass;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-/// The most calls that are known. Rows that are evaluated together, and a row with arrays, may make the calls before these twice.
+/// The most calls that are recorded. If rows that are evaluated together, or a row with arrays, make more calls, the earlier ones may be made twice.
 const MOST: usize = 1 << 14;
 
 thread_local! {
     static CALLS: RefCell<Calls> = const { RefCell::new(Calls { number: 0, last: VecDeque::new(), has_raised: false }) };
 }
 
-/// The result of a call, or the text of the exception that it raised.
+/// The result of a call, or the message of the exception that it raised.
 pub(crate) type CallResult = Result<Option<ScalarValue>, String>;
 
-/// A call.
+/// A recorded call.
 struct PastCall {
     /// The address of the function's record, which lives as long as the process.
     function: usize,
@@ -24,17 +24,18 @@ struct PastCall {
     result: CallResult,
 }
 
+/// The recorded calls of one pass.
 struct Calls {
-    /// The number of the pass that they are of.
+    /// The number of the pass that the calls belong to.
     number: u64,
-    /// The last calls in their order, without those that were answered again.
+    /// The last calls in their order. A call that is answered is removed.
     last: VecDeque<PastCall>,
-    /// True once one of them raised.
+    /// True once a call of the pass raised.
     has_raised: bool,
 }
 
-/// The result of a call that was made before. `row` is the number of the evaluation of one row, whose elements may be evaluated again once a call raised;
-/// `None` for many rows.
+/// Takes the result of an earlier call from the record; `None` if the call must be made. `row` is the number of the evaluation of one row, whose
+/// elements may be evaluated again once a call raised. For many rows it is `None`.
 pub(crate) fn known(function: usize, operands: &[ScalarValue], row: Option<u64>) -> Option<CallResult> {
     let pass = pass_of(row);
     CALLS.with_borrow_mut(|calls| {
@@ -48,12 +49,12 @@ pub(crate) fn known(function: usize, operands: &[ScalarValue], row: Option<u64>)
     })
 }
 
-/// The pass that this thread is in: rows that are evaluated together, or one row, which is one pass.
+/// The pass that this thread is in: that of rows that are evaluated together, or one row, which is a pass by itself.
 fn pass_of(row: Option<u64>) -> RowsPass {
     row.map_or_else(RowsPass::current, |number| RowsPass { number, is_again: false })
 }
 
-/// Keeps the result of a call of the first pass.
+/// Records the result of a call of a first pass.
 pub(crate) fn keep(function: usize, operands: &[ScalarValue], result: &CallResult, row: Option<u64>) {
     let RowsPass { number, is_again: false } = pass_of(row) else { return };
     CALLS.with_borrow_mut(|calls| {

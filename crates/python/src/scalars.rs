@@ -1,5 +1,5 @@
-//! One scalar: which type a Python object is of, what it is as a value of a given type, and the object of a value. An integer is taken for a
-//! float that has it exactly, and a moment at midnight for a date; nothing else changes its kind.
+//! Conversion of one scalar: the type of a Python object, the object as a value of a given type, and a value as an object. An integer is read as a
+//! float that represents it exactly, and a datetime at midnight as a date; nothing else changes its kind.
 
 use crate::{errors, moments};
 use cembra::{Date, Duration, Scalar, ScalarValue, Timestamp};
@@ -12,36 +12,37 @@ use pyo3::types::{
     PyTimeAccess, PyTuple, PyTzInfo, PyTzInfoAccess,
 };
 
-/// 1 January 1970 in the count of Python's days, which begins with year 1.
+/// 1 January 1970 as Python's ordinal, the count of days from year 1.
 const EPOCH_ORDINAL: i64 = 719_163;
 
-/// An object that is no value of the type that is wanted. It is one pointer, since results that may be it are moved for each value.
+/// The error for an object that is not a value of the wanted type. It is one pointer, because results that have it are moved for each value.
 #[derive(Debug)]
 pub(crate) struct Misfit(Box<Parts>);
 
 #[derive(Debug)]
 struct Parts {
-    /// Where in the argument, from its end: `.price`, `[3]`.
+    /// The path in the argument, the innermost step first: `.price`, `[3]`.
     path: Vec<String>,
     expected: String,
     found: String,
-    /// An exception that is raised in the place of this package's.
+    /// An exception to raise instead of a `DataError`.
     raised: Option<PyErr>,
 }
 
 impl Misfit {
+    /// The misfit of the object `found`, whose type is not `expected`.
     #[cold]
     pub(crate) fn new(expected: impl ToString, found: &Bound<'_, PyAny>) -> Misfit {
         Misfit::of(expected, if found.is_none() { "None".to_owned() } else { type_name(found) })
     }
 
-    /// That something else is wrong than its type.
+    /// A misfit for another reason than an object's type; `found` is the reason.
     #[cold]
     pub(crate) fn of(expected: impl ToString, found: impl Into<String>) -> Misfit {
         Misfit(Box::new(Parts { path: Vec::new(), expected: expected.to_string(), found: found.into(), raised: None }))
     }
 
-    /// An exception that is raised as it is.
+    /// A misfit that raises `error` itself.
     #[cold]
     pub(crate) fn raising(error: PyErr) -> Misfit {
         let mut misfit = Misfit::of("", "");
@@ -49,8 +50,8 @@ impl Misfit {
         misfit
     }
 
-    /// The same, of an object that raised an exception. One that says nothing of the value is raised itself: that there is no memory, or that the
-    /// program is to end.
+    /// The misfit of an object that raised `error` when it was read. A `MemoryError`, or an exception that asks to stop, says nothing about the value
+    /// and is raised itself.
     #[cold]
     pub(crate) fn of_raised(expected: impl ToString, found: &Bound<'_, PyAny>, error: PyErr) -> Misfit {
         let py = found.py();
@@ -60,7 +61,7 @@ impl Misfit {
         made
     }
 
-    /// The same inside of a field or an element.
+    /// Adds the field or element that contains the object to the path.
     pub(crate) fn inside(mut self, step: String) -> Misfit {
         self.0.path.push(step);
         self
@@ -72,7 +73,7 @@ impl Misfit {
         self
     }
 
-    /// As an exception, of an input.
+    /// The exception for a misfit in the argument of `input`.
     #[cold]
     pub(crate) fn raised(self, input: &str) -> PyErr {
         let Parts { path, expected, found, raised } = *self.0;
@@ -84,9 +85,10 @@ impl Misfit {
     }
 }
 
-/// The bytes of the object of Python that a scalar becomes, besides those of its string. Truth values, `None` and elements that are missing are
-/// objects that exist already. The others are those of CPython 3.12 on a system of 64 bits, as `sys.getsizeof` says them and its allocator rounds
-/// them up to 16: 24 of a float and 28 to 36 of an integer, 41 to 57 beside the characters of a string, 32 of a date, 40 and 48 of durations and moments.
+/// The bytes of the Python object that a scalar becomes, without the characters of a string. Truth values, `None` and missing elements are objects
+/// that exist already. The other sizes are those of CPython 3.12 on a 64-bit system, as `sys.getsizeof` reports them and its allocator rounds them up
+/// to 16: 24 for a float and 28 to 36 for an integer, 41 to 57 beside the characters of a string, 32 for a date, 40 and 48 for durations and
+/// timestamps.
 pub(crate) const fn object_size(scalar: Scalar) -> u64 {
     match scalar {
         Scalar::Unit | Scalar::Boolean => 0,
@@ -96,11 +98,10 @@ pub(crate) const fn object_size(scalar: Scalar) -> u64 {
     }
 }
 
-/// The bytes that each element of a list is counted with besides its object: the place of the element, and as much again, since a list that grows is
-/// copied.
+/// The bytes that each element of a list counts besides its object: 8 for the list's pointer, and 8 more, because a list that grows is copied.
 pub(crate) const PLACE: u64 = 16;
 
-/// The bytes of a text, or of bytes, as an object of Python, which has each character in as many bytes as the widest one needs.
+/// The bytes that a text, or bytes, take in a Python object. Python stores each character of a text in as many bytes as the widest one needs.
 pub(crate) fn object_bytes(string: &[u8]) -> u64 {
     let text = if string.is_ascii() { None } else { std::str::from_utf8(string).ok() };
     let Some(text) = text else { return string.len() as u64 };
@@ -115,10 +116,10 @@ pub(crate) fn type_name(object: &Bound<'_, PyAny>) -> String {
     object.get_type().fully_qualified_name().map_or_else(|_| "an object".to_owned(), |name| name.to_string())
 }
 
-/// The type that an object is of by itself; none of `None`, and of what is no scalar.
+/// The scalar type that a Python object has by itself; `None` for Python's `None` and other missing values, and for an object that is not a scalar.
 pub(crate) fn scalar_of(object: &Bound<'_, PyAny>) -> Option<Scalar> {
     match object {
-        // Not a time, which is a datetime of pandas.
+        // `NaT` of pandas is a datetime, too.
         _ if is_absent(object) => None,
         _ if object.is_instance_of::<PyFloat>() => Some(Scalar::Float64),
         _ if object.is_instance_of::<PyBool>() => Some(Scalar::Boolean),
@@ -136,19 +137,19 @@ pub(crate) fn scalar_of(object: &Bound<'_, PyAny>) -> Option<Scalar> {
     }
 }
 
-/// True if an object is an array of NumPy without axes.
+/// Returns true if an object is a NumPy array without axes.
 fn is_single(object: &Bound<'_, PyAny>) -> bool {
     object.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() == 0)
 }
 
-/// The class of NumPy's scalars.
+/// The class `numpy.generic`, which all NumPy scalars inherit from.
 fn numpy_generic<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
     static GENERIC: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let generic = GENERIC.get_or_try_init(py, || PyResult::Ok(py.import("numpy")?.getattr("generic")?.unbind()))?;
     Ok(generic.bind(py))
 }
 
-/// The type of the elements of an array of NumPy, by the kind and size that it names: `f8`.
+/// The scalar type for the elements of a NumPy array, by the kind and size that NumPy names: `f8`. `None` for other types.
 pub(crate) fn scalar_of_dtype(kind: &str) -> Option<Scalar> {
     Some(match kind {
         "f8" => Scalar::Float64,
@@ -166,7 +167,7 @@ pub(crate) fn scalar_of_dtype(kind: &str) -> Option<Scalar> {
     })
 }
 
-/// The kind and size of elements that NumPy and the library lay out alike; none of other types.
+/// NumPy's kind and size of a type that NumPy and the library store alike, such as `f8`; `None` for other types.
 pub(crate) const fn dtype_of(scalar: Scalar) -> Option<&'static str> {
     match scalar {
         Scalar::Float64 => Some("f8"),
@@ -179,7 +180,7 @@ pub(crate) const fn dtype_of(scalar: Scalar) -> Option<&'static str> {
     }
 }
 
-/// The value of an object as a scalar of this type; not of `None`. An array of NumPy without axes is its element.
+/// Reads an object as a value of type `scalar`. Python's `None` is an error. A NumPy array without axes is read as its element.
 pub(crate) fn read(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<ScalarValue, Misfit> {
     if let Ok(array) = object.cast::<PyUntypedArray>()
         && array.ndim() == 0
@@ -187,7 +188,7 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<ScalarVa
         let element = object
             .get_item(PyTuple::empty(object.py()))
             .map_err(|error| Misfit::of_raised(scalar.short_name(), object, error))?;
-        // A subclass may say that its element is itself.
+        // A subclass may return itself as its element.
         return if element.cast::<PyUntypedArray>().is_ok() {
             Err(Misfit::new(scalar.short_name(), object))
         } else {
@@ -196,12 +197,12 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<ScalarVa
     }
     let misfit = || Misfit::new(scalar.short_name(), object);
     let misfit_of = |error| Misfit::of_raised(scalar.short_name(), object, error);
-    // An integer of Python, or what says that it is one.
+    // An integer of Python, or an object that converts itself to one.
     let integer = || {
         if object.is_instance_of::<PyBool>() || object.is_instance_of::<PyFloat>() {
             return Err(misfit());
         }
-        // Most fit into 64 bits, which takes a fraction of the time.
+        // Most integers fit into 64 bits, which takes a fraction of the time.
         let short = object.extract::<i64>().map(i128::from);
         match short.or_else(|_| object.extract::<i128>()) {
             Ok(integer) => Ok(integer),
@@ -216,7 +217,7 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<ScalarVa
             format!("the integer {integer}, which it has not exactly: give `float(..)`"),
         )),
     };
-    // A float, or an integer that a float of `digits` binary digits has exactly.
+    // A float, or an integer that a float of `digits` binary digits represents exactly.
     let float = |digits| {
         if let Ok(float) = object.cast::<PyFloat>() {
             return Ok(float.value());
@@ -265,7 +266,7 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<ScalarVa
             ScalarValue::Text((&*text).into())
         }
         Scalar::Bytes => {
-            // What says how long it is, as a range does, is no memory of that length.
+            // An object that only has a length, such as a range, is not read as bytes of that length.
             if let Ok(bytes) = object.cast::<PyByteArray>() {
                 ScalarValue::Bytes(bytes.to_vec().into())
             } else if object.is_instance_of::<PyMemoryView>() {
@@ -313,21 +314,22 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<ScalarVa
     })
 }
 
-/// True for an object that stands for a missing value: `None`, NumPy's `masked`, `pandas.NA` and `pandas.NaT`, NumPy's `NaT`, and a mask that does not hold.
+/// Returns true if an object stands for a missing value of type `scalar`: `None`, NumPy's `masked` and `NaT`, `pandas.NA` and `pandas.NaT`, and
+/// `False` for a mask (`Unit`).
 pub(crate) fn is_missing(object: &Bound<'_, PyAny>, scalar: Scalar) -> bool {
     object.is_none()
         || (scalar == Scalar::Unit && object.extract::<bool>().is_ok_and(|holds| !holds))
         || is_absent(object)
 }
 
-/// True if an object stands for a missing value in a column of objects. In columns of pandas NaN does, too.
+/// Returns true if an object stands for a missing value in a column of objects. If `is_of_pandas`, NaN does, too.
 pub(crate) fn is_absent_in(object: &Bound<'_, PyAny>, is_of_pandas: bool) -> bool {
     object.is_none()
         || is_absent(object)
         || (is_of_pandas && object.cast::<PyFloat>().is_ok_and(|float| float.value().is_nan()))
 }
 
-/// True for the objects of NumPy and pandas that stand for a missing value.
+/// Returns true if an object is one of the missing values of NumPy and pandas: `masked`, `NA`, `NaT`.
 fn is_absent(object: &Bound<'_, PyAny>) -> bool {
     let is_plain = object.is_exact_instance_of::<PyFloat>()
         || object.is_exact_instance_of::<PyInt>()
@@ -338,7 +340,7 @@ fn is_absent(object: &Bound<'_, PyAny>) -> bool {
     if is_plain {
         return false;
     }
-    // None of them is a subclass of anything, and asking for pandas would import it.
+    // The classes are recognized by name, because looking them up would import pandas.
     let of = object.get_type();
     let Ok(name) = of.name() else { return false };
     match &*name.to_string_lossy() {
@@ -353,7 +355,7 @@ fn is_absent(object: &Bound<'_, PyAny>) -> bool {
     }
 }
 
-/// A scalar of NumPy that the library reads as an array of one element: a moment, a date or a duration.
+/// Reads a NumPy scalar as a timestamp, a date or a duration, by an array of one element. `None` if the object is not a NumPy scalar.
 fn of_moment(object: &Bound<'_, PyAny>, scalar: Scalar) -> Option<Result<ScalarValue, Misfit>> {
     if !object.is_instance(numpy_generic(object.py()).ok()?).ok()? {
         return None;
@@ -372,14 +374,14 @@ fn of_moment(object: &Bound<'_, PyAny>, scalar: Scalar) -> Option<Result<ScalarV
     }
 }
 
-/// The microseconds of a `timedelta`.
+/// The microseconds of a `timedelta`; `None` for another object, or if they do not fit into 64 bits.
 fn microseconds(object: &Bound<'_, PyAny>) -> Option<i64> {
     let delta = object.cast::<PyDelta>().ok()?;
     let (days, seconds) = (i64::from(delta.get_days()), i64::from(delta.get_seconds()));
     days.checked_mul(86_400)?.checked_add(seconds)?.checked_mul(1_000_000)?.checked_add(delta.get_microseconds().into())
 }
 
-/// The moment that timestamps count from.
+/// The `datetime` that timestamps count from: 1970-01-01 in UTC.
 fn epoch<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
     static EPOCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let epoch = EPOCH.get_or_try_init(py, || {
@@ -389,10 +391,10 @@ fn epoch<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
     Ok(epoch.bind(py))
 }
 
-/// The object of a value.
+/// Converts a value to a Python object.
 ///
 /// # Errors
-/// A `DataError` for a moment or a day outside of the years 1 to 9999.
+/// A `DataError` for a timestamp or a date outside of the years 1 to 9999.
 pub(crate) fn object<'py>(py: Python<'py>, value: &ScalarValue) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         ScalarValue::Unit => PyBool::new(py, true).to_owned().into_any(),
@@ -417,7 +419,7 @@ pub(crate) fn object<'py>(py: Python<'py>, value: &ScalarValue) -> PyResult<Boun
     })
 }
 
-/// The exception of a day or a moment that `datetime` does not have, or the exception itself if it is for another reason.
+/// The exception for a day or a moment that `datetime` does not have, which is `since` units from 1970. Returns `error` if it has another reason.
 #[cold]
 fn outside(py: Python<'_>, error: PyErr, since: i64, unit: &str) -> PyErr {
     if !error.is_instance_of::<PyValueError>(py) && !error.is_instance_of::<PyOverflowError>(py) {
@@ -428,7 +430,7 @@ fn outside(py: Python<'_>, error: PyErr, since: i64, unit: &str) -> PyErr {
     ))
 }
 
-/// The `timedelta` of a count of microseconds.
+/// The `timedelta` of `microseconds` microseconds.
 fn delta(py: Python<'_>, microseconds: i64) -> PyResult<Bound<'_, PyDelta>> {
     let (seconds, rest) = (microseconds.div_euclid(1_000_000), microseconds.rem_euclid(1_000_000));
     let (days, seconds) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));

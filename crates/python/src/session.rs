@@ -1,5 +1,5 @@
-//! Many evaluations of one model, one after the other: a session keeps its memory, and says what ends its evaluations. Arrays of NumPy that it gave
-//! are written again where nobody else has them any more.
+//! The Python class `Session`: evaluations of one model, one after the other, in the same memory and with the same limits. NumPy arrays that a
+//! session returned are written again once no other reference to them exists.
 
 use crate::errors;
 use crate::handing::{self, HandedArray, Holder};
@@ -16,10 +16,11 @@ use pyo3::types::{PyDict, PyTuple};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, TryLockError};
 
-/// A session of a model: called like the model, with values of one row, arrays and tensors, by one thread at a time.
+/// Evaluations of a model, one after the other, in the same memory. Call a session like the model, with the values of one row, arrays and tensors.
+/// Only one thread may use it at a time.
 ///
-/// Its memory is used again by each evaluation. So are the arrays that it gave, as far as nobody else has them: an array that is kept stays
-/// as it is.
+/// An array that the session returned is written again by a later evaluation, but only if the program has dropped all references to it. An array that
+/// the program keeps does not change.
 #[pyclass(frozen, module = "cembra")]
 pub(crate) struct Session {
     model: Py<Model>,
@@ -27,22 +28,22 @@ pub(crate) struct Session {
     state: Mutex<State>,
 }
 
-/// What a session keeps.
+/// The memory that a session keeps from one evaluation to the next.
 #[derive(Default)]
 struct State {
-    /// Which of the model's signatures the evaluation before was of, and its memory.
+    /// The signature of the last evaluation, by its position in the model, and its memory.
     kept: Option<(usize, Memory)>,
-    /// The arrays of NumPy that tensors became, by the places of outputs: at most one for each.
+    /// The NumPy arrays that tensors became, by the positions of outputs: at most one per output.
     given: Vec<Option<Py<PyAny>>>,
-    /// The owners of arrays that the session gave: at most two for each output, since the one before is mostly dropped after the next is made.
+    /// The owners of arrays that the session returned: at most two per output, because most callers drop an array after the next one is made.
     handed: VecDeque<Py<Holder>>,
-    /// Memory of masks that came back from them: no more than outputs.
+    /// The memory of masks that came back from these owners: at most one per output.
     masks: Vec<Vec<bool>>,
 }
 
 #[pymethods]
 impl Session {
-    /// A session of a model: what `model.session` makes.
+    /// Makes a session of a model, as `model.session` does.
     #[new]
     #[pyo3(signature = (model, *, threads=1, time_limit=None, cancellation=None, limits=None))]
     fn new(
@@ -58,6 +59,7 @@ impl Session {
         Ok(Session { model, terms: Terms::of(threads, time_limit, cancellation, limits)?, state: Mutex::default() })
     }
 
+    /// Evaluates one row.
     #[pyo3(signature = (*args, **kwargs))]
     fn __call__<'py>(
         &self,
@@ -68,7 +70,7 @@ impl Session {
         entered(py, || {
             let mut state = match self.state.try_lock() {
                 Ok(state) => state,
-                // The evaluation before panicked: its memory may be half changed.
+                // The last evaluation panicked: its memory may be half changed.
                 Err(TryLockError::Poisoned(poisoned)) => {
                     self.state.clear_poison();
                     let mut state = poisoned.into_inner();
@@ -133,7 +135,7 @@ impl Session {
         slf
     }
 
-    /// Gives the memory of the session back. It may be called again, and takes new memory then.
+    /// Releases the memory of the session. The session can still be called, and takes new memory then.
     #[pyo3(signature = (*_raised))]
     fn __exit__(&self, _raised: &Bound<'_, PyTuple>) {
         if let Ok(mut state) = self.state.try_lock() {
@@ -141,7 +143,7 @@ impl Session {
         }
     }
 
-    /// Bytes of memory that the session holds by itself.
+    /// The bytes of memory that the session itself holds: for values, strings, and arrays and tensors that later evaluations use again.
     #[getter]
     fn memory_bytes(&self) -> usize {
         let state = self.state.try_lock();

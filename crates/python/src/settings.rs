@@ -1,4 +1,4 @@
-//! What a model is compiled with: all that a pickle of it has to keep.
+//! The settings that a model is compiled with. A pickle of the model stores them, and nothing else.
 
 use crate::errors;
 use crate::interrupt::compiled;
@@ -9,20 +9,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The text of a model and how it is compiled.
+/// The text of a model, and the options to compile it with.
 #[derive(Clone, Default)]
 pub(crate) struct Settings {
     pub(crate) text: String,
     pub(crate) types: BTreeMap<String, String>,
     pub(crate) backend: Option<String>,
     pub(crate) name: Option<String>,
-    /// Limits by their names, with what the library reads as a limit.
+    /// Limits by their names, as texts that the library parses.
     pub(crate) limits: BTreeMap<String, String>,
-    /// The texts of the files that are used, by their names: paths from where the text is, or that lie beside `name`.
+    /// The texts of the files that the model uses, by their names. A name is a path from the model's text, or from the folder of `name`.
     pub(crate) files: BTreeMap<String, String>,
 }
 
-/// Settings as Python keeps them in a pickle.
+/// Settings as a tuple, for a pickle.
 pub(crate) type PickledSettings = (
     String,
     BTreeMap<String, String>,
@@ -45,7 +45,7 @@ impl From<&Settings> for PickledSettings {
     }
 }
 
-/// Limits by their names: whole numbers, or seconds for a time.
+/// Parses limits by their names: whole numbers, or seconds for a time.
 pub(crate) fn limits_of(given: &BTreeMap<String, String>) -> PyResult<Limits> {
     let mut limits = Limits::default();
     for (name, value) in given {
@@ -55,14 +55,14 @@ pub(crate) fn limits_of(given: &BTreeMap<String, String>) -> PyResult<Limits> {
     Ok(limits)
 }
 
-/// A limit as the library reads it.
+/// Converts limits to texts that the library parses.
 pub(crate) fn spelled_limits(given: Option<BTreeMap<String, Bound<'_, PyAny>>>) -> PyResult<BTreeMap<String, String>> {
     let one = |(name, value): (String, Bound<'_, PyAny>)| Ok((name, value.str()?.to_string()));
     given.unwrap_or_default().into_iter().map(one).collect()
 }
 
 impl Settings {
-    /// Reads a text from a file; what it uses is found beside it.
+    /// Reads the text of a file, and the files that it uses, which are found beside it.
     pub(crate) fn of_file(py: Python<'_>, path: &Path) -> PyResult<Settings> {
         let limits = Limits::default();
         let folder = Folder::new(path.parent().unwrap_or(Path::new("")), limits.source_bytes);
@@ -71,14 +71,14 @@ impl Settings {
         Ok(Settings::of_sources(&sources))
     }
 
-    /// The settings of texts that were read, without types.
+    /// The settings for texts that were read: the model's own text is the first. Types and options are empty.
     pub(crate) fn of_sources(sources: &Sources) -> Settings {
         let mut texts = sources.texts().map(|(name, text)| (name.to_owned(), text.to_string()));
         let (name, text) = texts.next().unzip();
         Settings { text: text.unwrap_or_default(), name, files: texts.collect(), ..Settings::default() }
     }
 
-    /// The model as it is parsed.
+    /// Parses the text.
     pub(crate) fn parsed(&self, py: Python<'_>, registry: &'static Registry) -> PyResult<cembra::Model> {
         let limits = limits_of(&self.limits)?;
         let name = self.name.as_deref().unwrap_or_default();
@@ -89,7 +89,7 @@ impl Settings {
         parsed.map_err(|error| errors::of_source(error, &*sources))
     }
 
-    /// The types that the caller says, by the names of inputs.
+    /// Parses the types that the caller declares, by the names of inputs.
     pub(crate) fn input_types(&self) -> PyResult<BTreeMap<&str, QType>> {
         let all = self.types.iter().map(|(input, spelled)| {
             let qtype = cembra::parse_type(spelled).map_err(|error| errors::of_text(error, spelled, None))?;
@@ -98,7 +98,7 @@ impl Settings {
         all.collect()
     }
 
-    /// The options that are the same for all types of inputs.
+    /// The options to compile with, without types of inputs.
     pub(crate) fn options(&self) -> PyResult<Options> {
         let options = Options::default().limits(limits_of(&self.limits)?);
         Ok(match self.backend.as_deref() {
@@ -114,7 +114,7 @@ impl Settings {
     }
 }
 
-/// The choice for rows that fail, by its name in Python, and whether they are left out of the outputs.
+/// Parses `on_error`, the choice for rows that fail. The second value is true if these rows are left out of the outputs.
 pub(crate) fn on_error_of(name: &str) -> PyResult<(OnError, bool)> {
     match name {
         "stop" => Ok((OnError::Fail, false)),

@@ -1,11 +1,11 @@
-//! Looks at signals while elements are read or made with the interpreter's lock: Ctrl-C ends long conversions.
+//! Checks for signals while elements are read or made with the interpreter's lock, so that Ctrl-C ends a long conversion.
 
 use pyo3::prelude::*;
 
-/// The count of elements that are read or made between two looks at signals.
+/// The number of elements that are read or made between two checks for signals.
 pub(crate) const LOOK: usize = 1 << 16;
 
-/// Runs the handlers of signals after every `LOOK` elements. The error is the exception that one of them raised.
+/// Runs signal handlers after every `LOOK` elements; `at` is the index of an element. The error is the exception that a handler raised.
 pub(crate) fn listen(py: Python<'_>, at: usize) -> PyResult<()> {
     if at % LOOK == LOOK - 1 { py.check_signals() } else { Ok(()) }
 }

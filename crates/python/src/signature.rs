@@ -1,4 +1,4 @@
-//! A model compiled for given types of its inputs, and which of several such a call means.
+//! A model compiled for given types of its inputs, which is a signature of the model, and the search for the signature of a call.
 
 use crate::columns::{Column, RowsPace, is_column};
 use crate::errors;
@@ -15,59 +15,62 @@ use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
 use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 use std::time::Instant;
 
-/// A model for inputs of given types.
+/// A model compiled for inputs of given types: one signature.
 pub(crate) struct Compiled {
-    /// The type of each input of the text; nothing of those that were not given.
+    /// The type of each input of the text; `None` for an input that was not given.
     pub(crate) types: Vec<Option<QType>>,
     pub(crate) executor: Executor,
-    /// Which of the text's inputs each of the executor's is.
+    /// The position among the text's inputs of each input of the executor.
     pub(crate) places: Vec<usize>,
-    /// The inputs of the text that the executor does not read.
+    /// The positions of the text's inputs that the executor does not read.
     pub(crate) unread: Vec<usize>,
-    /// Which of the model's signatures it is.
+    /// The position of this signature in the model.
     pub(crate) place: usize,
-    /// The memory of the first evaluation: at most one. Another evaluation at the same time does not wait, but takes one of `idle`.
+    /// The memory that an evaluation uses if it is free. Another evaluation at the same time does not wait, but takes memory from `idle`.
     first: Mutex<Option<Memory>>,
-    /// What further ones that ran at the same time have left for those to come: at most as many as they were.
+    /// The memory of evaluations that found `first` in use, for later ones: at most as many as ran at the same time.
     idle: Mutex<Vec<Memory>>,
+    /// The model for many rows, once it is compiled.
     pub(crate) phases: OnceLock<Phases>,
-    /// The class of the outputs; none if there is one output.
+    /// The class of the named tuple of outputs; `None` if there is one output.
     pub(crate) class: Option<Py<PyAny>>,
-    /// True for a model of scalars without loops, whose evaluations are over before another thread of Python could begin.
+    /// True if all inputs and outputs are scalars and there is no loop: an evaluation is over before another thread of Python could begin.
     pub(crate) is_short: bool,
     pub(crate) pace: RowsPace,
-    /// True if an output may have an array, whose elements become objects of Python.
+    /// True if an output may have an array, whose elements become Python objects.
     pub(crate) makes_arrays: bool,
-    /// True for a model whose evaluations may take long whatever its inputs are.
+    /// True if the model has a loop, so that an evaluation may take long for any inputs.
     pub(crate) has_loops: bool,
     /// True if an input is a tensor.
     pub(crate) has_tensors: bool,
 }
 
-/// What the evaluation of a row needs memory for.
+/// The memory for the evaluation of one row.
 #[derive(Default)]
 pub(crate) struct Memory {
     /// The session, made when a row is first evaluated: before that the model may have no code for one row.
     session: Option<Session>,
+    /// The values of the inputs.
     pub(crate) row: Vec<Value>,
+    /// The values of the outputs.
     pub(crate) made: Vec<Value>,
-    /// The end that the session's options say; `None` before they are set.
+    /// The end that is set in the session's options; `None` if it must be set anew.
     end: Option<End>,
-    /// True if the last evaluation took long.
+    /// True if the last evaluation took at least `PATIENCE`, or if there was none.
     was_long: bool,
 }
 
-/// The end of a session's evaluations.
+/// The time at which an evaluation of a session is ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// That of the caller.
+    /// The caller's time limit.
     Caller,
-    /// That of the caller, or `PATIENCE` after the evaluation began, whichever is first.
+    /// The caller's time limit, or `PATIENCE` after the evaluation began, whichever is first.
     Brief,
 }
 
 impl Memory {
-    /// The session, which is made if there is none. The first one compiles the code for one row.
+    /// Returns the session, and makes it if there is none. The first session of a model compiles the code for one row.
     pub(crate) fn session(&mut self, py: Python<'_>, compiled: &Compiled) -> PyResult<&mut Session> {
         if self.session.is_none() {
             self.session = Some(compiled.session(py)?);
@@ -76,12 +79,12 @@ impl Memory {
         Ok(self.session.get_or_insert_with(|| compiled.executor.session()))
     }
 
-    /// Bytes of memory that the session holds by itself.
+    /// The bytes of memory that the session itself holds.
     pub(crate) fn session_bytes(&self) -> usize {
         self.session.as_ref().map_or(0, Session::memory_bytes)
     }
 
-    /// Evaluates the row. The outer error is the exception of a handler of a signal.
+    /// Evaluates `row` into `made`. The outer error is the exception of a signal handler, the inner one that of the model.
     pub(crate) fn evaluate(
         &mut self,
         py: Python<'_>,
@@ -104,7 +107,7 @@ impl Memory {
             return Ok(session.evaluate_into(row, made));
         }
         if compiled.pace.calls_python && !compiled.has_loops {
-            // Functions of Python listen to signals, and are called once.
+            // Python functions check for signals, and must be called once, so the evaluation does not move to another thread.
             set(session, End::Caller);
             return Ok(released(py, || session.evaluate_into(row, made)));
         }
@@ -126,17 +129,17 @@ impl Memory {
     }
 }
 
-/// True for a graph with a loop.
+/// Returns true if a graph has a loop.
 fn has_loops(graph: &Graph) -> bool {
     let is_loop = |name: &str| name == "core.while_loop" || name.starts_with("seq.");
     Registry::standard().iter().any(|(_, def)| is_loop(def.name) && graph.find_name(def.name).is_some())
 }
 
-/// The most nodes of a graph, times rows of numbers, that are evaluated with the interpreter's lock: they take microseconds, and giving the lock
-/// away and taking it again some hundred nanoseconds.
+/// The most nodes of a graph, times rows of numbers, that are evaluated with the interpreter's lock. They take microseconds; releasing the lock and
+/// taking it again takes some hundred nanoseconds.
 const BRIEF_NODES: usize = 1 << 13;
 
-/// The most rows with texts that are evaluated with the interpreter's lock, whatever the graph is: one strip, which one thread evaluates.
+/// The most rows with texts that are evaluated with the interpreter's lock, for any graph: one strip, which one thread evaluates.
 const BRIEF_TEXTS: usize = 64;
 
 /// The most rows of a model of scalars without loops that are evaluated with the interpreter's lock.
@@ -145,12 +148,13 @@ fn brief_rows(nodes: usize, are_numbers: bool) -> usize {
     if are_numbers { numbers } else { numbers.min(BRIEF_TEXTS) }
 }
 
-/// True if a value of the type may have an array.
+/// Returns true if a value of the type may have an array.
 const fn may_have_arrays(qtype: &QType) -> bool {
     matches!(qtype, QType::Tuple(_) | QType::Array(..))
 }
 
 impl Compiled {
+    /// Describes `model`, which `executor` evaluates, for inputs of `types`.
     pub(crate) fn of(
         py: Python<'_>,
         model: &cembra::Model,
@@ -202,11 +206,11 @@ impl Compiled {
         Ok(released(py, || self.executor.session()))
     }
 
-    /// Lends memory for an evaluation, and takes it back. A pool of sessions would have the lists of values made anew for each call.
+    /// Lends memory to `evaluate`, and takes it back. A pool of sessions would allocate the lists of values anew for each call.
     pub(crate) fn with_memory<A>(&self, evaluate: impl FnOnce(&mut Memory) -> A) -> A {
         let first = match self.first.try_lock() {
             Ok(first) => Some(first),
-            // The evaluation before panicked: its memory may be half changed.
+            // The last evaluation panicked: its memory may be half changed.
             Err(TryLockError::Poisoned(poisoned)) => {
                 self.first.clear_poison();
                 let mut first = poisoned.into_inner();
@@ -227,8 +231,8 @@ impl Compiled {
         made
     }
 
-    /// Options with a token for many rows each of which may take long, and their run. Functions of Python hear signals where they are called, but for those
-    /// that other threads call.
+    /// Returns options with a token and the run that the token ends, for many rows of a model with a loop or with Python functions, each of which may
+    /// take long. For other models there is no run. Python functions check for signals where they are called, but not in other threads.
     pub(crate) fn watched(&self, options: RunOptions) -> (RunOptions, Option<user_operators::RowsRun>) {
         let (has_loops, calls_python) = (self.has_loops, self.pace.calls_python);
         if !has_loops && !calls_python {
@@ -240,7 +244,7 @@ impl Compiled {
         (options.cancellation(token), Some(run))
     }
 
-    /// True if values of these types can be given to it.
+    /// Returns true if arguments of these types fit the signature.
     pub(crate) fn takes(&self, given: &[ArgumentType]) -> bool {
         self.types.iter().zip(given).all(|(qtype, given)| match (qtype, given) {
             (_, ArgumentType::Declared) | (None, ArgumentType::Nothing) => true,
@@ -251,7 +255,7 @@ impl Compiled {
         })
     }
 
-    /// The outputs as one object.
+    /// Returns the outputs as one Python object: the only output, or a named tuple.
     pub(crate) fn outputs<'py>(
         &self,
         py: Python<'py>,
@@ -264,19 +268,23 @@ impl Compiled {
     }
 }
 
-/// What a call says of the type of an input that has none.
+/// The type that an argument gives to an input that has no declared type.
 pub(crate) enum ArgumentType {
-    /// The input has a type.
+    /// The input has a declared type.
     Declared,
-    /// It is not given.
+    /// The argument is not given.
     Nothing,
-    /// `None`, which is of no type by itself.
+    /// The argument is `None` or another missing value, which has no type by itself.
     Missing,
+    /// The argument is a value or a column of this type.
     Type(QType),
 }
 
 impl ArgumentType {
-    /// What an argument says.
+    /// Finds the type that an argument gives to the input `name`.
+    ///
+    /// # Errors
+    /// If the object has no type by itself, such as a list.
     pub(crate) fn of<'py>(
         name: &str,
         argument: Option<&Bound<'py, PyAny>>,
@@ -297,7 +305,7 @@ impl ArgumentType {
         Err(errors::types(format!("input `{name}` has no type, and a {found} says none: {hint}")))
     }
 
-    /// The type to compile for.
+    /// The type to compile for; `None` for an input that is not given.
     pub(crate) fn qtype(self, name: &str, declared: Option<&QType>) -> PyResult<Option<QType>> {
         match self {
             ArgumentType::Declared => Ok(declared.cloned()),
@@ -311,7 +319,7 @@ impl ArgumentType {
     }
 }
 
-/// True for an object that is surely one value: the objects of most calls, found without asking for more.
+/// Returns true if an object is surely one value: an exact float, int, string or bool, or `None`. Most arguments are found by this fast check.
 pub(crate) fn is_one_value(object: &Bound<'_, PyAny>) -> bool {
     object.is_exact_instance_of::<PyFloat>()
         || object.is_exact_instance_of::<PyInt>()

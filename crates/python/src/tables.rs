@@ -1,5 +1,5 @@
-//! Whole tables: frames of pandas, Polars and pyarrow, whose columns `frames` finds, and other objects with Arrow's interface for streams, whose batches
-//! are imported here. Only columns that the model reads are looked at.
+//! Whole tables: frames of pandas, Polars and pyarrow, whose columns the Python module `frames` finds, and other objects with Arrow's interface for
+//! streams, whose batches are imported here. Columns that the model does not read are ignored.
 
 use crate::bounds::Bounds;
 use crate::copies::Copies;
@@ -16,16 +16,17 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
 
-/// A table.
+/// A table, whose columns are found by name.
 pub(crate) struct Table<'py> {
     source: Source<'py>,
-    /// The package that the outputs' frame is of.
+    /// The package of the frame that the outputs become.
     pub(crate) package: Package,
     pub(crate) rows: usize,
-    /// The index of the rows, in pandas.
+    /// The index of the rows in pandas; `None` for other packages.
     pub(crate) index: Option<Bound<'py, PyAny>>,
 }
 
+/// The source of a table's columns.
 enum Source<'py> {
     /// A frame of a known package: an object of `frames.Frame`.
     Frame(Bound<'py, PyAny>),
@@ -34,10 +35,11 @@ enum Source<'py> {
 }
 
 impl<'py> Table<'py> {
-    /// Opens a table. `is_read` says of which columns offsets and UTF-8 are checked where batches are imported, because the exporter may be wrong.
+    /// Opens a table. If its batches are imported here, offsets and UTF-8 are checked in columns for which `is_read` is true, because the exporter
+    /// may be wrong.
     ///
     /// # Errors
-    /// The object is no table.
+    /// If the object is not a table.
     pub(crate) fn of(frame: &Bound<'py, PyAny>, bounds: &Bounds, is_read: impl Fn(&str) -> bool) -> PyResult<Self> {
         let opened = frames(frame.py())?.call_method1("opened", (frame,))?;
         if opened.is_none() {
@@ -52,7 +54,7 @@ impl<'py> Table<'py> {
         Ok(Table { source: Source::Frame(opened), package, rows, index })
     }
 
-    /// The column of this name; `None` if there is none.
+    /// The column of this name; `None` if the table has none.
     pub(crate) fn column(&self, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         match &self.source {
             Source::Frame(frame) => {
@@ -63,7 +65,7 @@ impl<'py> Table<'py> {
         }
     }
 
-    /// The exception that there is no column for an input.
+    /// The exception for an input without a column in the table.
     #[cold]
     pub(crate) fn no_column(&self, name: &str) -> PyErr {
         let names: PyResult<Vec<String>> = match &self.source {
@@ -76,7 +78,7 @@ impl<'py> Table<'py> {
         errors::data(format!("the table has no column for input `{name}`{known}"))
     }
 
-    /// The frame of outputs.
+    /// Makes the frame that the outputs become.
     pub(crate) fn of_outputs(
         &self,
         py: Python<'py>,
@@ -108,7 +110,7 @@ impl<'py> Table<'py> {
     }
 }
 
-/// The package of a frame; the family of pandas is that of its columns.
+/// The package of a frame. For pandas the family is `Numpy`, because the columns of a frame have their own.
 fn package_of(frame: &Bound<'_, PyAny>) -> PyResult<Package> {
     Ok(match Package::of(frame)? {
         Package::Pandas(_) => Package::Pandas(Family::Numpy),
@@ -124,7 +126,7 @@ struct Batches<'py> {
 }
 
 impl<'py> Batches<'py> {
-    /// Imports the batches of a table. Of columns that `is_read` names, offsets and UTF-8 are checked. No other column is looked at.
+    /// Imports the batches of a table. Offsets and UTF-8 are checked in columns for which `is_read` is true. Other columns are not looked at.
     fn of(frame: &Bound<'py, PyAny>, bounds: &Bounds, is_read: impl Fn(&str) -> bool) -> PyResult<Self> {
         let Exported { field, arrays, owners } = exported(frame, bounds)?;
         let DataType::Struct(fields) = field.data_type() else {
@@ -135,7 +137,7 @@ impl<'py> Batches<'py> {
         Ok(Batches { frame: frame.clone(), batches, schema })
     }
 
-    /// A column, joined from the batches.
+    /// Joins a column from the batches; `None` if there is no column of this name.
     fn column(&self, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         let places: Vec<usize> =
             (0..self.schema.fields().len()).filter(|at| self.schema.field(*at).name() == name).collect();
@@ -153,7 +155,7 @@ impl<'py> Batches<'py> {
     }
 }
 
-/// The batches of a table, with columns that are checked if they are read.
+/// Makes the batches of a table. Columns for which `is_read` is true are checked.
 fn batches<'py>(
     frame: &Bound<'py, PyAny>,
     arrays: Vec<ArrayData>,

@@ -1,5 +1,5 @@
-//! Tensors from arrays of NumPy, and back. The elements of an input are read where they are, or copied where they are few or lie otherwise, into
-//! memory of the evaluation before where there is some. Those of an output are moved, or copied where a session keeps them.
+//! Conversion of NumPy arrays to tensors, and back. Elements of an input are read in place. If that is not possible, or if they are few, they are
+//! copied, to the memory of the last evaluation if there is one. Elements of an output are moved, or copied if a session keeps them.
 
 use crate::arrays::{self, is_masked, kind};
 use crate::bounds::Bounds;
@@ -14,20 +14,20 @@ use numpy::{PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArray
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// A type that elements of tensors have.
+/// Calls the macro `$then` with each element type of tensors, as pairs such as `f64 Float64`.
 macro_rules! for_each_element {
     ($then:ident) => {
         $then! { f64 Float64, f32 Float32, i64 Int64, i32 Int32, bool Boolean }
     };
 }
 
-/// The tensor of an array. Its elements are lent by the array, or copied: into the tensor of the evaluation before if that has the same extents and
-/// no other owner, else into new memory. None if the system has no memory.
+/// Makes the tensor of a NumPy array. Its elements are lent by the array, or copied: to `before`, the tensor of the last evaluation, if that has the
+/// same extents and no other owner, else to new memory. `None` if there is no memory.
 fn filled<T: Element + numpy::Element>(
     array: &Bound<'_, PyArrayDyn<T>>,
     before: Option<Arc<Tensor>>,
 ) -> Option<Arc<Tensor>> {
-    // A truth value of NumPy may be any byte.
+    // A truth value of NumPy may be any byte, so it is copied.
     if T::SCALAR != Scalar::Boolean
         && let Some(lent) = lending::tensor(array)
     {
@@ -41,7 +41,7 @@ fn filled<T: Element + numpy::Element>(
     let write = |tensor: &mut Tensor| {
         let elements = tensor.own_data().and_then(T::of_part)?;
         match given.as_slice() {
-            // A slice is also had of an array whose first axis lies closest.
+            // An array whose first axis is contiguous gives a slice, too.
             Ok(given) if array.is_c_contiguous() && given.len() == elements.len() => elements.copy_from_slice(given),
             _ => elements.iter_mut().zip(given.as_array()).for_each(|(element, given)| *element = *given),
         }
@@ -63,7 +63,8 @@ fn filled<T: Element + numpy::Element>(
     Some(Arc::new(made))
 }
 
-/// The tensor of an array whose elements are of this type; none of another array, and no tensor where there is no memory for one.
+/// Makes the tensor of a NumPy array with elements of type `scalar`. `None` if the array has elements of another type; `Some(None)` if there is no
+/// memory.
 fn filled_of(array: &Bound<'_, PyAny>, scalar: Scalar, before: Option<Arc<Tensor>>) -> Option<Option<Arc<Tensor>>> {
     macro_rules! filled_of {
         ($($rust:ident $scalar:ident),*) => { $(
@@ -76,7 +77,8 @@ fn filled_of(array: &Bound<'_, PyAny>, scalar: Scalar, before: Option<Arc<Tensor
     None
 }
 
-/// The array of NumPy of an object: what has DLPack's interface alone too, and arrays of bfloat16 of other packages as floats of 32 bits.
+/// Converts an object to a NumPy array. An object that has only DLPack's interface is converted too, and a bfloat16 tensor of PyTorch becomes an
+/// array of 32-bit floats.
 fn numpy_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if object.cast::<PyUntypedArray>().is_ok() {
         return Ok(object.clone());
@@ -95,7 +97,7 @@ fn numpy_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     numpy.call_method1("asarray", (object,))
 }
 
-/// The value of an object as a tensor of this type.
+/// Reads an object as a tensor of type `qtype`. The memory of `before`, the tensor of the last evaluation, is used again if possible.
 pub(crate) fn read(
     object: &Bound<'_, PyAny>,
     qtype: &QType,
@@ -131,7 +133,8 @@ pub(crate) fn read(
     if let Some(made) = filled_of(&whole, *scalar, before) {
         return made.map(Value::Tensor).ok_or_else(no_memory);
     }
-    // Elements in another byte order are converted, and numbers to a type that has all of them. Lists of Python are converted to the model's type.
+    // Elements in another byte order are converted, and numbers of another type that fit into the tensor's type. Lists of Python are converted to the
+    // tensor's type.
     let name = kind(untyped).map_err(|_| misfit())?;
     let wanted = dtype_of(*scalar).ok_or_else(misfit)?;
     let is_list = object.cast::<PyUntypedArray>().is_err() && !object.hasattr("dtype").unwrap_or(false);
@@ -167,7 +170,7 @@ pub(crate) fn read(
 
 macro_rules! arrays {
     ($($rust:ident $scalar:ident),*) => {
-        /// The elements of a tensor as an array of NumPy, moved if nobody else has them.
+        /// Returns the elements of a tensor as a NumPy array. They are moved if the tensor has no other owner, else copied.
         pub(crate) fn moved(py: Python<'_>, tensor: Arc<Tensor>) -> PyResult<Bound<'_, PyAny>> {
             let extents = tensor.extents().to_vec();
             let tensor = Arc::try_unwrap(tensor).unwrap_or_else(|shared| (*shared).clone());
@@ -177,21 +180,23 @@ macro_rules! arrays {
                     let elements = tensor.into_vec::<$rust>().map_err(raised)?;
                     PyArray1::from_vec(py, elements).reshape(extents)?.into_any()
                 })*
-                // There are tensors of no other elements.
+                // Tensors have no other elements.
                 _ => py.None().into_bound(py),
             })
         }
 
-        /// An array of these elements and extents that owns its memory: NumPy has views count as references to it.
+        /// Makes a NumPy array of zeros with the tensor's element type and extents. It owns its memory, so that NumPy counts views as references to
+        /// it.
         fn owned<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
             Ok(match tensor.scalar_type() {
                 $(Scalar::$scalar => arrays::zeros_of::<$rust, _>(py, tensor.extents())?.into_any(),)*
-                // There are tensors of no other elements.
+                // Tensors have no other elements.
                 _ => py.None().into_bound(py),
             })
         }
 
-        /// Writes the elements into an array of NumPy that has their type and extents and lies in order; false if it does not.
+        /// Copies the elements of a tensor to a NumPy array. Returns false, and copies nothing, if the array has another type or other extents, or if
+        /// one of both is not contiguous in row order.
         fn written(tensor: &Tensor, array: &Bound<'_, PyAny>) -> bool {
             $(
                 if tensor.scalar_type() == Scalar::$scalar
@@ -214,7 +219,8 @@ macro_rules! arrays {
 
 for_each_element!(arrays);
 
-/// The elements in the array that was given before, if nobody else has it, or in a new one.
+/// Returns the elements of a tensor in `given`, the array that was returned before, if no other reference to it exists. Else a new array has them,
+/// and becomes `given`.
 pub(crate) fn written_again<'py>(
     py: Python<'py>,
     tensor: &Tensor,
@@ -230,14 +236,14 @@ pub(crate) fn written_again<'py>(
     }
     let made = owned(py, tensor)?;
     if !written(tensor, &made) {
-        // It does not lie in order.
+        // The tensor is not contiguous in row order.
         return moved(py, Arc::new(tensor.clone()));
     }
     *given = Some(made.clone().unbind());
     Ok(made)
 }
 
-/// True for a tensor whose elements are not lent by an array of NumPy.
+/// Returns true if a value is a tensor whose elements are not lent by a NumPy array.
 pub(crate) fn is_own(value: &Value) -> bool {
     matches!(value, Value::Tensor(tensor) if !tensor.data().is_lent())
 }

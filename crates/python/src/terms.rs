@@ -1,4 +1,4 @@
-//! What ends evaluations, and how they go: threads, a time limit, a token, limits.
+//! The terms of evaluations: threads, a time limit, a token to cancel them, limits.
 
 use crate::errors;
 use crate::interrupt::Token;
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// What a caller says of evaluations.
+/// The terms of evaluations that a caller gave to `run`, `table` or `session`.
 #[derive(Clone, Default)]
 pub(crate) struct Terms {
     threads: usize,
@@ -18,6 +18,7 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
+    /// Checks the caller's arguments. `time_limit` is in seconds.
     pub(crate) fn of(
         threads: usize,
         time_limit: Option<f64>,
@@ -42,7 +43,7 @@ impl Terms {
     /// The options of an evaluation that begins now. The time limit becomes a deadline, which also ends the conversions before and after the run.
     pub(crate) fn options(&self) -> RunOptions {
         let mut options = RunOptions::new().threads(self.threads.max(1));
-        // A moment that no clock can show never comes.
+        // A deadline that the clock cannot represent never comes.
         if let Some(deadline) = self.time_limit.and_then(|limit| Instant::now().checked_add(limit)) {
             options = options.deadline(deadline);
         }
@@ -59,7 +60,7 @@ impl Terms {
 /// The terms of one evaluation.
 pub(crate) struct CallTerms {
     pub(crate) options: RunOptions,
-    /// True if all evaluations with the same memory have these options.
+    /// True if all evaluations in the same memory have these options, so that they are set only once.
     pub(crate) stay: bool,
 }
 

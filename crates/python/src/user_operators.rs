@@ -1,5 +1,5 @@
-//! Operators of the user in Python: functions on scalars, which are called for each row, and beside them functions over columns. The library has
-//! them for as long as the process lives, as it has operators in Rust. How functions over columns are called is in `phases`.
+//! Operators of the user in Python: functions on scalars, which are called for each row, and functions over columns. Like operators in Rust, they
+//! exist until the process ends. Calls of functions over columns are in `phases`.
 
 use crate::errors;
 use crate::lock::{entered, taken};
@@ -13,19 +13,20 @@ use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The most operators that a process may have: each keeps some memory for as long as it lives.
+/// The most names of operators in Python that a process may have, because operators take memory until the process ends.
 const MOST_OPERATORS: usize = 256;
 
 /// The operators that were registered: at most `MOST_OPERATORS`.
 static KNOWN: Mutex<RegisteredOperators> =
     Mutex::new(RegisteredOperators { registry: None, next: None, count: 0, over_columns: Vec::new() });
 
-/// What `_register` has registered.
+/// The operators that `_register` has registered.
 struct RegisteredOperators {
-    /// The operators of the language with those of the user, that models were read with; none before the first of these.
+    /// The registry that the last model was parsed with: the operators of the language and of the user. `None` before a model is parsed with
+    /// operators of the user.
     registry: Option<&'static Registry>,
-    /// The operators that the next model is read with; `None` if no operator was registered since the last model was read. A registry that a model was
-    /// read with is never freed, so definitions in a row share one.
+    /// The registry for the next model; `None` if no operator was registered since the last model was parsed. A registry that a model was parsed with
+    /// is never freed, so operators that are registered in a row share one.
     next: Option<Registry>,
     /// The number of names of operators in Python: at most `MOST_OPERATORS`.
     count: usize,
@@ -34,7 +35,7 @@ struct RegisteredOperators {
 }
 
 impl RegisteredOperators {
-    /// The operators that the next model is read with.
+    /// Returns the registry that the next model is parsed with.
     fn registry(&mut self) -> &'static Registry {
         if let Some(next) = self.next.take() {
             self.registry = Some(next.leak());
@@ -43,39 +44,41 @@ impl RegisteredOperators {
     }
 }
 
-/// A function that is given the operands of many rows at once.
+/// An operator whose function gets the operands of many rows at once.
 pub(crate) struct OverColumns {
     pub(crate) name: String,
-    /// Takes a list of arrays of NumPy, and gives the array of results, masked where one is missing.
+    /// The Python function: it takes a list of NumPy arrays, and returns the array of results, masked where one is missing.
     pub(crate) function: Py<PyAny>,
     pub(crate) result: Scalar,
     pub(crate) may_be_missing: bool,
 }
 
+/// Locks the registered operators.
 fn known() -> MutexGuard<'static, RegisteredOperators> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 thread_local! {
-    /// What an operator raised in the evaluation that runs in this thread; at most one exception.
+    /// The exception that an operator raised in this thread's evaluation; at most one.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
-    /// The evaluation of this thread.
+    /// The evaluation that this thread takes part in.
     static CURRENT: RefCell<Current> = const { RefCell::new(Current::Any) };
-    /// True if few rows of it may take long.
+    /// True if few rows of that evaluation may take long.
     static IS_LONG: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The runs of many rows that call functions of Python: at most as many as threads of Python are in such a run, since each takes its own out at its end. It is locked by threads with the interpreter's lock
-/// alone, so that a process that is forked finds it open.
+/// The current runs of many rows that call Python functions. Each thread removes its run at the end, so there are at most as many as threads in such
+/// a run. Only threads that have the interpreter's lock may lock the list, so that it is never locked in a process that was forked.
 static RUNS: Mutex<Vec<Arc<Ending>>> = Mutex::new(Vec::new());
 
-/// True once an exception has ended a run: before that operators need not ask whether theirs is ended.
+/// True once an exception has ended a run of this process. Until then operators need not check whether their run has ended.
 static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
-/// The end of a run of many rows by an exception that is no `Exception`: `KeyboardInterrupt`, `SystemExit`. It is not of a row, but of the program.
+/// A run of many rows, and the exception that ended it, if it is not an `Exception`: `KeyboardInterrupt` or `SystemExit`. Such an exception is meant
+/// for the program, not for one row.
 pub(crate) struct Ending {
     token: Cancellation,
-    /// True if few rows may take long without a look at signals.
+    /// True if few rows may take long without a check for signals.
     is_long: bool,
     raised: Mutex<Option<PyErr>>,
 }
@@ -86,24 +89,25 @@ impl Ending {
     }
 }
 
+/// Locks the list of current runs.
 fn runs() -> MutexGuard<'static, Vec<Arc<Ending>>> {
     RUNS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The evaluation of one row.
 pub(crate) struct RowEvaluation {
-    /// The number of the evaluation in the process, counted down from the highest one. Passes over many rows are counted up from 1.
+    /// The number of the evaluation in the process. Evaluations of one row count down from the highest number; passes over many rows count up from 1.
     number: u64,
-    /// True once an exception has ended it that is no `Exception`.
+    /// True once an exception that is not an `Exception` has ended the evaluation.
     has_ended: AtomicBool,
 }
 
-/// The evaluation of a thread.
+/// The evaluation that a thread takes part in.
 #[derive(Clone)]
 pub(crate) enum Current {
-    /// Rows of any of the runs: a thread of the library's pool.
+    /// Rows of any current run, in a thread of the library's pool.
     Any,
-    /// One row.
+    /// The evaluation of one row.
     Row(Arc<RowEvaluation>),
     /// Rows of this run.
     Run(Arc<Ending>),
@@ -117,7 +121,7 @@ impl Current {
         Current::Row(Arc::new(RowEvaluation { number, has_ended: AtomicBool::new(false) }))
     }
 
-    /// Cancels the run.
+    /// Cancels the run, if this is a run of many rows.
     pub(crate) fn cancel(&self) {
         if let Current::Run(run) = self {
             run.token.cancel();
@@ -129,7 +133,7 @@ impl Current {
     }
 }
 
-/// Does something with the runs that this thread evaluates rows of.
+/// Calls `run` with the runs whose rows this thread may evaluate: all current runs in a thread of the library's pool, none for one row.
 fn of_current<T>(run: impl FnOnce(&[Arc<Ending>]) -> T) -> T {
     match current() {
         Current::Any => run(&runs().clone()),
@@ -138,14 +142,14 @@ fn of_current<T>(run: impl FnOnce(&[Arc<Ending>]) -> T) -> T {
     }
 }
 
-/// A run of many rows, from its beginning to its end.
+/// A run of many rows, which ends when it is dropped.
 pub(crate) struct RowsRun {
     ending: Arc<Ending>,
     _within: Within,
 }
 
 impl RowsRun {
-    /// A run that the token ends, of a model that calls functions of Python or not, and whose rows may take long or not.
+    /// Begins a run that `token` can cancel. `calls_python` is true if the model calls Python functions, and `is_long` if few rows may take long.
     pub(crate) fn begin(token: Cancellation, calls_python: bool, is_long: bool) -> RowsRun {
         let ending = Arc::new(Ending { token, is_long, raised: Mutex::default() });
         if calls_python {
@@ -154,7 +158,7 @@ impl RowsRun {
         RowsRun { ending: ending.clone(), _within: within(Current::Run(ending)) }
     }
 
-    /// The exception that ended it.
+    /// Takes the exception that ended the run, if one did.
     pub(crate) fn raised(&self) -> Option<PyErr> {
         self.ending.raised().take()
     }
@@ -166,20 +170,20 @@ impl Drop for RowsRun {
     }
 }
 
-/// The evaluation of this thread, for another thread that takes part in it.
+/// The evaluation of this thread, to give to another thread that takes part in it.
 pub(crate) fn current() -> Current {
     CURRENT.with(|current| current.borrow().clone())
 }
 
-/// True if few rows of the run that this thread evaluates may take long.
+/// Returns true if few rows of this thread's run may take long.
 pub(crate) fn is_long() -> bool {
     IS_LONG.get()
 }
 
-/// The evaluation of this thread before, to which a drop returns.
+/// The evaluation that this thread took part in before. A drop makes it the current one again.
 pub(crate) struct Within(Current);
 
-/// This thread evaluates that until the result is dropped.
+/// Makes `this` the evaluation of the current thread until the result is dropped.
 pub(crate) fn within(this: Current) -> Within {
     IS_LONG.set(this.is_long());
     Within(CURRENT.with(|current| current.replace(this)))
@@ -193,18 +197,18 @@ impl Drop for Within {
     }
 }
 
-/// The operators that models are read with from now on.
+/// Returns the registry that models are parsed with from now on.
 pub(crate) fn registry() -> &'static Registry {
     known().registry()
 }
 
-/// The operators that models are read with from now on, and the operators among them that have functions over columns.
+/// Returns the registry that models are parsed with from now on, and its operators over columns.
 pub(crate) fn known_now() -> (&'static Registry, Arc<[Arc<OverColumns>]>) {
     let mut known = known();
     (known.registry(), known.over_columns.as_slice().into())
 }
 
-/// True for a graph that calls an operator of Python.
+/// Returns true if a graph calls an operator in Python.
 pub(crate) fn are_called(graph: &Graph) -> bool {
     let registry = known().registry;
     registry.is_some_and(|registry| {
@@ -213,13 +217,13 @@ pub(crate) fn are_called(graph: &Graph) -> bool {
     })
 }
 
-/// The exception that an operator raised in this thread, taken away.
+/// Takes the exception that an operator raised in this thread; `None` if none did.
 pub(crate) fn raised() -> Option<PyErr> {
     RAISED.with(|raised| raised.borrow_mut().take())
 }
 
-/// The error is what an operator raised in this thread if that ends the program, `KeyboardInterrupt` or `SystemExit`: what evaluated the operator may have
-/// gone on.
+/// Returns an error if an operator raised `KeyboardInterrupt` or `SystemExit` in this thread, which ends the program. The code that called the
+/// operator may have continued.
 pub(crate) fn ended_by_exception(py: Python<'_>) -> PyResult<()> {
     match raised() {
         Some(cause) if !cause.is_instance_of::<PyException>(py) => Err(cause),
@@ -230,7 +234,7 @@ pub(crate) fn ended_by_exception(py: Python<'_>) -> PyResult<()> {
     }
 }
 
-/// Keeps what an operator raised in a thread that evaluated for this one.
+/// Stores the exception that an operator raised in another thread, which evaluated for this one.
 pub(crate) fn keep(cause: Option<PyErr>) {
     if cause.is_some() {
         RAISED.with(|raised| *raised.borrow_mut() = cause);
@@ -240,27 +244,27 @@ pub(crate) fn keep(cause: Option<PyErr>) {
 /// The outcome of a call.
 enum Outcome {
     Called,
-    /// An exception that is no `Exception` ended the evaluation.
+    /// An exception that is not an `Exception` ended the evaluation.
     Ended,
     /// The function was not called: the run has ended.
     NotCalled,
 }
 
-/// The function of an operator, and the type of its results.
+/// A Python function that is an operator on scalars.
 struct Function {
     name: String,
     function: Py<PyAny>,
-    /// True for a function written in Python: the interpreter looks at signals where it begins.
+    /// True if the function is written in Python: the interpreter checks for signals where it begins.
     hears_signals: bool,
     result: Scalar,
     may_be_missing: bool,
 }
 
-/// A scalar of Rust that Python's operators take and give.
+/// A scalar of Rust that operators in Python take and return.
 trait Crossing: Sized {
     /// The scalar as a value.
     fn value(self) -> ScalarValue;
-    /// The scalar of a value of its type.
+    /// The scalar in a value; `None` if the value has another type.
     fn of(value: ScalarValue) -> Option<Self>;
 }
 
@@ -291,8 +295,8 @@ impl Crossing for String {
 }
 
 impl Function {
-    /// Calls the function, unless this is the second evaluation of a row that failed. The error is what the evaluation says; what was raised is kept as
-    /// the cause of its exception.
+    /// Returns the result for a row. The function is called, unless a row that failed is evaluated again and the call is recorded. The error is the
+    /// evaluation's message; the exception is stored as its cause.
     fn call<R: Crossing>(&self, operands: &[ScalarValue]) -> Result<Option<R>, String> {
         let own = std::ptr::from_ref(self).addr();
         let row = CURRENT.with_borrow(|current| match current {
@@ -361,13 +365,13 @@ impl Function {
         (result, outcome)
     }
 
-    /// The result of a function that gives always one.
+    /// Returns the result of a function that must not return `None`.
     fn call_present<R: Crossing>(&self, operands: &[ScalarValue]) -> Result<R, String> {
         self.call(operands)?.ok_or_else(|| "the function of Python gave None".to_owned())
     }
 }
 
-/// The operator with the function for the types of its parameters; none for types that there is no function for.
+/// Adds the function to the operator for parameters of the types `$of`; `None` if a function cannot have them.
 macro_rules! with_types {
     ($operator:expr, $function:expr, $of:expr; $(($($name:ident: $ty:ident $scalar:ident),*))*) => {
         match $of.as_slice() {
@@ -377,7 +381,7 @@ macro_rules! with_types {
     };
 }
 
-/// The operator with the function for the type of its results, once those of its parameters are known.
+/// Adds the function to the operator for the type of its results, once the types of its parameters are known; `None` if a function cannot have it.
 macro_rules! with_result {
     ($operator:expr, $function:expr, $($name:ident: $ty:ident),*) => {{
         let (operator, function): (UserOperator, Arc<Function>) = ($operator, $function);
@@ -399,12 +403,12 @@ macro_rules! with_result {
     }};
 }
 
-/// Makes an operator of a function: it is called by its name in models that are compiled from now on.
+/// Registers a Python function as an operator. Models that are compiled from now on can call it by its name.
 ///
-/// `parameters` are the types of one to four parameters and `result` that of the result, as the language writes them: `f64`, `i64`, `bool` and
-/// `text`, for one or two parameters; three and four are all `f64` or all `i64`. Where an operand is missing the result is, and the function is not
-/// called. A result that may be missing is `f64?` and its like, and then `None` is missing. `over_columns` evaluates it for many rows, where it is
-/// given.
+/// `parameters` are the types of one to four parameters and `result` is that of the result, as the language writes them: `f64`, `i64`, `bool` and
+/// `text` for one or two parameters; three or four must be all `f64` or all `i64`. If an operand is missing, the result is missing, and the function
+/// is not called. With a result type such as `f64?`, the function may return `None` for a missing result. `over_columns` evaluates the operator for
+/// many rows, if it is given.
 #[pyfunction]
 #[pyo3(signature = (name, function, parameters, result, doc, is_pure, over_columns))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
@@ -453,7 +457,7 @@ pub(crate) fn _register(
             (a: f64 Float64, b: f64 Float64, c: f64 Float64, d: f64 Float64) (a: i64 Int64, b: i64 Int64, c: i64 Int64, d: i64 Int64)
         };
         let operator = operator.ok_or_else(unfit)?;
-        // What is dropped may run code of Python, which may register operators: after the lock is free.
+        // Dropping replaced operators may run Python code that registers operators, so they are dropped after the lock is free.
         let _replaced = {
             let mut known = known();
             let before = known.next.take().unwrap_or_else(|| known.registry.unwrap_or_else(Registry::standard).clone());
@@ -480,7 +484,7 @@ pub(crate) fn _register(
     })
 }
 
-/// The result of a run: the exception that ended it, if one did.
+/// Returns `made`, or the exception that ended the run, if one did.
 pub(crate) fn ended<T>(run: Option<RowsRun>, made: PyResult<T>) -> PyResult<T> {
     run.and_then(|run| run.raised()).map_or(made, Err)
 }

@@ -1,5 +1,5 @@
-//! One value of any type: structs are dicts, or objects with attributes; lists and arrays are sequences and arrays of NumPy; dictionaries are
-//! dicts; tensors are arrays of NumPy. How deep values nest is how deep their types do, which the parser limits.
+//! Conversion of one value of any type. In Python, structs are dicts or objects with attributes, lists and arrays are sequences or NumPy arrays,
+//! dictionaries are dicts, and tensors are NumPy arrays. Values nest as deep as their types, and the parser limits the depth of types.
 
 use crate::arrays::{self, sequence};
 use crate::bounds::Bounds;
@@ -21,7 +21,7 @@ use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// The value of an object as one of this type.
+/// Reads an object as a value of type `qtype`.
 pub(crate) fn read(object: &Bound<'_, PyAny>, qtype: &QType, bounds: &Bounds) -> Result<Value, Misfit> {
     let misfit = || Misfit::new(qtype, object);
     match qtype {
@@ -44,7 +44,8 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, qtype: &QType, bounds: &Bounds) ->
     }
 }
 
-/// The number of Python that is given where one of its type is wanted: most values of most calls, told apart by two comparisons.
+/// Reads an exact Python float as an `f64`, or an exact int as an `i64`, if `qtype` is that type; else `None`. Most arguments are found by this fast
+/// check.
 #[inline]
 pub(crate) fn number(object: &Bound<'_, PyAny>, qtype: &QType) -> Option<Value> {
     let (scalar, is_optional) = match qtype {
@@ -60,7 +61,7 @@ pub(crate) fn number(object: &Bound<'_, PyAny>, qtype: &QType) -> Option<Value> 
     Some(if is_optional { Value::Present(number) } else { Value::Scalar(number) })
 }
 
-/// Reads the value of an argument. The memory of a tensor in `before`, the previous value, is written again if nobody else has it. An array of Arrow
+/// Reads the value of an argument. If `before`, the previous value, is a tensor without other owners, its memory is written again. An Arrow array
 /// that the call has imported is not imported again.
 pub(crate) fn read_argument<'py>(
     object: &Bound<'py, PyAny>,
@@ -78,26 +79,26 @@ pub(crate) fn read_argument<'py>(
     }
 }
 
-/// The bytes of a tuple, or of a dict of up to five entries, without what is in it, and those of a further entry, as `sys.getsizeof` and the collector
-/// of CPython 3.12 have them on a system of 64 bits.
+/// The bytes of a tuple, or of a dict of up to five entries, without its contents; `ENTRY` is for each further entry. The sizes are those of
+/// `sys.getsizeof` and the collector in CPython 3.12 on a 64-bit system.
 const SHELL: u64 = 200;
 const ENTRY: u64 = 64;
 
-/// The bytes of an array of NumPy, without its elements.
+/// The bytes of a NumPy array, without its elements.
 pub(crate) const NUMPY: u64 = 128;
 
-/// The bytes of the elements of an array of NumPy, without their strings.
+/// The bytes per element of a NumPy array, without the characters of strings.
 pub(crate) const fn numpy_size(scalar: Scalar) -> u64 {
     match scalar {
         Scalar::Unit | Scalar::Boolean => 1,
         Scalar::Int32 | Scalar::Float32 => 4,
-        // A pointer to the object.
+        // A pointer, and the object.
         Scalar::Text | Scalar::Bytes => 8 + scalars::object_size(scalar),
         _ => 8,
     }
 }
 
-/// The bytes of the strings of an array as objects of Python: an array may have the same string at many places, and each becomes an object.
+/// The bytes of the strings of an array as Python objects. A string that is at many places counts each time, because each becomes an object.
 fn string_bytes(array: &Array) -> u64 {
     if !array.scalar().is_string() {
         return 0;
@@ -106,12 +107,12 @@ fn string_bytes(array: &Array) -> u64 {
     strings.fold(0, u64::saturating_add)
 }
 
-/// The bytes of a tuple or dict.
+/// The bytes of a tuple or dict of `entries` entries, without its contents.
 const fn shell(entries: usize) -> u64 {
     SHELL.saturating_add((entries as u64).saturating_sub(5).saturating_mul(ENTRY))
 }
 
-/// The bytes of each element of a list of structs, and those of all strings in it.
+/// For a list of structs as Python objects: the bytes per element without strings, and the bytes of all strings.
 fn element_bytes(list: &Value) -> (u64, u64) {
     match list {
         Value::Tuple(members) => members
@@ -123,15 +124,15 @@ fn element_bytes(list: &Value) -> (u64, u64) {
     }
 }
 
-/// The bytes of the objects of Python that a value becomes, without scalars by themselves, tensors, and numbers that NumPy is handed. A few comparisons
-/// tell them, but of strings, which are read.
+/// The bytes that a value takes as Python objects. Scalars by themselves and tensors count 0, and numbers that are handed to NumPy only their mask.
+/// Strings are read; all other sizes follow from lengths.
 pub(crate) fn object_bytes(value: &Value, arrays: Arrays) -> u64 {
     match value {
         Value::Array(_, array) => {
             let (len, scalar) = (array.len() as u64, array.scalar());
             let each = match arrays {
                 Arrays::Lists => scalars::PLACE + scalars::object_size(scalar),
-                // What is handed has a mask.
+                // An array that is handed to NumPy needs only a mask.
                 Arrays::Numpy if handing::is_handed(array) => 1,
                 Arrays::Numpy | Arrays::Arrow(_) => numpy_size(scalar),
             };
@@ -156,25 +157,29 @@ pub(crate) fn object_bytes(value: &Value, arrays: Arrays) -> u64 {
     }
 }
 
-/// The form in which values become objects of Python, and the limits and signals that end it.
+/// The form in which values become Python objects, with the limit and the token that end the conversion.
 pub(crate) struct Making {
     pub(crate) arrays: Arrays,
-    /// The most bytes of arrays.
+    /// The most bytes that the objects may take.
     pub(crate) most_bytes: u64,
-    /// Ends it where it takes long.
+    /// The token that ends a long conversion.
     token: Option<Cancellation>,
-    /// The count of elements made.
+    /// The number of elements made so far.
     made: Cell<usize>,
 }
 
 impl Making {
+    /// Begins a conversion to objects of at most `most_bytes` bytes.
     pub(crate) const fn of(arrays: Arrays, most_bytes: u64) -> Making {
         Making { arrays, most_bytes, token: None, made: Cell::new(0) }
     }
 
-    /// Refuses values that take too many bytes as objects. What takes long is ended as the evaluation is.
+    /// Checks the size of `values` as Python objects. A long conversion will end with the token of `options`.
+    ///
+    /// # Errors
+    /// If they take more than `most_bytes`.
     pub(crate) fn claim(&mut self, values: &[Value], options: Option<&RunOptions>) -> PyResult<()> {
-        /// The bytes of objects that take tens of milliseconds.
+        /// The fewest bytes of objects that are a long conversion: they take tens of milliseconds.
         const LONG_BYTES: u64 = 1 << 24;
         let bytes = values.iter().map(|value| object_bytes(value, self.arrays)).fold(0, u64::saturating_add);
         if bytes > self.most_bytes {
@@ -184,12 +189,13 @@ impl Making {
         Ok(())
     }
 
-    /// Looks at signals and at what ends it.
+    /// Returns an error if a signal handler raises or the token is cancelled.
     fn look(&self, py: Python<'_>) -> PyResult<()> {
         check(py, self.token.as_ref())
     }
 
-    /// A list of the results of a function for each place, with a look after every `LOOK` elements of all lists.
+    /// Makes a list of `len` elements from `element`, a function of the index. Signals and the token are checked after every `LOOK` elements of all
+    /// lists.
     pub(crate) fn list<'py>(
         &self,
         py: Python<'py>,
@@ -207,7 +213,7 @@ impl Making {
     }
 }
 
-/// An object that is made, or why it is not.
+/// An element of a list, or the exception that was raised instead.
 struct ListElement<'py>(PyResult<Bound<'py, PyAny>>);
 
 impl<'py> IntoPyObject<'py> for ListElement<'py> {
@@ -220,7 +226,7 @@ impl<'py> IntoPyObject<'py> for ListElement<'py> {
     }
 }
 
-/// The object of a value, which is consumed: elements of a tensor are moved, and numbers of an array are not copied.
+/// Converts a value to a Python object, and consumes it: elements of a tensor are moved, and numbers of an array are not copied if NumPy gets them.
 #[inline]
 pub(crate) fn into_object<'py>(py: Python<'py>, mut value: Value, making: &Making) -> PyResult<Bound<'py, PyAny>> {
     if let Value::Scalar(scalar) | Value::Present(scalar) = &value {
@@ -237,14 +243,14 @@ pub(crate) fn into_object<'py>(py: Python<'py>, mut value: Value, making: &Makin
     }
 }
 
-/// An edge; one to a single group is how many elements there are.
+/// Reads an edge of type `of`; `None` if the object is not one. An edge to a single group is given as its number of elements.
 fn edge(object: &Bound<'_, PyAny>, of: EdgeType) -> Option<Value> {
     let made = match of {
         EdgeType::Scalars => return None,
         EdgeType::ToScalar(kind) => cembra::Edge::to_scalar(kind, object.extract().ok()?),
         EdgeType::Arrays(kind) => {
             let given = object.cast::<Edge>().ok()?.get();
-            // Nothing is copied if it is of the kind already.
+            // Nothing is copied if the edge has this kind already.
             if given.edge.kind() == kind {
                 return (given.edge.edge_type() == of).then(|| Value::Edge(given.edge.clone()));
             }
@@ -254,7 +260,7 @@ fn edge(object: &Bound<'_, PyAny>, of: EdgeType) -> Option<Value> {
     (made.edge_type() == of).then(|| Value::Edge(made.into()))
 }
 
-/// A struct, a tuple, a list of structs, or a dictionary.
+/// Reads a struct, a tuple, a list of structs, or a dictionary.
 fn composite(object: &Bound<'_, PyAny>, qtype: &QType, bounds: &Bounds) -> Result<Value, Misfit> {
     let misfit = || Misfit::new(qtype, object);
     if let Some(of) = qtype.as_optional_struct() {
@@ -317,7 +323,7 @@ fn composite(object: &Bound<'_, PyAny>, qtype: &QType, bounds: &Bounds) -> Resul
     Ok(Value::Tuple(types.with(values)))
 }
 
-/// The field of a struct: the entry of a mapping, or else an attribute; none if there is no such.
+/// The field of a struct: the entry of a mapping, or else an attribute; `None` if there is neither.
 fn field<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
     if let Ok(dict) = object.cast::<PyDict>() {
         return dict.get_item(name);
@@ -331,13 +337,13 @@ fn field<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Bound<'
     object.getattr_opt(name)
 }
 
-/// An object as a message shows it, cut where it is long.
+/// The `repr` of an object for a message, cut after 40 characters.
 fn shown(object: &Bound<'_, PyAny>) -> String {
     let whole = object.repr().map_or_else(|_| "..".to_owned(), |shown| shown.to_string());
     whole.chars().take(40).collect()
 }
 
-/// The form that arrays of a model's outputs get.
+/// The form of arrays in a model's outputs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Arrays {
     Lists,
@@ -347,8 +353,8 @@ pub(crate) enum Arrays {
 }
 
 impl Arrays {
-    /// The form of arrays for a row with this object among its values: arrays of the object's package, and of NumPy for pandas, whose Series have an index
-    /// of rows that elements are not.
+    /// The form of output arrays for a row with this object among its values: arrays of the object's package, or NumPy arrays for pandas, because a
+    /// Series has an index of rows, and elements are not rows. `None` if the object is not an array.
     pub(crate) fn like(object: &Bound<'_, PyAny>) -> PyResult<Option<Arrays>> {
         if object.cast::<PyUntypedArray>().is_ok() || is_pandas_column(object)? {
             return Ok(Some(Arrays::Numpy));
@@ -357,11 +363,11 @@ impl Arrays {
     }
 }
 
-/// The object of a value.
+/// Converts a value to a Python object.
 pub(crate) fn object<'py>(py: Python<'py>, value: &Value, making: &Making) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         Value::Scalar(scalar) | Value::Present(scalar) => scalars::object(py, scalar)?,
-        // A mask is whether it holds.
+        // A missing mask is `False`.
         Value::Missing(Scalar::Unit) => false.into_pyobject(py)?.to_owned().into_any(),
         Value::Missing(_) | Value::Nothing => py.None().into_bound(py),
         Value::Array(_, array) if let Arrays::Arrow(package) = making.arrays => {
@@ -404,7 +410,10 @@ pub(crate) fn object<'py>(py: Python<'py>, value: &Value, making: &Making) -> Py
     })
 }
 
-/// The value of an input that is not given: its default, or that it is missing.
+/// Returns the value of an input that is not given: its default, or a missing value.
+///
+/// # Errors
+/// A `TypeError` if the input has no default and its type has no missing values.
 pub(crate) fn default(field: &Field) -> PyResult<Value> {
     let not_given = || PyTypeError::new_err(format!("input `{}` is not given: it is {}", field.name, field.qtype));
     let missing = || match &field.qtype {

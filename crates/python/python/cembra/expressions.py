@@ -1,7 +1,7 @@
-"""Expressions in Python: `L.x * 2.0 + L.y` is not computed, but kept, and compiled when it is whole.
+"""Expressions in Python: `L.x * 2.0 + L.y` is not computed at once, but builds an expression that can be compiled to a model.
 
-An expression knows how it is written in the language, and its operands. It knows no types: those are found when it is compiled. `statements`
-writes the text of whole expressions, `operators` has the functions that make them, `functions` makes them of functions of Python.
+An expression has its form in the language and its operands. It has no types: those are found when it is compiled. `statements` writes the text of
+whole expressions, `operators` has the functions that make expressions, and `functions` makes expressions of Python functions.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from cembra._cembra import Error, LimitError, TypesError, _is_plain_name
 
 __all__ = ["Expr", "L", "TracingError", "call"]
 
-# The most elements of a literal: each is at least two of the bytes that a text may have, 16 MiB.
+# The most elements of a literal. Each takes at least two bytes of the text, which has at most 16 MiB.
 _MOST_ELEMENTS = 1 << 23
 
-# Where nodes are made is only asked for while a function is traced: it takes longer than making one.
+# The place in Python where a node is made is only looked up while a function is traced, because that takes longer than making the node.
 _tracing = threading.local()
 
 
 class TracingError(TypesError):
-    """What was done with an expression needs its value, which is not known before the model runs."""
+    """An operation on an expression needs the value of the expression, which is not known before the model runs."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -38,12 +38,12 @@ class TracingError(TypesError):
 
 
 def _without_place(error: Error) -> None:
-    """Gives an error that Python code makes the other attributes that every error has, each of them `None`."""
+    """Sets the attributes that every error of the package has, such as `span` and `row`, to `None`."""
     error.span = error.row = error.element = error.operator = error.filename = error.errno = None
 
 
 def quoted(text: str) -> str:
-    """The text as a literal of the language."""
+    """Returns the text as a literal of the language."""
     made = []
     for character in text:
         if character in '"\\':
@@ -58,13 +58,13 @@ def quoted(text: str) -> str:
 
 
 def quoted_bytes(value: bytes) -> str:
-    """The bytes as a literal of the language."""
+    """Returns the bytes as a literal of the language."""
     plain = (chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\x{byte:02x}" for byte in value)
     return 'b"' + "".join(plain) + '"'
 
 
 def number(value: float, suffix: str = "") -> str:
-    """The float as a literal of the language, one of a given type if it has a suffix, in brackets where it is negative."""
+    """Returns the float as a literal of the language, in brackets if it is negative. The suffix, such as `f32`, gives it a type."""
     if not math.isfinite(value):
         sign, name = ("-" if value < 0 else ""), ("nan" if math.isnan(value) else "inf")
         return f"{suffix or 'f64'}{{{sign}{name}}}" if suffix else f"({sign}{name})"
@@ -75,13 +75,14 @@ def number(value: float, suffix: str = "") -> str:
 class Expr:
     """An expression of a model: an input, a literal, or an operator with its operands.
 
-    Python's operators on it make larger ones, `expr.name` is a field of a struct and `expr[i]` an element. `==` and its like are comparisons of
-    the model. An expression has no truth value, no length, no elements and no text before the model runs; `repr` shows how it is written.
+    Python's operators on an expression make larger expressions, `expr.name` is a field of a struct, and `expr[i]` is an element. `==`, `<` and
+    so on are comparisons in the model. An expression has no truth value, no length, no elements and no text before the model runs; `repr` shows
+    its form in the language.
     """
 
     __slots__ = ("__weakref__", "_form", "_operands", "_place")
     __hash__ = object.__hash__
-    # Between an array of NumPy and an expression the expression decides.
+    # In an operation with a NumPy array, the expression decides what the result is.
     __array_priority__ = 1000
 
     def __init__(self, form: tuple[str, ...], operands: tuple[Expr, ...] = ()) -> None:
@@ -89,7 +90,7 @@ class Expr:
         self._operands = operands
         self._place = _place_of_caller() if getattr(_tracing, "on", False) else None
 
-    # What makes larger expressions.
+    # Operators that make larger expressions.
 
     def __add__(self, other: Any) -> Expr:
         return infix("+", self, other)
@@ -199,7 +200,7 @@ class Expr:
             raise AttributeError(name)
         return Expr(("field", name), (self,))
 
-    # What an expression cannot be asked for.
+    # Operations that need the value of an expression, and raise an error.
 
     def __bool__(self) -> NoReturn:
         raise TracingError(
@@ -235,7 +236,7 @@ class Expr:
             raise TracingError(_NO_TEXT)
         return repr(self)
 
-    # What NumPy's functions do with an expression.
+    # NumPy's functions with an expression as an argument.
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Expr:
         name = _UFUNCS.get(ufunc.__name__)
@@ -276,7 +277,7 @@ _NO_TEXT = (
     " `{x!r}` to show the expression itself"
 )
 
-# The operators that NumPy's functions of one number are here.
+# The operators that stand for NumPy's elementwise functions.
 _UFUNCS = {
     "add": "+",
     "subtract": "-",
@@ -335,14 +336,14 @@ _FUNCTIONS = {
 
 
 def _rounded(a: Any, decimals: Any = 0) -> Expr:
-    """`np.round` and `round`: halves go to the even digit. The digits must be a number, as the operator is made for them."""
+    """`np.round` and `round`: halves are rounded to the even digit. The digits must be a number, because the operator is made for that number."""
     if isinstance(decimals, Expr):
         raise TracingError("the digits of round() of an expression must be a number, no expression")
     return call("math.round_even", a, operator.index(decimals))
 
 
 def _selected(condlist: Any, choicelist: Any, default: Any = 0) -> Expr:
-    """`np.select`: the choice of the first condition that is true, or the default."""
+    """`np.select`: the choice of the first condition that is true, or else the default."""
     conditions, choices = list(condlist), list(choicelist)
     if len(conditions) != len(choices):
         raise TracingError(f"np.select needs a choice for each condition: there are {len(conditions)} conditions and {len(choices)} choices")
@@ -352,22 +353,23 @@ def _selected(condlist: Any, choicelist: Any, default: Any = 0) -> Expr:
     return chosen
 
 
-# Functions of NumPy that are no single call of an operator.
+# NumPy functions that are not a single call of an operator.
 _SPECIAL_FUNCTIONS: dict[str, Callable[..., Expr]] = {"round": _rounded, "around": _rounded, "round_": _rounded, "select": _selected}
 
 
 def infix(sign: str, left: Any, right: Any) -> Expr:
-    """The expression of two operands with a sign of the language between them."""
+    """Makes the expression of two operands with an operator sign, such as `+`, between them."""
     return Expr(("infix", sign), (as_expr(left), as_expr(right)))
 
 
 def call(name: str, *operands: Any, **named: Any) -> Expr:
-    """The expression of an operator, by its full or short name, one of the user's too. Operands may be given by the names of parameters."""
+    """Makes an expression that calls an operator by its full or short name. The operator may be one of the user's. Operands may be given by the names
+    of parameters."""
     return Expr(("call", name, *named), tuple(as_expr(operand) for operand in (*operands, *named.values())))
 
 
 def _place_of_caller() -> tuple[str, int, str] | None:
-    """The file, line and function of the first frame that is not of the package."""
+    """Returns the file, line and function of the innermost call from outside of the package; `None` if there is none."""
     frame = sys._getframe(2)
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cembra":
         frame = frame.f_back  # type: ignore[assignment]
@@ -375,7 +377,7 @@ def _place_of_caller() -> tuple[str, int, str] | None:
 
 
 def literal(value: Any) -> str | None:
-    """A value of Python as a literal of the language; none if it is no scalar."""
+    """Returns a Python value as a literal of the language; `None` if it is not a scalar."""
     if value is None:
         return "missing"
     if isinstance(value, (bool, np.bool_)):
@@ -415,8 +417,8 @@ def literal(value: Any) -> str | None:
 
 
 def as_expr(value: Any) -> Expr:
-    """An expression as it is, and a value as a literal: numbers, strings, dates, `None`; lists and arrays of one axis as arrays, tuples as tuples,
-    dicts as structs."""
+    """Returns an expression as it is, and converts another value: a number, a string, a date or `None` to a literal, a list or a NumPy array with
+    one axis to an array, a tuple to a tuple, and a dict to a struct."""
     if isinstance(value, Expr):
         return value
     written = literal(value)
@@ -440,7 +442,7 @@ def as_expr(value: Any) -> Expr:
 
 
 class Inputs:
-    """The inputs of expressions: `L.price`, or `L["net price"]` where the name is none of Python's."""
+    """The inputs of expressions: `L.price`, or `L["net price"]` if Python cannot write the name."""
 
     def __getattr__(self, name: str) -> Expr:
         if name.startswith("__"):
@@ -458,5 +460,5 @@ L = Inputs()
 
 
 def spelled(name: str) -> str:
-    """A name as the language writes it: in quotes where it is one of its words, or no word."""
+    """Returns a name as the language writes it: in quotes if it is a word of the language, or not a plain name."""
     return name if _is_plain_name(name) else quoted(name)

@@ -1,6 +1,7 @@
-"""Columns and frames of pandas, Polars and pyarrow: what a model reads of them, and what its outputs become. Only columns that a model reads are asked for.
+"""Columns and frames of pandas, Polars and pyarrow: functions that take their arrays for a model, and make columns and frames of its outputs. Only
+columns that a model reads are taken.
 
-The compiled half calls these functions, with arrays of NumPy, a mask beside them where elements are missing, and arrays of Arrow.
+The compiled half of the package calls these functions with NumPy arrays, with masks if elements are missing, and with Arrow arrays.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ from cembra._cembra import _data_error, _families
 
 __all__ = ["ARROW", "NULLABLE", "NUMPY", "Frame", "carried", "carried_with_gaps", "common_index", "kept_rows", "made_array", "made_of_arrow", "made_series", "opened", "pandas_parts", "tensor_array"]
 
-# The families of columns that pandas has: those of NumPy's types, those with masks, and those of Arrow's types.
+# The families of types that pandas columns have: NumPy's types, nullable types (a mask beside a NumPy array), and Arrow's types.
 NUMPY, NULLABLE, ARROW = _families()
 
 
 def _module(name: str) -> Any:
-    """A package that a caller's objects are of, which this one does not need."""
+    """Imports a package that this one does not depend on: the caller has objects of it."""
     return importlib.import_module(name)
 
 
 def pandas_parts(column: Any) -> tuple[Any, int] | None:
-    """The array of a Series, an Index or an array of pandas, and its family: an array of NumPy, in which NaN and NaT are missing, or one of Arrow.
-    None for a type that no input has."""
+    """Returns the array of a Series, an Index or an array of pandas, and its family. The array is a NumPy array, in which NaN and NaT are missing
+    values, or an Arrow array. `None` if no input can have values of its type."""
     dtype = column.dtype
     if isinstance(dtype, np.dtype):
         return column.to_numpy(), NUMPY
@@ -46,17 +47,17 @@ def pandas_parts(column: Any) -> tuple[Any, int] | None:
 
     array = getattr(column, "array", column)
     if isinstance(dtype, pandas.CategoricalDtype) and not len(dtype.categories):
-        # Without categories nothing says their type, and all values are missing.
+        # Without categories their type is not known, and all values are missing.
         return pyarrow.nulls(len(array)), family
     try:
         return pyarrow.array(array, from_pandas=True), family
     except (TypeError, ValueError, NotImplementedError):
-        # Categories of several types.
+        # The categories have several types.
         return None
 
 
 def common_index(columns: list[tuple[str, Any]]) -> Any:
-    """The index that all Series among columns of pandas have, and none if there is no Series."""
+    """Returns the index that all Series among pandas columns share; `None` if there is no Series. Raises a `DataError` if two indices differ."""
     first: tuple[str, Any] | None = None
     for name, column in columns:
         index = getattr(column, "index", None)
@@ -73,7 +74,7 @@ def common_index(columns: list[tuple[str, Any]]) -> Any:
 
 
 def carried(column: Any, name: str, index: Any) -> Any:
-    """A column as an output of this name: the same values in the same type. `index` is that of the rows, in pandas."""
+    """Returns an input column as an output called `name`, with the same values in the same type. `index` is the index of the rows in pandas."""
     if isinstance(column, np.ndarray):
         return column.copy()
     package = type(column).__module__.partition(".")[0]
@@ -86,7 +87,7 @@ def carried(column: Any, name: str, index: Any) -> Any:
 
 
 def carried_with_gaps(column: Any, name: str, index: Any, kept: Any) -> Any:
-    """`carried`, missing where `kept` is false. None if the column's type has no missing values."""
+    """Returns an input column as an output called `name`, with missing values where `kept` is false. `None` if its type has no missing values."""
     package = type(column).__module__.partition(".")[0]
     if package == "polars":
         polars = _module("polars")
@@ -100,7 +101,7 @@ def carried_with_gaps(column: Any, name: str, index: Any, kept: Any) -> Any:
 
 
 def made_array(values: Any, missing: Any, family: int) -> Any:
-    """An array of NumPy, with a mask where elements are missing, as one that pandas takes."""
+    """Converts a NumPy array to one that a Series of the family can have. `missing` is true where an element is missing; `None` if none is."""
     pandas = _module("pandas")
 
     kind = values.dtype.kind
@@ -112,13 +113,13 @@ def made_array(values: Any, missing: Any, family: int) -> Any:
     if kind == "f" and missing is not None:
         values[missing] = np.nan
     if kind == "M":
-        # Those that are missing are no time.
+        # Missing elements are `NaT` already.
         return values.astype("M8[s]") if values.dtype == "M8[D]" else pandas.DatetimeIndex(values).tz_localize("UTC").array
     return values
 
 
 def made_of_arrow(array: Any, family: int) -> Any:
-    """An array of Arrow as one that pandas takes: texts and bytes in the family's type, all others in Arrow's."""
+    """Converts an Arrow array to one that a Series of the family can have. Nested types stay those of Arrow."""
     pandas = _module("pandas")
     pyarrow = _module("pyarrow")
 
@@ -131,14 +132,14 @@ def made_of_arrow(array: Any, family: int) -> Any:
 
 
 def made_series(values: Any, index: Any, name: str) -> Any:
-    """A Series of an output."""
+    """Makes the Series of an output."""
     pandas = _module("pandas")
 
     return pandas.Series(values, index=index, name=name, copy=False)
 
 
 def kept_rows(column: Any, kept: Any) -> Any:
-    """The elements of a column for which `kept` is true."""
+    """Returns the elements of a column for which `kept` is true."""
     package = type(column).__module__.partition(".")[0]
     if package in ("polars", "pyarrow"):
         return column.filter(sys.modules[package].array(kept) if package == "pyarrow" else sys.modules[package].Series(kept))
@@ -148,7 +149,7 @@ def kept_rows(column: Any, kept: Any) -> Any:
 
 
 def tensor_array(values: Any) -> Any:
-    """The array of NumPy that a Series or frame is as a tensor, whose elements are never missing. None if some are."""
+    """Converts a Series or a frame to a NumPy array for a tensor. `None` if elements are missing, because those of a tensor never are."""
     package = type(values).__module__.partition(".")[0]
     if package == "pyarrow":
         return None if any(column.null_count for column in values.columns) else np.asarray(values)
@@ -157,38 +158,38 @@ def tensor_array(values: Any) -> Any:
         nulls = values.null_count()
         is_missing = nulls.sum_horizontal().item() > 0 if hasattr(nulls, "sum_horizontal") and nulls.width else bool(nulls)
         return None if is_missing else made
-    # NaN of NumPy's floats is a number here.
+    # NaN in a column of NumPy's floats is not a missing value here.
     types = values.dtypes if values.ndim > 1 else [values.dtype]
     has_masks = [not isinstance(dtype, np.dtype) or dtype == object for dtype in types]
     gaps = np.asarray(values.isna()).reshape(len(values), -1)
     if gaps[:, has_masks].any():
         return None
     if made.dtype == object and values.ndim > 1:
-        # Columns of other types than NumPy's make no array of numbers together.
+        # For columns of other types than NumPy's, pandas makes an array of objects.
         return np.stack([values.iloc[:, at].to_numpy() for at in range(values.shape[1])], axis=1)
     return made
 
 
 class Frame:
-    """A frame of a package: its columns by name, its rows, and the frame of outputs."""
+    """A frame of pandas, Polars or pyarrow. It finds columns by name, and makes the frame of outputs."""
 
     def __init__(self, frame: Any) -> None:
         self.frame = frame
 
     rows: int
-    # The index of the rows, in pandas.
+    # The index of the rows in pandas; `None` for other packages.
     index: Any = None
 
     def column(self, name: str) -> Any:
-        """The column of this name; none if there is none."""
+        """Returns the column of this name; `None` if the frame has none."""
         raise NotImplementedError
 
     def names(self) -> list[str]:
-        """The names of the first columns, for messages."""
+        """Returns the names of the first columns, at most 8, for messages."""
         return [str(name) for name in list(self.frame.columns)[:8]]
 
     def made(self, outputs: dict[str, Any], index: Any) -> Any:
-        """The frame of outputs."""
+        """Makes the frame of the outputs, which are columns by name."""
         raise NotImplementedError
 
 
@@ -205,7 +206,7 @@ class PandasFrame(Frame):
     def column(self, name: str) -> Any:
         label: Any = name
         if name not in self.frame.columns:
-            # Labels that are no strings are found by what they look like.
+            # A label that is not a string is found by its text.
             labels = [label for label in self.frame.columns if not isinstance(label, str) and str(label) == name]
             if not labels:
                 return None
@@ -254,12 +255,13 @@ class ArrowFrame(Frame):
     def made(self, outputs: dict[str, Any], index: Any) -> Any:
         pyarrow = _module("pyarrow")
 
-        # `pyarrow.table` would ask of each output whether it is a Series of pandas.
+        # `pyarrow.table` would check for each output whether it is a Series of pandas.
         return pyarrow.Table.from_arrays(list(outputs.values()), names=list(outputs))
 
 
 def opened(frame: Any) -> Frame | None:
-    """The columns of a frame of pandas, Polars or pyarrow; none of another object."""
+    """Returns a frame of pandas, Polars or pyarrow as a `Frame`; `None` for another object. Raises a `DataError` with a hint for a dict, a column or
+    a lazy frame."""
     root = type(frame).__module__.partition(".")[0]
     if root == "narwhals":
         return opened(frame.to_native())
@@ -283,7 +285,7 @@ _FRAMES = (
     ("pyarrow", "RecordBatch", ArrowFrame),
 )
 
-# What is no frame, and what to do with it.
+# Types that are not frames, with a hint for the caller.
 _OTHERS = (
     ("polars", ("LazyFrame",), "collect it first, as by `frame.collect()`"),
     ("polars", ("Series",), "call the model with it, as in `model(x=series)`, or give `series.to_frame()`"),

@@ -1,4 +1,4 @@
-"""Models of whatever one is written as: a text, expressions, or a function of Python, which is called once with expressions for its arguments."""
+"""Models made of a text, of expressions, or of a Python function, which is called once with expressions as its arguments."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def compile(
     limits: Mapping[str, int | float] | None = None,
     files: Mapping[str, str] | None = None,
 ) -> Model:
-    """Compiles a text, an expression, or expressions by the names of outputs.
+    """Compiles a text, an expression, or a dict of expressions by the names of outputs.
 
-    Inputs that the text does not declare have the types of `types`, a dict of names and types as the language writes them; else those of the
-    values that they are first given: `int` is `i64`, `float` is `f64`, `str` is `text`. `backend` is `native`, `interpreter` or `tiered`.
-    `name` is what errors call the text. `limits` are what a model may take, by the names of the library's limits, such as `nodes`; `files` the
-    texts that `use` finds, by their names.
+    `types` is a dict with the types of inputs that the text does not declare, as the language writes them. An input without a type has the type of
+    the values that a call gives it: `int` is `i64`, `float` is `f64`, `str` is `text`. `backend` is `native`, `interpreter` or `tiered`. `name` is
+    the name of the text in errors. `limits` is a dict of limits for the model, by the names of the library's limits, such as `nodes`. `files` is a
+    dict of the texts that `use` finds, by their names.
     """
     if isinstance(model, Expr):
         model = text_of({"result": model}).text
@@ -56,7 +56,7 @@ def load(
     backend: Backend | None = None,
     limits: Mapping[str, int | float] | None = None,
 ) -> Model:
-    """Compiles the text of a file. The files that it uses lie beside it. Arguments are those of `compile`."""
+    """Compiles the text of a file. Files that the text uses are found relative to it. The other arguments are those of `compile`."""
     return _load(path, types=_dict(types), backend=backend, limits=_dict(limits))
 
 
@@ -65,7 +65,7 @@ def _dict(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _outputs(given: Any) -> dict[str, Expr]:
-    """The expressions that a function or a dict gives, by the names of outputs."""
+    """Returns the expressions by the names of outputs, from a dict of expressions or from the result of a function."""
     if isinstance(given, Mapping):
         made = {str(name): as_expr(value) for name, value in given.items()}
     elif isinstance(given, tuple) and hasattr(given, "_fields"):
@@ -82,12 +82,12 @@ def _outputs(given: Any) -> dict[str, Expr]:
 
 
 class Function(Generic[P, R]):
-    """A function of Python as a model. It is traced when it is first called: called once, with expressions as its arguments. What it
-    returns is compiled for each set of types that it is called with.
+    """A Python function as a model. At the first call the function is traced: it is called once, with expressions as its arguments. The expressions
+    that it returns are compiled for each set of types that the model is called with.
 
-    In a class it is a method. Each instance has a model of its own: the method is traced when it is first called on the instance, with the instance
-    itself as `self`, which is not an input. An attribute that the method reads of `self` is a constant of the model, with its value at that call: setting
-    it later changes nothing. The model of an instance is dropped with the instance.
+    In a class, the function is a method. Each instance has a model of its own: the method is traced at its first call on the instance, with the
+    instance as `self`, which is not an input. An attribute that the method reads from `self` is a constant of the model, with its value at that
+    call: setting it later changes nothing. The model of an instance is dropped with the instance.
     """
 
     def __init__(self, python: Callable[P, R], types: Mapping[str, str] | None, backend: Backend | None) -> None:
@@ -101,14 +101,14 @@ class Function(Generic[P, R]):
                 raise TypeError(f"a model has inputs with names: `{parameter.name}` stands for any number of arguments")
         self._count = len(self._signature.parameters)
         self._signature_of_method = self._signature.replace(parameters=list(self._signature.parameters.values())[1:])
-        # Empty until the function is traced; then its model and the model's text are the only element.
+        # Empty until the function is traced; then the only element is its model, with the model's text.
         self._traced: list[tuple[Model, Text]] = []
         # The same list for each instance, by the address of the instance, with a reference that does not keep the instance alive.
         self._instances: dict[int, tuple[weakref.ref[Any], list[tuple[Model, Text]]]] = {}
         self._is_method = False
 
     def __set_name__(self, owner: type, name: str) -> None:
-        # A function of a module that a class has as an attribute too can still be called without an instance.
+        # A function of a module that is also an attribute of a class can still be called without an instance.
         self._is_method = self.__qualname__ == f"{owner.__qualname__}.{name}"  # type: ignore[attr-defined]
 
     @overload
@@ -139,7 +139,7 @@ class Function(Generic[P, R]):
 
     @property
     def model(self) -> Model:
-        """The model, traced now if it is not yet."""
+        """The model. The function is traced now if it is not traced yet."""
         return self._trace()[0][0]
 
     def run(
@@ -152,7 +152,7 @@ class Function(Generic[P, R]):
         time_limit: float | None = None,
         cancellation: Cancellation | None = None,
     ) -> tuple[Any, list[int], list[str]]:
-        """`run` of the model: many rows, with threads, rows that fail, and arrays of the caller."""
+        """Evaluates many rows, as `Model.run` does: with threads, a choice for rows that fail, and arrays of the caller for outputs."""
         return self.model.run(
             dict(columns), threads=threads, on_error=on_error, out=out, time_limit=time_limit, cancellation=cancellation
         )
@@ -166,7 +166,7 @@ class Function(Generic[P, R]):
         time_limit: float | None = None,
         cancellation: Cancellation | None = None,
     ) -> T:
-        """`table` of the model: the rows of a data frame, whose columns are found by the names of parameters."""
+        """Evaluates the rows of a data frame, as `Model.table` does. Columns are found by the names of parameters."""
         return self.model.table(
             frame, threads=threads, on_error=on_error, time_limit=time_limit, cancellation=cancellation
         )
@@ -192,7 +192,7 @@ class Function(Generic[P, R]):
             bound.apply_defaults()
             args = tuple(bound.arguments.values())
         if Expr in map(type, args):
-            # A function that is called while another is traced is a part of that.
+            # A function that is called while another one is traced is a part of the other.
             return self._python(**dict(zip(self._signature.parameters, args)))
         model, text = (self._traced or self._trace())[0]
         try:
@@ -202,7 +202,7 @@ class Function(Generic[P, R]):
             raise
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        # It is found again by its name, as functions are.
+        # A pickle finds the function by its name, as it finds other functions.
         return str(self.__qualname__)  # type: ignore[attr-defined]
 
     def __repr__(self) -> str:
@@ -210,7 +210,7 @@ class Function(Generic[P, R]):
 
 
 class _BoundFunction(Function[P, R]):
-    """A function as a method of an instance. It keeps the instance alive, as methods of Python do. The function itself does not."""
+    """A function as a method of an instance. The method keeps the instance alive, as Python's methods do; the function does not."""
 
     def __init__(self, function: Function[Any, R], instance: Any) -> None:
         vars(self).update(vars(function))
@@ -226,7 +226,7 @@ class _BoundFunction(Function[P, R]):
         self._traced = kept[1]
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        # A method of Python that a class has as an attribute stays with its instance.
+        # A bound method that is an attribute of a class stays with its own instance.
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -240,11 +240,11 @@ class _BoundFunction(Function[P, R]):
 
 
 def _reference(function: Function[Any, Any], instance: Any) -> weakref.ref[Any]:
-    """A reference to an instance that forgets its model when the instance ends."""
+    """Makes a weak reference to an instance. When the instance ends, its model is dropped."""
     instances, at = function._instances, id(instance)
 
     def forget(ended: weakref.ref[Any]) -> None:
-        # Another instance may be at the address already.
+        # Another instance may have the same address already.
         kept = instances.get(at)
         if kept is not None and kept[0] is ended:
             del instances[at]
@@ -258,7 +258,7 @@ def _reference(function: Function[Any, Any], instance: Any) -> weakref.ref[Any]:
 
 
 def _say_where(error: Error, text: Text) -> None:
-    """Adds the line of Python that the place of an error in the text was made by."""
+    """Adds a note to an error with the line of Python that made the part of the text where the error is."""
     place = None if error.span is None else text.place(error.span[0])
     if place is not None and hasattr(error, "add_note"):
         file, line, function = place
@@ -278,7 +278,7 @@ def function(
     types: Mapping[str, str] | None = None,
     backend: Backend | None = None,
 ) -> Any:
-    """Makes a model of a function of Python.
+    """Makes a model of a Python function.
 
     >>> @cembra.function
     ... def total(price, pieces, discount=0.0):
@@ -286,11 +286,11 @@ def function(
     >>> total(2.5, 4.0)
     10.0
 
-    The function is called once, with expressions for its arguments: it may use Python's operators, `cembra.where`, the operators of `cembra.M`
-    and functions of NumPy. It may not branch on an argument. Parameters are inputs; a tuple or a dict that is returned gives several outputs.
-    `types` and `backend` are those of `compile`.
+    The function is called once, with expressions as its arguments: it may use Python's operators, `cembra.where`, the operators of `cembra.M` and
+    functions of NumPy. It must not branch on an argument. Its parameters are the inputs of the model. If it returns a tuple or a dict, the model has
+    several outputs. `types` and `backend` are those of `compile`.
 
-    A method has a model for each instance, in which the attributes that it reads are constants:
+    A method has a model for each instance. The attributes that it reads are constants of the model:
 
     >>> class Prices:
     ...     def __init__(self, rate):

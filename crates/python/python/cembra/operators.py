@@ -1,6 +1,6 @@
-"""The operators of the registry as functions: `M.math.sqrt(L.x)`, and by the short name `M.sqrt(L.x)`.
+"""The operators of the language as Python functions: `M.math.sqrt(L.x)`, or by the short name `M.sqrt(L.x)`.
 
-They are made of the registry when they are first asked for, with their parameters and what they do as a docstring.
+The functions are made when the first one is used. Their parameters and docstrings are those of the operators.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ __all__ = ["M", "where"]
 
 
 def parameter(name: str) -> str:
-    """The name of a parameter in Python."""
+    """Returns the name that a parameter of an operator has in Python: without `*`, and with `_` after a keyword."""
     name = name.lstrip("*")
     return name + "_" if keyword.iskeyword(name) else name
 
 
 class Operator:
-    """An operator of the language: called with expressions or values it makes an expression."""
+    """An operator of the language. Calling it with expressions or values makes an expression."""
 
     def __init__(self, name: str, parameters: list[tuple[str, bool]], is_variadic: bool, doc: str) -> None:
         self.__name__ = name
         self.__doc__ = doc
-        # The parameters by their names in Python, which has reserved some.
+        # The names of the parameters by their names in Python, which differ for keywords.
         self._named = {parameter(name): name for name, _ in parameters}
         kinds = []
         for at, (name, may_be_left_out) in enumerate(parameters):
@@ -50,7 +50,7 @@ class Operator:
 
 
 class Operators:
-    """The operators whose names begin alike: `M.math`."""
+    """A family of operators, whose names begin with the same part: `M.math`."""
 
     def __init__(self, name: str, members: dict[str, Operator | Operators]) -> None:
         self._name = name
@@ -76,7 +76,7 @@ def _all() -> Operators:
     made = Operators("cembra.M", root)
     short: dict[str, Operator] = {}
     for name, aliases, parameters, is_variadic, doc in _operators():
-        # Some have no name that a model may write, but short ones.
+        # Some operators have only short names that a model may write.
         spelled = name if "._" not in name else next(iter(aliases), None)
         if spelled is None:
             continue
@@ -91,7 +91,7 @@ def _all() -> Operators:
         members[last] = operator
         short.update({alias: operator for alias in aliases if alias not in short})
     for alias, operator in short.items():
-        # Some short names are those of a family.
+        # Some short names are the names of families, which come first.
         *of, name = alias.split(".")
         family = root.get(of[0]) if of else made
         if isinstance(family, Operators):
@@ -100,7 +100,7 @@ def _all() -> Operators:
 
 
 class _Lazy(Operators):
-    """All operators, made when one is first asked for: a program of texts alone does not wait for them."""
+    """All operators. They are made when the first one is used, so that a program without expressions does not wait for them."""
 
     def __init__(self) -> None:
         self._name = "cembra.M"
@@ -116,7 +116,8 @@ M = _Lazy()
 
 
 def where(condition: Any, then: Any, otherwise: Any) -> Expr:
-    """`then` where the condition holds, else `otherwise`: the `if` of expressions. What only the other branch needs is not computed."""
+    """Makes the expression that is `then` where the condition is true, else `otherwise`: the `if` of expressions. A value that only the other
+    branch needs is not computed."""
     if not any(isinstance(operand, Expr) for operand in (condition, then, otherwise)):
         raise TracingError("where() is for expressions, and none is given: use Python's `a if condition else b`")
     return call("where", condition, then, otherwise)

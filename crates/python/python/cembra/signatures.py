@@ -1,4 +1,4 @@
-"""The signatures of models as `inspect` has those of functions."""
+"""The signatures of models for `inspect.signature`."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _SCALARS = {
 
 
 def signature_of(inputs: list[tuple[str, str | None, bool]]) -> inspect.Signature:
-    """The signature of a model whose inputs have these names, types as the language writes them (`None` for an input without one), and `True` for an
-    input that may be left out.
+    """Returns the signature of a model. Each input is a name, a type as the language writes it (`None` if it has none), and `True` if the input may
+    be left out.
 
-    The model takes every call that the signature binds. An input that may be left out has the default `None`. An input whose name a call cannot write
-    (`net price`, `if`) is among `**inputs` at the end, and the inputs after it are keyword-only, because the model counts its position too. If an
+    The model accepts every call that fits the signature. An input that may be left out has the default `None`. An input whose name a call cannot
+    write (`net price`, `if`) is part of `**inputs` at the end. The inputs after it are keyword-only, because the model counts its position too. If an
     input that must be given comes after one that may be left out, that input and those after it are keyword-only as well, because no parameter
     without a default can follow one with a default.
     """
@@ -56,13 +56,13 @@ def signature_of(inputs: list[tuple[str, str | None, bool]]) -> inspect.Signatur
 
 
 def _is_written(name: str) -> bool:
-    """True for a name that a call can write before `=`. Python reads names in NFKC form, so that no other form arrives."""
+    """Returns true if a call can write the name before `=`. Python converts names to NFKC form, so a name in another form cannot be written."""
     is_name = name.isidentifier() and not keyword.iskeyword(name) and name != "__debug__"
     return is_name and unicodedata.normalize("NFKC", name) == name
 
 
 def type_of(qtype: str) -> str | None:
-    """The Python type of one value of a type of the language, as an annotation writes it; `None` for a type that Python has no values of."""
+    """Returns the Python type for one value of a type of the language, as an annotation; `None` for a type without Python values."""
     if qtype.endswith("?"):
         inner = type_of(qtype[:-1])
         return inner and f"{inner} | None"
@@ -84,7 +84,7 @@ def type_of(qtype: str) -> str | None:
 
 
 def _parts(inside: str) -> list[str]:
-    """The types between the commas that are in no further bracket and in no quoted name."""
+    """Splits a list of types at its commas, except those inside of brackets or quoted names."""
     parts, depth, start = [], 0, 0
     for found in re.finditer(r'"(?:[^"\\]|\\.)*"|[\[\](){},]', inside):
         sign = found.group()

@@ -1,6 +1,7 @@
-"""The text of expressions: what is used more than once, or nests deeply, is a definition, and all else stands where it is used.
+"""The text of expressions. A part that is used more than once, or that is nested deeply, becomes a definition; other parts are written where they are
+used.
 
-Nothing here is a recursion: an expression may be as deep as memory allows.
+No function here is recursive, so expressions can be nested as deeply as memory allows.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from cembra.expressions import Expr, quoted, spelled
 
 __all__ = ["Text", "shown", "text_of"]
 
-# Expressions that nest deeper than this are cut into definitions.
+# The deepest nesting in one definition: deeper expressions are cut into several.
 _DEEPEST = 6
 
 
 class Text:
-    """The text of a model, and where in it which node stands."""
+    """The text of a model, and the position in it of each statement with its node."""
 
     def __init__(self, text: str, starts: list[int], nodes: list[Expr]) -> None:
         self.text = text
@@ -25,7 +26,7 @@ class Text:
         self._nodes = nodes
 
     def place(self, at: int) -> tuple[str, int, str] | None:
-        """The file, line and function that made the statement at a character of the text, if they are known."""
+        """Returns the file, line and function of Python that made the statement at a character of the text; `None` if they are not known."""
         found = None
         for start, node in zip(self._starts, self._nodes):
             if start > at:
@@ -39,7 +40,7 @@ def _input(name: str) -> str:
 
 
 def _written(form: tuple[str, ...], operands: list[str]) -> str:
-    """A node of this form, of operands that are names, literals, calls, or in brackets."""
+    """Returns the text of a node. Its operands are texts that are names, literals, calls, or in brackets."""
     kind = form[0]
     if kind == "call":
         named = form[2:]
@@ -74,13 +75,13 @@ def _written(form: tuple[str, ...], operands: list[str]) -> str:
 
 
 def _bare(node: Expr, line: str) -> str:
-    """A whole expression without the brackets that it would need as an operand."""
+    """Returns the text of a whole expression, without the brackets that an operand would need."""
     has_brackets = node._form[0] in ("infix", "prefix") and line.startswith("(") and line.endswith(")")
     return line[1:-1] if has_brackets else line
 
 
 def _in_order(roots: Iterable[Expr]) -> tuple[list[Expr], dict[int, int]]:
-    """All nodes, operands before what they are operands of, and how often each is used."""
+    """Returns all nodes, operands before the nodes that use them, and the number of uses of each node by its `id`."""
     order: list[Expr] = []
     uses: dict[int, int] = {}
     for root in roots:
@@ -99,7 +100,7 @@ def _in_order(roots: Iterable[Expr]) -> tuple[list[Expr], dict[int, int]]:
 
 
 def _parametric(order: list[Expr]) -> set[int]:
-    """The nodes that hold parameters of functions, which no definition may be made of."""
+    """Returns the `id` of each node that depends on a parameter of a function inside of the expression. Such a node must not become a definition."""
     found = set()
     for node in order:
         kind = node._form[0]
@@ -109,14 +110,14 @@ def _parametric(order: list[Expr]) -> set[int]:
 
 
 def _unused_prefix(names: Iterable[str]) -> str:
-    """What the names of definitions begin with, and none of these."""
+    """Returns a prefix for the names of definitions with which none of these names begins."""
     longest = max((len(name) - len(name.lstrip("_")) for name in names), default=0)
     return "_" * (longest + 1)
 
 
 def text_of(outputs: Mapping[str, Expr], inputs: Iterable[str | tuple[str, str]] = (), *, is_traced: bool = False) -> Text:
-    """The text of a model with these outputs. Inputs are in the given order, those with a type as pairs; those that are not listed follow. With
-    `is_traced` every operator has a line of its own, so that an error in the text is one at a line of Python."""
+    """Writes the text of a model with these outputs. `inputs` is the order of inputs, each a name or a pair of name and type; other inputs follow.
+    With `is_traced` every operator has a line of its own, so that an error in the text leads to a line of Python."""
     order, uses = _in_order(outputs.values())
     inner = _parametric(order)
     declared = [(given, None) if isinstance(given, str) else given for given in inputs]
@@ -156,7 +157,7 @@ def text_of(outputs: Mapping[str, Expr], inputs: Iterable[str | tuple[str, str]]
 
 
 def shown(expr: Expr, most: int = 200) -> str:
-    """The expression as one line, cut where it is long."""
+    """Returns the expression as one line. Texts of more than `most` characters are cut."""
     order, _ = _in_order([expr])
     if len(order) > 1000:
         return f"of {len(order)} nodes"

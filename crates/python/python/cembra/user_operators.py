@@ -1,4 +1,4 @@
-"""Operators of the user: functions of Python on scalars, which models call by name for each row, and functions on whole columns."""
+"""Operators of the user: Python functions on scalars, which models call by name for each row, and functions on whole columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., object])
 Parameter = Literal["f64", "i64", "bool", "text"]
 Result = Literal["f64", "i64", "bool", "text", "f64?", "i64?", "bool?", "text?"]
 
-# How NumPy names the types that functions over columns take and give.
+# NumPy's names of the types that functions over columns take and return.
 _DTYPES = {"f64": "f8", "i64": "i8", "bool": "?"}
 
 
@@ -29,7 +29,7 @@ def operator(
     pure: bool = True,
     columns: bool = False,
 ) -> Callable[[F], F]:
-    """Makes an operator of a function of Python, for models that are compiled from then on.
+    """Makes an operator of a Python function. Models that are compiled later can call it.
 
     >>> @cembra.operator("risk.cap", "f64", "f64")
     ... def cap(x):
@@ -37,7 +37,7 @@ def operator(
     >>> cembra.compile("risk.cap(x) + 1.0")(250.0)
     101.0
 
-    An operator with two parameters has a list of their types:
+    The types of two or more parameters are a list:
 
     >>> @cembra.operator("text.repeat", ["text", "i64"], "text?")
     ... def repeat(text, count):
@@ -45,21 +45,22 @@ def operator(
     >>> cembra.compile('text.repeat("ab", 2i64)')()
     'abab'
 
-    `name` has two parts with a dot between them, by which `cembra.M` has the operator too: `M.risk.cap(L.x)`. `parameters` is the type of the only
-    parameter, or a list with the type of each: one or two of `f64`, `i64`, `bool` and `text`, or three or four that are all `f64` or all `i64`.
-    `result` is one of these types, or one with a `?`, of which `None` is the missing value. Where an operand is missing the result is missing too,
-    and the function is not called. A function that may give different results for equal operands must be registered with `pure=False`.
+    `name` has two parts with a dot between them. `cembra.M` has the operator under this name too: `M.risk.cap(L.x)`. `parameters` is the type of the
+    only parameter, or a list with the type of each: one or two of `f64`, `i64`, `bool` and `text`, or three or four that are all `f64` or all `i64`.
+    `result` is one of these types. With a `?` after the type, the function may return `None` for a missing result. If an operand is missing, the
+    result is missing too, and the function is not called. A function that may return different results for equal operands must be registered with
+    `pure=False`.
 
-    A call takes many times what an operator of the language takes, and threads wait for each other: write a function for what the language has
-    not. An exception that the function raises ends the evaluation as an `EvaluationError`, whose cause is that exception. `KeyboardInterrupt` and
-    `SystemExit` arrive as they are.
+    A call takes many times as long as an operator of the language, and threads wait for each other, so write a function only if the language does not
+    have the operator. An exception that the function raises ends the evaluation with an `EvaluationError`, whose cause is that exception.
+    `KeyboardInterrupt` and `SystemExit` are raised as they are.
 
-    An operator that is defined again replaces the one before for models that are compiled later; a model that was compiled before keeps the
-    function that it was compiled with. The process keeps every definition as long as it lives, and has at most 256 names of operators.
+    An operator that is defined again replaces the previous one for models that are compiled later. A model that was compiled before keeps the
+    function that it was compiled with. Every definition takes memory until the process ends, and a process can have at most 256 names of operators.
 
-    With `columns` the function is given an array of NumPy for each parameter, and gives an array with a result for each element, masked where one
-    is missing. The types are `f64`, `i64` and `bool` then. The arrays have the rows in which no operand is missing: all of them at once for columns,
-    and the only row for a call with values. For no rows there is no call.
+    With `columns=True` the function gets a NumPy array for each parameter, and must return an array with a result for each element, masked where a
+    result is missing. The types can then be `f64`, `i64` and `bool`. The arrays have only the rows in which no operand is missing. If the model is
+    called with columns, the function gets all these rows at once, or is not called if there are none; if it is called with values, the only row.
 
     >>> @cembra.operator("stats.share", "f64", "f64", columns=True)
     ... def share(x):
@@ -67,8 +68,8 @@ def operator(
     >>> cembra.compile("stats.share(x) * 100.0")(np.array([1.0, 3.0]))
     array([25., 75.])
 
-    The operands of such a call are evaluated in every row, also where a branch does not want the result, and a row in which they fail ends the
-    evaluation. Calls inside of loops are evaluated for each row, and so are those that are nested in more than 15 others.
+    The operands of such a call are evaluated in every row, even if a branch does not need the result, and a row in which they fail ends the
+    evaluation. A call inside of a loop is evaluated row by row, and so is a call that is nested in more than 15 others.
     """
     of = [parameters] if isinstance(parameters, str) else list(parameters)
 
@@ -100,7 +101,7 @@ def _check(name: str, function: Any, of: list[Any]) -> None:
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        # Some functions that are not written in Python do not say what they take.
+        # Some functions that are not written in Python have no signature.
         return
     try:
         signature.bind(*of)
@@ -111,7 +112,7 @@ def _check(name: str, function: Any, of: list[Any]) -> None:
 
 
 def _added(name: str, *parts: Any) -> None:
-    """Registers an operator, and has `M` make its operators anew."""
+    """Registers an operator. `M` makes its operators anew when it is next used."""
     _register(name, *parts)
     vars(M).pop("_members", None)
 
@@ -123,7 +124,7 @@ def _dtype(spelled: str) -> str:
 
 
 def _over_columns(function: Any, operands: list[Any], kinds: list[str], kind: str, may_be_missing: bool) -> Any:
-    """The results of a function for all rows. It is given those in which no operand is missing."""
+    """Returns the results of a function over columns for all rows. The function gets only the rows in which no operand is missing."""
     masks = [np.ma.getmaskarray(operand) for operand in operands if isinstance(operand, np.ma.MaskedArray)]
     missing = np.logical_or.reduce(masks) if masks else None
     given = [np.ma.getdata(operand).astype(one, copy=False) for operand, one in zip(operands, kinds)]

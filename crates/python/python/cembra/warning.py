@@ -1,7 +1,7 @@
-"""What the library says was probably not meant, as a warning of Python."""
+"""The class of Python warnings for parts of a model that were probably not meant."""
 
 __all__ = ["ModelWarning"]
 
 
 class ModelWarning(UserWarning):
-    """Something in the text of a model that was probably not meant: a definition that nobody uses, a comparison that always holds."""
+    """A warning about a part of a model's text that was probably not meant: an unused definition, a comparison that is always true."""
