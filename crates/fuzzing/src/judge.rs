@@ -1,23 +1,23 @@
 //! The judge checks the properties that must hold for a program and its rows, for every backend and every set of passes.
 //!
 //! - The registry's typing and the library agree on whether the program is well-typed. If it is not, all backends reject it with the same error.
-//! Nothing panics.
+//!   Nothing panics.
 //! - The program prints as text that parses to an equal program with the same plan, and the plan passes the verifier.
 //! - All backends return the same bits or the same fault (kind, operator, place, message), row by row, for every set of options tried. A row's answer
-//! does not depend on the rows before it. A tiered backend changes tiers between rows.
+//!   does not depend on the rows before it. A tiered backend changes tiers between rows.
 //! - Inputs and outputs may be in the caller's structs instead of the frame. A loader may be asked for inputs, each at most once, and only for those
-//! that evaluating the graph directly reads.
+//!   that evaluating the graph directly reads.
 //! - Programs on requests give the same answers for JSON and for Rust structs.
 //! - Strict optimisation changes no value. It may make an evaluation lazier: if the unoptimised program faults, the optimised one may have a value or
-//! another fault; if the unoptimised one has a value, the optimised one has the same. Computing only some outputs obeys the same rule.
+//!   another fault; if the unoptimised one has a value, the optimised one has the same. Computing only some outputs obeys the same rule.
 //! - A value equals the one from evaluating the graph directly (see `direct`), and if that has values there is no fault. A program that is not
-//! optimised faults wherever evaluating directly does.
+//!   optimised faults wherever evaluating directly does.
 //!
 //! Not checked, and why:
 //!
 //! - Direct evaluation is as lazy as possible. A value that several branches share has an exact guard only if the guard does not need the value. Only
-//! programs without that property (`direct::is_entangled`) may fault where direct evaluation has values, or read more inputs. The report counts such
-//! rows.
+//!   programs without that property (`direct::is_entangled`) may fault where direct evaluation has values, or read more inputs. The report counts such
+//!   rows.
 //! - Faults of limits are compared between backends, but not with direct evaluation, which has no limits.
 //! - The kind of a fault may depend on the passes, because they change the order of steps.
 //! - The registry's typing does not check literal formats. A program that preparation rejects because of one counts as ill-typed.

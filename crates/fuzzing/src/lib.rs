@@ -5,7 +5,7 @@
 //! checks these laws:
 //!
 //! - The interpreter, native code, an executor that changes between the two, and direct evaluation of the graph give the same bits; or the backends
-//! give the same fault at the same place.
+//!   give the same fault at the same place.
 //! - An answer does not depend on other rows, other outputs or passes, except that optimisation may make an evaluation lazier.
 //! - The text reads back as the program, and the plan passes the verifier.
 //! - All backends reject an ill-typed program with the same error.

@@ -27,7 +27,7 @@
 //! * A statement ends at a line end, unless the line end is inside brackets, after an operator, or before a binary operator, `then` or `else`.
 //! * Inputs, definitions, functions and outputs share one namespace. A name without a definition is a leaf.
 //! * `L.x` is the leaf `x`, even if `x` has another meaning here, and `M.math.add` is the operator. `L["any text"]` is a leaf with any name. `input
-//! "any text"` and `output "any text"` declare without defining a name.
+//!   "any text"` and `output "any text"` declare without defining a name.
 //! * Literals are described in `literal`.
 
 mod array_literal;

@@ -1,9 +1,9 @@
 //! Checks the laws for programs on tiled tensors:
 //!
 //! - The value of each operation follows from the values of its operands, up to the rounding of sums in any order. Tiles are absent exactly where
-//! absent tiles imply it, or where the norm is below the threshold. Norms are those of the elements.
+//!   absent tiles imply it, or where the norm is below the threshold. Norms are those of the elements.
 //! - Bits, norms, tiles and errors do not depend on threads, ranks, blocks, byte limits, reused memory, the backend, or whether tiles are stored or
-//! computed on demand. Input tensors do not change.
+//!   computed on demand. Input tensors do not change.
 //! - A plan has the steps of the evaluation, and its errors about limits.
 //!
 //! A program that breaks a law is made smaller.
