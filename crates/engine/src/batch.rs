@@ -1,5 +1,5 @@
-//! Batches: models compiled for many rows, which take columns and return columns. The forms of the columns decide which code evaluates the rows.
-//! The code is compiled when these forms first occur, and cached.
+//! Batches: models compiled for many rows, which take columns and return columns. The layouts (forms) of the input columns decide which machine code
+//! evaluates the rows; the code is compiled when columns with such layouts first occur, and cached.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -51,45 +51,45 @@ impl fmt::Debug for Batch {
 /// The compiled form of a batch's model.
 #[derive(Debug)]
 enum Rows {
-    /// A plan, for a model without arrays.
+    /// A model without arrays, as a plan that runs once per row.
     Plan(Box<PlanRows>),
-    /// An array program, for a model with arrays.
+    /// A model with arrays, as an array program over the elements of many rows.
     Lists(Box<ListRows>),
 }
 
-/// The error for asking a model with tensors for a batch. `span` is the place in the text where an input with a tensor type is declared.
+/// The error for a batch of a model that contains tensors. `span` is the text of the input that is declared as a tensor.
 #[cold]
 pub(crate) fn no_rows(span: Option<Span>) -> Error {
     let problem = Diagnostic::new(Code::Tensors, "a model with tensors is evaluated as a whole, and has no rows");
     problem.at(span).hint("call `Session::evaluate` or `Session::run_tensors`; rows are an axis of a tensor").into()
 }
 
-/// A row of a batch that failed.
+/// A row of a batch that failed, with its error.
 #[derive(Clone, Debug)]
 pub struct RowFailure {
-    /// The index of the row, from 0.
+    /// The index of the failed row, from 0.
     pub row: usize,
-    /// The error of the row.
+    /// The error with which the row failed.
     pub error: Error,
 }
 
-/// The result of a run over a batch, with the rows that failed.
+/// The result of running a batch: its output columns, and the rows that failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct BatchResult {
-    /// New columns, one for each output without memory of the caller's, in the order of the outputs.
+    /// The new columns, in the order of the outputs, one for each output that the caller gave no memory for.
     pub columns: Vec<OutputColumn>,
-    /// The indices of the rows that failed, ascending. Their outputs are missing.
+    /// The indices of the rows that failed, ascending. The outputs of these rows are missing.
     pub failed: Vec<usize>,
-    /// The first failed rows with their errors; at most [`RunOptions::keep_failures`] of them.
+    /// The first failed rows with their errors, at most [`RunOptions::keep_failures`].
     pub failures: Vec<RowFailure>,
-    /// The number of rows of a model with arrays that were evaluated one by one: all rows if the model [requires it](Batch::row_by_row), else the
-    /// rows near one that fails or whose lists must have equal sizes and do not. 0 for other models.
+    /// The number of rows of a model with arrays that were evaluated one by one. These are all rows if the model [requires it](Batch::row_by_row),
+    /// else the rows near a row that fails, or near one whose lists must have equal sizes and do not. 0 for other models.
     pub row_by_row: usize,
 }
 
 impl Batch {
-    /// Compiles a program for many rows.
+    /// Compiles a program to be evaluated on many rows.
     pub fn of(program: &Arc<Program>, options: &Started) -> Result<Batch, Error> {
         if let Some(input) = TensorProgram::tensor_input(program, options) {
             return Err(no_rows(input.span));
@@ -101,26 +101,26 @@ impl Batch {
         Ok(Batch(Rows::Lists(ListRows::of(program.clone(), placed, options)?.into()).into()))
     }
 
-    /// Makes a batch from a plan of `program`.
+    /// Makes a batch from `plan`, which must be a plan of `program`.
     pub(crate) fn of_plan(program: &Program, plan: impl Into<Arc<Plan>>, options: &Started) -> Batch {
         Batch(Rows::Plan(PlanRows::of(program, plan, options).into()).into())
     }
 
-    /// The inputs that the model uses, in the order of the program. A run takes one column for each.
+    /// The inputs that the model uses, in the order of the program. A run takes one column for each input.
     #[must_use]
     pub fn inputs(&self) -> &[Field] {
         self.0.inputs()
     }
 
-    /// True if structs are evaluated as [columns](InputColumn::structs), which is the case for models with arrays. Other models convert such
-    /// columns to values.
+    /// Returns true if the batch evaluates structs as [columns](InputColumn::structs), as models with arrays do. Other models convert such columns to
+    /// values.
     #[must_use]
     pub fn takes_structs(&self) -> bool {
         matches!(&*self.0, Rows::Lists(_))
     }
 
-    /// True if values of this type are evaluated as columns of scalars and lists: structs as [columns](InputColumn::structs). Values of other
-    /// types are best given [one by one](InputColumn::any).
+    /// Returns true if the batch evaluates values of type `qtype` as columns of scalars and lists: structs as [columns](InputColumn::structs). Values
+    /// of other types are best given [one by one](InputColumn::any).
     #[must_use]
     pub fn takes_columns(&self, qtype: &QType) -> bool {
         match qtype {
@@ -129,7 +129,7 @@ impl Batch {
         }
     }
 
-    /// The outputs, the main one first.
+    /// The outputs of the model, the main output first.
     #[must_use]
     pub fn outputs(&self) -> &[Field] {
         self.0.outputs()
@@ -143,11 +143,12 @@ impl Batch {
         Ok(self.run_with(&RunOptions::default(), inputs)?.columns)
     }
 
-    /// Returns the player that evaluates columns of these forms, and the reason if it is not the best one. Compiles its code. A model with arrays
-    /// has a player for each of its plans: it returns the player that was asked for, and the reason why rows go [one by one](Batch::row_by_row).
+    /// Returns the backend that evaluates rows of columns with these layouts, and the reason if it is not the best one. Compiles its code. A model
+    /// with arrays has a backend for each of its plans: then this returns the backend that the options ask for, and the reason why rows are evaluated
+    /// [one by one](Batch::row_by_row).
     ///
     /// # Errors
-    /// If a column does not fit its input, or the player that was asked for is not available.
+    /// If a column does not fit its input, or the backend that the options ask for is not available.
     pub fn player(&self, inputs: &[InputColumn<'_>]) -> Result<(RowPlayer, Option<Diagnostic>), Error> {
         let rows = inputs.iter().find_map(InputColumn::rows).unwrap_or(0);
         self.0.check_rows(inputs, &[], rows, None)?;
@@ -163,8 +164,8 @@ impl Batch {
         }
     }
 
-    /// The reason why a model with arrays evaluates one row after the other: one of its operators has no form for the arrays of many rows at once,
-    /// or the interpreter was asked for. `None` if it does not. The results are the same, but take many times as long.
+    /// The reason why a model with arrays evaluates one row after the other: one of its operators cannot be applied to the arrays of many rows at
+    /// once, or the options ask for the interpreter. `None` if rows are evaluated together. The results are the same, but take many times as long.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -184,7 +185,7 @@ impl Batch {
         }
     }
 
-    /// Evaluates the model on all rows with the options of a run. `inputs` has one column per input.
+    /// Evaluates the model on all rows with `options`. `inputs` has one column per input.
     ///
     /// ```
     /// use cembra::{InputColumn, Model, OnError, Options, RunOptions};
@@ -203,15 +204,15 @@ impl Batch {
     ///
     /// # Errors
     /// If a column does not fit its input; if a row fails and failed rows stop the run (the error is that of the first one); or if the run was
-    /// ended.
+    /// cancelled or its time was over.
     pub fn run_with(&self, options: &RunOptions, inputs: &[InputColumn<'_>]) -> Result<BatchResult, Error> {
         let outputs = self.outputs().iter().map(|_| None).collect();
         self.run_into(options, inputs, outputs)
     }
 
-    /// Evaluates the model on all rows and writes each output into its memory in `outputs`; `None` there asks for a new column. The memory must be
-    /// as long as the inputs and of exactly the output's type. If a row fails and stops the run, the memory is unspecified from that row on. If
-    /// failed rows are to be missing, memory without bits of presence is refused.
+    /// Evaluates the model on all rows and writes each output into the caller's memory in `outputs`, or into a new column where `outputs` has `None`.
+    /// The memory must have as many rows as the inputs and be of exactly the output's type. If a row fails and stops the run, the memory is
+    /// unspecified from that row on. If the options make failed rows missing, memory without presence bits is refused.
     ///
     /// ```
     /// use cembra::{ColumnMut, InputColumn, Model, Options, RunOptions};
@@ -225,7 +226,7 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// Errors of [`run_with`](Batch::run_with).
+    /// The errors of [`run_with`](Batch::run_with).
     pub fn run_into(
         &self,
         options: &RunOptions,
@@ -261,20 +262,21 @@ impl Batch {
         Ok(BatchResult { columns: columns.into_iter().flatten().collect(), failed, failures, row_by_row })
     }
 
-    /// Returns the room for copies of a run's outputs in other layouts: `Limits::array_bytes` of the run or of the model, whichever is lower.
+    /// Returns the memory that copies of a run's outputs in other layouts may take: `Limits::array_bytes` of the run or of the model, whichever is
+    /// lower.
     #[must_use]
     pub fn output_room(&self, options: &RunOptions) -> OutputRoom {
         let compiled = self.array_bytes();
         OutputRoom::of(options.run_limits().map_or(compiled, |limits| limits.array_bytes.min(compiled)))
     }
 
-    /// The most bytes of arrays that a run may have, by the limits that the model was compiled with.
+    /// The most bytes that the arrays of a run may take, by the limits that the model was compiled with.
     #[must_use]
     pub fn array_bytes(&self) -> u64 {
         self.0.compiled_limits().array_bytes
     }
 
-    /// The bytes of memory that the compiled model takes: plan, interpreted code and machine code.
+    /// The bytes of memory that the compiled model takes: its plan, its interpreted code and its machine code.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         match &*self.0 {

@@ -1,4 +1,4 @@
-//! Sessions: each has a frame of a compiled model, is used by one thread at a time, and evaluates the model on values.
+//! Sessions: a session has a frame of a compiled model, is used by one thread at a time, and evaluates the model on values.
 
 use crate::executor::whole::WholeMemory;
 use crate::executor::{Executable, Executor};
@@ -12,8 +12,8 @@ use cembra_value::{RunTerms, Value, guarded_values};
 use std::fmt;
 use std::sync::Arc;
 
-/// A frame of a compiled model, in which the model is evaluated on values. It is `Send` and not shared; a clone is another session. It can be used
-/// again after an error.
+/// A frame (the memory of one evaluation) of a compiled model, in which the model is evaluated on values. A session is `Send` and not shared between
+/// threads; a clone is another session. It can be used again after an error.
 ///
 /// ```
 /// use cembra::{Model, Options, Scalar, Value};
@@ -32,7 +32,7 @@ pub struct Session {
     pub(crate) context: Context,
     /// The memory that runs of a model with arrays or tensors use again.
     pub(crate) memory: WholeMemory,
-    /// True if runs have a token, several threads, or limits of their own.
+    /// True if the options of runs set a token, several threads, or limits.
     pub(crate) has_terms: bool,
     /// The list that runs of models with arrays or tensors fill with outputs.
     made: Vec<Value>,
@@ -57,8 +57,8 @@ impl Session {
         Session { inner, frame, context, memory: WholeMemory::default(), has_terms: false, made: Vec::new() }
     }
 
-    /// Evaluates the model on one value for each of the executor's inputs, in their order and of exactly their types. The results are in the order
-    /// of the executor's outputs. The last values may be left out if their inputs have defaults.
+    /// Evaluates the model on one value for each of the executor's inputs, in their order and of exactly their types. The results are in the order of
+    /// the executor's outputs. Values at the end of `inputs` may be left out if their inputs have defaults.
     ///
     /// ```
     /// use cembra::{Model, Options, Value};
@@ -71,7 +71,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// A fault of the evaluation, or values that do not fit.
+    /// If the evaluation fails, or the values do not fit the inputs.
     pub fn evaluate(&mut self, inputs: &[Value]) -> Result<Vec<Value>, Error> {
         let mut outputs = Vec::with_capacity(self.inner.outputs.len());
         self.evaluate_into(inputs, &mut outputs)?;
@@ -83,7 +83,7 @@ impl Session {
     /// shared. If the evaluation fails, the list is unchanged.
     ///
     /// # Errors
-    /// A fault of the evaluation, or values that do not fit.
+    /// If the evaluation fails, or the values do not fit the inputs.
     pub fn evaluate_into(&mut self, inputs: &[Value], outputs: &mut Vec<Value>) -> Result<(), Error> {
         if inputs.len() < self.inner.inputs.len()
             && let Some(all) = self.with_defaults(inputs)
@@ -111,10 +111,10 @@ impl Session {
         Ok(())
     }
 
-    /// Evaluates the model, returns the main output and passes each side output to the listener, with its name.
+    /// Evaluates the model, returns the main output, and passes the name and value of each other output to `listener`.
     ///
     /// # Errors
-    /// A fault of the evaluation, values that do not fit, or a panic of the listener.
+    /// If the evaluation fails, the values do not fit the inputs, or the listener panics.
     pub fn listen(&mut self, inputs: &[Value], listener: &mut dyn FnMut(&str, Value)) -> Result<Value, Error> {
         if inputs.len() < self.inner.inputs.len()
             && let Some(all) = self.with_defaults(inputs)
@@ -146,8 +146,8 @@ impl Session {
         Ok(main.map_or(Value::Nothing, |(_, value)| value))
     }
 
-    /// Sets the token of later evaluations; `None` removes it. Evaluations check the token when they start and from time to time while they run,
-    /// and end with the fault `cancelled` once it is cancelled. A clone of the session has no token. The other options of runs stay, including a
+    /// Sets the token of later evaluations; `None` removes it. Evaluations check the token when they start and from time to time while they run, and
+    /// end with the fault `cancelled` once the token is cancelled. A clone of the session has no token. The other options of runs stay, including a
     /// deadline and a time limit.
     ///
     /// ```
@@ -171,16 +171,16 @@ impl Session {
         self.has_terms = self.context.cancellation().is_some() || self.memory.options.have_terms();
     }
 
-    /// Sets the end, the threads and the limits of later evaluations. They replace all earlier options. A clone of the session has none of them.
-    /// See [`RunOptions`].
+    /// Sets the options of later evaluations: what ends them, their threads and their limits. The new options replace all earlier ones. A clone of
+    /// the session has the default options. See [`RunOptions`].
     pub fn set_run_options(&mut self, options: &RunOptions) {
         self.inner.set_run_options(options, &mut self.context, &mut self.memory);
         self.update_terms();
     }
 
     /// Runs later evaluations of a model with arrays or tensors on up to `threads` threads of rayon's pool for the process, or of the pool in which
-    /// the caller runs. A thread needs 65,536 elements to be worth it. Results are the same, bit for bit. A new session and a clone have one
-    /// thread. A model of scalars always takes one thread.
+    /// the caller runs. A run uses a further thread only for at least 65,536 elements. Results are the same, bit for bit. A new session and a clone
+    /// have one thread. A model of scalars always takes one thread.
     ///
     /// ```
     /// use cembra::{Array, ArrayKind, Model, Options, Scalar, ScalarValue, Value};
@@ -198,8 +198,8 @@ impl Session {
         self.update_terms();
     }
 
-    /// The bytes of memory that the session itself holds: its frame, the arena of its strings, and the memory of arrays and tensors that later runs
-    /// use again.
+    /// The bytes of memory that the session holds: its frame, the memory of its strings, and the memory of arrays and tensors that later runs use
+    /// again.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         size_of::<Session>() + self.frame.size() + self.context.arena_bytes() + self.memory.memory_bytes()
@@ -222,14 +222,14 @@ impl Session {
 }
 
 impl Executor {
-    /// Makes a session: a frame, for one thread at a time. A session of a `ModelExecutor` evaluates nothing, because that executor is bound to
-    /// structs.
+    /// Makes a session with a frame of its own, for one thread at a time. A session of a `ModelExecutor` cannot evaluate values, because that
+    /// executor is bound to structs.
     #[must_use]
     pub fn session(&self) -> Session {
         Session::of(self.inner().clone())
     }
 
-    /// Compiles the code that the first session needs, for callers that may end the compilation. If they end it, nothing is kept.
+    /// Compiles the code that the first session needs. It is for callers that may stop the compilation; if they do, none of it is kept.
     #[doc(hidden)]
     pub fn compile_session(&self) {
         self.inner().compile_session();
@@ -244,7 +244,7 @@ impl Executor {
 
 impl Session {
     /// Evaluates a model with tensors on one tensor per input, in the order of the executor's inputs; a scalar is a tensor without axes. The outputs
-    /// lie in the session's memory. The next run overwrites an output unless the caller keeps a clone of it.
+    /// are in the session's memory. The next run overwrites an output unless the caller keeps a clone of it.
     ///
     /// If the inputs have the extents and strides of the previous run, nothing is looked up, and almost nothing is allocated.
     ///
@@ -262,8 +262,8 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// Tensors of other types than the inputs, extents that do not fit, an element that fails, an output of more bytes than arrays may have, or
-    /// a model without tensors.
+    /// If tensors have other types than the inputs, extents do not fit, an element fails, an output takes more bytes than arrays may have, or the
+    /// model has no tensors.
     #[inline]
     pub fn run_tensors(&mut self, inputs: &[Tensor]) -> Result<&[Tensor], Error> {
         if self.has_terms || !self.memory.tensors.as_mut().is_some_and(|runs| runs.run_line(inputs)) {
@@ -279,12 +279,12 @@ impl Session {
         run_tensors(&self.context, &mut self.memory, |terms, runs| model.run(inputs, terms, runs))
     }
 
-    /// Evaluates a model with tensors and one output, and puts the output at the place `target` of `inputs`. That is the place of an input, or the
-    /// place after the last input, where a tensor may be absent and is not read.
+    /// Evaluates a model with tensors and one output, and stores the output as `inputs[target]`. `target` is the index of an input, or the index
+    /// after the last input; in the second case the old tensor is not read and may be absent.
     ///
-    /// The memory of the tensor at that place is overwritten if no other tensor shares it, its elements are contiguous, the output has its type and
-    /// extents, and the last step cannot fail and reads each element only where it writes it. In all cases the output is computed from the tensors as
-    /// they were before the call.
+    /// The memory of the old tensor `inputs[target]` is overwritten if no other tensor shares it, its elements are contiguous, the output has the
+    /// same type and extents, and the last step cannot fail and reads each element only at the index that it writes. In all cases the output is
+    /// computed from the tensors as they were before the call.
     ///
     /// ```
     /// use cembra::tensor::OutputMemory;
@@ -299,8 +299,8 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// As for [`run_tensors`](Session::run_tensors); a model of several outputs; or a `target` that is neither an input nor the place after the last
-    /// one. The tensors are then unchanged.
+    /// The errors of [`run_tensors`](Session::run_tensors); a model with several outputs; or a `target` that is neither the index of an input nor the
+    /// one after the last. The tensors are then unchanged.
     pub fn run_over(&mut self, inputs: &mut Vec<Tensor>, target: usize) -> Result<OutputMemory, Error> {
         let model = self.inner.tensors()?;
         let made =

@@ -1,7 +1,7 @@
-//! Models with arrays over many rows, where each row has arrays of its own. Some rows at a time are evaluated together, as
-//! groups of one array program over the elements of all of them, so that intermediate values stay in the caches. If that
-//! fails, or lists that must have one size do not, these rows are evaluated one by one, and that result counts. All rows
-//! are evaluated one by one if the model has no such form.
+//! Models that contain arrays, evaluated over many rows, where each row has arrays of its own. Several rows are evaluated together: one array program
+//! runs over the elements of all of them, with one group per row, on so few rows at a time that intermediate values stay in the caches. If that
+//! fails, or if lists of a row that must have equal sizes do not, these rows are evaluated one by one, and that result counts. If the model has no
+//! such array program, all rows are evaluated one by one.
 
 use crate::arrays::model::{ArrayMemory, ArrayModel, Compiled};
 use crate::options::choice::{Backend, RowPlayer};
@@ -42,7 +42,7 @@ const MOST_TOGETHER: usize = 1 << 20;
 /// such rows.
 const PIECE_SHARE: u64 = 16;
 
-/// A model with arrays, compiled for many rows.
+/// A model that contains arrays, compiled to be evaluated over many rows.
 #[derive(Debug)]
 pub struct ListRows {
     by_row: ArrayModel,
@@ -93,16 +93,16 @@ enum OutputForm {
 
 /// The reason why some rows are not evaluated together.
 enum Apart {
-    /// The run was cancelled.
+    /// The run was cancelled, or its time is over.
     Cancelled,
-    /// The outputs exceed the limit of memory.
+    /// The outputs exceed the memory limit of the run.
     NoRoom,
-    /// Unknown; the rows must be evaluated one by one to find out.
+    /// The reason is unknown; the rows must be evaluated one by one to find it.
     Unknown,
 }
 
 impl ListRows {
-    /// Compiles a program that has arrays, for many rows.
+    /// Compiles a program that contains arrays, to be evaluated over many rows.
     ///
     /// # Errors
     /// If an operator is not supported for arrays, or a limit is exceeded.
@@ -167,7 +167,7 @@ impl ListRows {
         self.player
     }
 
-    /// The limits of an evaluation.
+    /// The limits that evaluations of the model must not exceed.
     pub(crate) const fn limits(&self) -> &Limits {
         self.by_row.limits()
     }
@@ -177,7 +177,7 @@ impl ListRows {
         self.together.as_ref().err()
     }
 
-    /// The array program over many rows as text, or the reason why there is none.
+    /// The text of the array program that evaluates many rows together, or the reason why there is none.
     pub fn listing(&self) -> String {
         match &self.together {
             Ok(together) => together.listing(self),
@@ -190,10 +190,10 @@ impl ListRows {
         size_of::<ListRows>() + self.by_row.memory_bytes() + together
     }
 
-    /// Checks that columns fit the inputs.
+    /// Checks that `columns` fit the model's inputs: their number, their types, and `rows` rows each.
     ///
     /// # Errors
-    /// The first misfit that is found.
+    /// The first column that does not fit its input.
     pub(crate) fn check(&self, columns: &[InputColumn<'_>], rows: usize) -> Result<(), Error> {
         let refuse = |refused| Err(misfit(&self.inputs, &self.outputs, &refused));
         let (found, expected) = (columns.len(), self.inputs.len());
@@ -239,7 +239,7 @@ impl ListRows {
         maps.into_iter().any(|(column, _)| entries(column) > most)
     }
 
-    /// Evaluates the model on `rows` rows. Also returns the number of rows that were evaluated one by one.
+    /// Evaluates the model on `rows` rows. Returns the outputs, and the number of rows that were evaluated one by one.
     pub(crate) fn run(
         &self,
         columns: &[InputColumn<'_>],
@@ -465,7 +465,7 @@ fn names_of_columns(input: &Field) -> Vec<String> {
     }
 }
 
-/// Checks that columns of structs fit their type.
+/// Checks that `columns`, the columns of an input of structs, fit the struct type `qtype` and have `rows` rows.
 pub(crate) fn check_structs(columns: &[InputColumn<'_>], qtype: &QType, rows: usize) -> Result<(), Misfit> {
     let types = struct_columns(qtype).filter(|types| types.len() == columns.len()).ok_or(Misfit::Structs)?;
     for (column, of) in columns.iter().zip(&types) {

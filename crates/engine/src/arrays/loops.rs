@@ -1,6 +1,6 @@
-//! Models with arrays as one plan with loops over elements, for short lists: the plan, the memory of its columns, and its
-//! runs on values. A caller whose elements are stored elsewhere, such as in Rust structs, writes the plan's inputs itself
-//! and calls it. A run that fails gives no reason: the array program is evaluated instead, and its result counts.
+//! Models that contain arrays, compiled to one plan with loops over elements, for short lists: the plan, the memory of its columns, and its runs on
+//! values. A caller whose elements are stored elsewhere, such as in Rust structs, writes the plan's inputs itself and calls the plan. A failed run
+//! gives no reason: the caller then evaluates the array program, and its result counts.
 
 use crate::options::choice::Backend;
 use crate::options::compile_options::Started;
@@ -21,20 +21,20 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// The kind of elements, which decides up to how many a plan with loops is used. Longer lists are evaluated by sweeps,
-/// which process elements by vectors.
+/// The storage of a run's elements. It decides up to how many elements a plan with loops is used; longer lists are evaluated by vectorised loops over
+/// arrays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LoopRoom {
-    /// Elements in arrays, or that become arrays by a copy. Sweeps can begin at once, and are faster from about 64 elements
+    /// The elements are in arrays, or become arrays by a copy. Vectorised loops over arrays can begin at once, and are faster from about 64 elements
     /// on.
     Arrays,
-    /// Elements in fields of structs, or in a text. Making arrays of them takes longer than the loops, however many there
-    /// are.
+    /// The elements are in fields of structs, or in a text. Making arrays from them takes longer than the plan with loops, for any number of
+    /// elements.
     Items,
 }
 
 impl LoopRoom {
-    /// The most elements in all lists of a run together. Lists that must have equal lengths count once.
+    /// The most elements, in all lists of a run together, for which a plan with loops is used. Lists that must have equal lengths count once.
     pub(crate) const fn most(self) -> usize {
         match self {
             LoopRoom::Arrays => 64,
@@ -43,7 +43,7 @@ impl LoopRoom {
     }
 }
 
-/// A plan with loops over elements.
+/// A compiled plan that evaluates a model on short lists, with a loop over the elements of each list.
 #[derive(Debug)]
 pub struct LoopPlan {
     model: FrameModel,
@@ -63,33 +63,33 @@ pub struct LoopPlan {
     outputs: Box<[(QType, LoopOutput)]>,
 }
 
-/// The memory that the runs of a plan share.
+/// The memory that all runs of a [`LoopPlan`] use.
 #[derive(Debug)]
 pub struct LoopMemory {
     frame: Frame,
-    /// The number of elements in each list.
+    /// The number of elements in each list of the run.
     pub counts: Box<[usize]>,
-    /// The address of the first item of each list, for callers that read items again after the call.
+    /// The address of the first item of each list, for callers that read the items again after the call.
     pub items: Box<[u64]>,
     /// The elements of columns that are not stored by the caller.
     columns: Vec<Vec<u64>>,
     /// True if a column may be larger than `MOST_KEPT`.
     is_large: bool,
-    /// The address and the stride in bytes of each column, for callers that read columns after the call.
+    /// The address of the first element of each column and the stride in bytes, for callers that read the columns after the call.
     pub places: Box<[(u64, usize)]>,
-    /// The dictionaries of a call.
+    /// The dictionaries that are inputs of the run.
     pub maps: Vec<MapView>,
     /// The dictionaries of a call that are values.
     values: Vec<ValueMap>,
 }
 
 impl LoopMemory {
-    /// The frame of the plan.
+    /// The frame that the plan reads its inputs from and writes its outputs to.
     pub fn frame(&mut self) -> FramePtr {
         self.frame.ptr()
     }
 
-    /// Returns memory for a column of `count` elements of `size` bytes each; `None` if the size overflows.
+    /// Returns memory for `count` elements of `size` bytes each of the column with index `column`; `None` if the size overflows.
     #[inline]
     pub fn room(&mut self, column: usize, size: usize, count: usize) -> Option<*mut u8> {
         let column = &mut self.columns[column];
@@ -98,13 +98,13 @@ impl LoopMemory {
         made
     }
 
-    /// The address of the first element of a column that the plan has written.
+    /// The address of the first element of the output column with index `column`.
     #[must_use]
     pub fn written(&self, column: usize) -> *const u8 {
         self.columns[column].as_ptr().cast()
     }
 
-    /// Frees large memory that a request has left behind.
+    /// Frees the memory of large columns after a run, so that it is not kept for the next one.
     pub fn trim(&mut self) {
         if !std::mem::take(&mut self.is_large) {
             return;
@@ -114,7 +114,7 @@ impl LoopMemory {
         }
     }
 
-    /// The bytes of memory that are kept.
+    /// The bytes of memory that are kept between runs: frame, columns and dictionaries.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let columns: usize = self.columns.iter().map(|column| column.capacity() * size_of::<u64>()).sum();
@@ -142,7 +142,7 @@ fn grow(memory: &mut Vec<u64>, words: usize) {
 }
 
 impl LoopPlan {
-    /// Makes the plan of a program; the inner `Err` has the reason if the program has none.
+    /// Makes the plan with loops for a program; the inner `Err` has the reason if the program has no such plan.
     ///
     /// # Errors
     /// If a limit is exceeded.
@@ -186,37 +186,37 @@ impl LoopPlan {
         self.model.memory_bytes() + size_of_val(&*self.leaves) + size_of_val(&*self.columns)
     }
 
-    /// The inputs of the plan: slot, type and meaning of each.
+    /// The inputs of the plan: the slot, the type and the meaning of each, such as the address of a column or the length of a list.
     #[must_use]
     pub fn leaves(&self) -> &[(u32, QType, LoopLeaf)] {
         &self.leaves
     }
 
-    /// The lists of a run.
+    /// The lists that the plan's loops go over.
     #[must_use]
     pub fn lists(&self) -> &[LoopList] {
         &self.lists
     }
 
-    /// The columns of a run.
+    /// The columns that a run of the plan reads or writes; a column is the elements of one array in memory.
     #[must_use]
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
 
-    /// The slot and type of each output of the plan.
+    /// The slot and the type of each output of the plan.
     #[must_use]
     pub fn made(&self) -> &[(u32, QType)] {
         &self.made
     }
 
-    /// The type of each output of the program, and its source.
+    /// The type of each output of the program, and its source: a value or a column of the plan.
     #[must_use]
     pub fn outputs(&self) -> &[(QType, LoopOutput)] {
         &self.outputs
     }
 
-    /// Makes memory for runs.
+    /// Makes the memory that runs of the plan use.
     #[must_use]
     pub fn memory(&self) -> LoopMemory {
         LoopMemory {
@@ -231,9 +231,9 @@ impl LoopPlan {
         }
     }
 
-    /// Returns true if the plan can be used for lists of these lengths: lists that must have equal lengths do, there are
-    /// not too many elements, and columns take at most `array_bytes`. For `LoopRoom::Items` all columns count, else only
-    /// those that take memory.
+    /// Returns true if the plan can be used for lists of the lengths `counts`: lists that must have equal lengths do, the elements are not too many
+    /// for `room`, and the columns take at most `array_bytes`. For `LoopRoom::Items` all columns count, else only those that take memory of their
+    /// own.
     #[inline]
     #[must_use]
     pub fn takes(&self, counts: &[usize], room: LoopRoom, array_bytes: u64) -> bool {
@@ -259,7 +259,7 @@ impl LoopPlan {
     /// `results`. Returns false, and appends nothing, if the plan cannot be used for these values, or fails.
     ///
     /// # Errors
-    /// If the token of the run ended it.
+    /// If the run was cancelled, or its time was over.
     pub(crate) fn run(
         &self,
         (values, room): (&[Value], LoopRoom),
@@ -379,10 +379,10 @@ impl LoopPlan {
         Some(base)
     }
 
-    /// Calls the plan, after all inputs were written to the frame of `memory`. Returns false if the run fails.
+    /// Calls the plan after all inputs were written to the frame of `memory`. Returns false if an element fails.
     ///
     /// # Errors
-    /// If the token of the run ended it.
+    /// If the run was cancelled, or its time was over.
     ///
     /// # Safety
     /// COLUMN: each column must have as many elements as its list, and each dictionary must exist. STRING-VIEW: texts must
@@ -460,7 +460,7 @@ fn plan_of(model: TypedModel, program: &Program, options: &Started) -> Result<Pl
     plan(&prepare_part(model, program, &options.prepare)?, program, options)
 }
 
-/// The plan of a program with loops over elements as text, or the reason why there is none.
+/// The text of the plan with loops that evaluates a program on short lists, or the reason why there is none.
 pub(crate) fn listing(
     program: &Program,
     arrays: &ArrayProgram,

@@ -1,4 +1,4 @@
-//! Models with arrays: compiled, run as a whole, and run on many rows whose lists are arrays.
+//! Models that contain arrays: compiled, run on single values, and run on many rows with arrays of their own.
 
 pub(crate) mod lists;
 pub(crate) mod loops;

@@ -1,5 +1,5 @@
-//! Models with arrays: an array program whose plans run as batches over elements, and as scalar models between arrays. If
-//! anything fails, or may have failed, the reference runs the model again, operator by operator, and its result counts.
+//! Models that contain arrays: an array program, whose plans run over elements of arrays, or once on the scalars between arrays. If anything fails,
+//! or may have failed, the reference implementation runs the model again, operator by operator, and its result counts.
 
 use crate::arrays::loops::{self, LoopMemory, LoopPlan, LoopRoom};
 use crate::arrays::program::{ArrayHost, Played, RunMemory, SweepRunners, most_units, run};
@@ -25,7 +25,7 @@ use rustc_hash::FxHashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// A compiled model with arrays.
+/// A compiled model that contains arrays.
 #[derive(Debug)]
 pub struct ArrayModel {
     compiled: Compiled,
@@ -41,7 +41,7 @@ pub struct ArrayModel {
     reference: OnceLock<Compiled>,
 }
 
-/// The memory that the runs of one session share.
+/// The memory of a model with arrays that the runs of one session share.
 #[derive(Debug, Default)]
 pub(crate) struct ArrayMemory {
     run: RunMemory,
@@ -59,13 +59,13 @@ impl ArrayMemory {
         size_of::<ArrayMemory>() + self.run.memory_bytes() + loops + scalars
     }
 
-    /// Keeps the memory of an unused value, if it has no other reference.
+    /// Keeps the memory of `value`, which is no longer used, for later runs, if nothing else refers to it.
     pub(crate) fn recycle(&mut self, value: Value) {
         self.run.recycle(value);
     }
 }
 
-/// An array program, with compiled forms of its plans and of its sweeps (fused loops over elements).
+/// An array program with the compiled code of its plans and of its fused loops over elements.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     program: ArrayProgram,
@@ -144,12 +144,12 @@ impl Compiled {
         self.program.inputs().iter().map(field).collect()
     }
 
-    /// The array program.
+    /// The array program that was compiled.
     pub(crate) const fn program(&self) -> &ArrayProgram {
         &self.program
     }
 
-    /// The bytes of memory of the plans and their code.
+    /// The bytes of memory that the array program's plans and their code take.
     pub(crate) fn memory_bytes(&self) -> usize {
         let of_part = |played: &Played| match played {
             Played::Rows(rows) => rows.memory_bytes(),
@@ -160,7 +160,7 @@ impl Compiled {
 }
 
 impl ArrayModel {
-    /// Returns the inputs and the outputs, each with its type.
+    /// Returns the model's inputs and outputs, each with its type.
     pub(crate) fn fields(&self) -> [Box<[Field]>; 2] {
         [self.inputs.clone(), Field::of_outputs(&self.placed.model)]
     }
@@ -173,7 +173,7 @@ impl ArrayModel {
         size_of::<ArrayModel>() + self.compiled.memory_bytes() + loops + reference.map_or(0, Compiled::memory_bytes)
     }
 
-    /// Compiles a program that has arrays.
+    /// Compiles a program that contains arrays.
     ///
     /// # Errors
     /// If an operator is not supported for arrays, or a limit is exceeded.
@@ -187,7 +187,7 @@ impl ArrayModel {
         Ok(ArrayModel { compiled, placed, program, options, inputs, loops, short_runs, reference })
     }
 
-    /// The plan for short lists; `None` if there is none. The first call compiles it.
+    /// The plan that evaluates the model on short lists; `None` if the model has none. The first call compiles the plan.
     #[inline]
     pub(crate) fn loops(&self) -> Option<&LoopPlan> {
         match self.loops.get() {
@@ -235,17 +235,17 @@ impl ArrayModel {
         Ok((parts, options))
     }
 
-    /// The limits of an evaluation.
+    /// The limits that evaluations of the model must not exceed.
     pub(crate) const fn limits(&self) -> &Limits {
         &self.compiled.limits
     }
 
-    /// The tier of the machine code of the model's parts; `None` if the interpreter runs them. No part changes its tier.
+    /// The tier of the machine code of the model's plans; `None` if the interpreter runs them. The tier of a plan never changes.
     pub fn tier(&self) -> Option<Tier> {
         (self.options.backend != Backend::Interpreter).then_some(self.options.tier)
     }
 
-    /// The array program, and the plan for short lists, as text.
+    /// The text of the array program, and of the plan for short lists.
     ///
     /// # Errors
     /// If a limit is exceeded.
@@ -255,7 +255,7 @@ impl ArrayModel {
         Ok(format!("{arrays}Short lists:\n{short}"))
     }
 
-    /// The first lines of the listing, which tell the amount of work, and how short lists are evaluated.
+    /// The first lines of the listing: the amount of work in the array program, and whether short lists have a plan of their own.
     ///
     /// # Errors
     /// If a limit is exceeded.
@@ -267,8 +267,8 @@ impl ArrayModel {
         Ok(format!("{counts}Short lists: {short}"))
     }
 
-    /// Evaluates the model on values of exactly its inputs' types, in memory that only this model uses. Appends the
-    /// results.
+    /// Evaluates the model on one value per input, each of exactly the input's type, in memory that only this model uses. Appends the outputs to
+    /// `results`.
     pub(crate) fn evaluate(
         &self,
         inputs: &[Value],

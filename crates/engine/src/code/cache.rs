@@ -1,8 +1,9 @@
-//! A bounded cache of compiled or planned values: code for forms of columns, element expressions, plans for extents, plans of products. A full
-//! cache drops the value that was not asked for the longest. A session that holds a value keeps it after the cache drops it.
+//! A bounded cache of values that take long to make: machine code for columns of given layouts, compiled element expressions, plans for tensors of
+//! given extents, plans of products. A full cache drops the least recently used value. A session that holds a value keeps it after the cache drops
+//! it.
 //!
 //! Reading takes no lock, because sessions of many threads ask for code that runs for a microsecond. Writing replaces the table by a copy with one
-//! entry more or less, which takes microseconds; compiling takes tens of them. No lock is held while a value is made: a thread that asks for
+//! entry more or less, which takes microseconds; compiling takes tens of microseconds. No lock is held while a value is made: a thread that asks for
 //! another value goes on, and a thread that asks for the same value waits for it.
 
 use arc_swap::ArcSwap;
@@ -15,11 +16,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A value that was just made.
+/// A value that was just made for the cache.
 pub struct NewValue<T> {
     /// The value that was made.
     pub value: T,
-    /// False if a token or a time limit ended the making. Then only the thread that made the value gets it, and another thread makes it again.
+    /// True if the cache may keep the value. False if a token or a time limit stopped its making: then only the thread that made the value gets it,
+    /// and another thread makes it again.
     pub stays: bool,
 }
 
@@ -35,7 +37,7 @@ struct Entry<K, T> {
 /// Entries by the hashes of their keys.
 type Table<K, T> = FxHashMap<u64, SmallVec<[Arc<Entry<K, T>>; 1]>>;
 
-/// A bounded table of values by their keys.
+/// A bounded cache of values of type `T` by keys of type `K`.
 pub struct Cache<K, T> {
     most: usize,
     /// At most `most` entries. The table is immutable; a thread that holds `changes` replaces it as a whole.
@@ -49,13 +51,13 @@ pub struct Cache<K, T> {
     making_nanoseconds: AtomicU64,
 }
 
-/// The hash of a key.
+/// The hash of `key`, as [`Cache::get`] takes it.
 pub fn hash_of(key: impl Hash) -> u64 {
     FxBuildHasher.hash_one(key)
 }
 
 impl<K, T: Clone> Cache<K, T> {
-    /// Makes an empty cache with room for `most` values, and for at least one.
+    /// Makes an empty cache with room for at most `most` values, and for at least one.
     pub fn new(most: usize) -> Cache<K, T> {
         Cache {
             most: most.max(1),
@@ -69,8 +71,8 @@ impl<K, T: Clone> Cache<K, T> {
         }
     }
 
-    /// Returns the value of a key. The key is given by its `hash` and by `is_it`, which says whether a key of the cache equals it. `make` makes a
-    /// value that is not cached, once for all threads that ask for it at the same time.
+    /// Returns the value of a key. The key is given by its `hash` and by `is_it`, which returns true for an equal key of the cache. If no such key is
+    /// cached, `make` makes the value, once for all threads that ask for it at the same time, and `key` makes the key.
     pub fn get(&self, hash: u64, is_it: impl Fn(&K) -> bool, key: impl Fn() -> K, make: impl Fn() -> NewValue<T>) -> T {
         loop {
             let entry = find(&self.table.load(), hash, &is_it);
@@ -130,8 +132,8 @@ impl<K, T: Clone> Cache<K, T> {
         result
     }
 
-    /// Drops the values that were not asked for the longest until all values together hold at most `most` bytes, as counted by `held`. The value
-    /// that was asked for last always stays.
+    /// Drops the least recently used values until the others together hold at most `most` bytes, as counted by `held`. The most recently used value
+    /// always stays.
     pub(crate) fn shrink(&self, most: u64, held: impl Fn(&T) -> u64) {
         let bytes = |entry: &Entry<K, T>| entry.made.get().map_or(0, |made| held(&made.value));
         if self.sum(&held) <= most {
@@ -161,7 +163,7 @@ impl<K, T: Clone> Cache<K, T> {
         made.map(|made| of(&made.value)).fold(0, u64::saturating_add)
     }
 
-    /// Returns the numbers of hits, misses, evictions and stored values, and the time that making took.
+    /// Returns the numbers of hits, misses, evictions and stored values, and the time that making the values took.
     pub fn counters(&self) -> CacheCounters {
         CacheCounters {
             hits: self.hits.load(Relaxed),

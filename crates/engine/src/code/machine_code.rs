@@ -1,5 +1,5 @@
-//! The only place where plans become machine code, for one row or for many. It opens the span, measures the time, writes the profiles and records
-//! the event. Other modules choose which code generator compiles many rows.
+//! The only file in which the engine compiles plans to machine code, for one row or for many. It opens the tracing span, measures the time, writes
+//! the profiles and reports the event. Other modules choose which code generator compiles many rows.
 
 use crate::code::profiling;
 use crate::code::spans::StageSpan;
@@ -11,7 +11,7 @@ use cembra_runtime::CodePages;
 use cembra_value::{Budget, Code, Diagnostic};
 use std::time::Instant;
 
-/// Compiles a plan to machine code for one row, or takes the code from `cache`, and records the event.
+/// Compiles a plan to machine code for one row, or takes the code from `cache`, and reports the event to the metrics.
 pub(crate) fn compile(
     plan: &Plan,
     binding: &Binding,
@@ -44,7 +44,7 @@ pub(crate) fn compile(
     Ok(compiled)
 }
 
-/// Compiles a plan for many rows with `make`, and records the event. `list` passes on the pages of the machine code.
+/// Compiles a plan for many rows with `make`, and reports the event to the metrics. `list` passes on the memory pages of the machine code.
 pub(crate) fn compile_rows<F>(
     plan: &Plan,
     player: RowPlayer,
@@ -66,7 +66,8 @@ pub(crate) fn compile_rows<F>(
     Ok(made)
 }
 
-/// Returns the reason why there is no machine code: a limit, or something that the machine or the code generator cannot do.
+/// Converts an error of the code generator to the reason why there is no machine code: a limit, or something that the machine or the code generator
+/// cannot do.
 pub fn refusal(error: &cembra_native::Error) -> Diagnostic {
     match error.limit() {
         Some(exceeded) => exceeded.clone(),

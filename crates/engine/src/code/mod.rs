@@ -1,4 +1,4 @@
-//! Machine code in the engine: compiled in one place, kept in caches, and announced to profilers and tracers.
+//! Machine code in the engine: it is compiled in one place, kept in caches, and reported to profilers and tracers.
 
 pub(crate) mod cache;
 pub(crate) mod machine_code;

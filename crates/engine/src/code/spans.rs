@@ -1,7 +1,7 @@
 //! Spans of `tracing` around the stages of compiling a model: `prepare`, `plan` and `compile`. Each has the model's name, the size of its input
 //! (`nodes` or `steps`) and the size of its result. Without the feature `tracing` the spans do nothing.
 
-/// The span of a stage, which ends when this is dropped.
+/// The `tracing` span of a compilation stage. The span ends when this is dropped.
 #[must_use]
 pub(crate) struct StageSpan {
     #[cfg(feature = "tracing")]

@@ -1,4 +1,4 @@
-//! Compiles a program to an executable: a plan in a frame, an array program, or a graph of tensors.
+//! Compiles a program to an executable: a plan whose values are in a frame, an array program, or a graph of tensors.
 
 use crate::arrays::model::ArrayModel;
 use crate::executor::Executable;
@@ -26,7 +26,7 @@ fn too_many_turns(rest: &Program) -> Diagnostic {
 }
 
 impl Executable {
-    /// Compiles a program with values of any types.
+    /// Compiles a program with inputs and outputs of any types: scalars, arrays, tensors.
     pub fn of(program: Arc<Program>, options: &Started) -> Result<Executable, Error> {
         if TensorProgram::is_of(&program, options) {
             return Executable::of_tensors(program, options, 0);
@@ -47,8 +47,8 @@ impl Executable {
         Executable::new(program, plan, None, options)
     }
 
-    /// Compiles a program as [`of`](Executable::of) does, but a plan for `Backend::Auto` gets its code for one row only when the first session is
-    /// made.
+    /// Compiles a program as [`of`](Executable::of) does. With `Backend::Auto`, however, the machine code of a plan for one row is compiled only when
+    /// the first session is made.
     pub fn of_on_demand(program: Arc<Program>, options: &Started) -> Result<Executable, Error> {
         if options.backend != Backend::Auto || TensorProgram::is_of(&program, options) {
             return Executable::of(program, options);

@@ -1,5 +1,5 @@
-//! Rows that are loaded ahead: one frame for each row, with the inputs in place. A run then takes only the time of the evaluation, for
-//! measurements. Services keep one frame and load it again for each row.
+//! Rows of inputs, loaded before the measured time: one frame per row, with the inputs written to it. A run then takes only the time of the
+//! evaluation, as benchmarks need it. Services instead keep one frame and write the inputs of each row to it.
 
 use crate::executor::{Executable, Executor};
 use crate::stages::only_sessions;
@@ -9,7 +9,7 @@ use cembra_value::Value;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Rows of inputs, loaded into frames of a compiled model, to be evaluated any number of times.
+/// Rows of inputs, loaded into one frame each of a compiled model, to be evaluated any number of times.
 #[derive(Debug)]
 pub struct LoadedRows<'v> {
     inner: Arc<Executable>,
@@ -20,7 +20,7 @@ pub struct LoadedRows<'v> {
 }
 
 impl Executor {
-    /// The bytes of one frame; 0 for a model with arrays or tensors.
+    /// The bytes of one frame of the model; 0 for a model with arrays or tensors.
     #[must_use]
     pub fn frame_bytes(&self) -> usize {
         self.inner().frame_bytes()
@@ -28,10 +28,10 @@ impl Executor {
 }
 
 impl<'v> LoadedRows<'v> {
-    /// Loads rows. Each must have one value for each of the executor's inputs, in their order and of exactly their types.
+    /// Loads `rows` into frames. Each row must have one value for each of the executor's inputs, in their order and of exactly their types.
     ///
     /// # Errors
-    /// If values do not fit, or the model has arrays or tensors: these are not in frames.
+    /// If values do not fit, or the model has arrays or tensors, which are not stored in frames.
     pub fn of(executor: &Executor, rows: &'v [Vec<Value>]) -> Result<LoadedRows<'v>, Error> {
         let inner = executor.shared();
         if inner.is_whole() {
@@ -52,7 +52,7 @@ impl<'v> LoadedRows<'v> {
     /// Evaluates the model on every row, in order. The results stay in the frames.
     ///
     /// # Errors
-    /// If a row fails: the error is that of the first such row.
+    /// If a row fails: the error of the first row that fails.
     pub fn evaluate(&mut self) -> Result<(), Error> {
         for frame in &mut self.frames {
             let frame = frame.ptr();

@@ -1,5 +1,5 @@
-//! Compiled models with tensors and other values: up to three executables, run one after the other. The first computes values that tensors are made
-//! of, the second the tensors, the third the rest. The third may have tensors again, and is then a mixed model itself.
+//! Compiled models with tensors and other values: up to three executables, which run one after the other. The first computes the values from which
+//! tensors are made, the second computes the tensors, and the third computes the rest. If the third needs tensors again, it is a mixed model itself.
 
 use crate::executor::{Executable, Executor, PartMemory};
 use crate::options::signature::{Field, crossing_node};
@@ -15,43 +15,44 @@ use cembra_value::{Array, Error, Span, Value, with_data};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A part of a model: its executable, and the source of each of its inputs.
+/// A part of a mixed model: its executable, and the source of each of its inputs.
 #[derive(Debug)]
 pub struct ModelPart {
     executable: Arc<Executable>,
     inputs: Vec<PartInput>,
 }
 
-/// The source of an input of a part.
+/// The source from which a part of a mixed model reads one of its inputs.
 #[derive(Clone, Copy, Debug)]
 pub enum PartInput {
-    /// An input of the model, by its index.
+    /// The input with this index of the whole model.
     OfModel(usize),
-    /// An output of the preceding part.
+    /// An output of the part that runs before this one.
     OfPart {
-        /// The index of the output.
+        /// The index of the preceding part's output.
         at: usize,
-        /// The place of the value in the text; empty if there is no text.
+        /// The span of the value in the text of the model; empty if there is no text.
         span: Span,
     },
 }
 
-/// A model with tensors and other values. Its parts are evaluated one after the other.
+/// A model with tensors and other values, as up to three parts that are evaluated one after the other.
 #[derive(Debug)]
 pub struct MixedModel {
     /// The inputs of all parts, in the order of the program.
     inputs: Box<[Field]>,
     outputs: Box<[Field]>,
-    /// The part that computes values without tensors.
+    /// The part that computes values without tensors; `None` if there are none.
     pub before: Option<ModelPart>,
-    /// The part that computes tensors, from inputs and the outputs of `before`.
+    /// The part that computes tensors, from inputs of the model and outputs of `before`; `None` if there are none.
     pub tensors: Option<ModelPart>,
-    /// The part that computes values from inputs and the outputs of `tensors`. It may have tensors again.
+    /// The part that computes the remaining values, from inputs of the model and outputs of `tensors`; `None` if there are none. It may contain
+    /// tensors again.
     pub after: Option<ModelPart>,
     origins: Box<[Origin]>,
 }
 
-/// The memory that a session keeps between runs, for each part of the model; `None` before the part's first run.
+/// The memory that a session keeps between runs, for each part of a mixed model; `None` before the part's first run.
 #[derive(Debug, Default)]
 pub(crate) struct MixedMemory {
     before: Option<PartMemory>,
@@ -76,7 +77,7 @@ fn positions(fields: &[Field]) -> FxHashMap<&str, usize> {
 }
 
 impl MixedModel {
-    /// Makes a model from the executables of a program's parts.
+    /// Makes a mixed model from the executables of its parts.
     pub(crate) fn new(
         program: &Program,
         before: Option<Executable>,
@@ -144,11 +145,11 @@ impl ModelPart {
         &self.inputs
     }
 
-    /// Converts an output of the preceding part to the type of the part's input: an array to a tensor, or a tensor to an array. Other values are
-    /// cloned.
+    /// Converts an output of the preceding part to the type of the part's input: an array to a tensor, or a tensor to an array. Values of other types
+    /// are cloned.
     ///
     /// # Errors
-    /// If an element of an array is missing, or tensors cannot have such elements. The error is at `span`.
+    /// If an element of an array is missing, or has a type that tensors cannot have. The error is reported at `span`.
     pub fn converted(value: &Value, qtype: &QType, span: Span) -> Result<Value, Error> {
         match (value, qtype) {
             (Value::Array(_, array), QType::Tensor(..)) => {
@@ -178,17 +179,18 @@ impl ModelPart {
 }
 
 impl MixedModel {
-    /// Returns the inputs and the outputs, each with its type.
+    /// Returns the inputs and outputs of the whole model, each with its type.
     pub(crate) fn fields(&self) -> [Box<[Field]>; 2] {
         [self.inputs.clone(), self.outputs.clone()]
     }
 
-    /// The evaluator of tensor elements; `None` if the model computes no tensor.
+    /// The evaluator that compiles element expressions of tensors; `None` if the model computes no tensor.
     pub(crate) fn tensor_evaluator(&self) -> Option<Arc<Evaluator>> {
         self.parts().find_map(|part| part.executable.tensor_evaluator().ok().flatten())
     }
 
-    /// Returns the values of the model's outputs, in their order. `before`, `tensors` and `after` are the values of the parts' outputs.
+    /// Returns the values of the whole model's outputs, in their order. `before`, `tensors` and `after` are the outputs of the parts with these
+    /// names.
     pub fn results<'v, V>(&self, before: &'v [V], tensors: &'v [V], after: &'v [V]) -> impl Iterator<Item = &'v V> {
         self.origins.iter().filter_map(move |origin| match *origin {
             Origin::Before(at) => before.get(at),
@@ -197,7 +199,7 @@ impl MixedModel {
         })
     }
 
-    /// The tier of the machine code for elements of tensors; `None` if the interpreter runs them or there are no tensors.
+    /// The tier of the machine code for elements of tensors; `None` if the interpreter evaluates elements, or if there are no tensors.
     pub(crate) fn tier(&self) -> Option<Tier> {
         self.tensors.as_ref().and_then(|part| part.executable.tier())
     }

@@ -1,4 +1,5 @@
-//! Executors: a compiled model, immutable and shared between threads. Sessions evaluate it, each with a frame of its own.
+//! Executors: an executor is a compiled model, immutable and shared between threads. Sessions evaluate the model, each in a frame (the memory of one
+//! evaluation) of its own.
 
 mod compile;
 mod loaded;
@@ -31,8 +32,8 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use whole::WholeModel;
 
-/// A compiled model, shared by executors and sessions. It does not have the plan, which is several times as large as the parts that calls and
-/// errors need.
+/// A compiled model, shared by executors and sessions. It does not keep the plan, which is several times as large as the data that calls and errors
+/// need.
 pub struct Executable {
     pub(crate) form: ExecutableForm,
     pub(crate) watch: Watch,
@@ -49,15 +50,15 @@ pub struct Executable {
 #[expect(clippy::large_enum_variant, reason = "calls read the model of a frame without a pointer in between")]
 #[repr(u8)]
 pub(crate) enum ExecutableForm {
-    /// A model whose values are in a frame.
+    /// A model of scalars, whose values are in a frame.
     Frame(FrameModel),
-    /// A plan whose code for one row is compiled when the first frame is made.
+    /// A model of scalars whose code for one row is compiled when the first frame is made.
     OnDemand(Box<OnDemandModel>),
-    /// A model of arrays, of tensors or of both. Its values are outside frames.
+    /// A model of arrays, of tensors or of both, whose values are not stored in a frame.
     Whole(WholeModel),
 }
 
-/// A plan that is mostly run on many rows. Its code for one row is compiled on first use.
+/// A plan that is mostly run on many rows. Its code for one row is compiled when it is first needed.
 #[derive(Debug)]
 pub(crate) struct OnDemandModel {
     /// The plan, which the model for many rows shares.
@@ -65,7 +66,7 @@ pub(crate) struct OnDemandModel {
     compiled: OnceLock<FrameModel>,
 }
 
-/// The memory that consecutive evaluations of a model part use: a frame, a context, and memory outside frames.
+/// The memory that successive evaluations of one part of a mixed model use: a frame, a context, and memory for arrays and tensors.
 #[derive(Debug)]
 pub(crate) struct PartMemory {
     frame: Frame,
@@ -79,8 +80,8 @@ impl PartMemory {
     }
 }
 
-/// The program and the options of a model, stored so that the model can be compiled again for many rows. A plan would take several times the
-/// memory.
+/// The program and the options that a model was compiled from, kept so that it can be compiled again for many rows. Keeping its plan instead would
+/// take several times the memory.
 #[derive(Debug)]
 pub(crate) struct Origin {
     pub(crate) program: Arc<Program>,
@@ -112,7 +113,8 @@ impl Drop for Executable {
 }
 
 impl Executable {
-    /// Compiles a plan. With `structs`, its code reads and writes the fields of structs where that binding says; with `None` it is called by value.
+    /// Compiles a plan to an executable. With `structs`, the code reads inputs from fields of the caller's structs and writes outputs to them, as
+    /// that binding says; with `None`, sessions copy each value to and from the frame.
     pub fn new(
         program: Arc<Program>,
         plan: Plan,
@@ -130,7 +132,7 @@ impl Executable {
         Ok(executable)
     }
 
-    /// Replaces the inputs by fields with these names and types. The plan may ask the caller for some of them.
+    /// Replaces the inputs by fields with these names and types. With inputs on demand, the plan may ask the caller for some of the inputs.
     #[must_use]
     pub fn with_inputs(mut self, inputs: &[(Arc<str>, QType)]) -> Executable {
         self.inputs = inputs.iter().map(|(name, qtype)| Field::new(name, qtype)).collect();
@@ -165,7 +167,7 @@ impl Executable {
         })
     }
 
-    /// Compiles the code for one row that the first session needs, if it is still to be compiled. Keeps nothing of a compilation that
+    /// Compiles the code for one row that the first session needs, if it is not compiled yet. Keeps nothing of a compilation that
     /// [`compile_until`](cembra_value::compile_until) ended.
     pub(crate) fn compile_session(&self) {
         if let ExecutableForm::OnDemand(model) = &self.form
@@ -179,7 +181,7 @@ impl Executable {
         }
     }
 
-    /// The number of steps of an on-demand model's plan; `None` for other models.
+    /// The number of steps in the plan of a model that is compiled on demand; `None` for other models.
     pub(crate) fn step_count(&self) -> Option<usize> {
         match &self.form {
             ExecutableForm::OnDemand(model) => Some(model.plan.step_count()),
@@ -187,7 +189,7 @@ impl Executable {
         }
     }
 
-    /// Makes an executable of a model with arrays or tensors, whose values are outside frames.
+    /// Makes an executable from a model with arrays or tensors, whose values are not stored in a frame.
     pub(crate) fn of_whole(whole: WholeModel, program: Arc<Program>, options: &Started) -> Result<Executable, Error> {
         check_float_mode()?;
         let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
@@ -214,8 +216,8 @@ impl Executable {
         }
     }
 
-    /// Evaluates a model with arrays or tensors, and appends the outputs to `results`. `values` must have one value per input, of exactly the
-    /// input's type. The context has the token and the time limit of the run.
+    /// Evaluates a model with arrays or tensors, and appends the outputs to `results`. `values` must have one value per input, of exactly the input's
+    /// type. `context` has the token that cancels the run, and its time limit.
     pub fn evaluate_whole(
         &self,
         values: &[Value],
@@ -234,12 +236,12 @@ impl Executable {
         evaluated
     }
 
-    /// Makes the memory that consecutive calls of `evaluate_part` use.
+    /// Makes the memory that successive calls of `evaluate_part` use.
     pub(crate) fn part_memory(&self) -> PartMemory {
         PartMemory { frame: self.frame(), context: self.limits.context(), whole: WholeMemory::default() }
     }
 
-    /// Evaluates the model as a part of another one, on one value per input, and returns the outputs.
+    /// Evaluates this model as a part of a mixed model, on one value per input, and returns its outputs.
     pub(crate) fn evaluate_part(
         self: &Arc<Self>,
         values: &[Value],
@@ -276,7 +278,7 @@ impl Executable {
         }
     }
 
-    /// Returns the model if it has arrays or tensors, whose values are outside frames; else `None`.
+    /// Returns the model if it has arrays or tensors, whose values are not stored in a frame; else `None`.
     #[inline]
     pub(crate) fn whole(&self) -> Option<&WholeModel> {
         match &self.form {
@@ -285,7 +287,7 @@ impl Executable {
         }
     }
 
-    /// Returns the plan for short lists of a model with arrays, if there is one.
+    /// Returns the plan for short lists, if this is a model with arrays and has one.
     #[inline]
     pub fn loops(&self) -> Option<&LoopPlan> {
         match self.whole()? {
@@ -294,14 +296,14 @@ impl Executable {
         }
     }
 
-    /// The most bytes that the arrays of a run with this memory may take.
+    /// The most bytes that the arrays of a run with `memory` may take.
     #[inline]
     #[must_use]
     pub fn array_bytes(&self, memory: &WholeMemory) -> u64 {
         memory.options.run_limits().unwrap_or(&self.limits).array_bytes
     }
 
-    /// Returns the model if its values are in a frame, else `None`. An on-demand model is compiled first.
+    /// Returns the model if its values are in a frame, else `None`. A model that is compiled on demand is compiled first.
     pub(crate) fn frame_model(&self) -> Option<&FrameModel> {
         match &self.form {
             ExecutableForm::OnDemand(model) => Some(self.compiled_on_demand(model)),
@@ -319,19 +321,20 @@ impl Executable {
         }
     }
 
-    /// True if the model has arrays or tensors, whose values are outside frames. `evaluate_whole` runs such a model.
+    /// Returns true if the model has arrays or tensors, so that its values are not stored in a frame. `evaluate_whole` runs such a model.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         matches!(self.form, ExecutableForm::Whole(_))
     }
 
-    /// Returns the names and types of the inputs and outputs.
+    /// Returns the names and types of the model's inputs and outputs.
     #[must_use]
     pub fn signature(&self) -> Signature {
         Signature { inputs: self.inputs.to_vec(), outputs: self.outputs.to_vec() }
     }
 
-    /// The machine code that every call runs; `None` if the interpreter runs, or may run until a tier is compiled, and for models outside frames.
+    /// The machine code that every call runs; `None` if the interpreter runs calls, or may run them until a tier is compiled, or if the model has
+    /// arrays or tensors.
     #[must_use]
     pub fn machine_code(&self) -> Option<&Compiled> {
         match &self.frame_model()?.runnable {
@@ -340,7 +343,7 @@ impl Executable {
         }
     }
 
-    /// Sets the options of later runs in a context and in the memory outside frames. They replace all earlier options.
+    /// Sets `options` for all later runs with `context` and `memory`, in place of all options that were set before.
     pub fn set_run_options(&self, options: &RunOptions, context: &mut Context, memory: &mut WholeMemory) {
         options.end_runs(context);
         let limits = options.run_limits().map(|limits| self.limits.within(limits));
@@ -348,7 +351,7 @@ impl Executable {
         memory.options = limits.into_iter().fold(options.clone(), RunOptions::limits);
     }
 
-    /// The tier of the machine code that calls run now; `None` if the interpreter runs.
+    /// The tier of the machine code that calls run now; `None` if the interpreter runs them.
     pub(crate) fn tier(&self) -> Option<Tier> {
         match self.whole() {
             Some(whole) => whole.tier(),
@@ -356,7 +359,7 @@ impl Executable {
         }
     }
 
-    /// Makes a context for runs within the limits of the compilation. It counts evaluations if the metrics ask for that.
+    /// Makes a context for runs, with the limits that the model was compiled with. It counts evaluations if the metrics ask for that.
     #[must_use]
     pub fn context(&self) -> Context {
         let mut context = self.limits.context();
@@ -364,7 +367,8 @@ impl Executable {
         context
     }
 
-    /// Records an error of an evaluation: a fault is counted and reported to the metrics, other errors are not. Returns the error.
+    /// Reports `error`, with which an evaluation in `context` ended, and returns it. If it is a fault, it is counted and reported to the metrics;
+    /// other errors are not.
     #[cold]
     #[inline(never)]
     pub fn failed(&self, context: &Context, error: Error) -> Error {
@@ -375,23 +379,23 @@ impl Executable {
         error
     }
 
-    /// Makes a frame with the literals of the plan; an empty one for a model with arrays or tensors.
+    /// Makes a frame that contains the plan's literals; for a model with arrays or tensors, an empty frame.
     #[must_use]
     pub fn frame(&self) -> Frame {
         self.frame_model().map_or_else(|| Frame::zeroed(0), FrameModel::frame)
     }
 
-    /// Returns the bytes of a frame; 0 for a model with arrays or tensors.
+    /// Returns the bytes of one frame of the model; 0 for a model with arrays or tensors.
     pub(crate) fn frame_bytes(&self) -> usize {
         self.frame_model().map_or(0, FrameModel::frame_bytes)
     }
 
-    /// Returns the slots of the inputs and outputs of a model that is called by value.
+    /// Returns the slots of the inputs and outputs, if sessions copy values to and from the frame of this model.
     pub(crate) fn slots(&self) -> Result<&ValueSlots, Error> {
         self.frame_model().and_then(|model| model.slots.as_ref()).ok_or_else(bound_to_structs)
     }
 
-    /// Writes one value for each input to its slot.
+    /// Writes one value for each input to its slot in the frame.
     ///
     /// # Safety
     /// FRAME-SLOT: the slots and the frame are of this plan. STRING-VIEW: texts among the values outlive every call on the frame before its inputs
@@ -414,7 +418,7 @@ impl Executable {
         }
     }
 
-    /// Formats a line for a log about `kind`, which runs this model: the name and the numbers of inputs and outputs.
+    /// Formats a line for a log about an object of kind `kind` that runs this model: the name and the numbers of inputs and outputs.
     ///
     /// # Errors
     /// Errors of the formatter.
@@ -443,10 +447,10 @@ impl Executable {
             }
     }
 
-    /// Begins an evaluation: checks the token, and clears the state of the previous evaluation in the context.
+    /// Begins an evaluation: checks that the token does not forbid it, and clears the state of the previous evaluation in `context`.
     ///
     /// # Errors
-    /// If the token of the evaluation has ended it, or the model has arrays or tensors.
+    /// If the evaluation was cancelled by its token, or the model has arrays or tensors.
     #[inline(always)]
     pub fn begin(&self, context: &mut Context) -> Result<&FrameModel, Error> {
         debug_assert!(cembra_runtime::math::default_float_mode(), "flush-to-zero or another rounding mode");
@@ -456,7 +460,7 @@ impl Executable {
         Ok(model)
     }
 
-    /// Runs the model on one value per input, in a frame of this model. Returns the slots that the outputs are read from.
+    /// Runs the model on one value per input, in a frame of this model. Returns the slots from which the outputs are to be read.
     #[inline]
     pub(crate) fn run_values(
         self: &Arc<Self>,
@@ -475,11 +479,11 @@ impl Executable {
         Ok(slots)
     }
 
-    /// Runs the model that `begin` has returned, on the memories of inputs, of outputs and of the frame. The caller promises CALL (see
+    /// Runs the model that `begin` has returned, with the memory of the inputs, of the outputs and of the frame. The caller promises CALL (see
     /// `cembra_plan::Function::call`) for this plan and binding.
     ///
     /// # Errors
-    /// A fault of the evaluation.
+    /// If the evaluation fails.
     ///
     /// # Safety
     /// CALL: as `cembra_plan::Function::call` requires it, for this plan and binding.
@@ -578,16 +582,16 @@ fn check_float_mode() -> Result<(), Error> {
     Err(diagnostic.hint("results would differ from those of other threads: set the default mode").into())
 }
 
-/// Checks that the token of the context has not ended its evaluations.
+/// Checks that evaluations in `context` are not cancelled.
 ///
 /// # Errors
-/// If the token has ended them.
+/// If they are cancelled by their token.
 #[inline]
 pub fn check_token(context: &Context) -> Result<(), Error> {
     if context.lets_none_begin() { Err(Error::ended_by(context.cancellation().as_ref())) } else { Ok(()) }
 }
 
-/// The error for a number of values that is not the number of inputs.
+/// The error for `found` values where the model has `expected` inputs.
 #[cold]
 pub(crate) fn miscount(expected: usize, found: usize) -> Error {
     Error::values(format!("the model takes {expected} inputs, found {found}"))
@@ -637,7 +641,7 @@ impl fmt::Debug for Executor {
 }
 
 impl Executable {
-    /// Shares the executable. If its backend is `Tiered`, this asks for the compilation that is due before the first call.
+    /// Shares the executable. If its backend is `Tiered` and the model is to be compiled before the first call, this requests the compilation.
     pub(crate) fn started(self) -> Arc<Executable> {
         let shared = Arc::new(self);
         if let Some(tiered) = shared.tiered() {
@@ -654,14 +658,14 @@ impl From<Executable> for Executor {
 }
 
 impl Executor {
-    /// The executable that the executor shares with its clones and sessions.
+    /// The executable that this executor shares with its clones and sessions.
     #[inline]
     #[doc(hidden)]
     pub fn inner(&self) -> &Arc<Executable> {
         &self.0
     }
 
-    /// Makes the executor of a part of another executable. The part has been started with it.
+    /// Makes the executor of a part of another executable. The background compilation of the part was started together with the whole.
     pub(crate) fn of_part(part: &Arc<Executable>) -> Executor {
         Executor(part.clone())
     }
@@ -677,36 +681,37 @@ impl Executor {
         &self.0.inputs
     }
 
-    /// The outputs, the main one first.
+    /// The outputs of the model, the main output first.
     #[must_use]
     pub fn outputs(&self) -> &[Field] {
         &self.0.outputs
     }
 
-    /// The tier of the machine code that calls run now; `None` if the interpreter runs.
+    /// The tier of the machine code that calls run now; `None` if the interpreter runs them.
     #[must_use]
     pub fn tier(&self) -> Option<Tier> {
         self.0.tier()
     }
 
-    /// Compiles a model of `Backend::Tiered` in all its tiers, whatever its number of calls, and returns when that is done. It compiles in this
-    /// thread if no other thread has begun, else it waits for that one. Later calls take the new code, unless they take it [by
-    /// hand](crate::Tiering::by_hand). If machine code is not available, [`Executor::fallback`] has the reason. Does nothing for other backends.
-    /// [`Metrics`](crate::Metrics) must not call it, because they would wait for themselves.
+    /// Compiles a model of `Backend::Tiered` in all its tiers, even if it was called too rarely for that, and returns when all are compiled. The
+    /// calling thread compiles, unless another thread has begun; then the calling thread waits for it. Later calls run the new code, unless the
+    /// model's tiers are chosen [by hand](crate::Tiering::by_hand). If machine code is not available, [`Executor::fallback`] has the reason. Does
+    /// nothing for other backends. [`Metrics`](crate::Metrics) must not call this: they are called while the model is compiled, and would wait for
+    /// that compilation to end.
     pub fn finish_tiers(&self) {
         if let Some(tiered) = self.0.tiered() {
             tiered.finish(&*self.0);
         }
     }
 
-    /// True if no further tier will be compiled.
+    /// Returns true if no further tier of the model will be compiled.
     #[must_use]
     pub fn tiers_are_finished(&self) -> bool {
         self.0.tiered().is_none_or(Tiered::is_finished)
     }
 
-    /// Lets calls take the next tier, if it is compiled, and returns the tier that they take. Running calls finish with the code that they have.
-    /// Does nothing for backends other than `Backend::Tiered`.
+    /// Lets calls run the code of the next tier, if it is compiled, and returns the tier that calls run from now on; `None` if that is the
+    /// interpreter. Calls that are running finish with the code that they began with. Does nothing for backends other than `Backend::Tiered`.
     pub fn advance(&self) -> Option<Tier> {
         match self.0.tiered() {
             Some(tiered) => tiered.choose_next(&*self.0),
@@ -720,14 +725,14 @@ impl Executor {
         if self.tier().is_some() { Backend::Native } else { Backend::Interpreter }
     }
 
-    /// The reason why there is no machine code, or none of a higher tier, if `Backend::Auto` or `Backend::Tiered` did not get it; else `None`.
+    /// The reason why `Backend::Auto` or `Backend::Tiered` has no machine code, or none of a higher tier; `None` if there is no such problem.
     #[must_use]
     pub fn fallback(&self) -> Option<&Diagnostic> {
         self.0.fallback.get().map(|reason| &**reason)
     }
 
-    /// The most bytes of stack that the native code of a call takes, without kernels and other functions outside the model. For several tiers, it
-    /// is that of the tier that calls take now. `None` for the interpreter, which takes little stack for any model.
+    /// The most bytes of stack that the machine code of one call takes, without kernels and other functions outside the model. For several tiers,
+    /// this is the stack of the tier that calls run now. `None` for the interpreter, which takes little stack for any model.
     #[must_use]
     pub fn stack_bytes(&self) -> Option<usize> {
         self.0.frame_model()?.runnable.compiled().map(Compiled::stack_bytes)
@@ -739,10 +744,10 @@ impl Executor {
         self.0.memory_bytes()
     }
 
-    /// Returns the model for many rows. The first call compiles it.
+    /// Returns the model as a batch, which evaluates many rows. The first call compiles it.
     ///
     /// # Errors
-    /// Errors of `Model::batch`.
+    /// The errors of `Model::batch`.
     pub fn batch(&self) -> Result<Batch, Error> {
         let origin = &self.0.origin;
         if let Some(batch) = origin.batch.get() {

@@ -1,5 +1,5 @@
-//! Methods of executors that only models with tensors have: plans for extents, graphs, access to single elements, tiles, and the parts of models
-//! that also have other values. Runs on tensors whose memory is reused are in `session.rs`.
+//! Methods of executors for models with tensors: plans for given extents, graphs, access to single elements, tiles, and the parts of models that also
+//! have other values. `session.rs` has runs on tensors that use the memory of earlier outputs again.
 
 use crate::executor::mixed::MixedModel;
 use crate::executor::whole::WholeModel;
@@ -22,10 +22,10 @@ impl Executable {
         Executable::of_whole(WholeModel::Tensors(tensors.into()), Arc::default(), options)
     }
 
-    /// Returns the tensor model, if all values are tensors or numbers.
+    /// Returns the tensor model, if all values of the model are tensors or numbers.
     ///
     /// # Errors
-    /// If the model has none, or has other values too.
+    /// If the model has no tensors, or also has values of other types.
     pub(crate) fn tensors(&self) -> Result<&TensorModel, Error> {
         match self.whole() {
             Some(WholeModel::Tensors(model)) => Ok(model),
@@ -33,7 +33,7 @@ impl Executable {
         }
     }
 
-    /// The evaluator of tensor elements; `None` if the model computes no tensor.
+    /// The evaluator that compiles element expressions of tensors; `None` if the model computes no tensor.
     ///
     /// # Errors
     /// If the model has no tensors.
@@ -59,7 +59,7 @@ fn no_tensors() -> Error {
 }
 
 impl Executor {
-    /// Plans a model with tensors for inputs with these extents, one list per input, before the first run with them. The plan is cached.
+    /// Plans a model with tensors for inputs with these extents, one list per input, before the first run with them. The plan is kept in a cache.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -73,7 +73,7 @@ impl Executor {
     /// ```
     ///
     /// # Errors
-    /// If extents do not fit the inputs or each other, the plan becomes too large, or the model has other values.
+    /// If extents do not fit the inputs or each other, the plan becomes too large, or the model also has values that are not tensors.
     pub fn prepare_for(&self, extents: &[&[usize]]) -> Result<Arc<TensorPlan>, Error> {
         self.inner().tensors()?.prepare_for(extents)
     }
@@ -92,14 +92,15 @@ impl Executor {
     /// ```
     ///
     /// # Errors
-    /// If extents do not fit the inputs or each other, the graph becomes too large, or the model has other values.
+    /// If extents do not fit the inputs or each other, the graph becomes too large, or the model also has values that are not tensors.
     pub fn graph_for(&self, extents: &[&[usize]]) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
         self.inner().tensors()?.graph_for(extents)
     }
 
-    /// Returns the graph of a model for inputs of `extents`, whose axes are cut as `cuts` says, one list for each input. An axis without a cut is one
-    /// tile. A block `a("i").block([0], [2])` then has the elements of the first two tiles. [`graph_for`](Executor::graph_for) takes cuts from the
-    /// text. An input for which `numbers` has a number has no axes; it is that constant in the graph, and not a leaf.
+    /// Returns the graph of a model for inputs of `extents`, whose axes are cut into tiles as `cuts` says, with one list of cuts for each input. An
+    /// axis without a cut is one tile. A block `a("i").block([0], [2])` then has the elements of the first two tiles.
+    /// [`graph_for`](Executor::graph_for) takes cuts from the text. If `numbers` has a number for an input, the input has no axes; in the graph it is
+    /// a constant instead of a leaf.
     ///
     /// ```
     /// use cembra::{AxisCut, Model, Options};
@@ -125,7 +126,7 @@ impl Executor {
         self.inner().tensors()?.graph_for_tiles(extents, TileInputs { cuts, numbers })
     }
 
-    /// Returns the evaluator of element expressions, for a model with tensors.
+    /// Returns the evaluator that compiles element expressions, for a model with tensors.
     ///
     /// # Errors
     /// If the model has no tensors.
@@ -135,7 +136,7 @@ impl Executor {
         Ok(known.unwrap_or_else(|| Arc::new(Evaluator::new(&self.inner().origin.options))))
     }
 
-    /// True if all values of the model are tensors or numbers, so that it has graphs.
+    /// Returns true if all values of the model are tensors or numbers, so that it has a graph of tensors.
     #[doc(hidden)]
     #[must_use]
     pub fn is_of_tensors(&self) -> bool {
@@ -152,19 +153,19 @@ impl Executor {
         }
     }
 
-    /// True if a model with tensors takes blocks of tiles, so that its graph depends on how its inputs are cut.
+    /// Returns true if a model with tensors selects blocks of tiles, so that its graph depends on how its inputs are cut.
     #[must_use]
     pub fn has_blocks(&self) -> bool {
         self.inner().tensors().is_ok_and(TensorModel::has_blocks)
     }
 
-    /// True if the text of a model with tensors cuts them into tiles: with `tile`, or with an input of a tiled type.
+    /// Returns true if the text of a model with tensors cuts them into tiles: with `tile`, or with an input of a tiled type.
     #[must_use]
     pub fn is_tiled(&self) -> bool {
         self.inner().tiled_program().is_some()
     }
 
-    /// Returns the labels that the text of a model with tensors cuts, each with its cut. The axes of other labels are one tile.
+    /// Returns the axis labels that the text of a model with tensors cuts into tiles, each with its cut. An axis with any other label is one tile.
     ///
     /// ```
     /// use cembra::{AxisCut, Model, Options};
@@ -194,28 +195,29 @@ impl Executor {
     /// ```
     ///
     /// # Errors
-    /// If inputs do not fit, there is no such output, a constant fails, or the model has other values.
+    /// If inputs do not fit, there is no such output, a constant fails, or the model also has values that are not tensors.
     pub fn reader(&self, output: usize, inputs: &[Tensor]) -> Result<Reader<'_>, Error> {
         self.inner().tensors()?.reader(output, inputs)
     }
 
-    /// Computes the outputs of a model with tensors node by node, as the text has them. It is slow; results of plans are compared with it.
+    /// Computes the outputs of a model with tensors node by node, as the text states it. It is slow, and serves as the reference that results of
+    /// plans are compared with.
     ///
     /// # Errors
-    /// If inputs do not fit, an index is outside of its axis, an element fails, or the model has other values.
+    /// If inputs do not fit, an index is outside of its axis, an element fails, or the model also has values that are not tensors.
     pub fn run_reference(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
         self.inner().tensors()?.run_reference(inputs)
     }
 
-    /// The numbers of cached plans that a model with tensors found for the extents of its inputs, and of plans that it made. A session that runs on
-    /// inputs like those of its previous run asks for no plan.
+    /// The counts of the cache of tensor plans, which has one plan per list of input extents: how many plans were found in it, and how many were
+    /// made. A session that runs on inputs like those of its previous run does not look for a plan.
     #[must_use]
     pub fn plan_counters(&self) -> CacheCounters {
         self.inner().tensors().map_or_else(|_| CacheCounters::default(), TensorModel::plan_counters)
     }
 
-    /// The numbers of compiled element expressions that a model with tensors found, and of expressions that it compiled. Extents do not matter for
-    /// them.
+    /// The counts of the cache of compiled element expressions of a model with tensors: how many were found in it, and how many were compiled. One
+    /// compiled expression serves all extents.
     #[must_use]
     pub fn kernel_counters(&self) -> CacheCounters {
         self.inner().tensors().map_or_else(|_| CacheCounters::default(), TensorModel::kernel_counters)

@@ -1,5 +1,5 @@
-//! Models whose values are outside frames: of arrays, of tensors, or of both. This module has the operations on them that executors and sessions
-//! need. The module of each kind of model decides how it is compiled and run.
+//! Models whose values are not stored in a frame: models of arrays, of tensors, or of both. This module has the operations on them that executors and
+//! sessions need. The module of each kind of model decides how it is compiled and run.
 
 use crate::arrays::model::{ArrayMemory, ArrayModel};
 use crate::executor::mixed::{MixedMemory, MixedModel};
@@ -13,7 +13,7 @@ use cembra_value::Error;
 use cembra_value::RunTerms;
 use cembra_value::Value;
 
-/// A compiled model with arrays or tensors. Its values are outside frames.
+/// A compiled model with arrays or tensors, whose values are not stored in a frame.
 #[derive(Debug)]
 pub(crate) enum WholeModel {
     Arrays(Box<ArrayModel>),
@@ -21,14 +21,14 @@ pub(crate) enum WholeModel {
     Mixed(Box<MixedModel>),
 }
 
-/// The memory of a `WholeModel` that a session keeps between runs, and the terms of these runs.
+/// The memory of a model with arrays or tensors that a session keeps between runs, and the options of these runs.
 #[derive(Debug, Default)]
 pub struct WholeMemory {
-    /// The options of runs, with limits no higher than those that the model was compiled with. The context has the token.
+    /// The options of runs, with limits no higher than those that the model was compiled with. The token is in the context instead.
     pub(crate) options: RunOptions,
     /// The memory of a model with arrays; `None` before its first run.
     arrays: Option<Box<ArrayMemory>>,
-    /// The memory of a model with tensors; `None` before its first run.
+    /// The memory of the model's tensors; `None` before the first run, and for a model without tensors.
     pub(crate) tensors: Option<Box<TensorRuns>>,
     /// The memory of a model with tensors and other values; `None` before its first run.
     mixed: Option<Box<MixedMemory>>,
@@ -43,13 +43,13 @@ impl WholeMemory {
         self.arrays.as_ref().map_or(0, |arrays| arrays.memory_bytes()).saturating_add(tensors).saturating_add(mixed)
     }
 
-    /// Returns the options of a run on many rows that has the limits of evaluations with this memory, and the token of `context`.
+    /// Returns the options for a run on many rows, with the limits of evaluations with this memory and the token of `context`.
     #[must_use]
     pub fn row_options(&self, context: &Context) -> RunOptions {
         self.options.of_rows(context.cancellation())
     }
 
-    /// Sets the token of later runs; `None` removes it. The other options of runs stay.
+    /// Sets the token that cancels later runs; `None` removes it. All other options of runs stay.
     pub fn set_cancellation(&mut self, token: Option<Cancellation>, context: &mut Context) {
         self.options = std::mem::take(&mut self.options).cancellation(token);
         self.options.end_runs(context);
@@ -57,7 +57,7 @@ impl WholeMemory {
 }
 
 impl WholeModel {
-    /// Returns the inputs and the outputs, each with its type.
+    /// Returns the model's inputs and outputs, each with its type.
     pub(crate) fn fields(&self) -> [Box<[Field]>; 2] {
         match self {
             WholeModel::Arrays(model) => model.fields(),
@@ -66,7 +66,7 @@ impl WholeModel {
         }
     }
 
-    /// The tier of the machine code of the model's parts; `None` if the interpreter runs them.
+    /// The tier of the machine code of the model's plans; `None` if the interpreter runs them.
     pub(crate) fn tier(&self) -> Option<Tier> {
         match self {
             WholeModel::Arrays(model) => model.tier(),
@@ -75,7 +75,7 @@ impl WholeModel {
         }
     }
 
-    /// True if the model can run on many rows, as only models with arrays can.
+    /// Returns true if the model can run on many rows, which only models with arrays can.
     pub(crate) const fn has_rows(&self) -> bool {
         matches!(self, WholeModel::Arrays(_))
     }
@@ -92,7 +92,7 @@ impl WholeModel {
     /// Evaluates the model on one value per input, each of exactly the input's type, and appends the outputs to `results`.
     ///
     /// # Errors
-    /// A fault of the evaluation.
+    /// If the evaluation fails.
     pub(crate) fn evaluate(
         &self,
         values: &[Value],
@@ -109,7 +109,7 @@ impl WholeModel {
         }
     }
 
-    /// Stores the memory of `result` for later runs of a model with arrays. `result` must be a result of an earlier run that the caller no longer
+    /// Keeps the memory of `result` for later runs of a model with arrays. `result` must be a result of an earlier run that the caller no longer
     /// uses.
     pub(crate) fn recycle(&self, result: Value, memory: &mut WholeMemory) {
         if let (WholeModel::Arrays(_), Some(memory)) = (self, &mut memory.arrays) {

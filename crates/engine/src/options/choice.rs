@@ -1,23 +1,23 @@
-//! Options: the backend that runs a model, the player that runs it on many rows, and the time at which a tiered model is compiled.
+//! Options for compiling: the backend that runs a model, the backend that runs it on many rows, and the time at which a tiered model is compiled.
 
-/// A way to run a plan. All backends give the same bits.
+/// The backend that runs a plan. All backends give the same bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum Backend {
-    /// The interpreter.
+    /// The interpreter runs the plan.
     Interpreter,
-    /// Machine code; an error if it is not available.
+    /// Machine code runs the plan; an error if machine code is not available.
     Native,
-    /// Machine code if it is available, else the interpreter. `Executor::fallback` has the reason for the interpreter.
+    /// Machine code runs the plan if it is available, else the interpreter. `Executor::fallback` then has the reason.
     #[default]
     Auto,
-    /// The interpreter at first, and machine code once threads in the background have compiled it. [`Tiering`](crate::Tiering) says when. If
-    /// machine code is not available, the interpreter stays, and `Executor::fallback` has the reason.
+    /// The interpreter runs the plan at first, and machine code once threads in the background have compiled it. [`Tiering`](crate::Tiering) says
+    /// when. If machine code is not available, the interpreter stays, and `Executor::fallback` has the reason.
     Tiered,
 }
 
 impl Backend {
-    /// The name used on the command line and in reports.
+    /// The backend's name, as the command line and reports use it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -29,26 +29,26 @@ impl Backend {
     }
 }
 
-/// The code that evaluates the rows of a [`Batch`](crate::Batch). All players give the same bits.
+/// The backend that evaluates the rows of a [`Batch`](crate::Batch). All of these backends give the same bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum RowPlayer {
-    /// The best player that the machine and the model allow.
+    /// The fastest backend that the machine and the model allow.
     #[default]
     Best,
-    /// Vectors of 512 bits; an error if the machine has none.
+    /// Machine code for vectors of 512 bits; an error if the machine has none.
     Avx512,
-    /// Vectors of 256 bits; an error if the machine has none.
+    /// Machine code for vectors of 256 bits; an error if the machine has none.
     Avx2,
-    /// Vectors of 128 bits, on any machine for which there is a code generator.
+    /// Machine code for vectors of 128 bits, on any machine for which there is a code generator.
     Lanes128,
-    /// Machine code that takes one row after the other.
+    /// Machine code that evaluates one row after the other.
     Native,
-    /// The interpreter, one row after the other.
+    /// The interpreter, which evaluates one row after the other.
     Interpreter,
 }
 
 impl RowPlayer {
-    /// The list of all players.
+    /// The list of all backends for rows.
     pub const ALL: [RowPlayer; 6] = [
         RowPlayer::Best,
         RowPlayer::Avx512,
@@ -58,7 +58,7 @@ impl RowPlayer {
         RowPlayer::Interpreter,
     ];
 
-    /// The name used on the command line and in reports.
+    /// The name of this backend for rows, as the command line and reports use it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -91,7 +91,7 @@ impl RowPlayer {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tiering {
-    /// The number of calls before compilation; 0 to compile when the executor is made.
+    /// The number of calls after which a model is compiled; 0 to compile when the executor is made.
     pub(crate) calls: u32,
     pub(crate) by_hand: bool,
     pub(crate) every_tier: bool,
@@ -103,23 +103,23 @@ impl Tiering {
     /// costs no compilation, and any other at most about twice the time of the best choice.
     pub const CALLS: u32 = 1000;
 
-    /// Compiles a model after `calls` calls, counted over all threads; with 0, as soon as its executor is made.
+    /// Sets the number of calls after which a model is compiled, counted over all threads; with 0, it is compiled as soon as its executor is made.
     #[must_use]
     pub const fn after_calls(mut self, calls: u32) -> Self {
         self.calls = calls;
         self
     }
 
-    /// If true, calls take compiled code only after [`Executor::advance`](crate::Executor::advance). By default they take it as soon as it is
-    /// there.
+    /// If `by_hand` is true, calls run compiled code only after [`Executor::advance`](crate::Executor::advance). By default they run it as soon as it
+    /// is compiled.
     #[must_use]
     pub const fn by_hand(mut self, by_hand: bool) -> Self {
         self.by_hand = by_hand;
         self
     }
 
-    /// If true, a small model is compiled in the quick tier first, as a large one is, and not straight away in the optimised tier. Tests of all
-    /// tiers then do not need a large model.
+    /// If `every_tier` is true, a small model is compiled in the quick tier first, as a large one is, and not straight away in the optimised tier.
+    /// Tests of all tiers then do not need a large model.
     #[must_use]
     pub const fn every_tier(mut self, every_tier: bool) -> Self {
         self.every_tier = every_tier;

@@ -1,4 +1,4 @@
-//! Options of compiling a model, as the engine needs them. The facade has further options, for binding inputs and outputs to the caller's data.
+//! Options of compiling a model, as the engine needs them. The crate `cembra` adds options for binding inputs and outputs to the caller's data.
 
 use crate::options::choice::{Backend, RowPlayer, Tiering};
 use crate::options::metrics::Metrics;
@@ -17,33 +17,33 @@ use std::sync::Arc;
 pub struct CompileOptions {
     /// The name of the model in profiles, metrics and spans.
     pub name: Option<Arc<str>>,
-    /// The texts that the model was read from.
+    /// The source texts that the model was read from; `None` if there are none.
     pub sources: Option<Arc<Sources>>,
-    /// The operators; `None` for the registry that the model was read with.
+    /// The registry of operators that the model may use; `None` for the registry that the model was read with.
     pub registry: Option<&'static Registry>,
-    /// The backend that runs a plan.
+    /// The backend that runs the model's plan.
     pub backend: Backend,
-    /// The tier of machine code; the highest one of a tiered model.
+    /// The tier of the machine code; for a tiered model, the highest tier.
     pub tier: Tier,
-    /// The player that runs a plan on many rows.
+    /// The backend that runs the model's plan on many rows.
     pub row_player: RowPlayer,
-    /// True if sums of products are added in the order of their labels, as the interpreter adds them.
+    /// True if the terms of products with labels are summed in the order of the labels, as the interpreter sums them.
     pub reference_order: bool,
-    /// The user's rewrites of graphs of tensors.
+    /// The user's rewrite rules for graphs of tensors.
     pub tensor_rules: Vec<cembra_tensor::RewriteRule<'static>>,
-    /// The changes of results that rewrites of graphs of tensors may make; none by default.
+    /// The kinds of changes to results that rewrite rules for graphs of tensors may make; none by default.
     pub allowed_changes: Vec<cembra_tensor::Exactness>,
-    /// The fewest elements of a tensor that are worth a turn of a thread; `None` for 65,536.
+    /// The fewest elements of a tensor that are worth a task on another thread; `None` for 65,536.
     pub min_parallel_elements: Option<usize>,
     /// The time at which a tiered model is compiled.
     pub tiering: Tiering,
-    /// The metrics that events are reported to; `None` for those installed for the process.
+    /// The metrics that receive the model's events; `None` for the metrics installed for the process.
     pub metrics: Option<Arc<dyn Metrics>>,
-    /// The cache that keeps machine code from one process to the next, if there is one.
+    /// The cache that keeps machine code between processes; `None` if there is none.
     pub code_cache: Option<CodeCache>,
-    /// The types of inputs that the model does not declare, by the names of the inputs.
+    /// The types of inputs whose type the model does not declare, by the names of the inputs.
     pub input_types: BTreeMap<String, QType>,
-    /// Options of preparation, and the budget of the compilation.
+    /// The options of preparation, and the budget (limits and time) of the compilation.
     pub prepare: cembra_prepare::Options,
 }
 
@@ -54,14 +54,14 @@ impl AsRef<CompileOptions> for CompileOptions {
 }
 
 impl CompileOptions {
-    /// Returns the name of the model in profiles and events.
+    /// The name of the model in profiles and events.
     #[must_use]
     pub fn model_name(&self) -> &str {
         self.name.as_deref().unwrap_or(UNNAMED)
     }
 
-    /// Returns the options of a compilation that begins now. `name` is the model's name unless the options have one; `sources` are the texts it was
-    /// read from, and `registry` has the operators it was read with.
+    /// Returns the options of a compilation that begins now. `name` is the model's name unless the options have one; `sources` are the texts that the
+    /// model was read from, and `registry` is the one that it was read with.
     #[must_use]
     pub fn started(
         &self,
@@ -85,13 +85,13 @@ impl CompileOptions {
     }
 }
 
-/// The options of a compilation that has begun, so that its time limit runs. Every stage takes these, so that no way to an executor can forget to
-/// begin.
+/// The options of a compilation that has begun, so that its time limit runs. Every stage takes these instead of [`CompileOptions`], so that no caller
+/// can forget to start the time.
 #[derive(Debug)]
 pub struct Started(CompileOptions);
 
 impl Started {
-    /// Returns the limits, and the time at which the compilation began.
+    /// Returns the budget of the compilation: its limits, and the time at which it began.
     #[must_use]
     pub fn budget(&self) -> &Budget {
         &self.prepare.budget

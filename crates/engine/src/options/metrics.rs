@@ -1,5 +1,5 @@
-//! Events of models for a host's metrics: compilations, fallbacks, tiers, executors, faults, reloads. A call of a model is not an event, because it
-//! is too short; calls are counted on request. Without metrics, no event is made.
+//! Events of models, reported to a host's metrics: compilations, fallbacks, tiers, executors, faults, reloads. A call of a model is too short to be
+//! an event; calls are counted on request. If there are no metrics, events are not reported.
 
 use crate::options::choice::RowPlayer;
 use cembra_native::Tier;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// Something that happened to a model.
+/// An event that concerns one model, or a folder of models.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event<'e> {
@@ -19,82 +19,82 @@ pub enum Event<'e> {
     ExecutorMade,
     /// The last clone of an executor and the last of its sessions were dropped.
     ExecutorDropped,
-    /// Machine code for one row was compiled.
+    /// The machine code of a model for one row was compiled.
     Compiled {
-        /// The tier of the code.
+        /// The tier of the compiled code.
         tier: Tier,
-        /// The number of steps in the plan.
+        /// The number of steps in the model's plan.
         steps: usize,
         /// The size of the machine code in bytes, in whole pages of memory.
         code_bytes: usize,
-        /// The time that compiling took.
+        /// The time that the compilation took.
         time: Duration,
     },
-    /// Machine code for many rows was made, for a batch or for elements of arrays or tensors.
+    /// The machine code of a model for many rows was compiled, for a batch or for elements of arrays or tensors.
     CompiledRows {
-        /// The player of the rows.
+        /// The backend for rows that the code was compiled for.
         player: RowPlayer,
-        /// The number of steps in the plan.
+        /// The number of steps in the model's plan.
         steps: usize,
         /// The size of the machine code in bytes, in whole pages of memory.
         code_bytes: usize,
-        /// The time that compiling took.
+        /// The time that the compilation took.
         time: Duration,
     },
-    /// Machine code was taken from a [`CodeCache`](cembra_native::CodeCache). No `Compiled` event is reported then.
+    /// The machine code of a model was taken from a [`CodeCache`](cembra_native::CodeCache). No `Compiled` event is reported then.
     CacheHit {
-        /// The tier of the code.
+        /// The tier of the cached code.
         tier: Tier,
-        /// The number of steps in the plan.
+        /// The number of steps in the model's plan.
         steps: usize,
         /// The size of the machine code in bytes, in whole pages of memory.
         code_bytes: usize,
-        /// The time that taking it from the cache took.
+        /// The time that it took to get the code from the cache.
         time: Duration,
     },
-    /// Machine code was not in the cache of the options, or could not be taken from there, so it was compiled.
+    /// The machine code of a model was not in its code cache, or could not be taken from there, so it was compiled.
     CacheMiss,
-    /// There is no machine code, or none of a higher tier. The model runs without it.
+    /// A model has no machine code, or none of a higher tier. It runs without that code.
     Fallback {
-        /// The reason why there is no machine code.
+        /// The reason why the model has no machine code, or none of a higher tier.
         reason: &'e Diagnostic,
     },
-    /// Calls take the code of this tier from now on.
+    /// From now on, calls of a model run the code of the tier `tier`.
     TierSwapped {
-        /// The tier that calls take.
+        /// The tier whose code calls run from now on.
         tier: Tier,
     },
     /// A model could not be compiled.
     CompilationFailed {
-        /// The error of the compilation.
+        /// The error with which the compilation ended.
         error: &'e Error,
     },
-    /// An evaluation ended with a fault: of an operator, by a deadline or a token, or at a limit. A batch in which rows may fail makes one event
-    /// for each error that it keeps.
+    /// An evaluation ended with a fault: of an operator, by a deadline or a token, or at a limit. A batch that continues after failed rows reports
+    /// one event for each row error that it keeps.
     Fault {
-        /// The code of its error, such as `div-by-zero` or `deadline`.
+        /// The code of the fault's error, such as `div-by-zero` or `deadline`.
         code: &'static str,
     },
     /// A folder of models was read, for the first time or again. The event's model name is the name of the folder.
     Reloaded {
-        /// The number of models that were added, replaced or removed.
+        /// The number of models in the folder that were added, replaced or removed.
         changed: usize,
-        /// The number of files that are not models.
+        /// The number of files in the folder that are not valid models.
         failed: usize,
     },
-    /// Too many models wait to be compiled in the background. This one stays interpreted for now and asks again later.
+    /// Too many models wait to be compiled in the background, so this model was not queued. It stays interpreted for now and asks again later.
     QueueFull,
-    /// A profile of machine code could not be written and was closed.
+    /// A profile of machine code (a file for `perf`) could not be written and was closed.
     ProfileFailed {
-        /// The error that the system reported.
+        /// The error that the operating system reported.
         reason: &'e std::io::Error,
     },
 }
 
 /// A receiver of events, called on the thread on which they happen.
 ///
-/// `record` must be quick and must not panic, because it runs while models are compiled and dropped. [`Counters`] is an implementation. One of your
-/// own passes events on to the metrics of a service:
+/// `record` must be quick and must not panic, because it runs while models are compiled and dropped. [`Counters`] is an implementation. An
+/// implementation of your own can pass events on to the metrics of a service:
 ///
 /// ```
 /// use cembra::{Backend, Event, Metrics, Model, Options};
@@ -118,17 +118,17 @@ pub enum Event<'e> {
 /// # Ok::<(), cembra::Error>(())
 /// ```
 pub trait Metrics: Send + Sync + Debug {
-    /// Records an event of the model with the name `model` (`Options::name`).
+    /// Records `event`, which concerns the model with the name `model` (`Options::name`).
     fn record(&self, model: &str, event: &Event<'_>);
 
-    /// The counter of a model's evaluations. It is `None` by default: then evaluations are not counted, at no cost. It is asked for once per
-    /// session, executor of structs and batch. A counted evaluation takes up to 2 nanoseconds more. Runs of a raw function are not counted.
+    /// Returns the counter for a model's evaluations. By default it is `None`: then evaluations are not counted, at no cost. This is called once for
+    /// each session, executor of structs and batch. A counted evaluation takes up to 2 nanoseconds more. Runs of a raw function are not counted.
     fn evaluations(&self, _model: &str) -> Option<Arc<Evaluations>> {
         None
     }
 }
 
-/// Reports an event of `model` to `metrics`; to the installed metrics if that is `None`.
+/// Reports an event of `model` to `metrics`; if that is `None`, to the metrics installed for the process.
 pub fn tell(metrics: Option<&Arc<dyn Metrics>>, model: &str, event: &Event<'_>) {
     if let Some(metrics) = metrics.or_else(|| INSTALLED.get()) {
         metrics.record(model, event);
@@ -156,7 +156,7 @@ pub fn install_metrics(metrics: Arc<dyn Metrics>) -> bool {
     INSTALLED.set(metrics).is_ok()
 }
 
-/// Metrics that count events.
+/// Metrics that count the events of all models.
 ///
 /// ```
 /// use cembra::{Backend, Counters, Model, Options};
@@ -209,24 +209,24 @@ pub struct Counters {
     profiles_failed: AtomicU64,
 }
 
-/// The numbers that [`Counters`] have counted.
+/// The numbers of events that [`Counters`] have counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Counts {
     /// The number of compilations to machine code that succeeded.
     pub compiles: u64,
-    /// The time that these compilations took together, in nanoseconds.
+    /// The time that the compilations to machine code took together, in nanoseconds.
     pub compile_nanoseconds: u64,
-    /// The bytes of machine code from these compilations and from caches, in whole pages, whether or not the code is still alive. For the code that
-    /// is alive, see [`live_code_bytes`](cembra_runtime::live_code_bytes).
+    /// The bytes of machine code that was compiled or taken from caches, in whole pages, whether or not the code is still in memory. For the code
+    /// that is in memory now, see [`live_code_bytes`](cembra_runtime::live_code_bytes).
     pub code_bytes: u64,
-    /// The number of models whose machine code came from a cache.
+    /// The number of models whose machine code came from a code cache.
     pub cache_hits: u64,
-    /// The number of models whose machine code was not in their cache, and was compiled.
+    /// The number of models whose machine code was not in their code cache, and was compiled.
     pub cache_misses: u64,
     /// The number of models for which machine code, or a higher tier, was not available.
     pub fallbacks: u64,
-    /// The number of changes to a higher tier.
+    /// The number of times that a model changed to a higher tier.
     pub tier_swaps: u64,
     /// The number of times that a model could not be queued, because too many others waited to be compiled.
     pub queue_full: u64,
@@ -234,11 +234,11 @@ pub struct Counts {
     pub executors_made: u64,
     /// The number of executors that were dropped with all their clones and sessions.
     pub executors_dropped: u64,
-    /// The number of profiles that could not be written to the end.
+    /// The number of profile files (for `perf`) that could not be written to the end.
     pub profiles_failed: u64,
     /// The number of evaluations, including rows of batches; 0 unless evaluations are counted.
     pub evaluations: u64,
-    /// The number of evaluations that ended with a fault. [`Counters::faults`] has them by code.
+    /// The number of evaluations that ended with a fault. [`Counters::faults`] has them by error code.
     pub faults: u64,
     /// The number of evaluations that ended because their deadline had passed.
     pub deadlines: u64,
@@ -246,12 +246,12 @@ pub struct Counts {
     pub failed_compilations: u64,
     /// The number of times that folders of models were read.
     pub reloads: u64,
-    /// The number of files in these folders that were not models.
+    /// The number of files in folders of models that were not valid models.
     pub failed_files: u64,
 }
 
 impl Counts {
-    /// The number of executors that are alive.
+    /// The number of executors that were made and not yet dropped.
     #[must_use]
     pub fn live_executors(&self) -> u64 {
         // The two numbers were not read at the same time.
@@ -266,7 +266,7 @@ impl Counters {
         Counters { evaluations: Some(Arc::default()), ..Counters::default() }
     }
 
-    /// The number of evaluations that ended with a fault, by the code of their error.
+    /// The number of evaluations that ended with a fault, by error code.
     #[must_use]
     pub fn faults(&self) -> BTreeMap<&'static str, u64> {
         self.lock_faults().clone()
@@ -277,7 +277,7 @@ impl Counters {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the numbers so far. They are read one after the other, while other threads may go on counting.
+    /// Returns the numbers counted so far. They are read one after the other, while other threads may go on counting.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -343,7 +343,7 @@ impl Metrics for Counters {
     }
 }
 
-/// The metrics that the events of one model are reported to, and the model's name.
+/// The name of a model, and the metrics to which its events are reported.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
     metrics: Option<Arc<dyn Metrics>>,
@@ -351,7 +351,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Watches `model` with `metrics`; with the installed metrics if that is `None`.
+    /// Makes a reporter of events of `model` to `metrics`; if that is `None`, to the metrics installed for the process.
     pub(crate) fn new(metrics: Option<&Arc<dyn Metrics>>, model: Option<Arc<str>>) -> Self {
         Watch { metrics: metrics.or_else(|| INSTALLED.get()).cloned(), model }
     }
@@ -363,7 +363,7 @@ impl Watch {
         }
     }
 
-    /// The counter of the model's evaluations, if there is one.
+    /// The counter of the model's evaluations; `None` if they are not counted.
     pub(crate) fn evaluations(&self) -> Option<Arc<Evaluations>> {
         self.metrics.as_ref()?.evaluations(self.model())
     }

@@ -1,5 +1,5 @@
-//! Options for compiling and running models: the choice of backends, limits and terms of runs, the signature of a model with the promises of its
-//! inputs, and metrics.
+//! Options for compiling and running models: the choice of backends, the limits of runs, the inputs and outputs of a model with the promises about
+//! their values, and metrics.
 
 pub(crate) mod choice;
 pub(crate) mod compile_options;

@@ -1,14 +1,15 @@
-//! Checks whether values keep the promises of their inputs. They are checked before anything runs, so that players need not check them.
+//! Checks that input values keep the promises that the model declares for them. They are checked before anything runs, so that backends need not
+//! check them.
 
 use crate::options::signature::Field;
 use cembra_expr::{Program, print_type};
 use cembra_value::Error;
 use cembra_value::{BrokenPromise, Code, Diagnostic, Limit, Limits, Value};
 
-/// Checks that `values` keep the promises of `inputs`, whose types they have, and that dictionaries are within `limits`.
+/// Checks that `values`, which have the types of `inputs`, keep the promises of `inputs`, and that dictionaries are within `limits`.
 ///
 /// # Errors
-/// If a value breaks a promise or a limit; the error is that of the first one.
+/// The error of the first value that breaks a promise or a limit.
 pub(crate) fn check(program: &Program, inputs: &[Field], values: &[Value], limits: &Limits) -> Result<(), Error> {
     inputs.iter().zip(values).try_for_each(|(input, value)| {
         let entries = input.qtype.as_map().and_then(|_| value.list_len());

@@ -1,12 +1,12 @@
-//! Options of a run, for sessions, executors of structs, batches, tensors and the tests of models: cancellation and deadline, threads, limits, and
-//! the treatment of failed rows. `Options` has the options of compiling.
+//! Options of a run, for sessions, executors of structs, batches, tensors and the tests of models: cancellation, deadline, threads, limits, and the
+//! treatment of failed rows. `Options` has the options of compiling.
 
 use cembra_runtime::{Cancellation, Context};
 use cembra_value::{Limits, OnError, RunTerms};
 use std::time::{Duration, Instant};
 
-/// Options of a run: its end, its number of threads, and its limits. Without options nothing ends a run, it has one thread, and it has the limits
-/// that the model was compiled with.
+/// Options of a run: what ends it early, its number of threads, and its limits. By default nothing ends a run early, it has one thread, and it has
+/// the limits that the model was compiled with.
 ///
 /// ```
 /// use cembra::{FaultKind, Limits, Model, Options, RunOptions, Value};
@@ -40,10 +40,10 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// The default of the maximum number of row errors that a batch keeps.
+    /// The default for the most row errors that a batch keeps.
     pub const KEPT_FAILURES: usize = 100;
 
-    /// Makes options of runs that nothing ends, on one thread.
+    /// Makes the default options: runs on one thread, which nothing ends early.
     #[must_use]
     pub fn new() -> Self {
         RunOptions::default()
@@ -55,7 +55,7 @@ impl RunOptions {
         RunOptions { cancellation: token.into(), ..self }
     }
 
-    /// Ends all runs with the fault `deadline` at this moment. No run begins after it.
+    /// Ends all runs with the fault `deadline` at the moment `deadline`. No run begins after it.
     #[must_use]
     pub fn deadline(self, deadline: Instant) -> Self {
         RunOptions { deadline: Some(deadline), ..self }
@@ -86,22 +86,22 @@ impl RunOptions {
         RunOptions { time_limit: Some(limit), ..self }
     }
 
-    /// Runs on up to `threads` threads where a run is long enough: of rayon's pool for the process, or of the pool in which the caller runs
-    /// (`pool.install(..)`). Results do not depend on the number of threads. In a forked process, a pool that the caller made before the fork has
-    /// no threads, so the run would wait for ever.
+    /// Lets a run use up to `threads` threads if it is long enough. They belong to rayon's pool for the process, or to the pool in which the caller
+    /// runs (`pool.install(..)`). Results do not depend on the number of threads. In a forked process, a pool that the caller made before the fork
+    /// has no threads, so the run would wait for ever.
     #[must_use]
     pub fn threads(self, threads: usize) -> Self {
         RunOptions { threads: Some(threads), ..self }
     }
 
-    /// Sets limits on bytes of strings and arrays, rounds of loops, and work on strings. Where the model was compiled with a lower limit, that one
-    /// holds. Limits on compiling and on texts are ignored.
+    /// Sets the limits of runs on bytes of strings and arrays, loop iterations, and work on strings. If the model was compiled with a lower limit,
+    /// the lower one holds. Limits on compiling and on texts are ignored.
     #[must_use]
     pub fn limits(self, limits: Limits) -> Self {
         RunOptions { limits: Some(limits), ..self }
     }
 
-    /// Sets the number of rows of a batch. It is needed where no column says it: all inputs share one value, or there are no inputs.
+    /// Sets the number of rows of a batch. It is needed if no column tells it: if all inputs are shared values, or there are no inputs.
     #[must_use]
     pub fn rows(self, rows: usize) -> Self {
         RunOptions { rows: Some(rows), ..self }
@@ -126,13 +126,13 @@ impl RunOptions {
         RunOptions { on_error: Some(on_error), ..self }
     }
 
-    /// The treatment of failed rows, if it is set.
+    /// The treatment of failed rows; `None` if it is not set.
     pub const fn failed_rows(&self) -> Option<OnError> {
         self.on_error
     }
 
-    /// Returns the token that ends a run that begins now: by its cancellation, at its deadline, or when its time limit is over. Each run with a
-    /// time limit needs a token of its own.
+    /// Returns a token for a run that begins now. The token ends the run when it is cancelled, at the deadline, or when the time limit is over. Each
+    /// run with a time limit needs a token of its own.
     pub fn token(&self) -> Option<Cancellation> {
         // A limit that the clock cannot represent never ends a run.
         let late = self.time_limit.and_then(|limit| Instant::now().checked_add(limit));
@@ -147,7 +147,7 @@ impl RunOptions {
         }
     }
 
-    /// Sets the token and the time limit of later runs in a context.
+    /// Sets the token and the time limit of later runs in `context`.
     pub(crate) fn end_runs(&self, context: &mut Context) {
         let token = self.token_until(self.deadline);
         match self.time_limit {
@@ -156,22 +156,22 @@ impl RunOptions {
         }
     }
 
-    /// The time limit of each run, if there is one.
+    /// The time limit of each run; `None` if there is none.
     pub const fn run_time_limit(&self) -> Option<Duration> {
         self.time_limit
     }
 
-    /// The number of threads, if it is set.
+    /// The number of threads; `None` if it is not set.
     pub const fn thread_count(&self) -> Option<usize> {
         self.threads
     }
 
-    /// The number of rows, if it is set.
+    /// The number of rows of a batch; `None` if it is not set.
     pub const fn row_count(&self) -> Option<usize> {
         self.rows
     }
 
-    /// Returns the terms of a run with these options and with `limits`. `token` must be the [`token`](Self::token) of these options.
+    /// Returns these options in the form that runs take, with `token`, which must be the [`token`](Self::token) of these options, and with `limits`.
     pub(crate) fn terms<'r>(&self, token: Option<&'r Cancellation>, limits: Option<&'r Limits>) -> RunTerms<'r> {
         RunTerms {
             token,
@@ -183,7 +183,7 @@ impl RunOptions {
         }
     }
 
-    /// Returns the options of a run on many rows that ends by `token`, or with the first row that fails.
+    /// Returns the options of a run on many rows that ends when `token` is cancelled, or at the first row that fails.
     pub(crate) fn of_rows(&self, token: Option<Cancellation>) -> Self {
         let of_row = self.clone();
         RunOptions {
@@ -196,7 +196,7 @@ impl RunOptions {
         }
     }
 
-    /// True if a run of tensors has terms besides a token: several threads or limits. Terms that only rows have do not count.
+    /// Returns true if these options set several threads or limits for a run of tensors. Options that only runs on rows have do not count.
     pub(crate) fn have_terms(&self) -> bool {
         let RunOptions {
             threads,
@@ -212,7 +212,7 @@ impl RunOptions {
         *threads > Some(1) || limits.is_some()
     }
 
-    /// The limits of a run, if they are set.
+    /// The limits of a run; `None` if they are not set.
     pub const fn run_limits(&self) -> Option<&Limits> {
         self.limits.as_ref()
     }

@@ -1,4 +1,4 @@
-//! Names and types: of one input or output, and of all inputs and outputs of a model.
+//! The names and types of a model's inputs and outputs: of each one, and of all together.
 
 use cembra_array::fullness;
 use cembra_expr::{NodeId, Program, print_input_type, spelled_default};
@@ -11,37 +11,39 @@ use cembra_value::{Promise, ScalarValue, Value};
 use std::cell::LazyCell;
 use std::sync::Arc;
 
-/// Returns the name of a value that goes from one part of a model to the next. It begins with a percent sign, which no input of a text has in its
-/// name.
+/// Returns the name of a value that one part of a mixed model passes to the next part. It begins with a percent sign, which no input of a text has in
+/// its name.
 pub(crate) fn crossing_name(node: NodeId) -> Arc<str> {
     format!("%{}", node.index()).into()
 }
 
-/// Returns the node whose value has this name between two parts; `None` for the name of an input or output of the model.
+/// Returns the node whose value has the name `name` where one part of a mixed model passes it to the next; `None` for the name of an input or output
+/// of the model.
 pub(crate) fn crossing_node(name: &str) -> Option<NodeId> {
     name.strip_prefix('%')?.parse().ok().map(NodeId::from_index)
 }
 
-/// A named input or output.
+/// A named input or output of a model.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Field {
     /// The name of the input or output.
     pub name: Arc<str>,
-    /// The type of its values.
+    /// The type of the input's or output's values.
     pub qtype: QType,
-    /// The input's promise about its values beyond the type, or the promise that the model is known to keep for an output. An output's promise is
-    /// never the form of an edge.
+    /// The input's promise about its values in addition to their type: what the model declares. For an output, the promise that its values are known
+    /// to keep, which is never about the form of an edge.
     pub promise: Promise,
-    /// The value that is read where the input is missing; data may then leave the input out. `None` for outputs.
+    /// The value that is used where the input is missing; data may then leave the input out. `None` for outputs, and for inputs without a default.
     pub default: Option<ScalarValue>,
-    /// True if the default is `[]` or `{}`. The input is then a list or a dictionary, and data may leave it out or have `null` in its place.
+    /// True if the input's default is `[]` or `{}`. The input is then a list or a dictionary, and data may leave it out or have `null` in its place.
     pub is_empty_by_default: bool,
-    /// The labels of a tensor's axes with commas between them, if they say how the input is cut into tiles. `None` for outputs.
+    /// The labels of a tensor's axes with commas between them, if the text uses them to say how the input is cut into tiles. `None` for other inputs,
+    /// and for outputs.
     pub labels: Option<Arc<str>>,
 }
 
 impl Field {
-    /// Returns the inputs of a plan, with their defaults in the program, and its outputs.
+    /// Returns the inputs of `plan`, with their defaults in `program`, and its outputs.
     pub(crate) fn of_plan(plan: &Plan, program: &Program) -> [Box<[Field]>; 2] {
         let field = |name, value| Field::new(name, &plan.value(value).qtype);
         let mut inputs: Box<[Field]> = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();
@@ -49,18 +51,18 @@ impl Field {
         [inputs, plan.outputs().iter().map(|output| field(&output.name, output.value)).collect()]
     }
 
-    /// Makes a field without promise and default.
+    /// Makes a field without a promise about its values and without a default.
     pub fn new(name: &Arc<str>, qtype: &QType) -> Field {
         let (name, qtype, promise) = (name.clone(), qtype.clone(), Promise::Nothing);
         Field { name, qtype, promise, default: None, is_empty_by_default: false, labels: None }
     }
 
-    /// Makes the field of the input that `leaf` is in a prepared model.
+    /// Makes the field of the input whose leaf in the prepared model has the number `leaf`.
     pub fn of_leaf(graph: &TypedGraph, leaf: u32, qtype: &QType) -> Field {
         Field { promise: graph.leaf_promise(leaf), ..Field::new(graph.leaf_name(leaf), qtype) }
     }
 
-    /// Sets the defaults of `inputs`, which must be some of the program's inputs, in its order.
+    /// Sets the defaults of `inputs`, which must be some of the inputs of `program`, in its order.
     pub fn add_defaults(inputs: &mut [Field], program: &Program) {
         let mut declared = program.inputs.iter();
         for field in inputs {
@@ -70,7 +72,7 @@ impl Field {
         }
     }
 
-    /// The error for a value of another type than the input's.
+    /// The error for `found`, a value that does not have the input's type.
     #[doc(hidden)]
     #[must_use]
     #[cold]
@@ -78,14 +80,14 @@ impl Field {
         Error::values(format!("input `{}` is {}, found {}", self.name, self.qtype, found.qtype()))
     }
 
-    /// True if the field is a value that one part of a model passes to the next; false for inputs and outputs of the model.
+    /// Returns true if the field is a value that one part of a mixed model passes to the next; false for inputs and outputs of the model.
     #[doc(hidden)]
     #[must_use]
     pub fn goes_on(&self) -> bool {
         crossing_node(&self.name).is_some()
     }
 
-    /// Converts a tensor to a value of this type. A tensor without axes becomes a scalar or a mask.
+    /// Converts a tensor to a value of the field's type. A tensor without axes becomes a scalar or a mask.
     ///
     /// # Errors
     /// If a tensor without axes has no element.
@@ -105,7 +107,8 @@ impl Field {
         value.ok_or_else(|| Error::values("a tensor without axes has no element"))
     }
 
-    /// Converts a value of this input to the number that a tensor has for it: a mask becomes a truth value, and a missing value the default.
+    /// Converts a value of this input to the number that a tensor computation takes instead: a mask becomes a truth value, and a missing value
+    /// becomes the default.
     ///
     /// # Errors
     /// If the value is not a number, or is missing and there is no default.
@@ -120,7 +123,7 @@ impl Field {
         }
     }
 
-    /// Returns the outputs of a prepared model.
+    /// Returns the outputs of a prepared model, each with its type.
     pub fn of_outputs(model: &TypedModel) -> Box<[Field]> {
         // Computed only if some output is an array.
         let full = LazyCell::new(|| fullness(model));
@@ -133,19 +136,19 @@ impl Field {
         model.outputs.iter().map(field).collect()
     }
 
-    /// True if an input takes only arrays without missing elements, or if an output's arrays are known to have none.
+    /// Returns true for an input that takes only arrays without missing elements, and for an output whose arrays are known to have none.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.promise == Promise::Full
     }
 
-    /// The type as the text language writes it, with its promise: `[f64]`, `splits`, `f32?`, `tiled[f64, "i,j"]`.
+    /// The field's type as the text language writes it, with its promise: `[f64]`, `splits`, `f32?`, `tiled[f64, "i,j"]`.
     #[must_use]
     pub fn spelled_type(&self) -> String {
         print_input_type(&self.qtype, self.promise, self.labels.as_deref())
     }
 
-    /// The type and the default, as the text declares an input: `f32? = 0.5`.
+    /// The input's type and default, as a text declares the input: `f32? = 0.5`.
     #[must_use]
     pub fn declaration(&self) -> String {
         match self.spelled_default() {
@@ -154,20 +157,20 @@ impl Field {
         }
     }
 
-    /// The default as the text language writes it; `None` if there is none.
+    /// The input's default as the text language writes it; `None` if there is none.
     #[must_use]
     pub fn spelled_default(&self) -> Option<String> {
         spelled_default(self.default.as_ref(), Some(&self.qtype).filter(|_| self.is_empty_by_default))
     }
 
-    /// The empty list or dictionary, if that is the default of the input; else `None`.
+    /// The empty list or dictionary, if that is the input's default; else `None`.
     #[must_use]
     pub fn empty_default(&self) -> Option<Value> {
         Value::empty_collection(&self.qtype).filter(|_| self.is_empty_by_default)
     }
 
-    /// The value of an input that is left out: a missing value, for which the model reads the default, or the empty list or dictionary that is the
-    /// default. `None` for an input without a default.
+    /// The value to use for an input that data leave out: a missing value, for which the model uses the default, or the empty list or dictionary that
+    /// is the default. `None` for an input without a default.
     #[must_use]
     pub fn left_out(&self) -> Option<Value> {
         match &self.qtype {
@@ -181,14 +184,14 @@ impl Field {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Signature {
-    /// The inputs that the outputs need, in the order of the program.
+    /// The inputs that the model's outputs need, in the order of the program.
     pub inputs: Vec<Field>,
-    /// The outputs, the main one first.
+    /// The outputs of the model, the main output first.
     pub outputs: Vec<Field>,
 }
 
 impl Signature {
-    /// Makes a signature. The first output is the main one.
+    /// Makes a signature from inputs and outputs. The first output is the main one.
     #[must_use]
     pub const fn new(inputs: Vec<Field>, outputs: Vec<Field>) -> Signature {
         Signature { inputs, outputs }

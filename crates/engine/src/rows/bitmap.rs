@@ -1,9 +1,9 @@
-//! Bitmaps: one bit per row in bytes of the caller, from any bit on. The lowest bit of a byte comes first. This is Arrow's layout of truth values
-//! and of presence.
+//! Bitmaps: one bit per row in memory of the caller, beginning at any bit of a byte. The lowest bit of a byte comes first, as in Arrow's bitmaps of
+//! truth values and of presence.
 
 #![deny(clippy::arithmetic_side_effects)]
 
-/// Bits of the caller, one per row.
+/// A read-only bitmap in the caller's memory, with one bit per row.
 #[derive(Clone, Copy, Debug)]
 pub struct Bitmap<'a> {
     bytes: &'a [u8],
@@ -12,14 +12,14 @@ pub struct Bitmap<'a> {
 }
 
 impl<'a> Bitmap<'a> {
-    /// A bitmap of `rows` bits that begins at bit `offset` of `bytes`; `None` if there are not as many bits.
+    /// Makes a bitmap of `rows` bits that begins at bit `offset` of `bytes`; `None` if `bytes` has too few bits.
     #[must_use]
     pub fn new(bytes: &'a [u8], offset: usize, rows: usize) -> Option<Self> {
         let end = offset.checked_add(rows)?;
         (end.div_ceil(8) <= bytes.len()).then_some(Bitmap { bytes, offset, rows })
     }
 
-    /// A bitmap of the first `rows` bits of words, lowest bit first; `None` if there are not as many bits.
+    /// Makes a bitmap of the first `rows` bits of `words`, lowest bit first; `None` if `words` has too few bits.
     #[must_use]
     pub fn of_words(words: &'a [u64], rows: usize) -> Option<Self> {
         // SAFETY: COLUMNS: words can be read as bytes, and their bits have the same order, lowest first.
@@ -27,25 +27,25 @@ impl<'a> Bitmap<'a> {
         Bitmap::new(bytes, 0, rows)
     }
 
-    /// The number of bits.
+    /// The number of rows, which is the number of bits.
     #[must_use]
     pub const fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Returns the bit of a row, which must exist.
+    /// Returns the bit of row `row`, which must exist.
     #[must_use]
     pub fn get(&self, row: usize) -> bool {
         let bit = self.offset.saturating_add(row);
         self.bytes.get(bit / 8).is_some_and(|byte| byte >> (bit % 8) & 1 != 0)
     }
 
-    /// The address of the first byte; `None` if the first bit is not at the start of a byte.
+    /// The address of the bitmap's first byte; `None` if its first bit is not at the start of a byte.
     pub(in crate::rows) fn address(&self) -> Option<*const u8> {
         self.offset.is_multiple_of(8).then(|| self.bytes[self.offset / 8..].as_ptr())
     }
 
-    /// Returns the 64 bits from `row` on, with zeros after the last row.
+    /// Returns the 64 bits of the rows from `row` on, with zeros after the last row.
     pub(in crate::rows) fn word(&self, row: usize) -> u64 {
         let bit = self.offset.saturating_add(row);
         let bytes = &self.bytes[(bit / 8).min(self.bytes.len())..];
@@ -65,7 +65,7 @@ impl<'a> Bitmap<'a> {
         }
     }
 
-    /// The first row whose bit is 0, if there is one.
+    /// The index of the first row whose bit is 0; `None` if all bits are 1.
     #[must_use]
     pub fn first_zero(&self) -> Option<usize> {
         (0..self.rows).step_by(64).find_map(|row| {
@@ -76,7 +76,7 @@ impl<'a> Bitmap<'a> {
     }
 }
 
-/// Bits of the caller to be written, one per row.
+/// A bitmap in the caller's memory that outputs are written to, with one bit per row.
 #[derive(Debug)]
 pub struct BitmapMut<'a> {
     bytes: &'a mut [u8],
@@ -85,25 +85,25 @@ pub struct BitmapMut<'a> {
 }
 
 impl<'a> BitmapMut<'a> {
-    /// A bitmap of `rows` bits that begins at bit `offset` of `bytes`; `None` if there are not as many bits.
+    /// Makes a bitmap of `rows` bits that begins at bit `offset` of `bytes`; `None` if `bytes` has too few bits.
     #[must_use]
     pub fn new(bytes: &'a mut [u8], offset: usize, rows: usize) -> Option<Self> {
         let end = offset.checked_add(rows)?;
         (end.div_ceil(8) <= bytes.len()).then_some(BitmapMut { bytes, offset, rows })
     }
 
-    /// The number of bits.
+    /// The number of rows, which is the number of bits.
     #[must_use]
     pub const fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Returns the bits as a bitmap to read.
+    /// Returns a read-only bitmap of the same bits.
     pub(in crate::rows) const fn as_bits(&self) -> Bitmap<'_> {
         Bitmap { bytes: self.bytes, offset: self.offset, rows: self.rows }
     }
 
-    /// Sets all bits to those of `words`, lowest bit first. Other bits in the same bytes stay.
+    /// Overwrites all bits of the bitmap with those of `words`, lowest bit first. Other bits in the same bytes stay.
     pub(in crate::rows) fn set(&mut self, words: &[u64]) {
         if self.offset.is_multiple_of(8) {
             let whole = &mut self.bytes[self.offset / 8..][..self.rows.div_ceil(8)];

@@ -1,4 +1,4 @@
-//! Converts arrays to vectors of Rust types and back, for callers whose elements are in their own memory.
+//! Converts arrays to vectors of Rust types and back, for callers that hold the elements in memory of their own.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -7,7 +7,8 @@ use cembra_runtime::{Optional, Scalar};
 use cembra_value::{Array, ArrayData};
 use std::mem::MaybeUninit;
 
-/// Elements of the caller, some of which may be missing: contiguous values, and one bit each that is set where the element is present, as in Arrow.
+/// An array in the caller's memory whose elements may be missing: contiguous values, and one bit per element that is set where the element is
+/// present, as in Arrow.
 ///
 /// ```
 /// use cembra_engine::rows::{ArrayView, Bitmap};
@@ -23,19 +24,19 @@ pub struct ArrayView<'a, T> {
 }
 
 impl<'a, T: ColumnValue> ArrayView<'a, T> {
-    /// Elements without missing ones.
+    /// Makes a view of `values`, all of which are present.
     #[must_use]
     pub const fn new(values: &'a [T]) -> Self {
         ArrayView { values, presence: None }
     }
 
-    /// Sets the bits of presence: an element is present where its bit is 1. `None` if there are fewer bits than elements.
+    /// Sets the presence bits of the elements: an element is present where its bit is 1. Returns `None` if there are fewer bits than elements.
     #[must_use]
     pub fn present(self, bits: Bitmap<'a>) -> Option<Self> {
         (bits.rows() >= self.values.len()).then_some(ArrayView { presence: Some(bits), ..self })
     }
 
-    /// The values. A missing element has an unspecified value.
+    /// The values of the elements. A missing element has an unspecified value.
     #[must_use]
     pub const fn values(&self) -> &'a [T] {
         self.values
@@ -55,19 +56,19 @@ fn whole(column: &InputColumn<'_>, scalar: Scalar) -> Array {
     made.unwrap_or_else(|| Array::from_scalars(scalar, []))
 }
 
-/// Copies optional elements to an array.
+/// Copies optional values to an array.
 #[must_use]
 pub fn array_of_optionals<T: ColumnValue>(values: &[Optional<T>]) -> Array {
     whole(&InputColumn::optionals(values), T::SCALAR)
 }
 
-/// Copies the elements of an array; `None` if one is missing, or they have another type.
+/// Copies the elements of `array` to a vector; `None` if an element is missing, or the elements do not have the type `T`.
 #[must_use]
 pub fn elements<T: ColumnValue>(array: &Array) -> Option<Vec<T>> {
     if array.present_count() < array.len() { None } else { all_elements(array) }
 }
 
-/// Copies the elements of an array, any of which may be missing; `None` if they have another type.
+/// Copies the elements of `array`, any of which may be missing, to a vector; `None` if they do not have the type `T`.
 #[must_use]
 pub fn optional_elements<T: ColumnValue + Default>(array: &Array) -> Option<Vec<Optional<T>>> {
     let all = all_elements::<T>(array)?.into_iter().enumerate();

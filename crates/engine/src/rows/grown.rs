@@ -1,4 +1,4 @@
-//! Output columns that grow by arrays, lists and values, for code that makes its outputs piece by piece.
+//! Output columns that are being built, to which arrays, lists and values are appended, for code that computes an output piece by piece.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -147,7 +147,7 @@ fn room<T>(count: usize) -> Vec<T> {
     list
 }
 
-/// An output column of a type, to which rows are appended.
+/// An output column that is being built: rows are appended to it.
 #[derive(Debug)]
 pub struct GrowingColumn {
     qtype: QType,
@@ -161,13 +161,13 @@ pub struct GrowingColumn {
 enum Growing {
     Scalars(Scalars),
     Lists(Vec<i64>, Scalars),
-    /// The columns of structs.
+    /// A growing column for each column of the structs.
     Structs(Vec<GrowingColumn>),
     Any(Vec<Value>),
 }
 
 impl GrowingColumn {
-    /// Makes a column without rows, with room for `rows` rows, and for `elements` elements of lists.
+    /// Makes a column of type `qtype` without rows, with memory for `rows` rows, and for `elements` elements if it has lists.
     #[must_use]
     pub fn new(qtype: &QType, rows: usize, elements: usize) -> Self {
         let data = match qtype {
@@ -187,7 +187,7 @@ impl GrowingColumn {
         GrowingColumn { qtype: qtype.clone(), data, missing: Vec::new() }
     }
 
-    /// The number of rows.
+    /// The number of rows that the column has so far.
     #[must_use]
     pub fn rows(&self) -> usize {
         match &self.data {
@@ -199,7 +199,7 @@ impl GrowingColumn {
         }
     }
 
-    /// The columns of structs in the order of [`struct_columns`]; for other types the column itself.
+    /// The columns that a column of structs consists of, in the order of [`struct_columns`]; for other types the column itself.
     pub fn columns_mut(&mut self) -> &mut [GrowingColumn] {
         match self.data {
             Growing::Structs(ref mut columns) => columns,
@@ -207,15 +207,15 @@ impl GrowingColumn {
         }
     }
 
-    /// Appends a row for each element of an array. It does nothing unless this is a column of scalars of the array's type.
+    /// Appends one row for each element of `array`. Does nothing unless this is a column of scalars of the array's type.
     pub fn extend(&mut self, array: &Array) {
         if let Growing::Scalars(scalars) = &mut self.data {
             scalars.extend(array);
         }
     }
 
-    /// Appends rows of lists: row `n` has the elements from `points[n]` to `points[n + 1]`. It does nothing unless the points ascend from 0 to the
-    /// number of elements.
+    /// Appends rows of lists: each next row `n` has the elements from `points[n]` up to `points[n + 1]`. Does nothing unless the points ascend from 0
+    /// to the number of elements.
     pub fn extend_lists(&mut self, points: &[i64], elements: &Array) {
         let ends = points
             .first()
@@ -231,7 +231,7 @@ impl GrowingColumn {
         }
     }
 
-    /// Appends a row with a value of the column's type; `None` for a missing row.
+    /// Appends a row with a value of the column's type; `None` appends a missing row.
     pub fn push(&mut self, value: Option<&Value>) {
         let row = self.rows();
         match (&mut self.data, value) {
@@ -262,7 +262,7 @@ impl GrowingColumn {
         }
     }
 
-    /// Appends the rows of another column of the same type. A column of another type is ignored.
+    /// Appends the rows of `other`. A column of another type is ignored.
     pub fn append(&mut self, other: GrowingColumn) {
         if self.qtype != other.qtype {
             return;
@@ -284,7 +284,7 @@ impl GrowingColumn {
         self.missing.extend(other.missing.iter().map(|row| before.saturating_add(*row)));
     }
 
-    /// Converts the grown column to an output column.
+    /// Converts the growing column to a finished output column.
     #[must_use]
     pub fn finish(self) -> OutputColumn {
         let rows = self.rows();
@@ -320,8 +320,8 @@ impl GrowingColumn {
 }
 
 impl OutputColumn {
-    /// Converts values that are structs or lists of structs to [columns](OutputColumn::structs). Other columns are returned as they are. The values
-    /// of a model without arrays are copied.
+    /// Converts a column of values that are structs or lists of structs to [columns](OutputColumn::structs). Other columns are returned as they are.
+    /// The values of a model without arrays are copied.
     #[must_use]
     pub fn with_structs(self) -> OutputColumn {
         let DataOut::Any(values) = &self.data else { return self };

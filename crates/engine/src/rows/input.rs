@@ -1,5 +1,5 @@
-//! Input columns: values of the caller for many rows, in the caller's layout. They are borrowed, compared with the model's types once, and read in
-//! place.
+//! Input columns: the caller's values for many rows, in the caller's memory layout. They are borrowed, compared with the model's types once, and read
+//! in place.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -11,7 +11,8 @@ use cembra_value::{Array, ArrayData, Value};
 use smallvec::{SmallVec, smallvec};
 use std::marker::PhantomData;
 
-/// A type whose slices are columns. It has the size of a value of the scalar type, and any bits of it may be read as such a value.
+/// A Rust type whose slices can be input and output columns. It has the size of a value of the scalar type `SCALAR`, and any bits of it may be read
+/// as such a value.
 ///
 /// # Safety
 /// COLUMNS: a value of the type has the memory layout of a value of the scalar type.
@@ -31,52 +32,53 @@ macro_rules! column_values {
 
 for_each_scalar!(column_values []);
 
-/// The presence of a column's rows.
+/// The storage of a column's presence: which of its rows are not missing.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::rows) enum PresenceIn<'a> {
     All,
     Bits(Bitmap<'a>),
-    /// Bytes, one per row: the address of the first, and the stride in bytes.
+    /// A byte per row says whether the row is present: the address of the first byte, and the stride in bytes.
     Bytes(*const u8, isize),
 }
 
-/// A function that writes a field of a struct to a cell in the layout of frames.
+/// A function that copies a field of a Rust struct to a cell of a frame: from the first address, to the frame at the byte offset.
 ///
 /// # Safety
 /// FIELD-TABLE: the first argument is a field of the type that the function was made for, and the frame has room for a cell at the offset.
 pub type WriteField = unsafe fn(*const u8, FramePtr, u32);
 
-/// The location of a column's values.
+/// The storage of a column's values.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::rows) enum DataIn<'a> {
-    /// Units have no data.
+    /// The column has units, which have no data.
     Nothing,
-    /// Values in the layout of frames, at this stride in bytes.
+    /// The column has values in the layout of frames: the scalar type, the address of the first value, and the stride in bytes.
     Values(Scalar, *const u8, isize),
-    /// Truth values as bits.
+    /// The column has truth values, one bit per row.
     Bits(Bitmap<'a>),
-    /// Texts or byte strings, as the scalar type says.
+    /// The column has texts or byte strings, as the scalar type says.
     Strings(Scalar, Strings<'a>),
-    /// Keys of values in another column.
+    /// The column has dictionary keys, which are indices of values in another column.
     Dictionary(Keys<'a>, &'a InputColumn<'a>),
-    /// Values of any type.
+    /// The column has values of any type, one per row.
     Any(&'a [Value]),
-    /// A value that all rows share.
+    /// A value that all rows of the column share.
     Shared(&'a Value),
-    /// Lists of the values of another column.
+    /// The column has lists, whose elements are in another column.
     Lists(ListOffsets<'a>, &'a InputColumn<'a>),
-    /// Structs of the values of other columns.
+    /// The column has structs, whose members are in other columns.
     Structs(&'a [InputColumn<'a>]),
-    /// Fields of structs at this stride in bytes, which are written to cells one by one.
+    /// The column has fields of Rust structs, which the function copies to cells one by one: the field's type, the address of the first field, and
+    /// the stride in bytes.
     Fields(&'a QType, *const u8, isize, WriteField),
-    /// The old contents of the memory of an output, by the output's index.
+    /// The column has the contents of an output's memory before the run, by the output's index.
     Output(usize),
 }
 
-/// An input column of the caller.
+/// An input column of the caller: one value per row, or one value that all rows share.
 #[derive(Clone, Copy, Debug)]
 pub struct InputColumn<'a> {
-    /// The number of rows; `None` if all rows share one value, or if the rows are those of an output.
+    /// The number of rows; `None` if all rows share one value, or if the column has the rows of an output's memory.
     pub(in crate::rows) rows: Option<usize>,
     pub(in crate::rows) data: DataIn<'a>,
     pub(in crate::rows) presence: PresenceIn<'a>,
@@ -95,14 +97,15 @@ impl<'a> InputColumn<'a> {
         InputColumn { rows: Some(rows), data, presence: PresenceIn::All, knows_keys: false, lives: PhantomData }
     }
 
-    /// A column of numbers, truth values, dates or timestamps, all of them present.
+    /// Makes a column of numbers, truth values, dates or timestamps, all of which are present.
     #[must_use]
     pub fn values<T: ColumnValue>(values: &'a [T]) -> Self {
         let stride = size_of::<T>().cast_signed();
         InputColumn::new(values.len(), DataIn::Values(T::SCALAR, values.as_ptr().cast(), stride))
     }
 
-    /// A column of `rows` values of a slice: the one at `first`, then every `step`-th. `None` if one of them is outside of the slice.
+    /// Makes a column of `rows` values of the slice `values`: the one with index `first`, then every `step`-th. `None` if one of them is outside of
+    /// the slice.
     ///
     /// ```
     /// use cembra_engine::rows::InputColumn;
@@ -124,7 +127,7 @@ impl<'a> InputColumn<'a> {
         Some(InputColumn::new(rows, DataIn::Values(T::SCALAR, values[first..].as_ptr().cast(), stride)))
     }
 
-    /// A column of contiguous optional values.
+    /// Makes a column of contiguous optional values.
     #[must_use]
     pub fn optionals<T: ColumnValue>(values: &'a [Optional<T>]) -> Self {
         let (start, stride): (*const u8, _) = (values.as_ptr().cast(), size_of::<Optional<T>>().cast_signed());
@@ -134,31 +137,31 @@ impl<'a> InputColumn<'a> {
         InputColumn { presence, ..InputColumn::new(values.len(), data) }
     }
 
-    /// A column of truth values as bits.
+    /// Makes a column of truth values from a bitmap.
     #[must_use]
     pub fn bits(bits: Bitmap<'a>) -> Self {
         InputColumn::new(bits.rows(), DataIn::Bits(bits))
     }
 
-    /// A column of `rows` units. They have no data, only a presence that [`present`](InputColumn::present) sets.
+    /// Makes a column of `rows` units. Units have no data, only a presence, which [`present`](InputColumn::present) sets.
     #[must_use]
     pub fn units(rows: usize) -> Self {
         InputColumn::new(rows, DataIn::Nothing)
     }
 
-    /// A column of texts.
+    /// Makes a column of borrowed texts.
     #[must_use]
     pub fn texts(texts: &'a [&'a str]) -> Self {
         InputColumn::strings(Scalar::Text, Strings::Texts(texts))
     }
 
-    /// A column of texts that are owned.
+    /// Makes a column of texts that are stored as `String`.
     #[must_use]
     pub fn owned_texts(texts: &'a [String]) -> Self {
         InputColumn::strings(Scalar::Text, Strings::Owned(texts))
     }
 
-    /// A column of byte strings.
+    /// Makes a column of byte strings.
     #[must_use]
     pub fn bytes(bytes: &'a [&'a [u8]]) -> Self {
         InputColumn::strings(Scalar::Bytes, Strings::Bytes(bytes))
@@ -168,7 +171,8 @@ impl<'a> InputColumn<'a> {
         InputColumn::new(strings.rows(), DataIn::Strings(scalar, strings))
     }
 
-    /// A column of strings between adjacent offsets, as in Arrow's `Utf8` and `Binary`: texts if `scalar` is TEXT, else byte strings.
+    /// Makes a column of strings between adjacent offsets of 32 bits, as in Arrow's `Utf8` and `Binary`: texts if `scalar` is TEXT, else byte
+    /// strings.
     ///
     /// # Safety
     /// STRING-VIEW: offsets do not decrease, the last is within the bytes, and the bytes of each text are UTF-8.
@@ -177,7 +181,8 @@ impl<'a> InputColumn<'a> {
         InputColumn::strings(scalar, Strings::Offsets32(offsets, bytes))
     }
 
-    /// A column of strings between adjacent offsets of 64 bits, as in `LargeUtf8` and `LargeBinary`: texts if `scalar` is TEXT, else byte strings.
+    /// Makes a column of strings between adjacent offsets of 64 bits, as in Arrow's `LargeUtf8` and `LargeBinary`: texts if `scalar` is TEXT, else
+    /// byte strings.
     ///
     /// # Safety
     /// STRING-VIEW, as for [`offsets_32`](InputColumn::offsets_32).
@@ -186,7 +191,7 @@ impl<'a> InputColumn<'a> {
         InputColumn::strings(scalar, Strings::Offsets64(offsets, bytes))
     }
 
-    /// A column of string views in Arrow's layout, as in `Utf8View` and `BinaryView`.
+    /// Makes a column of string views in Arrow's layout, as in `Utf8View` and `BinaryView`: texts if `scalar` is TEXT, else byte strings.
     ///
     /// # Safety
     /// STRING-VIEW: views are within the buffers, and those of texts are UTF-8.
@@ -195,7 +200,7 @@ impl<'a> InputColumn<'a> {
         InputColumn::strings(scalar, Strings::Views(views, buffers))
     }
 
-    /// A column of the elements of an array.
+    /// Makes a column of the elements of an array, one per row.
     ///
     /// ```
     /// use cembra_engine::rows::InputColumn;
@@ -223,21 +228,21 @@ impl<'a> InputColumn<'a> {
         InputColumn { presence: presence.map_or(PresenceIn::All, PresenceIn::Bits), ..InputColumn::new(rows, data) }
     }
 
-    /// A column of texts between adjacent offsets of 32 bits; `None` if offsets or texts are invalid.
+    /// Makes a column of texts between adjacent offsets of 32 bits; `None` if the offsets or the texts are invalid.
     #[must_use]
     pub fn checked_offsets(offsets: &'a [i32], bytes: &'a [u8]) -> Option<Self> {
         let strings = Strings::Offsets32(offsets, bytes);
         strings.first_fault(true).is_none().then(|| InputColumn::strings(Scalar::Text, strings))
     }
 
-    /// A column of dictionary keys: for each row the index of its value in the column `values`. A row that is not present has no value, and any
-    /// key.
+    /// Makes a dictionary column: each row has a key, which is the index of the row's value in the column `values`. The key of a missing row may have
+    /// any value.
     #[must_use]
     pub fn dictionary(keys: Keys<'a>, values: &'a InputColumn<'a>) -> Self {
         InputColumn::new(keys.rows(), DataIn::Dictionary(keys, values))
     }
 
-    /// A column of dictionary keys that are not checked.
+    /// Makes a dictionary column whose keys are not checked.
     ///
     /// # Safety
     /// COLUMNS: the keys of present rows are indices of values.
@@ -246,14 +251,14 @@ impl<'a> InputColumn<'a> {
         InputColumn { knows_keys: true, ..InputColumn::dictionary(keys, values) }
     }
 
-    /// A column of lists of the values of another column.
+    /// Makes a column of lists whose elements are in the column `elements`.
     pub(in crate::rows) const fn of_lists(offsets: ListOffsets<'a>, elements: &'a InputColumn<'a>) -> Self {
         InputColumn::new(offsets.rows(), DataIn::Lists(offsets, elements))
     }
 
-    /// A column of structs, or of lists of structs, for models with arrays. It has one column per scalar of the type, in its order. An optional
-    /// struct also has a mask before its columns, which says where the struct is present. A list of structs has one column of lists per scalar.
-    /// Where a struct is missing, its columns may have any values or none.
+    /// Makes a column of structs, or of lists of structs, for models with arrays, from one column per scalar of the type, in the type's order. An
+    /// optional struct also has a mask before its columns, which says where the struct is present. A list of structs has one column of lists per
+    /// scalar. Where a struct is missing, its columns may have any values or none.
     ///
     /// ```
     /// use cembra_engine::rows::{Bitmap, InputColumn};
@@ -271,42 +276,42 @@ impl<'a> InputColumn<'a> {
         }
     }
 
-    /// A column of values of any type. Each must be of exactly the input's type.
+    /// Makes a column of values of any type. Each value must be of exactly the input's type.
     #[must_use]
     pub fn any(values: &'a [Value]) -> Self {
         InputColumn::new(values.len(), DataIn::Any(values))
     }
 
-    /// A column of one value that all rows share. It must be of exactly the input's type.
+    /// Makes a column of one value that all rows share. The value must be of exactly the input's type.
     #[must_use]
     pub fn shared(value: &'a Value) -> Self {
         InputColumn { rows: None, ..InputColumn::new(0, DataIn::Shared(value)) }
     }
 
-    /// A column of the values that the memory of an output has before the run, by the output's index: the same memory in and out. Rows are read
-    /// before they are written, also if a row fails. Only runs that are given such memory take this column.
+    /// Makes a column of the values that the memory of the output with index `output` has before the run: the same memory in and out. Each row is
+    /// read before it is overwritten, also if a row fails. Only runs in which the caller gives that output memory take this column.
     #[must_use]
     pub fn of_output(output: usize) -> Self {
         InputColumn { rows: None, ..InputColumn::new(0, DataIn::Output(output)) }
     }
 
-    /// A column of memory that an output is written to.
+    /// Makes a column of the caller's memory that an output will overwrite, with this storage of its values and its presence.
     pub(in crate::rows) const fn of_memory(rows: usize, data: DataIn<'a>, presence: PresenceIn<'a>) -> Self {
         InputColumn { presence, ..InputColumn::new(rows, data) }
     }
 
-    /// The index of the output whose memory this is; `None` for other columns.
+    /// The index of the output whose memory this column reads; `None` for other columns.
     pub(in crate::rows) const fn output(&self) -> Option<usize> {
         if let DataIn::Output(output) = self.data { Some(output) } else { None }
     }
 
-    /// Sets the bits of presence to those of the other column, if it has bits.
+    /// Sets the presence bits of the column to those of `other`, if `other` has bits.
     pub(in crate::rows) fn present_as(self, other: &InputColumn<'a>) -> Self {
         if let PresenceIn::Bits(bits) = other.presence { self.present(bits) } else { self }
     }
 
-    /// A column of values in the layout of frames, `stride` bytes apart, such as fields of structs. `presence` is the distance in bytes from a
-    /// row's value to the byte that says whether it is present.
+    /// Makes a column of values in the layout of frames, `stride` bytes apart, such as fields of structs. `presence` is the distance in bytes from a
+    /// row's value to the byte that says whether the row is present.
     ///
     /// # Safety
     /// COLUMNS: the value and the byte of each row exist for as long as the column lives.
@@ -323,7 +328,7 @@ impl<'a> InputColumn<'a> {
         InputColumn { presence, ..InputColumn::new(rows, data) }
     }
 
-    /// A column of struct fields that are not in the layout of frames. `write` writes a field of the type to a cell.
+    /// Makes a column of fields of Rust structs that are not in the layout of frames. `write` copies a field of type `qtype` to a cell.
     ///
     /// # Safety
     /// FIELD-TABLE: the field of each row exists for as long as the column lives.
@@ -332,20 +337,20 @@ impl<'a> InputColumn<'a> {
         InputColumn::new(rows, DataIn::Fields(qtype, first, stride, write))
     }
 
-    /// Sets the bits of presence: a row is present where its bit is 1. In a dictionary column these are the bits of the keys.
+    /// Sets the presence bits of the column: a row is present where its bit is 1. In a dictionary column these are the bits of the keys.
     #[must_use]
     pub fn present(self, bits: Bitmap<'a>) -> Self {
         InputColumn { presence: PresenceIn::Bits(bits), ..self }
     }
 
-    /// The number of rows; `None` if all rows share one value, so that any number of rows fits.
+    /// The number of rows of the column; `None` if all rows share one value, so that any number of rows fits.
     #[must_use]
     pub const fn rows(&self) -> Option<usize> {
         self.rows
     }
 
-    /// True if the caller has memory for each row, which bounds the number of rows. Units, lists without elements, and a shared value take no
-    /// memory per row.
+    /// Returns true if the caller has memory for each row, so that the number of rows is bounded. Units, lists without elements, and a shared value
+    /// take no memory per row.
     #[must_use]
     pub fn is_backed(&self) -> bool {
         // A column that was not checked yet may have nested columns of any depth.
@@ -387,7 +392,7 @@ impl<'a> InputColumn<'a> {
         matches!(self.data, DataIn::Nothing | DataIn::Values(..) | DataIn::Bits(_) | DataIn::Strings(..))
     }
 
-    /// True if the form of the column shows that all rows are present.
+    /// Returns true if no row of the column can be missing, as its storage shows without a look at the rows.
     pub(in crate::rows) fn is_all_present(&self) -> bool {
         let values = match self.data {
             DataIn::Dictionary(_, values) => values.lies_in_place() && matches!(values.presence, PresenceIn::All),
@@ -397,7 +402,7 @@ impl<'a> InputColumn<'a> {
         values && matches!(self.presence, PresenceIn::All)
     }
 
-    /// The scalar type of the values; `None` for values of any type.
+    /// The scalar type of the column's values; `None` for values of any type.
     pub(in crate::rows) const fn scalar(&self) -> Option<Scalar> {
         match self.data {
             DataIn::Nothing => Some(Scalar::Unit),
@@ -414,12 +419,12 @@ impl<'a> InputColumn<'a> {
         }
     }
 
-    /// True if the row exists and its value is present.
+    /// Returns true if the row exists and its value is present.
     pub(in crate::rows) fn is_there(&self, row: usize) -> bool {
         self.rows.is_some_and(|rows| row < rows) && self.is_present(row)
     }
 
-    /// True if the value of a row is present.
+    /// Returns true if the value of row `row` is present.
     pub(in crate::rows) fn is_present(&self, row: usize) -> bool {
         self.is_marked(row)
             && match self.data {
@@ -428,7 +433,7 @@ impl<'a> InputColumn<'a> {
             }
     }
 
-    /// True if the column's own presence marks an existing row as present. It ignores the values of a dictionary.
+    /// Returns true if row `row` exists and the column's own presence marks it as present. The values of a dictionary are not looked at.
     pub(in crate::rows) fn is_marked(&self, row: usize) -> bool {
         match self.presence {
             PresenceIn::All => true,
@@ -438,10 +443,10 @@ impl<'a> InputColumn<'a> {
         }
     }
 
-    /// Compares the column with the type of an input, and searches for missing rows if the type is not optional.
+    /// Checks that the column has the type `qtype` of an input and `rows` rows, and that no row is missing if the type is not optional.
     ///
     /// # Errors
-    /// The first misfit.
+    /// The first reason found why the column does not fit.
     pub fn check(&self, qtype: &QType, rows: usize) -> Result<(), Misfit> {
         let bits = if let PresenceIn::Bits(bits) = self.presence { Some(bits.rows()) } else { None };
         if let Some(found) = self.rows.filter(|found| *found != rows).or(bits.filter(|found| *found < rows)) {
@@ -543,15 +548,15 @@ impl<'a> InputColumn<'a> {
         InputColumn::of_lists(offsets.into(), elements)
     }
 
-    /// Returns the first row whose list differs in size from the list of the other column. Both columns must be checked, and have `rows` rows. `None`
-    /// if either column shares one list between all rows.
+    /// Returns the first row whose list has another length in `other` than in this column. Both columns must have been checked, and have `rows` rows.
+    /// `None` if there is no such row, or if one of the columns shares one list between all rows.
     pub(crate) fn first_of_another_size(&self, other: &InputColumn<'_>, rows: usize) -> Option<usize> {
         let ((a, _), (b, _)) = (self.as_lists()?, other.as_lists()?);
         let size = |offsets: &ListOffsets<'_>, row: usize| offsets.elements(row..row.saturating_add(1)).len();
         (0..rows).find(|row| size(a, *row) != size(b, *row))
     }
 
-    /// Returns the first row with a missing element in its list. The column must be checked, and have `rows` rows.
+    /// Returns the first row whose list has a missing element; `None` if there is none. The column must have been checked, and have `rows` rows.
     pub(crate) fn first_lacking(&self, rows: usize) -> Option<usize> {
         let (offsets, elements) = self.as_lists().filter(|(_, elements)| !elements.is_all_present())?;
         let lacks = |row: &usize| !offsets.elements(*row..row.saturating_add(1)).all(|at| elements.is_present(at));

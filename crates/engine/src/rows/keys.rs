@@ -1,49 +1,49 @@
-//! Keys of a dictionary column: for each row the index of its value in the dictionary, in the caller's integer type.
+//! Keys of a dictionary column: each row has the index of its value in the dictionary, in the caller's integer type.
 
-/// Dictionary keys, one per row: indices of values in the dictionary.
+/// The keys of a dictionary column, one per row: indices of values in the dictionary.
 #[derive(Clone, Copy, Debug)]
 pub enum Keys<'a> {
-    /// Signed keys of 8 bits.
+    /// The keys are signed integers of 8 bits.
     I8(&'a [i8]),
-    /// Signed keys of 16 bits.
+    /// The keys are signed integers of 16 bits.
     I16(&'a [i16]),
-    /// Signed keys of 32 bits.
+    /// The keys are signed integers of 32 bits.
     I32(&'a [i32]),
-    /// Signed keys of 64 bits.
+    /// The keys are signed integers of 64 bits.
     I64(&'a [i64]),
-    /// Unsigned keys of 8 bits.
+    /// The keys are unsigned integers of 8 bits.
     U8(&'a [u8]),
-    /// Unsigned keys of 16 bits.
+    /// The keys are unsigned integers of 16 bits.
     U16(&'a [u16]),
-    /// Unsigned keys of 32 bits.
+    /// The keys are unsigned integers of 32 bits.
     U32(&'a [u32]),
-    /// Unsigned keys of 64 bits.
+    /// The keys are unsigned integers of 64 bits.
     U64(&'a [u64]),
 }
 
-/// The integer type of dictionary keys.
+/// The integer type of the keys in a dictionary column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KeyType {
-    /// Signed integers of 8 bits.
+    /// Keys are signed integers of 8 bits.
     I8,
-    /// Signed integers of 16 bits.
+    /// Keys are signed integers of 16 bits.
     I16,
-    /// Signed integers of 32 bits.
+    /// Keys are signed integers of 32 bits.
     I32,
-    /// Signed integers of 64 bits.
+    /// Keys are signed integers of 64 bits.
     I64,
-    /// Unsigned integers of 8 bits.
+    /// Keys are unsigned integers of 8 bits.
     U8,
-    /// Unsigned integers of 16 bits.
+    /// Keys are unsigned integers of 16 bits.
     U16,
-    /// Unsigned integers of 32 bits.
+    /// Keys are unsigned integers of 32 bits.
     U32,
-    /// Unsigned integers of 64 bits.
+    /// Keys are unsigned integers of 64 bits.
     U64,
 }
 
 impl KeyType {
-    /// Returns the bytes of one key.
+    /// Returns the size of one key in bytes.
     pub(in crate::rows) const fn size(self) -> usize {
         match self {
             KeyType::I8 | KeyType::U8 => 1,
@@ -89,19 +89,19 @@ impl Keys<'_> {
         }
     }
 
-    /// Returns the address of the first key.
+    /// Returns the address of the first row's key.
     pub(in crate::rows) fn address(&self) -> *const u8 {
         with_keys!(self, keys => keys.as_ptr().cast())
     }
 
-    /// True if every key is at least 0 and less than `values`.
+    /// Returns true if every key is at least 0 and less than `values`.
     pub(in crate::rows) fn are_less(&self, values: usize) -> bool {
         let values = values as u64;
         // A negative key becomes larger than any count. No branch, so that several keys are compared at once.
         with_keys!(self, keys => !keys.iter().fold(false, |wrong, key| wrong | (i128::from(*key) as u64 >= values)))
     }
 
-    /// Returns the key of a row; `None` if the key is negative, or the row does not exist.
+    /// Returns the key of row `row`; `None` if the key is negative, or the row does not exist.
     pub(in crate::rows) fn get(&self, row: usize) -> Option<usize> {
         with_keys!(self, keys => usize::try_from(i128::from(*keys.get(row)?)).ok())
     }

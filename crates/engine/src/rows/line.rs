@@ -1,5 +1,6 @@
-//! Calls a function on one line of numbers per input, if the function needs nothing but columns. This is the shortest way from the first numbers to
-//! the code. [`Strips`](crate::rows::Strips) runs several lines, other functions, and prefetches.
+//! Calls a compiled function on one line of numbers per input: numbers in memory at equal distances. This is the shortest way from numbers to machine
+//! code; it works if the function needs nothing but columns. [`Strips`](crate::rows::Strips) runs several lines, runs other functions too, and
+//! prefetches.
 
 use crate::rows::ColumnValue;
 use cembra_runtime::{BareFunction, Chains, Context, LoopEntry, QType, Scalar};
@@ -7,55 +8,55 @@ use smallvec::SmallVec;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// The layout of the numbers in a line: their type, and the distance from one to the next.
+/// The layout of the numbers in a line: their type, and the distance from one number to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Pace {
-    /// The type of the numbers.
+    /// The type of the numbers in the line.
     pub scalar: Scalar,
     /// The distance from one number to the next, in numbers: 0 if all rows share one number, 1 if they are contiguous.
     pub step: isize,
 }
 
 impl Pace {
-    /// Returns the bytes from one number to the next.
+    /// Returns the bytes from one number of the line to the next.
     pub(in crate::rows) fn stride(self) -> isize {
         self.step.wrapping_mul(size(self.scalar))
     }
 }
 
-/// Returns the size of a number in bytes.
+/// Returns the size of one number of type `scalar`, in bytes.
 pub(in crate::rows) fn size(scalar: Scalar) -> isize {
     QType::Scalar(scalar).layout().size.cast_signed() as isize
 }
 
-/// The destination of a function's results.
+/// The destination of the results that a function computes for a line.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Sink {
-    /// Contiguous memory.
+    /// The results are written to contiguous memory.
     Values,
-    /// The sums of a [`Chains`], to which results are added.
+    /// The results are added to the sums of a [`Chains`].
     Chains,
 }
 
 /// The most columns of a function that is called on one line, including its output.
 const MOST: usize = 8;
 
-/// A number in memory at which a line begins.
+/// The number in memory with which a line begins.
 #[derive(Clone, Copy, Debug)]
 pub struct Start<'a> {
     /// The start of the memory; `len` is the count of numbers in it.
     memory: *const u8,
     pub(in crate::rows) len: usize,
     pub(in crate::rows) scalar: Scalar,
-    /// The size of a number in bytes.
+    /// The size of one number in bytes.
     pub(in crate::rows) size: usize,
-    /// The index of the number in the memory.
+    /// The index of the line's first number in the memory.
     pub(in crate::rows) at: usize,
     of: PhantomData<&'a [u8]>,
 }
 
 impl<'a> Start<'a> {
-    /// The number at index `at`, which is checked only when a line is run.
+    /// Makes the start of a line: the number with index `at` of `numbers`. The index is checked only when a line is run.
     #[must_use]
     #[inline]
     pub const fn of<T: ColumnValue>(numbers: &'a [T], at: usize) -> Start<'a> {
@@ -63,14 +64,14 @@ impl<'a> Start<'a> {
         Start { memory, len, scalar: T::SCALAR, size: size_of::<T>(), at, of: PhantomData }
     }
 
-    /// Returns the address of the number.
+    /// Returns the address of the line's first number.
     #[inline]
     pub(in crate::rows) const fn address(&self) -> *const u8 {
         self.memory.wrapping_add(self.at.wrapping_mul(self.size))
     }
 }
 
-/// Memory for the results of a function.
+/// The memory that the results of a line are written to.
 #[derive(Debug)]
 pub struct LineMut<'a> {
     pub(in crate::rows) scalar: Scalar,
@@ -80,7 +81,7 @@ pub struct LineMut<'a> {
 }
 
 impl<'a> LineMut<'a> {
-    /// Memory whose numbers are overwritten.
+    /// Makes the destination for results that overwrite `numbers`.
     #[must_use]
     #[inline]
     pub const fn values<T: ColumnValue>(numbers: &'a mut [T]) -> LineMut<'a> {
@@ -121,7 +122,7 @@ impl LineInput {
     }
 }
 
-/// A function bound to one line of `rows` rows per input.
+/// A compiled function that is called on one line of `rows` numbers per input.
 #[derive(Debug)]
 pub struct LineCall {
     /// The function's code, if it needs nothing else. A call then reads none of the objects around it.
@@ -135,7 +136,8 @@ pub struct LineCall {
 }
 
 impl LineCall {
-    /// `None` if the function takes other columns than those of the inputs and one output, or if `rows` is 0.
+    /// Binds a function to lines of `rows` numbers. `None` if the function takes other columns than those of the inputs and one output, or if `rows`
+    /// is 0.
     pub(in crate::rows) fn of(
         function: Arc<dyn BareFunction>,
         paces: &[Pace],
@@ -153,13 +155,14 @@ impl LineCall {
         Some(LineCall { entry: function.entry(rows), function, inputs, output: (scalar, sink), rows, context })
     }
 
-    /// Returns the indices of the inputs whose lines are needed, in the order that `run` takes them.
+    /// Returns the indices of the inputs that the function reads, in the order in which `run` takes their lines.
     pub fn inputs(&self) -> impl Iterator<Item = usize> + '_ {
         self.inputs.iter().map(|input| input.input as usize)
     }
 
-    /// Evaluates the rows of lines, one start per input. Returns false if there are too few starts, a line has another type or is not within its
-    /// memory, the thread's floating-point mode is not the default, or a row fails or may fail. The output's memory is unspecified then.
+    /// Evaluates the function on the lines that begin at `starts`, one per input, and overwrites `output`. Returns false if there are too few starts,
+    /// a line has another type or is not within its memory, the thread's floating-point mode is not the default, or a row fails or may fail. The
+    /// output's memory is unspecified then.
     #[must_use]
     #[inline]
     pub fn run<'a>(&mut self, starts: impl Iterator<Item = Start<'a>>, output: LineMut<'_>) -> bool {
@@ -169,8 +172,8 @@ impl LineCall {
             && unsafe { self.play(starts, output.first) }
     }
 
-    /// Evaluates the rows of lines, one start per input, and adds the results to `sums`, none of which may be -0. Returns false as
-    /// [`run`](LineCall::run) does; the sums are unspecified then.
+    /// Evaluates the function on the lines that begin at `starts`, one per input, and adds the results to `sums`, none of which may be -0. Returns
+    /// false for the same reasons as [`run`](LineCall::run); the sums are unspecified then.
     #[must_use]
     #[inline]
     pub fn sum<'a>(&mut self, starts: impl Iterator<Item = Start<'a>>, sums: &mut Chains) -> bool {

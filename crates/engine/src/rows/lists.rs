@@ -1,23 +1,23 @@
-//! Lists: columns in which each row has any number of elements. The elements of all rows are in a column of their own, in the order of the rows.
-//! The offsets of the rows are borrowed from the caller.
+//! Columns of lists: each row has any number of elements. The elements of all rows are in one column, in the order of the rows, and offsets borrowed
+//! from the caller say which elements each row has.
 
 #![deny(clippy::arithmetic_side_effects)]
 
 use crate::rows::Misfit;
 use std::ops::Range;
 
-/// The location of each row's elements in the column of all elements.
+/// The offsets of a column of lists: which elements of the column of elements each row has.
 #[derive(Clone, Copy, Debug)]
 pub enum ListOffsets<'a> {
     /// Offsets: row `n` has the elements from `offsets[n]` up to `offsets[n + 1]`, as in Arrow's `List`.
     I32(&'a [i32]),
     /// Offsets of 64 bits: row `n` has the elements from `offsets[n]` up to `offsets[n + 1]`, as in `LargeList`.
     I64(&'a [i64]),
-    /// Lists with a fixed size, as in `FixedSizeList`.
+    /// Lists of a fixed size, the same for all rows, as in `FixedSizeList`.
     Fixed {
-        /// The number of elements per row.
+        /// The number of elements in each list.
         size: usize,
-        /// The number of rows.
+        /// The number of rows, which is the number of lists.
         rows: usize,
     },
 }
@@ -35,7 +35,7 @@ impl<'a> From<&'a [i64]> for ListOffsets<'a> {
 }
 
 impl ListOffsets<'_> {
-    /// The number of rows.
+    /// The number of rows, which is the number of lists.
     #[must_use]
     pub const fn rows(&self) -> usize {
         match self {
@@ -54,14 +54,14 @@ impl ListOffsets<'_> {
         }
     }
 
-    /// Returns the range of elements that these rows have together.
+    /// Returns the range of elements that the lists of `rows` have together.
     #[must_use]
     pub fn elements(&self, rows: Range<usize>) -> Range<usize> {
         self.point(rows.start)..self.point(rows.end)
     }
 
-    /// Returns the index of the first element of each of these rows, and the end of the last, all counted from the first row's first element. The
-    /// rows must exist.
+    /// Returns the index of the first element of each list in `rows`, and the end of the last list, all counted from the first list's first element.
+    /// The rows must exist.
     #[must_use]
     pub fn splits(&self, rows: Range<usize>) -> Vec<i64> {
         let first = self.point(rows.start) as i64;
@@ -81,8 +81,8 @@ impl ListOffsets<'_> {
         }
     }
 
-    /// Returns the number of rows from `start` on, before `end`, that together have at most `elements` elements. At least 1, unless there are no
-    /// rows.
+    /// Returns the largest number of rows from `start` on, before `end`, whose lists together have at most `elements` elements. At least 1, unless
+    /// there are no rows.
     #[must_use]
     pub fn rows_within(&self, start: usize, end: usize, elements: usize) -> usize {
         let most = self.point(start).saturating_add(elements);
@@ -94,7 +94,7 @@ impl ListOffsets<'_> {
         within.saturating_sub(start).max(1).min(end.saturating_sub(start))
     }
 
-    /// Returns the number of elements of the longest of these rows. The offsets must be checked.
+    /// Returns the number of elements in the longest list of `rows`. The offsets must have been checked.
     #[must_use]
     pub fn longest(&self, rows: Range<usize>) -> usize {
         match self {
@@ -103,10 +103,10 @@ impl ListOffsets<'_> {
         }
     }
 
-    /// Checks that the offsets ascend and stay within `elements` elements.
+    /// Checks that the offsets ascend, and that the lists stay within `elements` elements.
     ///
     /// # Errors
-    /// If they do not; the error has the first such row.
+    /// If an offset is less than the one before or beyond the elements; the error has the first row of which that is true.
     pub(in crate::rows) fn check(&self, elements: usize) -> Result<(), Misfit> {
         fn first_fault<T: Copy + TryInto<usize>>(points: &[T], elements: usize) -> Option<usize> {
             let mut last = 0;

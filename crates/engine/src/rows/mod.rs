@@ -1,6 +1,6 @@
-//! Models over many rows: columns and slices of structs go in, columns come out. Rows are shared out to threads and cut into strips. A strip is
-//! evaluated through one contract (`cembra_runtime::BatchFunction`). Rows that fail there are run again by the interpreter, which finds the row and
-//! the error.
+//! Models over many rows: columns and slices of structs go in, columns come out. Rows are divided among threads, and then into strips (blocks of
+//! rows). A strip is evaluated by a `cembra_runtime::BatchFunction`. If rows of a strip fail, the interpreter runs these rows again and finds the
+//! failing row and its error.
 //!
 //! This module knows no code generator and no file format.
 
@@ -46,35 +46,35 @@ use cembra_runtime::QType;
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Misfit {
-    /// The column has another type than the input or output.
+    /// The column has another type than its input or output.
     #[error("is {found}")]
     Type {
         /// The type of the column's values.
         found: QType,
     },
-    /// A value has another type than the input.
+    /// A value of the column has another type than the input.
     #[error("is {found} in row {row}")]
     Value {
-        /// The index of the first row with such a value.
+        /// The index of the first row whose value has another type.
         row: usize,
-        /// The value's type.
+        /// The type of the value in that row.
         found: QType,
     },
     /// The column has another number of rows than the run.
     #[error("has {found} rows where there are {expected}")]
     Rows {
-        /// The number of rows of the column.
+        /// The number of rows that the column has.
         found: usize,
-        /// The number of rows of the run.
+        /// The number of rows that the run has.
         expected: usize,
     },
-    /// A value is missing where the type is not optional.
+    /// A value of the column is missing, but the type of the input is not optional.
     #[error("is missing in row {row}")]
     Missing {
-        /// The index of the first missing row.
+        /// The index of the first row whose value is missing.
         row: usize,
     },
-    /// A key has no value in the dictionary.
+    /// A key of the dictionary column is not the index of a value.
     #[error("has no value of the dictionary in row {row}")]
     Key {
         /// The index of the first row with such a key.
@@ -83,13 +83,13 @@ pub enum Misfit {
     /// The values of a dictionary are not a column of numbers or strings: they are a dictionary, one shared value, or values of any type.
     #[error("is a dictionary whose values are no column of numbers or strings")]
     Dictionary,
-    /// A row of lists has elements that the column of elements does not have.
+    /// A row of a column of lists refers to elements that the column of elements does not have.
     #[error("has elements in row {row} that are not there")]
     Elements {
         /// The index of the first row with such elements.
         row: usize,
     },
-    /// The elements of lists are not a column of scalars: they are lists, one shared value, or values of any type.
+    /// The elements of a column of lists are not a column of scalars: they are lists, one shared value, or values of any type.
     #[error("has lists whose elements are no column of scalars")]
     Lists,
     /// The columns of a struct are not those of the input's type.
@@ -97,28 +97,28 @@ pub enum Misfit {
         "has not the columns of its type: one for each scalar and each field of a list, and a mask before those of an optional struct"
     )]
     Structs,
-    /// The fields of a list of structs are lists with different sizes.
+    /// The fields of a list of structs are lists with different numbers of elements.
     #[error("has a list in row {row} whose fields are lists of unlike sizes")]
     Sizes {
         /// The index of the first row with such lists.
         row: usize,
     },
-    /// The column is the memory of an output, and the output has none or none that can be read.
+    /// The column reads the memory of an output, but the caller gave that output no memory, or memory that cannot be read.
     #[error("is what is in the memory of output {at}, which has none that can be read")]
     Output {
-        /// The index of the output.
+        /// The index of that output.
         at: usize,
     },
-    /// Memory was given for an output of a model with arrays. These outputs are new columns.
+    /// The caller gave memory for an output of a model with arrays. Such outputs are always new columns.
     #[error("is of a model with arrays, whose outputs are columns of their own")]
     Memory,
-    /// There is not enough memory for a column of `rows` rows.
+    /// There is not enough memory for a new column of `rows` rows.
     #[error("is a column of {rows} rows, for which there is no memory")]
     Room {
-        /// The number of rows.
+        /// The number of rows that the column would have.
         rows: usize,
     },
-    /// The memory of an output has no place for the presence of rows that may be missing.
+    /// The caller's memory for an output has no presence bits or bytes, but rows of the output may be missing.
     #[error("has no place for which rows are present")]
     Presence,
 }

@@ -1,4 +1,4 @@
-//! Output columns: columns that a batch makes and its caller owns, and memory of the caller that a batch writes.
+//! Output columns: new columns that a batch makes and its caller owns, and memory of the caller that a batch writes to.
 
 use crate::rows::input::{ColumnValue, DataIn, InputColumn, PresenceIn};
 use crate::rows::strings::{NumberedStrings, OutputRoom, StringsMade};
@@ -9,7 +9,7 @@ use cembra_value::{ArrayBuilder, ScalarValue, Value, Words};
 use std::marker::PhantomData;
 
 impl OutputRoom {
-    /// Returns the room that remains once the strings of `columns` are counted.
+    /// Returns the memory that strings may still take, once the strings of `columns` are counted.
     #[must_use]
     pub fn beside(self, columns: &[OutputColumn]) -> Self {
         let held = columns.iter().map(OutputColumn::string_bytes).fold(0, u64::saturating_add);
@@ -17,49 +17,50 @@ impl OutputRoom {
     }
 }
 
-/// A column made by a batch.
+/// A new column that a batch has made for one output.
 #[derive(Clone, Debug)]
 pub struct OutputColumn {
     pub(in crate::rows) qtype: QType,
     pub(in crate::rows) rows: usize,
     pub(in crate::rows) data: DataOut,
-    /// Bits of presence, one per row, lowest bit first; `None` if all rows are present.
+    /// The presence bits of the column, one per row, lowest bit first; `None` if all rows are present.
     pub(in crate::rows) presence: Option<Vec<u64>>,
 }
 
-/// The data of an output column, by its layout.
+/// The data of an output column, in its memory layout.
 #[derive(Clone, Debug)]
 pub(in crate::rows) enum DataOut {
-    /// Units have no data.
+    /// The column has units, which have no data.
     Nothing,
-    /// Contiguous numbers, packed in words.
+    /// The column has contiguous numbers, packed in words.
     Numbers(Words),
-    /// Truth values, one bit per row.
+    /// The column has truth values, one bit per row.
     Bits(Words),
     Strings(StringsMade),
     Numbered(NumberedStrings),
-    /// For each row the index of its first element, and the end of the last row; and the elements of all rows.
+    /// The column has lists: the index of each row's first element and the end of the last row, and the column of the elements of all rows.
     Lists(Vec<i64>, Box<OutputColumn>),
-    /// The columns of structs.
+    /// The column has structs: the columns that they consist of.
     Structs(Vec<OutputColumn>),
-    /// Values of types that are not scalars.
+    /// The column has values of types that are not scalars.
     Any(Vec<Value>),
 }
 
 impl OutputColumn {
-    /// The type of the values: optional if some may be missing.
+    /// The type of the column's values: optional if some rows may be missing.
     #[must_use]
     pub const fn qtype(&self) -> &QType {
         &self.qtype
     }
 
-    /// The number of rows.
+    /// The number of rows of the column.
     #[must_use]
     pub const fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The values, if they have this type; else `None`. A missing row has an unspecified value. BOOLEAN has [`bits`](OutputColumn::bits) instead.
+    /// The column's values, if they have the type `T`; else `None`. A missing row has an unspecified value. For BOOLEAN, use
+    /// [`bits`](OutputColumn::bits).
     #[must_use]
     pub fn values<T: ColumnValue>(&self) -> Option<&[T]> {
         let is_of =
@@ -73,25 +74,25 @@ impl OutputColumn {
         }
     }
 
-    /// Truth values, one bit per row, lowest bit first; `None` for other types.
+    /// The column's truth values, one bit per row, lowest bit first; `None` for other types.
     #[must_use]
     pub fn bits(&self) -> Option<&[u64]> {
         if let DataOut::Bits(words) = &self.data { Some(words) } else { None }
     }
 
-    /// Bits of presence, one per row, lowest bit first; `None` if all rows are present.
+    /// The presence bits of the column, one per row, lowest bit first; `None` if all rows are present.
     #[must_use]
     pub fn presence(&self) -> Option<&[u64]> {
         self.presence.as_deref()
     }
 
-    /// True if the row exists and its value is present.
+    /// Returns true if row `row` exists and its value is present.
     #[must_use]
     pub fn is_present(&self, row: usize) -> bool {
         row < self.rows && self.presence.as_ref().is_none_or(|words| bit(words, row))
     }
 
-    /// The bytes of a row's string; `None` if the row is missing or has another type.
+    /// The bytes of the string in row `row`; `None` if the row is missing, or the column has another type.
     #[must_use]
     pub fn string(&self, row: usize) -> Option<&[u8]> {
         match &self.data {
@@ -101,13 +102,13 @@ impl OutputColumn {
         }
     }
 
-    /// The text of a row; `None` if the row is missing or has another type.
+    /// The text in row `row`; `None` if the row is missing, or the column has another type.
     #[must_use]
     pub fn text(&self, row: usize) -> Option<&str> {
         if self.qtype.scalar() == Some(Scalar::Text) { std::str::from_utf8(self.string(row)?).ok() } else { None }
     }
 
-    /// The bytes of memory that strings are views of, including the strings in lists and structs.
+    /// The bytes of memory that the column's string views refer to, including the strings in lists and structs.
     #[must_use]
     pub fn string_bytes(&self) -> u64 {
         let of = |made: &StringsMade| made.buffers.iter().map(|buffer| buffer.len() as u64).sum();
@@ -120,21 +121,22 @@ impl OutputColumn {
         }
     }
 
-    /// For lists, the index of each row's first element and the end of the last row, and the elements of all rows; else `None`.
+    /// For a column of lists: the index of each row's first element and the end of the last row, and the column of the elements of all rows. `None`
+    /// for other columns.
     #[must_use]
     pub fn lists(&self) -> Option<(&[i64], &OutputColumn)> {
         if let DataOut::Lists(offsets, elements) = &self.data { Some((offsets, elements)) } else { None }
     }
 
-    /// For structs and lists of structs, the columns that they consist of, in the order of
-    /// [`InputColumn::structs`](crate::rows::InputColumn::structs). `None` for other types, and in models without arrays, which make such values
-    /// one by one.
+    /// For a column of structs or of lists of structs: the columns that it consists of, in the order of
+    /// [`InputColumn::structs`](crate::rows::InputColumn::structs). `None` for other types, and in models without arrays, which make such values one
+    /// by one.
     #[must_use]
     pub fn structs(&self) -> Option<&[OutputColumn]> {
         if let DataOut::Structs(columns) = &self.data { Some(columns) } else { None }
     }
 
-    /// The value of a row; `None` after the last row. A failed row of a list, struct or other type that is not a scalar is `Value::Nothing`.
+    /// The value of row `row`; `None` after the last row. A failed row of a list, struct or other type that is not a scalar is `Value::Nothing`.
     #[must_use]
     pub fn value(&self, row: usize) -> Option<Value> {
         if row >= self.rows {
@@ -194,13 +196,14 @@ impl OutputColumn {
         }
     }
 
-    /// The type of the keys, if rows have keys of strings; `None` if each row has a string of its own.
+    /// The integer type of the column's dictionary keys; `None` if each row has a string of its own.
     #[must_use]
     pub fn key_type(&self) -> Option<KeyType> {
         if let DataOut::Numbered(strings) = &self.data { Some(strings.key_type) } else { None }
     }
 
-    /// Replaces keys of strings by a string view for each row. The bytes are not copied. Other columns stay as they are.
+    /// Converts a dictionary column to a column with one string view per row. The bytes of the strings are not copied. Other columns stay as they
+    /// are.
     #[must_use]
     pub fn spread(mut self) -> OutputColumn {
         if let DataOut::Numbered(numbered) = self.data {
@@ -209,8 +212,8 @@ impl OutputColumn {
         self
     }
 
-    /// Takes the column apart: its type, its data, and its presence (one bit per row, `None` if all rows are present). Strings are views and
-    /// buffers in Arrow's layout.
+    /// Takes the column apart: its type, its data, and its presence bits (one per row, `None` if all rows are present). Strings are views and buffers
+    /// in Arrow's layout.
     #[must_use]
     pub fn into_parts(self) -> (QType, OutputParts, Option<Vec<u64>>) {
         let parts = match self.data {
@@ -229,55 +232,55 @@ impl OutputColumn {
     }
 }
 
-/// The data of a column made by a batch.
+/// The data of a column that a batch has made, in its memory layout.
 #[derive(Debug)]
 pub enum OutputParts {
-    /// Units have no data.
+    /// The column has units, which have no data.
     Nothing,
-    /// Contiguous numbers, one per row, packed in words.
+    /// The column has contiguous numbers, one per row, packed in words.
     Numbers(Words),
-    /// Truth values, one bit per row.
+    /// The column has truth values, one bit per row.
     Bits(Words),
-    /// Strings as views, and the buffers that they view.
+    /// The column has strings: one view per row, and the buffers that the views refer to.
     Strings(Vec<u128>, Vec<Vec<u8>>),
-    /// Keys of strings, for an output whose string depends on one dictionary input alone. The keys are those of that input's rows.
+    /// The column has dictionary keys of strings, because its strings depend on one dictionary input alone. The keys are those of that input's rows.
     Dictionary {
-        /// The type of the keys.
+        /// The integer type of the dictionary keys.
         key_type: KeyType,
-        /// Contiguous keys, one per row, packed in words; unspecified where a row is missing.
+        /// The dictionary keys, one per row, contiguous and packed in words; unspecified where a row is missing.
         keys: Vec<u64>,
-        /// The strings as views.
+        /// The views of the dictionary's strings.
         views: Vec<u128>,
-        /// The buffers that the strings view.
+        /// The buffers that the string views refer to.
         buffers: Vec<Vec<u8>>,
-        /// Bits of presence, one per string: 0 for a missing string, and for a key that no row has.
+        /// The presence bits of the strings, one per string: 0 for a missing string, and for a key that no row has.
         present: Vec<u64>,
     },
-    /// Lists: the index of each row's first element and the end of the last row, and the elements of all rows.
+    /// The column has lists: the index of each row's first element and the end of the last row, and the column of the elements of all rows.
     Lists(Vec<i64>, Box<OutputColumn>),
-    /// Structs: the columns that they consist of.
+    /// The column has structs: the columns that they consist of.
     Structs(Vec<OutputColumn>),
-    /// Values of types that are not scalars.
+    /// The column has values of types that are not scalars.
     Any(Vec<Value>),
 }
 
-/// Returns the bit of a row.
+/// Returns the bit of row `row` in a bitmap.
 pub(in crate::rows) fn bit(words: &[u64], row: usize) -> bool {
     words[row / 64] >> (row % 64) & 1 != 0
 }
 
-/// A function that moves a value from a cell in the layout of frames to a field of a struct.
+/// A function that moves a value from a cell of a frame, at the byte offset, to a field of a Rust struct.
 ///
 /// # Safety
 /// FIELD-TABLE: the first argument is a field of the type that the function was made for, and the cell at the offset has a value.
 pub type ReadField = unsafe fn(*mut u8, FramePtr, u32);
 
-/// Memory of the caller for the values of an output.
+/// The caller's memory that the values of one output are written to.
 #[derive(Debug)]
 pub struct ColumnMut<'a> {
     pub(in crate::rows) rows: usize,
     pub(in crate::rows) data: DataTo<'a>,
-    /// The place for the presence of rows.
+    /// The memory for the presence of the output's rows.
     pub(in crate::rows) presence: PresenceTo<'a>,
     lives: PhantomData<&'a mut [u8]>,
 }
@@ -285,7 +288,7 @@ pub struct ColumnMut<'a> {
 // SAFETY: COLUMNS: the memory that a column points to is borrowed, exclusively, for as long as the column lives.
 unsafe impl Send for ColumnMut<'_> {}
 
-/// The place for the values of an output, by its layout.
+/// The memory for the values of an output, in its layout.
 #[derive(Debug)]
 pub(in crate::rows) enum DataTo<'a> {
     Nothing,
@@ -294,10 +297,10 @@ pub(in crate::rows) enum DataTo<'a> {
     Fields(&'a QType, *mut u8, isize, ReadField),
 }
 
-/// The place for the presence of an output's rows.
+/// The memory for the presence of an output's rows.
 #[derive(Debug)]
 pub(in crate::rows) enum PresenceTo<'a> {
-    /// There is no place for it, because the output is never missing.
+    /// There is no memory for presence, because the output is never missing.
     Nowhere,
     Bits(BitmapMut<'a>),
     Bytes(*mut u8, isize),
@@ -308,14 +311,14 @@ impl<'a> ColumnMut<'a> {
         ColumnMut { rows, data, presence: PresenceTo::Nowhere, lives: PhantomData }
     }
 
-    /// Memory for numbers, truth values, dates or timestamps that are never missing.
+    /// Makes memory for numbers, truth values, dates or timestamps that are never missing.
     #[must_use]
     pub fn values<T: ColumnValue>(values: &'a mut [T]) -> Self {
         let stride = size_of::<T>().cast_signed();
         ColumnMut::new(values.len(), DataTo::Values(T::SCALAR, values.as_mut_ptr().cast(), stride))
     }
 
-    /// Memory for optional values.
+    /// Makes memory for contiguous optional values.
     #[must_use]
     pub fn optionals<T: ColumnValue>(values: &'a mut [Optional<T>]) -> Self {
         let (start, stride): (*mut u8, _) = (values.as_mut_ptr().cast(), size_of::<Optional<T>>().cast_signed());
@@ -323,26 +326,26 @@ impl<'a> ColumnMut<'a> {
         ColumnMut { presence: PresenceTo::Bytes(start, stride), ..ColumnMut::new(values.len(), data) }
     }
 
-    /// Memory for truth values as bits.
+    /// Makes memory for truth values, one bit per row.
     #[must_use]
     pub fn bits(bits: BitmapMut<'a>) -> Self {
         ColumnMut::new(bits.rows(), DataTo::Bits(bits))
     }
 
-    /// Memory for `rows` units. They have no data, only a presence if [`present`](ColumnMut::present) gives it bits.
+    /// Makes memory for `rows` units. Units have no data, only a presence if [`present`](ColumnMut::present) adds bits for it.
     #[must_use]
     pub fn units(rows: usize) -> Self {
         ColumnMut::new(rows, DataTo::Nothing)
     }
 
-    /// Sets the memory for presence: one bit per row, set where the row is present.
+    /// Sets the memory for presence bits: one per row, which the run sets where the row is present.
     #[must_use]
     pub fn present(self, bits: BitmapMut<'a>) -> Self {
         ColumnMut { presence: PresenceTo::Bits(bits), ..self }
     }
 
-    /// Memory for values in the layout of frames, `stride` bytes apart, such as fields of structs. `presence` is the distance in bytes from a row's
-    /// value to the byte for its presence.
+    /// Makes memory for values in the layout of frames, `stride` bytes apart, such as fields of structs. `presence` is the distance in bytes from a
+    /// row's value to the byte for its presence.
     ///
     /// # Safety
     /// COLUMNS: the value and the byte of each row exist for as long as the column lives, and nothing else uses them.
@@ -353,7 +356,7 @@ impl<'a> ColumnMut<'a> {
         ColumnMut { presence, ..ColumnMut::new(rows, data) }
     }
 
-    /// Memory for struct fields that are not in the layout of frames. `read` moves a value from a cell to a field.
+    /// Makes memory for fields of Rust structs that are not in the layout of frames. `read` moves a value from a cell to a field.
     ///
     /// # Safety
     /// FIELD-TABLE: the field of each row exists for as long as the column lives, and nothing else uses it.
@@ -362,13 +365,13 @@ impl<'a> ColumnMut<'a> {
         ColumnMut::new(rows, DataTo::Fields(qtype, first, stride, read))
     }
 
-    /// The number of rows that the memory has room for.
+    /// The number of rows that this memory has room for.
     #[must_use]
     pub const fn rows(&self) -> usize {
         self.rows
     }
 
-    /// True if there is memory for each row, which bounds the number of rows. Units without presence take no memory.
+    /// Returns true if the caller has memory for each row, so that the number of rows is bounded. Units without presence take no memory.
     #[must_use]
     pub const fn is_backed(&self) -> bool {
         let data = match self.data {
@@ -383,7 +386,7 @@ impl<'a> ColumnMut<'a> {
         }
     }
 
-    /// The current contents of the memory as an input column of at most `rows` rows; `None` for fields that are not in the layout of frames.
+    /// Returns the current contents of the memory as an input column of at most `rows` rows; `None` for fields that are not in the layout of frames.
     pub(in crate::rows) fn as_input(&self, rows: usize) -> Option<InputColumn<'_>> {
         let data = match &self.data {
             DataTo::Nothing => DataIn::Nothing,
@@ -399,10 +402,10 @@ impl<'a> ColumnMut<'a> {
         Some(InputColumn::of_memory(self.rows.min(rows), data, presence))
     }
 
-    /// Compares the memory with the type of an output.
+    /// Checks that the memory fits an output of type `qtype` with `rows` rows.
     ///
     /// # Errors
-    /// The first misfit.
+    /// The first reason found why the memory does not fit.
     pub(in crate::rows) fn check(&self, qtype: &QType, rows: usize) -> Result<(), Misfit> {
         let has_bits = !matches!(&self.presence, PresenceTo::Bits(bits) if bits.rows() < rows);
         if self.rows < rows || !has_bits {

@@ -1,5 +1,5 @@
-//! A plan for many rows. The forms of the columns decide which player evaluates them. The player is compiled when these forms first occur, and
-//! cached.
+//! A plan that is evaluated on many rows. The layouts of the columns decide which backend evaluates them. The machine code is compiled when columns
+//! with such layouts first occur, and cached.
 
 use crate::code::cache::{Cache, NewValue};
 use crate::options::choice::{Backend, RowPlayer};
@@ -32,7 +32,7 @@ struct Played {
     because: Option<Diagnostic>,
 }
 
-/// A plan, compiled for many rows.
+/// A plan, compiled to be evaluated on many rows.
 #[derive(Debug)]
 pub(crate) struct PlanRows {
     plan: Arc<Plan>,
@@ -48,7 +48,7 @@ pub(crate) struct PlanRows {
     players: Cache<Forms, Result<Arc<Played>, Error>>,
 }
 
-/// The error for columns that do not fit.
+/// The error for columns that do not fit their inputs or outputs, for the reason `refused`.
 #[cold]
 pub(crate) fn misfit(inputs: &[Field], outputs: &[Field], refused: &Refused) -> Error {
     let of = |kind: &str, fields: &[Field], at: usize, misfit: &Misfit| match fields.get(at) {
@@ -65,7 +65,7 @@ pub(crate) fn misfit(inputs: &[Field], outputs: &[Field], refused: &Refused) -> 
     }
 }
 
-/// Returns an error unless the thread is in the default floating-point mode, because results may differ in others.
+/// Returns an error unless the thread is in the default floating-point mode, because in another mode results may differ.
 pub(crate) fn check_float_mode() -> Result<(), Error> {
     if cembra_runtime::math::default_float_mode() {
         return Ok(());
@@ -104,17 +104,18 @@ impl PlanRows {
         &self.outputs
     }
 
-    /// For each input of the plan, the index of its leaf in the model that was planned.
+    /// The leaves of the planned model that the plan's inputs are: one index for each input.
     pub(crate) fn leaves(&self) -> impl ExactSizeIterator<Item = usize> {
         self.plan.inputs().iter().map(|input| input.leaf as usize)
     }
 
-    /// The limits of an evaluation.
+    /// The limits that evaluations of the plan must not exceed.
     pub(crate) const fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Returns the player of `rows` rows of such columns, and the reason if it is not the best one. Compiles it if it is not cached.
+    /// Returns the backend that evaluates `rows` rows of columns with such layouts, and the reason if it is not the best one. Compiles its code if it
+    /// is not cached.
     pub(crate) fn player(
         &self,
         inputs: &[InputColumn<'_>],
@@ -130,24 +131,25 @@ impl PlanRows {
         Ok((played.name, played.because.clone()))
     }
 
-    /// Compiles a function for strips of columns with these forms; `None` if rows are evaluated one by one.
+    /// Compiles a function that evaluates columns with the layouts `forms`, a strip (a block of rows) at a time; `None` if the interpreter evaluates
+    /// the rows one by one.
     pub(crate) fn function(&self, forms: &Forms) -> Option<Box<dyn BatchFunction>> {
         choose(&self.plan, forms, self.player, self.tier, &Budget::start(self.limits), &self.watch).ok()?.function
     }
 
-    /// Returns a function for lines of numbers with these paces; `None` if their rows are evaluated one by one.
+    /// Returns a function for lines of numbers with the types and distances `paces`; `None` if the interpreter evaluates their rows one by one.
     pub(crate) fn strips(&self, paces: &[Pace], sink: Sink) -> Result<Option<Strips>, Error> {
         let forms = line_forms(paces, &[sink]);
         let played = self.played(|known| *known == forms, || forms.clone())?;
         Ok(self.row_plan.strips(&played.player, paces, sink, self.limits.context()))
     }
 
-    /// Makes a context with the model's limits.
+    /// Makes a context for evaluations with the model's limits.
     pub(crate) fn context(&self) -> Context {
         self.limits.context()
     }
 
-    /// Returns the bytes of memory of the plan, the interpreted code and the machine code.
+    /// Returns the bytes of memory that the plan, its interpreted code and its machine code take.
     pub(crate) fn memory_bytes(&self) -> usize {
         let code = self.players.sum(|played| {
             let function = played.as_ref().ok().and_then(|played| played.player.function());
@@ -186,8 +188,8 @@ impl PlanRows {
         misfit(&self.inputs, &self.outputs, refused)
     }
 
-    /// Evaluates the plan on `rows` rows and writes each output into its memory in `outputs`; `None` there asks for a new column. Strings of the
-    /// outputs may take at most `strings` bytes; `None` means the limit on arrays.
+    /// Evaluates the plan on `rows` rows, and writes each output into the caller's memory in `outputs`, or into a new column where `outputs` has
+    /// `None`. The strings of the outputs may take at most `strings` bytes; `None` means the limit for arrays.
     pub(crate) fn run(
         &self,
         inputs: &[InputColumn<'_>],

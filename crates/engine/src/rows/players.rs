@@ -1,4 +1,5 @@
-//! Players: the code that evaluates a model on many rows. This is the only place that knows all of them, chooses one, and says why.
+//! The choice of the backend that evaluates a model on many rows. Only this file knows all of these backends; it chooses one and says why it is not a
+//! faster one.
 
 use crate::code::machine_code::{compile_rows, refusal};
 use crate::options::choice::RowPlayer;
@@ -13,18 +14,18 @@ use cembra_value::Error;
 use cembra_value::{Budget, Code, Diagnostic};
 use cembra_wide::Isa;
 
-/// The player for columns of some forms, and the reason for not using a faster one.
+/// The backend chosen for columns with given layouts, and the reason for not using a faster one.
 #[derive(Debug)]
 pub(crate) struct Chosen {
-    /// The function that evaluates strips; `None` if the interpreter does.
+    /// The function that evaluates a strip (a block of rows) at a time; `None` if the interpreter evaluates rows one by one.
     pub(crate) function: Option<Box<dyn BatchFunction>>,
-    /// The kind of the player.
+    /// The backend that was chosen.
     pub(crate) player: RowPlayer,
-    /// The reason if it is not the best player.
+    /// The reason why the backend is not the best one; `None` if it is.
     pub(crate) because: Option<Diagnostic>,
 }
 
-/// True if an operator has an effect that a user can see. Rows are then evaluated in order, each once.
+/// Returns true if an operator of the plan has an effect that a user can see. Rows are then evaluated in order, each once.
 pub(crate) fn is_impure(plan: &Plan) -> bool {
     (0..plan.step_count()).any(|at| match plan.step(StepId::from_index(at)).action {
         Action::Operator { op, overload, .. } => !plan.registry().get(op).overloads()[usize::from(overload)].pure,
@@ -32,10 +33,10 @@ pub(crate) fn is_impure(plan: &Plan) -> bool {
     })
 }
 
-/// Chooses and compiles the player for columns of these forms.
+/// Chooses and compiles the backend for columns with the layouts `forms`.
 ///
 /// # Errors
-/// If the machine does not have the player that was asked for.
+/// If the machine does not have the backend that the options ask for.
 pub(crate) fn choose(
     plan: &Plan,
     forms: &Forms,
@@ -143,7 +144,7 @@ fn lanes(player: RowPlayer) -> Option<Lanes> {
     })
 }
 
-/// Returns the lane program of a plan as text, for the widest vectors that this machine has, or the reason why there is none.
+/// Returns the text of the vectorised program of a plan, for the widest vectors that this machine has, or the reason why there is none.
 pub fn listing(plan: &Plan) -> String {
     let fact =
         |input: &Input| InputFact { all_present: !plan.value(input.value).qtype.is_optional(), ..InputFact::default() };

@@ -1,11 +1,11 @@
-//! Interpreted rows, the reference for all other players. A row's inputs are copied to slots of a frame, the plan is interpreted, and the outputs
-//! are copied from their slots. The reference finds which row fails, where and why, and runs models that no other player can run.
+//! The interpreter on rows, which is the reference for all other backends. A row's inputs are copied to slots of a frame, the plan is interpreted,
+//! and the outputs are copied from their slots. This finds which row fails, where and why, and it runs models that no other backend can run.
 
 use cembra_interp::Interpreted;
 use cembra_plan::{Function, Plan, Template};
 use cembra_runtime::{Column, ColumnForm, Context, Frame, FramePtr, QType, STATUS_OK, Scratch, Transfer};
 
-/// A plan that is interpreted row by row.
+/// A plan that the interpreter evaluates row by row.
 #[derive(Debug)]
 pub(in crate::rows) struct Reference {
     function: Interpreted,
@@ -16,20 +16,20 @@ pub(in crate::rows) struct Reference {
     outputs: Vec<(QType, u32)>,
 }
 
-/// The copies between columns of some forms and the slots of a frame.
+/// The copies between columns with given layouts and the slots of a frame: one for each input and output.
 #[derive(Debug)]
 pub(in crate::rows) struct Transfers {
     inputs: Vec<Transfer>,
     outputs: Vec<Transfer>,
 }
 
-/// The result of evaluating a row.
+/// The outcome of evaluating one row.
 pub(in crate::rows) enum RowEnd {
-    /// The row's outputs are written.
+    /// The row was evaluated, and its outputs are written.
     Done,
-    /// The row failed.
+    /// The evaluation of the row failed.
     Failed,
-    /// The scratch has no room for the strings of the row's outputs.
+    /// The scratch memory has no room for the strings of the row's outputs.
     NoRoom,
 }
 
@@ -53,7 +53,7 @@ impl Reference {
         self.function.memory_bytes() + self.template.memory_bytes()
     }
 
-    /// Makes the transfers for columns of these forms: those of the inputs, then those of the outputs.
+    /// Makes the copies for columns with the layouts `forms`: those of the inputs, then those of the outputs.
     pub(in crate::rows) fn transfers(&self, forms: &[ColumnForm]) -> Transfers {
         let (of_inputs, of_outputs) = forms.split_at(self.inputs.len());
         let all = |places: &[(QType, u32)], forms: &[ColumnForm]| {
@@ -62,7 +62,7 @@ impl Reference {
         Transfers { inputs: all(&self.inputs, of_inputs), outputs: all(&self.outputs, of_outputs) }
     }
 
-    /// Evaluates a row. If the row fails, nothing was written, and the context has the error.
+    /// Evaluates row `row`. If the row fails, nothing was written, and the context has the error.
     ///
     /// # Safety
     /// COLUMNS: the columns have the forms of the transfers and have the row; the frame is one of this reference's.
@@ -102,7 +102,7 @@ impl Reference {
         RowEnd::Done
     }
 
-    /// Sets the outputs of a row to missing.
+    /// Sets all outputs of row `row` to missing.
     ///
     /// # Safety
     /// COLUMNS, as for `row`.

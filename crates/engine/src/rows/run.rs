@@ -1,5 +1,5 @@
-//! The run of a batch. Rows are shared out in ranges, and ranges cut into strips. The chosen function evaluates each strip, and the reference
-//! evaluates its failed rows again. Results do not depend on the threads or the cuts.
+//! The run of a batch. Rows are divided into ranges for threads, and ranges into strips (blocks of rows). The chosen function evaluates each strip,
+//! and the interpreter evaluates its failed rows again. Results do not depend on the number of threads or on the division.
 
 use crate::rows::output::OutputColumn;
 use crate::rows::reference::{Reference, RowEnd, Transfers};
@@ -22,40 +22,40 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The fewest strips per thread, for strips of `STRIP_ROWS` rows or of the run's `strip_rows`, if that is less.
 const RANGE_STRIPS: usize = 8;
 
-/// The reason why a job is refused before anything runs.
+/// The reason why a run is refused before anything is evaluated.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// The number of columns is not the number of inputs.
+    /// The number of input columns is not the number of the model's inputs.
     #[error("there are {found} input columns for {expected} inputs")]
     Inputs {
-        /// The number of columns that were given.
+        /// The number of input columns that the caller passed.
         found: usize,
-        /// The number of inputs.
+        /// The number of inputs of the model.
         expected: usize,
     },
-    /// The number of columns is not the number of outputs.
+    /// The number of output columns is not the number of the model's outputs.
     #[error("there are {found} output columns for {expected} outputs")]
     Outputs {
-        /// The number of columns that were given.
+        /// The number of output columns that the caller passed.
         found: usize,
-        /// The number of outputs.
+        /// The number of outputs of the model.
         expected: usize,
     },
     /// An input column does not fit its input.
     #[error("input {at} {misfit}")]
     Input {
-        /// The index of the input.
+        /// The index of the input that the column does not fit.
         at: usize,
-        /// The reason why the column does not fit.
+        /// The reason why the column does not fit its input.
         misfit: Misfit,
     },
-    /// The memory for an output does not fit.
+    /// The caller's memory for an output does not fit it.
     #[error("output {at} {misfit}")]
     Output {
-        /// The index of the output.
+        /// The index of the output that the memory does not fit.
         at: usize,
-        /// The reason why the memory does not fit.
+        /// The reason why the memory does not fit its output.
         misfit: Misfit,
     },
 }
@@ -63,15 +63,15 @@ pub enum Refused {
 /// The reason why a run ended before its last row.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Stop<E> {
-    /// The row with this index failed with this error, and failed rows stop the run.
+    /// The row with this index failed with this error, and the options say that a failed row stops the run.
     Row(usize, E),
     /// The run was cancelled, or its deadline or time limit was reached.
     Cancelled,
-    /// A string of an output is longer than a column can have, 2 GiB.
+    /// A string of an output is longer than the 2 GiB that a column allows.
     TooLong,
-    /// The strings, lists and tuples of new columns take more bytes than the run has room for.
+    /// The strings, lists and tuples of the new columns exceed the bytes that the run may take for them.
     Strings,
-    /// The job or the player is from another batch, the player is for columns of other forms, or the job has already run.
+    /// The job or the [`Player`] is from another batch, the `Player` is for columns with other layouts, or the job has already run.
     Foreign,
 }
 
@@ -86,11 +86,11 @@ impl BatchId {
     }
 }
 
-/// The forms of a job's columns, inputs first. A function is compiled for them.
+/// The layouts of a job's columns, inputs first. A function is compiled for such a list of layouts.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Forms(pub SmallVec<[ColumnForm; 8]>);
 
-/// A model to be run on many rows, by any player.
+/// A plan to be evaluated on many rows, by any backend.
 #[derive(Debug)]
 pub struct RowPlan {
     id: BatchId,
@@ -99,7 +99,7 @@ pub struct RowPlan {
     outputs: Vec<QType>,
 }
 
-/// The columns of a run, which fit the model.
+/// The input and output columns of a run, after it was checked that they fit the model.
 #[derive(Debug)]
 pub struct Job<'a> {
     /// The batch; `None` once the job has run, because its targets are gone then.
@@ -116,7 +116,7 @@ pub struct Job<'a> {
     finishes: bool,
 }
 
-/// A function for columns of some forms, with the memory that its threads have used.
+/// A backend for columns with given layouts: a compiled function or the interpreter, with the memory that its threads have used.
 #[derive(Debug)]
 pub struct Player {
     of: BatchId,
@@ -130,13 +130,14 @@ pub struct Player {
 }
 
 impl Player {
-    /// The function that evaluates strips; `None` if the reference does.
+    /// The function that evaluates strips (blocks of rows); `None` if the interpreter evaluates rows one by one.
     #[must_use]
     pub fn function(&self) -> Option<&dyn BatchFunction> {
         self.function.as_deref()
     }
 
-    /// The function, to be shared with a caller that runs it on columns of `forms`; `None` if it is for other forms or another batch.
+    /// The function, to be shared with a caller that runs it on columns with the layouts `forms`; `None` if the function was compiled for other
+    /// layouts, or for another batch.
     pub(in crate::rows) fn shared_function(&self, batch: &RowPlan, forms: &Forms) -> Option<Arc<dyn BatchFunction>> {
         self.function.clone().filter(|_| self.of == batch.id && self.forms == *forms)
     }
@@ -152,18 +153,18 @@ struct Workspace {
     columns: Vec<Column>,
 }
 
-/// The result of a run.
+/// The result of a run on many rows.
 #[derive(Debug)]
 pub struct Finished<E> {
     /// The new columns, in the order of the outputs; `None` for outputs in memory of the caller.
     pub columns: Vec<Option<OutputColumn>>,
-    /// The indices of the rows that failed, ascending.
+    /// The indices of the rows that failed in the run, ascending.
     pub failed: Vec<usize>,
-    /// The first failed rows with their errors; at most as many as the terms of the run keep.
+    /// The first failed rows with their errors, at most as many as the options of the run keep.
     pub failures: Vec<(usize, E)>,
 }
 
-/// The result of a range of rows.
+/// The result of one range of rows, which one thread has evaluated.
 pub(in crate::rows) struct Range<E> {
     pub(in crate::rows) made: Vec<RangeOutputs>,
     failed: Vec<usize>,
@@ -188,7 +189,7 @@ impl<E> Range<E> {
 }
 
 impl RowPlan {
-    /// Makes a batch for a plan.
+    /// Makes a batch that evaluates `plan`.
     #[must_use]
     pub fn of(plan: &Plan) -> RowPlan {
         RowPlan {
@@ -199,21 +200,21 @@ impl RowPlan {
         }
     }
 
-    /// The types of the inputs, and those of the outputs.
+    /// The types of the inputs, and the types of the outputs.
     pub(in crate::rows) fn types(&self) -> [&[QType]; 2] {
         [&self.inputs, &self.outputs]
     }
 
-    /// The bytes of memory that this takes besides its own struct.
+    /// The bytes of memory that the batch takes besides its own struct.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.reference.memory_bytes()
     }
 
-    /// Compares columns with the model, and makes a job from them. `outputs` has memory for each output, or `None` for a new column.
+    /// Checks that columns fit the model, and makes a job from them. `outputs` has the caller's memory for each output, or `None` for a new column.
     ///
     /// # Errors
-    /// The first column that does not fit.
+    /// The first column that does not fit its input or output.
     pub fn job<'a>(
         &self,
         inputs: &[InputColumn<'a>],
@@ -264,8 +265,8 @@ impl RowPlan {
         Ok(Job { of: Some(self.id), rows, sources, targets, terms: *terms, strings, is_staged, finishes })
     }
 
-    /// Makes a player of jobs with these forms, by `function` or else by the reference. `None` if the function is for other columns, or the number
-    /// of forms is not the number of columns.
+    /// Makes a backend for jobs with the column layouts `forms`: `function`, or the interpreter if that is `None`. Returns `None` if the function is
+    /// for other columns, or if the number of layouts is not the number of columns.
     #[must_use]
     pub fn player(&self, forms: &Forms, function: Option<Box<dyn BatchFunction>>) -> Option<Player> {
         let types = self.inputs.iter().chain(&self.outputs);
@@ -281,13 +282,13 @@ impl RowPlan {
         Some(Player { of: self.id, forms: forms.clone(), function, transfers, pool: Mutex::default() })
     }
 
-    /// Evaluates the model on all rows of a job. A player without a function evaluates row by row, in order, on one thread, each row once. A job
-    /// runs once.
+    /// Evaluates the model on all rows of a job. If the backend has no function, the interpreter evaluates row by row, in order, on one thread, each
+    /// row once. A job runs once.
     ///
     /// # Errors
     /// If a row fails and failed rows stop the run: the error is that of the first one, and the caller's memory is unspecified. If the run was
-    /// cancelled, or strings are too long or too many. If the job has already run, the job or the player is from another batch, or the player is
-    /// for other forms; nothing ran then.
+    /// cancelled, or strings are too long or too many. If the job has already run, the job or the backend is from another batch, or the backend is
+    /// for other layouts; nothing was evaluated then.
     pub fn run<E: Send>(
         &self,
         job: &mut Job<'_>,
@@ -584,19 +585,19 @@ impl Job<'_> {
         }
     }
 
-    /// The number of rows.
+    /// The number of rows that the job evaluates.
     #[must_use]
     pub const fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The forms of the columns: inputs first, then outputs.
+    /// The layouts of the job's columns: inputs first, then outputs.
     #[must_use]
     pub fn forms(&self) -> Forms {
         Forms(self.each_form().copied().collect())
     }
 
-    /// True if the columns have these forms. This is faster than to compare with [`Job::forms`].
+    /// Returns true if the job's columns have the layouts `forms`. This is faster than comparing with [`Job::forms`].
     #[must_use]
     pub fn has_forms(&self, forms: &Forms) -> bool {
         self.each_form().eq(&forms.0)

@@ -23,7 +23,7 @@ fn bits_of(rows: usize, bit: impl Fn(usize) -> bool) -> Vec<u64> {
 }
 
 impl<'a> InputColumn<'a> {
-    /// The offsets of lists, and the column of their elements; `None` for other columns.
+    /// For a column of lists: the offsets of the lists, and the column of their elements. `None` for other columns.
     #[must_use]
     pub const fn as_lists(&self) -> Option<(&ListOffsets<'a>, &'a InputColumn<'a>)> {
         match &self.data {
@@ -32,7 +32,8 @@ impl<'a> InputColumn<'a> {
         }
     }
 
-    /// The columns of structs; `None` for other columns, and for structs with a presence of their own, which are refused.
+    /// For a column of structs: the columns that it consists of. `None` for other columns, and for structs with presence bits of their own, which
+    /// models refuse.
     #[must_use]
     pub const fn as_structs(&self) -> Option<&'a [InputColumn<'a>]> {
         match (self.data, self.presence) {
@@ -41,7 +42,7 @@ impl<'a> InputColumn<'a> {
         }
     }
 
-    /// The first of `rows` rows in which the mask is present and this column's value is missing.
+    /// The first of `rows` rows in which `mask` is present and this column's value is missing; `None` if there is none.
     #[must_use]
     pub fn first_missing_where(&self, mask: &InputColumn<'_>, scalar: Scalar, rows: usize) -> Option<usize> {
         let has = |column: &InputColumn<'_>, scalar, row| match column.data {
@@ -52,7 +53,7 @@ impl<'a> InputColumn<'a> {
         if self.is_all_present() { None } else { (0..rows).find(is_missing) }
     }
 
-    /// The value that all rows share; `None` if each row has its own.
+    /// The value that all rows of the column share; `None` if each row has its own.
     #[must_use]
     pub const fn as_shared(&self) -> Option<&'a Value> {
         if let DataIn::Shared(value) = self.data { Some(value) } else { None }
@@ -64,8 +65,8 @@ impl<'a> InputColumn<'a> {
         rows.start <= rows.end && self.rows.is_none_or(|all| rows.end <= all) && has_bits
     }
 
-    /// Returns the bytes that strings take in a copy of these rows; for lists, the strings of their elements. A string that rows share counts for
-    /// each row.
+    /// Returns the bytes that strings take in a copy of `rows`; for lists, the strings of their elements. A string that several rows share counts for
+    /// each of them.
     #[must_use]
     pub fn string_bytes(&self, rows: Range<usize>) -> u64 {
         let sum = |all: u64, bytes: u64| all.saturating_add(bytes);
@@ -89,8 +90,8 @@ impl<'a> InputColumn<'a> {
         }
     }
 
-    /// Copies these rows of a column of scalars to an array. `scalar` must be the column's type, or a type with the same layout. `None` if the rows
-    /// do not exist, there is not enough memory, a string is longer than 2 GiB, or the column has another type, lists, or fields of structs.
+    /// Copies `rows` of a column of scalars to an array. `scalar` must be the column's type, or a type with the same layout. `None` if the rows do
+    /// not exist, there is not enough memory, a string is longer than 2 GiB, or the column has another type, lists, or fields of Rust structs.
     #[must_use]
     pub fn array(&self, scalar: Scalar, rows: Range<usize>) -> Option<Array> {
         let is_of = |found: Scalar| found == scalar || found == scalar.representation();
@@ -190,8 +191,8 @@ impl<'a> InputColumn<'a> {
         }
     }
 
-    /// Returns a row as a value of a type. `None` if the row does not exist, has another type, is missing although the type is not optional, or is
-    /// a field of a struct in Rust's memory.
+    /// Returns the value of row `row`, of type `qtype`. `None` if the row does not exist, has another type, is missing although the type is not
+    /// optional, or is a field of a Rust struct.
     #[must_use]
     pub fn value(&self, qtype: &QType, row: usize) -> Option<Value> {
         if !self.has_rows(&(row..row.checked_add(1)?)) {

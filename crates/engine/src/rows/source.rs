@@ -1,4 +1,5 @@
-//! The inputs of a strip: columns that code reads in place, and columns that are staged, that is, copied strip by strip into memory of the run.
+//! The inputs of a strip, which is a block of rows: columns that code reads in place, and staged columns, which are copied strip by strip into memory
+//! of the run.
 
 use crate::rows::Bitmap;
 use crate::rows::input::{DataIn, InputColumn, PresenceIn};
@@ -10,11 +11,11 @@ use std::mem::MaybeUninit;
 /// The way in which code gets an input's data.
 #[derive(Debug)]
 enum Data {
-    /// In place: the address of the first value, and the stride in bytes.
+    /// The values are read in place: the address of the first value, and the stride in bytes.
     At(*const u8, isize),
-    /// Bits in place, from the start of a byte on.
+    /// The values are bits that are read in place, from the start of a byte on.
     BitsAt(*const u8),
-    /// The data is staged.
+    /// The values are staged: copied strip by strip into memory of the run.
     Staged,
 }
 
@@ -24,13 +25,13 @@ enum Presence {
     All,
     BitsAt(*const u8),
     BytesAt(*const u8, isize),
-    /// Bits are staged: shifted to the start of a byte, or computed row by row.
+    /// The presence bits are staged: shifted to the start of a byte, or computed row by row.
     Staged,
-    /// With the data, in cells of the optional type.
+    /// The presence is stored with the values, in cells of the optional type.
     InCells,
 }
 
-/// An input of a run: the way in which code gets its data and presence.
+/// An input column of a run, and how code reads its data and its presence: in place, or from copies.
 #[derive(Debug)]
 pub(in crate::rows) struct Source<'a> {
     column: InputColumn<'a>,
@@ -84,7 +85,8 @@ fn bit_bytes(rows: usize) -> usize {
     rows.div_ceil(64) * 8
 }
 
-/// Returns the strides of data and presence that code must read; `None` where the form determines the stride, or there is none.
+/// Returns the strides of data and presence that code must read from a column with the layout `form`; `None` where the layout determines the stride,
+/// or there is none.
 pub(in crate::rows) fn read_strides(form: ColumnForm, [data, presence]: [isize; 2]) -> [Option<isize>; 2] {
     let reads_data = form.data == DataForm::Values && !form.is_dense && !form.is_shared;
     let reads_presence = form.presence == PresenceForm::Bytes && !form.is_shared;
@@ -92,7 +94,7 @@ pub(in crate::rows) fn read_strides(form: ColumnForm, [data, presence]: [isize; 
 }
 
 impl<'a> Source<'a> {
-    /// Makes the source for a column, which fits the type.
+    /// Makes the source for `column`, which was checked to have the type `qtype`.
     pub(in crate::rows) fn of(column: InputColumn<'a>, qtype: &QType) -> Source<'a> {
         let layout = qtype.layout();
         let cell = (layout.size as usize).max(1);
@@ -160,9 +162,9 @@ impl<'a> Source<'a> {
         Source { column, data, presence, qtype: qtype.clone(), form, cell, shared, copied: Default::default() }
     }
 
-    /// Makes the source for the old contents of an output's memory, which fit the type. The values of a strip are copied before the output
-    /// overwrites them, so that code sees no overlapping columns and rows can be run again. Bits are copied at once, because they must not be read
-    /// while the output is being written.
+    /// Makes the source for the old contents of an output's memory, which have the type `qtype`. Before the output overwrites a strip (block of
+    /// rows), its values are copied, so that code sees no overlapping columns and rows can be run again. Bits are copied before the run, because they
+    /// must not be read while the output is being written.
     pub(in crate::rows) fn read_first(column: InputColumn<'_>, qtype: &QType) -> Source<'a> {
         let optional = qtype.is_optional();
         let rows = column.rows.unwrap_or(0);
@@ -208,17 +210,17 @@ impl<'a> Source<'a> {
         [data, presence]
     }
 
-    /// The strides that code must read; `None` where the form determines the stride, or there is none.
+    /// The strides of data and presence that code must read; `None` where the layout determines the stride, or there is none.
     pub(in crate::rows) fn read_strides(&self) -> [Option<isize>; 2] {
         read_strides(self.form, self.strides())
     }
 
-    /// True if rows are copied strip by strip.
+    /// Returns true if rows of the column are copied strip by strip before code reads them.
     pub(in crate::rows) fn is_staged(&self) -> bool {
         matches!(self.data, Data::Staged) || matches!(self.presence, Presence::Staged)
     }
 
-    /// The number of words that the staged data of `rows` rows takes.
+    /// The number of words that the copies for `rows` rows take.
     pub(in crate::rows) fn staged_words(&self, rows: usize) -> usize {
         let data = match (&self.data, self.form.data) {
             (Data::Staged, DataForm::Bits) => bit_bytes(rows),
@@ -230,7 +232,7 @@ impl<'a> Source<'a> {
         data.div_ceil(8) + presence.div_ceil(8) + numbers.div_ceil(8)
     }
 
-    /// The keys of a dictionary column; `None` for other columns.
+    /// The keys of a dictionary column, and the rows that have one; `None` for other columns.
     pub(in crate::rows) fn numbering(&self) -> Option<Numbering<'a>> {
         let rows = if let PresenceIn::Bits(bits) = self.column.presence { Some(bits) } else { None };
         match self.column.data {
@@ -241,8 +243,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns the keys of a dictionary column's rows, from `start` on, a multiple of 64. The keys are in place, or are written to the end of the
-    /// staging memory. `None` for other columns.
+    /// Returns the keys of a dictionary column for `rows` rows from row `start` on, a multiple of 64. The keys are read in place, or are written to
+    /// the end of the memory for copies, `words`. `None` for other columns.
     ///
     /// # Safety
     /// COLUMNS, as for `column`.
@@ -281,7 +283,8 @@ impl<'a> Source<'a> {
         Some(Numbers { of_rows, all_present, dictionary: self })
     }
 
-    /// Returns the column of some rows, from `start` on, a multiple of 64. Staged data is copied first.
+    /// Returns the column of `rows` rows from row `start` on, a multiple of 64, in the layout that code takes. Data that is not read in place is
+    /// first copied to `words`.
     ///
     /// # Safety
     /// COLUMNS: the column was compared with the type and has these rows; there are as many words as `staged_words` says, and nothing else uses

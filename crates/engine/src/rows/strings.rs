@@ -1,5 +1,5 @@
-//! Strings of many rows, in the layouts of callers. Code takes an address and a length for each string. These are written strip by strip; the bytes
-//! are not copied.
+//! Strings of many rows, in the memory layouts of callers. Compiled code takes an address and a length for each string. These are written for one
+//! block of rows at a time; the bytes of the strings are not copied.
 
 use crate::rows::{Bitmap, KeyType};
 use crate::stages::faults;
@@ -10,22 +10,22 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Strings of the caller, one per row. The owner knows whether they are texts or bytes.
+/// The caller's strings, one per row. The column that contains them knows whether they are texts or byte strings.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::rows) enum Strings<'a> {
     Texts(&'a [&'a str]),
     Owned(&'a [String]),
     Bytes(&'a [&'a [u8]]),
-    /// Row `n` is the bytes from offset `n` to offset `n + 1`.
+    /// Offsets of 32 bits: the string of row `n` is the bytes from offset `n` to offset `n + 1`.
     Offsets32(&'a [i32], &'a [u8]),
     Offsets64(&'a [i64], &'a [u8]),
-    /// Arrow's views, and the buffers that they view.
+    /// String views in Arrow's layout, and the buffers that the views refer to.
     Views(&'a [u128], &'a [&'a [u8]]),
-    /// The strings of an array.
+    /// The strings are the elements of an array.
     Kept(&'a StringViews),
 }
 
-/// The longest string, in bytes, that a view of Arrow's layout holds itself.
+/// The longest string, in bytes, that a string view of Arrow's layout contains itself.
 pub(in crate::rows) const INLINE: usize = 12;
 
 impl<'a> Strings<'a> {
@@ -41,7 +41,7 @@ impl<'a> Strings<'a> {
         }
     }
 
-    /// The bytes of a row; `None` if they are not within the given memory.
+    /// The bytes of the string in row `row`; `None` if they are not within the given memory.
     pub(in crate::rows) fn get(&self, row: usize) -> Option<&'a [u8]> {
         Some(match *self {
             Strings::Texts(all) => all.get(row)?.as_bytes(),
@@ -60,7 +60,7 @@ impl<'a> Strings<'a> {
         })
     }
 
-    /// The bytes of the strings of rows. A string that rows share counts for each of them.
+    /// The bytes of the strings in `rows`. A string that several rows share counts for each of them.
     pub(in crate::rows) fn bytes(&self, rows: Range<usize>) -> u64 {
         let between = |offsets: Option<[i64; 2]>| offsets.map_or(0, |[from, to]| to.saturating_sub(from)) as u64;
         match *self {
@@ -79,7 +79,7 @@ impl<'a> Strings<'a> {
         (0..self.rows()).find(|row| !self.get(*row).is_some_and(is_right))
     }
 
-    /// Writes the address and the length of the string of each row.
+    /// Writes the address and the length of each row's string to `to`, from row `start` on.
     pub(in crate::rows) fn write(&self, start: usize, to: &mut [MaybeUninit<(*const u8, usize)>]) {
         // The layout is matched once, not for each row.
         fn each<'a>(to: &mut [MaybeUninit<(*const u8, usize)>], get: impl Fn(usize) -> Option<&'a [u8]>) {
@@ -122,39 +122,39 @@ fn words(view: u128) -> [u32; 4] {
     [0, 32, 64, 96].map(|shift| (view >> shift) as u32)
 }
 
-/// The bytes that the strings, lists and tuples of a run's new columns may still take, for all threads together. They are taken before anything is
-/// copied. Strings that a view holds itself are not counted.
+/// The memory, in bytes, that the strings, lists and tuples of a run's new columns may still take, for all threads together. It is reserved before
+/// anything is copied. Strings that a string view contains itself are not counted.
 #[derive(Debug)]
 pub struct OutputRoom(AtomicU64);
 
 impl OutputRoom {
-    /// Makes room for `bytes` bytes.
+    /// Makes a limit of `bytes` bytes, of which none is reserved.
     #[must_use]
     pub const fn of(bytes: u64) -> Self {
         OutputRoom(AtomicU64::new(bytes))
     }
 
-    /// The bytes that are left, at most `usize::MAX`.
+    /// The bytes that are not reserved yet, at most `usize::MAX`.
     pub(in crate::rows) fn left(&self) -> usize {
         usize::try_from(self.0.load(Ordering::Relaxed)).unwrap_or(usize::MAX)
     }
 
-    /// Takes `bytes` bytes. Returns false, and takes nothing, if fewer are left.
+    /// Reserves `bytes` bytes. Returns false, and reserves nothing, if fewer are left.
     #[must_use]
     pub fn take(&self, bytes: u64) -> bool {
         let less = |left: u64| left.checked_sub(bytes);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 
-    /// Takes `bytes` for a copy of strings, or for values as text.
+    /// Reserves `bytes` bytes for a copy of strings, or for values as text.
     ///
     /// # Errors
-    /// If fewer bytes are left; nothing is taken then. The error names the limit `array_bytes`.
+    /// If fewer bytes are left; nothing is reserved then. The error names the limit `array_bytes`.
     pub fn claim(&self, bytes: u64) -> Result<(), Error> {
         if self.take(bytes) { Ok(()) } else { Err(faults::of_copies()) }
     }
 
-    /// Gives back `bytes` that were taken, because the memory is freed.
+    /// Releases `bytes` reserved bytes, because their memory is freed.
     pub fn give_back(&self, bytes: u64) {
         // Only a room without a limit can overflow: sums of allocated bytes are within the address space.
         let more = |left: u64| Some(left.saturating_add(bytes));
@@ -167,14 +167,14 @@ fn counted(bytes: &[u8]) -> u64 {
     if bytes.len() > INLINE { bytes.len() as u64 } else { 0 }
 }
 
-/// The bytes of an element of a type in a column; for a string, those of its view.
+/// The bytes of one element of type `scalar` in a column; for a string, the bytes of its view.
 #[must_use]
 pub fn element_bytes(scalar: Scalar) -> u64 {
     u64::from(QType::Scalar(scalar).layout().size)
 }
 
-/// The bytes that a value takes in a column: a number, each element of a list, a view for each string and the bytes that the view does not hold
-/// itself, and a value for each field of a tuple, at any depth.
+/// The bytes that a value takes in a column: a number, each element of a list, a view for each string and the string's bytes if the view does not
+/// contain them itself, and a value for each field of a tuple, at any depth.
 ///
 /// ```
 /// use cembra_engine::rows::column_bytes;
@@ -219,16 +219,16 @@ pub fn column_bytes(value: &Value) -> u64 {
     all
 }
 
-/// The reason why a string is not stored in a column.
+/// The reason why a string cannot be stored in a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::rows) enum Unkept {
-    /// The string is longer than a view can express, 2 GiB.
+    /// The string is longer than the 2 GiB that a string view allows.
     TooLong,
-    /// The results of the run exceed their room.
+    /// The strings of the run would exceed the bytes that they may take.
     NoRoom,
 }
 
-/// Strings of an output, in Arrow's layout of views.
+/// The strings of an output column, in Arrow's layout of string views.
 #[derive(Clone, Debug, Default)]
 pub(in crate::rows) struct StringsMade {
     pub(in crate::rows) views: Vec<u128>,
@@ -239,10 +239,10 @@ pub(in crate::rows) struct StringsMade {
 const BUFFER: usize = 1 << 30;
 
 impl StringsMade {
-    /// Appends strings of a run. If there is no room, nothing is appended.
+    /// Appends strings of a run's output. If they exceed the bytes that the run may take, nothing is appended.
     ///
     /// # Errors
-    /// If there is no room, or a string is too long, which is then stored as an empty one.
+    /// If the bytes do not suffice, or a string is too long; an empty string is appended in place of a string that is too long.
     pub(in crate::rows) fn extend<'s>(
         &mut self,
         strings: impl Iterator<Item = &'s [u8]> + Clone,
@@ -256,7 +256,7 @@ impl StringsMade {
         if all_fit { Ok(()) } else { Err(Unkept::TooLong) }
     }
 
-    /// Appends a string. Returns false if it is longer than a view can express, 2 GiB; an empty string is appended then.
+    /// Appends a string. Returns false if it is longer than the 2 GiB that a view allows; an empty string is appended then.
     pub(in crate::rows) fn push(&mut self, bytes: &[u8]) -> bool {
         let len = bytes.len();
         if len > i32::MAX as usize {
@@ -287,14 +287,14 @@ impl StringsMade {
         true
     }
 
-    /// Appends the strings of another list.
+    /// Appends all strings of `other` to this list.
     pub(in crate::rows) fn append(&mut self, other: StringsMade) {
         let before = self.buffers.len();
         self.views.extend(other.views.into_iter().map(|view| moved(view, before)));
         self.buffers.extend(other.buffers);
     }
 
-    /// The bytes of a row; `None` if there is no such row.
+    /// The bytes of the string in row `row`; `None` if there is no such row.
     pub(in crate::rows) fn get(&self, row: usize) -> Option<&[u8]> {
         let found = self.views.get(row)?;
         let [len, _, buffer, offset] = words(*found).map(|word| word as usize);
@@ -302,46 +302,46 @@ impl StringsMade {
     }
 }
 
-/// Strings that rows refer to by keys.
+/// The strings of a dictionary column: rows refer to them by keys.
 #[derive(Clone, Debug)]
 pub(in crate::rows) struct NumberedStrings {
     pub(in crate::rows) key_type: KeyType,
-    /// Contiguous keys, one per row, packed in words.
+    /// The keys, one per row, contiguous and packed in words.
     pub(in crate::rows) keys: Vec<u64>,
-    /// The strings by key; empty where a string is missing or no row has the key.
+    /// The string of each key; empty where the string is missing or no row has the key.
     pub(in crate::rows) strings: StringsMade,
-    /// Bits of presence, one per string.
+    /// The presence bits of the strings, one per key.
     pub(in crate::rows) present: Vec<u64>,
 }
 
 impl NumberedStrings {
-    /// Makes an empty table for `values` keys and one more for missing rows. Its memory is touched only where strings are added.
+    /// Makes an empty table for `values` keys, and for one more that stands for missing rows. Its memory is touched only where strings are added.
     pub(in crate::rows) fn of(key_type: KeyType, values: usize) -> NumberedStrings {
         let strings = StringsMade { views: vec![0; values + 1], buffers: Vec::new() };
         NumberedStrings { key_type, keys: Vec::new(), strings, present: vec![0; (values + 1).div_ceil(64)] }
     }
 
-    /// The key of a row's string.
+    /// The dictionary key of row `row`.
     pub(in crate::rows) fn number(&self, row: usize) -> usize {
         let size = self.key_type.size();
         let word = self.keys[row * size / 8] >> (8 * (row * size % 8));
         (if size == 8 { word } else { word & ((1 << (8 * size)) - 1) }) as usize
     }
 
-    /// True if rows without a key have a string.
+    /// Returns true if rows without a key have a string.
     pub(in crate::rows) fn has_none(&self) -> bool {
         let none = self.strings.views.len() - 1;
         self.present[none / 64] >> (none % 64) & 1 != 0
     }
 
-    /// The bytes of a row; `None` if its string is missing.
+    /// The bytes of the string of row `row`; `None` if the string is missing.
     pub(in crate::rows) fn get(&self, row: usize) -> Option<&[u8]> {
         let number = self.number(row);
         let is_there = self.present.get(number / 64)? >> (number % 64) & 1 != 0;
         if is_there { self.strings.get(number) } else { None }
     }
 
-    /// Makes a string view for each row.
+    /// Converts the keys of `rows` rows to one string view per row.
     pub(in crate::rows) fn spread(self, rows: usize) -> StringsMade {
         // The key of a missing row may be any number; strings that are not present are empty.
         let view = |row| self.strings.views.get(self.number(row)).copied().unwrap_or_default();
@@ -349,7 +349,7 @@ impl NumberedStrings {
         StringsMade { views, buffers: self.strings.buffers }
     }
 
-    /// Makes a string view for each row. Rows without a key, where `numbered` is not set, get the last of the strings.
+    /// Converts the keys of `rows` rows to one string view per row. Rows without a key, where `numbered` is not set, get the string for missing rows.
     pub(in crate::rows) fn spread_by(self, rows: usize, numbered: &Bitmap<'_>) -> StringsMade {
         let none = self.strings.views.last().copied().unwrap_or_default();
         let of_number = |row| self.strings.views.get(self.number(row)).copied().unwrap_or_default();
@@ -357,7 +357,7 @@ impl NumberedStrings {
         StringsMade { views, buffers: self.strings.buffers }
     }
 
-    /// Adds the strings of a range of rows. `numbers` has the key of each string.
+    /// Adds the strings of a range of rows. `numbers` has the dictionary key of each string.
     pub(in crate::rows) fn add(&mut self, numbers: &[u32], others: StringsMade) {
         let before = self.strings.buffers.len();
         for (number, view) in numbers.iter().zip(others.views) {

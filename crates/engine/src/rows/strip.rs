@@ -1,22 +1,23 @@
-//! The end of a strip: after its evaluation, its outputs are moved to their columns, all rows at once or some rows before others.
+//! The end of a strip, which is a block of rows: after its evaluation, its outputs are moved to their columns, all rows at once or some rows before
+//! others.
 
 use crate::rows::strings::{OutputRoom, Unkept};
 use crate::rows::target::{RangeOutputs, Target};
 use cembra_runtime::{BatchFunction, Column, Scratch};
 
-/// A strip that was evaluated, possibly except for failed rows, with the columns of its inputs and outputs.
+/// A strip (block of rows) that was evaluated, possibly except for failed rows, with its input and output columns.
 pub(in crate::rows) struct Strip<'r> {
     pub(in crate::rows) columns: Vec<Column>,
     pub(in crate::rows) start: usize,
     pub(in crate::rows) rows: usize,
-    /// The number of rows whose outputs are in their columns, so that the scratch need not hold their strings any more.
+    /// The number of rows whose outputs are already in their columns, so that the scratch memory need not hold their strings any more.
     pub(in crate::rows) finished: usize,
-    /// The room for strings of the run.
+    /// The bytes that the strings of the run's new columns may still take.
     pub(in crate::rows) room: &'r OutputRoom,
 }
 
 impl Strip<'_> {
-    /// Moves the outputs of the rows before `end` to their columns. Returns the reason if some of their strings could not be stored.
+    /// Moves the outputs of the rows before `end` to their columns. Returns the reason if some of their strings could not be stored, else `None`.
     ///
     /// # Safety
     /// COLUMNS: the columns are of the job, and these rows were written. STRING-VIEW: the scratch holds the strings of the rows that are not

@@ -1,5 +1,5 @@
-//! Lines of numbers: a function for columns of some forms, bound to the strides of the lines, and run again and again in memory of its own with as
-//! little overhead as possible. Use a batch for threads, missing rows, or the error of a row.
+//! Runs a compiled function on lines of numbers: numbers in memory at equal distances. The function is bound to the distances once, and then run
+//! again and again in memory of its own, with as little overhead as possible. Use a batch for threads, missing rows, or the error of a row.
 
 use crate::rows::line::{LineCall, LineMut, Pace, Sink, Start, size};
 use crate::rows::{ColumnValue, Forms, Player, RowPlan};
@@ -9,8 +9,8 @@ use cembra_runtime::{
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Lines of numbers in memory, with a constant distance between the numbers of a line, and between the first numbers of consecutive lines. They are
-/// checked against the memory when they are run.
+/// Lines of numbers in memory. The distance between the numbers of a line is constant, and so is the distance between the first numbers of
+/// consecutive lines. Both are checked against the memory when the lines are run.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines<'a> {
     start: Start<'a>,
@@ -19,8 +19,8 @@ pub struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Makes lines of which the first begins at `start`. In a line, each number is `step` numbers after the one before. Each line begins `shift`
-    /// numbers after the one before.
+    /// Makes lines, the first of which begins at `start`. In a line, each number is `step` numbers after the one before. Each line begins `shift`
+    /// numbers after the line before.
     #[must_use]
     #[inline]
     pub const fn of(start: Start<'a>, [step, shift]: [isize; 2]) -> Lines<'a> {
@@ -47,7 +47,8 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// An address to prefetch for the first line, and its distance to that for each next line. The memory is not read through it.
+/// A hint to prefetch memory: an address for the first line, and the distance from it to the address for each next line. The memory is not read
+/// through this.
 #[derive(Clone, Copy, Debug)]
 pub struct Ahead {
     address: usize,
@@ -56,8 +57,8 @@ pub struct Ahead {
 }
 
 impl Ahead {
-    /// A hint to prefetch the number at index `first` of a slice for the first line, and `shift` numbers further on for each next line. The index
-    /// may be beyond the slice.
+    /// Makes a hint to prefetch the number with index `first` of `numbers` for the first line, and `shift` numbers further on for each next line. The
+    /// index may be beyond the slice.
     #[must_use]
     pub fn of<T: ColumnValue>(numbers: &[T], first: usize, shift: isize) -> Ahead {
         let size = size_of::<T>();
@@ -71,7 +72,7 @@ impl Ahead {
     }
 }
 
-/// Returns the column forms of lines with these paces and sinks.
+/// Returns the column layouts of lines, given the distances of input numbers and the destinations of results.
 #[must_use]
 pub fn line_forms(inputs: &[Pace], outputs: &[Sink]) -> Forms {
     let mut known: SmallVec<[isize; 8]> = SmallVec::new();
@@ -94,7 +95,7 @@ pub fn line_forms(inputs: &[Pace], outputs: &[Sink]) -> Forms {
     Forms(inputs.iter().map(&mut input).chain(outputs.iter().map(output)).collect())
 }
 
-/// A function with one output for lines of some paces, with the memory that it needs.
+/// A compiled function with one output, bound to the types and distances of its input lines, with the memory that it needs.
 #[derive(Debug)]
 pub struct Strips {
     function: Arc<dyn BatchFunction>,
@@ -113,8 +114,9 @@ pub struct Strips {
 }
 
 impl RowPlan {
-    /// Binds a player to lines of these paces and this sink. `None` if the model has other types, or if the player is from another batch or has no
-    /// function for the [forms](line_forms) of such lines. The context must have the model's limits.
+    /// Binds the function of `player` to lines with the types and distances `paces`, and to the destination `sink`. `None` if the model has other
+    /// types, or if `player` is from another batch or has no function for the [layouts](line_forms) of such lines. `context` must have the model's
+    /// limits.
     #[must_use]
     pub fn strips(&self, player: &Player, paces: &[Pace], sink: Sink, context: Context) -> Option<Strips> {
         let fits = |(pace, qtype): (&Pace, &QType)| *qtype == QType::Scalar(pace.scalar);
@@ -134,9 +136,9 @@ impl RowPlan {
 }
 
 impl Strips {
-    /// Evaluates `rows` rows of each of `count` lines, and writes the results of the lines one after the other. Returns false if lines do not have
-    /// the types and paces of this function, the thread's floating-point mode is not the default, or a row fails or may fail. The memory is
-    /// unspecified then.
+    /// Evaluates the function on `rows` numbers of each of `count` lines, and writes the results of the lines one after the other. Returns false if
+    /// lines do not have the types and distances that it is bound to, the thread's floating-point mode is not the default, or a row fails or may
+    /// fail. The output memory is unspecified then.
     #[must_use]
     #[inline]
     pub fn run<'a>(
@@ -153,8 +155,8 @@ impl Strips {
         self.begin(inputs, [rows, count], output.first) && unsafe { self.lines([rows, count], &[]) }
     }
 
-    /// Adds the results of `rows` rows of each of `count` lines to `sums`, one for each line, none of which may be -0. Returns false as
-    /// [`run`](Strips::run) does, or if there are more lines than sums. The sums are unspecified then.
+    /// Evaluates the function on `rows` numbers of each of `count` lines, and adds the results to `sums`, one for each line, none of which may be -0.
+    /// Returns false for the same reasons as [`run`](Strips::run), or if there are more lines than sums. The sums are unspecified then.
     #[must_use]
     #[inline]
     pub fn sum_each<'a>(
@@ -171,7 +173,8 @@ impl Strips {
             && unsafe { self.lines([rows, count], ahead) }
     }
 
-    /// Binds the function to one line of `rows` rows, with a context of the model's limits. `None` if the function needs more than columns.
+    /// Binds the function to a single line of `rows` numbers per input, with a context that has the model's limits. `None` if the function needs more
+    /// than columns.
     #[must_use]
     pub fn one_line(&self, rows: usize, context: Context) -> Option<LineCall> {
         LineCall::of(self.bare.clone()?, &self.inputs, self.output.0, self.output.1, rows, context)

@@ -1,10 +1,11 @@
-//! Values of structs and the columns that they consist of. The columns are in the order of the type's scalars, at any depth of nesting.
+//! Converts between values of structs and the columns that they consist of. The columns are in the order of the type's scalars, at any depth of
+//! nesting.
 
 use cembra_runtime::{Form, QType};
 use cembra_value::{ScalarValue, Value};
 
-/// Builds the struct of a row from its columns. `next` returns the row's value in the next column, with this type. `is_there` is false inside a
-/// missing struct.
+/// Builds the struct of one row from its columns. `next` returns the row's value in the next column, which has the given type; its argument
+/// `is_there` is false inside a missing struct.
 pub(crate) fn struct_value(
     qtype: &QType,
     is_there: bool,
@@ -28,7 +29,7 @@ pub(crate) fn struct_value(
     }
 }
 
-/// Passes the value of each column of a struct to `add`. The values of a missing struct are unspecified.
+/// Passes the value of each column of a struct to `add`. The values for a missing struct are unspecified.
 pub(crate) fn each_member<'v>(value: &'v Value, add: &mut dyn FnMut(&'v Value)) {
     // Types nest only as deep as the text that spelled them.
     match value {

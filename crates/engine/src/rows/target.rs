@@ -1,5 +1,5 @@
-//! The outputs of a strip: memory that code writes in place, and values that code leaves in memory of the run, from which they are moved to their
-//! columns after the strip.
+//! The outputs of a strip, which is a block of rows: columns that code writes in place, and values that code writes to memory of the run, from which
+//! they are moved to their columns after the strip.
 
 use crate::rows::numbering::Numbering;
 use crate::rows::output::{ColumnMut, DataOut, DataTo, OutputColumn, PresenceTo, ReadField};
@@ -36,17 +36,17 @@ impl<L: DerefMut<Target = [u64]>> SharedWords<L> {
 #[derive(Debug)]
 enum Data<'a> {
     Nothing,
-    /// In place: the address of the first value, and the stride in bytes.
+    /// Values are written in place: the address of the first value, and the stride in bytes.
     At(*mut u8, isize),
-    /// Numbers of a new column.
+    /// The values are the numbers of a new column, written in place.
     Numbers(SharedWords<Words>),
-    /// Bits of a new column, or bits that are copied to memory of the caller at the end.
+    /// The values are bits of a new column, or bits that are copied to the caller's memory at the end.
     Bits(SharedWords<Words>, Option<BitmapMut<'a>>),
-    /// Strings of a new column, which are left as views and copied strip by strip.
+    /// The values are strings of a new column. Code writes views of them, and their bytes are copied strip by strip.
     Strings,
-    /// Keys of strings of a new column, with the keys of an input.
+    /// The values are dictionary keys of strings in a new column; the keys are those of an input.
     Numbered(SharedWords<Vec<u64>>, Numbering<'a>),
-    /// Cells that are converted to values one by one.
+    /// Code writes cells, which are converted to values one by one.
     Values,
     Fields(*mut u8, isize, ReadField),
 }
@@ -60,7 +60,7 @@ enum Presence<'a> {
     InCells,
 }
 
-/// An output of a run: the way in which its data and presence get to its column.
+/// An output of a run, and how its data and its presence get to its column: written in place, or moved after each strip (block of rows).
 #[derive(Debug)]
 pub(in crate::rows) struct Target<'a> {
     qtype: QType,
@@ -77,7 +77,7 @@ unsafe impl Send for Target<'_> {}
 // SAFETY: COLUMNS: the memory is borrowed in the same way; rows are shared out in whole words of bits.
 unsafe impl Sync for Target<'_> {}
 
-/// The outputs of a range of rows that are not written in place.
+/// The outputs for a range of rows that code does not write in place.
 #[derive(Debug, Default)]
 pub(in crate::rows) struct RangeOutputs {
     strings: StringsMade,
@@ -90,14 +90,14 @@ pub(in crate::rows) struct RangeOutputs {
 }
 
 impl RangeOutputs {
-    /// The reason if a string could not be stored.
+    /// The reason why a string of these rows could not be stored; `None` if all were.
     pub(in crate::rows) const fn unkept(&self) -> Option<Unkept> {
         self.unkept
     }
 }
 
 impl<'a> Target<'a> {
-    /// Makes the target for a new column of a type.
+    /// Makes the target for a new column of type `qtype` with `rows` rows.
     ///
     /// # Errors
     /// If there is not enough memory for `rows` rows.
@@ -125,7 +125,7 @@ impl<'a> Target<'a> {
         Ok(Target::with(qtype, rows, true, data, presence))
     }
 
-    /// Makes the target for memory of the caller, which fits the type.
+    /// Makes the target for the caller's memory, which was checked to fit the type `qtype`.
     pub(in crate::rows) fn into(column: ColumnMut<'a>, qtype: &QType, rows: usize) -> Target<'a> {
         let words = rows.div_ceil(64);
         let mut in_cells = false;
@@ -187,12 +187,13 @@ impl<'a> Target<'a> {
         [data, presence]
     }
 
-    /// The strides that code must read; `None` where the form determines the stride, or there is none.
+    /// The strides of data and presence that code must read; `None` where the layout determines the stride, or there is none.
     pub(in crate::rows) fn read_strides(&self) -> [Option<isize>; 2] {
         read_strides(self.form, self.strides())
     }
 
-    /// Takes keys of strings, which are those of an input, instead of strings, unless there are more values than rows. Outputs of other types stay.
+    /// Makes the output a dictionary column with the keys of an input, if it is a column of strings and the dictionary has no more values than the
+    /// run has rows.
     pub(in crate::rows) fn number(&mut self, numbering: Numbering<'a>) {
         if matches!(self.data, Data::Strings) && self.rows >= numbering.values {
             let words = (self.rows * numbering.keys.key_type().size()).div_ceil(8);
@@ -200,17 +201,17 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// True if the output takes keys of strings, so that code need not write a string for each row.
+    /// Returns true if the output is a dictionary column with the keys of an input, so that code need not write a string for each row.
     pub(in crate::rows) fn is_numbered(&self) -> bool {
         matches!(self.data, Data::Numbered(..))
     }
 
-    /// True if rows are moved to their column strip by strip.
+    /// Returns true if the values are moved to their column after each strip (block of rows).
     pub(in crate::rows) fn is_staged(&self) -> bool {
         matches!(self.data, Data::Strings | Data::Numbered(..) | Data::Values | Data::Fields(..))
     }
 
-    /// The bytes of numbers that code writes in place.
+    /// The bytes of numbers that code writes in place; 0 if it writes none.
     pub(in crate::rows) fn bytes_in_place(&self) -> usize {
         match self.data {
             Data::At(..) | Data::Numbers(_) if self.form.is_dense => self.rows * self.cell,
@@ -218,7 +219,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// True if the value of a row begins a cache line, or no numbers are in place.
+    /// Returns true if the value of row `row` begins a cache line, or if no numbers are written in place.
     pub(in crate::rows) fn begins_line(&self, row: usize) -> bool {
         let first: *const u8 = match &self.data {
             Data::At(first, _) if self.form.is_dense => first.cast_const(),
@@ -228,12 +229,12 @@ impl<'a> Target<'a> {
         (first.addr() + row * self.cell).is_multiple_of(LINE)
     }
 
-    /// The number of words of memory in which code leaves the values of `rows` rows.
+    /// The number of words of memory that code needs to write the values of `rows` rows, if it does not write them in place.
     pub(in crate::rows) fn staged_words(&self, rows: usize) -> usize {
         if self.is_staged() { (rows * self.cell).div_ceil(8) } else { 0 }
     }
 
-    /// Returns the column of some rows, from `start` on, a multiple of 64.
+    /// Returns the column that code writes for the rows from row `start` on, a multiple of 64: in place, or in `words`.
     ///
     /// # Safety
     /// COLUMNS: the memory has these rows; there are as many words as `staged_words` says, and nothing else uses them.
@@ -258,7 +259,7 @@ impl<'a> Target<'a> {
         Column { data, stride, presence, presence_stride }
     }
 
-    /// Moves the values that code left for some rows of a strip to their column. The strip begins with row `start` of the run.
+    /// Moves the values that code has written for some rows of a strip (block of rows) to their column. The strip begins with row `start` of the run.
     ///
     /// # Safety
     /// COLUMNS, as for `column`; the rows were written. STRING-VIEW: the strings that the values view are alive.
@@ -342,7 +343,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Builds the column after all rows were written: joins the parts of the ranges in their order, and copies bits to memory of the caller.
+    /// Builds the output column after all rows were written: joins the parts of the ranges in their order, and copies bits to the caller's memory.
     /// Returns the column if it is a new one. Failed rows are missing in it, whatever the output's type.
     pub(in crate::rows) fn finish(
         self,

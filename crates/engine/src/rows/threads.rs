@@ -1,13 +1,13 @@
-//! Work of one run that is shared out to threads: rows, lists, strips of arrays, blocks of tensors. The caller divides the work. Where a sum
-//! depends on the division, the caller does so without regard to the number of threads.
+//! Divides the work of one run among threads: rows, lists, blocks of arrays, blocks of tensors. The caller divides the work into shares. Where a sum
+//! depends on the division, the caller does not make the division depend on the number of threads.
 
 use cembra_value::ProcessPool;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rayon::prelude::IndexedParallelIterator;
 use smallvec::{SmallVec, smallvec};
 
-/// Runs `one` on each share, and returns the results in the order of the shares. The calling thread runs a single share itself. Several are jobs of
-/// the pool in which the caller runs, or else of the pool of the process; a forked process has a pool of its own.
+/// Runs `one` on each share, and returns the results in the order of the shares. A single share runs on the calling thread. Several shares run in the
+/// pool of threads in which the caller runs, or else in the pool of the process; a forked process has a pool of its own.
 pub(crate) fn on_threads<W: Send, R: Send>(
     shares: impl IntoIterator<Item = W>,
     one: impl Fn(W) -> R + Sync,

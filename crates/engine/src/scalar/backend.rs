@@ -1,4 +1,5 @@
-//! Makes a plan runnable by the backend that was chosen. If machine code is not available, it falls back to the interpreter and says why.
+//! Prepares a plan to be run by the chosen backend. If machine code is not available, the interpreter runs the plan instead, and the reason is
+//! recorded.
 
 use crate::code::machine_code::compile;
 use crate::options::choice::Backend;
@@ -22,7 +23,7 @@ pub(crate) enum Runnable {
 }
 
 impl Runnable {
-    /// The function that a call would run now.
+    /// The function that a call of the model would run now.
     pub(crate) fn function(&self) -> &dyn Function {
         match self {
             Runnable::Interpreted(function) => function,
@@ -31,7 +32,7 @@ impl Runnable {
         }
     }
 
-    /// The machine code that a call would run now; `None` for the interpreter.
+    /// The machine code that a call of the model would run now; `None` if the interpreter runs it.
     pub(crate) fn compiled(&self) -> Option<&Compiled> {
         match self {
             Runnable::Interpreted(_) => None,
@@ -40,7 +41,7 @@ impl Runnable {
         }
     }
 
-    /// The tier of the machine code that a call would run now; `None` for the interpreter.
+    /// The tier of the machine code that a call of the model would run now; `None` if the interpreter runs it.
     pub(crate) fn tier(&self) -> Option<Tier> {
         match self {
             Runnable::Interpreted(_) => None,
@@ -49,7 +50,7 @@ impl Runnable {
         }
     }
 
-    /// The bytes of memory that this takes besides its own struct.
+    /// The bytes of memory that the code takes, besides this struct itself.
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
             Runnable::Tiered(tiered) => size_of::<Tiered>() + tiered.memory_bytes(),
@@ -58,7 +59,7 @@ impl Runnable {
     }
 }
 
-/// Makes a plan runnable. If the interpreter had to stand in for machine code, the second value is the reason.
+/// Prepares a plan to be run by a backend. The second result is the reason if the interpreter has to replace machine code, else `None`.
 pub(crate) fn bind(
     backend: Backend,
     options: &Started,

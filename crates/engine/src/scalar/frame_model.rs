@@ -1,5 +1,5 @@
-//! A plan that is run on one row: its function, the frame that a run begins with, and the places where it can fail.
-//! [`Executable`](crate::Executable) counts calls and takes new tiers.
+//! A plan that is run on one row: its function, the frame (memory) that a run begins with, and the steps that can fail.
+//! [`Executable`](crate::Executable) counts calls and switches to new tiers.
 
 use crate::options::choice::Backend;
 use crate::options::compile_options::Started;
@@ -11,7 +11,7 @@ use cembra_plan::{Binding, Plan, Template, ValueId};
 use cembra_runtime::{Context, Frame, FramePtr, STATUS_OK};
 use cembra_value::{Diagnostic, Error, Value, ValueRun};
 
-/// A model whose values are in a frame.
+/// A compiled model of scalars, whose values are all in a frame.
 #[derive(Debug)]
 pub struct FrameModel {
     pub(crate) runnable: Runnable,
@@ -19,11 +19,12 @@ pub struct FrameModel {
     template: Template,
     /// True if a value of the plan is a string. Evaluations of other plans skip the bookkeeping of strings.
     has_strings: bool,
-    /// The slots of a model that is called by value; `None` for a model whose machine code reads structs.
+    /// The slots of the inputs and outputs, if values are copied to and from the frame; `None` if the machine code reads and writes structs of the
+    /// caller.
     pub(crate) slots: Option<ValueSlots>,
 }
 
-/// The slots of the inputs and outputs of a model that is called by value.
+/// The slots in a frame from which inputs are read and to which outputs are written, for a model whose callers copy values.
 #[derive(Debug)]
 pub(crate) struct ValueSlots {
     pub(crate) inputs: Box<[ValueRun]>,
@@ -41,7 +42,8 @@ impl ValueSlots {
         }
     }
 
-    /// Writes the values to the slots of the inputs, up to the first that is not of its input's type. Returns the number of values that were written.
+    /// Writes `values` to the slots of the inputs, up to the first value that is not of its input's type. Returns the number of values that were
+    /// written.
     ///
     /// # Safety
     /// FRAME-SLOT: the frame is of the plan. STRING-VIEW: texts among the values outlive every call on the frame before its inputs are written
@@ -61,7 +63,7 @@ impl ValueSlots {
         values.len() - rest.len()
     }
 
-    /// Appends the values of the outputs to `results`.
+    /// Reads the outputs from their slots, and appends their values to `results`.
     ///
     /// # Safety
     /// FRAME-SLOT: a call has written the outputs to the frame. STRING-VIEW: what texts view is still alive.
@@ -79,11 +81,12 @@ impl ValueSlots {
 }
 
 impl FrameModel {
-    /// Compiles a plan for a backend. With `structs`, the code reads and writes the fields of structs where that binding says; with `None`, it is
-    /// called by value. The second result is the reason, if the interpreter stands in for machine code.
+    /// Compiles a plan for a backend. With `structs`, the code reads inputs from fields of the caller's structs and writes outputs to them, as that
+    /// binding says; with `None`, callers copy values to and from the frame. The second result is the reason if the interpreter has to replace
+    /// machine code, else `None`.
     ///
     /// # Errors
-    /// If a limit is exceeded, or the backend is not available and no other may stand in.
+    /// If a limit is exceeded, or the backend is not available and the interpreter may not replace it.
     pub(crate) fn new(
         program: &Program,
         plan: &Plan,
@@ -98,7 +101,7 @@ impl FrameModel {
         Ok((FrameModel::of(program, plan, slots, runnable, options), reason))
     }
 
-    /// Makes a model that the interpreter runs, and that is called by value.
+    /// Makes a model that the interpreter runs, and whose callers copy values to and from the frame.
     pub(crate) fn interpreted(program: &Program, plan: &Plan, options: &Started) -> FrameModel {
         let runnable = Runnable::Interpreted(cembra_interp::bind(plan, &plan.frame_binding()));
         FrameModel::of(program, plan, Some(ValueSlots::of(plan)), runnable, options)
@@ -115,17 +118,17 @@ impl FrameModel {
         FrameModel { runnable, sites, template, has_strings: plan.has_strings(), slots }
     }
 
-    /// Makes a frame with the literals of the plan.
+    /// Makes a frame that contains the plan's literals.
     pub(crate) fn frame(&self) -> Frame {
         self.template.frame()
     }
 
-    /// Returns the bytes of a frame.
+    /// Returns the size of a frame in bytes.
     pub(crate) fn frame_bytes(&self) -> usize {
         self.template.frame_bytes()
     }
 
-    /// Begins an evaluation: the strings of the previous one, and the work on them, no longer count against the limits.
+    /// Begins an evaluation: the strings of the previous evaluation, and the work on them, no longer count against the limits.
     #[inline(always)]
     pub(crate) fn begin(&self, context: &mut Context) {
         if self.has_strings {
@@ -133,14 +136,14 @@ impl FrameModel {
         }
     }
 
-    /// Ends an evaluation whose function returned `status`, and returns its error if it failed.
+    /// Ends an evaluation whose compiled function returned `status`. Returns the error if the evaluation failed.
     #[inline(always)]
     pub(crate) fn end(&self, status: i32, context: &mut Context) -> Result<(), Error> {
         let status = if self.has_strings { context.end(status) } else { status };
         if status == STATUS_OK { Ok(()) } else { Err(self.sites.error(context)) }
     }
 
-    /// Returns the bytes of memory that the model takes besides its own struct, code included.
+    /// Returns the bytes of memory that the model takes, including its code and without its own struct.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.sites.memory_bytes()
             + self.template.memory_bytes()

@@ -1,5 +1,5 @@
-//! Plans of scalars that are called by value, with limits for each run. They compute the scalars between the arrays of a model, and single elements
-//! of tensor expressions.
+//! Plans of scalars that run once during the run of another model, within that run's limits. They compute the scalars between the arrays of a model,
+//! and single elements of tensor expressions.
 
 use crate::options::choice::Backend;
 use crate::options::compile_options::Started;
@@ -16,14 +16,14 @@ use cembra_value::Limits;
 use cembra_value::{ScalarValue, Value};
 use std::sync::Arc;
 
-/// A plan of scalars that is called by value.
+/// A plan of scalars whose callers pass one value per input, with the limits of each run.
 #[derive(Debug)]
 pub(crate) struct OncePlan {
     model: FrameModel,
     limits: Limits,
 }
 
-/// The memory that consecutive runs of a plan use.
+/// The memory that successive runs of a [`OncePlan`] use.
 #[derive(Debug)]
 pub(crate) struct OnceMemory {
     frame: Frame,
@@ -58,10 +58,10 @@ impl OncePlan {
         OnceMemory { frame: self.model.frame(), context: self.limits.context(), inputs: Vec::new() }
     }
 
-    /// Evaluates the plan on values of exactly its inputs' types, within `limits`, and appends the outputs to `results`.
+    /// Evaluates the plan on `values` of exactly its inputs' types, within `limits`, and appends the outputs to `results`.
     ///
     /// # Errors
-    /// If the plan takes other values, a step fails, or the run was cancelled.
+    /// If the values do not fit the inputs, a step fails, or the run was cancelled.
     pub(crate) fn run(
         &self,
         memory: &mut OnceMemory,
@@ -99,7 +99,7 @@ impl OncePlan {
     }
 }
 
-/// An element expression, compiled to be evaluated on one element of each input.
+/// An element expression of tensors, compiled to be evaluated on one element of each input.
 #[derive(Debug)]
 pub(crate) struct ElementPlan {
     plan: OncePlan,
@@ -128,7 +128,7 @@ impl Clone for SingleElement {
 }
 
 impl ElementPlan {
-    /// Compiles a body. A tiered model's bodies are compiled as for `Backend::Auto`.
+    /// Compiles the element expression `body`. For a tiered model it is compiled as for `Backend::Auto`.
     pub(crate) fn of(body: &Body, options: &Started) -> Result<ElementPlan, Error> {
         let (program, plan) = plan_of_body(body, options)?;
         let leaves = plan.inputs().iter().map(|input| input.leaf as usize);
@@ -145,10 +145,10 @@ fn misfit(message: &str) -> Error {
 }
 
 impl SingleElement {
-    /// Evaluates the expression and returns its first output. Inputs and output are the bits that scalars have in frames.
+    /// Evaluates the element expression and returns its first output. Inputs and output are the bits that scalars have in frames.
     ///
     /// # Errors
-    /// If the body has more inputs than `inputs`, or the element fails.
+    /// If the expression has more inputs than `inputs`, or the evaluation fails.
     pub(crate) fn evaluate(&mut self, inputs: &[u64]) -> Result<u64, Error> {
         let ElementPlan { plan, inputs: leaves } = &*self.plan;
         if leaves.iter().any(|(leaf, _)| *leaf >= inputs.len()) {

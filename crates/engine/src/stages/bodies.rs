@@ -1,5 +1,5 @@
-//! Element expressions, typed and planned: a body becomes a typed model whose leaves are the body's inputs, by their numbers, and goes through the
-//! passes that follow typing. A body has no text, so faults have only the names of operators.
+//! Types and plans element expressions of tensors: an expression becomes a typed model whose leaves are its inputs, and goes through the passes that
+//! follow typing. An element expression has no text, so its faults have only the names of operators.
 
 use crate::options::compile_options::Started;
 use crate::stages::{plan, prepare_typed};
@@ -13,7 +13,8 @@ use cembra_value::Error;
 use cembra_value::{Diagnostic, ScalarValue, Value};
 use std::sync::Arc;
 
-/// Makes the plan of a body, and the program that its faults refer to. The plan has only those inputs that the body reads.
+/// Makes the plan of the element expression `body`, and the program that faults of the plan refer to. The plan has only those inputs that the
+/// expression reads.
 pub(crate) fn plan_of_body(body: &Body, options: &Started) -> Result<(Arc<Program>, Plan), Error> {
     let (program, model) = typed(body, options)?;
     let placed = prepare_typed(model, &program, options)?;

@@ -1,17 +1,17 @@
-//! Messages of evaluation faults: of operators, and of data that exceeds the limit `array_bytes`.
+//! The messages of evaluation faults: of operators, and of data that exceed the limit `array_bytes`.
 
 use cembra_expr::print_value;
 use cembra_runtime::{Excerpt, FaultKind, QType};
 use cembra_tensor::TensorErrorKind;
 use cembra_value::{Error, EvaluationFault, Limit, ScalarValue, Span, Value};
 
-/// An operator that failed: its canonical name and its place in the text.
+/// An operator that failed: its canonical name and its span in the text.
 pub(crate) struct FailedOperator {
     pub(crate) name: String,
     pub(crate) span: Option<Span>,
 }
 
-/// The fault of an operator. Its message names the operand, the type of the result, and the text, as far as the kind needs them.
+/// The error for a fault of an operator. Its message names the operand, the type of the result, and the text, if the kind of fault needs them.
 pub(crate) fn of_operator(
     kind: FaultKind,
     failed: FailedOperator,
@@ -30,34 +30,35 @@ pub(crate) fn of_operator(
     fault.operator(Some(failed.name)).at(failed.span)
 }
 
-/// The fault of a step that made more bytes of arrays than an evaluation may have.
+/// The error for a step that makes more bytes of arrays than an evaluation may have.
 pub(crate) fn of_arrays(failed: FailedOperator) -> Error {
     let fault = of_array_bytes("the arrays of one evaluation exceed the limit `array_bytes`");
     fault.operator(Some(failed.name)).at(failed.span).into()
 }
 
-/// The fault of a run over more rows than the limit allows, if the caller has no memory for each row.
+/// The error for a run over more rows than the limit allows, if the caller has no memory for each row.
 pub(crate) fn of_rows() -> Error {
     of_array_bytes("outputs for so many rows, for which there are no columns, exceed the limit `array_bytes`").into()
 }
 
-/// The fault of a run over lists with more elements than the limit allows, if the caller has no memory for each element.
+/// The error for a run over lists with more elements than the limit allows, if the caller has no memory for each element.
 pub(crate) fn of_elements() -> Error {
     of_array_bytes("lists of so many elements, for which there is no memory, exceed the limit `array_bytes`").into()
 }
 
-/// The fault of an input with more units than the limit allows. Units take no memory, but results for each of them do.
+/// The error for an input with more units than the limit allows. Units take no memory, but results for each of them do.
 pub(crate) fn of_units() -> Error {
     of_array_bytes("what is made of an array of so many units may exceed the limit `array_bytes`").into()
 }
 
-/// The fault of a run over many rows whose strings, lists and tuples take too many bytes.
+/// The error for a run over many rows whose output strings, lists and tuples take too many bytes.
 #[cold]
 pub(crate) fn of_made() -> Error {
     of_array_bytes("the strings, lists and tuples of so many rows exceed the limit `array_bytes`").into()
 }
 
-/// The fault of copies that take too many bytes: strings copied for each row or element, another layout, the caller's own copy, or values as text.
+/// The error for copies that take too many bytes: strings that are copied for each row or element, columns in another layout, the caller's own copy,
+/// or values as text.
 #[cold]
 pub(crate) fn of_copies() -> Error {
     of_array_bytes("strings that are copied for each row or element, or values as text, exceed the limit `array_bytes`")
@@ -80,7 +81,7 @@ fn any_nan(value: Value) -> Value {
     }
 }
 
-/// Converts the error of an evaluated element to an error of tensors.
+/// Converts the error of evaluating an element expression to an error of a model with tensors.
 pub(crate) fn in_elements(error: &Error) -> Error {
     let kind = match error.fault_kind() {
         Some(FaultKind::Cancelled) => TensorErrorKind::Cancelled,

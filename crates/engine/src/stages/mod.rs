@@ -1,4 +1,4 @@
-//! The stages from a program to a plan: preparation and planning, with the options of a model.
+//! The stages from a program to a plan: preparation (typing and rewriting) and planning, with the options of a model.
 
 pub(crate) mod bodies;
 pub(crate) mod faults;
@@ -15,7 +15,7 @@ use cembra_runtime::QType;
 use cembra_value::Error;
 use cembra_value::{Code, Diagnostic};
 
-/// Runs preparation with the input types of the options.
+/// Prepares a program, with the input types that the options give.
 pub fn prepare(
     program: &Program,
     options: &Started,
@@ -28,7 +28,8 @@ pub fn prepare(
     Ok(prepared)
 }
 
-/// Prepares a program for a caller that gives some inputs on demand. `ask` chooses these inputs. It gets the graph before nodes are placed.
+/// Prepares a program for a caller that gives some inputs on demand. `ask` chooses these inputs from the typed graph, before preparation decides
+/// where each node is evaluated.
 ///
 /// # Errors
 /// Errors of preparation and of `ask`.
@@ -50,7 +51,7 @@ pub fn prepare_asking(
     Ok(placed)
 }
 
-/// Runs the passes that follow typing.
+/// Runs the passes of preparation that follow typing on a typed model.
 pub(crate) fn prepare_typed(model: TypedModel, program: &Program, options: &Started) -> Result<Placed, Error> {
     let span = StageSpan::prepare(options.model_name(), model.graph.len());
     let placed = cembra_prepare::prepare_typed(model, program, &options.prepare)?;
@@ -64,7 +65,8 @@ pub fn plan_of(program: &Program, options: &Started) -> Result<Plan, Error> {
     plan(&placed, program, options)
 }
 
-/// The error for a function that needs one plan of scalars, but got a model with arrays or tensors. `fields` are the model's inputs and outputs.
+/// The error for a function that needs one plan of scalars, but was given a model with arrays or tensors. `fields` are the model's inputs and
+/// outputs.
 #[cold]
 pub fn only_sessions(fields: [&[Field]; 2]) -> Error {
     let mut types = fields.into_iter().flatten().map(|field| &field.qtype);

@@ -1,5 +1,5 @@
-//! The places where a model can fail: for each step that can, its operator as it was written, the place in the text, and the types that its errors
-//! name. Executors keep these instead of the program and the plan, which are many times as large.
+//! The steps of a model that can fail. For each step there is its operator as it was written, its span in the text, and the types that its errors
+//! name. Executors keep these facts instead of the program and the plan, which are many times as large.
 
 use crate::options::compile_options::Started;
 use crate::stages::faults::{self, FailedOperator};
@@ -13,16 +13,16 @@ use std::sync::Arc;
 /// A step of a plan that can fail, with the facts that its errors name.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// The index of the step in the plan.
+    /// The step, by its index in the plan.
     pub step: StepId,
-    /// The operator, as it was written.
+    /// The name of the operator, as it was written.
     pub operator: Arc<str>,
-    /// The place of the operator in the text of the model.
+    /// The span of the operator in the text of the model; `None` if there is no text.
     pub span: Option<Span>,
     origin: NodeId,
-    /// The scalar type of an operator's first argument, if it has one. Faults record the bits of this argument.
+    /// The scalar type of the operator's first argument; `None` if that is not a scalar. Faults record the bits of this argument.
     pub(crate) operand: Option<Scalar>,
-    /// The type of the step's result.
+    /// The type of the result of the step.
     pub result: QType,
 }
 
@@ -37,7 +37,7 @@ pub struct Sites {
 }
 
 impl Sites {
-    /// Finds the steps of a plan that can fail. The plan must be made from `program`.
+    /// Finds the steps of `plan` that can fail. The plan must be made from `program`.
     #[must_use]
     pub fn of(plan: &Plan, program: &Program, options: &Started) -> Sites {
         let fails = |step: &StepId| match plan.step(*step).action {
@@ -61,7 +61,7 @@ impl Sites {
         Sites { sites, sources: options.sources.clone(), calls: program.graph.calls().cloned() }
     }
 
-    /// Returns all sites, in the order of the plan.
+    /// Returns all steps that can fail, in the order of the plan.
     #[must_use]
     pub fn all(&self) -> &[Site] {
         &self.sites
@@ -72,7 +72,7 @@ impl Sites {
         self.sites.get(at)
     }
 
-    /// Returns the error for the fault that a context recorded.
+    /// Returns the error for the fault that an evaluation recorded in `context`.
     #[cold]
     pub(crate) fn error(&self, context: &Context) -> Error {
         let record = context.record();
@@ -101,13 +101,13 @@ impl Sites {
         Error::from(fault).in_sources(self.sources.as_deref().map(Sources::shared))
     }
 
-    /// The bytes of memory of the sites, without names and texts, which the program and the model own.
+    /// The bytes of memory that these facts take, without names and texts, which the program and the model own.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.sites)
     }
 }
 
-/// The name of the operator that a node of the graph applies, as written.
+/// The name of the operator that the node `node` of `graph` applies, as it was written.
 pub fn operator_name(graph: &Graph, node: NodeId) -> Arc<str> {
     match graph.node(node) {
         // An operator of the text language only has the name that the text has.

@@ -1,6 +1,6 @@
-//! Evaluation of element expressions in tensors, and the host that a run has for it. A body (the expression of an element)
-//! is prepared and planned as any typed model is, and its plan runs on rows of elements. So operators mean the same for
-//! elements as for scalars, in every backend. Which tensor plans run, and how, is decided elsewhere.
+//! Evaluates element expressions of tensors, and is the host of a run of a tensor plan. An element expression (body) is prepared and planned as any
+//! typed model is, and its plan runs on rows of elements. So operators mean the same for elements as for scalars, in every backend. Other files
+//! decide which tensor plans run, and how.
 
 use crate::code::cache::{Cache, NewValue, hash_of};
 use crate::options::choice::Backend;
@@ -34,8 +34,7 @@ fn kernel_of<T: Clone>(kernels: &Kernels<T>, body: &Body, compile: impl Fn() -> 
     kernels.get(hash_of(body), |known| known == body, || body.clone(), make)
 }
 
-/// A value for the cache that was made in a run. An error of time or of a cancelled token is not cached, because it
-/// concerns this run alone.
+/// Wraps a value that was made in a run, for a cache. An error of time or of a cancelled token is not cached, because it concerns this run alone.
 pub(crate) fn made_in_time<T>(value: Result<T, Error>) -> NewValue<Result<T, Error>> {
     let is_of_time = |error: &Error| {
         use TensorErrorKind::{Cancelled, Deadline, Limit};
@@ -47,8 +46,7 @@ pub(crate) fn made_in_time<T>(value: Result<T, Error>) -> NewValue<Result<T, Err
 /// The most element expressions in the cache.
 const MOST_KERNELS: usize = 1024;
 
-/// Plans and evaluates graphs of tensors, and caches the compiled expressions of elements. It can be shared between
-/// threads.
+/// Plans and evaluates graphs of tensors, and caches the compiled element expressions. An evaluator can be shared between threads.
 ///
 /// ```
 /// use cembra::{Options, Scalar};
@@ -78,7 +76,7 @@ pub struct Evaluator {
 }
 
 impl Evaluator {
-    /// Makes an evaluator that compiles expressions of elements with these options.
+    /// Makes an evaluator that compiles element expressions with these options.
     #[must_use]
     pub fn new(options: &impl AsRef<CompileOptions>) -> Evaluator {
         let options = options.as_ref();
@@ -89,14 +87,14 @@ impl Evaluator {
         Evaluator { options: options.clone(), registry, products, kernels, singles, threads: 1 }
     }
 
-    /// Sets the number of threads that runs of plans use, from rayon's global pool; 1 by default. Results do not depend on
-    /// it, because pieces are computed as on one thread.
+    /// Sets the number of threads that runs of plans use, from rayon's global pool; 1 by default. Results do not depend on it, because pieces of a
+    /// tensor are computed as on one thread.
     #[must_use]
     pub fn threads(self, threads: usize) -> Evaluator {
         Evaluator { threads: threads.max(1), ..self }
     }
 
-    /// Evaluates nodes of a graph node by node, on tensors for its leaves. Plans are tested against it.
+    /// Evaluates the nodes `outputs` of a graph, node by node, on tensors for its leaves. Plans are tested against this.
     ///
     /// # Errors
     /// If the graph has another registry, inputs do not fit, an index is outside of its axis, or an element fails.
@@ -110,7 +108,7 @@ impl Evaluator {
         cembra_tensor::evaluate(graph, outputs, inputs, &self.host())
     }
 
-    /// Returns an error if a graph has another registry than the evaluator.
+    /// Returns an error if `graph` has another registry of operators than the evaluator.
     pub(crate) fn check_registry(&self, graph: &TensorGraph) -> Result<(), Error> {
         if std::ptr::eq(graph.registry(), self.registry) {
             return Ok(());
@@ -119,9 +117,8 @@ impl Evaluator {
         Err(Error::tensors(TensorErrorKind::UnknownName, message).hint("give its registry to `Options`"))
     }
 
-    /// Computes the product of two tensors by labels, with a result of these extents. Also returns counts of the work. This
-    /// is faster than a product in an evaluated graph; sums of floats are added in another order than in
-    /// [`Evaluator::evaluate`].
+    /// Computes the product of two tensors by labels; the result has the extents `extents`. Also returns counts of the work. This is faster than a
+    /// product in an evaluated graph, and adds sums of floats in another order than [`Evaluator::evaluate`].
     ///
     /// # Errors
     /// If the tensors or the extents do not fit the labels, if the elements have two types or are not numbers, or if the
@@ -146,14 +143,14 @@ impl Evaluator {
         Ok((Tensor::from_parts(data, layout)?, counters))
     }
 
-    /// Returns the host of a run that is not cancelled, with this evaluator's number of threads and limit of bytes.
+    /// Returns the host of a run that cannot be cancelled, with this evaluator's number of threads and limit on bytes.
     #[must_use]
     #[inline]
     pub fn host(&self) -> TensorHost<'_> {
         self.host_within(&RunTerms::default())
     }
 
-    /// Returns the host of a run with the token, the number of threads and the limit of bytes of `terms`.
+    /// Returns the host of a run with the token, the number of threads and the limit on bytes that `terms` has.
     #[inline]
     pub(crate) fn host_within<'r>(&'r self, terms: &RunTerms<'r>) -> TensorHost<'r> {
         let threads = if terms.threads > 0 { terms.threads } else { self.threads };
@@ -161,18 +158,18 @@ impl Evaluator {
         TensorHost { evaluator: self, terms: RunTerms { threads, ..*terms }, asked: None, most_bytes }
     }
 
-    /// The most bytes that a tensor may have.
+    /// The most bytes that a tensor may take, by the limit on arrays.
     #[inline]
     pub(crate) fn most_bytes(&self) -> u64 {
         self.options.prepare.budget.limits().array_bytes
     }
 
-    /// The options that expressions are compiled with.
+    /// The options with which element expressions are compiled.
     pub(crate) const fn options(&self) -> &CompileOptions {
         &self.options
     }
 
-    /// Computes the products of plans; `None` if sums of products must be in the order of their labels.
+    /// The cache of product plans, which computes the products of plans; `None` if sums of products must be added in the order of their labels.
     pub(crate) const fn products(&self) -> Option<&Products> {
         self.products.as_ref()
     }
@@ -182,19 +179,19 @@ impl Evaluator {
         self.options.sources.as_ref()
     }
 
-    /// The tier of machine code for expressions; `None` if they are interpreted.
+    /// The tier of the machine code for element expressions; `None` if they are interpreted.
     pub(crate) fn tier(&self) -> Option<Tier> {
         (self.options.backend != Backend::Interpreter).then_some(self.options.tier)
     }
 
-    /// The numbers of hits and misses in the cache of compiled expressions. Its keys do not contain extents.
+    /// The numbers of hits and misses in the cache of compiled element expressions. Its keys do not contain extents.
     #[must_use]
     pub fn kernel_counters(&self) -> CacheCounters {
         self.kernels.counters()
     }
 }
 
-/// Returns the implementation of matrix products: a library with the feature `matrix-library`, plain loops without.
+/// Returns the implementation of matrix products: a library if the feature `matrix-library` is enabled, else plain loops.
 #[must_use]
 pub fn matrices() -> &'static dyn MatrixProduct {
     #[cfg(feature = "matrix-library")]
@@ -238,7 +235,7 @@ fn lines(tensors: &[Tensor]) -> Vec<Line<'_>> {
     tensors.iter().map(line).collect()
 }
 
-/// The host of one run: an evaluator with the run's token, number of threads, and limit of bytes per tensor.
+/// The host of one run: an evaluator with the token, the number of threads, and the limit on bytes per tensor of this run.
 #[derive(Clone, Copy)]
 pub struct TensorHost<'e> {
     evaluator: &'e Evaluator,
@@ -249,13 +246,13 @@ pub struct TensorHost<'e> {
 }
 
 impl<'e> TensorHost<'e> {
-    /// Also calls `asked` wherever the token is checked, and ends the run if it returns an error.
+    /// Makes the run also call `asked` wherever it checks its token, and end if `asked` returns an error.
     #[must_use]
     pub fn asking(self, asked: &'e (dyn Fn() -> Result<(), Error> + Sync)) -> TensorHost<'e> {
         TensorHost { asked: Some(asked), ..self }
     }
 
-    /// Returns the host of a run that is not cancelled.
+    /// Returns the host of a run of the same evaluator that cannot be cancelled.
     pub(crate) fn uninterrupted(&self) -> TensorHost<'e> {
         self.evaluator.host()
     }
@@ -265,33 +262,34 @@ impl<'e> TensorHost<'e> {
         in_elements(&Error::ended_by(self.terms.token))
     }
 
-    /// Compiles a body to be evaluated on lines with these steps.
+    /// Compiles an element expression to be evaluated on lines of elements, whose distances are `steps`, one per input.
     ///
     /// # Errors
-    /// If the body cannot be compiled.
+    /// If the expression cannot be compiled.
     pub(crate) fn kernel(&self, body: &Body, steps: &[isize]) -> Result<Box<BodyLines>, Error> {
         Ok(Box::new(BodyLines::of(self.evaluator.rows(body)?, body, steps)?))
     }
 
-    /// Compiles a body to be summed over lines with these steps; `None` if no code sums several rows at a time.
+    /// Compiles an element expression to be summed over lines of elements, whose distances are `steps`, one per input. `None` if no machine code can
+    /// sum several rows at a time.
     ///
     /// # Errors
-    /// If the body cannot be compiled.
+    /// If the expression cannot be compiled.
     pub(crate) fn sum_kernel(&self, body: &Body, steps: &[isize]) -> Result<Option<Box<BodySums>>, Error> {
         let sums = BodySums::of(self.evaluator.rows(body)?, body, steps)?;
         Ok(sums.map(Box::new))
     }
 
-    /// Compiles a body to be evaluated on one element of each input.
+    /// Compiles an element expression to be evaluated on one element of each input.
     ///
     /// # Errors
-    /// If the body cannot be compiled.
+    /// If the expression cannot be compiled.
     pub(crate) fn single(&self, body: &Body) -> Result<SingleElement, Error> {
         let compile = || Ok(ElementPlan::of(body, &self.evaluator.started())?.into());
         Ok(kernel_of(&self.evaluator.singles, body, compile)?.into())
     }
 
-    /// The number of threads of a run. Results do not depend on it.
+    /// The number of threads that the run may use. Results do not depend on it.
     #[inline]
     pub(crate) fn threads(&self) -> usize {
         useful_threads(self.terms.threads)
@@ -302,7 +300,7 @@ impl<'e> TensorHost<'e> {
         self.evaluator.options.min_parallel_elements.unwrap_or(1 << 16).max(1)
     }
 
-    /// Computes the products of plans. If `None`, products equal those of the reference, bit for bit.
+    /// The cache of product plans, which computes the products of plans. If `None`, the reference computes products, bit for bit.
     pub(crate) const fn products(&self) -> Option<&'e Products> {
         self.evaluator.products()
     }

@@ -1,6 +1,6 @@
-//! Element expressions, compiled and bound to the steps of their operands: the kernels that plans run for each line of
-//! elements. Where a line cannot be run this way, because an element fails or may fail, or because only the interpreter
-//! evaluates the body, the plan is run on rows instead, which reports the error.
+//! Compiled element expressions, bound to the distances between their operands' elements: the kernels that plans run for each line of elements. If a
+//! line cannot be run this way, because an element fails or may fail, or because only the interpreter evaluates the expression, the expression's plan
+//! is run on rows instead, which reports the error.
 
 use crate::rows::plan_rows::PlanRows;
 use crate::rows::{Ahead, ColumnMut, InputColumn, LineCall, LineMut, Lines, Pace, Sink, Start, Strips};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// For each input of a plan, the index of the body's input.
 type Order = SmallVec<[usize; 4]>;
 
-/// The error for memory that is too small for its elements.
+/// The error for memory that has too few elements.
 #[cold]
 pub(crate) fn misfit() -> Error {
     Error::tensors(TensorErrorKind::SizeMismatch, "memory that does not fit the elements")
@@ -28,7 +28,7 @@ fn strips(plan: &PlanRows, body: &Body, order: &Order, steps: &[isize], sink: Si
     plan.strips(&paces, sink)
 }
 
-/// A body to be evaluated on lines, with memory of its own.
+/// A compiled element expression that is evaluated on lines of elements, with memory of its own.
 #[derive(Debug)]
 pub(crate) struct BodyLines {
     plan: Arc<PlanRows>,
@@ -69,14 +69,14 @@ fn output(to: DataMut<'_>) -> LineMut<'_> {
 }
 
 impl BodyLines {
-    /// Makes a kernel for one line of `length` elements per call, read from `lines` of tensors; `None` if the call needs
-    /// more than that, or if an input is not read.
+    /// Makes a kernel that evaluates one line of `length` elements per call, read from `lines` of tensors. `None` if the call needs more than these
+    /// lines, or if an input is not read.
     pub(crate) fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<BodyLine>> {
         BodyLine::of(&self.plan, &self.order, self.strips.as_ref()?, lines, length)
     }
 
-    /// Evaluates `length` elements of each line, and overwrites `to` with the first output. If `to` has room for several
-    /// lines, this is repeated, each time for lines that begin `shifts` elements further.
+    /// Evaluates `length` elements of each line, and overwrites `to` with the expression's first output. If `to` has room for several lines, this is
+    /// repeated, each time for lines that begin `shifts` elements further on.
     ///
     /// # Errors
     /// If lines or memory do not fit, or an element fails.
@@ -104,7 +104,7 @@ impl BodyLines {
     }
 }
 
-/// A body with a float result to be summed over lines, with memory of its own.
+/// A compiled element expression with a float result that is summed over lines of elements, with memory of its own.
 #[derive(Debug)]
 pub(crate) struct BodySums {
     plan: Arc<PlanRows>,
@@ -113,7 +113,7 @@ pub(crate) struct BodySums {
 }
 
 impl BodySums {
-    /// Makes the body's sums; `None` if no function sums several rows at a time.
+    /// Makes the sums over lines of an element expression; `None` if no machine code sums several rows at a time.
     pub(crate) fn of(plan: Arc<PlanRows>, body: &Body, steps: &[isize]) -> Result<Option<BodySums>, Error> {
         let order: Order = plan.leaves().collect();
         let strips = strips(&plan, body, &order, steps, Sink::Chains).map_err(|error| in_elements(&error))?;
@@ -122,16 +122,16 @@ impl BodySums {
 }
 
 impl BodySums {
-    /// Makes a kernel for one line of `length` elements per call, read from `lines` of tensors; `None` if the call needs
-    /// more than that, or if an input is not read.
+    /// Makes a kernel that sums one line of `length` elements per call, read from `lines` of tensors. `None` if the call needs more than these lines,
+    /// or if an input is not read.
     pub(crate) fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<BodyLine>> {
         BodyLine::of(&self.plan, &self.order, &self.strips, lines, length)
     }
 
-    /// Adds the first output to chains of partial sums, for `counts[0]` elements of each line: element `i` to chain `i`
-    /// modulo the number of chains. No chain may be -0 before. This is done `counts[1]` times, each time for lines that
-    /// begin `shifts` elements further, and to the next of `sums`. Returns false if that cannot be done, because `sums` is
-    /// too short or an element fails or may fail; then the contents of `sums` are unspecified.
+    /// Adds the expression's first output to chains of partial sums, for `counts[0]` elements of each line: element `i` is added to chain `i` modulo
+    /// the number of chains. No chain may be -0 before. This is done `counts[1]` times, each time for lines that begin `shifts` elements further on,
+    /// and with the next of `sums`. Returns false if that cannot be done, because `sums` is too short or an element fails or may fail; then the
+    /// contents of `sums` are unspecified.
     pub(crate) fn sum_each(
         &mut self,
         lines: &[Line<'_>],
@@ -145,7 +145,7 @@ impl BodySums {
     }
 }
 
-/// A body on one line of tensors, mapped or summed, with as little overhead as possible.
+/// A compiled element expression that is evaluated or summed on a single line of each tensor, with as little overhead as possible.
 #[derive(Debug)]
 pub(crate) struct BodyLine {
     call: LineCall,
@@ -170,8 +170,8 @@ impl BodyLine {
         all.then(|| Box::new(BodyLine { call, lines }))
     }
 
-    /// Evaluates the body on as many tensors as it was made for. Returns false if that cannot be done, because a tensor has
-    /// other elements or strides, or an element fails or may fail; then the contents of `to` are unspecified.
+    /// Evaluates the expression on `tensors`, of which there must be as many as it was made for. Returns false if that cannot be done, because a
+    /// tensor has other elements or strides, or an element fails or may fail; then the contents of `to` are unspecified.
     #[inline]
     pub(crate) fn run(&mut self, tensors: &[Tensor], to: OneTarget<'_>) -> bool {
         let BodyLine { call, lines } = self;
@@ -183,7 +183,7 @@ impl BodyLine {
     }
 }
 
-/// Runs the plan of a body over lines of `rows` elements on `terms`, and overwrites `outputs`.
+/// Runs the plan of an element expression over lines of `rows` elements, with the limits and threads of `terms`, and overwrites `outputs`.
 pub(crate) fn run(
     plan: &PlanRows,
     lines: &[Line<'_>],

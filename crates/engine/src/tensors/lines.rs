@@ -1,23 +1,23 @@
-//! Lines of elements: their place in memory, lines of a body's inputs, and the targets that results of a line are written
-//! to. The binding of a plan decides which lines there are; `kernels.rs` evaluates bodies on them.
+//! Lines of elements, that is, elements in memory at equal distances: where they are, which lines the inputs of an element expression are, and where
+//! the results of a line are written. The binding of a plan decides which lines there are; `kernels.rs` evaluates element expressions on them.
 
 use cembra_runtime::Chains;
 use cembra_tensor::{Data, DataMut, Layout, Strides, Tensor};
 use smallvec::SmallVec;
 
-/// A line: elements of memory at equal distances.
+/// A line: elements in memory at equal distances.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line<'a> {
-    /// The memory that contains the elements.
+    /// The memory that contains the line's elements.
     pub(crate) data: &'a Data,
-    /// The position of the first element.
+    /// The position in memory of the line's first element.
     pub(crate) first: usize,
-    /// The distance from one element to the next, in elements; 0 if all are the same element.
+    /// The distance from one element of the line to the next, in elements; 0 if all are the same element.
     pub(crate) step: isize,
 }
 
-/// A line of a body's input: the tensor that contains it, the layout that the tensor must have, and the offset of the
-/// line's first element from the tensor's.
+/// A line that an element expression reads from a tensor: the index of the tensor, the layout that it must have, and the offset of the line's first
+/// element from the tensor's first element.
 #[derive(Clone, Debug)]
 pub(crate) struct InputLine {
     input: usize,
@@ -29,7 +29,7 @@ pub(crate) struct InputLine {
 }
 
 impl InputLine {
-    /// A line of tensor `input`, which must have this layout. It begins `further` elements after the tensor's first
+    /// Makes a line of the tensor with index `input`, which must have this layout. The line begins `further` elements after the tensor's first
     /// element.
     pub(crate) fn of(input: usize, further: usize, layout: &Layout) -> InputLine {
         let axes: Box<[(usize, isize)]> = layout.axes().collect();
@@ -58,25 +58,24 @@ impl InputLine {
     }
 }
 
-/// The target of one line's results.
+/// The destination of the results that are computed for one line.
 #[derive(Debug)]
 pub(crate) enum OneTarget<'d> {
-    /// Written to memory with as many elements as the line.
+    /// The results are written to memory, which has as many elements as the line.
     Elements(DataMut<'d>),
-    /// Added to chains of partial sums: element `i` to chain `i` modulo the number of chains, none of which may be -0
-    /// before.
+    /// The results are added to chains of partial sums: element `i` to chain `i` modulo the number of chains. No chain may be -0 before.
     Sums(&'d mut Chains),
 }
 
-/// A hint to prefetch memory while a line is summed, because it is read soon: as many elements as the line has, from a
-/// position on. The position may be outside of the memory.
+/// A hint to prefetch memory that will be read soon, while a line is summed: as many elements as the line has, from a position on. The position may
+/// be outside of the memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Soon<'a> {
-    /// The memory that contains the elements.
+    /// The memory that contains the elements to prefetch.
     pub(crate) data: &'a Data,
-    /// The position to prefetch from during the first line.
+    /// The position in that memory from which to prefetch while the first line is summed.
     pub(crate) first: usize,
-    /// The distance to the position for the next line, in elements.
+    /// The distance from one line's position to prefetch to that of the next line, in elements.
     pub(crate) shift: isize,
 }
 

@@ -1,10 +1,10 @@
-//! Matrix products by a library, for products of tensors by labels. No other file depends on that library. On x86-64 it is
-//! the kernels of faer, without the rest of faer, which takes ten times as long to build; elsewhere it is `gemm`.
+//! Matrix products by a library, for products of tensors by labels. No other file depends on that library. On x86-64 it is the kernels of faer,
+//! without the rest of faer, which takes ten times as long to build; on other processors it is `gemm`.
 
 use crate::tensors::product::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct};
 
-/// Matrix products by a library, on the calling thread: only the shapes decide how sums are split. Products with a vector
-/// go to [`PlainProduct`], because the library gains nothing there; so do all products on x86-64 processors without AVX2.
+/// Matrix products by a library, on the calling thread: only the shapes of the matrices decide how their sums are split. Products with a vector go to
+/// [`PlainProduct`], because the library gains nothing there; so do all products on x86-64 processors without AVX2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LibraryProduct;
 
@@ -19,8 +19,8 @@ impl MatrixProduct for LibraryProduct {
 }
 
 impl LibraryProduct {
-    /// The name of the instruction set of the kernels used on this processor. It decides how sums are rounded, so
-    /// processors with another one give other bits.
+    /// The name of the instruction set that the library's kernels use on this processor. It decides how sums are rounded, so a processor with another
+    /// instruction set gives other bits.
     #[must_use]
     pub fn instructions() -> &'static str {
         if library::is_there() { library::instructions() } else { "plain loops" }
@@ -136,25 +136,28 @@ mod library {
     use private_gemm_x86::{Accum, DType, DstKind, IType, InstrSet, gemm};
     use std::ptr::{from_ref, null};
 
-    /// Returns true if the processor has vector instructions that the library has kernels for.
+    /// Returns true if the processor has vector instructions for which the library has kernels.
     pub(super) fn is_there() -> bool {
         is_x86_feature_detected!("avx512f") || is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
     }
 
-    /// The name of the kernels' instruction set; `is_there` must be true.
+    /// The name of the instruction set that the kernels use; `is_there` must be true.
     pub(super) fn instructions() -> &'static str {
         if is_x86_feature_detected!("avx512f") { "AVX-512 kernels" } else { "AVX2 kernels" }
     }
 
+    /// Computes the product of f32 matrices that `call` describes, by the library.
+    ///
     /// # Safety
-    /// MATRIX-WITHIN: all elements of the three matrices must be within live memory. The elements of the result must not
-    /// alias each other, and no other reference to them may be used during the call. FEATURE: `is_there` must have been
-    /// true.
+    /// MATRIX-WITHIN: all elements of the three matrices must be within live memory. The elements of the result must not alias each other, and no
+    /// other reference to them may be used during the call. FEATURE: `is_there` must have been true.
     pub(super) unsafe fn multiply_f32(call: &Call<f32>) {
         // SAFETY: MATRIX-WITHIN and FEATURE, promised by the caller; the type is that of the elements.
         unsafe { multiply(call, DType::F32, &1.0) };
     }
 
+    /// Computes the product of f64 matrices that `call` describes, by the library.
+    ///
     /// # Safety
     /// MATRIX-WITHIN, as for `multiply_f32`.
     pub(super) unsafe fn multiply_f64(call: &Call<f64>) {
@@ -213,19 +216,23 @@ mod library {
         true
     }
 
-    /// The name of the kernels' instruction set.
+    /// The name of the instruction set that the kernels use.
     pub(super) const fn instructions() -> &'static str {
         std::env::consts::ARCH
     }
 
+    /// Computes the product of f32 matrices that `call` describes, by the library.
+    ///
     /// # Safety
-    /// MATRIX-WITHIN: all elements of the three matrices must be within live memory. The elements of the result must not
-    /// alias each other, and no other reference to them may be used during the call.
+    /// MATRIX-WITHIN: all elements of the three matrices must be within live memory. The elements of the result must not alias each other, and no
+    /// other reference to them may be used during the call.
     pub(super) unsafe fn multiply_f32(call: &Call<f32>) {
         // SAFETY: MATRIX-WITHIN, promised by the caller.
         unsafe { multiply(call, 1.0) };
     }
 
+    /// Computes the product of f64 matrices that `call` describes, by the library.
+    ///
     /// # Safety
     /// MATRIX-WITHIN, as for `multiply_f32`.
     pub(super) unsafe fn multiply_f64(call: &Call<f64>) {

@@ -1,4 +1,5 @@
-//! Models with tensors: programs lowered to graphs, plans bound to tensors and run, products of matrices, and access to single elements.
+//! Models with tensors: programs that are lowered to graphs, plans that are bound to tensors and run, products of matrices, and access to single
+//! elements.
 
 pub(crate) mod access;
 pub(crate) mod bound;

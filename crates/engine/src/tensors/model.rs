@@ -1,5 +1,5 @@
-//! A compiled model with tensors. Its meaning is given by a program, which is lowered to a graph of tensors, or by the
-//! graph that it was built from. A plan is made at the first run with tensors of given extents, and cached.
+//! A compiled model with tensors. It was compiled from a program, which is lowered to a graph of tensors, or from such a graph. A plan is made at the
+//! first run with tensors of given extents, and cached.
 
 use crate::code::cache::{Cache, hash_of};
 use crate::options::compile_options::Started;
@@ -24,8 +24,8 @@ const MOST_PLANS: usize = 64;
 
 /// A compiled model with tensors. It can be shared between threads.
 ///
-/// The cached plans together have at most the bytes that are the limit for arrays: the least recently used ones are
-/// dropped. The last one is kept, however large it is. A session keeps the plan that it runs.
+/// The cached plans together take at most the bytes that the limit on arrays allows: the least recently used plans are dropped. The last plan is
+/// kept, however large it is. A session keeps the plan that it runs.
 #[derive(Debug)]
 pub(crate) struct TensorModel {
     origin: Origin,
@@ -39,20 +39,20 @@ pub(crate) struct TensorModel {
 /// The source of the graphs that are planned.
 #[derive(Debug)]
 enum Origin {
-    /// A program, which is lowered for the extents of its inputs.
+    /// The model was compiled from a program, which is lowered for the extents of its inputs.
     Program(TensorProgram),
-    /// A graph, whose leaves have extents.
+    /// The model was compiled from a graph, whose leaves have known extents.
     Graph { graph: TensorGraph, outputs: Vec<TensorNodeId>, plan: Arc<TensorPlan> },
 }
 
 impl TensorModel {
-    /// Compiles a program, as far as that is possible before extents are known.
+    /// Compiles a program, as far as that is possible before the extents of its inputs are known.
     pub(crate) fn of(program: TensorProgram, options: &Started) -> TensorModel {
         let [inputs, outputs] = program.fields();
         TensorModel::new(Origin::Program(program), Evaluator::new(&**options).into(), inputs, outputs)
     }
 
-    /// Compiles nodes of a graph. The inputs are the graph's leaves. An output's name is its index, because nodes have no
+    /// Compiles the nodes `outputs` of a graph. The model's inputs are the graph's leaves. An output's name is its index, because nodes have no
     /// names.
     pub(crate) fn of_graph(
         graph: &TensorGraph,
@@ -72,8 +72,8 @@ impl TensorModel {
         TensorModel { origin, evaluator, inputs, outputs, plans: Cache::new(MOST_PLANS) }
     }
 
-    /// Runs the plan for the extents of these inputs. The outputs are in memory of the session, which the next run
-    /// overwrites unless a clone shares it.
+    /// Runs the plan for the extents of `inputs`. The outputs are in `runs`, the session's memory; the next run overwrites an output unless a clone
+    /// shares its memory.
     pub(crate) fn run(&self, inputs: &[Tensor], terms: &RunTerms<'_>, runs: &mut TensorRuns) -> Result<(), Error> {
         runs.bind_for(terms);
         let host = self.evaluator.host_within(terms);
@@ -81,8 +81,8 @@ impl TensorModel {
         ran.map_err(|failed| self.first_failure(failed, inputs, &host))
     }
 
-    /// Replaces input `target` by the only output. If `target` is the number of inputs, the output replaces the tensor
-    /// after them, or is appended.
+    /// Runs a model with one output, which replaces `inputs[target]`. If `target` is the number of the model's inputs, the output replaces the tensor
+    /// after the inputs, or is appended.
     pub(crate) fn run_over(
         &self,
         inputs: &mut Vec<Tensor>,
@@ -97,7 +97,7 @@ impl TensorModel {
         written.map_err(|failed| self.first_failure(failed, &inputs[..self.inputs.len()], &host))
     }
 
-    /// Evaluates the outputs node by node as the model was written, without a plan; plans are compared with this.
+    /// Evaluates the outputs node by node as the model was written, without a plan. Results of plans are compared with this.
     pub(crate) fn run_reference(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
         let made = self.with_graph(inputs, |graph, outputs| {
             self.check_outputs(graph, outputs)?;
@@ -106,7 +106,7 @@ impl TensorModel {
         made.map_err(|error| error.in_sources(self.evaluator.sources().map(|sources| sources.shared())))
     }
 
-    /// Returns a reader for single elements of an output.
+    /// Returns a reader for single elements of the output with index `output`.
     pub(crate) fn reader(&self, output: usize, inputs: &[Tensor]) -> Result<Reader<'_>, Error> {
         self.with_graph(inputs, |graph, outputs| {
             let Some(node) = outputs.get(output) else {
@@ -117,7 +117,7 @@ impl TensorModel {
         })
     }
 
-    /// Returns the plan for inputs of these extents.
+    /// Returns the plan for inputs of the extents `extents`, from the cache if it is there.
     pub(crate) fn prepare_for(&self, extents: &[&[usize]]) -> Result<Arc<TensorPlan>, Error> {
         match &self.origin {
             Origin::Graph { graph, outputs, plan } => {
@@ -135,7 +135,7 @@ impl TensorModel {
         }
     }
 
-    /// Returns the graph for inputs of these extents, and its output nodes.
+    /// Returns the graph for inputs of the extents `extents`, and the nodes of its outputs.
     pub(crate) fn graph_for(&self, extents: &[&[usize]]) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
         match &self.origin {
             Origin::Graph { graph, outputs, .. } => {
@@ -145,7 +145,7 @@ impl TensorModel {
         }
     }
 
-    /// Returns the graph for inputs that are cut into tiles, or are numbers, and its output nodes.
+    /// Returns the graph for inputs that are cut into tiles or are numbers, and the nodes of its outputs.
     pub(crate) fn graph_for_tiles(
         &self,
         extents: &[&[usize]],
@@ -164,23 +164,23 @@ impl TensorModel {
         }
     }
 
-    /// Returns the evaluator of element expressions.
+    /// Returns the evaluator that compiles element expressions.
     pub(crate) const fn evaluator(&self) -> &Arc<Evaluator> {
         &self.evaluator
     }
 
-    /// Returns true if the graph depends on how inputs are cut into tiles.
+    /// Returns true if the model's graph depends on how its inputs are cut into tiles.
     pub(crate) fn has_blocks(&self) -> bool {
         matches!(&self.origin, Origin::Program(program) if program.has_blocks())
     }
 
-    /// The numbers of hits and misses in the cache of plans. Runs of a session on inputs with the same extents and strides
-    /// as before don't look for a plan.
+    /// The numbers of hits and misses in the cache of plans. If a session's inputs have the same extents and strides as in its previous run, it does
+    /// not look for a plan.
     pub(crate) fn plan_counters(&self) -> CacheCounters {
         self.plans.counters()
     }
 
-    /// The numbers of hits and misses in the cache of compiled expressions.
+    /// The numbers of hits and misses in the cache of compiled element expressions.
     pub(crate) fn kernel_counters(&self) -> CacheCounters {
         self.evaluator.kernel_counters()
     }
@@ -319,17 +319,17 @@ impl TensorModel {
 }
 
 impl TensorModel {
-    /// Returns the inputs and the outputs, each with its type.
+    /// Returns the model's inputs and outputs, each with its type.
     pub(crate) fn fields(&self) -> [Box<[Field]>; 2] {
         [self.inputs.clone(), self.outputs.clone()]
     }
 
-    /// The tier of the machine code of elements; `None` if the interpreter runs them.
+    /// The tier of the machine code for element expressions; `None` if the interpreter evaluates them.
     pub(crate) fn tier(&self) -> Option<Tier> {
         self.evaluator.tier()
     }
 
-    /// Returns the bytes of memory that the model takes, including its plans.
+    /// Returns the bytes of memory that the model takes, including its cached plans.
     pub(crate) fn memory_bytes(&self) -> usize {
         let of_graph = if let Origin::Graph { plan, .. } = &self.origin { plan.held_bytes() } else { 0 };
         let bytes = of_graph + self.plans.sum(plan_bytes);

@@ -1,5 +1,5 @@
-//! Planned graphs of tensors: rewritten, with ordered products and a list of steps. A plan is bound to inputs and run by
-//! `bound`; the compiled model decides which plans are cached.
+//! Plans for graphs of tensors: a plan is a rewritten graph whose products are ordered, with a list of steps. `bound` binds plans to inputs and runs
+//! them; the compiled model decides which plans are cached.
 
 use crate::tensors::bound::{BoundPlan, KeptPlan};
 use crate::tensors::evaluator::{Evaluator, TensorHost};
@@ -14,8 +14,8 @@ use cembra_value::RunTerms;
 use std::sync::Arc;
 
 impl Evaluator {
-    /// Rewrites a graph by rules that change no bit, orders its products, and plans the steps that compute the outputs. The
-    /// outputs are those of [`evaluate`](Evaluator::evaluate), except for the rounding of sums of products.
+    /// Plans the nodes `outputs` of a graph: rewrites the graph by rules that change no bit, orders its products, and lists the steps. Running the
+    /// plan gives the outputs of [`evaluate`](Evaluator::evaluate), except for the rounding of sums of products.
     ///
     /// # Errors
     /// If the graph has another registry, a rule of the user is invalid, the graph becomes too large, a constant fails, or
@@ -24,7 +24,7 @@ impl Evaluator {
         self.plan_until(graph, outputs, None)
     }
 
-    /// Plans a graph as [`Evaluator::plan`] does, but ends once the token of a run is cancelled.
+    /// Plans a graph as [`Evaluator::plan`] does, but stops with an error once the token of a run is cancelled.
     pub(crate) fn plan_until(
         self: &Arc<Self>,
         graph: &TensorGraph,
@@ -54,8 +54,7 @@ impl Evaluator {
     }
 }
 
-/// The outputs of a graph of tensors, and the steps that compute them for tensors of its extents. `Display` lists the
-/// steps.
+/// A plan for a graph of tensors: the steps that compute its outputs, for tensors of the graph's extents. `Display` lists the steps.
 #[derive(Debug)]
 pub struct TensorPlan {
     evaluator: Arc<Evaluator>,
@@ -63,7 +62,7 @@ pub struct TensorPlan {
     plan: Plan,
 }
 
-/// Runs a plan on tensors for the leaves of its graph. Returns the outputs, and counts of how products were computed.
+/// Runs a plan on tensors for the leaves of its graph. Returns the outputs, and counts of the work that products have done.
 ///
 /// # Errors
 /// If inputs do not fit, an index is outside of its axis, or an element fails.
@@ -74,23 +73,23 @@ pub fn run_plan(plan: &TensorPlan, inputs: &[Tensor]) -> Result<(Vec<Tensor>, Pr
 }
 
 impl TensorPlan {
-    /// The numbers of steps by kind.
+    /// The number of steps of each kind.
     #[must_use]
     pub const fn counters(&self) -> PlanCounters {
         self.plan.counters()
     }
 
-    /// The number of outputs.
+    /// The number of outputs that the plan computes.
     pub(crate) fn outputs(&self) -> usize {
         self.plan.outputs().len()
     }
 
-    /// The number of leaves of the graph.
+    /// The number of leaves of the planned graph.
     pub(crate) fn leaves(&self) -> usize {
         self.graph.leaves().len()
     }
 
-    /// Checks the plan for defects, and the way it is bound to these inputs; for the fuzzer. Debug builds always check.
+    /// Checks the plan, and its binding to `inputs`, for defects; for the fuzzer. Debug builds check every plan.
     ///
     /// # Errors
     /// If inputs do not fit, or the plan has a defect.
@@ -98,13 +97,12 @@ impl TensorPlan {
         BoundPlan::verified(&self.plan, &self.graph, inputs, &self.evaluator.host()).map(drop)
     }
 
-    /// Binds the plan to tensors of these extents and strides, with memory of its own, which is kept between runs.
+    /// Binds the plan to the extents and strides of `inputs`. The bound plan has memory of its own, which it keeps between runs.
     pub(crate) fn bind(&self, inputs: &[Tensor], host: &TensorHost<'_>) -> Result<KeptPlan, Error> {
         Ok(BoundPlan::of(&self.plan, &self.graph, inputs, host)?.kept())
     }
 
-    /// Binds the plan such that its output overwrites input `target`, or the tensor after the inputs; `None` if that cannot
-    /// be done.
+    /// Binds the plan such that its output overwrites the input with index `target`, or the tensor after the inputs; `None` if that is not possible.
     pub(crate) fn bind_over(
         &self,
         inputs: &mut [Tensor],
@@ -114,7 +112,7 @@ impl TensorPlan {
         BoundPlan::bind_over(&self.plan, &self.graph, inputs, target, host)
     }
 
-    /// The approximate bytes of memory of the plan: those of its graph, and of the constants in it.
+    /// The approximate bytes of memory that the plan takes: its graph, and the constants in the graph.
     pub(crate) fn held_bytes(&self) -> u64 {
         /// The assumed bytes of a node and its steps.
         const NODE: u64 = 1 << 10;

@@ -1,5 +1,5 @@
-//! The state that the runs of one session share: a plan bound to the extents and strides of the last inputs, with the
-//! memory of the last outputs. The compiled model decides which plan that is.
+//! The state that the runs of one session share: a plan that is bound to the extents and strides of the last inputs, with the memory of the last
+//! outputs. The compiled model decides which plan that is.
 
 use crate::tensors::bound::{BoundPlan, KeptPlan};
 use crate::tensors::evaluator::TensorHost;
@@ -9,18 +9,18 @@ use cembra_value::Error;
 use cembra_value::RunTerms;
 use std::sync::Arc;
 
-/// The memory of an output: new, overwritten, or shared with an input.
+/// The memory in which the output of a run is: new memory, that of an overwritten tensor, or that of an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OutputMemory {
-    /// The output overwrote the target's memory.
+    /// The output overwrote the memory of the tensor that it replaces.
     InPlace,
-    /// The output has new memory.
+    /// The output has new memory of its own.
     Made,
-    /// The output is a view of an input's memory.
+    /// The output is a view of an input and shares its memory.
     Shared,
 }
 
-/// The plans that are bound for the runs of a session.
+/// The plans that are bound for the runs of one session.
 #[derive(Debug, Default)]
 pub(crate) struct TensorRuns {
     bound: Option<KeptPlan>,
@@ -31,7 +31,7 @@ pub(crate) struct TensorRuns {
 }
 
 impl TensorRuns {
-    /// Drops the bound plans if the run has another number of threads or another limit of bytes.
+    /// Drops the bound plans if the run has another number of threads or another limit on bytes than they are bound for.
     pub(crate) fn bind_for(&mut self, terms: &RunTerms<'_>) {
         let now = (terms.threads, terms.limits.map(|limits| limits.array_bytes));
         if self.bound_for != now {
@@ -44,7 +44,8 @@ impl TensorRuns {
         self.bound.as_ref().map_or(&[], KeptPlan::outputs)
     }
 
-    /// Drops the outputs if one of them shares memory with a lent input. The lender is then free once the caller has dropped the results.
+    /// Drops the outputs if one of them shares memory that an input borrows from the caller. The caller's memory is then free once the caller has
+    /// dropped the results.
     pub(crate) fn give_back(&mut self, inputs: &[Tensor]) {
         let mut lent = inputs.iter().filter(|input| input.data().is_lent());
         if lent.any(|input| self.outputs().iter().any(|output| output.shares_memory(input)))
@@ -54,21 +55,21 @@ impl TensorRuns {
         }
     }
 
-    /// The approximate bytes of memory that are held between runs.
+    /// The approximate bytes of memory that the bound plans hold between runs.
     pub(crate) fn held_bytes(&self) -> u64 {
         let over = self.over.as_ref().map_or(0, BoundPlan::held_bytes);
         over + self.bound.as_ref().map_or(0, KeptPlan::held_bytes)
     }
 
-    /// Runs the bound plan if it is a single line of elements. Returns false if it is not, if it is bound to other inputs,
-    /// or if it fails.
+    /// Runs the bound plan if it is a single map or sum over one line of each input. Returns false if it is not, if it is bound to other inputs, or
+    /// if it fails.
     #[inline]
     pub(crate) fn run_line(&mut self, inputs: &[Tensor]) -> bool {
         self.bound.as_mut().is_some_and(|bound| bound.run_line(inputs))
     }
 
-    /// Runs the bound plan. Before the first run, and if inputs have other extents or strides than in the previous run, a
-    /// plan is requested from `plan` and bound.
+    /// Runs the bound plan. Before the first run, and if inputs have other extents or strides than in the previous run, first gets a plan from `plan`
+    /// and binds it.
     pub(crate) fn run(
         &mut self,
         inputs: &[Tensor],
@@ -83,7 +84,7 @@ impl TensorRuns {
         self.bound.insert(plan()?.bind(inputs, host)?).run(inputs, host).map(drop)
     }
 
-    /// Replaces one of the inputs, or the tensor after them, by the only output of a plan.
+    /// Runs a plan with one output, which replaces one of the inputs, or the tensor after them.
     pub(crate) fn run_over(
         &mut self,
         inputs: &mut Vec<Tensor>,

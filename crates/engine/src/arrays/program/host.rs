@@ -1,5 +1,5 @@
-//! The host of an array program's run: it runs the program's plans, as batches over elements or once on scalars, and
-//! provides the limits and the errors of steps.
+//! The host of one run of an array program: it runs the program's plans, over the elements of arrays or once on scalars, and provides the limits of
+//! the run and the errors of its steps.
 
 use crate::rows::plan_rows::PlanRows;
 use crate::rows::{Bitmap, Forms, InputColumn, OutputColumn, OutputParts};
@@ -13,28 +13,28 @@ use cembra_value::Error;
 use cembra_value::{Array, ArrayData, StringViews, Value, useful_threads};
 use cembra_value::{Limits, RunTerms};
 
-/// The compiled form of a plan.
+/// The compiled code of one plan of an array program.
 #[derive(Debug)]
 pub(crate) enum Played {
-    /// Runs on rows of elements.
+    /// The plan runs once per element, over the elements of arrays.
     Rows(Box<PlanRows>),
-    /// Runs on scalars.
+    /// The plan runs once, on scalars.
     Once(Box<OncePlan>),
 }
 
-/// The host of a run: the program, its compiled plans, and the terms of the run.
+/// The host of one run of an array program: the program, its compiled plans, and the limits, threads and cancellation of the run.
 #[derive(Debug)]
 pub(crate) struct ArrayHost<'r> {
-    /// The program that is run.
+    /// The array program that is run.
     pub(crate) arrays: &'r ArrayProgram,
-    /// The compiled form of each of the program's plans.
+    /// The compiled code of each plan of the array program.
     pub(crate) played: &'r [Played],
     /// The source program that the array program was made from.
     pub(crate) program: &'r Program,
     pub(crate) terms: RunTerms<'r>,
-    /// The limits of the run, or else those that the model was compiled with.
+    /// The limits of this run; those that the model was compiled with unless the run sets others.
     pub(crate) limits: &'r Limits,
-    /// The memory of each plan of scalars that was run.
+    /// For each plan, its memory if it runs on scalars; `None` until it is first run.
     pub(crate) scalars: &'r mut Vec<Option<OnceMemory>>,
 }
 
@@ -60,8 +60,8 @@ impl ArrayHost<'_> {
         Ok(rows_of.run(&columns, outputs, rows, &terms, Some(strings))?.columns.into_iter().flatten().collect())
     }
 
-    /// Evaluates a plan for `elements` elements. Its arguments must be arrays of that size, or values for all elements. The
-    /// strings that it makes may take `room` bytes.
+    /// Evaluates the plan `part` for `elements` elements. `args` must be arrays of that size, or scalars that all elements share. The strings that
+    /// the plan makes may take at most `room` bytes.
     ///
     /// # Errors
     /// If an element fails, or strings take more than `room` bytes.
@@ -71,7 +71,7 @@ impl ArrayHost<'_> {
         arrays.ok_or_else(|| Error::values("a column is no array"))
     }
 
-    /// Evaluates a plan on scalars, and appends the results.
+    /// Evaluates the plan `part` on the scalars `args`, and appends its outputs to `results`.
     ///
     /// # Errors
     /// If the evaluation fails.
@@ -87,7 +87,8 @@ impl ArrayHost<'_> {
         plan.run(memory, inputs, self.terms.token, self.limits, results)
     }
 
-    /// The function that evaluates a plan on columns of these forms; `None` if rows are evaluated one by one.
+    /// The compiled function that evaluates the plan `part` on columns with the layouts `forms`; `None` if the interpreter evaluates the elements one
+    /// by one.
     pub(super) fn function(&self, part: PartId, forms: &[ColumnForm]) -> Option<Box<dyn BatchFunction>> {
         match &self.played[part.index()] {
             Played::Rows(batch) => batch.function(&Forms(forms.into())),
@@ -95,7 +96,7 @@ impl ArrayHost<'_> {
         }
     }
 
-    /// Makes a context with the limits of the run.
+    /// Makes a context for evaluations with the limits of the run.
     pub(super) fn context(&self) -> Context {
         self.limits.context()
     }
@@ -106,22 +107,22 @@ impl ArrayHost<'_> {
         context.set_cancellation(self.terms.token.cloned());
     }
 
-    /// The most repetitions of rounds that all loops of the run may have together.
+    /// The most loop iterations that all loops of the run may make together.
     pub(super) fn most_rounds(&self) -> u64 {
         self.limits.loop_iterations
     }
 
-    /// The most bytes of arrays that may exist at a time in the run, without the inputs.
+    /// The most bytes of arrays that may exist at the same time in the run, without the inputs.
     pub(super) fn most_array_bytes(&self) -> u64 {
         self.limits.array_bytes
     }
 
-    /// The error for a step whose arrays exceed the limit of bytes.
+    /// The error for a step whose arrays exceed the limit on bytes.
     pub(super) fn exceeds(&self, step: &Step) -> Error {
         faults::of_arrays(self.failed(step))
     }
 
-    /// The error for a program that fails, or may fail, where another way of running it gives the reason.
+    /// The error for a run that fails, or may have failed. The caller then evaluates the model in another way, which gives the reason.
     pub(super) fn unsure(&self) -> Error {
         Error::values("an element may have failed")
     }
@@ -132,7 +133,7 @@ impl ArrayHost<'_> {
         FailedOperator { name, span: self.program.graph.span(step.origin) }
     }
 
-    /// The error of a step that failed.
+    /// The error for the step `step`, which failed with `fault`.
     pub(super) fn fault(&self, step: &Step, fault: Fault) -> Error {
         let Fault { kind, operands } = fault;
         if kind == FaultKind::Cancelled {
@@ -160,7 +161,7 @@ impl ArrayHost<'_> {
         useful_threads(self.terms.threads)
     }
 
-    /// Checks whether the run was cancelled.
+    /// Checks whether the run was cancelled, or its time is over.
     ///
     /// # Errors
     /// If it was cancelled.

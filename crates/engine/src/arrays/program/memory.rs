@@ -1,5 +1,5 @@
-//! The memory that runs of one program leave to later runs: slots, the workspaces of sweeps, and the memory of unused
-//! arrays. It is bounded, and a run that finds enough allocates nothing.
+//! The memory that one run of an array program leaves to later runs of the same program: the slots of values, the workspaces of fused loops, and the
+//! memory of unused arrays. Its size is bounded. A run that finds enough of it allocates nothing.
 
 use super::runner::Workspace;
 use cembra_array::{ArrayProgram, BlockId, Lifetimes, ProgramId, SweepId, ValueId};
@@ -22,7 +22,7 @@ const MOST_GROUP_BYTES: u64 = 64 << 20;
 /// A run counts the bytes in its slots again after it has allocated one part in this many of its limit.
 const LOOKS: u64 = 16;
 
-/// The memory that successive runs of one program share.
+/// The memory that successive runs of one array program share.
 #[derive(Debug, Default)]
 pub(crate) struct RunMemory {
     /// The program that the slots and workspaces belong to.
@@ -41,13 +41,13 @@ pub(crate) struct RunMemory {
 /// The state of a program's value.
 #[derive(Clone, Debug)]
 enum Slot {
-    /// The value does not exist yet.
+    /// The slot has no value yet.
     Empty,
-    /// A step made the value.
+    /// The slot has a value that a step computed.
     Made(Value),
-    /// The value is the input at this position.
+    /// The slot's value is the run's input with this index.
     Input(u32),
-    /// The value is a literal, which stays between runs.
+    /// The slot has a literal of the program, which stays between runs.
     Literal(Value),
 }
 
@@ -65,7 +65,7 @@ impl Slot {
     }
 }
 
-/// The values of a run.
+/// The values of one run of an array program, in slots.
 #[derive(Debug)]
 pub(super) struct Slots<'r> {
     slots: &'r mut [Slot],
@@ -73,7 +73,7 @@ pub(super) struct Slots<'r> {
 }
 
 impl Slots<'_> {
-    /// Returns a value; `None` if it does not exist yet.
+    /// Returns the value in a slot; `None` if it is not computed yet.
     pub(super) fn get(&self, value: ValueId) -> Option<&Value> {
         match &self.slots[value.index()] {
             Slot::Empty => None,
@@ -82,20 +82,20 @@ impl Slots<'_> {
         }
     }
 
-    /// Stores a value that a step made.
+    /// Stores `made`, which a step computed, in the slot `value`.
     pub(super) fn set(&mut self, value: ValueId, made: Value) {
         self.slots[value.index()] = Slot::Made(made);
     }
 }
 
-/// The memory of a run, in parts that can be borrowed separately.
+/// The memory of one run of an array program, in parts that can be borrowed separately.
 #[derive(Debug)]
 pub(super) struct RunParts<'r> {
     pub(super) slots: Slots<'r>,
     workspaces: &'r mut [Option<Box<Workspace>>],
     pub(super) spares: &'r mut Spares,
     lifetimes: &'r Lifetimes,
-    /// The results of a step, before they are in their slots.
+    /// The results of the current step, before they are moved to their slots.
     pub(super) results: &'r mut Vec<Value>,
     group_bytes: &'r mut u64,
     /// An estimate of the bytes of arrays and edges in the run; it is too high if an array is in several slots, until they
@@ -106,19 +106,19 @@ pub(super) struct RunParts<'r> {
 }
 
 impl RunParts<'_> {
-    /// Empties a slot that no step reads before it is filled again.
+    /// Empties `slot`, which no step reads before it is filled again. Keeps the memory of its value for later arrays.
     pub(super) fn release(&mut self, slot: ValueId) {
         if let Some(value) = self.slots.slots[slot.index()].take() {
             self.made = self.made.saturating_sub(self.spares.add(value));
         }
     }
 
-    /// Empties the slots that no step reads after step `step` of a block.
+    /// Empties the slots that no step reads after step number `step` of `block`.
     pub(super) fn release_behind(&mut self, block: BlockId, step: usize) {
         self.lifetimes.ended(block, step).iter().for_each(|slot| self.release(*slot));
     }
 
-    /// Counts the bytes of new values; returns false if the run has more than `most` bytes of arrays.
+    /// Counts the bytes of the new values `made`. Returns false if all arrays of the run together now take more than `most` bytes.
     pub(super) fn count(&mut self, made: &[ValueId], most: u64) -> bool {
         let made = made.iter().filter_map(|slot| self.slots.get(*slot)).map(bytes).fold(0, u64::saturating_add);
         self.made = self.made.saturating_add(made);
@@ -126,7 +126,7 @@ impl RunParts<'_> {
         self.made <= most || self.looked_room(most).is_some()
     }
 
-    /// A lower bound of the bytes of arrays that the run may still make.
+    /// A lower bound for the bytes of further arrays that the run may make, if it may have `most` bytes in all.
     pub(super) fn room(&mut self, most: u64) -> u64 {
         // Walking all slots is slow, so it waits until half the limit is used and a sixteenth of it is new.
         if self.made > most / 2 && self.since > most / LOOKS {
@@ -135,7 +135,7 @@ impl RunParts<'_> {
         most.saturating_sub(self.made)
     }
 
-    /// The bytes that the run may still make, by an exact count; `None` if it already has more than `most`.
+    /// The exact bytes of further arrays that the run may make; `None` if it already has more than `most` bytes.
     pub(super) fn looked_room(&mut self, most: u64) -> Option<u64> {
         self.look();
         most.checked_sub(self.made)
@@ -145,14 +145,14 @@ impl RunParts<'_> {
         (self.made, self.since) = (self.held(), 0);
     }
 
-    /// Takes the workspace that an earlier run of a sweep left; `None` if there is none.
+    /// Takes the workspace that an earlier run of the fused loop `sweep` left; `None` if there is none.
     pub(super) fn take_workspace(&mut self, sweep: SweepId) -> Option<Box<Workspace>> {
         let workspace = self.workspaces[sweep.index()].take()?;
         *self.group_bytes -= workspace.kept_bytes();
         Some(workspace)
     }
 
-    /// Keeps the workspace of a sweep for later runs, unless all workspaces together exceed their limit.
+    /// Keeps the workspace of the fused loop `sweep` for later runs, unless all kept workspaces together would exceed their limit.
     pub(super) fn keep_workspace(&mut self, sweep: SweepId, workspace: Box<Workspace>) {
         let kept = self.group_bytes.saturating_add(workspace.kept_bytes());
         if kept > MOST_GROUP_BYTES {
@@ -175,7 +175,7 @@ impl RunParts<'_> {
 }
 
 impl RunMemory {
-    /// Prepares the memory for a run of the program on these inputs. The arrays that the run makes may take `most` bytes.
+    /// Prepares the memory for a run of `program` on `inputs`. The arrays that the run makes may take at most `most` bytes.
     pub(super) fn begin<'r>(&'r mut self, program: &ArrayProgram, inputs: &'r [Value], most: u64) -> RunParts<'r> {
         if self.of != Some(program.id()) {
             *self =
@@ -200,7 +200,7 @@ impl RunMemory {
         RunParts { slots, workspaces, spares, lifetimes, results, group_bytes, made: 0, since: 0 }
     }
 
-    /// Empties the slots. Arrays without other references become memory for later runs.
+    /// Ends a run: empties the slots. The memory of their arrays is kept for later runs, unless something else refers to them.
     pub(super) fn end(&mut self) {
         self.slots.iter_mut().filter_map(Slot::take).for_each(|value| _ = self.spares.add(value));
     }
@@ -211,7 +211,7 @@ impl RunMemory {
         usize::try_from(kept).unwrap_or(usize::MAX).saturating_add(self.slots.capacity() * size_of::<Slot>())
     }
 
-    /// Keeps the memory of an unused value, if it is an array without other references.
+    /// Keeps the memory of `value`, which is no longer used, for later runs, if it is an array that nothing else refers to.
     pub(crate) fn recycle(&mut self, value: Value) {
         self.spares.add(value);
     }
@@ -256,7 +256,7 @@ fn parts(value: &Value) -> SmallVec<[(usize, u64); 1]> {
     found
 }
 
-/// The length of the longest array among values whose elements take no memory: units that are all present.
+/// The length of the longest array in `values` whose elements take no memory, because they are units that are all present.
 pub(crate) fn most_units(values: &[Value]) -> usize {
     let mut open: SmallVec<[&[Value]; 4]> = smallvec![values];
     let mut most = 0;
@@ -274,7 +274,7 @@ pub(crate) fn most_units(values: &[Value]) -> usize {
     most
 }
 
-/// Spare arrays, whose memory is reused.
+/// Arrays that nothing else refers to, whose memory is used again for new arrays.
 #[derive(Debug)]
 pub(super) struct Spares {
     arrays: Vec<Spare>,
@@ -298,12 +298,12 @@ struct Spare {
     words: (Words, Vec<u64>),
 }
 
-/// The memory of an array without references.
+/// The memory of a spare array, to be used for a new array.
 #[derive(Debug, Default)]
 pub(super) struct SpareArray {
-    /// The words of its values, and of its presence.
+    /// The words of the array's values, and the words of its presence bits.
     pub(super) words: (Words, Vec<u64>),
-    /// The shared pointer that contained the array.
+    /// The shared pointer that held the array, used again for the new one; `None` if there is none.
     pub(super) array: Option<Arc<Array>>,
 }
 
@@ -357,7 +357,7 @@ impl Spares {
         (self.asked, self.most_words) = (0, most_words);
     }
 
-    /// Returns memory for `data` words of values and `presence` words of presence: the smallest that is large enough, else
+    /// Returns spare memory for an array with `data` words of values and `presence` words of presence bits: the smallest that is large enough, else
     /// any.
     pub(super) fn take(&mut self, data: usize, presence: usize) -> SpareArray {
         self.asked = self.asked.saturating_add(data).saturating_add(presence);

@@ -1,6 +1,6 @@
-//! Running array programs, which `cembra_array` plans. `run.rs` runs the steps in order, `sweep.rs` runs a sweep (a fused
-//! loop over elements) strip by strip, `shares.rs` shares a sweep out to threads, and `memory.rs` keeps memory for later
-//! runs. `../model.rs` compiles a program, and handles a run that fails.
+//! Running array programs, which the crate `cembra_array` plans. `run.rs` runs the steps in order; `sweep.rs` runs a fused loop over elements block
+//! by block; `shares.rs` divides such a loop among threads; `memory.rs` keeps memory for later runs. `../model.rs` compiles a program, and handles a
+//! run that fails.
 
 mod host;
 mod memory;

@@ -1,5 +1,5 @@
-//! The storage of a sweep's columns: arrays that are inputs or are being made, in which the place advances from strip to
-//! strip, or memory for one strip. No other file of sweeps handles addresses.
+//! The storage of the columns that a fused loop reads and writes. A column is in an array, in which its pointers advance from block to block, or in
+//! memory for one block of elements (a strip). Only this file handles the addresses of such columns.
 
 use cembra_array::Storage;
 use cembra_ops::{Accumulator, Finish, Strip, StripData, StripValues};
@@ -7,7 +7,7 @@ use cembra_runtime::{Column, LINE, Scalar};
 use cembra_value::{Array, ArrayData, ScalarValue, Words};
 use std::ops::Range;
 
-/// Memory for the values of a column and for its presence bits. It only grows.
+/// The memory that a column of a fused loop is stored in: its values and its presence bits. It only grows.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     pub(super) data: Words,
@@ -15,7 +15,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Makes room for `elements` elements.
+    /// Makes room for `elements` elements of a column with this storage, and for their presence bits if `has_bits`.
     pub(super) fn reserve(&mut self, storage: Storage, has_bits: bool, elements: usize) {
         let (values, bits) = (storage.words(elements), elements.div_ceil(64));
         if self.data.len() < values {
@@ -26,7 +26,7 @@ impl Memory {
         }
     }
 
-    /// Converts the written elements to an array; `None` if they do not form one.
+    /// Converts the first `elements` elements of the memory to an array; `None` if they are not a valid array.
     pub(super) fn into_array(mut self, scalar: Scalar, elements: usize, has_bits: bool) -> Option<Array> {
         let storage = Storage::of(scalar);
         self.data.truncate(storage.words(elements));
@@ -38,7 +38,7 @@ impl Memory {
         Array::from_parts(scalar, elements, data, has_bits.then_some(self.presence))
     }
 
-    /// The first written element; `None` if it is missing.
+    /// The first element in the memory; `None` if it is missing.
     pub(super) fn first(&self, scalar: Scalar, has_bits: bool) -> Option<ScalarValue> {
         if has_bits && self.presence.first().is_none_or(|bits| bits & 1 == 0) {
             return None;
@@ -52,7 +52,7 @@ impl Memory {
         }
     }
 
-    /// Pointers to the memory, valid until it grows.
+    /// Pointers to the column's memory, valid until the memory grows.
     pub(super) fn place(&mut self) -> ColumnPointers {
         ColumnPointers { data: self.data.as_mut_ptr().cast(), presence: self.presence.as_mut_ptr().cast() }
     }
@@ -70,11 +70,11 @@ pub(super) struct ColumnPointers {
 unsafe impl Send for ColumnPointers {}
 
 impl ColumnPointers {
-    /// The pointers of a column without memory.
+    /// The null pointers of a column without memory.
     pub(super) const NOWHERE: ColumnPointers =
         ColumnPointers { data: std::ptr::null_mut(), presence: std::ptr::null_mut() };
 
-    /// The pointers of an array, which must not be written to.
+    /// Pointers to the elements of `array`, which must not be written to.
     pub(super) fn of(array: &Array) -> ColumnPointers {
         let data = match array.data() {
             ArrayData::Units | ArrayData::Strings(_) => std::ptr::null(),
@@ -84,7 +84,7 @@ impl ColumnPointers {
         ColumnPointers { data: data.cast_mut().cast(), presence: presence.cast_mut().cast() }
     }
 
-    /// The pointers to a later element. If the column has bits, the element's position must be a multiple of 8.
+    /// The pointers to the element with index `element`. If the column has presence bits, `element` must be a multiple of 8.
     pub(super) fn at(self, storage: Storage, element: usize) -> ColumnPointers {
         let data = match storage {
             Storage::Nothing => self.data,
@@ -95,13 +95,13 @@ impl ColumnPointers {
         ColumnPointers { data, presence }
     }
 
-    /// The column in the form that compiled functions take.
+    /// The column that begins at these pointers, in the layout that compiled functions take.
     pub(super) const fn column(self, storage: Storage) -> Column {
         let stride = if let Storage::Numbers(size) = storage { size.cast_signed() } else { 0 };
         Column { data: self.data, stride, presence: self.presence, presence_stride: 0 }
     }
 
-    /// The first `len` elements, in the form that kernels take.
+    /// The first `len` elements of the column, in the layout that the kernels of reductions and scans take.
     ///
     /// # Safety
     /// SWEEP-PLACE: the pointers must be those of `len` elements of the type, with bits in whole words, and nothing may
@@ -133,7 +133,7 @@ impl ColumnPointers {
         Strip { data, presence, len }
     }
 
-    /// The values of the first `len` elements, to be written.
+    /// The memory of the column's first `len` values, to be written.
     ///
     /// # Safety
     /// SWEEP-PLACE: the pointers must be those of memory for `len` elements of the type, with bits in whole words, that
@@ -160,7 +160,7 @@ impl ColumnPointers {
         }
     }
 
-    /// The presence bits of the first `len` elements, to be written; `None` if the column has none.
+    /// The memory of the column's first `len` presence bits, to be written; `None` if the column has no presence bits.
     ///
     /// # Safety
     /// SWEEP-PLACE: the pointers must be those of memory for the bits, in whole words, that nothing else uses meanwhile.
@@ -172,7 +172,7 @@ impl ColumnPointers {
     }
 }
 
-/// Writes the results of some groups.
+/// Writes the results of some groups of a reduction to the column `place`.
 ///
 /// # Safety
 /// SWEEP-PLACE: `place` must have memory for as many results of the type as there are groups, and for their bits if it has
@@ -189,11 +189,11 @@ pub(super) unsafe fn finish(
     accumulator.result(finish, groups.clone(), &mut values, bits);
 }
 
-/// True if the processor has non-temporal stores.
+/// True if the target's processors have non-temporal stores.
 pub(super) const HAS_STREAMS: bool = cfg!(target_arch = "x86_64");
 
-/// Copies bytes with non-temporal stores, except in cache lines that are shared with other data. Other threads see them
-/// after [`drain_past_caches`](cembra_runtime::drain_past_caches).
+/// Copies `bytes` bytes with non-temporal stores, except in cache lines that are shared with other data. Other threads see them after
+/// [`drain_past_caches`](cembra_runtime::drain_past_caches).
 ///
 /// # Safety
 /// SWEEP-PLACE: both pointers must be those of `bytes` bytes that do not overlap, and nothing else may use them meanwhile.
@@ -220,7 +220,7 @@ pub(super) unsafe fn copy_past_caches(from: *const u8, to: *mut u8, bytes: usize
     }
 }
 
-/// The words that contain `count` bits from position `first` on.
+/// The words of a bitmap that contain its `count` bits from bit `first` on.
 ///
 /// # Safety
 /// SWEEP-PLACE: the memory must have these words, and nothing else may use them meanwhile.
@@ -230,7 +230,7 @@ pub(super) unsafe fn words_of<'a>(bits: *mut u8, first: usize, count: usize) -> 
     unsafe { std::slice::from_raw_parts_mut(bits.cast::<u64>().add(words.start), words.len()) }
 }
 
-/// Copies `count` bits from position `first` of some words to the start of others.
+/// Copies `count` bits from bit `first` of `from` to the start of `to`.
 pub(super) fn copy_bits(from: &[u64], first: usize, to: &mut [u64], count: usize) {
     let (word, shift) = (first / 64, first % 64);
     for (at, to) in to.iter_mut().enumerate().take(count.div_ceil(64)) {
@@ -240,7 +240,7 @@ pub(super) fn copy_bits(from: &[u64], first: usize, to: &mut [u64], count: usize
     }
 }
 
-/// Copies `count` bits from the start of some words to position `first` of others, whose later bits are not set yet.
+/// Copies `count` bits from the start of `from` to bit `first` of `to`, whose later bits are not set yet.
 pub(super) fn put_bits(from: &[u64], to: &mut [u64], first: usize, count: usize) {
     for (at, bits) in from.iter().enumerate().take(count.div_ceil(64)) {
         let left = count - 64 * at;

@@ -1,4 +1,4 @@
-//! Runs an array program: its steps in order, with values in slots. The host runs the plans, and `sweep.rs` runs sweeps.
+//! Runs an array program: its steps in order, with their values in slots. The host runs the plans of steps, and `sweep.rs` runs fused loops.
 
 use super::host::ArrayHost;
 use super::memory::{RunMemory, RunParts, Slots};
@@ -11,12 +11,12 @@ use cembra_value::Error;
 use cembra_value::Value;
 use smallvec::SmallVec;
 
-/// Runs the program of a host on values of exactly its inputs' types, in order, with the compiled sweeps of the program.
-/// Appends the results in the order of the program's outputs.
+/// Runs the array program of a host on values of exactly its inputs' types, with the program's compiled loops. Appends the outputs to `results`, in
+/// the order of the program.
 ///
 /// # Errors
-/// The error of the first step that fails; then nothing is appended. [`ArrayHost::unsure`] for values of other types, and
-/// for sweeps of another program.
+/// The error of the first step that fails; then nothing is appended. [`ArrayHost::unsure`] if the values have other types, or the compiled loops are
+/// those of another program.
 pub(crate) fn run(
     host: &mut ArrayHost<'_>,
     sweeps: &SweepRunners,

@@ -1,5 +1,5 @@
-//! A compiled sweep, which is a fused loop over elements: its layout, the machine code of its plans, and the memory of its
-//! runs. Code is made when columns of some forms first occur, and cached. `sweep.rs` runs the strips through the stages.
+//! A compiled sweep, which is a fused loop over the elements of arrays: the layout of its columns, the machine code of its plans, and the memory of
+//! its runs. The machine code is compiled when columns with new layouts first occur, and cached. `sweep.rs` runs the loop block by block.
 
 use super::host::ArrayHost;
 use super::place::{ColumnPointers, Memory};
@@ -20,7 +20,7 @@ const MOST_VARIANTS: usize = 16;
 /// The boundaries of shares and blocks must also be those of strips.
 const _: () = assert!(SUM_BLOCK.is_multiple_of(LONG_STRIP_ROWS) && SUM_BLOCK.is_multiple_of(STRIP_ROWS));
 
-/// The compiled sweeps (fused loops over elements) of one program.
+/// The compiled fused loops (sweeps) of one array program.
 #[derive(Debug)]
 pub(crate) struct SweepRunners {
     of: ProgramId,
@@ -29,29 +29,29 @@ pub(crate) struct SweepRunners {
 }
 
 impl SweepRunners {
-    /// Compiles the sweeps of a program.
+    /// Compiles the fused loops of an array program.
     pub(crate) fn of(program: &ArrayProgram) -> SweepRunners {
         let runners = program.sweep_layouts().into_iter().map(|layout| layout.map(SweepRunner::of)).collect();
         SweepRunners { of: program.id(), runners }
     }
 
-    /// Returns true if these are the sweeps of `program`.
+    /// Returns true if these are the fused loops of `program`.
     pub(super) fn are_of(&self, program: &ArrayProgram) -> bool {
         self.of == program.id()
     }
 
-    /// The compiled form of each sweep; `None` for a sweep that must be run stage by stage.
+    /// The compiled form of each fused loop of the program; `None` for a loop whose stages must be run one by one over whole arrays.
     pub(super) fn all(&self) -> &[Option<SweepRunner>] {
         &self.runners
     }
 
-    /// The bytes of memory that machine code takes.
+    /// The bytes of memory that the loops' machine code takes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.runners.iter().flatten().map(SweepRunner::memory_bytes).sum()
     }
 }
 
-/// A compiled sweep, which is a fused loop over elements.
+/// A compiled fused loop over elements of arrays, with the cache of its machine code.
 #[derive(Debug)]
 pub(super) struct SweepRunner {
     pub(super) layout: SweepLayout,
@@ -59,55 +59,55 @@ pub(super) struct SweepRunner {
     variants: Cache<u128, Option<Arc<Variant>>>,
 }
 
-/// The functions of a sweep's plans, for columns of given forms.
+/// The compiled functions of a fused loop's plans, for columns with given layouts.
 #[derive(Debug)]
 pub(super) struct Variant {
     pub(super) functions: Vec<Box<dyn BatchFunction>>,
-    /// True if values that are only summed are added directly to the sums of their accumulator, and not stored.
+    /// True if values that are only summed are added directly to the sums of their accumulator, instead of being stored first.
     pub(super) adds: bool,
-    /// The number of elements per strip, unless strips hold whole groups.
+    /// The number of elements per strip (the block of elements that all stages process before the next), unless a strip consists of whole groups.
     pub(super) strip: usize,
 }
 
-/// The memory and the state of one run of a sweep, a fused loop over elements.
+/// The memory and the state of one run of a fused loop over elements.
 #[derive(Debug)]
 pub(crate) struct Workspace {
-    /// The memory of each column that the sweep stores itself.
+    /// The memory of each column that is not in an input array: one per column of the loop.
     pub(super) memory: Vec<Memory>,
-    /// Temporary memory for the bits of each column that do not begin at a word, and for values that are written by
-    /// non-temporal stores.
+    /// Temporary memory for each column, for one strip of elements: for presence bits that do not begin at a word, and for values that are then
+    /// copied by non-temporal stores.
     pub(super) staged: Vec<Memory>,
-    /// For each column, whether its values are written by non-temporal stores.
+    /// For each column, true if its values are written by non-temporal stores.
     pub(super) is_far: Vec<bool>,
-    /// For each column, the memory of one value, if it is a scalar.
+    /// For each column, the memory of its only value, if it is a scalar.
     pub(super) cells: Vec<Frame>,
-    /// The spare arrays whose memory is reused for arrays that are made.
+    /// For each column, the shared pointer of the spare array whose memory its new array uses; `None` if there was none.
     pub(super) found: Vec<Option<Arc<Array>>>,
-    /// The scratch memory of each function of the variant.
+    /// The scratch memory of each compiled function of the loop.
     pub(super) scratch: Vec<Scratch>,
     pub(super) of: Arc<Variant>,
-    /// The set of columns that have presence bits in the variant.
+    /// A bit set of the columns that have presence bits in this compiled variant of the loop.
     pub(super) with_bits: u128,
     pub(super) context: Context,
     pub(super) columns: Vec<Column>,
-    /// The start of each column: of its array, or of its memory for strips.
+    /// The pointers to the first element of each column: in its array, or in its memory for one strip.
     pub(super) bases: Vec<ColumnPointers>,
-    /// The current strip of each column.
+    /// The pointers to the current strip's first element in each column.
     pub(super) places: Vec<ColumnPointers>,
-    /// The presence bits of an edge (an assignment of elements to groups), for one strip.
+    /// The presence bits of one strip of an edge, that is, of the group that each element is assigned to.
     pub(super) edge_bits: Vec<u64>,
     pub(super) accumulators: Vec<Accumulator>,
     pub(super) scanners: Vec<Scanner>,
-    /// The bytes of strips that hold large groups, beyond those of ordinary strips.
+    /// The bytes by which strips that hold large groups exceed ordinary strips.
     pub(super) strip_bytes: u64,
-    /// The bytes that accumulators and scanners have for all groups.
+    /// The bytes that accumulators and scanners take for all groups.
     pub(super) group_bytes: u64,
-    /// The workspaces of other threads.
+    /// The workspaces of the other threads of the run.
     pub(super) others: Vec<Workspace>,
 }
 
 impl Workspace {
-    /// The bytes of group data, including those in the workspaces of other threads.
+    /// The bytes of memory for groups, including the memory in the workspaces of other threads.
     pub(crate) fn kept_bytes(&self) -> u64 {
         let own = self.strip_bytes.saturating_add(self.group_bytes);
         self.others.iter().fold(own, |all, other| all.saturating_add(other.strip_bytes))
@@ -173,7 +173,7 @@ impl SweepRunner {
         made.forms[..] == *forms && found.eq(expected)
     }
 
-    /// Returns whether a column has presence bits that a plan must read.
+    /// Returns true if the column of `port` has presence bits that a plan must read, given the set `with_bits` of arrays with presence bits.
     pub(super) fn has_bits(&self, port: Port, with_bits: u128) -> bool {
         let lane = &self.layout.lanes()[port.lane];
         port.is_optional
@@ -197,8 +197,8 @@ impl SweepRunner {
         }
     }
 
-    /// Makes the memory for runs on arrays of which those with presence bits have a bit set in `with_bits`; `None` if the
-    /// sweep cannot be run by strips.
+    /// Makes the memory for runs on arrays, of which those in the bit set `with_bits` have presence bits; `None` if the loop cannot be run strip by
+    /// strip.
     pub(super) fn workspace(&self, host: &ArrayHost<'_>, with_bits: u128) -> Option<Box<Workspace>> {
         let variant = self.variant(host, with_bits)?;
         let accumulators = self.layout.accumulators().iter().map(|of| accumulator(of.gathers, of.scalar));

@@ -1,6 +1,5 @@
-//! The shares of a run for several threads. A share consists of whole blocks of a sum, or of whole groups, so that no
-//! result depends on the number of shares. Each share has a workspace of its own; arrays that are made are in the first
-//! one.
+//! Divides a run of a fused loop over elements among threads. A thread's share consists of whole blocks of a sum, or of whole groups, so that no
+//! result depends on the number of shares. Each share has a workspace of its own; the arrays that the run makes are in the first workspace.
 
 use super::host::ArrayHost;
 use super::runner::Workspace;
@@ -14,8 +13,8 @@ use smallvec::{SmallVec, smallvec};
 const NEAR: usize = 1 << 14;
 
 impl SweepRun<'_> {
-    /// Splits the run into shares for at most `threads` threads, in order. There is only one share if there are few
-    /// elements, or if a value carries over from strip to strip.
+    /// Splits the run into shares for at most `threads` threads, in the order of the elements. There is only one share if there are few elements, or
+    /// if the results of one share would depend on those of another.
     pub(super) fn shares(&self, threads: usize) -> SmallVec<[Bounds; 1]> {
         let groups = self.points.map_or(0, |points| points.len() - 1);
         let all = Bounds { elements: 0..self.elements, groups: 0..groups };
@@ -63,8 +62,8 @@ impl SweepRun<'_> {
             && self.layout().accumulators().iter().all(|of| of.side == Side::Elements && is_apart(of.over))
     }
 
-    /// Runs the strips of all shares, each share on a thread if possible. Returns false if something failed, or the run was
-    /// cancelled.
+    /// Runs all strips (blocks of elements) of all shares, each share on a thread of its own if possible. Returns false if an element failed, or the
+    /// run was cancelled.
     pub(super) fn strips_of_shares(&self, workspace: &mut Workspace, shares: &[Bounds], host: &ArrayHost<'_>) -> bool {
         let mut others = std::mem::take(&mut workspace.others);
         while others.len() + 1 < shares.len() {

@@ -1,5 +1,5 @@
-//! The storage of a strip's columns: in their arrays, or in temporary memory during the strip, because their bits do not
-//! begin at a word or their values are written by non-temporal stores.
+//! The storage of the columns of one strip, a block of elements that a fused loop processes at once. A column of a strip is part of its array, or in
+//! temporary memory during the strip, because its presence bits do not begin at a word or because its values are written by non-temporal stores.
 
 use super::place::{ColumnPointers, Memory, copy_bits, copy_past_caches, put_bits, words_of};
 use super::runner::Workspace;
@@ -9,12 +9,12 @@ use cembra_value::Array;
 use std::ops::Range;
 
 impl SweepRun<'_> {
-    /// Returns true if the columns of a strip begin at the start of their arrays or, for bits, at a word.
+    /// Returns true if each column of the strip `bounds` begins at the start of its array or, if it has bits, at a word.
     pub(super) fn is_straight(&self, bounds: &Bounds) -> bool {
         self.points.is_none() || bounds.elements == (0..self.elements) && bounds.groups.start == 0
     }
 
-    /// Sets the places of a strip's columns; returns false if an accumulator has no sums for the strip.
+    /// Sets the pointers to the columns of the strip `bounds`. Returns false if an accumulator has no sums for the strip.
     pub(super) fn place(&self, workspace: &mut Workspace, bounds: &Bounds) -> bool {
         let is_straight = self.is_straight(bounds);
         for (at, lane) in self.layout().lanes().iter().enumerate() {
@@ -38,7 +38,7 @@ impl SweepRun<'_> {
         true
     }
 
-    /// Copies values and bits from temporary memory to their arrays.
+    /// Copies the values and the bits of the strip `bounds` from temporary memory to their arrays.
     pub(super) fn put_back(&self, workspace: &mut Workspace, bounds: &Bounds) {
         let is_straight = self.is_straight(bounds);
         if is_straight && !workspace.is_far.contains(&true) {

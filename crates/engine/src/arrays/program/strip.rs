@@ -1,5 +1,5 @@
-//! The stages of a sweep on one strip of elements: plans, folds, scans, expansions and quotients, each on the columns of
-//! the strip.
+//! The stages of a fused loop on one strip, a block of elements that is processed at once: plans, reductions, scans, expansions and quotients, each
+//! on the columns of the strip.
 
 use super::place::{ColumnPointers, copy_bits, finish};
 use super::runner::Workspace;
@@ -11,7 +11,7 @@ use cembra_value::EdgeForm;
 use std::ops::Range;
 
 impl<'r> SweepRun<'r> {
-    /// Runs all stages on a strip; returns false if something failed.
+    /// Runs all stages of the loop on the strip `bounds` of the share `share`. Returns false if an element failed, or the run was cancelled.
     pub(super) fn strip(&self, workspace: &mut Workspace, share: &Bounds, bounds: &Bounds) -> bool {
         let lanes = self.layout().lanes();
         let mut functions = 0;

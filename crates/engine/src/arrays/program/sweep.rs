@@ -1,6 +1,6 @@
-//! A run of a sweep, which is a fused loop over elements. Sizes are checked, memory is reserved, and strips of elements go
-//! through the stages one after the other (`strip.rs`). A sweep that meets a failure gives up; its caller then runs the
-//! program in another way, which reports the error.
+//! A run of a sweep, which is a fused loop over the elements of arrays. The run checks sizes, reserves memory, and then sends strips (blocks of
+//! elements) through the stages one after the other (`strip.rs`). A run that fails gives no reason; its caller evaluates the program in another way,
+//! which reports the error.
 
 use super::host::ArrayHost;
 use super::memory::{RunParts, Slots, SpareArray, Spares};
@@ -14,18 +14,18 @@ use cembra_value::{Array, Edge, EdgeForm, Value};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The outcome of running a sweep, a fused loop over elements.
+/// The outcome of running a fused loop over elements.
 #[derive(Debug)]
 pub(super) enum Swept {
-    /// The results are in their slots.
+    /// The loop has run, and its results are in their slots.
     Made,
-    /// The sweep was not run; its stages must be run one by one.
+    /// The loop was not run; its stages must be run one by one over whole arrays.
     Not,
-    /// Something failed, or may have failed.
+    /// The loop was given up, because an element failed or may have failed.
     Failed,
 }
 
-/// The bounds of a strip or of a share: its elements and their groups.
+/// The bounds of a strip (a block of elements) or of a thread's share: the range of its elements, and of their groups.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
     pub(super) elements: Range<usize>,
@@ -39,7 +39,7 @@ impl Bounds {
         Bounds { elements: at(&self.elements), groups: at(&self.groups) }
     }
 
-    /// The range of elements or of groups, whichever `side` names.
+    /// The range of elements or that of groups, as `side` says.
     pub(super) fn of(&self, side: Side) -> &Range<usize> {
         match side {
             Side::Elements => &self.elements,
@@ -48,22 +48,22 @@ impl Bounds {
     }
 }
 
-/// The state of one run of a sweep.
+/// The state of one run of a fused loop over elements.
 pub(super) struct SweepRun<'r> {
     pub(super) runner: &'r SweepRunner,
     pub(super) slots: &'r Slots<'r>,
     pub(super) elements: usize,
-    /// The split points of the groups, if each strip consists of whole groups; else `None`.
+    /// The split points of the groups, if each strip (block of elements) consists of whole groups; else `None`.
     pub(super) points: Option<&'r [i64]>,
     pub(super) with_bits: u128,
-    /// The number of elements per strip, unless strips consist of whole groups.
+    /// The number of elements per strip (block of elements), unless strips consist of whole groups.
     pub(super) strip: usize,
-    /// The set of arrays that are indexed by groups and have presence bits, all of which are set.
+    /// A bit set of the arrays with one element per group whose presence bits are all set.
     pub(super) all_there: u128,
 }
 
 impl SweepRunner {
-    /// Runs the sweep with this number on the values in slots.
+    /// Runs the fused loop `number` of `program` on the values in slots.
     ///
     /// # Errors
     /// If the run was cancelled.
@@ -335,7 +335,7 @@ impl<'r> SweepRun<'r> {
         Some(Bounds { elements: start..points[groups.end] as usize, groups })
     }
 
-    /// Runs all strips of a share; returns false if something failed, or the run was cancelled.
+    /// Runs all strips (blocks of elements) of `share`. Returns false if an element failed, or the run was cancelled.
     pub(super) fn strips(&self, workspace: &mut Workspace, share: &Bounds) -> bool {
         let mut bounds = share.start();
         let is_part = self.is_part(share);
@@ -374,8 +374,8 @@ impl<'r> SweepRun<'r> {
         }
     }
 
-    /// Prepares a workspace for the strips of a share: reserves memory for them, and writes the values that all elements
-    /// share. The places of arrays that are made must be set before.
+    /// Prepares `workspace` for the strips of `share`: reserves memory, and writes the values that all elements share. The pointers to the arrays
+    /// that the run makes must be set before.
     pub(super) fn begin_share(&self, workspace: &mut Workspace, share: &Bounds) {
         let (layout, lanes) = (self.layout(), self.layout().lanes());
         let widest = match self.points {
@@ -451,7 +451,7 @@ impl<'r> SweepRun<'r> {
         }
     }
 
-    /// Returns true if `over` is the edge whose groups are whole in each strip.
+    /// Returns true if `over` is the assignment of elements to groups in which each strip consists of whole groups.
     pub(super) fn is_of_strips(&self, over: Over) -> bool {
         self.layout().groups().is_some_and(|edge| over == Over::Edge(edge))
     }

@@ -24,7 +24,7 @@ const LOAD: u32 = 56;
 /// The number of the processor in ELF.
 const MACHINE: u32 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
 
-/// An open jitdump.
+/// A jitdump file that is being written.
 pub(super) struct Jitdump {
     file: File,
     /// A mapping of the file. The profiler records it with all other mappings, and so finds the file.
@@ -35,7 +35,7 @@ pub(super) struct Jitdump {
 }
 
 impl Jitdump {
-    /// Creates `jit-PID.dump` with its header.
+    /// Creates the file `jit-PID.dump` in `directory`, and writes its header. Returns the file and its path.
     pub(super) fn create(directory: &Path) -> io::Result<(Jitdump, PathBuf)> {
         let path = directory.join(format!("jit-{}.dump", std::process::id()));
         let mut file = super::create(&path)?;

@@ -1,5 +1,5 @@
-//! Names for machine code in the system's profiler: files in which `perf` looks up the function of an address. They are written for the whole
-//! process, because a profiler records the whole process.
+//! Names for machine code in the profiler `perf`: files in which `perf` looks up the function of an address. They are written for the whole process,
+//! because `perf` records whole processes.
 
 #[cfg(target_os = "linux")]
 mod jitdump;
@@ -25,7 +25,7 @@ pub enum Profile {
 
 /// A file that grows with each model that is compiled.
 trait Sink: Send {
-    /// Appends a function to the file.
+    /// Appends a record of the function `name` to the profile file.
     fn add(&mut self, name: &str, code: &CodePages) -> io::Result<()>;
 }
 
@@ -35,8 +35,8 @@ type SinkCell = OnceLock<Mutex<Option<Box<dyn Sink>>>>;
 static PERF_MAP: SinkCell = OnceLock::new();
 static JITDUMP: SinkCell = OnceLock::new();
 
-/// Writes all machine code that is made from now on into a file of this format in `directory`, and returns the file's path. The name of a function
-/// in the profile is `Options::name`, followed by the tier or the player of rows (`avx512`).
+/// Records each function of machine code that is made from now on in a file of the format `profile` in `directory`, and returns the file's path. The
+/// name of a function in the profile is `Options::name`, followed by the tier, or by the backend for many rows (`avx512`).
 ///
 /// ```
 /// use cembra::{Backend, Model, Options, Profile, profile_code};
@@ -55,8 +55,8 @@ static JITDUMP: SinkCell = OnceLock::new();
 /// # Errors
 /// If the file cannot be created (`Jitdump` also needs a directory from which the system may map code); if this system has no such format
 /// (`Unsupported`); or if this format is being written already, or another file has the name (`AlreadyExists`). The name is predictable and others
-/// may write to the directory, so links are not followed and nothing is overwritten. Only a file of this user that an earlier process with the same
-/// number left is removed.
+/// may write to the directory, so links are not followed and nothing is overwritten. Only a file that an earlier process of this user with the same
+/// process ID left is removed.
 pub fn profile_code(profile: Profile, directory: &Path) -> io::Result<PathBuf> {
     let place = match profile {
         Profile::PerfMap => &PERF_MAP,
@@ -88,7 +88,7 @@ fn open(profile: Profile, directory: &Path) -> io::Result<(Box<dyn Sink>, PathBu
     }
 }
 
-/// Creates a file with a predictable name, in a directory that others may write to.
+/// Creates the profile file `path`, whose name is predictable, in a directory that others may write to.
 fn create(path: &Path) -> io::Result<File> {
     // Creates a new file or fails: an existing file is not opened, and a link is not followed.
     let new = || OpenOptions::new().read(true).write(true).create_new(true).open(path);
@@ -101,7 +101,7 @@ fn create(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Returns true if the path is a regular file whose owner is the effective user of this process.
+/// Returns true if `path` is a regular file whose owner is the effective user of this process.
 #[cfg(target_os = "linux")]
 fn is_left_behind(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -114,8 +114,8 @@ fn is_left_behind(_: &Path) -> bool {
     false
 }
 
-/// Writes machine code of a model into the open profiles. `kind` is the tier of the code, or the player of rows. A profile that cannot be written
-/// is closed, and `failed` gets the reason.
+/// Writes the machine code of a model into all open profile files. `kind` is the tier of the code, or the backend for many rows. A file that cannot
+/// be written is closed, and `failed` gets the reason.
 pub(crate) fn write(model: &str, kind: &str, code: &CodePages, failed: &dyn Fn(&io::Error)) {
     for place in [&PERF_MAP, &JITDUMP] {
         let Some(place) = place.get() else { continue };
@@ -129,13 +129,13 @@ pub(crate) fn write(model: &str, kind: &str, code: &CodePages, failed: &dyn Fn(&
     }
 }
 
-/// The name of a function, on one line and without a zero byte, because these end names in the files.
+/// The name of a function in profile files. It has no line break and no zero byte, because these end names in the files.
 fn symbol(model: &str, kind: &str) -> String {
     let model: String = model.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("cembra::{model}::{kind}")
 }
 
-/// The name of a tier in the names of functions.
+/// The name of a tier, as the names of functions in profile files contain it.
 pub const fn tier_name(tier: Tier) -> &'static str {
     match tier {
         Tier::Quick => "quick",

@@ -1,4 +1,4 @@
-//! The perf map: a text file with a line `START SIZE NAME` for each function. The numbers are hexadecimal.
+//! The perf map: a text file with a line `START SIZE NAME` for each machine-code function. The address and the size are hexadecimal.
 
 use super::Sink;
 use cembra_runtime::CodePages;
@@ -6,11 +6,11 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// An open perf map.
+/// A perf map file that is being written.
 pub(super) struct PerfMap(File);
 
 impl PerfMap {
-    /// Creates `perf-PID.map`, which is empty.
+    /// Creates the empty file `perf-PID.map` in `directory`. Returns the file and its path.
     pub(super) fn create(directory: &Path) -> io::Result<(PerfMap, PathBuf)> {
         let path = directory.join(format!("perf-{}.map", std::process::id()));
         Ok((PerfMap(super::create(&path)?), path))

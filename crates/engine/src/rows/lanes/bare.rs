@@ -1,5 +1,5 @@
-//! Lane programs that are a single tape over numbers in columns of the strip. Their ports are the columns themselves: nothing is gathered or
-//! scattered.
+//! Vectorised programs that are a single loop over columns of numbers. The loop reads and writes the columns in place: no values are copied before or
+//! after it.
 
 use super::parts::LanePlace;
 use super::play;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// The most ports of such a tape; programs with more take the general way.
 const MOST_PORTS: usize = 16;
 
-/// The only tape of a program, as a loop. Its ports are the data of columns of the strip.
+/// The only loop of a vectorised program. It reads and writes the data of columns in place.
 #[derive(Debug)]
 pub(super) struct Bare {
     played: Arc<dyn TapeLoop>,
@@ -21,7 +21,8 @@ pub(super) struct Bare {
 }
 
 impl Bare {
-    /// `None` for a program with more than one tape, with a port that is not the data of a column, or with more than `MOST_PORTS` ports.
+    /// Makes the loop of a program. `None` if the program has several loops, reads or writes something other than the data of columns, or has more
+    /// than `MOST_PORTS` inputs and outputs.
     pub(super) fn of(program: &LaneProgram, places: &[LanePlace], loops: &[Arc<dyn TapeLoop>]) -> Option<Arc<Bare>> {
         let [Segment { body: Body::Tape(tape), once: false, .. }] = &program.segments[..] else { return None };
         let [played] = loops else { return None };
@@ -41,8 +42,8 @@ impl Bare {
         Some(Arc::new(bare)).filter(|bare| bare.columns.len() <= MOST_PORTS)
     }
 
-    /// Runs `rows` rows from `start` on; returns true if one fails. With `past_caches`, results bypass the caches and nothing is prefetched.
-    /// Otherwise the addresses `ahead` may be prefetched.
+    /// Runs the loop for `rows` rows from `start` on; returns true if a row fails. With `past_caches`, results bypass the caches and nothing is
+    /// prefetched. Otherwise the loop may prefetch the addresses `ahead`.
     ///
     /// # Safety
     /// COLUMNS, as for `BatchFunction::run`.

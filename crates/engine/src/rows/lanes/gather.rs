@@ -1,19 +1,19 @@
-//! Copies results from tables to columns, by the keys or table places of rows.
+//! Copies results that were computed once per dictionary value to the rows, by the dictionary key of each row.
 
 use crate::rows::lanes::kernels::{shared, word};
 use cembra_runtime::{MachineType, STRIP_ROWS, prefetch};
 
-/// A mask of the rows that need a result: bits, or one byte for all rows.
+/// The mask of the rows that need a result: one bit per row, or one byte for all rows.
 #[derive(Clone, Copy)]
 pub(super) struct Mask {
-    /// The address of the first row's bit, or of the byte for all rows.
+    /// The address of the mask: of the first row's bit, or of the byte for all rows.
     pub(super) first: *const u8,
-    /// True if one byte holds for all rows.
+    /// True if the mask is one byte, which holds for all rows.
     pub(super) is_shared: bool,
 }
 
 impl Mask {
-    /// Calls `f` with each row that the mask contains.
+    /// Calls `f` with the index of each row that the mask contains.
     ///
     /// # Safety
     /// COLUMNS: there is a bit for each row, or one byte for all rows.
@@ -36,7 +36,7 @@ impl Mask {
     }
 }
 
-/// A byte that is not a truth value, for results that are not known.
+/// The mark of a result that is not computed yet, in a table of truth values. The byte is not a truth value.
 pub(super) const UNKNOWN: u8 = 0x80;
 
 /// A number that few results are, for results that are not known. A result that equals it is found through its place instead.
@@ -45,17 +45,17 @@ const UNKNOWN_WORD: u64 = 0x7ff4_5a3c_96e1_d287;
 /// The most bytes of a table of results by key. It is filled when it is made, and must stay in the first-level cache.
 const MOST_BYTES: usize = 1 << 15;
 
-/// A table of results by dictionary key, which saves most memos the step from key to place.
+/// A table of results by dictionary key. With it, most results are found without a second table, which maps keys to positions of results.
 #[derive(Debug)]
 pub(super) enum ByNumber {
-    /// Truth values; `UNKNOWN` where a result is not known or the value fails.
+    /// The results are truth values; `UNKNOWN` where a result is not computed yet or its computation failed.
     Flags(Vec<u8>),
-    /// Numbers; `UNKNOWN_WORD` where a result is not known or the value fails.
+    /// The results are numbers; `UNKNOWN_WORD` where a result is not computed yet or its computation failed.
     Words(Vec<u64>),
 }
 
 impl ByNumber {
-    /// Makes a table of `values` unknown results of a type; `None` if it would exceed `MOST_BYTES`.
+    /// Makes a table for `values` keys whose results of type `ty` are not computed yet; `None` if it would exceed `MOST_BYTES`.
     pub(super) fn new(ty: MachineType, values: usize) -> Option<ByNumber> {
         match ty {
             MachineType::Flag if values <= MOST_BYTES => Some(ByNumber::Flags(vec![UNKNOWN; values])),
@@ -65,7 +65,7 @@ impl ByNumber {
         }
     }
 
-    /// Records the result of a key, or with `None` that it is not known. Keys beyond the table are ignored.
+    /// Records the result for the key `number`; `None` means that the result is not computed yet. Keys beyond the table are ignored.
     pub(super) fn note(&mut self, number: u32, result: Option<u64>) {
         let at = number as usize;
         match self {
@@ -82,7 +82,7 @@ impl ByNumber {
         }
     }
 
-    /// The number of keys in the table.
+    /// The number of keys that the table has room for.
     pub(super) fn len(&self) -> usize {
         match self {
             ByNumber::Flags(flags) => flags.len(),
@@ -90,11 +90,11 @@ impl ByNumber {
         }
     }
 
-    /// Copies the results to a column by the keys of rows. Returns false if one is not known; this is not checked if `sure`. Meanwhile the columns
-    /// `ahead` are prefetched.
+    /// Copies the result of each row's key to a column. Returns false if a result is not computed yet; this is not checked if `sure`. Meanwhile the
+    /// columns `ahead` are prefetched.
     ///
     /// # Safety
-    /// COLUMNS: each number is in the table, and there is room for an element of the type for each row.
+    /// COLUMNS: each key is in the table, and there is room for an element of the type for each row.
     pub(super) unsafe fn gather(
         &self,
         numbers: &[u32],
@@ -116,7 +116,7 @@ impl ByNumber {
     }
 }
 
-/// A column that is read after the gathering: the address of its first row, and the bytes per row.
+/// A column to prefetch, because it is read next: the address of its first row, and the bytes per row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ahead {
     pub(super) first: *const u8,
@@ -211,10 +211,10 @@ unsafe fn clear_behind(to: *mut u8, rows: usize) {
 /// The number of 4-byte elements in a cache line.
 pub(super) const LINE: usize = 16;
 
-/// Copies elements of a table to a column, by the places of rows.
+/// Copies an element of `table` to a column for each row, by the index in `places`.
 ///
 /// # Safety
-/// COLUMNS: each place is in the table, and there is room for an element for each row.
+/// COLUMNS: each index is in the table, and there is room for an element for each row.
 pub(super) unsafe fn gather(table: &[u64], places: &[u32], ty: MachineType, to: *mut u8) {
     // SAFETY: COLUMNS, promised by the caller.
     let of = |place: &u32| unsafe { *table.get_unchecked(*place as usize) };

@@ -1,15 +1,15 @@
-//! Kernel segments: an operator without a rule is called row by row, for the rows that need it. Its arguments go from columns to the slots of a
-//! frame, and its result from slots to columns.
+//! Calls of operators that cannot be vectorised: such an operator's kernel is called row by row, for the rows that need it. Its arguments are copied
+//! from columns to the slots of a frame, and its result from a slot to columns.
 
 use cembra_runtime::{Context, FramePtr, MachineType, STATUS_OK};
 use cembra_tape::{KernelSegment, LaneProgram, Port, Source};
 use smallvec::SmallVec;
 
-/// Calls the kernel for the rows of the segment's mask. Returns false if a call fails.
+/// Calls the kernel for each row in the mask of its segment. Returns false if a call fails.
 ///
 /// # Safety
-/// COLUMNS: there is an address for each of the program's columns, with the rows. KERNEL-ROW and FRAME-SLOT: the frame is of the plan that the
-/// program was recorded from.
+/// COLUMNS: `addresses` has an address for each of the program's columns, which has all rows. KERNEL-ROW and FRAME-SLOT: the frame is of the plan
+/// that the program was recorded from.
 pub(super) unsafe fn call_rows(
     segment: &KernelSegment,
     program: &LaneProgram,
@@ -97,7 +97,7 @@ struct Store {
     word: u64,
 }
 
-/// Returns the bits of up to 64 rows from `start` on. It reads no further than the byte of the last row.
+/// Returns the bits of up to 64 rows from row `start` on. Reads no further than the byte of the last row.
 ///
 /// # Safety
 /// COLUMNS: there is a bit for each row.
@@ -113,7 +113,7 @@ pub(super) unsafe fn word(first: *const u8, start: usize, rows: usize) -> u64 {
     }
 }
 
-/// Returns the element that all rows share.
+/// Returns the element at `address`, which all rows share.
 ///
 /// # Safety
 /// COLUMNS: the element exists.
@@ -122,7 +122,7 @@ pub(super) unsafe fn shared(address: *const u8, ty: MachineType) -> u64 {
     unsafe { if ty == MachineType::Flag { u64::from(*address) } else { element(address, ty, 0) } }
 }
 
-/// Returns the element of a row.
+/// Returns the element of row `row` in the column that begins at `first`.
 ///
 /// # Safety
 /// COLUMNS: the element exists.

@@ -1,5 +1,5 @@
-//! Memos: results that depend on a dictionary's value alone are computed when a row first needs the value, and copied to all rows with its key.
-//! Each thread stores results for the length of a run, in tables with a place for each value that was computed.
+//! Memos: results that depend only on a value of a dictionary are computed when a row first needs that value, and copied to all rows with its key.
+//! Each thread keeps results for the length of a run, in tables with one entry per computed value.
 
 use crate::rows::lanes::LaneFunction;
 use crate::rows::lanes::gather::{Ahead, ByNumber, LINE, Mask, gather};
@@ -16,8 +16,7 @@ use smallvec::SmallVec;
 /// each value is known.
 const PART_OF_LIMIT: u64 = 4;
 
-/// The rows of a strip that a memo writes results for: the strip's columns, the dictionary keys, and the start address of each column of the lane
-/// program.
+/// The rows for which a memo writes results: their columns, their dictionary keys, and the start address of each column of the vectorised program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MemoStrip<'s> {
     pub(super) columns: &'s [Column],
@@ -27,7 +26,7 @@ pub(super) struct MemoStrip<'s> {
     pub(super) rows: usize,
 }
 
-/// A memo of a program, with its code.
+/// The part of a vectorised program that is computed once per dictionary value, with its code.
 #[derive(Debug)]
 pub(super) struct MemoFunction {
     pub(super) input: u32,
@@ -56,14 +55,15 @@ impl Default for Cells {
     }
 }
 
-/// The results that a thread knows for a dictionary's values.
+/// The results that one thread has computed for the values of a dictionary. Results are stored in the order in which they were computed, from index 1
+/// on.
 #[derive(Debug)]
 pub(in crate::rows) struct Memo {
     /// The place of the results of each key; the last entry is for missing values. 0 while results are not computed.
     places: Vec<u32>,
-    /// The keys by place; places begin with 1.
+    /// The dictionary key of each computed result, by its index; index 0 is unused.
     pub(in crate::rows) numbers: Vec<u32>,
-    /// A table for each stored part, of numbers or bits by place. The first place has zeros.
+    /// The tables of results: one for each stored part of a result, such as its presence, with numbers or truth values by index. Index 0 has zeros.
     pub(in crate::rows) tables: Vec<Vec<u64>>,
     /// The places of values that fail, ascending.
     failing: Vec<u32>,
@@ -76,7 +76,7 @@ pub(in crate::rows) struct Memo {
     of_rows: Vec<u32>,
     /// The strings of results.
     texts: Arena,
-    /// The number of times that all results were dropped in a run.
+    /// The number of times in a run that all results were dropped to free their memory.
     pub(in crate::rows) forgotten: u32,
     /// The most work on strings that a value took, of a row's limit.
     work: u64,
@@ -87,10 +87,10 @@ pub(in crate::rows) struct Memo {
     cells: Vec<u64>,
 }
 
-/// The location of an output's string in the tables of a memo, for an output that depends on a dictionary alone.
+/// The location of an output's string in the tables of a memo, for an output that depends on one dictionary alone.
 #[derive(Debug)]
 pub(super) struct ByValue {
-    /// The index of the memo.
+    /// The index of the memo that computes the string.
     pub(super) memo: usize,
     /// The table with the presence (`None` if the output is never missing), and those with the address and the length.
     presence: Option<usize>,
@@ -98,8 +98,8 @@ pub(super) struct ByValue {
     length: usize,
 }
 
-/// Returns for each of `outputs` outputs the location of its string in the tables of a memo. `None` unless all parts of the output are parts of one
-/// result of a memo that all rows need, and no segment reads the string.
+/// Returns, for each of `outputs` outputs, the location of its string in the tables of a memo. `None` unless all parts of the output (presence,
+/// address, length) are parts of one result of a memo that all rows need, and nothing else in the program reads the string.
 pub(super) fn by_value(program: &LaneProgram, memos: &[MemoFunction], outputs: usize) -> Vec<Option<ByValue>> {
     if memos.is_empty() {
         return (0..outputs).map(|_| None).collect();
@@ -137,7 +137,7 @@ pub(super) fn by_value(program: &LaneProgram, memos: &[MemoFunction], outputs: u
     (0..outputs).map(of_output).collect()
 }
 
-/// The memos of a thread, in the order of the segments.
+/// The memos of one thread, in the order of the program.
 #[derive(Debug)]
 pub(in crate::rows) struct Memos(pub(in crate::rows) Vec<Memo>);
 
@@ -236,7 +236,7 @@ impl Memos {
         Memos(functions.iter().map(|function| function.memo(context)).collect())
     }
 
-    /// Begins a run: drops all results, because the dictionaries may be others.
+    /// Begins a run: drops all results, because the run may have other dictionaries.
     pub(super) fn begin(&mut self, context: &Context) {
         for memo in &mut self.0 {
             memo.forget();
@@ -245,7 +245,7 @@ impl Memos {
         }
     }
 
-    /// Drops the results of memos whose strings exceed the limit of a row.
+    /// Drops the results of those memos whose strings exceed the limit of a row.
     pub(super) fn bound(&mut self) {
         for memo in &mut self.0 {
             if memo.texts.used() > memo.context.arena().limit() {
@@ -255,8 +255,8 @@ impl Memos {
         }
     }
 
-    /// Passes the results that became known since the last call to `f`: key, and string or `None`. `known` stores how far the last call came; it is
-    /// 0 at first.
+    /// Passes each result that was computed since the last call to `f`: its dictionary key, and its string or `None` if it is missing. `known`
+    /// records how far the last call came; it must be 0 for the first call of a run.
     pub(super) fn results(&self, of: &ByValue, known: &mut u64, f: &mut dyn FnMut(u32, Option<&[u8]>)) {
         let memo = &self.0[of.memo];
         let first = if *known >> 32 == u64::from(memo.forgotten) { (*known as u32).max(1) } else { 1 };
@@ -271,7 +271,7 @@ impl Memos {
         *known = u64::from(memo.forgotten) << 32 | memo.numbers.len() as u64;
     }
 
-    /// True if the limits leave a row enough room, after the use recorded in `context`, for one value of each memo.
+    /// Returns true if the limits leave a row enough room for one value of each memo, after the use that `context` has recorded.
     pub(super) fn fit(&self, context: &Context) -> bool {
         let work = self.0.iter().map(|memo| memo.work).sum();
         context.has_room(work, self.0.iter().map(|memo| memo.bytes).sum())
@@ -293,8 +293,8 @@ impl Memo {
         self.texts.reset();
     }
 
-    /// Finds the results for the rows of a strip that need them, and copies them to their columns. `fails` gets each row whose value fails, counted
-    /// from the strip's first. Meanwhile the columns `ahead` are prefetched.
+    /// Computes the results that the rows need and that are not known yet, and copies results to the columns of all rows that need them. `fails` is
+    /// called for each row whose value fails, with the row's index in the strip (the block of rows). Meanwhile the columns `ahead` are prefetched.
     ///
     /// # Safety
     /// COLUMNS: columns and numbers are those of the strip, from the same row on as the addresses; the scratch's memos are those of the function.

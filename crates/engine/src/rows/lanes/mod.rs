@@ -1,5 +1,5 @@
-//! Runs lane programs: a strip's inputs become dense columns, compiled loops and kernels run segment by segment, and outputs are written to their
-//! columns. The code generator of the tapes is not known here: a loop is a `TapeLoop`.
+//! Runs vectorised programs on a strip, which is a block of rows: inputs are copied to contiguous columns if they are not, compiled loops and kernels
+//! run one after the other, and outputs are copied to their columns. This module does not know the code generator: a compiled loop is a `TapeLoop`.
 
 mod bare;
 mod gather;
@@ -32,7 +32,7 @@ const MOST_AHEAD: usize = 4;
 /// The addresses of a lane program's columns; most programs have at most 32.
 type Addresses = SmallVec<[*mut u8; 32]>;
 
-/// A plan's lane program with its code, for columns of some forms.
+/// A plan's vectorised program with its code, for columns with given layouts.
 #[derive(Debug)]
 pub struct LaneFunction {
     program: LaneProgram,
@@ -61,13 +61,13 @@ pub struct LaneFunction {
 }
 
 impl LaneFunction {
-    /// Returns the pages of the loops' machine code.
+    /// Returns the memory pages that contain the loops' machine code.
     pub(crate) fn pages(&self) -> impl Iterator<Item = &CodePages> {
         self.loops.iter().filter_map(|played| played.pages())
     }
 
-    /// Makes a function from a plan's program, recorded for columns of these forms, and the loops of its tapes, in the order of
-    /// [`LaneProgram::tapes`].
+    /// Makes a function from a plan's vectorised program, which was recorded for columns with these layouts, and from its compiled loops, in the
+    /// order of [`LaneProgram::tapes`].
     ///
     /// # Safety
     /// PORTS: the program was recorded from this plan for columns of these forms, and each loop was compiled from its tape for these ports.
@@ -132,7 +132,7 @@ impl LaneFunction {
         context.end(STATUS_OK) == STATUS_OK && memos.is_none_or(|memos| memos.fit(context))
     }
 
-    /// The lane program, for listings.
+    /// The vectorised program, for listings.
     #[must_use]
     pub fn program(&self) -> &LaneProgram {
         &self.program
@@ -377,13 +377,13 @@ fn is_final(program: &LaneProgram, places: &[LanePlace]) -> Vec<bool> {
     program.segments.iter().enumerate().filter_map(is_final).collect()
 }
 
-/// Returns the port of each output column of these forms, for the recorder.
+/// Returns how the program must write each output column, given their layouts: one result per row, or results added to sums.
 pub fn ports(forms: &[ColumnForm]) -> impl Iterator<Item = Port> + '_ {
     forms.iter().map(|form| if form.data == DataForm::Chains { Port::Chains } else { Port::Rows })
 }
 
-/// Returns three facts for each column of these forms, for the recorder: whether all rows share one value, whether all are present, and whether the
-/// column is a dictionary.
+/// Returns three facts about each column, given the column layouts: whether all rows share one value, whether all rows are present, and whether it is
+/// a dictionary column.
 pub fn facts(forms: &[ColumnForm]) -> impl Iterator<Item = [bool; 3]> + '_ {
     forms.iter().map(|form| [form.is_shared, form.presence == PresenceForm::All, form.is_dictionary])
 }

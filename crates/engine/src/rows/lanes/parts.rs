@@ -1,24 +1,24 @@
-//! The places of a lane program's columns. Dense columns of the strip are used in place. Others are gathered into scratch memory before the first
-//! segment, or scattered from it after the last.
+//! The memory of a vectorised program's columns. Columns that are contiguous in the strip (the block of rows) are used in place. Others are copied to
+//! scratch memory before the program runs, or from it afterwards.
 
 use cembra_runtime::{Column, ColumnForm, DataForm, FramePtr, MachineType, PresenceForm};
 use cembra_tape::{ColumnId, LaneColumn, LaneProgram, Origin, Port, ValuePart};
 
-/// The place of a lane column's values in memory.
+/// The memory in which a column of a vectorised program has its values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum LanePlace {
-    /// In the data of a column of the strip: the column, and the offset in bytes.
+    /// The values are the data of a column of the strip (the block of rows): the column's index, and the offset in bytes.
     Data(u32, u32),
-    /// In the presence of a column of the strip.
+    /// The values are the presence of a column of the strip (the block of rows), by the column's index.
     Presence(u32),
-    /// In scratch memory, at this offset in bytes.
+    /// The values are in scratch memory, at this offset in bytes.
     Scratch(u32),
-    /// In the frame, at this offset in bytes.
+    /// The values are in the frame, at this offset in bytes.
     Frame(u32),
 }
 
 impl LanePlace {
-    /// Returns the address of the element of row `start`, a multiple of 64.
+    /// Returns the address of the element that `column` has for row `start`, a multiple of 64.
     #[inline]
     pub(super) fn address(
         self,
@@ -43,7 +43,7 @@ impl LanePlace {
     }
 }
 
-/// A column of the program that is staged in scratch memory, because its values are not dense in the strip.
+/// A column that is copied to or from scratch memory, because its values are not contiguous in the caller's memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stage {
     /// The index of the strip's column.
@@ -68,7 +68,7 @@ impl Stage {
         (first.wrapping_offset(stride * start.cast_signed()), stride)
     }
 
-    /// Copies the elements of rows from the column to scratch memory.
+    /// Copies `rows` elements from the column to scratch memory, from row `start` on.
     ///
     /// # Safety
     /// COLUMNS: the column has the rows, and scratch memory is that of the program.
@@ -85,7 +85,7 @@ impl Stage {
         }
     }
 
-    /// Copies the elements of rows from scratch memory to the column.
+    /// Copies `rows` elements from scratch memory to the column, from row `start` on.
     ///
     /// # Safety
     /// COLUMNS: the column has the rows, and scratch memory is that of the program.
@@ -163,7 +163,7 @@ unsafe fn scatter_bits(first: *mut u8, stride: isize, rows: usize, from: *const 
     }
 }
 
-/// The places of a program's columns, and the columns that are staged.
+/// The memory of each column of a vectorised program, and the columns that are copied to or from scratch memory.
 #[derive(Debug)]
 pub(super) struct Staging {
     pub(super) places: Vec<LanePlace>,
@@ -175,7 +175,8 @@ pub(super) struct Staging {
 }
 
 impl Staging {
-    /// Finds the places for inputs and outputs of these forms. Offsets in scratch memory are set by `place`.
+    /// Decides for each column of `program` where its values are, given the layouts of inputs and outputs. `place` sets the offsets in scratch
+    /// memory.
     pub(super) fn of(program: &LaneProgram, inputs: &[ColumnForm], outputs: &[ColumnForm]) -> Staging {
         let mut staging = Staging {
             places: Vec::with_capacity(program.columns.len()),
@@ -210,7 +211,7 @@ impl Staging {
         staging
     }
 
-    /// Sets the offsets in scratch memory for strips of `rows` rows. Returns the bytes that it takes.
+    /// Sets the offsets in scratch memory for blocks of `rows` rows. Returns the bytes of scratch memory that are needed.
     pub(super) fn place(&mut self, program: &LaneProgram, rows: usize) -> usize {
         let once = program.scratch_bytes(rows).next_multiple_of(8);
         for (at, column) in program.columns.iter().enumerate() {

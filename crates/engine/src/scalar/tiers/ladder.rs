@@ -1,31 +1,32 @@
-//! The compiled functions of a tiered model, in a ladder: a function is a rung, added while the model runs and better than the rung below. The
-//! ladder also knows which rung calls take. It knows nothing of compiling or of threads.
+//! The compiled functions of a tiered model, from the lowest tier to the highest. They form a ladder: each function is a rung, is added while the
+//! model runs, and is faster than the rung below. The ladder also records which rung calls run. It knows nothing of compiling or of threads.
 //!
-//! A rung stays until the ladder is dropped. So a call may finish with the function that it found, whatever is added or chosen meanwhile, and
-//! choosing is one atomic store.
+//! A rung stays until the ladder is dropped. So a call can finish with the function that it began with, whatever is added or chosen meanwhile, and
+//! choosing a rung is one atomic store.
 
 use super::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::process;
 use std::sync::OnceLock;
 
-/// The number of rungs, without the ground.
+/// The most rungs of a ladder, which is the number of tiers of machine code.
 pub(crate) const RUNGS: usize = 2;
 
 /// The progress of compiling the rungs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Progress {
-    /// No thread was asked to compile.
+    /// No thread has been asked to compile the model yet.
     Waiting,
-    /// A thread of the process with this number was asked to compile.
+    /// A thread of the process with this process ID was asked to compile the model.
     Queued(u32),
-    /// A thread of the process with this number compiles.
+    /// A thread of the process with this process ID is compiling the model.
     Climbing(u32),
-    /// No further rungs will be added.
+    /// The model is compiled in all its tiers, or compiling failed: no further functions will be added.
     Finished,
 }
 
-/// The functions of one model. Rungs are numbered from 1. Until one is chosen, calls are on the ground and run the interpreter.
+/// The compiled functions of one tiered model. A function is a rung of the ladder; rungs are numbered from 1. Until a rung is chosen, the interpreter
+/// runs calls.
 #[derive(Debug)]
 pub(crate) struct Ladder<F> {
     rungs: [OnceLock<F>; RUNGS],
@@ -37,7 +38,7 @@ pub(crate) struct Ladder<F> {
 }
 
 impl<F> Ladder<F> {
-    /// Makes a ladder without rungs. Compiling is asked for after `calls` calls.
+    /// Makes a ladder without compiled functions. Compiling is due after `calls` calls.
     pub(crate) fn new(calls: u32) -> Self {
         Ladder {
             rungs: [const { OnceLock::new() }; RUNGS],
@@ -48,7 +49,7 @@ impl<F> Ladder<F> {
         }
     }
 
-    /// The function to call, and the number of its rung; `None` on the ground.
+    /// The compiled function that calls run, and its rung; `None` while the interpreter runs calls.
     #[inline]
     pub(crate) fn chosen(&self) -> Option<(usize, &F)> {
         // A rung is set before it is chosen: acquiring the choice makes the function visible.
@@ -56,14 +57,14 @@ impl<F> Ladder<F> {
         Some((rung, self.rungs.get(rung.wrapping_sub(1))?.get()?))
     }
 
-    /// Counts a call on the ground. Returns true for the one call after which compiling must be requested.
+    /// Counts a call that the interpreter runs. Returns true for the one call after which compiling must be requested.
     #[inline]
     pub(crate) fn count_call(&self) -> bool {
         self.calls_left.load(Ordering::Relaxed) > 0 && self.calls_left.fetch_sub(1, Ordering::Relaxed) == 1
     }
 
-    /// Requests compiling by `ask`, unless it was requested or has begun. If `ask` refuses, this returns false, and compiling is due again after
-    /// `again` calls.
+    /// Requests compiling by calling `ask`, unless it was already requested or has begun. If `ask` returns false, so does this function, and
+    /// compiling is due again after `again` calls.
     pub(crate) fn request(&self, again: u32, ask: impl FnOnce() -> bool) -> bool {
         {
             let mut progress = self.progress();
@@ -83,7 +84,7 @@ impl<F> Ladder<F> {
         is_accepted
     }
 
-    /// Returns true for the one thread that must compile; it must call `finish` afterwards.
+    /// Returns true for the one thread that must compile the model. That thread must call `finish` afterwards.
     pub(crate) fn start(&self) -> bool {
         let mut progress = self.progress();
         let process = process::id();
@@ -100,7 +101,7 @@ impl<F> Ladder<F> {
         is_first
     }
 
-    /// Adds the function of a rung. Calls do not take it until it is chosen.
+    /// Adds the compiled function of the rung `rung`. Calls do not run it until the rung is chosen.
     pub(crate) fn add(&self, rung: usize, function: F) {
         if let Some(place) = self.rungs.get(rung.wrapping_sub(1)) {
             // Only the one thread that compiles adds rungs, each once.
@@ -108,8 +109,7 @@ impl<F> Ladder<F> {
         }
     }
 
-    /// Lets calls take the lowest existing rung above the chosen one. Returns the number of the rung that is chosen now (0 for the ground), and
-    /// whether it is another one than before.
+    /// Chooses the next rung that has a function, so that calls run it. Returns the chosen rung (0 for the interpreter), and whether it has changed.
     pub(crate) fn choose_next(&self) -> (usize, bool) {
         let before = self.chosen.load(Ordering::Acquire);
         let next = (before + 1..=RUNGS).find(|rung| self.rungs[rung - 1].get().is_some());
@@ -119,13 +119,13 @@ impl<F> Ladder<F> {
         (found.max(next), found < next)
     }
 
-    /// Records that no further rungs will be added.
+    /// Records that no further compiled functions will be added.
     pub(crate) fn finish(&self) {
         *self.progress() = Progress::Finished;
         self.finished.notify_all();
     }
 
-    /// Waits until no further rungs will be added.
+    /// Waits until no further compiled functions will be added.
     pub(crate) fn wait(&self) {
         let mut progress = self.progress();
         while *progress != Progress::Finished {
@@ -133,7 +133,8 @@ impl<F> Ladder<F> {
         }
     }
 
-    /// True if no further rungs will be added. Also true in a process that was forked before, because none of its threads compiles.
+    /// Returns true if no further compiled functions will be added. Also true in a process that was forked after its parent had requested compiling,
+    /// because no thread of the forked process compiles.
     pub(crate) fn is_finished(&self) -> bool {
         match *self.progress() {
             Progress::Waiting => false,
@@ -142,7 +143,7 @@ impl<F> Ladder<F> {
         }
     }
 
-    /// The functions of all rungs so far.
+    /// Returns all compiled functions so far.
     pub(crate) fn functions(&self) -> impl Iterator<Item = &F> {
         self.rungs.iter().filter_map(OnceLock::get)
     }

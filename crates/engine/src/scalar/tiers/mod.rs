@@ -1,5 +1,5 @@
-//! The tiered backend: the interpreter runs a model at once, threads in the background compile it, and calls take the machine code as soon as it is
-//! there. All tiers give the same bits.
+//! The tiered backend: the interpreter runs a model from the first call on, threads in the background compile it, and calls run the machine code as
+//! soon as it is compiled. All tiers give the same bits.
 
 mod ladder;
 mod queue;
@@ -61,19 +61,19 @@ static QUEUE: LazyLock<Arc<Queue<dyn TieredModel>>> = LazyLock::new(|| {
     Arc::new(Queue::new(MOST_WAITING, (processors / 2).clamp(1, 4)))
 });
 
-/// The part of a model that its tiers need.
+/// A model whose tiers are compiled in the background, as the code that compiles it sees it.
 pub(crate) trait TieredModel: Send + Sync {
-    /// The tiers, if the backend is tiered; else `None`.
+    /// The model's tiers; `None` if its backend is not the tiered one.
     fn tiered(&self) -> Option<&Tiered>;
 
-    /// The metrics that events of the model are reported to.
+    /// The metrics to which events of the model are reported.
     fn watch(&self) -> &Watch;
 
-    /// Stores and reports the reason why there is no machine code.
+    /// Records and reports the reason why the model has no machine code.
     fn fall_back(&self, reason: Diagnostic);
 }
 
-/// A plan that is interpreted and compiled in the background.
+/// A plan that the interpreter runs until it is compiled in the background.
 #[derive(Debug)]
 pub(crate) struct Tiered {
     interpreted: Interpreted,
@@ -96,7 +96,7 @@ impl Tiered {
         Tiered { interpreted, ladder, tiering, highest, plan, binding, limits, code_cache }
     }
 
-    /// The function that calls run now.
+    /// The function that calls of the model run now.
     #[inline]
     pub(crate) fn function(&self) -> &dyn Function {
         match self.ladder.chosen() {
@@ -105,7 +105,7 @@ impl Tiered {
         }
     }
 
-    /// Returns the function for a call of a model. Counts the call, which may request compiling.
+    /// Returns the function that the next call of `model` must run. Counts the call, which may request compiling.
     #[inline]
     pub(crate) fn function_for_call<'t, M: TieredModel + 'static>(&'t self, model: &Arc<M>) -> &'t dyn Function {
         match self.ladder.chosen() {
@@ -119,24 +119,24 @@ impl Tiered {
         }
     }
 
-    /// The machine code that calls run now; `None` while the interpreter runs.
+    /// The machine code that calls of the model run now; `None` while the interpreter runs them.
     pub(crate) fn compiled(&self) -> Option<&Compiled> {
         self.ladder.chosen().map(|(_, compiled)| compiled)
     }
 
-    /// The tier that calls run now; `None` while the interpreter runs.
+    /// The tier of the machine code that calls run now; `None` while the interpreter runs them.
     pub(crate) fn tier(&self) -> Option<Tier> {
         self.ladder.chosen().and_then(|(rung, _)| tier_on(rung))
     }
 
-    /// The bytes of memory of all tiers so far and of the plan, besides the struct itself.
+    /// The bytes of memory that the plan and all compiled tiers take, besides this struct itself.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.interpreted.memory_bytes()
             + self.plan.memory_bytes()
             + self.ladder.functions().map(Function::memory_bytes).sum::<usize>()
     }
 
-    /// Requests compiling if it is due before the model's first call.
+    /// Requests that `model` be compiled, if that is due before its first call.
     pub(crate) fn begin<M: TieredModel + 'static>(&self, model: &Arc<M>) {
         if self.tiering.calls == 0 {
             self.request(model);
@@ -153,13 +153,14 @@ impl Tiered {
         }
     }
 
-    /// Compiles the model in all its tiers, in this thread if no other has begun, and returns when it is compiled.
+    /// Compiles `model` in all its tiers, and returns when all are compiled. The calling thread compiles, unless another thread has begun; then it
+    /// waits.
     pub(crate) fn finish(&self, model: &dyn TieredModel) {
         self.climb(model);
         self.ladder.wait();
     }
 
-    /// True if no further tier will be compiled.
+    /// Returns true if no further tier of the model will be compiled.
     pub(crate) fn is_finished(&self) -> bool {
         self.ladder.is_finished()
     }
@@ -192,7 +193,7 @@ impl Tiered {
         drop(finish);
     }
 
-    /// Lets calls take the next tier, if it is compiled. Returns the tier that calls take now; `None` for the interpreter.
+    /// Lets calls of `model` run the code of the next tier, if it is compiled. Returns the tier that calls run now; `None` for the interpreter.
     pub(crate) fn choose_next(&self, model: &dyn TieredModel) -> Option<Tier> {
         let (rung, is_new) = self.ladder.choose_next();
         let tier = tier_on(rung);

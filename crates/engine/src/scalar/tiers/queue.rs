@@ -1,4 +1,4 @@
-//! A queue of jobs for threads in the background. The numbers of threads and of waiting jobs are bounded. It knows nothing of models.
+//! A queue of jobs that threads in the background run. The numbers of threads and of waiting jobs are bounded. The queue knows nothing of models.
 
 use super::sync::{Mutex, MutexGuard, PoisonError, thread};
 use std::collections::VecDeque;
@@ -6,14 +6,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
 use std::sync::{Arc, Weak};
 
-/// A task that a thread of the queue runs once.
+/// A job that a thread of the queue runs once.
 pub(crate) trait Job: Send + Sync + 'static {
-    /// Runs the task.
+    /// Runs the job.
     fn run(&self);
 }
 
-/// A queue of jobs, and the threads that run them in the order of their arrival. Threads are started when there is work and end when there is none,
-/// because starting a thread is short compared with any job.
+/// A queue of jobs, and the threads that run them in the order of their arrival. A thread is started when a job arrives, and ends when no job waits,
+/// because starting a thread takes little time compared with a job.
 #[derive(Debug)]
 pub(crate) struct Queue<J: ?Sized> {
     state: Mutex<State<J>>,
@@ -32,13 +32,13 @@ struct State<J: ?Sized> {
 }
 
 impl<J: Job + ?Sized> Queue<J> {
-    /// Makes a queue without threads.
+    /// Makes a queue without threads, for at most `most_waiting` waiting jobs and `most_threads` threads.
     pub(crate) fn new(most_waiting: usize, most_threads: usize) -> Self {
         let state = State { waiting: VecDeque::new(), threads: 0, process: 0 };
         Queue { state: Mutex::new(state), most_waiting, most_threads }
     }
 
-    /// Adds a job. Returns false if too many jobs wait, or the system has no thread for it.
+    /// Adds a job to the queue. Returns false if too many jobs wait, or if the system cannot start a thread for it.
     pub(crate) fn push(self: &Arc<Self>, job: Weak<J>) -> bool {
         {
             let mut state = self.state();

@@ -1,5 +1,5 @@
-//! The computation of one element from elements of other nodes: an expression, summed or otherwise reduced over some axes.
-//! Maps, reductions and products by labels all have this form.
+//! The computation of one element of a node from elements of other nodes: an expression, whose values are summed or otherwise reduced over some axes.
+//! Maps, reductions and products by labels can all be computed in this form.
 
 use cembra_tensor::plan::{View, ViewedNode, branches, computed_alone, region};
 use cembra_tensor::sums::Order;
@@ -8,39 +8,39 @@ use cembra_value::Error;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// The value computed from the elements that are read at one index.
+/// The value that is computed from the elements that are read at one index. A reduction combines such values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Term {
-    /// The only element, unchanged.
+    /// The value is the only element that is read, unchanged.
     Same,
-    /// The result of an expression, by its number.
+    /// The value is the result of the element expression with this index.
     Body(usize),
-    /// The product of the elements.
+    /// The value is the product of the elements that are read.
     Product,
-    /// The second element if the first is true, else the third. Only the chosen one is read.
+    /// The value is the second element if the first is true, else the third. Only the chosen element is read.
     Choice,
 }
 
-/// The computation of one element of a node from elements of other nodes.
+/// The computation of one element of a node from elements of other nodes: an expression, whose values may be reduced over some axes.
 #[derive(Debug)]
 pub(super) struct Cell {
     /// The number of axes of the index space in which elements are read.
     pub(super) rank: usize,
-    /// For each axis of the node, the corresponding axis of the index space in which elements are read.
+    /// For each axis of the node, the axis that it is in the index space in which elements are read.
     pub(super) kept: Axes,
     /// The axes of the index space that are reduced, with their extents; the last varies fastest.
     pub(super) walk: SmallVec<[(Axis, usize); 4]>,
-    /// The number of terms that are reduced.
+    /// The number of terms that are reduced to one element of the node.
     pub(super) terms: usize,
-    /// The elements that are read at an index of the space.
+    /// The nodes whose elements are read at each index of the index space, each with the view through which it is read.
     pub(super) inputs: Vec<ViewedNode>,
     pub(super) term: Term,
-    /// The reduction of the terms; `None` if there is only one term.
+    /// The reduction that combines the terms, and its order; `None` if there is only one term.
     pub(super) fold: Option<(Reduction, Order)>,
 }
 
-/// For the nodes that an output needs, returns how an element of each is computed, and the expressions in these cells. If
-/// `is_fused`, maps that are read together are one expression; otherwise each map is an expression of its own.
+/// Returns, for the nodes that an output needs, how an element of each is computed, and the element expressions for that. If `is_fused`, maps that
+/// are read together become one expression; otherwise each map is an expression of its own.
 pub(super) fn cells(
     graph: &TensorGraph,
     output: TensorNodeId,

@@ -1,12 +1,12 @@
-//! Reductions of elements one by one, by their bits. `sums.rs` reduces many elements of a known type; here only one element
-//! is known at a time.
+//! Reductions that combine elements one by one, given by their bits. `sums.rs` reduces many elements of a type that is known at compile time; here
+//! the type is known only when the code runs.
 
 use cembra_runtime::{ChainFold, Scalar};
 use cembra_tensor::sums::{Above, Below, Folded, Order};
 use cembra_tensor::{Reduction, with_reduction};
 
-/// An element in the type that reductions use. Integers of 32 bits wrap when they are narrowed again, with the same result
-/// as if every addition had wrapped.
+/// An element in the wider type in which reductions compute. Integers of 32 bits wrap when they are narrowed again, with the same result as if every
+/// addition had wrapped.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Wide {
     Float(f64),
@@ -15,7 +15,7 @@ pub(super) enum Wide {
 }
 
 impl Wide {
-    /// Widens an element that is given by its bits.
+    /// Widens the element of type `scalar` that has the bits `bits`.
     pub(super) fn of(scalar: Scalar, bits: u64) -> Wide {
         match scalar {
             Scalar::Boolean => Wide::Truth(bits & 1 != 0),
@@ -26,7 +26,7 @@ impl Wide {
         }
     }
 
-    /// The bits of the element in its own type.
+    /// The bits of the element after narrowing it to the type `scalar`.
     pub(super) fn narrowed(self, scalar: Scalar) -> u64 {
         match self {
             Wide::Truth(truth) => u64::from(truth),
@@ -37,7 +37,7 @@ impl Wide {
         }
     }
 
-    /// The product of two elements; if their types differ, the first.
+    /// The product of two elements; the first element if their types differ.
     pub(super) fn times(self, other: Wide) -> Wide {
         match (self, other) {
             (Wide::Float(a), Wide::Float(b)) => Wide::Float(a * b),
@@ -46,7 +46,7 @@ impl Wide {
         }
     }
 
-    /// The sum in the element's own type, as scatters add; for truth values, whether one is true.
+    /// The sum of two elements, wrapped or rounded in the type `scalar`; for truth values, whether one of them is true.
     pub(super) fn plus(self, other: Wide, scalar: Scalar) -> Wide {
         match (self, other) {
             (Wide::Float(a), Wide::Float(b)) if scalar == Scalar::Float32 => {
@@ -63,7 +63,7 @@ impl Wide {
 /// A function that combines two elements.
 type Combine<W> = fn(W, W) -> W;
 
-/// A reduction in progress.
+/// A reduction in progress, to which elements are added one by one.
 pub(super) enum Folding {
     Float(ChainFold<f64, Combine<f64>>),
     Largest(ChainFold<Above<u64>, Combine<Above<u64>>>),
@@ -85,7 +85,7 @@ macro_rules! foldings {
 foldings!(Float of f64, Largest of Above<u64>, Smallest of Below<u64>, Integer of i64, Truth of bool);
 
 impl Folding {
-    /// Begins a reduction of `len` elements.
+    /// Begins a reduction of `len` elements of type `scalar`, which are combined in the order `order`.
     pub(super) fn new(scalar: Scalar, reduction: Reduction, order: Order, len: usize) -> Folding {
         macro_rules! of {
             ($ty:ty) => {
@@ -111,7 +111,7 @@ impl Folding {
         }
     }
 
-    /// Returns the result of the reduction.
+    /// Returns the result of the reduction, once all elements were added.
     pub(super) fn finish(self) -> Wide {
         match self {
             Folding::Float(fold) => Wide::Float(fold.finish()),

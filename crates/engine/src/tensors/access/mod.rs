@@ -1,6 +1,6 @@
-//! Access to single elements: one element of a node is computed, and only the elements that it depends on. Maps that are
-//! read together are one expression, a reduction or a product is a loop for the requested element, and views are arithmetic
-//! on indices. Sums have the order of the reference, so elements equal those of the whole tensor, bit for bit.
+//! Access to single elements of a graph's nodes: one element is computed, and only the elements that it depends on. Maps that are read together
+//! become one expression; a reduction or a product is a loop for the requested element; views are arithmetic on indices. Sums have the order of the
+//! reference, so an element equals that of the whole tensor, bit for bit.
 
 mod cell;
 mod folding;
@@ -22,15 +22,14 @@ use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// A reader for single elements of a graph's node, on given inputs. It is prepared once: the graph is rewritten, and
-/// expressions of elements are compiled. Threads may share it. An access reuses memory of earlier ones, so it allocates
-/// nothing once there is enough.
+/// A reader for single elements of one node of a graph, on given inputs. It is prepared once: the graph is rewritten, and element expressions are
+/// compiled. Threads may share it. A read reuses memory of earlier reads, so it allocates nothing once there is enough.
 ///
-/// Operations of users are computed per element if they have an element form. Others are executed as a whole, when the
-/// first of their elements is needed.
+/// Operations that users define are computed per element if they have an element form. Otherwise the whole operation is executed when the first of
+/// its elements is needed.
 ///
-/// Within an access, no element of a node is computed twice, so an access never takes longer than evaluating everything
-/// that the node needs. An element that is not needed may fail without an error.
+/// In one read, no element of a node is computed twice, so a read never takes longer than evaluating everything that the node needs. If an element
+/// that is not needed would fail, there is no error.
 pub struct Reader<'e> {
     graph: TensorGraph,
     output: TensorNodeId,
@@ -58,10 +57,10 @@ impl fmt::Debug for Reader<'_> {
 }
 
 impl<'e> Reader<'e> {
-    /// Prepares access to a node. Maps that are read together are compiled as one expression.
+    /// Prepares reads of a node's elements. Maps that are read together are compiled as one expression.
     ///
     /// # Errors
-    /// If inputs do not fit the graph, the graph becomes too large, or a constant fails.
+    /// If inputs do not fit the graph, the graph becomes too large, or evaluating a constant fails.
     pub fn new(
         graph: &TensorGraph,
         node: TensorNodeId,
@@ -71,10 +70,10 @@ impl<'e> Reader<'e> {
         Reader::of(graph, node, inputs, evaluator.host(), true)
     }
 
-    /// Prepares few accesses to a node: only single operators are compiled, once each for all graphs.
+    /// Prepares only few reads of a node's elements: each operator is compiled by itself, once for all graphs, so that preparing takes little time.
     ///
     /// # Errors
-    /// As for [`Reader::new`].
+    /// The errors of [`Reader::new`].
     pub fn once(
         graph: &TensorGraph,
         node: TensorNodeId,
@@ -126,19 +125,19 @@ impl<'e> Reader<'e> {
         })
     }
 
-    /// The extents of the node's axes.
+    /// The extents of the node, along each axis.
     #[must_use]
     pub fn extents(&self) -> &[usize] {
         self.layout.extents()
     }
 
-    /// The type of the elements.
+    /// The type of the node's elements.
     #[must_use]
     pub fn scalar(&self) -> Scalar {
         self.graph.scalar(self.output)
     }
 
-    /// Returns the element at an index.
+    /// Returns the node's element at `index`, with one index per axis.
     ///
     /// # Errors
     /// If the tensor has no such index, the elements have another type, a needed element fails, or more elements are needed
@@ -152,10 +151,10 @@ impl<'e> Reader<'e> {
         self.bits(index).map(T::from_bits)
     }
 
-    /// Returns the element with this number in row-major order, where the last axis varies fastest.
+    /// Returns the node's element with the number `number` in row-major order, where the last axis varies fastest.
     ///
     /// # Errors
-    /// As for [`Reader::get`].
+    /// The errors of [`Reader::get`].
     pub fn get_linear<T: Element>(&self, number: usize) -> Result<T, Error> {
         if number >= self.layout.len() {
             let message = format!("element {number} of {}", self.layout.len());
@@ -164,7 +163,7 @@ impl<'e> Reader<'e> {
         self.get(&run::index(self.extents(), number))
     }
 
-    /// Returns the element at an index, of any type.
+    /// Returns the node's element at `index` as a scalar value, whatever its type.
     ///
     /// # Errors
     /// If the tensor has no such index, a needed element fails, or more elements are needed than fit the limit of bytes.

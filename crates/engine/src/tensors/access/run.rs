@@ -1,6 +1,5 @@
-//! The execution of an access. Elements that wait for others are on an explicit stack; computed elements are remembered
-//! until the access ends. The indices and elements of all waiting elements are in lists that only grow at their ends, so
-//! nothing is allocated per element.
+//! The execution of reading one element. Elements that wait for others are on an explicit stack; computed elements are kept in a table until the read
+//! ends. The indices and elements of all waiting elements are in lists that only grow at their ends, so nothing is allocated per element.
 
 use super::Reader;
 use super::cell::{Cell, Term};
@@ -33,13 +32,13 @@ struct Frame {
 
 /// The outcome of advancing an element that waited.
 enum Step {
-    /// The element is computed; these are its bits.
+    /// The element is computed: the number has its bits.
     Done(u64),
-    /// The element needs an element of this node, whose index is at the end of the list.
+    /// The element needs an element of this node first; the index of that element is at the end of the list of indices.
     Ask(TensorNodeId),
 }
 
-/// The memory of an access.
+/// The memory that the computation of an element uses.
 pub(super) struct Workspace {
     frames: Vec<Frame>,
     indices: Vec<usize>,
@@ -61,7 +60,7 @@ impl Workspace {
         }
     }
 
-    /// Computes the element at an index of the output.
+    /// Computes the bits of the element at `index` of the reader's node.
     pub(super) fn element(&mut self, on: &Reader<'_>, index: &[usize]) -> Result<u64, Error> {
         // An earlier access may have ended with an error.
         self.frames.clear();
@@ -362,7 +361,7 @@ fn position(extents: &[usize], index: &[usize]) -> usize {
     extents.iter().zip(index).fold(0, |position, (extent, index)| position * extent + index)
 }
 
-/// The index of the element with this number in row-major order.
+/// The index of the element with the number `number` in row-major order.
 pub(super) fn index(extents: &[usize], number: usize) -> Index {
     let mut index = Index::from_elem(0, extents.len());
     let mut rest = number;
@@ -374,7 +373,7 @@ pub(super) fn index(extents: &[usize], number: usize) -> Index {
 
 /// The source of an element of an operation on indices.
 enum ElementSource {
-    /// An element of an operand.
+    /// The element equals an element of an operand: the operand, and the index of that element.
     Element(TensorNodeId, Index),
     Zero,
     /// The element must be computed.

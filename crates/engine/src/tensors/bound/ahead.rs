@@ -1,7 +1,6 @@
-//! Prefetching in pieces. Parts that run on some rows at a time wait for memory if they compute little per element, while
-//! parts that compute much leave memory idle. So the most expensive sum among them prefetches for the others: for later
-//! parts, the same rows of their operands; for earlier parts, the next rows. A single sum prefetches its own operands, some
-//! distance ahead. No bits of results depend on this.
+//! Prefetching for steps that run on pieces of a tensor. Parts that compute little per element wait for memory, while parts that compute much leave
+//! memory idle. So the most expensive sum of a piece prefetches for the other parts: for later parts, the same rows of their operands; for earlier
+//! parts, the next rows. A single sum prefetches its own operands, some distance ahead. No bits of results depend on this.
 
 use super::memory::{Memory, Operand, ValueOrigin};
 use super::{PartWork, PieceStep};
@@ -25,20 +24,20 @@ fn is_far(data: &Data) -> bool {
     data.len() * Data::element_size(data.scalar()).unwrap_or(0) >= LARGE
 }
 
-/// The memory that a sum prefetches.
+/// The memory that a sum prefetches while it runs.
 #[derive(Debug)]
 pub(super) enum Fetched {
-    /// The operands of the sum itself.
+    /// The sum prefetches its own operands, some distance ahead.
     Own,
-    /// Nothing, because another sum prefetches.
+    /// The sum prefetches nothing, because another sum prefetches.
     Nothing,
-    /// Rows of these operands, each with its distance from the rows of the piece, in elements.
+    /// The sum prefetches rows of these operands. The number is the distance from the rows of the current piece to those rows, in elements.
     Rows(Vec<(Operand, isize)>),
 }
 
 impl Fetched {
-    /// Returns the prefetch hints for the next lines to sum. `lines` are the first of them; `start` lines were summed
-    /// before.
+    /// Returns the prefetch hints to use while the next lines are summed. `lines` has the first of these lines for each operand; `start` lines were
+    /// summed before.
     pub(super) fn soon<'m>(
         &self,
         memory: &'m Memory<'_>,
@@ -67,8 +66,8 @@ impl Fetched {
     }
 }
 
-/// Returns the prefetch hints for the lines' own operands. If only one line is in far memory there are none, because the
-/// processor's prefetcher handles it.
+/// Returns the hints to prefetch further elements of `lines`, the operands of a sum. If only one line is in memory beyond the near caches there are
+/// no hints, because the processor prefetches a single line by itself.
 pub(super) fn own_soon<'m>(lines: &[Line<'m>], shifts: &[isize]) -> AllSoon<'m> {
     let far = lines.iter().zip(shifts).filter(|(line, _)| line.step == 1 && is_far(line.data));
     if far.clone().count() < 2 {
@@ -81,16 +80,16 @@ pub(super) fn own_soon<'m>(lines: &[Line<'m>], shifts: &[isize]) -> AllSoon<'m> 
     soon.collect()
 }
 
-/// An operand that a part reads in rows of adjacent elements, as pieces see it, and the number of elements per row.
+/// An operand that a part of a piece reads in rows of adjacent elements, and the number of elements per row.
 pub(super) struct RowRead {
-    /// The index of the part that reads the operand.
+    /// The index of the part of the piece that reads the operand.
     pub(super) part: usize,
     pub(super) operand: Operand,
     pub(super) length: usize,
 }
 
 impl RowRead {
-    /// Describes an operand; `None` if it is made anew for each piece or if its rows are not contiguous.
+    /// Describes the rows of `operand`. `None` if they are not contiguous, or if the operand is computed anew for each piece.
     pub(super) fn of(part: usize, operand: &Operand, extents: &Extents) -> Option<RowRead> {
         let mut length: usize = 1;
         for (extent, stride) in extents.iter().zip(&operand.strides).skip(1).rev() {
@@ -108,7 +107,7 @@ impl RowRead {
     }
 }
 
-/// Makes the most expensive sum, by the `costs` per element, prefetch what the parts of a piece of `rows` rows read.
+/// Makes the most expensive sum of a piece, by the `costs` per element, prefetch the rows that the parts of the piece read. A piece has `rows` rows.
 pub(super) fn share_out(parts: &mut [PieceStep], rows: usize, costs: &[(usize, u64)], reads: &[RowRead]) {
     let by_cost = costs.iter().filter_map(|(at, cost)| Some((*at, *cost, parts.get(*at)?.work.length_of_sums()?)));
     let Some((longest, _, length)) = by_cost.max_by_key(|(at, cost, _)| (*cost, std::cmp::Reverse(*at))) else {

@@ -1,5 +1,5 @@
-//! Binding of plans: for each step, finds the operands and their strides in pieces, the slots of values and their last
-//! readers, and the workers. Bound plans are run elsewhere.
+//! Binding a plan: finds, for each step, its operands and their strides in pieces of the index space, the slots of values and their last readers, and
+//! the workers. Other files run bound plans.
 
 use super::ahead::{self, RowRead};
 use super::cut::Cut;
@@ -33,7 +33,7 @@ const LEAST_ROWS: usize = 64;
 /// An operand with its element type and its layout.
 type TypedOperand = (Operand, (Scalar, Layout));
 
-/// The state of binding a plan.
+/// The state of binding a plan: where the values of nodes are, which slots are in use, and how many bytes they take.
 pub(super) struct Binding<'b> {
     pub(super) graph: &'b TensorGraph,
     pub(super) host: &'b TensorHost<'b>,
@@ -52,7 +52,7 @@ impl BoundPlan {
         BoundPlan::of_steps(plan, graph, inputs, None, host)
     }
 
-    /// Binds a plan. If `over` is given, the last step overwrites that input, or the tensor after the inputs.
+    /// Binds a plan. If `over` is given, the last step overwrites the input with this index, or the tensor after the inputs.
     pub(super) fn of_steps(
         plan: &Plan,
         graph: &TensorGraph,
@@ -69,7 +69,7 @@ impl BoundPlan {
     /// always check.
     ///
     /// # Errors
-    /// As for `of`, or if a verifier finds a flaw.
+    /// The errors of `of`, or a flaw that a verifier finds.
     pub(crate) fn verified(
         plan: &Plan,
         graph: &TensorGraph,
@@ -87,7 +87,7 @@ impl BoundPlan {
 }
 
 impl Bound {
-    /// Binds a plan, and returns it with the facts that its verification needs.
+    /// Binds a plan. The result also has the facts that verifying it needs.
     pub(super) fn of(
         plan: &Plan,
         graph: &TensorGraph,
@@ -161,14 +161,14 @@ impl Bound {
     }
 }
 
-/// The error for a step that cannot run in pieces.
+/// The error for a step that cannot run on pieces of its index space.
 #[cold]
 pub(super) fn no_pieces() -> Error {
     Error::tensors(TensorErrorKind::Evaluation, "a step that has no pieces")
 }
 
 impl Binding<'_> {
-    /// Returns the place and layout of a node's value.
+    /// Returns where the value of `node` is in memory, and its layout there.
     pub(super) fn seen(&self, node: TensorNodeId) -> Result<&StridedView, Error> {
         self.values.get(&node).ok_or_else(not_computed)
     }
@@ -206,7 +206,7 @@ impl Binding<'_> {
         Ok(true)
     }
 
-    /// Takes a slot for the value of a node; returns the slot and its number of elements.
+    /// Reserves a slot for the value of `node`. Returns the slot and its number of elements.
     pub(super) fn made(&mut self, node: TensorNodeId) -> Result<(u32, usize), Error> {
         let made = self.graph.node(node);
         self.held.take(made.scalar, &made.extents)?;
@@ -224,7 +224,7 @@ impl Binding<'_> {
         self.slots.release(slot);
     }
 
-    /// Binds a step that makes a value, and records its slot in `own`.
+    /// Binds a step that computes a value, and records the value's slot in `own`.
     pub(super) fn step(&mut self, step: &Step, own: &mut FxHashMap<TensorNodeId, u32>) -> Result<BoundStep, Error> {
         let mut work = self.work(step)?;
         let (target, len) = self.made(step.node)?;
@@ -235,7 +235,7 @@ impl Binding<'_> {
         Ok(BoundStep { work, target, len, guard: BoundGuard::default(), shrunk: SmallVec::new() })
     }
 
-    /// Counts the memory of workers besides the value of their step. Workers that exceed the limit of memory are dropped.
+    /// Counts the memory that `workers` need besides the value of their step. Workers with which the memory limit would be exceeded are dropped.
     pub(super) fn hold(&mut self, workers: &mut Vec<Worker>) -> Result<(), Error> {
         let (mut all, mut count) = (self.held.clone(), 0);
         for worker in &*workers {
@@ -253,7 +253,7 @@ impl Binding<'_> {
         Ok(())
     }
 
-    /// Binds the work of a step, without a slot for its value.
+    /// Binds the work of a step, without reserving a slot for its value.
     pub(super) fn work(&self, step: &Step) -> Result<BoundWork, Error> {
         let node = self.graph.node(step.node);
         let one = std::slice::from_ref(step);
@@ -287,14 +287,14 @@ impl Binding<'_> {
         }
     }
 
-    /// Returns true if the run has several threads and the step is large enough for them.
+    /// Returns true if the run has several threads and the step is large enough to divide it among them.
     pub(super) fn is_shared_out(&self, step: &Step) -> bool {
         let size = step.space().map_or(0, |(extents, _)| extents.iter().product());
         self.host.threads() > 1 && size >= self.host.share().saturating_mul(2)
     }
 
-    /// Binds steps that run on pieces of the `depth` leading axes of their values, each with at most `most` indices. The
-    /// last step makes the value.
+    /// Binds steps that run together on pieces of the index space. A piece is cut from the `depth` leading axes of the steps' values, and has at most
+    /// `most` indices of these axes. The last step computes the value that all pieces together form.
     pub(super) fn pieces(&self, steps: &[Step], depth: usize, most: usize) -> Result<BoundWork, Error> {
         let extents = steps.last().map_or(&[][..], |step| &self.graph.node(step.node).extents);
         let (rows, within) = extents.split_at(depth);
@@ -392,8 +392,7 @@ impl Binding<'_> {
         Ok(())
     }
 
-    /// Binds a step, without the map that follows it, for a piece of its index space with `rows` as the extents of the
-    /// leading axes.
+    /// Binds a step, without the map that follows it, to a piece of its index space. The piece has the extents `rows` along the leading axes.
     pub(super) fn part(
         &self,
         step: &Step,
@@ -417,7 +416,7 @@ impl Binding<'_> {
         }
     }
 
-    /// Binds a map for a piece of its index space, with `rows` as the extents of the leading axes.
+    /// Binds a map to a piece of its index space. The piece has the extents `rows` along the leading axes.
     pub(super) fn map(
         &self,
         region: &Region,
@@ -430,7 +429,7 @@ impl Binding<'_> {
         MapPiece::of(&region.body, operands, &extents, self.host)
     }
 
-    /// Returns the operands of a region, as a piece of its index space sees them that begins at indices of `axes`.
+    /// Returns the operands of `region` for pieces of its index space. A piece has the extents `piece`, and begins at any indices of the axes `axes`.
     pub(super) fn operands(
         &self,
         region: &Region,

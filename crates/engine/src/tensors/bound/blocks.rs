@@ -1,5 +1,5 @@
-//! Reductions of many elements to few results on several threads. Each thread combines some blocks of elements; the results
-//! of blocks are joined in their order, as on one thread.
+//! Reductions of many elements to few results, divided among several threads. Each thread combines some blocks of elements; then the results of all
+//! blocks are joined in their order, as on one thread.
 
 use super::map::no_room;
 use super::memory::{Memory, Sources};
@@ -14,12 +14,11 @@ use std::ops::Range;
 type Blocks = Result<Option<Vec<Block>>, Error>;
 
 impl SharedReductions {
-    /// The most blocks for several threads, because the partial result of each stays in memory until all are joined. A
-    /// tensor in memory has fewer; a view may have any number and is then reduced by one thread, which keeps only one
-    /// partial result.
+    /// The most blocks that are divided among threads, because the partial result of each stays in memory until all are joined. A tensor in memory
+    /// has fewer blocks. A view may have any number of them; beyond this limit one thread reduces it, and keeps only one partial result.
     pub(super) const MOST_BLOCKS: usize = 1 << 18;
 
-    /// The number of blocks that threads may share.
+    /// The number of blocks that can be divided among threads.
     pub(super) fn blocks(&self) -> usize {
         match &self.way {
             SharedLoop::LongRuns(runs) => runs.kept.count.saturating_mul(runs.blocks()),
@@ -63,7 +62,7 @@ impl SharedReductions {
         Ok(())
     }
 
-    /// Combines all elements, and writes the result of each reduction to `to`. All workers take equal numbers of blocks.
+    /// Combines all elements, and writes the result of each reduction to `to`. All workers process equal numbers of blocks.
     pub(super) fn run_blocks(
         workers: &mut [SharedReductions],
         sources: &Sources<'_>,

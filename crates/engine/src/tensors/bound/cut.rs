@@ -1,5 +1,5 @@
-//! An index space cut into pieces. All pieces have one shape, except those at the end of the axis that is cut; work that
-//! depends on the shape is done once per shape.
+//! An index space cut into pieces. All pieces have one shape, except for smaller ones at the end of the axis that is cut. Work that depends only on
+//! the shape is done once per shape.
 
 use cembra_tensor::plan::some_pieces;
 use cembra_tensor::{Extents, Slice, pieces};
@@ -7,23 +7,23 @@ use cembra_value::Error;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// An index space in pieces, and a value for each shape of pieces.
+/// An index space that is cut into pieces, with a value (such as a bound kernel) for each shape of pieces.
 #[derive(Debug)]
 pub(super) struct Cut<T> {
-    /// The extents of the index space.
+    /// The extents of the whole index space.
     pub(super) extents: Extents,
     most: usize,
-    /// The value for the shape of the first piece.
+    /// The value for pieces with the shape of the first piece.
     pub(super) full: T,
     last: Option<T>,
-    /// The number of pieces.
+    /// The number of pieces that the index space is cut into.
     pub(super) count: usize,
     /// The number of indices in the first piece.
     size: usize,
 }
 
 impl<T> Cut<T> {
-    /// Cuts an index space into pieces of at most `most` indices. `bind` makes the value for a shape.
+    /// Cuts an index space into pieces of at most `most` indices. `bind` makes the value for pieces of a shape.
     pub(super) fn of(
         extents: &[usize],
         most: usize,
@@ -49,12 +49,13 @@ impl<T> Cut<T> {
         Ok(Cut { extents: extents.into(), most, full, last, count, size })
     }
 
-    /// Visits the pieces in order, each with the value for its shape, its first index, and the number of indices before it.
+    /// Calls `visit` for all pieces in order, with the value for the piece's shape, its first index, and the number of indices in the pieces before
+    /// it.
     pub(super) fn run(&mut self, visit: impl FnMut(&mut T, &[usize], usize) -> Result<(), Error>) -> Result<(), Error> {
         self.run_some(0..usize::MAX, visit)
     }
 
-    /// Visits the pieces `which`. The numbers of indices before a piece count from the first of these pieces.
+    /// Calls `visit` for the pieces `which` in order, as `run` does. The indices before a piece are counted from the first piece in `which`.
     #[inline]
     pub(super) fn run_some(
         &mut self,
@@ -89,17 +90,17 @@ impl<T> Cut<T> {
         Ok(())
     }
 
-    /// Returns the value for each shape that pieces have.
+    /// Returns the value for each shape that pieces have: one or two values.
     pub(super) fn each_shape(&self) -> impl Iterator<Item = &T> {
         std::iter::once(&self.full).chain(&self.last)
     }
 
-    /// The value for the only piece; `None` if there are several.
+    /// The value for the only piece; `None` if there are several pieces.
     pub(super) const fn only(&self) -> Option<&T> {
         if self.count == 1 { Some(&self.full) } else { None }
     }
 
-    /// The first piece and the last, each with the value for its shape, its first index, and its extents.
+    /// Returns the first piece and the last, each with the value for its shape, its first index, and its extents.
     pub(super) fn shapes(&self) -> impl Iterator<Item = (&T, Extents, Extents)> {
         let last = self.count.saturating_sub(1);
         let ends = [Some(0), (last > 0).then_some(last)];
@@ -112,7 +113,7 @@ impl<T> Cut<T> {
         })
     }
 
-    /// The number of indices in the pieces `which`.
+    /// The number of indices that the pieces `which` have together.
     pub(super) fn indices(&self, which: Range<usize>) -> usize {
         let count = |slices: SmallVec<[Slice; 6]>| slices.iter().map(|slice| slice.count).product::<usize>();
         some_pieces(&self.extents, self.most, which).map(count).sum()

@@ -1,12 +1,11 @@
-//! The memory that a bound plan holds between runs, for a caller that keeps many plans. Code and the description of steps
-//! are not counted.
+//! Counts the memory that a bound plan holds between runs, for a caller that keeps many plans. Code and the descriptions of steps are not counted.
 
 use super::memory::Slot;
 use super::{BoundPlan, BoundWork, PartWork, PieceStep, Worker};
 use cembra_tensor::Data;
 
 impl BoundPlan {
-    /// The bytes of the values that the plan keeps, and of its workers' memory.
+    /// The bytes of memory that the plan holds between runs: its values, and the memory of its workers.
     #[must_use]
     pub(crate) fn held_bytes(&self) -> u64 {
         let values = self.slots.iter().filter_map(Slot::held).map(Data::bytes);

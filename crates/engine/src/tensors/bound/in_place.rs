@@ -1,7 +1,6 @@
-//! The last step of a plan, if its value overwrites a tensor that the plan may read. Compiled code never writes to memory
-//! that it reads, so a few pieces at a time are computed into memory that stays in a cache, and then copied. If threads
-//! share a map, the elements of the tensor are copied into such memory first and read there, and each thread writes to the
-//! tensor itself.
+//! The last step of a plan whose output overwrites a tensor that the plan may also read. Compiled code never writes to memory that it reads.
+//! Therefore a few pieces of the output at a time are computed in separate memory that stays in a cache, and then copied to the tensor. If threads
+//! share a map, the tensor's elements are instead first copied to separate memory and read there, and each thread writes to the tensor itself.
 
 use super::cut::Cut;
 use super::memory::{Slot, Slots, Sources, StridedView, ValueOrigin};
@@ -16,7 +15,7 @@ use cembra_value::Error;
 /// The elements of a map that are computed between copies.
 const BLOCK: usize = 1 << 12;
 
-/// A step that overwrites a tensor.
+/// The last step of a plan, bound so that its value overwrites a tensor.
 #[derive(Debug)]
 pub(super) struct InPlace {
     workers: Vec<Worker>,
@@ -31,17 +30,17 @@ pub(super) struct InPlace {
 
 #[derive(Debug)]
 enum CopyOrder {
-    /// The elements of the target that pieces read are copied beforehand. During the run, this tensor is in the target's
-    /// place among the inputs.
+    /// The elements of the overwritten tensor that pieces read are copied before a piece is computed. During the run, this tensor replaces the
+    /// overwritten one among the inputs.
     Before(Tensor),
-    /// The results of pieces are computed here and copied to the target.
+    /// The results of pieces are computed in this memory, and then copied to the overwritten tensor.
     After(Data),
 }
 
 impl BoundPlan {
-    /// Binds a plan to the types, extents and strides of `inputs`, such that its only output overwrites input `target`, or
-    /// a tensor after the inputs that the plan does not read. `None` if elements would be overwritten before they are read,
-    /// if an error could leave the target partly overwritten, or if another tensor shares its memory.
+    /// Binds a plan to the types, extents and strides of `inputs`, such that its only output overwrites the input with index `target`, or a tensor
+    /// after the inputs that the plan does not read. `None` if elements would be overwritten before they are read, if an error could leave the tensor
+    /// partly overwritten, or if another tensor shares its memory.
     ///
     /// # Errors
     /// As for [`of`](BoundPlan::of).
@@ -71,8 +70,8 @@ fn is_own(tensor: &mut Tensor, scalar: Scalar, extents: &[usize]) -> bool {
 }
 
 impl BoundPlan {
-    /// Runs the steps on inputs; the last one overwrites the target, which then is the output. Returns `None`, and does
-    /// nothing, if the plan is bound to other inputs or another tensor shares the memory.
+    /// Runs the steps on inputs. The last step overwrites the target tensor, which then is the output. Returns `None`, and does nothing, if the plan
+    /// is bound to other inputs, or if another tensor shares the target's memory.
     ///
     /// # Errors
     /// If an index is outside of its axis, an element fails, or the run was cancelled. Then the target is unchanged.
@@ -102,7 +101,7 @@ impl BoundPlan {
 }
 
 impl Binding<'_> {
-    /// Binds the last step, whose value overwrites a tensor.
+    /// Binds the last step, whose value overwrites the tensor with index `target`.
     pub(super) fn in_place(&mut self, step: &Step, target: usize) -> Result<InPlace, Error> {
         let node = self.graph.node(step.node);
         let none = Data::zeros(node.scalar, 0)?;

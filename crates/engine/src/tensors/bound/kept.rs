@@ -10,8 +10,7 @@ use cembra_tensor::{Elements, Tensor};
 use cembra_value::Error;
 use smallvec::SmallVec;
 
-/// A bound plan and the outputs of its last run. The next run writes to the memory of an output if no other tensor shares
-/// it.
+/// A bound plan with the outputs of its last run. The next run writes to the memory of an output, unless another tensor shares that memory.
 #[derive(Debug)]
 pub(crate) struct KeptPlan {
     bound: BoundPlan,
@@ -29,7 +28,7 @@ pub(crate) struct KeptPlan {
 const TWICE: usize = 1 << 10;
 
 impl BoundPlan {
-    /// Makes the plan keep its memory between runs. Large memory is not kept if the total would exceed the limit of an
+    /// Converts the plan to one that keeps its memory between runs. Large memory is not kept if the total would exceed the memory limit of an
     /// evaluation.
     #[must_use]
     pub(crate) fn kept(self) -> KeptPlan {
@@ -58,19 +57,19 @@ impl KeptPlan {
         &self.outputs
     }
 
-    /// Returns the outputs of the last run with their memory; the next run allocates new memory.
+    /// Returns the outputs of the last run with their memory, so that the next run allocates new memory.
     pub(crate) fn take_outputs(&mut self) -> Vec<Tensor> {
         std::mem::take(&mut self.outputs)
     }
 
-    /// The approximate bytes that are held between runs: intermediate values and outputs.
+    /// The approximate bytes of memory that are held between runs: intermediate values and outputs.
     #[must_use]
     pub(crate) fn held_bytes(&self) -> u64 {
         self.bound.held_bytes() + self.outputs.iter().map(|output| output.data().bytes()).sum::<u64>()
     }
 
-    /// Runs the plan if it maps or sums a single line of each input, without checks for cancellation. Returns false if it
-    /// does not, if it is bound to other inputs, or if it fails; then [`run`](KeptPlan::run) must be called.
+    /// Runs the plan if it is a single map or sum over one line of each input, without checks for cancellation. Returns false if it is not such a
+    /// plan, if it is bound to other inputs, or if it fails; then [`run`](KeptPlan::run) must be called.
     #[inline]
     pub(crate) fn run_line(&mut self, inputs: &[Tensor]) -> bool {
         match (&mut self.one, &mut self.outputs[..]) {
@@ -79,8 +78,7 @@ impl KeptPlan {
         }
     }
 
-    /// Runs the steps on inputs. Returns false, and does nothing, if the plan is bound to other inputs, or needs more bytes
-    /// than this run may have.
+    /// Runs the steps on `inputs`. Returns false, and does nothing, if the plan is bound to other inputs, or needs more bytes than this run may have.
     ///
     /// # Errors
     /// As for [`BoundPlan::run`].

@@ -1,5 +1,5 @@
-//! Maps over a piece of an index space, bound to the strides of their operands: as one line, as several lines, or as blocks
-//! for which operands with other strides are copied.
+//! Maps (operations that compute each element by itself) over a piece of an index space, bound to the strides of their operands. A map runs as one
+//! line of elements, as several lines, or as blocks for which operands with other strides are copied.
 
 use super::cut::Cut;
 use super::memory::{Memory, Operand, ValueOrigin};
@@ -27,32 +27,34 @@ const LINES_ACROSS: usize = 8;
 /// The fewest elements of a line that the host evaluates, with threads and non-temporal stores.
 const LARGE: usize = 1 << 18;
 
-/// The lines of a map's operands.
+/// The lines of a map's operands: one line of elements for each operand.
 pub(super) type Lines<'l> = SmallVec<[Line<'l>; 4]>;
 
 /// A map over a piece of an index space, bound to its operands.
 #[derive(Debug)]
 pub(super) struct MapPiece {
-    /// The operands that the map reads.
+    /// The operands from which the map computes its elements.
     pub(super) operands: SmallVec<[Operand; 4]>,
-    /// The number of elements in the piece.
+    /// The number of elements that the map computes for the piece.
     pub(super) count: usize,
     way: MapLoop,
 }
 
 #[derive(Debug)]
 enum MapLoop {
-    /// A line per operand, with these steps.
+    /// The map runs as one line per operand, with these distances between elements.
     One { steps: Strides, kernel: Box<BodyLines> },
-    /// A large line per operand.
+    /// The map runs as one line per operand, with these distances between elements. The line is so large that the host evaluates it, possibly on
+    /// several threads.
     Large { steps: Strides, body: Body },
-    /// Several lines: the outer axes with the strides of each operand, and the number of elements per line.
+    /// The map runs as several lines: `axes` has the extents of the outer axes, with the stride of each operand, and `inner` is the number of
+    /// elements per line.
     Beside { axes: Vec<(usize, Strides)>, inner: usize, steps: Strides, kernel: Box<BodyLines> },
-    /// Blocks, with copies of operands that are not one line.
+    /// The map runs in blocks; operands that are not one line are copied for each block.
     Blocks(Box<Blocks>),
 }
 
-/// Visits all indices of the axes, with the position of each operand at that index.
+/// Calls `visit` for all indices of the axes, with the position of each operand at that index.
 pub(super) fn walk(
     axes: &[(usize, Strides)],
     firsts: &mut [usize],
@@ -78,7 +80,7 @@ pub(super) fn walk(
 }
 
 impl MapPiece {
-    /// Binds a map over a piece of these extents.
+    /// Binds a map to a piece of its index space that has these extents.
     pub(super) fn of(
         body: &Body,
         operands: SmallVec<[Operand; 4]>,
@@ -118,7 +120,7 @@ impl MapPiece {
         matches!(self.way, MapLoop::Large { .. })
     }
 
-    /// Returns a kernel for the whole map; `None` unless the map is one line of each of these inputs.
+    /// Returns a kernel for the whole map; `None` unless the map reads one line of each of `inputs`.
     pub(super) fn one_line(&self, inputs: &[(Scalar, Layout)]) -> Option<Box<BodyLine>> {
         let MapLoop::One { kernel, .. } = &self.way else { return None };
         kernel.one_line(&Operand::lines(&self.operands, inputs)?, self.count)
@@ -172,7 +174,7 @@ impl MapPiece {
     }
 }
 
-/// Appends the lines of operands, for the piece at `starts`. The vector is filled in place, because this is done for many
+/// Appends one line for each operand to `lines`, for the piece that begins at `starts`. The vector is filled in place, because this is done for many
 /// lines.
 #[inline]
 pub(super) fn fill<'m>(
@@ -213,9 +215,9 @@ struct Shape {
 /// The order in which an operand is copied for a block.
 #[derive(Debug)]
 enum Copying {
-    /// By lines of the last axis, which begin at these distances from the first element of the block.
+    /// The operand is copied by lines of the last axis. Each line begins at one of these distances from the first element of the block.
     Lines(Vec<isize>),
-    /// Along its axes, the one with the nearest elements first.
+    /// The operand is copied along its own axes, the axis with the nearest elements first.
     Across(Vec<CopiedAxis>),
 }
 

@@ -1,4 +1,4 @@
-//! The memory of a bound plan: the inputs of a run, and slots of its own, which are reused once no later step reads them.
+//! The memory of a bound plan: the inputs of a run, and slots of the plan's own. A slot is used again once no later step reads its value.
 
 use crate::tensors::evaluator::TensorHost;
 use crate::tensors::lines::InputLine;
@@ -17,73 +17,73 @@ const LARGE: usize = 1 << 16;
 /// The fewest bytes of a worker's local memory that is not kept between runs. Most have less and are kept.
 const LARGE_LOCAL: u64 = 1 << 20;
 
-/// The place of a value in memory.
+/// The memory that contains a value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum ValueOrigin {
-    /// An input of the plan, by index.
+    /// The value is the input of the plan with this index.
     Input(u32),
-    /// A slot of the plan, by index.
+    /// The value is in the slot of the plan with this index.
     Slot(u32),
-    /// Local memory of a worker, which computes pieces of a step; by index.
+    /// The value is in local memory of a worker, with this index. A worker computes pieces of a step.
     Local(u32),
 }
 
-/// The place of a value, and the layout in which a step sees it. Positions count from the start of the value.
+/// The memory that contains a value, and the layout in which a step reads it. Positions are counted from the value's first element.
 #[derive(Clone, Debug)]
 pub(super) struct StridedView {
     pub(super) place: ValueOrigin,
     pub(super) layout: Layout,
 }
 
-/// An operand as a piece of an index space sees it: the position of its first element depends on the piece.
+/// An operand as it is read for pieces of an index space. The position of its first element depends on the piece.
 #[derive(Clone, Debug)]
 pub(super) struct Operand {
     pub(super) place: ValueOrigin,
     offset: usize,
     /// The stride for each index that selects the piece.
     shifts: SmallVec<[isize; 4]>,
-    /// The stride for each axis of the piece.
+    /// The operand's stride along each axis of the piece.
     pub(super) strides: Strides,
 }
 
 impl Operand {
-    /// The operand for pieces that begin at indices of the axes `pieces`, from a view of the whole index space.
+    /// Makes the operand for pieces that begin at any indices of the axes `pieces`. `seen` is the operand's view in the whole index space.
     pub(super) fn of(seen: &StridedView, pieces: &[Axis]) -> Operand {
         let (strides, offset) = (seen.layout.strides(), seen.layout.offset());
         let shifts = pieces.iter().map(|axis| strides[usize::from(*axis)]).collect();
         Operand { place: seen.place, offset, shifts, strides: strides.into() }
     }
 
-    /// The operand for pieces that begin at indices of one axis, `shift` elements apart.
+    /// Makes the operand for pieces that begin at indices of one axis; from one piece to the next are `shift` elements.
     pub(super) fn along(seen: &StridedView, shift: isize) -> Operand {
         Operand { shifts: SmallVec::from_elem(shift, 1), ..Operand::of(seen, &[]) }
     }
 
-    /// The operand for a value that is made anew for each piece. A piece is selected by `pieces` indices.
+    /// Makes the operand for a value that is computed anew for each piece. A piece is selected by `pieces` indices.
     pub(super) fn of_piece(seen: &StridedView, pieces: usize) -> Operand {
         Operand { shifts: SmallVec::from_elem(0, pieces), ..Operand::of(seen, &[]) }
     }
 
-    /// The operand with its axes in this order, for smaller pieces that begin at an index of each axis.
+    /// Returns the operand with its axes in the order `axes`, for smaller pieces that begin at an index of each axis.
     pub(super) fn turned(&self, axes: &[usize]) -> Operand {
         let strides: Strides = axes.iter().map(|axis| self.strides[*axis]).collect();
         let shifts = self.shifts.iter().chain(&strides).copied().collect();
         Operand { shifts, strides, ..*self }
     }
 
-    /// The operand with the first `axes` axes unchanged, and the others as one axis with the stride `step`.
+    /// Returns the operand with its first `axes` axes unchanged, and all others replaced by one axis with the stride `step`.
     pub(super) fn with_line(&self, axes: usize, step: isize) -> Operand {
         let last = |own: &[isize]| own[..axes].iter().copied().chain([step]).collect();
         let strides: Strides = last(&self.strides);
         Operand { shifts: strides.iter().copied().collect(), strides, ..*self }
     }
 
-    /// Returns true if another operand has the same place, offset and first stride.
+    /// Returns true if `other` has the same memory, offset and first stride as this operand.
     pub(super) fn lies_as(&self, other: &Operand) -> bool {
         self.place == other.place && self.offset == other.offset && self.strides.first() == other.strides.first()
     }
 
-    /// The position of an index of the piece at `starts`, relative to the start of the value.
+    /// The position of the element at `index` of the piece that begins at `starts`, counted from the value's first element.
     pub(super) fn position(&self, starts: &[usize], index: &[usize]) -> isize {
         let along =
             |at: isize, (stride, index): (&isize, &usize)| at.wrapping_add(stride.wrapping_mul(index.cast_signed()));
@@ -91,12 +91,12 @@ impl Operand {
         self.strides.iter().zip(index).fold(first, along)
     }
 
-    /// The position of the first element of the piece at `starts`.
+    /// The position in memory of the operand's first element, for the piece that begins at `starts`.
     pub(super) fn first(&self, memory: &Memory<'_>, starts: &[usize]) -> usize {
         self.shifted(memory.sources.base(self.place), starts)
     }
 
-    /// The operand's memory, and the position of the first element of the piece at `starts`.
+    /// Returns the operand's memory, and the position of its first element for the piece that begins at `starts`.
     #[inline]
     pub(super) fn begin<'d>(
         &self,
@@ -114,7 +114,7 @@ impl Operand {
         Ok((data, self.shifted(offset, starts)))
     }
 
-    /// Returns each operand as a line of its input; `None` if an operand is not an input, or an input is not read.
+    /// Returns each operand as a line of an input; `None` if an operand is not an input, or if no operand reads one of `inputs`.
     pub(super) fn lines(operands: &[Operand], inputs: &[(Scalar, Layout)]) -> Option<Vec<InputLine>> {
         let line = |operand: &Operand| match operand.place {
             ValueOrigin::Input(at) => Some(InputLine::of(at as usize, operand.offset, &inputs.get(at as usize)?.1)),
@@ -132,7 +132,7 @@ impl Operand {
     }
 }
 
-/// A slot: memory for one value at a time.
+/// Memory of a bound plan for one value at a time.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     pub(super) scalar: Scalar,
@@ -140,7 +140,7 @@ pub(super) struct Slot {
     data: Option<Arc<Data>>,
 }
 
-/// The slots of a plan while it is bound.
+/// The slots of a plan, while the plan is bound and slots are assigned to values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slots {
     pub(super) all: Vec<Slot>,
@@ -149,7 +149,7 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// Returns a slot for `len` elements: a free one of this size, or a new one.
+    /// Returns a slot for `len` elements of type `scalar`: a free slot of this size, or a new one.
     pub(super) fn take(&mut self, scalar: Scalar, len: usize) -> u32 {
         if let Some(slot) = self.free.get_mut(&(scalar, len)).and_then(Vec::pop) {
             return slot;
@@ -158,20 +158,20 @@ impl Slots {
         self.all.len() as u32 - 1
     }
 
-    /// Makes local memory for all slots, without elements yet.
+    /// Makes a worker's local memory, with one empty entry for each slot.
     pub(super) fn locals(&self) -> Result<Locals, Error> {
         let memory = self.all.iter().map(|slot| Data::zeros(slot.scalar, 0)).collect::<Result<_, Error>>()?;
         Ok(Locals { memory, lens: self.all.iter().map(|slot| slot.len).collect() })
     }
 
-    /// Frees a slot whose value no later step reads.
+    /// Marks a slot as free, because no later step reads its value.
     pub(super) fn release(&mut self, slot: u32) {
         let Slot { scalar, len, .. } = self.all[slot as usize];
         self.free.entry((scalar, len)).or_default().push(slot);
     }
 }
 
-/// The local memory of a worker, for values that parts of a piece pass to later parts.
+/// The local memory of a worker: values that one part of a piece computes and later parts read.
 #[derive(Debug)]
 pub(super) struct Locals {
     pub(super) memory: Vec<Data>,
@@ -189,21 +189,21 @@ impl Locals {
         })
     }
 
-    /// Adds all local memory to the bytes counted in `held`.
+    /// Adds the bytes of all local memory to `held`.
     ///
     /// # Errors
-    /// If that exceeds the limit of bytes.
+    /// If the total exceeds the limit on bytes.
     pub(super) fn hold(&self, held: &mut TensorBytes) -> Result<(), Error> {
         self.hold_small(held)?;
         self.of_size(true).try_for_each(|(scalar, len)| held.take(scalar, &[len]))
     }
 
-    /// Adds the local memory that is kept after a run to the bytes counted in `held`.
+    /// Adds the bytes of the local memory that is kept after a run to `held`.
     pub(super) fn hold_small(&self, held: &mut TensorBytes) -> Result<(), Error> {
         self.of_size(false).try_for_each(|(scalar, len)| held.take(scalar, &[len]))
     }
 
-    /// Drops large local memory.
+    /// Frees those parts of the local memory that are large.
     pub(super) fn shrink(&mut self) {
         for data in self.memory.iter_mut().filter(|data| data.bytes() >= LARGE_LOCAL) {
             *data = data.none();
@@ -212,29 +212,29 @@ impl Locals {
 }
 
 impl Slot {
-    /// The bytes of the slot's value.
+    /// The bytes of memory that the slot's value takes.
     pub(super) fn bytes(&self) -> usize {
         Data::element_size(self.scalar).unwrap_or(0).saturating_mul(self.len)
     }
 
-    /// The memory in the slot; `None` if there is none.
+    /// The memory that is in the slot; `None` if there is none.
     pub(super) fn held(&self) -> Option<&Data> {
         self.data.as_deref()
     }
 
-    /// Drops the memory in the slot if it is large.
+    /// Frees the memory in the slot if it is large.
     pub(super) fn shrink(&mut self) {
         if self.bytes() >= LARGE {
             self.data = None;
         }
     }
 
-    /// Moves the memory out of the slot, into a tensor.
+    /// Moves the slot's memory into a new tensor with this layout.
     pub(super) fn leave(&mut self, layout: &Layout) -> Result<Tensor, Error> {
         Tensor::from_shared(self.data.take().ok_or_else(not_computed)?, layout.clone())
     }
 
-    /// Moves the value to a tensor of the same layout, and keeps that tensor's memory for the next run.
+    /// Moves the slot's value into `tensor`, which has the same layout, and keeps that tensor's old memory for the next run.
     #[inline]
     pub(super) fn exchange(&mut self, tensor: &mut Tensor) -> Result<(), Error> {
         let data = self.data.take().ok_or_else(not_computed)?;
@@ -242,8 +242,7 @@ impl Slot {
         Ok(())
     }
 
-    /// Takes the memory out of the slot, to be written to. It has `len` elements with unspecified values. It must be
-    /// [put](Slot::put) back.
+    /// Takes the memory out of the slot, in order to write to it. It has `len` elements with unspecified values. It must be [put](Slot::put) back.
     pub(super) fn take(&mut self, len: usize) -> Result<Arc<Data>, Error> {
         if let Some(mut data) = self.data.take()
             && let Some(own) = Arc::get_mut(&mut data).filter(|own| own.scalar() == self.scalar)
@@ -256,39 +255,39 @@ impl Slot {
         Ok(Arc::new(Data::zeros(self.scalar, len)?))
     }
 
-    /// Puts memory into the slot.
+    /// Puts memory back into the slot.
     pub(super) fn put(&mut self, data: Arc<Data>) {
         self.data = Some(data);
     }
 }
 
-/// The memory that all workers of a step read. It is passed by reference: a copy made just after its fields were written
-/// would have to wait for the stores.
+/// The memory that all workers of a step read: inputs and slots. It is passed by reference: a copy made just after its fields were written would have
+/// to wait for the stores.
 #[derive(Clone, Copy)]
 pub(super) struct Sources<'m> {
     pub(super) inputs: &'m [Tensor],
     pub(super) slots: &'m [Slot],
-    /// The host of the run, with its terms; it tells whether the run may go on.
+    /// The host of the run, which tells whether the run may go on.
     pub(super) host: &'m TensorHost<'m>,
 }
 
-/// The memory of a run, as a worker of a step sees it.
+/// The memory that one worker of a step reads and writes during a run.
 pub(super) struct Memory<'m> {
     pub(super) sources: &'m Sources<'m>,
-    /// The worker's local memory.
+    /// The worker's local memory, one entry for each local value.
     pub(super) locals: &'m mut [Data],
-    /// Counts of the work of products.
+    /// The counts of the work that products have done.
     pub(super) counters: &'m mut ProductCounters,
 }
 
 impl Memory<'_> {
-    /// The memory of a place.
+    /// Returns the memory that contains the value `place`.
     #[inline]
     pub(super) fn data(&self, place: ValueOrigin) -> Result<&Data, Error> {
         self.sources.data(self.locals, place)
     }
 
-    /// Writes `len` elements to the worker's local memory `local`.
+    /// Writes `len` elements to entry `local` of the worker's local memory.
     pub(super) fn write(
         &mut self,
         local: u32,
@@ -305,7 +304,7 @@ impl Memory<'_> {
 }
 
 impl Sources<'_> {
-    /// The memory of a place, which may be one of `locals`.
+    /// Returns the memory that contains the value `place`, which may be in `locals`.
     #[inline]
     pub(super) fn data<'d>(&'d self, locals: &'d [Data], place: ValueOrigin) -> Result<&'d Data, Error> {
         match place {
@@ -315,7 +314,7 @@ impl Sources<'_> {
         }
     }
 
-    /// Returns the memory of an input or a slot. Memory of a piece's own is an error.
+    /// Returns the memory of an input or a slot. For local memory of a worker it is an error.
     pub(super) fn shared(&self, place: ValueOrigin) -> Result<&Arc<Data>, Error> {
         match place {
             ValueOrigin::Input(at) => Ok(self.inputs[at as usize].shared()),
@@ -332,7 +331,7 @@ impl Sources<'_> {
         }
     }
 
-    /// Makes a tensor of a value, whose memory it shares.
+    /// Makes a tensor that shares the memory of the value `seen`.
     pub(super) fn tensor(&self, seen: &StridedView) -> Result<Tensor, Error> {
         Tensor::from_shared(self.shared(seen.place)?.clone(), seen.layout.moved(self.base(seen.place)))
     }
@@ -343,7 +342,7 @@ pub(super) fn own(data: &mut Arc<Data>) -> Result<&mut Data, Error> {
     Arc::get_mut(data).ok_or_else(not_computed)
 }
 
-/// The error for a value that is read before it is computed.
+/// The error for a value that a step reads before it is computed.
 #[cold]
 pub(super) fn not_computed() -> Error {
     Error::tensors(TensorErrorKind::Evaluation, "a value that was not computed")

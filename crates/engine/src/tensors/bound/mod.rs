@@ -1,6 +1,5 @@
-//! Plans bound to the types and layouts of their inputs: for each step, the operands and their strides, the kernel compiled
-//! for them, and the memory of the value. A bound plan runs repeatedly on such inputs. A run makes no decisions, and
-//! allocates little besides its outputs.
+//! Plans bound to the types and layouts of their inputs: for each step, the operands and their strides, the kernel compiled for them, and the memory
+//! of the step's value. A bound plan can run repeatedly on such inputs. A run makes no decisions, and allocates little besides its outputs.
 
 mod ahead;
 mod binding;
@@ -37,7 +36,7 @@ use shared_reductions::{SharedReductions, Targets};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// A plan bound to the types and layouts of its inputs, with the memory that it needs. One thread at a time runs it.
+/// A plan bound to the types and layouts of its inputs, with the memory that its runs need. Only one thread at a time can run it.
 #[derive(Debug)]
 pub struct BoundPlan {
     /// The types and layouts of the inputs; the offsets may differ.
@@ -80,12 +79,11 @@ struct BoundStep {
 
 #[derive(Debug)]
 enum BoundWork {
-    /// The workers, each with the work for pieces of the value's leading axes; and the number of elements per index of
-    /// these axes.
+    /// The step runs on pieces of the value's leading axes: the workers that compute them, and the number of elements per index of these axes.
     Pieces(Vec<Worker>, usize),
-    /// Reductions that share a loop, with a worker for each thread that shares its blocks; and the slots of their values.
+    /// The step is several reductions that share one loop: a worker for each thread that takes part in it, and the slots of the results.
     SharedReductions(Vec<SharedReductions>, Targets),
-    /// A node that is evaluated as a whole, by the reference implementation.
+    /// The step is one node that is evaluated as a whole, by the reference implementation: the node, and the views of its operands.
     Node(Box<Node>, Vec<StridedView>),
 }
 
@@ -180,8 +178,8 @@ impl BoundPlan {
         self.inputs.len() == inputs.len() && inputs.iter().zip(&self.inputs).all(fits)
     }
 
-    /// Runs the steps on inputs, and returns the outputs. Adds the work of products to `counters`. Returns `None`, and does
-    /// nothing, if the plan is bound to other inputs.
+    /// Runs the steps on `inputs`, and returns the outputs. Adds the work that products have done to `counters`. Returns `None`, and does nothing, if
+    /// the plan is bound to other inputs.
     ///
     /// # Errors
     /// If an index is outside of its axis, an element fails, or the run was cancelled.

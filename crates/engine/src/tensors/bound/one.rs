@@ -1,5 +1,5 @@
-//! Plans that map or sum one line of each input and have one output. They run without steps, slots or lists of lines: a run
-//! checks the layouts of the inputs and makes one call.
+//! Plans that are a single map or sum over one line of each input, with one output. They run without steps, slots or lists of lines: a run checks the
+//! layouts of the inputs and makes one call.
 
 use super::reduce::put_total;
 use super::{BoundPlan, BoundWork, PartWork};
@@ -8,7 +8,7 @@ use crate::tensors::lines::OneTarget;
 use cembra_runtime::Chains;
 use cembra_tensor::{DataMut, Tensor};
 
-/// A plan that is a single call on one line of each input.
+/// A bound plan that is a single call of a kernel on one line of each input.
 #[derive(Debug)]
 pub(super) struct OneCall {
     line: Box<BodyLine>,
@@ -18,7 +18,7 @@ pub(super) struct OneCall {
 }
 
 impl OneCall {
-    /// Makes the call for a plan; `None` if the plan is not of this kind.
+    /// Makes the call for a plan; `None` if the plan is not a single map or sum over one line of each input.
     pub(super) fn of(plan: &BoundPlan) -> Option<OneCall> {
         let [step] = &plan.steps[..] else { return None };
         let BoundWork::Pieces(workers, _) = &step.work else { return None };

@@ -1,6 +1,6 @@
-//! Products by labels, bound to the layouts of their operands. A product is made in panels of its first axis in two cases. If maps follow it, they
-//! read elements that are still in the cache. If it is large, several threads can share it. The panels depend on extents alone, not on the number of
-//! threads.
+//! Products by labels, bound to the layouts of their operands. A product is computed in panels, which are ranges of its first axis, in two cases: if
+//! maps follow it, so that they read elements that are still in the cache; and if it is large, so that several threads can share it. The panels
+//! depend on extents alone, not on the number of threads.
 
 use super::memory::{Memory, Operand, StridedView};
 use crate::tensors::product::PlannedProduct;
@@ -8,17 +8,17 @@ use cembra_tensor::{DataMut, Elements, Labels, Node, TensorBytes, reference};
 use cembra_value::Error;
 use std::sync::Arc;
 
-/// A panel of a product by labels.
+/// A panel of a product by labels, which is a range of the first axis of its result.
 #[derive(Debug)]
 pub(super) struct ProductPiece {
-    /// The plan of the product; `None` if the reference computes it.
+    /// The plan that computes the panel; `None` if the reference implementation computes it.
     pub(super) planned: Option<Arc<PlannedProduct>>,
-    /// The two factors, as the panel sees them.
+    /// The two factors of the product, as the panel reads them.
     pub(super) operands: [Operand; 2],
     pub(super) whole: Arc<FullProduct>,
 }
 
-/// The whole product that a panel is a part of, for the reference.
+/// The whole product that a panel is a part of, for the reference implementation.
 #[derive(Debug)]
 pub(super) struct FullProduct {
     pub(super) product: Node,
@@ -27,10 +27,10 @@ pub(super) struct FullProduct {
 }
 
 impl ProductPiece {
-    /// Counts the memory that the product takes besides its result while it runs.
+    /// Adds the bytes that the product takes besides its result to `held`.
     ///
     /// # Errors
-    /// If the memory exceeds the limit.
+    /// If the total exceeds the limit on bytes.
     pub(super) fn hold(&self, held: &mut TensorBytes) -> Result<(), Error> {
         match &self.planned {
             Some(planned) => planned.temporaries().try_for_each(|(scalar, len)| held.take(scalar, &[len])),

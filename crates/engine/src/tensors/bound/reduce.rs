@@ -1,6 +1,6 @@
-//! Reductions over a piece of an index space, bound to the strides of their operands. Floats are summed as they are
-//! computed if possible. Otherwise elements are computed a block at a time, in memory that stays in the caches, and then
-//! combined. The order of combination is that of the reference, whatever the blocks.
+//! Reductions over a piece of an index space, bound to the strides of their operands. If possible, floats are summed as soon as they are computed.
+//! Otherwise elements are computed a block at a time, in memory that stays in the caches, and then combined. Elements are combined in the order of
+//! the reference, whatever the blocks are.
 
 use super::ahead::Fetched;
 use super::cut::Cut;
@@ -19,7 +19,7 @@ use cembra_value::Error;
 use cembra_value::with_data;
 use smallvec::SmallVec;
 
-/// The elements of a block that are computed before they are combined.
+/// The number of elements of a block, which are computed before they are combined.
 pub(super) const BLOCK: usize = 1 << 12;
 
 /// The fewest elements of a sum that are worth a call of its own.
@@ -35,26 +35,26 @@ const MOST_LINES: usize = 32;
 #[derive(Debug)]
 pub(super) struct ReducePiece {
     reduction: Reduction,
-    /// The operands that the reduction reads.
+    /// The operands from which the reduction computes the elements to combine.
     pub(super) operands: SmallVec<[Operand; 4]>,
-    /// The memory for elements that are computed before they are combined.
+    /// Memory for one block of elements that are computed before they are combined.
     pub(super) block: Data,
     way: ReduceLoop,
 }
 
 #[derive(Debug)]
 enum ReduceLoop {
-    /// A reduction of elements in memory.
+    /// The reduced elements are in memory: the axes to reduce, and the extents of the piece.
     Memory(SmallVec<[Axis; 8]>, Extents),
-    /// A reduction of no elements.
+    /// There are no elements to reduce: the axes to reduce, and the extents of the piece.
     Nothing(SmallVec<[Axis; 8]>, Extents),
-    /// Sums of elements that are added as they are computed.
+    /// The reduction is a sum, and each element is added as soon as it is computed.
     Sums(Box<Sums>),
-    /// Runs of contiguous elements, with the number of elements of each: several runs per block. `LongRuns` has several
-    /// parts per run.
+    /// Runs of contiguous elements, each combined to one result, of which a block has several: the number of elements per run, and the blocks. In
+    /// `LongRuns`, a run has several parts instead.
     Runs(usize, Box<Cut<MapPiece>>),
     LongRuns(usize, Cut<()>, Box<Cut<MapPiece>>),
-    /// Results that are side by side: pieces of results, each with pieces of the elements to combine.
+    /// Results whose elements are adjacent to those of their neighbours: pieces of results, each with the pieces of elements to combine.
     Beside(Box<Cut<(usize, Cut<MapPiece>)>>),
 }
 
@@ -82,8 +82,8 @@ struct Otherwise {
     bound: Option<Box<ReducePiece>>,
 }
 
-/// Returns the order in which elements are combined, and the order of axes for blocks. Axes with adjacent elements come
-/// last, so that the elements of one result are adjacent, or the results are.
+/// Returns the order in which elements are combined, and the order of axes for blocks. Axes with adjacent elements come last, so that either the
+/// elements of one result are adjacent, or neighbouring results are.
 pub(super) fn turned(axes: &[Axis], rank: usize) -> (Order, SmallVec<[usize; 8]>) {
     let kept = (0..rank).filter(|axis| !axes.contains(&(*axis as Axis)));
     let reduced = axes.iter().map(|axis| usize::from(*axis));
@@ -96,8 +96,8 @@ pub(super) fn turned(axes: &[Axis], rank: usize) -> (Order, SmallVec<[usize; 8]>
 }
 
 impl ReducePiece {
-    /// Binds a reduction of a region over `axes`, for a piece with the extents `whole`. If `at_once`, elements of sums are
-    /// added as they are computed if possible.
+    /// Binds a reduction of `of` over `axes` to a piece with the extents `whole`. If `at_once`, the elements of sums are added as soon as they are
+    /// computed, where that is possible.
     pub(super) fn of(
         reduction: Reduction,
         axes: &[Axis],
@@ -167,7 +167,7 @@ impl ReducePiece {
         made(way, operands)
     }
 
-    /// The number of elements per summed line; `None` unless all sums are of lines along one axis.
+    /// The number of elements in each line that is summed; `None` unless all sums are of lines along one axis.
     pub(super) fn length_of_sums(&self) -> Option<usize> {
         match &self.way {
             ReduceLoop::Sums(sums) if sums.axes.len() == 1 && sums.length <= SUM_BLOCK => Some(sums.length),
@@ -175,15 +175,15 @@ impl ReducePiece {
         }
     }
 
-    /// Sets the memory to prefetch, if the reduction is a sum.
+    /// Sets the memory that the reduction prefetches, if it is a sum.
     pub(super) fn fetch(&mut self, fetched: Fetched) {
         if let ReduceLoop::Sums(sums) = &mut self.way {
             sums.fetched = fetched;
         }
     }
 
-    /// Returns a kernel that adds all elements to chains; `None` unless the reduction is one short line of each of these
-    /// inputs, summed as it is computed.
+    /// Returns a kernel for the whole reduction, which adds all elements to chains of partial sums. `None` unless the reduction is a sum over one
+    /// short line of each of `inputs`, and adds elements as soon as they are computed.
     pub(super) fn one_line(&self, inputs: &[(Scalar, Layout)]) -> Option<Box<BodyLine>> {
         let ReduceLoop::Sums(sums) = &self.way else { return None };
         if !sums.axes.is_empty() || sums.length > SUM_BLOCK {
@@ -332,7 +332,7 @@ impl Sums {
     }
 }
 
-/// Writes a sum to memory of one element; returns false if `to` is not one float.
+/// Writes the sum `total` to `to`, which must have one element. Returns false if that element is not a float.
 pub(super) fn put_total(total: f64, to: &mut DataMut<'_>) -> bool {
     match to {
         DataMut::Float32([to]) => *to = total as f32,
@@ -351,7 +351,7 @@ fn of<T: Element>(data: DataMut<'_>) -> Result<&mut [T], Error> {
     T::of_part(data).ok_or_else(no_block)
 }
 
-/// Reduces consecutive runs of `length` elements each.
+/// Reduces each of consecutive runs of `length` elements to one result.
 pub(super) fn fold_runs<T: Reduced>(
     elements: &[T],
     reduction: Reduction,

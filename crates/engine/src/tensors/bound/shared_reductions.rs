@@ -1,6 +1,6 @@
-//! Reductions that share a loop, bound to the strides of their operands. A block of elements is computed and combined for
-//! each reduction before the next block, so that shared operands are read from memory once. The order in which elements are
-//! combined is that of each reduction alone.
+//! Several reductions that share one loop, bound to the strides of their operands. For each block of elements, the loop computes and combines the
+//! elements of all reductions before the next block, so that operands that they share are read from memory once. Each reduction combines elements in
+//! the same order as it would alone.
 
 use super::ahead::own_soon;
 use super::cut::Cut;
@@ -36,13 +36,13 @@ const LARGE: usize = 1 << 13;
 /// A reduction, the body that computes its elements, and the operands of the body.
 type Reduce<'r> = (Reduction, &'r Body, SmallVec<[Operand; 4]>);
 
-/// Slots, with the number of elements of each.
+/// The slots that results are written to, each with its number of elements.
 pub(super) type Targets = SmallVec<[(u32, usize); 4]>;
 
-/// The folded elements of one block, for each of the reductions.
+/// The reductions of one block of elements, in progress: one for each reduction of a shared loop.
 pub(super) type Block = Vec<Box<dyn Folding>>;
 
-/// Reductions over the same axes of one index space.
+/// Several reductions over the same axes of one index space, computed in one loop.
 #[derive(Debug)]
 pub(super) struct SharedReductions {
     pub(super) members: Vec<Member>,
@@ -58,54 +58,54 @@ struct Source {
     whole: Extents,
 }
 
-/// A reduction of a shared loop.
+/// A reduction that shares its loop with others.
 #[derive(Debug)]
 pub(super) struct Member {
     reduction: Reduction,
-    /// The memory for elements that are computed before they are combined.
+    /// Memory for one block of elements that are computed before they are combined.
     pub(super) block: Data,
 }
 
-/// The elements of a block, for each of the reductions.
+/// The sources of a block's elements: one for each reduction of a shared loop.
 pub(super) type Pieces = Vec<Piece>;
 
-/// The form of the shared loop.
+/// The loop that computes several reductions together, by the arrangement of their elements.
 #[derive(Debug)]
 pub(super) enum SharedLoop {
-    /// Runs of contiguous elements, with the number of elements of each: several runs per block.
+    /// Runs of contiguous elements, each combined to one result, of which a block has several: the number of elements per run, and the blocks.
     Runs(usize, Cut<Pieces>),
-    /// Runs with several parts each.
+    /// Long runs of elements, each combined to one result in several parts.
     LongRuns(LongRuns),
-    /// Results that are side by side: pieces of results, each with pieces of the elements to combine.
+    /// Results whose elements are adjacent to those of their neighbours: pieces of results, each with the pieces of elements to combine.
     Beside(Cut<(usize, Cut<Pieces>)>),
 }
 
-/// Runs of `length` elements, with several parts each.
+/// Long runs of `length` elements each, which are combined part by part.
 #[derive(Debug)]
 pub(super) struct LongRuns {
     pub(super) length: usize,
     pub(super) kept: Cut<()>,
     pub(super) parts: Cut<Pieces>,
-    /// For each reduction, whether it is a sum of elements that are added as they are computed.
+    /// For each reduction, true if it is a sum whose elements are added as soon as they are computed.
     pub(super) added: Vec<bool>,
-    /// The number of parts per block of sums; `None` if blocks do not consist of whole parts.
+    /// The number of a run's parts per block of sums; `None` if blocks of sums do not consist of whole parts.
     pub(super) block: Option<usize>,
 }
 
-/// The source of the elements that a reduction combines in a block.
+/// The source of the elements that one reduction combines for a block.
 #[derive(Debug)]
 pub(super) enum Piece {
-    /// Elements that a map computes.
+    /// A map computes the elements.
     Computed(Box<MapPiece>),
-    /// Contiguous elements in memory, and their number.
+    /// The elements are contiguous in memory: the operand, and the number of elements.
     Memory(Operand, usize),
-    /// Elements in memory that are copied.
+    /// The elements are in memory, and are copied to be contiguous: the operand, and the extents to copy.
     Copied(Operand, Extents),
-    /// Elements of a line that are added to chains as they are computed.
+    /// A kernel computes the elements of a line and adds each to chains of partial sums at once.
     Added(Box<Added>),
 }
 
-/// `count` elements of a line, and the kernel that computes and adds them.
+/// A kernel that computes `count` elements of a line and adds each to chains of partial sums at once, with its operands.
 #[derive(Debug)]
 pub(super) struct Added {
     operands: SmallVec<[Operand; 4]>,
@@ -194,18 +194,19 @@ impl Piece {
 
 /// A reduction in progress, of any element type and combination.
 pub(super) trait Folding: Any + Send {
-    /// Combines the next `count` elements, from position `first` of `data`.
+    /// Combines the next `count` elements, which are in `data` from position `first` on.
     fn take(&mut self, data: &Data, first: usize, count: usize) -> Result<(), Error>;
 
-    /// Overwrites `to` with the result.
+    /// Ends the reduction, and overwrites `to` with its result.
     fn finish(self: Box<Self>, to: DataMut<'_>) -> Result<(), Error>;
 
-    /// Appends the reduction of the next block, which must be of the same kind. The elements so far must be whole blocks.
+    /// Appends the result of the next block's reduction, which must be of the same kind. The elements combined so far must be whole blocks.
     fn then(&mut self, _: Box<dyn Folding>) -> Result<(), Error> {
         Err(no_room())
     }
 
-    /// Adds the next `count` elements, computed from lines; returns false if that cannot be done.
+    /// Adds the next `count` elements, which are computed from lines. Returns false if the reduction cannot add elements in this way, or an element
+    /// fails.
     fn add(&mut self, _: &mut BodySums, _: &[Line<'_>], _: usize) -> bool {
         false
     }
@@ -311,8 +312,7 @@ impl Member {
 }
 
 impl Binding<'_> {
-    /// Binds reductions that can share a loop, and the maps of their results. Also returns the slots that only these maps
-    /// read.
+    /// Binds reductions that can share a loop, and the maps that are applied to their results. Also returns the slots that only these maps read.
     pub(super) fn together(
         &mut self,
         members: &[Step],
@@ -378,7 +378,7 @@ impl Binding<'_> {
     }
 }
 
-/// Runs a loop, or its blocks on several workers, and puts the results into slots.
+/// Runs a shared loop, with several workers if it is divided among threads, and writes the results to slots.
 pub(super) fn run(
     workers: &mut [SharedReductions],
     targets: &Targets,
@@ -409,8 +409,8 @@ pub(super) fn run(
 }
 
 impl SharedReductions {
-    /// Binds reductions over `axes` of an index space with the extents `whole`, none of which may be 0. If `at_once`, sums
-    /// are added as elements are computed if possible.
+    /// Binds reductions over `axes` of an index space with the extents `whole`, none of which may be 0. If `at_once`, elements of sums are added as
+    /// soon as they are computed, where that is possible.
     pub(super) fn of(
         reduces: &[Reduce<'_>],
         axes: &[Axis],
@@ -484,7 +484,7 @@ impl SharedReductions {
         self.succeeds(memory, to).map(|_| ())
     }
 
-    /// The reductions bound again such that elements are computed before they are added. That always works, and is kept for
+    /// Binds the reductions again such that all elements are computed before they are added. That is always possible. The caller keeps the result for
     /// later runs.
     pub(super) fn otherwise(&self, host: &TensorHost<'_>) -> Result<SharedReductions, Error> {
         let Source { reduces, axes, whole } = &self.source;
@@ -544,7 +544,7 @@ fn line_pieces(
     reduces.iter().zip(operands).map(piece).collect()
 }
 
-/// Begins the reductions of runs of `length` elements.
+/// Begins the reductions of runs of `length` elements, one for each of `members`.
 pub(super) fn folds(members: &[Member], added: &[bool], length: usize) -> Block {
     let fold = |(member, is_added): (&Member, &bool)| -> Box<dyn Folding> {
         if *is_added { Box::new(Sum(ChainFold::new(length, 0.0, Addition))) } else { member.one(length) }
@@ -552,7 +552,7 @@ pub(super) fn folds(members: &[Member], added: &[bool], length: usize) -> Block 
     members.iter().zip(added).map(fold).collect()
 }
 
-/// Combines the parts `which`. `starts` maps the first index of a part to that of its pieces.
+/// Combines the parts `which` of long runs. `starts` converts the first index of a part to the first index of its pieces.
 pub(super) fn fold_parts(
     members: &mut [Member],
     parts: &mut Cut<Pieces>,
@@ -573,7 +573,7 @@ pub(super) fn fold_parts(
     Ok(succeeds)
 }
 
-/// Writes the results of all reductions, `count` elements from position `first` of each target on.
+/// Writes the results of all reductions: `count` elements from position `first` of each target on.
 pub(super) fn finish(folds: Block, to: &mut [DataMut<'_>], first: usize, count: usize) -> Result<(), Error> {
     for (fold, to) in folds.into_iter().zip(to) {
         fold.finish(to.part(first, count).ok_or_else(no_room)?)?;

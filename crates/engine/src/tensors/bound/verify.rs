@@ -1,6 +1,6 @@
-//! The verifier of bound plans. A step that reads a slot must find the right value there, values must fit their memory, and
-//! pieces of a step must read the elements that the graph prescribes. The steps are followed in order, tracking the value
-//! in each slot, independently of how slots were assigned.
+//! The verifier of bound plans. It checks that each step finds the right value in each slot that it reads, that values fit their memory, and that the
+//! pieces of a step read the elements that the graph prescribes. It follows the steps in order and tracks the value in each slot, independently of
+//! the code that assigned the slots.
 
 use super::memory::{Operand, StridedView, ValueOrigin};
 use super::{Bound, BoundPlan, BoundStep, BoundWork, PartWork, PieceStep, Worker};
@@ -9,25 +9,25 @@ use cembra_tensor::{Extents, Operation, Plan, TensorGraph, TensorNodeId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// A flaw of a bound plan, with the number of a node in the graph.
+/// A flaw of a bound plan, with the index of the node in the graph that it concerns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(super) enum BoundFlaw {
-    /// A step reads memory that holds another value, or none yet.
+    /// The memory of this node's value has another value, or none yet, when a step reads it.
     #[error("%{0} is not where it is read")]
     Overwritten(usize),
-    /// A step writes to memory that it reads.
+    /// A step that computes this node writes to memory that it reads.
     #[error("%{0} is written over what it is made of")]
     Aliased(usize),
-    /// A value is larger than its memory, or has another type.
+    /// The value of this node is larger than its memory, or has another type.
     #[error("%{0} does not fit its memory")]
     Size(usize),
-    /// A piece of a step reads other elements than the graph prescribes.
+    /// A piece of the step that computes this node reads other elements than the graph prescribes.
     #[error("a piece of %{0} reads other elements")]
     Operand(usize),
-    /// The work for a piece does not match the step.
+    /// The work bound for a piece does not match the step that computes this node.
     #[error("the pieces of %{0} are those of another step")]
     Pieces(usize),
-    /// A step runs under other conditions than in the plan.
+    /// The step that computes this node runs under other conditions than in the plan.
     #[error("%{0} is run under other conditions")]
     Guard(usize),
 }
@@ -44,7 +44,7 @@ struct Verifier<'v> {
     held: Vec<Option<TensorNodeId>>,
 }
 
-/// Checks a bound plan for flaws.
+/// Checks that `bound` computes what `plan` and `graph` prescribe, in memory of the right size.
 ///
 /// # Errors
 /// The first flaw that is found.

@@ -1,5 +1,5 @@
-//! Facts about the values that are not tensors, while a program with both is sorted: their types, and which of them tensors
-//! take.
+//! Facts about the values that are not tensors, collected while a program with tensors and other values is split: their types, and which of them
+//! tensors are computed from.
 
 use super::made::LoweredTensor;
 use super::tilings::is_tiled;
@@ -9,34 +9,34 @@ use cembra_expr::{NodeId, Program};
 use cembra_runtime::QType;
 use std::collections::BTreeMap;
 
-/// The dependence of a node on tensors.
+/// The dependence of a node on tensors: whether it is computed from them, and by which operators.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Stages {
     /// True if the node is computed from a tensor.
     pub(super) depends: bool,
-    /// True if the node is computed from a tensor by operators that tensors do not have. A tensor made from such a node is
-    /// computed by the last part of the program, which is sorted again.
+    /// True if the node is computed from a tensor by operators that tensors do not have. If a tensor is made from such a node, the last part of the
+    /// program computes it, and that part is split again.
     pub(super) is_later: bool,
 }
 
-/// The facts about values that are not tensors, while a program is sorted.
+/// The facts about values that are not tensors, while a program is split into parts.
 #[derive(Debug)]
 pub(super) struct Apart<'p> {
     program: &'p Program,
     options: &'p CompileOptions,
     /// The dependence of each node on tensors, by position.
     stages: Vec<Stages>,
-    /// For each node, whether it makes a tuple that contains a tensor with axes, by position.
+    /// For each node, true if it makes a tuple that contains a tensor with axes.
     pub(super) tuples_with_axes: Vec<bool>,
     /// The types of nodes that do not depend on tensors; found when the first is needed.
     types: Option<Vec<Option<QType>>>,
-    /// The values that tensors take from other parts, each with its type there and its tensor.
+    /// The values of other parts that tensors are computed from: each with its type in that part, and the tensor that it becomes.
     pub(super) imports: BTreeMap<NodeId, (QType, LoweredTensor)>,
-    /// The nodes that convert a tensor to an array, with the type of the array.
+    /// The nodes that convert a tensor to an array, each with the type of the array.
     pub(super) arrays: BTreeMap<NodeId, QType>,
-    /// A node without a type that was used as a tensor.
+    /// A node without a type that was used as a tensor; `None` if there is none.
     pub(super) untyped: Option<NodeId>,
-    /// True if the program cuts tensors into tiles.
+    /// True if the program's text cuts tensors into tiles.
     pub(super) is_tiled: bool,
 }
 
@@ -48,22 +48,22 @@ impl<'p> Apart<'p> {
         Apart { program, options, stages, tuples_with_axes, types: None, imports, arrays, untyped: None, is_tiled }
     }
 
-    /// Returns true if a node is computed from a tensor.
+    /// Returns true if `node` is computed from a tensor.
     pub(super) fn depends(&self, node: NodeId) -> bool {
         self.stages[node.index()].depends
     }
 
-    /// Returns true if a node is computed from a tensor by operators that tensors do not have.
+    /// Returns true if `node` is computed from a tensor by operators that tensors do not have.
     pub(super) fn is_later(&self, node: NodeId) -> bool {
         self.stages[node.index()].is_later
     }
 
-    /// Records the dependence of a node on tensors.
+    /// Records how `node` depends on tensors.
     pub(super) fn set_stages(&mut self, node: NodeId, stages: Stages) {
         self.stages[node.index()] = stages;
     }
 
-    /// The type of a node that does not depend on tensors; `None` if it has none.
+    /// The type of `node`, which must not depend on tensors; `None` if it has no type.
     pub(super) fn type_of(&mut self, node: NodeId) -> Option<QType> {
         let Apart { program, options, types, .. } = self;
         let types = types.get_or_insert_with(|| {

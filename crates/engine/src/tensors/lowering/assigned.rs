@@ -10,7 +10,7 @@ use cembra_tensor::{Expression, FullReduction, TensorErrorKind, TensorNodeId as 
 use cembra_value::Error;
 use cembra_value::Span;
 
-/// The reduction of all elements to a number that an operator is, if it is written as a method; else `None`.
+/// The reduction of all elements to a number that the method `op` stands for; `None` if `op` is not such a method.
 pub(super) fn method(op: OpId) -> Option<FullReduction> {
     Some(match op {
         id::TENSOR_WHOLE_SUM => FullReduction::Sum,
@@ -27,7 +27,7 @@ pub(super) fn method(op: OpId) -> Option<FullReduction> {
 }
 
 impl Lowering<'_> {
-    /// Lowers the reduction of all elements of a labelled expression, or of a tensor, to a number.
+    /// Lowers a method that reduces all elements of `of`, a labelled expression or a tensor, to a number.
     pub(super) fn number_of(&mut self, whole: FullReduction, of: NodeId, span: Span) -> Result<Tensor, Error> {
         if !matches!(self.made[of.index()], NodeForm::Labelled) {
             let node = self.whole(of)?.node;
@@ -39,8 +39,8 @@ impl Lowering<'_> {
         expression.lower(&mut self.graph)
     }
 
-    /// Lowers an assignment to a tensor whose axes have these labels. The value is cast to the type of the old tensor, must
-    /// have its extents, and is repeated along labels that it lacks.
+    /// Lowers an assignment to the tensor `old`, whose axes have the labels `labels`. The value is cast to the tensor's type, must have its extents,
+    /// and is repeated along labels that it lacks.
     pub(super) fn assigned(&mut self, old: NodeId, value: NodeId, labels: &str) -> Result<Tensor, Error> {
         let old = self.whole(old)?.node;
         let scalar = self.graph.scalar(old);

@@ -1,24 +1,24 @@
-//! The tiles of an axis, as far as they are known, and those of a part of it: some of its tiles, or a range of its
-//! elements. The elements of a part are counted from 0. The list of boundaries is shared, not copied.
+//! The tiles of a tensor's axis, as far as they are known, and the tiles of a part of the axis: some of its tiles, or a range of its elements. The
+//! elements of a part are counted from 0. The list of tile boundaries is shared between parts, not copied.
 
 use cembra_expr::AxisCut;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The tiles of an axis.
+/// The division of an axis into tiles.
 #[derive(Clone, Debug)]
 pub(super) enum AxisTiles {
     /// The axis is one tile.
     One,
-    /// Tiles of `size` elements; the last may be shorter. `count` is their number, which is known for the axis of a block.
+    /// The axis has tiles of `size` elements; the last tile may be shorter. `count` is the number of tiles, which is known for the axis of a block.
     Blocks { size: u64, count: Option<u64> },
-    /// Tiles between boundaries: those of the list with the indices `first` to `last`.
+    /// The tiles are between boundaries: those of the list `boundaries` with the indices `first` to `last`.
     Between { boundaries: Arc<[i64]>, first: usize, last: usize },
 }
 
 impl AxisTiles {
-    /// The tiles that the text or a tensor gives for an axis; one tile if there is no cut.
+    /// The tiles that the text or a tensor gives for an axis, by its cut; one tile if there is no cut.
     pub(super) fn of(cut: Option<&AxisCut>) -> AxisTiles {
         match cut {
             None => AxisTiles::One,
@@ -38,7 +38,7 @@ impl AxisTiles {
         }
     }
 
-    /// The number of tiles; `None` if it depends on the number of elements.
+    /// The number of tiles of the axis; `None` if it depends on the number of elements.
     pub(super) fn known_count(&self) -> Option<u64> {
         match self {
             AxisTiles::One => Some(1),
@@ -47,7 +47,7 @@ impl AxisTiles {
         }
     }
 
-    /// The number of tiles of an axis of `extent` elements.
+    /// The number of tiles, if the axis has `extent` elements.
     pub(super) fn count(&self, extent: usize) -> u64 {
         match self {
             AxisTiles::One => u64::from(extent > 0),
@@ -56,14 +56,13 @@ impl AxisTiles {
         }
     }
 
-    /// The number of elements of an axis with boundaries; `None` for other axes, whose number may vary.
+    /// The number of elements of an axis whose boundaries are listed; `None` for other axes, which may have any number.
     pub(super) fn listed_extent(&self) -> Option<u64> {
         let [lower, .., upper] = self.listed()? else { return Some(0) };
         Some(upper.abs_diff(*lower))
     }
 
-    /// The range of elements of the given tiles, for an axis of `extent` elements; `None` if the axis lacks one of the
-    /// tiles.
+    /// The range of elements that the tiles `tiles` contain, if the axis has `extent` elements; `None` if the axis lacks one of these tiles.
     pub(super) fn elements(&self, tiles: &Range<u64>, extent: usize) -> Option<Range<usize>> {
         if tiles.start > tiles.end || tiles.end > self.count(extent) {
             return None;
@@ -79,7 +78,7 @@ impl AxisTiles {
         Some(usize::try_from(boundary(tiles.start)?).ok()?..usize::try_from(boundary(tiles.end)?).ok()?)
     }
 
-    /// The tiles of a block that consists of the given tiles. Empty tiles at either end are left out.
+    /// The tiles of a block that consists of the tiles `tiles`. Empty tiles at either end of the block are left out.
     pub(super) fn block(&self, tiles: &Range<u64>) -> AxisTiles {
         match self {
             AxisTiles::One => AxisTiles::One,
@@ -99,7 +98,7 @@ impl AxisTiles {
         }
     }
 
-    /// The tiles of a range of elements; `None` if it begins or ends within a tile and the tiles do not all have one size.
+    /// The tiles of the range `elements`; `None` if the range begins or ends within a tile and the tiles do not all have one size.
     pub(super) fn part(&self, elements: &Range<usize>) -> Option<AxisTiles> {
         match self {
             AxisTiles::One => Some(AxisTiles::One),
@@ -119,8 +118,7 @@ impl AxisTiles {
         }
     }
 
-    /// Returns true if an axis of a block with these tiles can be used with a label that has the cut `label`, for any
-    /// extents.
+    /// Returns true if an axis with these tiles can have a label that the text cuts as `label` says, for any extents.
     pub(super) fn is_alike(&self, label: Option<&AxisCut>) -> bool {
         let is_one = self.known_count().is_some_and(|count| count <= 1);
         match (self, label) {

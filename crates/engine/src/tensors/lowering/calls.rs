@@ -1,5 +1,5 @@
-//! The lowering of operators on whole tensors. Literal arguments (axes, extents, positions) are read here; the graph of
-//! tensors makes the nodes and defines what each operator means.
+//! The lowering of operators on whole tensors to nodes of a graph. Literal arguments (axes, extents, positions) are read here; the crate
+//! `cembra_tensor` makes the nodes and defines what each operator means.
 
 use super::lower::Lowering;
 use super::tilings::beyond;
@@ -12,7 +12,7 @@ use std::ops::Range;
 
 type Axes = Vec<usize>;
 
-/// Lowers a call; returns its node.
+/// Lowers the call of the operator `op` on whole tensors. Returns the graph's node for it.
 pub(super) fn call(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Tensor, Error> {
     let made = made(lowering, op, operands)?;
     let (extents, scalar) = (lowering.graph.extents(made), lowering.graph.scalar(made));

@@ -1,6 +1,5 @@
-//! The lowering of a model's nodes to a graph of tensors whose extents are known: literals, operators on elements (those of
-//! the registry), and labelled expressions, which the expressions of `cembra_tensor` handle. `nodes` decides how each
-//! operator is lowered.
+//! The lowering of a model's nodes to a graph of tensors whose extents are known: of literals, of operators on elements (the operators of the
+//! registry), and of labelled expressions, for which `cembra_tensor` has the type `Expression`. `nodes.rs` decides how each operator is lowered.
 
 use super::apart::Apart;
 use super::made::{LoweredTensor, NodeForm};
@@ -34,27 +33,26 @@ const OF_ELEMENTS: [(OpId, OpId); 14] = [
     (id::SHORT_MEDIAN, id::MATH_MEDIAN),
 ];
 
-/// The state of lowering a program.
+/// The state of lowering a program to a graph of tensors.
 pub(super) struct Lowering<'p> {
     pub(super) program: &'p Program,
     pub(super) registry: &'static Registry,
     pub(super) graph: TensorGraph,
-    /// True if the extents are those of actual tensors. Otherwise all are 1, and only types and numbers of axes are
-    /// meaningful.
+    /// True if the extents in the graph are those of actual tensors. Otherwise all extents are 1, and only types and numbers of axes have a meaning.
     pub(super) has_extents: bool,
     pub(super) made: Vec<NodeForm>,
     /// The number of parts of all labelled expressions so far. A definition counts as often as it is used.
     labelled: usize,
-    /// True if the program has markers by which integers become f64 where they are divided or meet floats.
+    /// True if the program has operators that mark integers to become f64 where they are divided or combined with floats.
     pub(super) has_wide_numbers: bool,
-    /// The element types of labelled expressions, if integers may become f64.
+    /// The element types of labelled expressions, by node; recorded only if integers may become f64.
     pub(super) labelled_types: FxHashMap<NodeId, Scalar>,
-    /// True if a branch that a known condition does not choose is left out. An evaluation in tiles knows conditions that do
-    /// not depend on tensors.
+    /// True if a branch is left out when a known condition does not choose it. An evaluation in tiles knows the conditions that do not depend on
+    /// tensors.
     pub(super) leaves_out_branches: bool,
-    /// The tiles of tensors' axes, if the program takes blocks of them.
+    /// The tiles of tensors' axes, if the program selects blocks of tiles.
     pub(super) tilings: Tilings,
-    /// The facts about values that are not tensors; `None` once the program was taken apart.
+    /// The facts about values that are not tensors; `None` once the program was split into parts.
     pub(super) apart: Option<Apart<'p>>,
     /// The reverse passes of differentiation, by the number (a tensor without axes) that is differentiated.
     passes: FxHashMap<Tensor, ReversePass>,
@@ -94,17 +92,17 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    /// Sets the budget of the compilation.
+    /// Sets the budget (limits and time) of the compilation.
     pub(super) fn within(self, budget: &'p Budget) -> Self {
         Lowering { budget: Some(budget), ..self }
     }
 
-    /// Fails if the time of the compilation is over; called when the node at this position is visited.
+    /// Returns an error if the time of the compilation is over; called when the node at position `at` is visited.
     pub(super) fn check_visit(&self, at: usize) -> Result<(), Error> {
         self.budget.map_or(Ok(()), |budget| budget.check_visit(at).map_err(Error::from))
     }
 
-    /// Returns the derivative of a number with respect to a node. All calls with the same number share one pass.
+    /// Returns the derivatives of the number `number` with respect to the node `by`. All calls with the same number share one pass over the graph.
     pub(super) fn gradient(&mut self, number: Tensor, by: Tensor) -> Result<Vec<Tensor>, Error> {
         // A pass may take as long as thousands of other nodes.
         self.check_visit(0)?;
@@ -125,7 +123,7 @@ impl<'p> Lowering<'p> {
         made
     }
 
-    /// Makes a leaf of the program an input with these extents.
+    /// Makes a leaf of the program an input of the graph, with these extents.
     pub(super) fn set_input(
         &mut self,
         field: &Field,
@@ -141,7 +139,7 @@ impl<'p> Lowering<'p> {
         Ok(())
     }
 
-    /// Makes a leaf of the program a number, or a mask as a truth value.
+    /// Makes a leaf of the program the constant `value`, or a truth value if it is a mask.
     pub(super) fn set_number(&mut self, leaf: Option<NodeId>, value: &ScalarValue, is_mask: bool) -> Result<(), Error> {
         let node = self.graph.literal(value)?;
         if let Some(made) = leaf.and_then(|leaf| self.made.get_mut(leaf.index())) {
@@ -150,7 +148,7 @@ impl<'p> Lowering<'p> {
         Ok(())
     }
 
-    /// Returns the tensor of an output. The error of an output that is not a tensor has its place in the text.
+    /// Returns the tensor of an output. If the output is not a tensor, the error has its span in the text.
     pub(super) fn output_of(&mut self, output: &Output) -> Result<LoweredTensor, Error> {
         self.output(output.node).map_err(|error| error.at(output.span.unwrap_or_default()))
     }
@@ -164,12 +162,12 @@ impl<'p> Lowering<'p> {
         self.whole(node)
     }
 
-    /// The place of a node in the text; an empty span if there is no text.
+    /// The span of `node` in the text; an empty span if there is no text.
     pub(super) fn span(&self, node: NodeId) -> Span {
         self.program.span(node).unwrap_or_default()
     }
 
-    /// The value of a literal; `None` for other nodes.
+    /// The value of a literal node; `None` for other nodes.
     pub(super) fn value(&self, node: NodeId) -> Option<&'p Value> {
         if let Node::Literal(value) = self.program.node(node) { Some(value) } else { None }
     }
@@ -184,12 +182,12 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    /// The fields of a tuple; `None` if the node is not a tuple.
+    /// The fields of a node that makes a tuple; `None` for other nodes.
     pub(super) fn fields(&self, node: NodeId) -> Option<&'p [NodeId]> {
         self.parts_of_tuple(node).map(|(_, fields)| fields)
     }
 
-    /// Returns the field of a tuple that `key` names, a literal position or name.
+    /// Returns the field of the tuple `tuple` that the literal `key` gives by position or by name.
     pub(super) fn field(&mut self, tuple: NodeId, key: NodeId) -> Result<NodeForm, Error> {
         let Some((names, fields)) = self.parts_of_tuple(tuple) else {
             let error =
@@ -231,7 +229,7 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    /// Returns a node as a tensor without labels.
+    /// Returns the node `node` as a tensor without labels.
     pub(super) fn whole(&mut self, node: NodeId) -> Result<LoweredTensor, Error> {
         match (self.made[node.index()], self.program.node(node)) {
             (NodeForm::Tensor(whole), _) => Ok(whole),
@@ -287,13 +285,13 @@ impl<'p> Lowering<'p> {
         self.graph.constant_tensor(&tensor_of(array)?)
     }
 
-    /// Returns the labels of an operator, which must be a literal text.
+    /// Returns the labels that `node`, an argument of an operator, contains; it must be a literal text.
     pub(super) fn labels(&self, node: NodeId) -> Result<&'p str, Error> {
         let labels = self.text(node);
         labels.ok_or_else(|| Error::tensors(TensorErrorKind::BadLabel, "labels are a literal text, as in `a(\"i,k\")`"))
     }
 
-    /// Casts a tensor to a written type, or checks that it has the type it is declared to have.
+    /// Casts a tensor to the type that is written in the text. If `is_declared`, only checks that the tensor has that type.
     pub(super) fn typed(&mut self, of: LoweredTensor, qtype: NodeId, is_declared: bool) -> Result<Tensor, Error> {
         let Some(Value::Type(wanted)) = self.value(qtype) else {
             return Err(Error::tensors(TensorErrorKind::ElementType, "this type is no literal"));
@@ -320,7 +318,7 @@ impl<'p> Lowering<'p> {
         Err(Error::tensors(kind, format!("a value of type {found} is {said} of type {wanted}")))
     }
 
-    /// Casts a tensor to the number type of a declaration if its numbers become of that type there; else returns it
+    /// Casts a tensor to the number type of a declaration, if values of the tensor's type become of the declared type there; else returns the tensor
     /// unchanged.
     pub(super) fn reached(&mut self, of: LoweredTensor, qtype: NodeId) -> Result<LoweredTensor, Error> {
         let own = if of.is_weak { Scalar::WeakFloat } else { self.graph.scalar(of.node) };
@@ -331,28 +329,28 @@ impl<'p> Lowering<'p> {
         Ok(LoweredTensor::of(self.graph.cast(of.node, becomes)?))
     }
 
-    /// The operands of an operator on elements, without unspecified ones at the end.
+    /// The operands of an operator on elements, without the unspecified ones at the end.
     pub(super) fn given(&self, operands: &'p [NodeId]) -> &'p [NodeId] {
         let last = operands.iter().rposition(|operand| !matches!(self.value(*operand), Some(Value::Unspecified)));
         &operands[..last.map_or(0, |last| last + 1)]
     }
 
-    /// Returns true if an operand is unspecified before one that is given.
+    /// Returns true if an unspecified operand comes before one that is specified.
     pub(super) fn leaves_out(&self, operands: &'p [NodeId]) -> bool {
         self.given(operands).iter().any(|operand| matches!(self.value(*operand), Some(Value::Unspecified)))
     }
 
-    /// The text of a literal; `None` for other nodes.
+    /// The text of a literal node; `None` for other nodes.
     pub(super) fn text(&self, node: NodeId) -> Option<&'p str> {
         if let Some(Value::Scalar(ScalarValue::Text(text))) = self.value(node) { Some(text) } else { None }
     }
 
-    /// The counterpart for elements of an operator of the language, with the texts among its operands.
+    /// Converts an operator of the language to the operator that tensors apply to each element, with the texts among its operands.
     pub(super) fn element_operator(&self, op: OpId, operands: &[NodeId]) -> ElementOperator {
         ElementOperator::new(of_elements(op), operands.iter().map(|operand| self.text(*operand)))
     }
 
-    /// Applies an operator to each element.
+    /// Applies the operator `op` to each element of the operands.
     pub(super) fn of_elements(
         &mut self,
         op: ElementOperator,
@@ -376,15 +374,15 @@ impl<'p> Lowering<'p> {
         self.graph.cast(node, scalar)
     }
 
-    /// Lowers a labelled expression to a tensor whose axes have these labels.
+    /// Lowers the labelled expression `of` to a tensor whose axes have the labels `labels`.
     pub(super) fn bound(&mut self, of: NodeId, labels: &str, span: Span) -> Result<Tensor, Error> {
         let mut expression = Expression::new(labels, span)?;
         self.add_parts(&mut expression, of, span)?;
         expression.lower(&mut self.graph)
     }
 
-    /// Adds the parts of a labelled expression to `expression`, and returns the part that is all of it. Errors about its
-    /// size are reported at `span`.
+    /// Adds the parts of the labelled expression `of` to `expression`, and returns the part for the whole expression. Errors about its size are
+    /// reported at `span`.
     pub(super) fn add_parts(
         &mut self,
         expression: &mut Expression,
@@ -461,7 +459,7 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    /// Returns true if `name` is the operator that gives labels to a tensor.
+    /// Returns true if `name` is the name of the operator that gives labels to a tensor.
     pub(super) fn is_at(&self, name: cembra_expr::NameId) -> bool {
         self.registry.find(self.program.name(name)) == Some(id::TENSOR_AT)
     }
@@ -492,7 +490,7 @@ impl<'p> Lowering<'p> {
     }
 }
 
-/// Returns true if an input is a mask, which tensors treat as a truth value.
+/// Returns true if the type of an input is a mask, which tensors treat as a truth value.
 pub(super) fn is_mask(field: &Field) -> bool {
     field.qtype == QType::Optional(Scalar::Unit)
 }
@@ -516,7 +514,7 @@ fn element_of(array: &Array) -> Result<Scalar, Error> {
 /// Converts an array to a tensor of one axis.
 ///
 /// # Errors
-/// If an element is missing, or tensors cannot have such elements.
+/// If an element is missing, or has a type that tensors cannot have.
 pub(crate) fn tensor_of(array: &Array) -> Result<cembra_tensor::Tensor, Error> {
     let of = &[array.len()];
     match element_of(array)? {
@@ -535,13 +533,13 @@ fn without_parts(span: Span) -> Error {
     Error::tensors(TensorErrorKind::Syntax, "an expression without parts").at(span)
 }
 
-/// The error for functions as values, and for operators that take functions.
+/// The error for functions as values, and for operators that take functions: tensors do not support them.
 pub(super) fn functional(what: &str) -> Error {
     let message = format!("{what} is of functions or sequences as values, which models with tensors do not have");
     Error::tensors(TensorErrorKind::ElementType, message).hint("call the function by its name, once for each tensor")
 }
 
-/// Returns true if an operator on scalars gives a mask for these operands, as it does in other models.
+/// Returns true if the operator `op` on scalars gives a mask for these operands, as it does in models without tensors.
 pub(super) fn makes_mask(op: OpId, operands: &[LoweredTensor]) -> bool {
     match op {
         id::EQUAL | id::NOT_EQUAL | id::LESS | id::LESS_EQUAL | id::GREATER | id::GREATER_EQUAL => true,
@@ -551,12 +549,12 @@ pub(super) fn makes_mask(op: OpId, operands: &[LoweredTensor]) -> bool {
     }
 }
 
-/// Returns true if an operator on scalars takes masks as truth values.
+/// Returns true if the operator `op` on scalars takes masks as truth values.
 pub(super) fn takes_masks(op: OpId) -> bool {
     matches!(op, id::AND | id::OR | id::NOT | id::WHERE | id::SHORT_WHERE)
 }
 
-/// The counterpart for elements of an operator of the language; the operator itself if it has none.
+/// The operator that tensors apply to each element for an operator of the language; the operator itself if there is no other.
 pub(super) fn of_elements(op: OpId) -> OpId {
     OF_ELEMENTS.iter().find(|(own, _)| *own == op).map_or(op, |(_, of_elements)| *of_elements)
 }
@@ -596,7 +594,7 @@ fn combined(
     }
 }
 
-/// The type of a value: a scalar type if it has no axes, and an optional unit if it is a mask.
+/// The type of the value of a lowered node: a scalar type if it has no axes, and an optional unit if it is a mask.
 pub(super) fn type_of(graph: &TensorGraph, LoweredTensor { node, is_mask, .. }: LoweredTensor) -> QType {
     if is_mask {
         return QType::Optional(Scalar::Unit);

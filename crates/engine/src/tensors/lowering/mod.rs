@@ -1,5 +1,5 @@
-//! Programs with tensors among their inputs: the types of inputs and outputs, and the graph of tensors. The extents come
-//! with the tensors, so a program is lowered once with extents of 1 to check its types, and once for each list of extents.
+//! Programs with tensors among their inputs: the types of their inputs and outputs, and their graphs of tensors. The extents are known only when
+//! there are tensors. So a program is lowered once with all extents 1 to check its types, and once for each list of extents.
 
 mod apart;
 mod assigned;
@@ -33,11 +33,11 @@ pub(crate) use lower::tensor_of;
 pub(crate) use parts::{Origin, Parts};
 pub(crate) use tilings::{cuts, is_tiled};
 
-/// The most nodes of a graph that a text may become. Short texts can become large graphs, by functions that call others
-/// twice and by gradients of gradients. A plan of this many nodes takes up to one GiB while it is made.
+/// The most nodes that the graph of a program may have. Short texts can become large graphs, by functions that call others twice and by gradients of
+/// gradients. A plan for this many nodes takes up to one GiB while it is made.
 pub const MOST_MODEL_NODES: usize = 1 << 18;
 
-/// A program with tensors, with checked types and labels.
+/// A program with tensors whose types and labels were checked.
 #[derive(Clone, Debug)]
 pub struct TensorProgram {
     program: Arc<Program>,
@@ -51,8 +51,8 @@ pub struct TensorProgram {
 /// The extents of inputs before tensors are given.
 const ONES: [usize; cembra_tensor::MOST_AXES] = [1; cembra_tensor::MOST_AXES];
 
-/// The element type and the number of axes of an input; `None` if tensors cannot have its type. An optional input with a
-/// default is a scalar.
+/// The element type and the number of axes of an input, as a tensor; `None` if tensors cannot have the input's type. An optional input with a default
+/// is a scalar.
 pub(crate) fn shape_of(field: &Field) -> Option<(Scalar, usize)> {
     match (&field.qtype, &field.default) {
         (QType::Optional(Scalar::Unit), None) => Some((Scalar::Boolean, 0)),
@@ -89,37 +89,37 @@ fn check_declaration(input: &Input, qtype: &QType, options: &CompileOptions) -> 
     Err(problem.label(format!("declared {qtype} here")))
 }
 
-/// The inputs of a graph for tiles, in addition to their extents. Each field has an entry for each input.
+/// The tiles and the constants for the inputs of a graph. Each list has one entry per input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TileInputs<'t> {
-    /// The cuts of the inputs' axes; an axis without a cut is one tile.
+    /// The cuts of the inputs' axes into tiles; an axis without a cut is one tile.
     pub(crate) cuts: &'t [Vec<Option<AxisCut>>],
-    /// The values of inputs that are numbers.
+    /// The values of the inputs that are numbers; `None` for inputs that are tensors.
     pub(crate) numbers: &'t [Option<ScalarValue>],
 }
 
-/// A sorted program with tensors.
+/// A program with tensors, after deciding which of its values are tensors.
 #[derive(Debug)]
 pub(crate) enum Sorted {
-    /// A program whose values are all tensors or numbers.
+    /// The program has only values that are tensors or numbers.
     Tensors(TensorProgram),
-    /// There are also other values.
+    /// The program also has other values, and was split into parts.
     Parts(Parts),
 }
 
 impl TensorProgram {
-    /// Returns true if any input of a program is a tensor, or it converts arrays to tensors.
+    /// Returns true if an input of a program is a tensor, or if the program converts arrays to tensors.
     #[must_use]
     pub fn is_of(program: &Program, options: &CompileOptions) -> bool {
         TensorProgram::tensor_input(program, options).is_some() || is_of_arrays(program, options.prepare.registry)
     }
 
-    /// The first input that is a tensor; `None` if there is none.
+    /// The first input of a program that is a tensor; `None` if there is none.
     pub(crate) fn tensor_input<'p>(program: &'p Program, options: &CompileOptions) -> Option<&'p Input> {
         program.inputs.iter().find(|input| matches!(type_of_input(input, options), Some(QType::Tensor(..))))
     }
 
-    /// Checks the types and labels of a program, and splits it into parts if it also has other values than tensors.
+    /// Checks the types and labels of a program, and splits it into parts if it has other values besides tensors.
     ///
     /// # Errors
     /// If types or labels do not fit, or an input has no type.
@@ -174,18 +174,18 @@ impl TensorProgram {
         Ok(Sorted::Tensors(TensorProgram { program, registry, inputs, outputs, absent }))
     }
 
-    /// The inputs and the outputs with their types, in the order of the program. Scalars are tensors without axes.
+    /// The inputs and the outputs with their types, in the order of the program. Scalars count as tensors without axes.
     pub(crate) fn fields(&self) -> [Box<[Field]>; 2] {
         [self.inputs.clone(), self.outputs.clone()]
     }
 
-    /// The place of an output in the text.
+    /// The span in the text of the output with index `at`.
     pub(crate) fn output_span(&self, at: usize) -> Span {
         self.program.outputs.get(at).and_then(|output| output.span).unwrap_or_default()
     }
 
-    /// Returns the type of each node by position, for a program that may have errors; `None` for a node without a type and
-    /// for an expression over labels.
+    /// Returns the type of each node, by its position, for a program that may have errors. The type is `None` for a node without a type and for an
+    /// expression over labels.
     pub fn node_types(program: &Program, options: &CompileOptions) -> Vec<Option<QType>> {
         let mut lowering = Lowering::new(&program.graph, options.prepare.registry, MOST_MODEL_NODES, false)
             .within(&options.prepare.budget);
@@ -208,14 +208,13 @@ impl TensorProgram {
         (0..program.graph.len()).map(|at| lowering.node_type(NodeId::from_index(at))).collect()
     }
 
-    /// Returns true if the text takes blocks of tensors, so that its graph depends on their tiles.
+    /// Returns true if the text selects blocks of tiles, so that the program's graph depends on how tensors are cut into tiles.
     pub(crate) fn has_blocks(&self) -> bool {
         self.program.graph.find_name(self.registry.get(id::TENSOR_BLOCK).name).is_some()
     }
 
-    /// Lowers the program to a graph, whose leaves are the inputs in order; also returns the output nodes. Tensors are cut
-    /// as `tiles` says, else as the text says. With `tiles`, some inputs may be numbers, which become constants instead of
-    /// leaves.
+    /// Lowers the program to a graph, whose leaves are the inputs in order; also returns the nodes of the outputs. Tensors are cut into tiles as
+    /// `tiles` says; if that is `None`, as the text says. With `tiles`, some inputs may be numbers, which become constants instead of leaves.
     ///
     /// # Errors
     /// If extents do not fit the inputs or each other, an axis does not have a tile, or the graph becomes too large.
@@ -270,7 +269,7 @@ impl TensorProgram {
     }
 }
 
-/// The error for an input that was given a value of another type or shape.
+/// The error for an input to which the caller gave `found`, a value of another type or shape.
 #[cold]
 pub(crate) fn misfit(field: &Field, found: &str) -> Error {
     let message = format!("input `{}` is {}, and {found}", Excerpt::quoted(&field.name), field.declaration());

@@ -1,5 +1,5 @@
-//! The lowering of a model's nodes in their order, without recursion. Each operator is an operator on labels, a call on
-//! whole tensors, or an operator on elements.
+//! The lowering of a model's nodes in their order, without recursion. Each operator is lowered as an operator on labels, as a call on whole tensors,
+//! or as an operator on elements.
 
 use super::assigned::method;
 use super::calls;
@@ -13,7 +13,7 @@ use cembra_value::Error;
 use cembra_value::{Value, near_names};
 
 impl Lowering<'_> {
-    /// Lowers all nodes that these nodes need.
+    /// Lowers all nodes that the nodes `outputs` need.
     pub(super) fn lower(&mut self, outputs: impl Iterator<Item = NodeId>) -> Result<(), Error> {
         for (at, _) in self.program.reachable(outputs).into_iter().enumerate().filter(|(_, needed)| *needed) {
             let node = NodeId::from_index(at);
@@ -35,7 +35,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Lowers all nodes that can be lowered; their users are skipped if one cannot.
+    /// Lowers all nodes that can be lowered. If a node cannot be lowered, the nodes that use it are skipped.
     pub(super) fn lower_as_far_as_possible(&mut self) {
         for at in 0..self.program.len() {
             let node = NodeId::from_index(at);
@@ -47,8 +47,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The type of a node that was lowered, or of a literal, which may be a weak float; for a labelled tensor, the type of
-    /// the tensor. `None` otherwise.
+    /// The type of a lowered node, or of a literal, which may be a weak float; for a labelled tensor, the type of the tensor. `None` for other nodes.
     pub(super) fn node_type(&self, node: NodeId) -> Option<QType> {
         match (self.made[node.index()], self.program.node(node)) {
             (NodeForm::Tensor(whole), _) => Some(type_of(&self.graph, whole)),
@@ -110,7 +109,7 @@ impl Lowering<'_> {
         Ok(LoweredTensor { node, ..choice })
     }
 
-    /// Lowers an operator, without deciding whether tensors compute it.
+    /// Lowers the operator `name` as an operation on tensors. Does not decide whether tensors or another part of the program compute `node`.
     pub(super) fn operator(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<NodeForm, Error> {
         let Some(op) = self.registry.find(name) else {
             let error = Error::tensors(

@@ -1,5 +1,5 @@
-//! Integers in tensors that become f64 because a text says so. The type of a labelled expression is recorded when it is
-//! visited, because its neighbours may be visited before either is lowered.
+//! Integers in tensors that become f64 where the text divides them or combines them with floats. The type of a labelled expression is recorded when
+//! its node is visited, because nodes that use it may be visited before it is lowered.
 
 use super::lower::{Lowering, of_elements};
 use super::made::{LoweredTensor, NodeForm};
@@ -10,7 +10,7 @@ use cembra_tensor::{Expression, Subexpression, TensorErrorKind};
 use cembra_value::{Error, Span};
 
 impl Lowering<'_> {
-    /// Lowers `core._wide(x)` or `core._beside(x, y)`: casts the first operand to the type that the registry gives.
+    /// Lowers `core._wide(x)` or `core._beside(x, y)`: casts `x` to the type that the registry gives for the operator's result.
     pub(super) fn wide(&mut self, op: OpId, operands: &[NodeId]) -> Result<NodeForm, Error> {
         let wholes: Vec<LoweredTensor> =
             operands.iter().map(|operand| self.whole(*operand)).collect::<Result<_, _>>()?;
@@ -43,7 +43,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Records the element type of a labelled expression.
+    /// Records the element type of the labelled expression `node`, if integers may become f64 in the program.
     pub(super) fn note_labelled(&mut self, op: OpId, operands: &[NodeId], node: NodeId) {
         if !self.has_wide_numbers {
             return;
@@ -66,8 +66,8 @@ impl Lowering<'_> {
         if matches!(op, id::WIDE | id::BESIDE) { operands.first() } else { None }
     }
 
-    /// Lowers `core._wide` or `core._beside` in a labelled expression, given the part for its operand. Number literals are
-    /// left as they are, because they take on the type of their neighbours.
+    /// Lowers `core._wide` or `core._beside` in a labelled expression; `part` is the lowered operand. Number literals are left as they are, because
+    /// they take on the type of the values that they are combined with.
     pub(super) fn wide_part(
         &self,
         expression: &mut Expression,

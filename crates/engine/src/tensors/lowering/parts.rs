@@ -1,11 +1,11 @@
-//! Splitting a program with tensors and other values into up to three programs: values that tensors take, tensors, and the
-//! rest. Nodes keep their positions and places, so errors in each part refer to the right place of the text.
+//! Splits a program with tensors and other values into up to three programs: values from which tensors are computed, tensors, and the rest. Nodes
+//! keep their positions and spans, so errors in each part refer to the right place in the text.
 //!
-//! The rest are values that are made from tensors, such as a text of a sum, and all values made from those, including
-//! tensors. That program is split again.
+//! The rest consists of values that are made from tensors, such as a text of a sum, and of all values made from those, including tensors. That
+//! program is split again.
 //!
-//! Tiles only have float elements. A program that cuts tensors into tiles leaves other numbers to the parts around the
-//! tensors, unless an operand is a tensor with axes.
+//! Tiled tensors only have float elements. If a program cuts tensors into tiles, the parts around the tensors compute all other numbers, unless an
+//! operand is a tensor with axes.
 
 use super::apart::Apart;
 use super::lower::{Lowering, type_of};
@@ -19,7 +19,7 @@ use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The part that an output of the whole program belongs to, and the index of the output in that part.
+/// The part that computes an output of the whole program, and the output's index in that part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Origin {
     Before(usize),
@@ -27,17 +27,17 @@ pub(crate) enum Origin {
     After(usize),
 }
 
-/// The programs that a program is split into. A value that crosses from one part to the next is an output of the former and
-/// an input of the latter, with the same name.
+/// The programs that a program with tensors is split into. A value that one part passes to the next is an output of the former and an input of the
+/// latter, with the same name.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
-    /// The values that do not depend on tensors; `None` if there are none.
+    /// The program of the values that do not depend on tensors; `None` if there are none.
     pub(crate) before: Option<Arc<Program>>,
     pub(crate) tensors: Option<Arc<Program>>,
-    /// The values computed from tensors by operators that tensors do not have, and all values made from them; `None` if
+    /// The program of the values that are computed from tensors by operators that tensors do not have, and of all values made from those; `None` if
     /// there are none.
     pub(crate) after: Option<Arc<Program>>,
-    /// The origin of each output of the whole program.
+    /// For each output of the whole program, the part that computes it.
     pub(crate) outputs: Vec<Origin>,
 }
 
@@ -65,7 +65,7 @@ fn part(program: &Program, outputs: Vec<Output>, given: &BTreeMap<NodeId, QType>
     Some(Arc::new(program_of(&part, outputs)))
 }
 
-/// Makes a program with these outputs and the inputs that they need.
+/// Makes a program with the outputs `outputs` and the inputs that they need.
 pub(super) fn program_of(program: &Program, outputs: Vec<Output>) -> Program {
     let mut alone = Program { outputs, ..program.clone() };
     let mut needed = alone.needed_inputs().into_iter();
@@ -74,7 +74,7 @@ pub(super) fn program_of(program: &Program, outputs: Vec<Output>) -> Program {
 }
 
 impl Lowering<'_> {
-    /// Returns the parts of a sorted program; `None` if all its values are tensors.
+    /// Splits a program into parts, once it is known which nodes are tensors; `None` if all its values are tensors.
     pub(super) fn taken_apart(&self, program: &Program) -> Result<Option<Parts>, Error> {
         let Some(apart) = &self.apart else { return Ok(None) };
         if apart.imports.is_empty() && !program.outputs.iter().any(|output| self.is_apart(output.node)) {
@@ -239,7 +239,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Returns true if any output of a program needs a tensor that is made from an array.
+/// Returns true if an output of the program needs a tensor that is made from an array.
 pub(super) fn is_of_arrays(program: &Program, registry: &Registry) -> bool {
     // Few programs use the operator at all.
     let Some(of_array) = program.graph.find_name(registry.get(id::TENSOR_OF_ARRAY).name) else { return false };

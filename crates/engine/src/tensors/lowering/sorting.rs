@@ -1,7 +1,7 @@
-//! Sorting: decides which nodes of a program are not computed by tensors, and which of their values tensors take.
+//! Decides which nodes of a program are not computed by tensors, and which of these values tensors are computed from.
 //!
-//! A node is computed by tensors if they have a form for it. Otherwise, if none of its operands is a tensor with axes, it
-//! is computed as in other models. The meaning of texts, optional values and arrays is decided there, not here.
+//! A node is computed by tensors if tensors have its operator. Otherwise, if none of its operands is a tensor with axes, it is computed as in models
+//! without tensors. The meaning of texts, optional values and arrays is decided there, not here.
 
 use super::apart::Stages;
 use super::lower::Lowering;
@@ -14,7 +14,7 @@ use cembra_value::Error;
 use std::collections::BTreeSet;
 
 impl Lowering<'_> {
-    /// Records whether a leaf of the program is a tensor.
+    /// Records whether the input `leaf` of the program is a tensor.
     pub(super) fn sort_leaf(&mut self, leaf: NodeId, is_tensor: bool) {
         if let Some(apart) = &mut self.apart {
             apart.set_stages(leaf, Stages { depends: is_tensor, is_later: false });
@@ -24,7 +24,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Lowers an operator, or marks it as not computed by tensors.
+    /// Lowers the operator `name`, or marks `node` as not computed by tensors.
     pub(super) fn sorted(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<NodeForm, Error> {
         let Some(apart) = &self.apart else { return self.operator(name, operands, node) };
         let depends = operands.iter().any(|operand| apart.depends(*operand));
@@ -58,7 +58,7 @@ impl Lowering<'_> {
         Ok(made)
     }
 
-    /// Returns true for a tensor with axes, an expression over labels, and a tuple that contains one of them.
+    /// Returns true if `node` is a tensor with axes, an expression over labels, or a tuple that contains one of them.
     pub(super) fn has_axes(&self, node: NodeId) -> bool {
         match self.made[node.index()] {
             NodeForm::Tensor(whole) => !self.graph.extents(whole.node).is_empty(),
@@ -68,7 +68,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Returns a value of another part as an input of the tensors.
+    /// Makes the value of `node`, which another part of the program computes, an input of the tensors. Returns it as a tensor.
     pub(super) fn imported(&mut self, node: NodeId) -> Result<LoweredTensor, Error> {
         let qtype = match self.import(node)? {
             Ok(known) => return Ok(known),
@@ -97,7 +97,7 @@ impl Lowering<'_> {
         Err(Error::tensors(TensorErrorKind::ElementType, error).at(self.span(node)).hint(hint))
     }
 
-    /// Lowers the conversion of an array to a tensor.
+    /// Lowers `node`, which converts an array to a tensor.
     pub(super) fn of_array(&mut self, node: NodeId) -> Result<LoweredTensor, Error> {
         if !matches!(self.made[node.index()], NodeForm::Apart) {
             let whole = self.whole(node)?;
@@ -136,7 +136,7 @@ impl Lowering<'_> {
         Ok(self.keep_import(node, qtype, LoweredTensor::of(leaf)))
     }
 
-    /// Lowers the conversion of a tensor to an array.
+    /// Lowers `node`, which converts the tensor `of` to an array.
     pub(super) fn array_of(&mut self, of: NodeId, node: NodeId) -> Result<NodeForm, Error> {
         let tensor = self.whole(of)?.node;
         if self.graph.extents(tensor).len() != 1 {

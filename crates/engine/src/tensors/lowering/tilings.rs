@@ -1,5 +1,5 @@
-//! The tilings of a graph's values, which decide the elements of a block of tiles. They follow from the tilings of the
-//! inputs, operation by operation. Evaluators of tiled tensors cut the values of operations in the same way.
+//! The tilings of a graph's nodes, which decide which elements a block of tiles has. They follow from the tilings of the inputs, operation by
+//! operation. Evaluators of tiled tensors cut the results of operations into tiles in the same way.
 //!
 //! The labels of a text are checked before extents are known: `a("i,k")` of an input `tiled[f64, "p,k"]` needs `i` and `p` to be cut alike. Labels
 //! and blocks alone decide this, so a text is right or wrong before there are data. The evaluators of tiled tensors check that the extents of data
@@ -19,7 +19,7 @@ use std::rc::Rc;
 /// The tiles of a value's axes; `None` for an axis whose tiles are unknown.
 type Axes = Rc<[Option<AxisTiles>]>;
 
-/// The tiles of the axes of a graph's nodes.
+/// The division into tiles of the axes of a graph's nodes.
 #[derive(Debug, Default)]
 pub(super) struct Tilings {
     /// The tiles of the leaves, by their numbers.
@@ -27,13 +27,13 @@ pub(super) struct Tilings {
     /// The tiles of nodes that were looked up, and of their operands; `None` if an operation is not supported for tiled
     /// tensors.
     known: FxHashMap<Tensor, Option<Axes>>,
-    /// True if the tiles come from tensors, and not from the text alone. Axes of tensors may begin at other elements than
-    /// 0; axes of a block do not.
+    /// True if the tiles are those of given tensors, and not those of the text. Axes of tensors may begin at other elements than 0; axes of a block
+    /// do not.
     pub(super) is_of_tensors: bool,
 }
 
 impl Tilings {
-    /// The tilings that the text gives: inputs are cut by their labels, and axes of inputs without labels are one tile.
+    /// The tilings that the text gives: axes of inputs are cut by their labels, and axes of inputs without labels are one tile.
     pub(super) fn of_text(program: &Program, inputs: &[Field]) -> Tilings {
         let cuts: FxHashMap<&str, &AxisCut> = cuts(program).collect();
         let of_input = |input: &Field| -> Axes {
@@ -49,14 +49,14 @@ impl Tilings {
         Tilings { leaves: inputs.iter().map(of_input).collect(), ..Tilings::default() }
     }
 
-    /// The tilings of the tensors that are given for the inputs.
+    /// The tilings of the tensors that are given for the inputs, by the cuts of their axes.
     pub(super) fn of_tensors<'c>(cuts: impl Iterator<Item = &'c [Option<AxisCut>]>) -> Tilings {
         let of_input =
             |cuts: &[Option<AxisCut>]| -> Axes { cuts.iter().map(|cut| Some(AxisTiles::of(cut.as_ref()))).collect() };
         Tilings { leaves: cuts.map(of_input).collect(), known: FxHashMap::default(), is_of_tensors: true }
     }
 
-    /// The tiles of a node's axes; `None` if an operation is not supported for tiled tensors.
+    /// The tiles of the axes of a node; `None` if its operation is not supported for tiled tensors.
     pub(super) fn of(&mut self, graph: &TensorGraph, id: Tensor) -> Option<Axes> {
         let mut open = vec![id];
         while let Some(at) = open.last().copied() {
@@ -151,7 +151,7 @@ impl Tilings {
     }
 }
 
-/// The error for tiles that an axis does not have.
+/// The error for a block of tiles that an axis does not have.
 #[cold]
 pub(super) fn beyond(axis: usize, tiles: &Range<u64>, count: u64) -> Error {
     let message = format!("a block of tiles {} to {} of axis {axis}, which has {count}", tiles.start, tiles.end);
@@ -178,12 +178,12 @@ pub(crate) fn is_tiled(program: &Program) -> bool {
     !program.tiles.is_empty() || program.inputs.iter().any(|input| input.labels.is_some())
 }
 
-/// Returns the labels that the text cuts, each with its cut.
+/// Returns the labels that the text of a program cuts into tiles, each with its cut.
 pub(crate) fn cuts(program: &Program) -> impl Iterator<Item = (&str, &AxisCut)> {
     program.tiles.iter().flat_map(|rule| rule.labels.iter().map(|label| (&**label, &rule.cut)))
 }
 
-/// Returns an error if a value is used with labels that are not cut as its axes are, or if a block has tiles that an axis does not have.
+/// Returns an error if a value is used with labels that are not cut as the value's axes are, or if a block has tiles that an axis does not have.
 pub(super) fn check_labels(program: &Program, registry: &Registry, inputs: &[Field]) -> Result<(), Error> {
     if !is_tiled(program) {
         return Ok(());

@@ -1,15 +1,14 @@
-//! Operands whose layout is transposed relative to the loops of a product: the elements of a line are far apart, and the
-//! next lines are between them. Several lines at a time are copied, so that each piece of memory is read once. How lines
-//! are multiplied is not decided here.
+//! Operands whose layout is transposed relative to the loops of a product: the elements of a line are far apart, and the next lines are between them.
+//! Several lines at a time are copied, so that each piece of memory is read once. Other files decide how lines are multiplied.
 
 use super::number::{Memory, Number};
 use super::vectors::{Line, Lines};
 use cembra_tensor::FusedLabels;
 use cembra_tensor::walk::{CopiedAxis, FAR, WalkedAxis, copy_axes};
 
-/// The most lines that are copied at a time, such that the copies stay in a near cache.
+/// The most lines that are copied at a time, chosen so that the copies stay in a near cache.
 pub(super) const LINES: usize = 64;
-/// The most elements of each line that are copied at a time, such that the copies stay in a near cache.
+/// The most elements of each line that are copied at a time, chosen so that the copies stay in a near cache.
 pub(super) const WIDTH: usize = 1024;
 
 /// The elements between copies of lines, so that lines do not map to the same cache sets.
@@ -18,7 +17,7 @@ const PADDING: usize = 16;
 /// The fewest lines, and the fewest elements of a line, that are worth copies.
 const SEVERAL: usize = 8;
 
-/// Loops over lines and their elements, with copies of operands whose layout is transposed relative to them.
+/// Loops over lines and their elements for a product, with copies of the operands whose layout is transposed relative to the loops.
 pub(super) struct Across<'d, T> {
     factors: [Memory<'d, T>; 2],
     /// The strides between lines, and between elements of a line.
@@ -27,7 +26,8 @@ pub(super) struct Across<'d, T> {
 }
 
 impl<'d, T: Number> Across<'d, T> {
-    /// Makes loops over these lines; `None` if no operand's layout is transposed relative to them, or if there are too few.
+    /// Makes loops over `lines` lines and their elements. `None` if no operand's layout is transposed relative to the loops, or if there are too few
+    /// lines or elements.
     pub(super) fn of(factors: [Memory<'d, T>; 2], (lines, apart): &WalkedAxis<3>, line: &FusedLabels) -> Option<Self> {
         let lies_across = |of: usize| {
             let (near, far) = (apart[of].unsigned_abs(), line.strides[of].unsigned_abs());
@@ -39,7 +39,7 @@ impl<'d, T: Number> Across<'d, T> {
         is_worth.then_some(Across { factors, strides: [*apart, line.strides], copies })
     }
 
-    /// The first `lines` lines of both operands, with `count` elements each, from these positions on.
+    /// Returns `lines` lines of both operands, with `count` elements each, that begin at the positions `at`.
     pub(super) fn lines(&mut self, at: [usize; 3], lines: usize, count: usize) -> [Lines<'_, T>; 2] {
         let Across { factors, strides: [apart, along], copies } = self;
         let [left, right] = copies;

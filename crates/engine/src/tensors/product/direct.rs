@@ -1,5 +1,5 @@
-//! Products of a few elements, with precomputed positions of all factors, so that no loop nest is needed. Sums are added in
-//! the order of the reference if they have no more terms than it adds one after the other.
+//! Small products, of a few elements: the positions of all factors are computed beforehand, so that no nest of loops is needed. Terms are added in
+//! the order of the reference, if there are no more of them than the reference adds one after the other.
 
 use super::number::{Memory, Number};
 use cembra_tensor::walk::{WalkedAxis, Watch, try_walk};
@@ -7,7 +7,7 @@ use cembra_tensor::{FusedLabels, Places};
 use cembra_value::Error;
 use smallvec::SmallVec;
 
-/// Computes a product of a few elements for each index of the outer loops `kept`.
+/// Computes a small product, of a few elements, for each index of the outer loops `kept`.
 pub(super) fn direct<T: Number>(
     factors: &[Memory<'_, T>; 2],
     to: &mut [T],

@@ -1,6 +1,5 @@
-//! Fast products of two operands by labels: the execution of their plans, by loops or by matrix products. `cembra-tensor`
-//! plans products and defines their meaning by a reference. Results are as close to the reference as the sums of the matrix
-//! products are exact.
+//! Fast products of two operands by labels: runs their plans, by loops or by matrix products. The crate `cembra_tensor` plans products, and defines
+//! their meaning by a reference. Results are as close to the reference as the sums of the matrix products are exact.
 
 mod across;
 mod direct;
@@ -23,16 +22,16 @@ use planned::{Form, form_of};
 use smallvec::SmallVec;
 use std::ops::AddAssign;
 
-/// Counts of the work of products by labels.
+/// Counts of the work that products by labels have done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ProductCounters {
-    /// The number of matrix products.
+    /// The number of matrix products that were computed.
     pub gemm_calls: u64,
     /// The number of operands and results that were copied into another order.
     pub permutes: u64,
-    /// The bytes that were copied, each counted once.
+    /// The bytes that were copied into another order, each counted once.
     pub permute_bytes: u64,
-    /// The number of temporary arrays besides the result.
+    /// The number of temporary arrays that were allocated besides the results.
     pub temporaries: u64,
 }
 
@@ -48,8 +47,8 @@ impl AddAssign for ProductCounters {
 /// Computes the product of two operands by labels, summed over the labels that the result does not have. The result's
 /// elements are in row-major order.
 ///
-/// Integers wrap and equal the reference, and so do products without sums, bit for bit. Sums of floats are added in another
-/// order: in FLOAT64 in loops, and as `matrices` adds them in matrix products.
+/// Products of integers wrap and equal the reference, bit for bit; so do products without sums. Sums of floats are added in another order: by loops
+/// in FLOAT64, and by matrix products as `matrices` adds them.
 ///
 /// ```
 /// use cembra_engine::{PlainProduct, contract};

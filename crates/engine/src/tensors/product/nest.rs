@@ -1,5 +1,5 @@
-//! Products that are not of two matrices, computed as loops: of elements, of vectors, and of a matrix and a vector. Sums
-//! are kept in a wider type, in an order that depends on labels and layouts only.
+//! Products that are not products of two matrices, computed by nested loops: products of elements, of vectors, and of a matrix and a vector. Sums are
+//! computed in a wider type, in an order that depends only on labels and layouts.
 
 use super::across::{self, Across};
 use super::number::{Memory, Number};
@@ -54,7 +54,7 @@ fn add_scaled<T: Number>(sums: &mut [T::Wide], line: &[T], factor: T) {
     }
 }
 
-/// Computes a product as loops. The result begins at the start of `to`; sums begin with `zero`.
+/// Computes a product by nested loops. The result begins at the start of `to`; each sum begins with `zero`.
 pub(super) fn nest<T: Number>(
     factors: [Memory<'_, T>; 2],
     to: &mut [T],

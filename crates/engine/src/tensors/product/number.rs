@@ -1,11 +1,11 @@
-//! Element types of products: their arithmetic, the type of their sums, and their matrix products.
+//! The element types that products can have: their arithmetic, the type of their sums, and their matrix products.
 
 use cembra_tensor::{Element, MatrixProduct, Multiplication, multiply_plainly};
 
-/// An operand: its memory, and the position of its first element.
+/// An operand of a product: its memory, and the position of its first element.
 pub(super) type Memory<'d, T> = (&'d [T], usize);
 
-/// An element type of products. Integers wrap.
+/// An element type of products. Arithmetic on integers wraps.
 pub(super) trait Number: Element {
     /// The type of sums outside of matrix products.
     type Wide: Copy + Default;
@@ -13,18 +13,18 @@ pub(super) trait Number: Element {
     /// The value that changes no sum when added: -0 for floats.
     const NOTHING: Self::Wide;
 
-    /// Adds the product of two elements to a sum.
+    /// Adds the product of the elements `a` and `b` to `sum`.
     fn add_product(sum: Self::Wide, a: Self, b: Self) -> Self::Wide;
 
-    /// Adds an element to a sum.
+    /// Adds one element to `sum`.
     fn add(sum: Self::Wide, element: Self) -> Self::Wide;
 
     fn add_sums(a: Self::Wide, b: Self::Wide) -> Self::Wide;
 
-    /// Rounds a sum to the nearest element.
+    /// Rounds a sum to the nearest value of the element type.
     fn narrow(sum: Self::Wide) -> Self;
 
-    /// Computes a matrix product of such elements with `matrices`.
+    /// Computes a matrix product with elements of this type by `matrices`.
     fn multiply(matrices: &dyn MatrixProduct, product: Multiplication<'_, Self>);
 }
 

@@ -1,5 +1,4 @@
-//! Products planned once for operands of given types and layouts, and the cache of such plans. The plans decide how
-//! products are computed.
+//! Products that are planned once for operands of given types and layouts, and the cache of such plans. A plan decides how the product is computed.
 
 use super::number::Number;
 use super::{ProductCounters, run_into};
@@ -13,7 +12,7 @@ use cembra_value::Error;
 use cembra_value::tensor::no_element;
 use std::sync::Arc;
 
-/// The form of an operand that a product is planned for: the element type and the layout.
+/// The element type and the layout of an operand for which a product is planned.
 pub(crate) type OperandForm<'o> = (Scalar, &'o Layout);
 
 pub(super) fn form_of(operand: &Tensor) -> OperandForm<'_> {
@@ -37,8 +36,8 @@ impl Factors {
     }
 }
 
-/// A planned product by labels, for operands of a given type, extents and strides. Only the elements and their offset are
-/// missing.
+/// A plan of a product by labels, for operands of given types, extents and strides. Only the elements and their offsets in memory are given at each
+/// run.
 #[derive(Debug)]
 pub(super) struct Form {
     factors: Factors,
@@ -64,7 +63,7 @@ impl Form {
         Ok(Form { factors: Factors { labels: labels.clone(), layouts, scalar: left }, extents, len, plan })
     }
 
-    /// Computes the product into new memory.
+    /// Computes the product of two operands; the result has new memory.
     pub(super) fn contract(
         &self,
         operands: [&Tensor; 2],
@@ -148,7 +147,8 @@ fn no_element_of_products(scalar: Scalar) -> Error {
     no_element(scalar).hint("elements of products are i32, i64, f32 or f64")
 }
 
-/// A planned product, which can run any number of times, and on several threads at once. A run looks nothing up.
+/// A product by labels, planned for operands of given types and layouts. It can run any number of times, and on several threads at once. A run looks
+/// nothing up in a cache.
 #[derive(Debug)]
 pub struct PlannedProduct {
     form: Form,
@@ -156,23 +156,23 @@ pub struct PlannedProduct {
 }
 
 impl PlannedProduct {
-    /// Returns true if the operands have the planned type, extents and strides. Their offsets in memory may differ.
+    /// Returns true if `operands` have the planned types, extents and strides. Their offsets in memory may differ.
     #[must_use]
     pub fn fits(&self, operands: [&Tensor; 2]) -> bool {
         self.form.factors.fit(operands.map(form_of))
     }
 
-    /// The extents of the result.
+    /// The extents of the product's result.
     #[must_use]
     pub fn extents(&self) -> &[usize] {
         &self.form.extents
     }
 
-    /// Computes the product of operands of the planned form. The result's elements overwrite `to` contiguously from
-    /// position `first` on. If the call is refused, `to` is unchanged.
+    /// Computes the product of `operands`, which must have the planned types and layouts. The result's elements overwrite `to` contiguously from
+    /// position `first` on. If an error is returned, `to` is unchanged.
     ///
     /// # Errors
-    /// If the operands do not have the planned form, or the memory has other elements or too few.
+    /// If the operands do not have the planned types and layouts, or `to` has elements of another type or too few.
     pub fn run_into(&self, operands: [&Tensor; 2], to: &mut Data, first: usize) -> Result<ProductCounters, Error> {
         if !self.fits(operands) {
             return Err(Error::tensors(
@@ -183,8 +183,7 @@ impl PlannedProduct {
         self.form.run_into(operands, to, first, self.matrices)
     }
 
-    /// The number of indices of the first axis per panel, which is a product of its own; `None` if the product has only one
-    /// panel.
+    /// The number of indices of the first axis per panel, if the product is computed in panels; `None` if it has only one.
     pub(crate) fn panel(&self) -> Option<usize> {
         let Form { factors: Factors { labels, .. }, extents, plan, .. } = &self.form;
         let (first, extent) = (labels.output.first()?, extents.first()?);
@@ -192,7 +191,7 @@ impl PlannedProduct {
         plan.panel(*extent, has)
     }
 
-    /// Computes the product of operands that begin at these positions of memory, unless `go_on` ends it.
+    /// Computes the product of operands whose first elements are at these positions of memory. Stops with an error if `go_on` returns one.
     pub(crate) fn run_at(
         &self,
         factors: &[(&Data, usize); 2],
@@ -203,7 +202,7 @@ impl PlannedProduct {
         self.form.run_at(factors, to, self.matrices, go_on, counters)
     }
 
-    /// The temporary arrays of a run, each by its element type and length.
+    /// The temporary arrays that a run allocates, each by its element type and length.
     pub(crate) fn temporaries(&self) -> impl Iterator<Item = (Scalar, usize)> {
         self.form.plan.temporaries(self.form.len).map(|len| (self.form.factors.scalar, len))
     }
@@ -211,7 +210,7 @@ impl PlannedProduct {
     /// Returns an error if the result and the temporary arrays together take more than `most` bytes.
     ///
     /// # Errors
-    /// If they take more.
+    /// If they take more than `most` bytes.
     pub fn check_bytes(&self, most: u64) -> Result<(), Error> {
         let mut held = TensorBytes::none(most);
         held.take(self.form.factors.scalar, &self.form.extents)?;
@@ -230,7 +229,7 @@ pub struct Products {
 }
 
 impl Products {
-    /// Makes an empty cache of products that uses `matrices` for matrix products.
+    /// Makes an empty cache of product plans, which computes matrix products by `matrices`.
     #[must_use]
     pub fn new(matrices: &'static dyn MatrixProduct) -> Products {
         Products { matrices, known: Cache::new(MOST_KNOWN) }
@@ -249,8 +248,7 @@ impl Products {
         self.planned(labels, operands)?.form.contract(operands, extents, self.matrices)
     }
 
-    /// Returns the planned product for these labels and for operands of these types, extents and strides, to be run several
-    /// times.
+    /// Returns the product planned for the labels `labels` and for operands of these types, extents and strides, so that it can run several times.
     ///
     /// ```
     /// use cembra_engine::{PlainProduct, Products};
@@ -272,7 +270,7 @@ impl Products {
         self.planned_for(labels, operands.map(form_of))
     }
 
-    /// Returns the planned product for operands of these forms, whose elements need not exist yet.
+    /// Returns the product planned for operands of these types and layouts. The operands' elements need not exist yet.
     pub(crate) fn planned_for(
         &self,
         labels: &Labels,

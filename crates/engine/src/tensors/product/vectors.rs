@@ -1,7 +1,6 @@
-//! Products of a matrix and a vector, with any labels. Either lines of memory are added, each times a number, or each line
-//! is multiplied with the vector and summed. Lines are read one after the other, or a few at a time; sums stay in registers
-//! or the nearest cache. The order of additions depends only on the number of elements, and is the same for all instruction
-//! sets.
+//! Products of a matrix and a vector, with any labels. Either lines of the matrix are multiplied by a number each and added, or each line is
+//! multiplied with the vector and summed. Lines are read one after the other, or a few at a time; sums stay in registers or the nearest cache. The
+//! order of additions depends only on the number of elements, and is the same for all instruction sets.
 
 use super::number::Number;
 use cembra_runtime::{LINE, prefetch};
@@ -44,14 +43,14 @@ fn position(first: usize, count: usize, step: isize) -> usize {
     first.wrapping_add_signed(count.cast_signed().wrapping_mul(step))
 }
 
-/// Elements at equal distances.
+/// A line of a matrix or a vector: elements in memory at equal distances.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'d, T> {
-    /// The memory that contains the elements.
+    /// The memory that contains the line's elements.
     pub(super) elements: &'d [T],
-    /// The position of the first element.
+    /// The position in memory of the line's first element.
     pub(super) first: usize,
-    /// The distance from one element to the next, in elements.
+    /// The distance from one element of the line to the next, in elements.
     pub(super) stride: isize,
 }
 
@@ -64,12 +63,12 @@ impl<'d, T: Copy> Line<'d, T> {
         Line { first: self.position(at), ..self }
     }
 
-    /// The element at index `at` of the line.
+    /// Returns the element at index `at` of the line.
     pub(super) fn get(&self, at: usize) -> T {
         self.elements[self.position(at)]
     }
 
-    /// The first `count` elements as a slice; `None` if they are not contiguous.
+    /// Returns the first `count` elements of the line as a slice; `None` if they are not contiguous.
     pub(super) fn dense(&self, count: usize) -> Option<&'d [T]> {
         (self.stride == 1).then(|| &self.elements[self.first..][..count])
     }
@@ -108,17 +107,17 @@ impl<'d, T: Copy> Line<'d, T> {
     }
 }
 
-/// Lines at equal distances, each with elements at equal distances.
+/// The lines of a matrix, at equal distances in memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lines<'d, T> {
-    /// The first line.
+    /// The first of the lines.
     pub(super) line: Line<'d, T>,
     /// The distance from one line to the next, in elements.
     pub(super) step: isize,
 }
 
 impl<'d, T: Copy> Lines<'d, T> {
-    /// The line at index `at`.
+    /// Returns the line with index `at`.
     pub(super) fn line(&self, at: usize) -> Line<'d, T> {
         Line { first: position(self.line.first, at, self.step), ..self.line }
     }
@@ -128,7 +127,7 @@ impl<'d, T: Copy> Lines<'d, T> {
     }
 }
 
-/// Adds `count` lines to `sums`, one after the other, each multiplied with its factor.
+/// Adds `count` lines to `sums`, one after the other, each multiplied by its factor from `factors`.
 pub(super) fn add_lines<T: Number>(sums: &mut [T::Wide], lines: Lines<'_, T>, factors: Line<'_, T>, count: usize) {
     if let Some(factors) = factors.dense(count) {
         add(sums, lines, factors);
@@ -204,25 +203,26 @@ fn add_wide<T: Number>(sums: &mut [T::Wide], (elements, first, step): Dense<'_, 
     }
 }
 
-/// Blocks of short lines: the lines of each block are added to one result.
+/// Blocks of short lines. In each block, the lines are multiplied by factors and added to one result.
 pub(super) struct Blocks<'d, T> {
-    /// The first line.
+    /// The first line of the first block.
     pub(super) line: Line<'d, T>,
     /// The distance from one line to the next of the same block, in elements.
     pub(super) step: isize,
-    /// The number of elements of a line, within [`ProductPlan::IN_REGISTERS`].
+    /// The number of elements of each line, within [`ProductPlan::IN_REGISTERS`].
     pub(super) width: usize,
-    /// The factors of the first block, which must be contiguous.
+    /// The factors of the first block's lines, which must be contiguous.
     pub(super) factors: Line<'d, T>,
-    /// The number of lines per block.
+    /// The number of lines that are added in each block.
     pub(super) count: usize,
-    /// The number of blocks.
+    /// The number of blocks, which is the number of results.
     pub(super) blocks: usize,
-    /// The distances from a block to the next one: in the lines, in the factors and in the results.
+    /// The distances from one block to the next, in elements: in the lines, in the factors and in the results.
     pub(super) steps: [isize; 3],
 }
 
-/// Computes the sums of blocks: contiguous lines, each times its factor. The sums of a block are contiguous in `to`.
+/// Computes the sum of each block: contiguous lines, each multiplied by its factor. The sum of a block is contiguous in `to`; that of the first block
+/// begins at position `first`.
 pub(super) fn sum_blocks<T: Number>(to: &mut [T], first: usize, blocks: &Blocks<'_, T>) {
     match blocks.width.div_ceil(LANES) {
         1 => in_registers::<T, 1>(to, first, blocks),
@@ -265,7 +265,7 @@ fn in_registers<T: Number, const N: usize>(to: &mut [T], first: usize, blocks: &
     }
 }
 
-/// Adds to each sum the products of two lines of `count` elements: lines 0 to sum 0, and so on.
+/// Adds to each sum the products of two lines' elements, for `count` elements: to sum 0 those of the first lines of `a` and `b`, and so on.
 pub(super) fn add_dots<T: Number>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], count: usize) {
     if a.line.stride == 1 && b.line.stride == 1 {
         add_dots_dense(sums, [a, b], count);

@@ -1,4 +1,4 @@
-//! Bound plans that are broken on purpose.
+//! Tests of the verifier, with bound plans that are broken on purpose.
 
 use super::*;
 use crate::options::choice::Backend;
