@@ -1,5 +1,5 @@
-//! Finds the places of function bodies in a program's text. The nodes that a call makes have the places of the function's body, so a warning about
-//! one call would seem to be about the function. Code that warns about a place asks here first.
+//! Finds the spans of function bodies in a program's text. The nodes that a call makes have spans in the function's body, so a warning about one call
+//! would seem to be about the function. Code that is about to warn checks here whether a span is in a body.
 
 use crate::infix::LAMBDA;
 use crate::{Defines, Node, NodeId, Program};
@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 /// The index that stands for no function.
 const NONE: u32 = u32::MAX;
 
-/// The bodies of a program's functions, named and anonymous.
+/// The spans of the bodies of a program's functions, named and anonymous.
 pub struct FunctionBodies<'p> {
     program: &'p Program,
     /// The spans of the named functions, in the order of the text, without overlap.
@@ -21,7 +21,7 @@ pub struct FunctionBodies<'p> {
 }
 
 impl<'p> FunctionBodies<'p> {
-    /// Finds the bodies of a program's functions.
+    /// Finds the bodies of all functions in the text of `program`.
     #[must_use]
     pub fn of(program: &'p Program) -> Self {
         let graph = &program.graph;
@@ -63,14 +63,14 @@ impl<'p> FunctionBodies<'p> {
         FunctionBodies { program, named, covered, made_of }
     }
 
-    /// Returns true if the place is inside of a function.
+    /// Returns true if the span `place` begins inside of a function's body.
     #[must_use]
     pub fn cover(&self, place: Span) -> bool {
         at(&self.covered, place).is_some()
     }
 
-    /// Returns true if the node surely means what the text says at its place: it is outside of all named functions, or it is part of a function as
-    /// written and not of a call's copy.
+    /// Returns true if `node` surely means what the text at its span says. It does if the span is outside of all named functions, or if the node
+    /// belongs to the function as written and not to a copy that a call made.
     #[must_use]
     pub fn is_as_written(&self, node: NodeId) -> bool {
         let place = self.program.graph.span(node);

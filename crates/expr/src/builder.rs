@@ -68,7 +68,7 @@ impl State {
     }
 }
 
-/// An expression of a builder.
+/// An expression that was made with a [`Builder`].
 #[derive(Clone, Copy)]
 pub struct Expr<'b> {
     builder: &'b Builder,
@@ -86,7 +86,7 @@ fn has_tensor(value: &Value) -> bool {
 
 /// Types that can be operands: expressions, and Rust values that become literals.
 pub trait IntoExpr<'b> {
-    /// Converts to an expression; a literal is made in `builder`.
+    /// Returns `self` as an expression of `builder`; a Rust value becomes a literal.
     fn into_expr(self, builder: &'b Builder) -> Expr<'b>;
 }
 
@@ -122,8 +122,8 @@ impl Builder {
         Builder::default()
     }
 
-    /// Returns a builder with other limits: on nodes and operands, on the nesting of tuples, and on reported problems. Beyond the limits on nodes and
-    /// operands it uses no more memory, and `build` reports which limit was exceeded.
+    /// Returns a builder with the limits `limits`: on nodes and operands, on the nesting of tuples, and on reported problems. Beyond the limits on
+    /// nodes and operands it uses no more memory, and `build` reports which limit was exceeded.
     #[must_use]
     pub fn with_limits(limits: Limits) -> Self {
         Builder { state: RefCell::new(State { limits, ..State::default() }) }
@@ -142,17 +142,17 @@ impl Builder {
         self.state.borrow_mut().report(problem);
     }
 
-    /// Returns an input whose type its data source determines.
+    /// Returns the input `name` without a declared type. Its data source determines the type.
     pub fn leaf(&self, name: &str) -> Expr<'_> {
         self.make(|graph| graph.leaf(name, None))
     }
 
-    /// Returns an input with a type. It is an input of the program even if it is not used.
+    /// Returns the input `name` of the type `qtype`. It is an input of the program even if no expression uses it.
     pub fn typed_leaf(&self, name: &str, qtype: QType) -> Expr<'_> {
         self.promised_leaf(name, qtype, Promise::Nothing)
     }
 
-    /// Returns an input with a type and a promise about its values, like `input x: [f64]` in text.
+    /// Returns the input `name` with a type and a promise about its values, like `input x: [f64]` in text.
     pub fn promised_leaf(&self, name: &str, qtype: QType, promise: Promise) -> Expr<'_> {
         let (leaf, qtype) = (self.leaf(name), qtype.as_input());
         let state = &mut *self.state.borrow_mut();
@@ -182,8 +182,8 @@ impl Builder {
         leaf
     }
 
-    /// Returns an input that the data may leave out, like `input x: f64? = 0` in text. Where it is missing, `default` is read instead, so it is never
-    /// missing in expressions. Its type is the optional type of the default.
+    /// Returns the input `name`, which data may leave out, like `input x: f64? = 0` in text. Where the input is missing, `default` is read instead,
+    /// so it is never missing in expressions. Its type is the optional type of the default.
     pub fn leaf_with_default(&self, name: &str, default: impl Into<ScalarValue>) -> Expr<'_> {
         let default = default.into();
         let leaf = self.typed_leaf(name, QType::Optional(default.scalar()));
@@ -225,8 +225,8 @@ impl Builder {
         self.literal(Value::Scalar(ScalarValue::WeakFloat(value)))
     }
 
-    /// Returns an operator, by a canonical name such as `math.sqrt`, applied to all of its operands. Defaults are not filled in. The operator's
-    /// existence and operand types are checked when the program is compiled.
+    /// Returns the operator with the canonical name `name`, such as `math.sqrt`, applied to `operands`. All operands must be given, because defaults
+    /// are not filled in. The operator's existence and operand types are checked when the program is compiled.
     pub fn call<'b>(&'b self, name: &str, operands: &[Expr<'b>]) -> Expr<'b> {
         if !name.split('.').all(is_word) {
             let message = format!("`{}` cannot be the name of an operator", name.escape_debug());
@@ -236,12 +236,12 @@ impl Builder {
         self.make(|graph| graph.operator(name, &operands, None))
     }
 
-    /// Returns a tuple.
+    /// Returns the tuple with these fields.
     pub fn tuple<'b>(&'b self, fields: &[Expr<'b>]) -> Expr<'b> {
         self.call(MAKE_TUPLE, fields)
     }
 
-    /// Returns a named tuple with these names and values.
+    /// Returns the named tuple with these fields, each a name and a value.
     pub fn named_tuple<'b>(&'b self, fields: &[(&str, Expr<'b>)]) -> Expr<'b> {
         let names = match Names::new(fields.iter().map(|(name, _)| *name)) {
             Ok(names) => names.joined(),
@@ -281,12 +281,12 @@ impl Builder {
         self.call(LAMBDA, &operands)
     }
 
-    /// Returns an operator as a value, by a canonical name such as `math.add`.
+    /// Returns an operator as a function value. `name` is its canonical name, such as `math.add`.
     pub fn operator(&self, name: &str) -> Expr<'_> {
         self.call(OPERATOR, &[self.literal(Value::text(name))])
     }
 
-    /// Adds an output. The first output is the main one. Names must differ, and a program needs at least one output.
+    /// Adds the output `name` with the value `value`. The first output is the main one. Names must differ, and a program needs at least one output.
     pub fn output<'b>(&'b self, name: &str, value: impl IntoExpr<'b>) {
         let node = self.own(value.into_expr(self));
         let state = &mut *self.state.borrow_mut();
@@ -303,7 +303,7 @@ impl Builder {
         self.make(|graph| graph.literal(Value::Nothing, None)).node
     }
 
-    /// Returns the program.
+    /// Returns the program with all outputs that were added.
     ///
     /// # Errors
     /// All problems of the calls so far: operands of another builder, an input with two types, an output that is named twice, no output, an exceeded
@@ -358,7 +358,7 @@ impl<'b> Expr<'b> {
         self.builder.call(GET_FIELD, &[self, self.builder.literal(Value::text(name))])
     }
 
-    /// Returns the result of this function applied to arguments.
+    /// Returns the call of this expression, which must be a function value, with `arguments`.
     #[must_use]
     pub fn apply(self, arguments: &[Expr<'b>]) -> Expr<'b> {
         let mut operands = vec![self];
@@ -437,11 +437,11 @@ operators! {
     Sub sub Operation::Subtract.name();
     Mul mul Operation::Multiply.name();
     Div div Operation::Divide.name();
-    /// `mod(left, right)`, as in Arolla. The `%` of texts is [`remainder`](Expr::remainder).
+    /// Rust's `left % right` makes `mod(left, right)`, as in Arolla. The text language's `%` is [`remainder`](Expr::remainder).
     Rem rem MOD;
-    /// `left & right`: `left` where `right` is present.
+    /// Rust's `left & right` makes the presence operator `&`: `left` where `right` is present.
     BitAnd bitand Operation::PresenceAnd.name();
-    /// `left | right`: `right` where `left` is missing.
+    /// Rust's `left | right` makes the presence operator `|`: `right` where `left` is missing.
     BitOr bitor Operation::PresenceOr.name();
 }
 

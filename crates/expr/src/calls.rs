@@ -1,6 +1,6 @@
 //! Records which calls made the nodes that are copies of a function's body, so that a problem in a body can list the calls that led to it. A copy
 //! records its call and the original of each new node; a chain of calls is followed from node to node when there is a problem. A node that several
-//! calls share belongs to the first.
+//! calls share counts as made by the first of them.
 
 use crate::NodeId;
 use cembra_value::{Label, Span};
@@ -10,11 +10,11 @@ use std::sync::Arc;
 /// The most calls that a problem lists.
 const SHOWN: usize = 5;
 
-/// A function of the text, by its index.
+/// The index of a function that the text defines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FunctionId(u32);
 
-/// The calls that made nodes of a graph, in the order of the nodes.
+/// The function calls that made nodes of a graph, ordered by the nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Calls {
     functions: Vec<Arc<str>>,
@@ -36,13 +36,14 @@ struct Copied {
 }
 
 impl Calls {
-    /// Adds a function and returns its id.
+    /// Adds the function `name` and returns its id.
     pub(crate) fn add_function(&mut self, name: &str) -> FunctionId {
         self.functions.push(name.into());
         FunctionId(self.functions.len() as u32 - 1)
     }
 
-    /// Records the originals of a copy's new nodes, which are contiguous from `first`. `call` is `None` if the function became a value.
+    /// Records that the nodes from `first` on are copies of `originals`, made for a call of `function`. `call` is the call's span; `None` if the
+    /// function was not called but used as a value.
     pub(crate) fn note(&mut self, first: NodeId, originals: &[NodeId], function: FunctionId, call: Option<Span>) {
         let original = self.originals.len() as u32;
         self.copies.push(Copied { first: first.index() as u32, original, function, call });
@@ -70,9 +71,9 @@ impl Calls {
         found.into_iter().rev().map(|(span, name)| (span, &**name))
     }
 
-    /// Returns the calls that led to a node as labels, innermost first. They are the calls that made the node, and the `running` calls of functions
-    /// that are values, given outermost first with their places. Calls that enclose `place` are left out, because the reader sees them there. After
-    /// the fifth, a label has the number of remaining calls.
+    /// Returns the calls that led to `node` as labels, innermost first. They are the calls that made the node, and the `running` calls of function
+    /// values, given outermost first with their spans. Calls that enclose the span `place` are left out, because the reader sees them there. At most
+    /// five labels are returned; the last one then tells the number of remaining calls.
     pub fn leading_to(&self, node: NodeId, running: &[(NodeId, Option<Span>)], place: Option<Span>) -> Vec<Label> {
         if self.copies.is_empty() && running.is_empty() {
             return Vec::new();
@@ -102,7 +103,7 @@ impl Calls {
         calls.into_iter().take(SHOWN).enumerate().map(label).collect()
     }
 
-    /// The bytes of memory outside of the struct itself, without the text of names.
+    /// The bytes of heap memory that these records own, without the text of function names.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.functions.capacity() * size_of::<Arc<str>>()
             + self.copies.capacity() * size_of::<Copied>()

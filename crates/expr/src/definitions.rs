@@ -1,32 +1,32 @@
-//! The definitions in a text and their places, for advice about names and for problems that are reported once per function. They do not affect the
+//! The definitions in a text and their spans, for advice about names and for problems that are reported once per function. They do not affect the
 //! meaning of a model: equal programs may have different definitions, and files have none.
 
 use cembra_value::Span;
 use std::num::NonZeroU32;
 
-/// The kind of a definition.
+/// The kind of a definition in a model's text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Defines {
-    /// A `let`, as a statement or inside of an expression.
+    /// A `let` defines the name, as a statement or inside of an expression.
     Let,
-    /// A function.
+    /// A named function: `fn name(..) = ..`.
     Function,
-    /// An output.
+    /// An output of the model: `output name = ..`.
     Output,
-    /// A parameter. Its definition ends where that of its function does.
+    /// A parameter of a function. Its definition ends where the function's definition ends.
     Parameter,
 }
 
-/// A definition in a text.
+/// A definition of a name in a model's text.
 #[derive(Clone, Copy, Debug)]
 pub struct Definition {
-    /// The kind of the definition.
+    /// The kind of this definition.
     pub defines: Defines,
-    /// The place of the name.
+    /// The span of the defined name in the text.
     pub name: Span,
-    /// The place from the name to the end of its value.
+    /// The span from the defined name to the end of its value.
     pub whole: Span,
-    /// True if the name is used after its definition.
+    /// True if the text uses the defined name after its definition.
     pub is_used: bool,
     /// The end of the name in [`Definitions::names`].
     end: u32,
@@ -46,7 +46,7 @@ pub struct Definitions {
 pub(crate) struct DefinitionId(NonZeroU32);
 
 impl Definitions {
-    /// Adds the definition of a name, whose value ends at `end_of_value`.
+    /// Adds the definition of the name at the span `name`, whose value ends at `end_of_value`.
     pub(crate) fn push(&mut self, defines: Defines, text: &str, name: Span, end_of_value: u32) -> DefinitionId {
         self.names.push_str(text);
         let whole = Span::new(name.start, end_of_value.max(name.end));
@@ -55,7 +55,7 @@ impl Definitions {
         DefinitionId(NonZeroU32::MIN.saturating_add(self.all.len() as u32 - 1))
     }
 
-    /// Records that a definition is used.
+    /// Records that the text uses the definition `id`.
     pub(crate) fn note_use(&mut self, id: DefinitionId) {
         if let Some(one) = self.all.get_mut(id.0.get() as usize - 1) {
             one.is_used = true;
@@ -84,7 +84,7 @@ impl Definitions {
         })
     }
 
-    /// The bytes of memory outside of the struct itself.
+    /// The bytes of heap memory that the definitions own.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.all.capacity() * size_of::<Definition>() + self.names.capacity()
     }

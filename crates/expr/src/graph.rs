@@ -1,6 +1,6 @@
 //! The expression graph: an arena of hash-consed nodes. Structurally equal subexpressions are one node, so sharing, equality and cache keys need no
 //! extra work. A node's operands have smaller ids than the node, so every walk is a loop over ids without recursion. Nodes are untyped; each records
-//! all its places in the text.
+//! all its spans in the text.
 
 use crate::calls::Calls;
 use crate::places::Places;
@@ -21,16 +21,16 @@ enum Kind {
     Operator { name: NameId, start: u32, len: u32 },
 }
 
-/// A node with its parts.
+/// A node of the graph with its content: its name, value or operands.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Node<'g> {
-    /// An input of the model.
+    /// An input of the model, with its name.
     Leaf(NameId),
-    /// A parameter of a function being defined.
+    /// A parameter of a function that is being defined, with its name.
     Placeholder(NameId),
-    /// A value.
+    /// A literal, with its value.
     Literal(&'g Value),
-    /// An operator: its name, and its operands in order.
+    /// An operator that is applied to operands: its name, and the operand nodes in order.
     Operator(NameId, &'g [NodeId]),
 }
 
@@ -40,8 +40,8 @@ static NO_NODE: Value = Value::Nothing;
 /// The name returned for an id that a graph does not have. It is empty, so nothing has this name.
 static NO_NAME: LazyLock<Arc<str>> = LazyLock::new(|| "".into());
 
-/// An arena of expression nodes. Ids are positions, so the ids of another graph denote other nodes here. An id beyond the last position stands for an
-/// untyped `missing`.
+/// An arena of expression nodes. A node's id is its position in the arena, so the ids of another graph denote other nodes here. An id beyond the last
+/// position stands for an untyped `missing`.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     kinds: Vec<Kind>,
@@ -66,7 +66,7 @@ impl Graph {
         Graph::default()
     }
 
-    /// The bytes of memory outside of the struct itself, without the text of names and literals.
+    /// The bytes of heap memory that the graph owns, without the text of names and literals.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         fn held<T>(list: &Vec<T>) -> usize {
@@ -99,7 +99,7 @@ impl Graph {
         }
     }
 
-    /// Frees the table's room for more nodes if most of it is unused. Programs are cloned, and a clone copies the whole table.
+    /// Frees spare capacity of the hash table of nodes if most of it is unused. Programs are cloned, and a clone copies the whole table.
     pub(crate) fn give_back_room(&mut self) {
         let Graph { nodes, kinds, operands, literals, seed, .. } = self;
         if nodes.capacity() / 4 > kinds.len() {
@@ -107,19 +107,19 @@ impl Graph {
         }
     }
 
-    /// The number of nodes.
+    /// The number of nodes in the graph.
     #[must_use]
     pub fn len(&self) -> usize {
         self.kinds.len()
     }
 
-    /// The number of operands, over all operators.
+    /// The total number of operands of all operator nodes.
     #[must_use]
     pub fn operand_count(&self) -> usize {
         self.operands.len()
     }
 
-    /// Returns the limit on size that the graph exceeds; `None` if it exceeds none.
+    /// Returns the size limit that the graph exceeds; `None` if it exceeds none.
     pub(crate) fn beyond(&self, limits: &Limits) -> Option<Limit> {
         match self {
             _ if self.len() > limits.nodes => Some(Limit::Nodes),
@@ -128,19 +128,19 @@ impl Graph {
         }
     }
 
-    /// Returns true if there are no nodes.
+    /// Returns true if the graph has no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kinds.is_empty()
     }
 
-    /// The number of names.
+    /// The number of names that are interned in the graph.
     #[must_use]
     pub fn name_count(&self) -> usize {
         self.names.len()
     }
 
-    /// Returns the id of a name, adding the name if it is new.
+    /// Returns the id of `name`, interning the name if it is new.
     pub fn intern(&mut self, name: &str) -> NameId {
         if let Some(id) = self.name_ids.get(name) {
             return *id;
@@ -152,25 +152,25 @@ impl Graph {
         id
     }
 
-    /// Returns the id of a name; `None` if the graph does not have it.
+    /// Returns the id of `name`; `None` if the graph has no such name.
     #[must_use]
     pub fn find_name(&self, name: &str) -> Option<NameId> {
         self.name_ids.get(name).copied()
     }
 
-    /// Returns the text of a name.
+    /// Returns the text of the name `id`.
     #[must_use]
     pub fn name(&self, id: NameId) -> &Arc<str> {
         self.names.get(id.index()).unwrap_or(&NO_NAME)
     }
 
-    /// Returns the node of the input `name`, adding it if it is new.
+    /// Returns the node of the input `name`, adding it if it is new. `span` is recorded as one of its spans in the text.
     pub fn leaf(&mut self, name: &str, span: Option<Span>) -> NodeId {
         let name = self.intern(name);
         self.add(Kind::Leaf(name), span)
     }
 
-    /// Returns the node of the function parameter `name`, adding it if it is new.
+    /// Returns the node of the function parameter `name`, adding it if it is new. `span` is recorded as one of its spans in the text.
     pub fn placeholder(&mut self, name: &str, span: Option<Span>) -> NodeId {
         let name = self.intern(name);
         self.placeholders.entry(name).or_insert(2);
@@ -193,8 +193,8 @@ impl Graph {
         self.add(Kind::Placeholder(free), span)
     }
 
-    /// Turns a node into a leaf, for a caller that provides its value; then its operands are no longer needed for it. The node's position and places
-    /// stay.
+    /// Turns the node `id` into the leaf `name`, because the caller provides the node's value. Its operands are then no longer needed for it. The
+    /// node keeps its id and its spans in the text.
     pub fn put_leaf(&mut self, id: NodeId, name: &str) {
         let name = self.intern(name);
         if let Some(kind) = self.kinds.get_mut(id.index()) {
@@ -202,7 +202,7 @@ impl Graph {
         }
     }
 
-    /// Returns the node of a literal, adding it if it is new.
+    /// Returns the node of the literal `value`, adding it if it is new. `span` is recorded as one of its spans in the text.
     pub fn literal(&mut self, value: Value, span: Option<Span>) -> NodeId {
         let hash = hash_literal(&self.seed, &value);
         let Graph { nodes, kinds, literals, .. } = self;
@@ -216,13 +216,13 @@ impl Graph {
         self.push(Kind::Literal(self.literals.len() as u32 - 1), hash, span)
     }
 
-    /// Returns the node of an operator applied to operands of this graph, adding it if it is new.
+    /// Returns the node of the operator `name` applied to `operands` of this graph, adding it if it is new. `span` is recorded as one of its spans.
     pub fn operator(&mut self, name: &str, operands: &[NodeId], span: Option<Span>) -> NodeId {
         let name = self.intern(name);
         self.operator_named(name, operands, span)
     }
 
-    /// Returns the node of an operator, given by an interned name, applied to operands of this graph.
+    /// Returns the node of an operator with the interned name `name`, applied to `operands` of this graph, adding it if it is new.
     pub fn operator_named(&mut self, name: NameId, operands: &[NodeId], span: Option<Span>) -> NodeId {
         let name = if name.index() < self.names.len() { name } else { self.intern("") };
         // Operands must precede their users, so an invalid operand becomes `missing`.
@@ -268,31 +268,31 @@ impl Graph {
         id
     }
 
-    /// Records another place in the text for a node.
+    /// Records `span` as a further span of the node `id` in the text.
     pub fn note_span(&mut self, id: NodeId, span: Option<Span>) {
         if let Some(span) = span {
             self.places.note(id, span);
         }
     }
 
-    /// Returns the calls of functions that made nodes; `None` if there are no functions.
+    /// Returns the record of the function calls that made nodes; `None` if there are no functions.
     #[must_use]
     pub fn calls(&self) -> Option<&Arc<Calls>> {
         self.calls.as_ref()
     }
 
-    /// Returns the calls that made a node as labels, innermost first. Calls that enclose the node's place are left out.
+    /// Returns the function calls that made `node` as labels, innermost first. Calls that enclose the node's own span are left out.
     #[must_use]
     pub fn calls_to(&self, node: NodeId) -> Vec<Label> {
         self.calls.as_ref().map(|calls| calls.leading_to(node, &[], self.span(node))).unwrap_or_default()
     }
 
-    /// Returns the calls for modification.
+    /// Returns the record of function calls for modification, creating it if there is none.
     pub(crate) fn calls_mut(&mut self) -> &mut Calls {
         Arc::make_mut(self.calls.get_or_insert_default())
     }
 
-    /// Returns a node with its parts.
+    /// Returns the content of the node `id`.
     #[must_use]
     #[inline]
     pub fn node(&self, id: NodeId) -> Node<'_> {
@@ -316,25 +316,25 @@ impl Graph {
         }
     }
 
-    /// Returns the node's first place in the text.
+    /// Returns the node's first span in the text; `None` if it has none.
     #[must_use]
     pub fn span(&self, id: NodeId) -> Option<Span> {
         self.places.first(id)
     }
 
-    /// Returns the node's last place in the text.
+    /// Returns the node's last span in the text; `None` if it has none.
     #[must_use]
     pub(crate) fn last_span(&self, id: NodeId) -> Option<Span> {
         self.places.last(id)
     }
 
-    /// Iterates over all places of the node, the first one first.
+    /// Iterates over all spans of the node in the text, the first one first.
     pub fn spans(&self, id: NodeId) -> impl Iterator<Item = Span> + '_ {
         self.places.all(id)
     }
 
-    /// Returns a graph with only the nodes that `roots` need, without places, and the roots' ids in it. The time depends on the number of copied
-    /// nodes, not on the size of this graph.
+    /// Returns a new graph with only the nodes that `roots` need, without spans, and the ids of `roots` in the new graph. The time depends on the
+    /// number of copied nodes, not on the size of this graph.
     #[must_use]
     pub fn part(&self, roots: &[NodeId]) -> (Graph, Vec<NodeId>) {
         let mut part = Graph::new();
@@ -342,7 +342,7 @@ impl Graph {
         (part, copies)
     }
 
-    /// Copies `roots` and the nodes that they need to another graph, without places. Returns the roots' ids there.
+    /// Copies `roots` and the nodes that they need to the graph `to`, without spans. Returns the ids of `roots` in `to`.
     pub(crate) fn copy_to(&self, to: &mut Graph, roots: &[NodeId]) -> Vec<NodeId> {
         let mut needed: FxHashSet<NodeId> = roots.iter().copied().collect();
         let mut open: Vec<NodeId> = needed.iter().copied().collect();
@@ -370,7 +370,7 @@ impl Graph {
         roots.iter().filter_map(|root| copies.get(root).copied()).collect()
     }
 
-    /// Returns for each node, by index, whether the roots need it.
+    /// Returns one flag per node, by index: true if `roots` contain or need the node.
     #[must_use]
     pub fn reachable(&self, roots: impl IntoIterator<Item = NodeId>) -> Vec<bool> {
         let mut needed = vec![false; self.len()];

@@ -3,98 +3,99 @@
 
 use crate::text::TokenKind;
 
-/// `if c then a else b`.
+/// The operator of `if c then a else b`.
 pub(crate) const WHERE: &str = "core._where";
-/// `(a, b)`.
+/// The operator of `(a, b)`.
 pub(crate) const MAKE_TUPLE: &str = "core.make_tuple";
-/// `x.0`; the index is an `INT64` literal.
+/// The operator of `x.0`; the index is an `INT64` literal.
 pub(crate) const GET_NTH: &str = "core.get_nth";
 
-/// `{x: a, y: b}`; the first operand is a `TEXT` literal with the names, separated by commas.
+/// The operator of `{x: a, y: b}`; the first operand is a `TEXT` literal with the names, separated by commas.
 pub(crate) const MAKE_NAMED: &str = "namedtuple.make";
-/// `t.x`; the name is a `TEXT` literal.
+/// The operator of `t.x`; the name is a `TEXT` literal.
 pub(crate) const GET_FIELD: &str = "namedtuple.get_field";
 
-/// `[a, b]`.
+/// The operator of `[a, b]`.
 pub(crate) const MAKE_ARRAY: &str = "array.make_dense_array";
-/// `a[i]`.
+/// The operator of `a[i]`.
 pub(crate) const AT: &str = "array.at";
 
-/// `x in [a, b]`; the first operand is `x`.
+/// The operator of `x in [a, b]`; the first operand is `x`.
 pub(crate) const IN: &str = "core._in";
-/// `x in a..b`.
+/// The operator of `x in a..b`.
 pub(crate) const IN_RANGE: &str = "core._in_range";
-/// `x in e` for an array, a dictionary or a table `e`.
+/// The operator of `x in e` for an array, a dictionary or a table `e`.
 pub(crate) const IN_VALUE: &str = "core._in_value";
 
-/// `lookup(x, {"CH": 1.08}, 1.0)`, where the braces are a dictionary.
+/// The operator of `lookup(x, {"CH": 1.08}, 1.0)`, where the braces are a dictionary.
 pub(crate) const LOOKUP: &str = "dict.lookup";
 
-/// The cast of a power of integer literals whose value an i64 cannot hold.
+/// The operator that casts the power of two integer literals to i64 where an i64 cannot hold it.
 pub(crate) const TO_INT64: &str = "core.to_int64";
 /// Arolla's floor division, which only the builder has. For floats, the quotient is rounded before its floor is taken.
 pub(crate) const FLOORDIV: &str = "math.floordiv";
 /// The remainder of Arolla's floor division.
 pub(crate) const MOD: &str = "math.mod";
 
-/// `cast(x, f64)`: the second operand is a type, even if a value has the same name.
+/// The operator of `cast(x, f64)`: the second operand is a type, even if a value has the same name.
 pub(crate) const CAST: &str = "core.cast";
 
-/// `fn(x, y) = body`; the operands are the body and the placeholders that are its parameters.
+/// The operator of `fn(x, y) = body`; the operands are the body and the placeholders that are its parameters.
 pub(crate) const LAMBDA: &str = "core._lambda";
-/// `math.add` in the place of a value; the operand is a `TEXT` literal, the operator's canonical name.
+/// The operator of `math.add` as a value; the operand is a `TEXT` literal, the canonical name of `math.add`.
 pub(crate) const OPERATOR: &str = "core._operator";
-/// `f(a, b)` for a value `f`; the operands are the function and its arguments.
+/// The operator of `f(a, b)` for a value `f`; the operands are the function and its arguments.
 pub(crate) const APPLY: &str = "core.apply";
 
-/// `let x: f64 = value`; the operands are the value and the declared type.
+/// The operator of `let x: f64 = value`; the operands are the value and the declared type.
 pub(crate) const DECLARED: &str = "core._declared";
 
-/// `x` in `let y: f64 = x / 2`; the operands are `x`, and the number type that it is converted to if it is a number.
+/// The operator of the operand `x` in `let y: f64 = x / 2`. Its operands are `x`, and the number type that `x` is converted to if it is a number.
 pub(crate) const DECLARED_OPERAND: &str = "core._declared_operand";
 
-/// Converts `x` to f64 if it is an integer.
+/// The operator that converts its operand to f64 if that is an integer.
 pub(crate) const WIDE: &str = "core._wide";
-/// Converts `x` to f64 if it is an integer and the other operand is a float; the operands are `x` and that other operand.
+/// The operator that converts its first operand to f64 if that is an integer and the second operand is a float.
 pub(crate) const BESIDE: &str = "core._beside";
 
-/// `a("i,k")` for a tensor `a`; the second operand is a `TEXT` literal with the labels of its axes.
+/// The operator of `a("i,k")` for a tensor `a`; the second operand is a `TEXT` literal with the labels of its axes.
 pub const AT_LABELS: &str = "tensor._at";
-/// `let t("i,j") = value`; the second operand is a `TEXT` literal with the labels of the value's axes.
+/// The operator of `let t("i,j") = value`; the second operand is a `TEXT` literal with the labels of the value's axes.
 pub const BIND_LABELS: &str = "tensor._bind";
-/// `x("i,j") = value` for an `x` that is defined before; the operands are the old value, the new value and a `TEXT` literal with the labels.
+/// The operator of `x("i,j") = value` for an `x` that is defined before; the operands are the old value, the new value and a `TEXT` literal with the
+/// labels.
 pub const ASSIGN_LABELS: &str = "tensor._assign";
 /// The prefix of operators that are written as methods, as in `x("i,j").norm()`. The method's name follows it.
 pub(crate) const METHOD: &str = "tensor._whole.";
 
-/// `a("i,j").block([0, 0], [2, 3])`: a range of tiles on each axis. The operands are the tensor, and two tuples of tile indices.
+/// The operator of `a("i,j").block([0, 0], [2, 3])`, a range of tiles on each axis. The operands are the tensor, and two tuples of tile indices.
 pub const BLOCK: &str = "tensor.block";
 
-/// `tensor.grad(y, x)`: the gradient of `y` by the node `x`, which is found in `y` by structural equality.
+/// The operator of `tensor.grad(y, x)`: the gradient of `y` with respect to the node `x`, which is found in `y` by structural equality.
 pub(crate) const GRADIENT: &str = "tensor.grad";
 
-/// The precedence of a form; a larger one binds tighter.
+/// The precedence of an operator or another form; a larger level binds tighter.
 pub(crate) type Level = u8;
 
-/// The level of `if`, the loosest form.
+/// The precedence level of `if`, the form that binds loosest.
 pub(crate) const LOOSEST: Level = 0;
-/// The level of comparisons, `in` among them.
+/// The precedence level of comparisons, including `in`.
 pub(crate) const COMPARISON: Level = Operation::Equal.level();
-/// The level of a bare number. It may be the operand of every operator, but not of `.0`, which would be read as its fraction.
+/// The precedence level of a bare number. It may be the operand of every operator, but not of `.0`, which would be read as its fraction.
 pub(crate) const NUMBER: Level = 11;
-/// The level of names, calls, fields and everything in brackets.
+/// The precedence level of names, calls, fields and everything in brackets.
 pub(crate) const TIGHTEST: Level = 12;
 
-/// The position of operands, and the grouping of operators of one level.
+/// The position of an operator's operands, and the grouping of operators of the same level.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fixity {
-    /// Before its operand.
+    /// The operator stands before its only operand.
     Prefix,
-    /// `a - b - c` is `(a - b) - c`.
+    /// Left-associative: `a - b - c` is `(a - b) - c`.
     Left,
-    /// `a ** b ** c` is `a ** (b ** c)`, and the right operand may have a prefix operator.
+    /// Right-associative: `a ** b ** c` is `a ** (b ** c)`, and the right operand may have a prefix operator.
     Right,
-    /// `a < b < c` is an error.
+    /// Not associative: `a < b < c` is an error.
     Single,
 }
 
@@ -113,7 +114,7 @@ macro_rules! operations {
                 match self { $(Operation::$variant => $name),* }
             }
 
-            /// The token as text.
+            /// The operator's token as text.
             pub(crate) const fn text(self) -> &'static str {
                 match self { $(Operation::$variant => $text),* }
             }
@@ -123,7 +124,7 @@ macro_rules! operations {
                 match self { $(Operation::$variant => $level),* }
             }
 
-            /// The position of the operands.
+            /// The position and the grouping of the operator's operands.
             pub(crate) const fn fixity(self) -> Fixity {
                 match self { $(Operation::$variant => Fixity::$fixity),* }
             }
@@ -183,7 +184,7 @@ impl Operation {
         BY_TOKEN[token as usize][1]
     }
 
-    /// The lowest level that the left operand may have without brackets.
+    /// The lowest precedence level with which the operator's left operand needs no brackets.
     pub(crate) const fn left_level(self) -> Level {
         match self.fixity() {
             Fixity::Left => self.level(),
@@ -191,7 +192,7 @@ impl Operation {
         }
     }
 
-    /// The lowest level that the right or only operand may have without brackets.
+    /// The lowest precedence level with which the operator's right or only operand needs no brackets.
     pub(crate) const fn right_level(self) -> Level {
         match self.fixity() {
             Fixity::Prefix => self.level(),
@@ -201,12 +202,12 @@ impl Operation {
     }
 }
 
-/// Returns the tokens for an operator in the text language. The first one is printed.
+/// Returns the tokens for the operator `name` in the text language. The first one is printed.
 pub fn tokens(name: &str) -> impl Iterator<Item = &'static str> {
     Operation::ALL.iter().filter(move |operation| operation.name() == name).map(|operation| operation.text())
 }
 
-/// Returns the token or keyword of an operator that is only written by syntax; `None` for operators that are called by name.
+/// Returns the token or keyword for an operator that can only be written with syntax; `None` for operators that are called by name.
 #[must_use]
 pub fn written(name: &str) -> Option<&str> {
     let own = name.strip_prefix("core._")?;

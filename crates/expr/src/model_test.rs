@@ -5,19 +5,19 @@ use crate::text::parse_literal;
 use cembra_value::{Error, Span, Value};
 use std::sync::Arc;
 
-/// A literal whose type is determined elsewhere.
+/// A literal in a test. The input or output that it is for determines its type.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Literal {
-    /// A value. An integer stands for any integer type that can hold it.
+    /// A single value. An integer stands for any integer type that can hold it.
     One(Value),
-    /// An integer with a type suffix, such as `5i32`.
+    /// A single integer with a type suffix, such as `5i32`.
     Typed(Value),
-    /// The elements of an array.
+    /// The elements of an array, written in square brackets.
     Elements(Vec<Value>),
 }
 
 impl Literal {
-    /// Reads a literal, or literals in square brackets.
+    /// Reads `text` as a literal, or as literals in square brackets.
     ///
     /// # Errors
     /// If the text is neither.
@@ -25,53 +25,53 @@ impl Literal {
         Ok(parse_literal(text)?)
     }
 
-    /// Returns true for the elements of an array.
+    /// Returns true if the literal stands for the elements of an array.
     #[must_use]
     pub const fn is_array(&self) -> bool {
         matches!(self, Literal::Elements(_))
     }
 }
 
-/// A test of a model.
+/// A `test` statement of a model.
 #[derive(Clone, Debug)]
 pub struct ModelTest {
-    /// The name of the test.
+    /// The name of the test, as reports show it.
     pub name: Arc<str>,
-    /// The place of the name.
+    /// The span of the test's name.
     pub span: Span,
     /// The tolerance for outputs that are floats: absolute, or relative to the expected value if that is larger than one.
     pub within: f64,
-    /// The cases of the test.
+    /// The test's cases, in the order of the text.
     pub cases: Vec<TestCase>,
 }
 
-/// A case of a test.
+/// A case of a test: input values and the expected result.
 #[derive(Clone, Debug)]
 pub struct TestCase {
-    /// The place of the case.
+    /// The span of the case in the text.
     pub span: Span,
-    /// The values of inputs.
+    /// The values of the inputs in this case.
     pub inputs: Vec<TestValue>,
-    /// The expected result.
+    /// The expected result of this case.
     pub expected: Expected,
 }
 
 /// The value of an input or an output in a test.
 #[derive(Clone, Debug)]
 pub struct TestValue {
-    /// The name of the input or output.
+    /// The name of the input or output that the value is for.
     pub name: Arc<str>,
-    /// The value, not yet converted to the type of the input or output.
+    /// The value as written, not yet converted to the type of the input or output.
     pub literal: Literal,
-    /// The place of the value.
+    /// The span of the value in the text.
     pub span: Span,
 }
 
-/// The expected result of a case.
+/// The expected result of a test case.
 #[derive(Clone, Debug)]
 pub enum Expected {
-    /// The outputs to compare; other outputs are not checked.
+    /// The case must give these outputs; other outputs are not checked.
     Outputs(Vec<TestValue>),
-    /// An error with this code.
+    /// The case must fail with an error that has this code.
     Error(Arc<str>),
 }

@@ -1,4 +1,4 @@
-//! The index of a text's names for editors: the place, scope and uses of each definition. It is made with the graph on request, also for a text with
+//! The index of a text's names for editors: the span, scope and uses of each definition. It is made with the graph on request, also for a text with
 //! errors, and does not affect the meaning of a model.
 
 use crate::{NameId, NodeId};
@@ -7,63 +7,63 @@ use cembra_value::Span;
 /// The kind of a name in a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NameKind {
-    /// A declared input.
+    /// An input that the text declares.
     Input,
-    /// A leaf without a declaration; its first use counts as its definition.
+    /// An input without a declaration; its first use counts as its definition.
     Leaf,
-    /// A `let` that is a statement.
+    /// A name that a `let` statement defines.
     Let,
-    /// A `let` inside of an expression.
+    /// A name that a `let` inside of an expression defines.
     Local,
-    /// A table in a file.
+    /// A table that a `table` statement reads from a file.
     Table,
-    /// A function.
+    /// A named function.
     Function,
-    /// A parameter of a function, with or without a name.
+    /// A parameter of a function; the function need not have a name.
     Parameter,
-    /// An operator of the host.
+    /// An operator that the host application provides, declared by `extern fn`.
     Extern,
-    /// An output.
+    /// An output of the model.
     Output,
 }
 
 impl NameKind {
-    /// Returns true for names that are known only in a part of their statement.
+    /// Returns true for kinds of names that are known only in a part of their statement: parameters, and `let` inside of an expression.
     #[must_use]
     pub fn is_local(self) -> bool {
         matches!(self, NameKind::Local | NameKind::Parameter)
     }
 }
 
-/// A defined name and its places.
+/// A name that the text defines, and the spans of its definition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NamedPlace {
     /// The kind of the name.
     pub kind: NameKind,
-    /// The place of the name in its definition, including quotes. It identifies the name.
+    /// The span of the name in its definition, including quotes. It identifies the name.
     pub name: Span,
-    /// The place of the name with its declaration: parameters, declared types, labels of axes.
+    /// The span of the name with its declaration: parameters, declared types, labels of axes.
     pub signature: Span,
-    /// The place of the whole statement; for a local name that of the declaration.
+    /// The span of the whole statement; for a local name, the span of its declaration.
     pub whole: Span,
-    /// The range where the name may be used. Other files that use the name's file are not included.
+    /// The range of the text where the name may be used. Files that use this text's file are not included.
     pub scope: Span,
-    /// The node of the value; `None` for functions, for operators, and for definitions with errors.
+    /// The node of the named value; `None` for functions, for operators, and for definitions with errors.
     pub node: Option<NodeId>,
 }
 
-/// The meaning of a use of a name.
+/// The meaning of one use of a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Referent {
-    /// The name that is defined at this place.
+    /// The use means the name whose definition is at this span.
     Name(Span),
-    /// The operator of this name in the graph.
+    /// The use means the operator with this name in the graph.
     Operator(NameId),
-    /// The file at this position of `Sources::names`.
+    /// The use means the file at this position of `Sources::names`.
     File(usize),
 }
 
-/// The names in a text and their uses.
+/// The names that a text defines, and their uses.
 #[derive(Clone, Debug, Default)]
 pub struct NameIndex {
     names: Vec<NamedPlace>,
@@ -74,31 +74,32 @@ pub struct NameIndex {
 }
 
 impl NameIndex {
-    /// Returns the names, in the order in which they were found.
+    /// Returns the defined names, in the order in which they were found.
     #[must_use]
     pub fn names(&self) -> &[NamedPlace] {
         &self.names
     }
 
-    /// Returns the uses, in the order of the text.
+    /// Returns the uses of names in the order of the text: the span and the meaning of each.
     #[must_use]
     pub fn uses(&self) -> &[(Span, Referent)] {
         &self.uses
     }
 
-    /// Returns the places of the statements, in the order of the text. Text that cannot be read belongs to the statement before it.
+    /// Returns the spans of the statements, in the order of the text. Text that cannot be read belongs to the statement before it.
     #[must_use]
     pub fn statements(&self) -> &[Span] {
         &self.statements
     }
 
-    /// Returns the name that is defined at this place.
+    /// Returns the name whose definition is at the span `name`; `None` if there is none.
     #[must_use]
     pub fn named_at(&self, name: Span) -> Option<&NamedPlace> {
         self.names.iter().find(|one| one.name == name)
     }
 
-    /// Returns the place and meaning of the name that contains this byte or ends before it. The definition of a name refers to itself.
+    /// Returns the span and meaning of the name that contains the byte `byte` or ends before it; `None` if there is none. The definition of a name
+    /// refers to itself.
     #[must_use]
     pub fn at(&self, byte: u32) -> Option<(Span, Referent)> {
         let touches = |span: Span| span.start <= byte && byte <= span.end;
@@ -109,28 +110,28 @@ impl NameIndex {
         used.or_else(|| defined.map(|name| (name, Referent::Name(name))))
     }
 
-    /// Iterates over the places where a name is used, without its definition.
+    /// Iterates over the spans where the name that is defined at `name` is used, without its definition.
     pub fn uses_of(&self, name: Span) -> impl Iterator<Item = Span> + '_ {
         let is_of = move |referent: &Referent| *referent == Referent::Name(name);
         self.uses.iter().filter(move |(span, referent)| is_of(referent) && *span != name).map(|(span, _)| *span)
     }
 
-    /// Iterates over the names that may be used at a byte of the main text, which has `length` bytes and is the first of the texts. Names may repeat;
-    /// the innermost comes last. A name is not known directly after its statement, because the statement may go on there.
+    /// Iterates over the names that may be used at the byte `byte` of the main text, which has `length` bytes and is the first of the texts. Names
+    /// may repeat; the innermost comes last. A name is not known directly after its statement, because the statement may go on there.
     pub fn known_at(&self, byte: u32, length: u32) -> impl Iterator<Item = &NamedPlace> {
         let of_file = move |one: &NamedPlace| one.name.start > length && !one.kind.is_local();
         let is_known = move |one: &NamedPlace| one.scope.start < byte && byte <= one.scope.end;
         self.names.iter().filter(move |one| of_file(one) || is_known(one))
     }
 
-    /// Adds a defined name with the place of its declaration, and its node if it has one. The end of a local name's scope is set later.
+    /// Adds a defined name with the span of its declaration, and its node if it has one. The end of a local name's scope is set later.
     pub(crate) fn define(&mut self, kind: NameKind, name: Span, signature: Span, node: Option<NodeId>) {
         // The end of the scope is set later.
         let scope = Span::new(if kind.is_local() { signature.end } else { u32::MAX }, u32::MAX);
         self.names.push(NamedPlace { kind, name, signature, whole: signature, scope, node });
     }
 
-    /// Records that the name at `at` refers to `referent`.
+    /// Records that the name at the span `at` refers to `referent`.
     pub(crate) fn note_use(&mut self, at: Span, referent: Referent) {
         self.uses.push((at, referent));
     }
@@ -140,7 +141,7 @@ impl NameIndex {
         self.names.last_mut()
     }
 
-    /// Ends the scope of the last local name that is defined at this place.
+    /// Ends the scope of the last local name that is defined at the span `name`; `end` is the first byte after the scope.
     pub(crate) fn end_scope(&mut self, name: Span, end: u32) {
         let here = self.names[self.before_statement..].iter_mut().rev();
         if let Some(one) = here.into_iter().find(|one| one.name == name) {
@@ -148,7 +149,8 @@ impl NameIndex {
         }
     }
 
-    /// Ends a statement: its definitions are known after it, and its local names up to the next statement.
+    /// Ends a statement, and sets the scopes of the names that it defines. Its definitions are known after it. Its local names are known up to
+    /// `next`, the next statement, unless their scopes have ended.
     pub(crate) fn end_statement(&mut self, statement: Span, next: u32) {
         for one in &mut self.names[self.before_statement..] {
             if !one.kind.is_local() {
@@ -162,7 +164,7 @@ impl NameIndex {
         self.statements.push(statement);
     }
 
-    /// Sorts the uses and statements in the order of the text. If a place has several uses, the last recorded one counts.
+    /// Sorts the uses and statements in the order of the text. If several uses are recorded for one span, the last one counts.
     pub(crate) fn finish(&mut self) {
         self.uses.sort_by_key(|(span, _)| *span);
         self.uses.reverse();

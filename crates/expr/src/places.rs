@@ -1,10 +1,10 @@
-//! The places in the text of a graph's nodes: the first place of each node, and linked lists of further ones. Large models repeat the same inputs and
+//! The spans in the text of a graph's nodes: the first span of each node, and linked lists of further ones. Large models repeat the same inputs and
 //! numbers, so all lists share one growing array.
 
 use crate::NodeId;
 use cembra_value::Span;
 
-/// The places of all nodes of a graph, by node index.
+/// The spans of all nodes of a graph, by node index.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     nodes: Vec<NodePlaces>,
@@ -34,17 +34,17 @@ impl Places {
         Places { nodes: Vec::with_capacity(nodes), further: Vec::new() }
     }
 
-    /// The bytes of memory outside of the struct itself.
+    /// The bytes of heap memory that the spans own.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<NodePlaces>() + self.further.capacity() * size_of::<Further>()
     }
 
-    /// Adds a node with its first place.
+    /// Adds the next node, with its first span.
     pub(crate) fn push(&mut self, first: Option<Span>) {
         self.nodes.push(NodePlaces { first, last: NONE });
     }
 
-    /// Adds a place to a node.
+    /// Adds a span to a node.
     pub(crate) fn note(&mut self, node: NodeId, span: Span) {
         let Some(place) = self.nodes.get_mut(node.index()) else { return };
         if place.first.is_none() {
@@ -60,18 +60,18 @@ impl Places {
         place.last = at;
     }
 
-    /// Returns the first place of a node.
+    /// Returns the first span of a node; `None` if it has none.
     pub(crate) fn first(&self, node: NodeId) -> Option<Span> {
         self.nodes.get(node.index())?.first
     }
 
-    /// Returns the last place of a node.
+    /// Returns the last span of a node; `None` if it has none.
     pub(crate) fn last(&self, node: NodeId) -> Option<Span> {
         let NodePlaces { first, last } = *self.nodes.get(node.index())?;
         self.further.get(last as usize).map(|last| last.span).or(first)
     }
 
-    /// Iterates over all places of a node, in the order they were added.
+    /// Iterates over all spans of a node, in the order in which they were added.
     pub(crate) fn all(&self, node: NodeId) -> impl Iterator<Item = Span> + '_ {
         let NodePlaces { first, last } =
             self.nodes.get(node.index()).copied().unwrap_or(NodePlaces { first: None, last: NONE });

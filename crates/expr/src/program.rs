@@ -10,26 +10,26 @@ use std::sync::Arc;
 /// An input of a program.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// The name of the leaf, and of the column or field that it is read from.
+    /// The input's name, which is also the name of the column or field that it is read from.
     pub name: Arc<str>,
-    /// The declared type; `None` if the data source determines it.
+    /// The declared type of the input; `None` if the data source determines it.
     pub qtype: Option<QType>,
-    /// The promise about the values beyond the type. An input without a type promises nothing.
+    /// The promise about the input's values in addition to their type. An input without a type promises nothing.
     pub promise: Promise,
-    /// The value that every use reads where the input is missing; `None` if there is no default. The input's type must be the optional type of this
-    /// scalar. Data may leave such an input out.
+    /// The input's default, which every use reads where the input is missing; `None` if there is no default. The input's type must be the optional
+    /// type of this scalar. Data may leave such an input out.
     pub default: Option<ScalarValue>,
-    /// True if the default is `[]` or `{}`. Then the input is a list or a dictionary, and is empty where data leave it out or have `null`.
+    /// True if the input's default is `[]` or `{}`. Then the input is a list or a dictionary, and is empty where data leave it out or have `null`.
     pub is_empty_by_default: bool,
     /// The labels of a tensor's axes, separated by commas, if the type gives some, as `tiled[f64, "i,j"]` does; else `None`. They tell how the axes
     /// are cut into tiles.
     pub labels: Option<Arc<str>>,
-    /// The place of the declaration, or of the first use.
+    /// The span of the input's declaration, or of its first use.
     pub span: Option<Span>,
 }
 
 impl Input {
-    /// Returns an input without a type.
+    /// Returns the input `name` without a declared type.
     #[must_use]
     pub const fn untyped(name: Arc<str>, span: Option<Span>) -> Input {
         Input {
@@ -43,7 +43,7 @@ impl Input {
         }
     }
 
-    /// Returns the declared type and promise as text in the given spelling; `None` if no type is declared.
+    /// Returns the input's declared type and promise as text in the given spelling; `None` if no type is declared.
     pub(crate) fn spelled_type(&self, spelling: Spelling) -> Option<String> {
         self.qtype.as_ref().map(|qtype| {
             let mut out = String::new();
@@ -52,19 +52,19 @@ impl Input {
         })
     }
 
-    /// Returns the declared type and promise as the text language writes them; `None` if no type is declared.
+    /// Returns the input's declared type and promise as the text language writes them; `None` if no type is declared.
     #[must_use]
     pub fn declared_type(&self) -> Option<String> {
         self.spelled_type(Spelling::Text)
     }
 
-    /// Returns the default as the text language writes it; `None` if the input has no default.
+    /// Returns the input's default as the text language writes it; `None` if the input has no default.
     #[must_use]
     pub fn spelled_default(&self) -> Option<String> {
         crate::text::spelled_default(self.default.as_ref(), self.qtype.as_ref().filter(|_| self.is_empty_by_default))
     }
 
-    /// Checks that the default fits the declared type.
+    /// Checks that the input's default fits its declared type.
     ///
     /// # Errors
     /// If the type is not the optional type of the default's scalar. For an empty default, if the type is not a list or a dictionary.
@@ -93,16 +93,16 @@ impl Input {
     }
 }
 
-/// An operator that the host provides, as declared in the text.
+/// An operator that the host application provides, as the text declares it by `extern fn`.
 #[derive(Clone, Debug)]
 pub struct Extern {
-    /// The name, as used in calls.
+    /// The operator's name, as used in calls.
     pub name: Arc<str>,
-    /// The types of the parameters. Each is a scalar or an optional scalar.
+    /// The types of the operator's parameters. Each is a scalar or an optional scalar.
     pub parameters: Vec<QType>,
-    /// The type of the result, a scalar or an optional scalar.
+    /// The type of the operator's result, a scalar or an optional scalar.
     pub result: QType,
-    /// The place of the declaration. It is ignored in comparisons.
+    /// The span of the operator's declaration. Comparisons of programs ignore it.
     pub span: Option<Span>,
 }
 
@@ -113,7 +113,7 @@ impl PartialEq for Extern {
 }
 
 impl Extern {
-    /// Returns the types as the text language writes them, such as `(text, f64?): f64`.
+    /// Returns the types of parameters and result as the text language writes them, such as `(text, f64?): f64`.
     #[must_use]
     pub fn spelled_types(&self) -> String {
         let parameters: Vec<String> = self.parameters.iter().map(print_type).collect();
@@ -124,11 +124,11 @@ impl Extern {
 /// An output of a program.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// The name of the result.
+    /// The name of the output.
     pub name: Arc<str>,
-    /// The node of the result.
+    /// The node whose value is the output.
     pub node: NodeId,
-    /// The place of the output's name.
+    /// The span of the output's name in the text.
     pub span: Option<Span>,
 }
 
@@ -142,7 +142,7 @@ pub struct Program {
     pub graph: Graph,
     /// The declared inputs in the order of the text, then the undeclared leaves that some output needs, in the order of first use.
     pub inputs: Vec<Input>,
-    /// The declared operators of the host, in the order of the text.
+    /// The operators of the host application that the text declares, in the order of the text.
     pub externs: Vec<Extern>,
     /// The rules that cut axes into tiles, in the order of the text.
     pub tiles: Vec<TileRule>,
@@ -154,19 +154,19 @@ pub struct Program {
     pub definitions: Definitions,
 }
 
-/// The readable part of a text, and the places of its names.
+/// A program read from a text that may have errors: its readable part, its problems, and the index of its names.
 #[derive(Clone, Debug)]
 pub struct PartialProgram {
-    /// The program. It is complete if there are no problems.
+    /// The program of the readable part. It is complete if there are no problems.
     pub program: Program,
     /// The problems of the text, in its order.
     pub problems: Vec<Diagnostic>,
-    /// The names in the text.
+    /// The index of the names in the text.
     pub names: NameIndex,
 }
 
 impl Program {
-    /// The bytes of memory outside of the struct itself, without the text of names and literals.
+    /// The bytes of heap memory that the program owns, without the text of names and literals.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let (inputs, outputs) = (self.inputs.capacity(), self.outputs.capacity());
@@ -174,7 +174,7 @@ impl Program {
         self.graph.memory_bytes() + lists + self.definitions.memory_bytes()
     }
 
-    /// Returns for each input, by index, whether an output needs it according to the expressions. Preparation may find that a needed input has no
+    /// Returns one flag per input, by index: true if the expression of an output needs the input. Preparation may find that a needed input has no
     /// effect.
     #[must_use]
     pub fn needed_inputs(&self) -> Vec<bool> {

@@ -1,23 +1,23 @@
-//! The effect of a declared type on the operands below it. In `output y: f64 = cents / 100` both operands become f64 before the division, so that
-//! nothing is rounded to an f32 first. The parser marks such operands with a special operator, which is removed when types are found. By the same
-//! rules, the printer omits a mark that reading the text would add again.
+//! The effect of a declared type on the operands of the declared value. In `output y: f64 = cents / 100` both operands become f64 before the
+//! division, so that nothing is rounded to an f32 first. The parser marks such operands with the operator `core._declared_operand`, which is removed
+//! when types are inferred. By the same rules, the printer omits a mark that reading the text would add again.
 
 use crate::infix::{DECLARED_OPERAND, Operation, WHERE};
 use crate::{Graph, Node, NodeId};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
-/// The number type that a declared type gives to the operands below it.
+/// The number type that a declared type gives to the operands of the declared value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reach {
-    /// Numbers become f64.
+    /// Operands that are numbers become f64.
     Wide,
-    /// An i32 becomes an i64.
+    /// Operands of type i32 become i64.
     Long,
 }
 
 impl Reach {
-    /// Returns the effect of a declared type on the operands below it; `None` if it has none.
+    /// Returns the effect of the declared type `qtype` on the operands of the declared value; `None` if it has none.
     pub(crate) fn of(qtype: &QType) -> Option<Self> {
         match qtype {
             QType::Scalar(Scalar::Float64) | QType::Optional(Scalar::Float64) | QType::Array(_, Scalar::Float64) => {
@@ -30,7 +30,7 @@ impl Reach {
         }
     }
 
-    /// The scalar type of the numbers.
+    /// The scalar type that operands become.
     pub(crate) fn scalar(self) -> Scalar {
         match self {
             Reach::Wide => Scalar::Float64,
@@ -38,8 +38,8 @@ impl Reach {
         }
     }
 
-    /// Returns true if the declared type applies to the operands of this operator too. An i64 does not pass through `/`, because that makes a float
-    /// of two integers.
+    /// Returns true if the declared type also applies to the operands of `operator`. The type i64 does not apply to those of `/`, because `/` makes a
+    /// float of two integers.
     pub(crate) fn passes(self, operator: &str) -> bool {
         const PASSING: [Operation; 5] =
             [Operation::Add, Operation::Subtract, Operation::Multiply, Operation::Negate, Operation::Default];
@@ -48,8 +48,8 @@ impl Reach {
             || self == Reach::Wide && operator == Operation::Divide.name()
     }
 
-    /// Returns true if an operand is marked that the type does not pass through. The mark's effect is found with the types: for example, a literal
-    /// next to a date keeps its type.
+    /// Returns true if `operand`, whose own operands the declared type does not apply to, must be marked. Whether the mark has an effect depends on
+    /// types: for example, a literal next to a date keeps its type.
     pub(crate) fn marks(self, graph: &Graph, operand: NodeId) -> bool {
         match graph.node(operand) {
             Node::Literal(Value::Scalar(value)) => self.changes(value),
@@ -69,13 +69,13 @@ impl Reach {
     }
 }
 
-/// Returns the operands of an operator that a declared type passes to. For a conditional, the condition is not one of them.
+/// Returns the operands of `operator` that a declared type applies to: all operands, or for a conditional the branches without the condition.
 pub(crate) fn passed<'o, T>(operator: &str, operands: &'o [T]) -> &'o [T] {
     operands.get(usize::from(operator == WHERE)..).unwrap_or_default()
 }
 
-/// Returns the operands of an operator that a declared type passes to; empty for operators that it does not pass through. For `core._where` they are
-/// the branches.
+/// Returns the operands of `operator` that a declared type applies to; empty if declared types never apply to its operands. For `core._where` they
+/// are the branches.
 #[must_use]
 pub fn reached_operands<'o, T>(operator: &str, operands: &'o [T]) -> &'o [T] {
     if Reach::Wide.passes(operator) { passed(operator, operands) } else { &[] }

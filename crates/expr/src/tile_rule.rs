@@ -1,21 +1,21 @@
-//! Rules that cut axes of tensors into tiles, by labels: `tile i, j = 8`. A rule has only the content of the text. The number of tiles on an axis
-//! depends on its extent, which the data determine.
+//! Rules that cut axes of tensors into tiles, by labels: `tile i, j = 8`. A rule contains only what its statement says. The number of tiles on an
+//! axis depends on its extent, which the data determine.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The cut of an axis into tiles.
+/// The way to cut an axis into tiles.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum AxisCut {
-    /// Tiles with this number of elements, at least 1. The last tile may be shorter.
+    /// Every tile has this number of elements, at least 1. The last tile may be shorter.
     Blocks(u64),
-    /// Tiles between these boundaries, in ascending order; equal ones are allowed. The first and the last are those of the axis, so they determine
-    /// its extent.
+    /// The tiles are between these boundaries, in ascending order; equal ones are allowed. The first and the last boundary are those of the axis, so
+    /// they determine its extent.
     Boundaries(Arc<[i64]>),
 }
 
 impl AxisCut {
-    /// The bytes of the boundaries, which count towards the limit for literals.
+    /// The size of the boundaries in bytes, which counts towards the limit for literals.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             AxisCut::Blocks(_) => 0,
@@ -27,11 +27,11 @@ impl AxisCut {
 /// A statement that cuts the axes of some labels: `tile a, b = [0, 17, 40]`.
 #[derive(Clone, Debug)]
 pub struct TileRule {
-    /// The labels, in the order of the text.
+    /// The labels whose axes the statement cuts, in the order of the text.
     pub labels: Box<[Arc<str>]>,
     /// The cut of the axes with these labels.
     pub cut: AxisCut,
-    /// The place of the statement. It is ignored in comparisons.
+    /// The span of the statement in the text. It is ignored in comparisons.
     pub span: Option<cembra_value::Span>,
 }
 

@@ -6,22 +6,22 @@ use cembra_value::Value;
 /// A parameter of an operator or function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parameter {
-    /// The name used in keyword arguments and signatures.
+    /// The parameter's name, as keyword arguments and signatures use it.
     pub name: &'static str,
-    /// The value for a call that leaves the argument out; `None` if the argument is required.
+    /// The parameter's value in a call that leaves the argument out; `None` if the argument is required.
     pub default: Option<Value>,
-    /// The form of the arguments, as far as their types do not determine it.
+    /// The form of the parameter's arguments, as far as their types do not determine it.
     pub form: ArgumentForm,
 }
 
 impl Parameter {
-    /// Returns a parameter whose arguments have any form.
+    /// Returns a parameter with the name `name`, whose arguments may have any form.
     #[must_use]
     pub const fn new(name: &'static str, default: Option<Value>) -> Parameter {
         Parameter { name, default, form: ArgumentForm::Any }
     }
 
-    /// Returns the parameter with arguments of the form `form`.
+    /// Returns this parameter with arguments of the form `form`.
     #[must_use]
     pub const fn of(mut self, form: ArgumentForm) -> Parameter {
         self.form = form;
@@ -33,64 +33,64 @@ impl Parameter {
 /// by it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ArgumentForm {
-    /// Any value of the type.
+    /// The argument is any value of its type.
     Any,
-    /// A regular expression.
+    /// The argument is a regular expression.
     Regex,
-    /// The replacement for the matches of a regular expression.
+    /// The argument is the replacement for the matches of a regular expression.
     Replacement,
-    /// The name of a way to handle bytes that are not UTF-8.
+    /// The argument is the name of a way to handle bytes that are not UTF-8.
     DecodingErrors,
-    /// A format with one field per value that follows.
+    /// The argument is a format string with one field per argument that follows.
     Format,
-    /// The format of a date or a timestamp, as a literal.
+    /// The argument is the format of a date or a timestamp, as a literal.
     TimeFormat,
-    /// The name of a time zone.
+    /// The argument is the name of a time zone.
     TimeZone,
-    /// The choice of a moment when a local time occurs twice, as a literal.
+    /// The argument chooses between the two moments of a local time that occurs twice, as a literal.
     RepeatedTime,
-    /// The names of the values that follow, as a literal, separated by commas.
+    /// The argument has the names of the arguments that follow, as a literal, separated by commas.
     ArgumentNames,
-    /// The names of the fields that follow, as a literal, separated by commas.
+    /// The argument has the names of the fields that follow, as a literal, separated by commas.
     FieldNames,
-    /// The name of a field, as a literal.
+    /// The argument is the name of a field, as a literal.
     FieldName,
-    /// The name of a unit of the calendar, as a literal.
+    /// The argument is the name of a unit of the calendar, as a literal.
     CalendarUnit,
-    /// The unit of a number that counts the time since 1970, as a literal.
+    /// The argument is the unit of a number that counts the time since 1970, as a literal.
     UnixUnit,
-    /// A small index or count.
+    /// The argument is a small index or count.
     Position,
-    /// A type.
+    /// The argument is a type.
     Type,
 }
 
 /// An operator or function that can be called by name.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Callable<'v> {
-    /// The canonical name, which nodes have.
+    /// The canonical name of the operator, which its nodes have.
     pub name: &'v str,
-    /// The parameters in order.
+    /// The operator's parameters in order.
     pub params: &'v [Parameter],
-    /// True if the last parameter may be repeated or left out.
+    /// True if the operator's last parameter may be repeated or left out.
     pub variadic: bool,
-    /// The other operator that a call with a single argument denotes; `None` if there is none.
+    /// The name of the operator that a call with a single argument denotes instead; `None` if it denotes this one.
     pub of_one: Option<&'v str>,
-    /// The operands that a text converts from integers to f64.
+    /// The operands that a text converts from integers to f64, unless it begins with `numbers f32`.
     pub integers: Integers,
 }
 
 /// The operands of an operator that a text converts to f64, unless it begins with `numbers f32`. Only integers are converted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Integers {
-    /// None: integers stay integers.
+    /// No operand is converted: integers stay integers.
     #[default]
     Stay,
-    /// Every operand, as in `a / b`.
+    /// Every operand is converted, as in `a / b`.
     Widen,
-    /// The first one, as in `tensor.softmax(x, 0)`.
+    /// The first operand is converted, as in `tensor.softmax(x, 0)`.
     WidenFirst,
-    /// The operands from this index on, if one of them is a float: all in `a + b`, the branches in `where(c, a, b)`.
+    /// The operands from this index on are converted if one of them is a float: all in `a + b`, the branches in `where(c, a, b)`.
     WidenBesideFloats(usize),
 }
 
@@ -105,9 +105,9 @@ impl Callable<'_> {
 
 /// The operators that a text may name.
 pub trait Vocabulary {
-    /// Returns the operator with this name or alias.
+    /// Returns the operator with the name or alias `name`; `None` if there is none.
     fn resolve(&self, name: &str) -> Option<Callable<'_>>;
 
-    /// Returns names similar to this one, best first.
+    /// Returns names of operators that are similar to `name`, best first.
     fn suggest(&self, name: &str) -> Vec<String>;
 }

@@ -11,7 +11,8 @@ use cembra_value::{Array, ArrayBuilder, Code, Diagnostic, Edge, EdgeFault, EdgeF
 use std::fmt::{self, Write};
 
 impl Cursor<'_> {
-    /// Returns true if an array literal such as `[i32?]{1, NA, 3}` begins here. Only there a brace directly follows an array type.
+    /// Returns true if an array literal such as `[i32?]{1, NA, 3}` begins at the current token. An array type directly before a brace occurs nowhere
+    /// else.
     pub(super) fn at_array_literal(&self) -> bool {
         let mut ahead = self.ahead();
         if self.token.kind != TokenKind::OpenSquare || !self.is_type_name(&ahead.next()) {
@@ -25,7 +26,8 @@ impl Cursor<'_> {
             && next_is(TokenKind::CloseSquare).zip(next_is(TokenKind::OpenCurly)).is_some_and(|(a, b)| a.end == b.start)
     }
 
-    /// Reads a literal, or literals in square brackets, whose type is determined elsewhere. `None` if one is malformed, which is recorded.
+    /// Reads a literal, or literals in square brackets, whose type is determined elsewhere. Returns `None` if one is malformed, after recording the
+    /// problem.
     pub(super) fn read_literal(&mut self) -> Result<Option<Literal>, Stop> {
         if self.token.kind == TokenKind::OpenSquare && !self.at_array_literal() {
             return Ok(self.read_values()?.map(Literal::Elements));
@@ -40,7 +42,7 @@ impl Cursor<'_> {
         Ok(Some(if is_typed { Literal::Typed(value) } else { Literal::One(value) }))
     }
 
-    /// Reads the elements of an array, up to a token that cannot belong to them. `None` if one is malformed, which is recorded.
+    /// Reads the elements of an array, up to a token that cannot belong to them. Returns `None` if one is malformed, after recording the problem.
     pub(super) fn read_elements(&mut self, scalar: Scalar) -> Result<Option<Array>, Stop> {
         let mut made = Some(ArrayBuilder::new(scalar, 0));
         while self.token.kind != TokenKind::CloseCurly && self.token.kind != TokenKind::Colon {
@@ -61,7 +63,7 @@ impl Cursor<'_> {
         Ok(made.map(ArrayBuilder::finish))
     }
 
-    /// Reads a number of elements. `None` if it is malformed or negative, which is recorded.
+    /// Reads the number of elements of an array. Returns `None` if it is malformed or negative, after recording the problem.
     pub(super) fn read_size(&mut self) -> Result<Option<usize>, Stop> {
         let span = self.token.span;
         let size = self.read_scalar(Scalar::Int64)?.map(|value| value.bits().cast_signed());
@@ -72,8 +74,8 @@ impl Cursor<'_> {
         Ok(known)
     }
 
-    /// Reads the content of an edge: split points, or a mapping to groups, a colon and the number of groups. `None` if it is malformed, which is
-    /// recorded.
+    /// Reads the content of an edge: split points, or a mapping to groups, a colon and the number of groups. Returns `None` if it is malformed, after
+    /// recording the problem.
     pub(super) fn read_edge(&mut self, edge: EdgeType) -> Result<Option<Edge>, Stop> {
         let span = self.token.span;
         let made = match edge {

@@ -1,44 +1,44 @@
-//! Determines from the tokens before a place what may be written there. Editors need it in the middle of a statement that cannot be parsed yet.
+//! Determines from the tokens before a cursor what may be written there. Editors need it in the middle of a statement that cannot be parsed yet.
 
 use super::lexer::{Lexer, continues_word};
 use super::parser::IN;
 use super::token::TokenKind;
 use cembra_value::Span;
 
-/// The kind of text that may be written at a place.
+/// The kind of text that may be written at a cursor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExpectedAt {
-    /// Unknown: a new name, a comment, or the inside of a text.
+    /// Unknown: the cursor is in a new name, in a comment or in a string.
     Nothing,
-    /// A statement; an expression may be one.
+    /// A statement may begin at the cursor; an expression may be one.
     Statement,
-    /// A value in an expression.
+    /// A value in an expression may be written at the cursor.
     Operand,
-    /// An operator, or the next keyword of a condition.
+    /// An operator, or the next keyword of a condition, may be written at the cursor.
     Operator,
-    /// A type.
+    /// A type may be written at the cursor.
     Type,
 }
 
-/// A call whose brackets enclose a place.
+/// A call whose brackets enclose the cursor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpenCall {
     /// The span of the called name or path.
     pub callee: Span,
-    /// The number of complete arguments before the place.
+    /// The number of complete arguments before the cursor.
     pub argument: usize,
-    /// True if an argument of this call begins at the place, so that it may be named.
+    /// True if an argument of this call begins at the cursor, so that it may be named.
     pub begins: bool,
 }
 
-/// The syntactic context of a place.
+/// The syntactic context of a cursor in a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CursorContext {
-    /// The span of the name or path that ends at the place; empty if there is none.
+    /// The span of the name or path that ends at the cursor; empty if there is none.
     pub word: Span,
-    /// The kind of text that the word may be.
+    /// The kind of text that `word` may be.
     pub expected: ExpectedAt,
-    /// The innermost call that encloses the place.
+    /// The innermost call that encloses the cursor; `None` if there is none.
     pub call: Option<OpenCall>,
 }
 

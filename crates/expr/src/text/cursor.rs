@@ -8,11 +8,11 @@ use super::token::{Token, TokenKind};
 use cembra_runtime::Excerpt;
 use cembra_value::{Budget, Code, Diagnostic, Limit, Limits, Span};
 
-/// Marks that the statement cannot be read further. The problem is already recorded.
+/// Tells that the rest of a statement cannot be read. The problem is already recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Stop;
 
-/// The position in one text, saved while another text is read.
+/// The position in one text, saved while another text of the model is read.
 pub(super) struct ReadingState<'s> {
     source: PlacedText<'s>,
     lexer: Lexer<'s>,
@@ -21,26 +21,26 @@ pub(super) struct ReadingState<'s> {
     previous: Span,
 }
 
-/// Reads tokens and records problems.
+/// Reads the tokens of a text and records its problems.
 pub(super) struct Cursor<'s> {
     /// The text being read.
     source: PlacedText<'s>,
     /// The texts of the model; `None` for a single text.
     sources: Option<&'s Sources>,
     lexer: Lexer<'s>,
-    /// The next token.
+    /// The current token, which is not consumed yet.
     pub(super) token: Token,
     /// The kind of the last token that was consumed.
     pub(super) previous_kind: TokenKind,
-    /// The place of the last token that was consumed.
+    /// The span of the last token that was consumed.
     pub(super) previous: Span,
     /// The problems of the text, in the order of discovery.
     pub(super) problems: Vec<Diagnostic>,
-    /// True if only problems are recorded that end the reading of a statement.
+    /// True if only syntax problems are recorded. After a syntax problem a statement cannot be read further, or tokens may have been misread.
     pub(super) only_syntax: bool,
     /// True if reading must end: a limit is exceeded, or there are too many problems.
     pub(super) given_up: bool,
-    /// The number of open brackets in the statement. Line ends inside of brackets do not count.
+    /// The number of open brackets in the statement. A line end inside of brackets does not end a statement.
     pub(super) brackets: usize,
     /// True once a tensor type was read.
     pub(super) has_tensors: bool,
@@ -51,12 +51,12 @@ pub(super) struct Cursor<'s> {
     visits: usize,
 }
 
-/// The hint for the ways to write parts of tensors.
+/// The hint for how to write a part of a tensor.
 pub(super) const OF_AXES: &str =
     "of a tensor, `tensor.slice(x, 0, 2, 5)` has some indices of axis 0, `tensor.take(x, 2)` has one";
 
 impl<'s> Cursor<'s> {
-    /// Returns a cursor at the first token of a text. A text beyond the limit is not read.
+    /// Returns a cursor at the first token of a text. A text longer than the limit is not read.
     pub(super) fn new(source: &'s str, limits: &Limits) -> Self {
         Cursor::within(source.into(), source.len(), None, limits)
     }
@@ -93,7 +93,7 @@ impl<'s> Cursor<'s> {
         cursor
     }
 
-    /// Moves to the first token of another text of the model. Returns the state to come back with.
+    /// Moves to the first token of another text of the model. Returns the state that [`come_back`](Self::come_back) needs to return here.
     pub(super) fn go_to(&mut self, source: PlacedText<'s>) -> ReadingState<'s> {
         let mut lexer = Lexer::of(source);
         let token = lexer.next();
@@ -113,7 +113,7 @@ impl<'s> Cursor<'s> {
         (self.previous_kind, self.previous) = (previous_kind, previous);
     }
 
-    /// Returns the text at a span, in any of the files.
+    /// Returns the text at the span `span`, in any of the files.
     pub(super) fn text(&self, span: Span) -> &'s str {
         match (self.source.get(span), self.sources) {
             (Some(found), _) => found,
@@ -122,7 +122,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// Returns the byte at a place in the current text; 0 after its end.
+    /// Returns the byte at the offset `at` of the current text; 0 after its end.
     #[inline]
     pub(super) fn byte(&self, at: u32) -> u8 {
         let place = (at as usize).checked_sub(self.source.start);
@@ -156,14 +156,14 @@ impl<'s> Cursor<'s> {
         self.budget.limits()
     }
 
-    /// Counts a token or a node. Ends the text if the time limit is exceeded.
+    /// Counts a token or a node. Stops reading the text if the time limit is exceeded.
     pub(super) fn visit(&mut self) -> Result<(), Stop> {
         self.visits += 1;
         let within = self.budget.check_visit(self.visits);
         self.end_beyond(within)
     }
 
-    /// Ends the text if the time limit is exceeded; called before work that may take long.
+    /// Stops reading the text if the time limit is exceeded; called before work that may take long.
     pub(super) fn check_time(&mut self) -> Result<(), Stop> {
         let within = self.budget.check_time();
         self.end_beyond(within)
@@ -173,7 +173,7 @@ impl<'s> Cursor<'s> {
         within.map_err(|problem| self.give_up(problem.at(self.previous)))
     }
 
-    /// Checks the length of the name at a span against the limit, because names are copied into messages.
+    /// Checks that the name at `span` is not longer than the limit, because names are copied into messages.
     pub(super) fn check_name(&mut self, span: Span) {
         if (span.end - span.start) as usize > self.limits().name_bytes {
             self.limit(Limit::NameBytes, Some(span));
@@ -204,7 +204,8 @@ impl<'s> Cursor<'s> {
         self.token.first_on_line && self.brackets == 0
     }
 
-    /// Consumes the opening bracket that is the current token, and goes one level deeper. Line ends inside of brackets do not count.
+    /// Consumes the opening bracket that is the current token, and increases the nesting depth. Line ends inside of brackets do not end the
+    /// statement.
     pub(super) fn open(&mut self) -> Result<Span, Stop> {
         let bracket = self.token.span;
         self.deepen(bracket)?;
@@ -213,12 +214,13 @@ impl<'s> Cursor<'s> {
         Ok(bracket)
     }
 
-    /// Consumes an opening bracket of a kind as [`open`](Self::open) does. Another token is an error.
+    /// Consumes an opening bracket of the kind `kind` as [`open`](Self::open) does. Another token is an error, whose message has the words
+    /// `expected`.
     pub(super) fn require_open(&mut self, kind: TokenKind, expected: &str) -> Result<Span, Stop> {
         if self.token.kind == kind { self.open() } else { Err(self.unexpected(expected)) }
     }
 
-    /// Consumes the bracket that closes the one at `open`, and leaves its level. Another token is an error.
+    /// Consumes the bracket that closes the one at `open`, and decreases the nesting depth. Another token is an error.
     pub(super) fn close(&mut self, kind: TokenKind, open: Span, expected: &str) -> Result<Span, Stop> {
         if self.token.kind != kind {
             return Err(self.unclosed(open, expected));
@@ -228,18 +230,18 @@ impl<'s> Cursor<'s> {
         Ok(bracket)
     }
 
-    /// Consumes a token of a kind. Another token is an error.
+    /// Consumes a token of the kind `kind`. Another token is an error, whose message has the words `expected`.
     pub(super) fn require(&mut self, kind: TokenKind, expected: &str) -> Result<Span, Stop> {
         if self.token.kind == kind { Ok(self.advance().span) } else { Err(self.unexpected(expected)) }
     }
 
-    /// Leaves the level of a bracket.
+    /// Decreases the nesting depth after a bracket.
     pub(super) fn leave(&mut self) {
         self.brackets = self.brackets.saturating_sub(1);
         self.rise();
     }
 
-    /// Goes one level deeper without a bracket. Fails beyond the limit on nesting.
+    /// Increases the nesting depth without a bracket. Fails beyond the limit on nesting.
     pub(super) fn deepen(&mut self, span: Span) -> Result<(), Stop> {
         if self.depth >= self.limits().nesting {
             return Err(self.limit(Limit::Nesting, Some(span)));
@@ -248,18 +250,18 @@ impl<'s> Cursor<'s> {
         Ok(())
     }
 
-    /// Goes one level up.
+    /// Decreases the nesting depth that [`deepen`](Self::deepen) increased.
     pub(super) fn rise(&mut self) {
         self.depth = self.depth.saturating_sub(1);
     }
 
-    /// Resets the nesting of brackets, at the begin of a statement.
+    /// Resets the nesting of brackets to 0 at the begin of a statement.
     pub(super) fn surface(&mut self) {
         self.brackets = 0;
         self.depth = 0;
     }
 
-    /// Records a problem after which reading of the statement continues. Ignored if only syntax problems are recorded.
+    /// Records a problem after which reading of the statement continues. The problem is ignored if only syntax problems are recorded.
     pub(super) fn report(&mut self, problem: Diagnostic) {
         if !self.only_syntax {
             self.record(problem);
@@ -271,7 +273,7 @@ impl<'s> Cursor<'s> {
         self.record(problem);
     }
 
-    /// Records a problem that ends the statement.
+    /// Records a problem after which the rest of the statement is skipped.
     pub(super) fn stop(&mut self, problem: Diagnostic) -> Stop {
         self.record(problem);
         Stop
@@ -284,7 +286,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// Records an exceeded limit, which ends the text.
+    /// Records that `limit` is exceeded, and stops reading the text.
     pub(super) fn limit(&mut self, limit: Limit, span: Option<Span>) -> Stop {
         let problem = self.limits().exceeded(limit).at(span);
         self.give_up(problem)
@@ -297,13 +299,13 @@ impl<'s> Cursor<'s> {
         Stop
     }
 
-    /// Records that the current token is not what is expected, and ends the statement.
+    /// Records that `expected` stands for the tokens that could follow, but the current token is another. The rest of the statement is skipped.
     pub(super) fn unexpected(&mut self, expected: &str) -> Stop {
         let problem = self.describe_unexpected(expected);
         self.stop(problem)
     }
 
-    /// Records that the current token neither continues nor closes the bracket opened at `open`, and ends the statement.
+    /// Records that the current token neither continues nor closes the bracket opened at `open`. The rest of the statement is skipped.
     pub(super) fn unclosed(&mut self, open: Span, expected: &str) -> Stop {
         let problem = match self.token.kind {
             kind if ends_text(kind) => Diagnostic::new(Code::Bracket, "this bracket is never closed")
@@ -333,7 +335,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// Returns the problem that the current token is not what is expected.
+    /// Returns the error for a current token that is none of the tokens that `expected` describes.
     pub(super) fn describe_unexpected(&self, expected: &str) -> Diagnostic {
         let Token { kind, span, .. } = self.token;
         let text = self.text(span);
@@ -448,7 +450,7 @@ const LONGEST_SIGN: usize = 4;
 /// The number of bytes before a token that are searched for a comment sign.
 const LOOKED_BACK: usize = 100;
 
-/// Returns true for a token that no statement contains.
+/// Returns true for tokens that cannot be inside of a statement: they begin one, separate two, or end the text.
 pub(super) fn ends_text(kind: TokenKind) -> bool {
     kind.begins_statement() || matches!(kind, TokenKind::End | TokenKind::Semicolon)
 }

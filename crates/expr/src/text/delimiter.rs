@@ -1,5 +1,4 @@
-//! Finds the delimiter of a CSV and faults in its quotes. The same rules hold for tables in a model and for the command's data. Fields are read
-//! elsewhere.
+//! Finds the delimiter of a CSV file, and errors in its quotes. The same rules hold for tables in a model and for data files of the command `cembra`.
 
 use std::ops::Range;
 
@@ -33,17 +32,17 @@ pub fn found_delimiter(start: &[u8]) -> u8 {
 /// A fault in the quotes of a CSV field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QuoteFault {
-    /// The field begins with a quote, and no quote ends it.
+    /// The field begins with a quote, and no other quote closes it.
     NeverClosed,
-    /// After the closing quote comes neither a delimiter nor the end of a line.
+    /// The closing quote of the field is followed by neither a delimiter nor the end of a line.
     GoesOn,
 }
 
 impl QuoteFault {
-    /// The hint for all quote faults.
+    /// The hint that messages give for every quote fault.
     pub const HINT: &str = "write `\"\"` for a quote within a field in quotes";
 
-    /// The message for the fault.
+    /// The error message for this fault.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {

@@ -37,7 +37,7 @@ impl Entries {
 }
 
 impl Cursor<'_> {
-    /// Returns true if a dictionary or its type begins here: the word, directly followed by its bracket.
+    /// Returns true if a dictionary or its type begins at the current token: the word `dict`, directly followed by its bracket.
     pub(super) fn at_dict(&self) -> bool {
         let span = self.token.span;
         let is_near = matches!(self.byte(span.end), b'{' | b'[');
@@ -51,7 +51,7 @@ impl Cursor<'_> {
         bracket.kind == TokenKind::OpenCurly || bracket.kind == TokenKind::OpenSquare && is_type()
     }
 
-    /// Reads the dictionary or the dictionary type that begins here. `None` if it is malformed, which is recorded.
+    /// Reads the dictionary or the dictionary type that begins here. Returns `None` if it is malformed, after recording the problem.
     pub(super) fn read_dict(&mut self) -> Result<Option<Value>, Stop> {
         let word = self.token.span;
         if self.peek().kind == TokenKind::OpenCurly {
@@ -80,7 +80,7 @@ impl Cursor<'_> {
         Ok(QType::Dict(key, value))
     }
 
-    /// Reads the name of a scalar type. If there is none, records an error with the words `expected`.
+    /// Reads the name of a scalar type. Another token is an error, whose message has the words `expected`.
     pub(super) fn read_scalar_type(&mut self, expected: &str) -> Result<Scalar, Stop> {
         let name = if self.at_type_name() { types::named(self.text(self.token.span)) } else { None };
         let Some(TypeName::Of(QType::Scalar(scalar))) = name else { return Err(self.unexpected(expected)) };
@@ -88,7 +88,7 @@ impl Cursor<'_> {
         Ok(scalar)
     }
 
-    /// Reads entries in braces without explicit types. `None` if one is malformed, which is recorded.
+    /// Reads entries in braces without explicit types. Returns `None` if one is malformed, after recording the problem.
     pub(super) fn read_dict_in_braces(&mut self) -> Result<Option<Value>, Stop> {
         let open = self.open()?;
         let entries = self.read_entries(|cursor, is_key| {
@@ -116,7 +116,7 @@ impl Cursor<'_> {
         Ok(entries.and_then(|entries| self.made_of(entries, braces)).map(Value::from))
     }
 
-    /// Reads entries with explicit types, up to the closing brace. `None` if one is malformed, which is recorded.
+    /// Reads entries of a dictionary with explicit types, up to the closing brace. Returns `None` if one is malformed, after recording the problem.
     pub(super) fn read_typed_entries(&mut self, key: Scalar, value: Scalar) -> Result<Option<Dict>, Stop> {
         let start = self.token.span;
         let entries = self.read_entries(|cursor, is_key| {

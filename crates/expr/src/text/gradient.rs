@@ -1,6 +1,6 @@
-//! Checks gradients by expressions. `tensor.grad(y, x + 1)` finds the node `x + 1` in `y` by structural equality. If `y` does not contain it, the
-//! parser reports that, because the user meant a node of `y`. A gradient by a name that `y` does not use is zero, so the printer gives names to the
-//! second operands of gradients. Gradients are computed elsewhere.
+//! Checks gradients with respect to expressions. `tensor.grad(y, x + 1)` finds the node `x + 1` in `y` by structural equality. If `y` does not
+//! contain it, the parser reports that, because the user meant a node of `y`. A gradient with respect to a name that `y` does not use is zero, so the
+//! printer gives names to the second operands of gradients. This file only checks gradients, and does not compute them.
 
 use super::lexer::is_word;
 use crate::infix::{AT_LABELS, MAKE_NAMED, MAKE_TUPLE};
@@ -11,13 +11,13 @@ use rustc_hash::FxHashSet;
 /// The most operands that are searched for all gradients of a text. Beyond that, an expression counts as used.
 const MOST_LOOKED_AT: usize = 1 << 22;
 
-/// The number of operands searched so far for the gradients of a text.
+/// The number of operands that were searched so far while the gradients of a text were checked.
 #[derive(Debug, Default)]
 pub(super) struct Gradients {
     looked_at: usize,
 }
 
-/// Returns true for a node that may be written as an expression. Tuples and labelled tensors have no gradients.
+/// Returns true if the second operand `by` of a gradient may be an expression. Tuples and labelled tensors may not.
 pub(super) fn may_be_expression(graph: &Graph, by: NodeId) -> bool {
     let Node::Operator(name, _) = graph.node(by) else { return false };
     !matches!(&**graph.name(name), MAKE_TUPLE | MAKE_NAMED | AT_LABELS)
@@ -33,7 +33,8 @@ fn is_name(text: &str) -> bool {
 }
 
 impl Gradients {
-    /// Returns the problem of a gradient of `of` by `by`, which is written as `text` at `at`; `None` if the gradient is valid.
+    /// Returns the problem with a gradient of `of` with respect to `by`, which is written as `text` at the span `at`; `None` if the gradient is
+    /// valid.
     pub(super) fn check(&mut self, graph: &Graph, of: NodeId, by: NodeId, text: &str, at: Span) -> Option<Diagnostic> {
         if !may_be_expression(graph, by) || is_name(text) || self.uses(graph, of, by) {
             return None;

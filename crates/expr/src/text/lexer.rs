@@ -6,7 +6,7 @@ use super::{number, types};
 use cembra_value::Span;
 use std::ops::Range;
 
-/// Returns true for letters, digits and the underscore.
+/// Returns true for bytes that can continue a word: letters, digits and the underscore.
 pub(super) const fn continues_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
@@ -36,7 +36,7 @@ pub(super) struct PlacedText<'s> {
 }
 
 impl<'s> PlacedText<'s> {
-    /// Returns the text at a span; `None` if the span is in another text.
+    /// Returns the part of the text at `span`; `None` if the span is in another text.
     pub(super) fn get(self, span: Span) -> Option<&'s str> {
         let place = |at: u32| (at as usize).checked_sub(self.start);
         self.text.get(place(span.start)?..place(span.end)?)
@@ -49,7 +49,7 @@ impl<'s> From<&'s str> for PlacedText<'s> {
     }
 }
 
-/// A position in a source text.
+/// Reads a source text token by token; a cheap copy keeps a position in it.
 #[derive(Clone)]
 pub(super) struct Lexer<'s> {
     source: &'s str,
@@ -68,7 +68,7 @@ impl<'s> Lexer<'s> {
         Lexer { base: placed.start, ..Lexer::within(placed.text, 0..placed.text.len()) }
     }
 
-    /// Returns a lexer at the start of a part of a text, after a byte order mark if the part has one.
+    /// Returns a lexer at the start of the bytes `part` of a text, after a byte order mark if the part begins with one.
     pub(super) fn within(source: &'s str, part: Range<usize>) -> Self {
         let (start, source) = (part.start, &source[..part.end]);
         let position = if source[start..].starts_with('\u{FEFF}') { start + 3 } else { start };

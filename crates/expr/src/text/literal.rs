@@ -73,7 +73,8 @@ impl<'s> Cursor<'s> {
         types::named(&word.to_ascii_uppercase())
     }
 
-    /// Reads a value: a literal with its sign, or a tuple of values, with or without names. `None` if it is malformed, which is recorded.
+    /// Reads a value: a literal with its sign, or a tuple of values, with or without names. Returns `None` if it is malformed, after recording the
+    /// problem.
     pub(super) fn read_value(&mut self) -> Result<Option<Value>, Stop> {
         // Tuples wait here until their last field is read, so that a deeply nested value needs no stack.
         let mut open: Vec<Open<'s>> = Vec::new();
@@ -110,7 +111,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// Reads values in square brackets. `None` if one is malformed, which is recorded.
+    /// Reads values in square brackets. Returns `None` if one is malformed, after recording the problem.
     pub(super) fn read_values(&mut self) -> Result<Option<Vec<Value>>, Stop> {
         if self.token.kind != TokenKind::OpenSquare {
             return Err(self.unexpected("`[`"));
@@ -205,7 +206,7 @@ impl<'s> Cursor<'s> {
         }))
     }
 
-    /// Reads a value that is not a tuple: a literal, or a number with its sign. `None` if it is malformed, which is recorded.
+    /// Reads a value that is not a tuple: a literal, or a number with its sign. Returns `None` if it is malformed, after recording the problem.
     pub(super) fn read_single(&mut self) -> Result<Option<Value>, Stop> {
         let Token { kind, span, .. } = self.token;
         let value = match kind {
@@ -299,7 +300,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// Reads `{v}` after a type. `None` if it is malformed, which is recorded.
+    /// Reads `{v}` after the type `qtype`. Returns `None` if it is malformed, after recording the problem.
     pub(super) fn read_braced(&mut self, qtype: &QType, of: Span) -> Result<Option<Value>, Stop> {
         let open = self.open()?;
         let value = match qtype {
@@ -324,7 +325,7 @@ impl<'s> Cursor<'s> {
         Ok(value)
     }
 
-    /// Reads a scalar of a known type without type or suffix. `None` if it is malformed, which is recorded.
+    /// Reads a scalar of the known type `scalar`, written without type or suffix. Returns `None` if it is malformed, after recording the problem.
     pub(super) fn read_scalar(&mut self, scalar: Scalar) -> Result<Option<ScalarValue>, Stop> {
         let kind = self.token.kind;
         match (scalar, kind) {
@@ -413,8 +414,8 @@ impl<'s> Cursor<'s> {
         value
     }
 
-    /// Reads a number. `minus` is the place of its minus sign, if it has one; `want` is its type, if that is known. `None` if it is malformed, which
-    /// is recorded.
+    /// Reads a number. `minus` is the span of its minus sign, if it has one; `want` is its type, if that is known. Returns `None` if it is malformed,
+    /// after recording the problem.
     pub(super) fn read_number(&mut self, minus: Option<Span>, want: Option<Scalar>) -> Option<ScalarValue> {
         let Token { kind, span, .. } = self.advance();
         let whole = minus.unwrap_or(span).to(span);

@@ -197,8 +197,8 @@ pub(crate) fn parse_tile_rule_within(text: &str, limits: &Limits) -> Result<Tile
     read_whole(text, &unmeasured(limits), |cursor| cursor.read_tile_statement().map(Some))
 }
 
-/// Returns the default of an input as text: a scalar, or `[]` or `{}` if the default is the empty list or dictionary of the type `empty`. `None` if
-/// there is no default.
+/// Returns the default of an input as the text language writes it. This is the scalar `default`, or `[]` or `{}` if the default is the empty list or
+/// dictionary of the type `empty`. Returns `None` if there is no default.
 #[must_use]
 pub fn spelled_default(default: Option<&ScalarValue>, empty: Option<&QType>) -> Option<String> {
     match default {
@@ -207,7 +207,7 @@ pub fn spelled_default(default: Option<&ScalarValue>, empty: Option<&QType>) -> 
     }
 }
 
-/// Returns the default of an input as the text language writes it.
+/// Returns `value`, the default of an input, as the text language writes it.
 #[must_use]
 pub fn print_default(value: &ScalarValue) -> String {
     let mut out = String::new();

@@ -6,12 +6,12 @@ use cembra_runtime::{Duration, Scalar};
 use cembra_value::ScalarValue;
 use std::borrow::Cow;
 
-/// The parts of a number in the text.
+/// The parts of a number in the text, as byte offsets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Scan {
     /// The end of the digits, fraction and exponent.
     digits_end: usize,
-    /// The end of the letters directly after the number.
+    /// The end of the letters directly after the number's digits.
     pub(super) end: usize,
     /// True if there is a fraction or an exponent.
     float: bool,
@@ -19,7 +19,7 @@ pub(super) struct Scan {
     bare_dot: bool,
 }
 
-/// Scans the number that begins at `start`, where a digit must be. After a dot, a number is only plain digits.
+/// Scans the number that begins at `start`, where a digit must be. After a dot (`after_dot`), a number is only plain digits.
 pub(super) fn scan(bytes: &[u8], start: usize, after_dot: bool) -> Scan {
     let at = |position: usize| bytes.get(position).copied().unwrap_or(0);
     let digit = |b: u8| b.is_ascii_digit() || b == b'_';
@@ -61,29 +61,29 @@ pub(super) fn is_with_unit(text: &str) -> bool {
     Duration::is_unit(&text[scan.digits_end..])
 }
 
-/// The reason why digits are not a number.
+/// The reason why the digits of a number are invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Misread {
-    /// A `_` that is not between two digits.
+    /// The number has a `_` that is not between two digits.
     Separator,
-    /// A minus sign before a number of an unsigned type.
+    /// The number has a minus sign, but its type is this unsigned type.
     Negative(Scalar),
-    /// `5.` without a fraction.
+    /// The number is `5.` without a fraction.
     BareDot,
-    /// A number with a radix prefix, such as `0x1F`.
+    /// The number has a radix prefix, such as `0x1F`.
     Radix,
-    /// Letters that are not a suffix.
+    /// The number is followed by letters that are not a suffix.
     Suffix,
-    /// A suffix that differs from the type of `TYPE{..}`.
+    /// The number has a suffix that differs from this type, the type of `TYPE{..}`.
     OtherType(Scalar),
-    /// A fraction or exponent in an integer.
+    /// The number has a fraction or exponent, but its type is this integer type.
     Fraction(Scalar),
-    /// A number that is too large for the type.
+    /// The number is too large for this type.
     TooLarge(Scalar),
 }
 
 impl Misread {
-    /// Returns the message and the hint for the number `text`.
+    /// Returns the error message and the hint for the number `text`.
     pub(super) fn message(self, text: &str) -> (String, Option<String>) {
         match self {
             Misread::Separator => (format!("`{text}` has a `_` that is not between two digits"), None),

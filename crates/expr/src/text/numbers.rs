@@ -1,7 +1,7 @@
 //! The number rule of a text without a `numbers` line: integers become f64 where they are divided and where they meet floats, and a fraction literal
-//! becomes f64 next to an optional float. Types are not known yet, so an operand that may be such an integer is marked with a special operator, which
-//! the registry removes. The marks depend only on an operator and its operands. So the parser adds them, and the printer omits those that reading
-//! would add again.
+//! becomes f64 next to an optional float. Types are not known yet, so an operand that may be such an integer is marked with the operator `core._wide`
+//! or `core._beside`, which the registry removes. The marks depend only on an operator and its operands. So the parser adds them, and the printer
+//! omits those that reading would add again.
 //!
 //! An operand is not marked if the operators below show that it is not an integer, or that neither an f32 nor a fraction literal is next to it. For
 //! example, `x * 2` has no marks if the input `x` is declared as f64, because the two make an f64 anyway.
@@ -28,7 +28,7 @@ pub(super) enum Numbers {
     Narrow,
 }
 
-/// A set of the kinds of elements that a value may have, derived from its operators.
+/// A set of the kinds that a value's elements may have (integers, floats and others), derived from the operators that compute it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Kinds(u8);
 
@@ -95,31 +95,33 @@ impl BitOr for Kinds {
 /// The rule that derives the kinds of an operator's result from its operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ResultKinds {
-    /// Anything.
+    /// The result may be of any kind.
     Any,
-    /// Not a number.
+    /// The result is not a number.
     Other,
-    /// Floats. If an operand's kinds are unknown, anything. An operator that makes floats of integers never returns integers.
+    /// The result is a float. It may be of any kind if an operand's kinds are unknown, except that an operator that makes floats of integers never
+    /// returns integers.
     Floats,
-    /// The kinds of the first operand.
+    /// The result has the kinds of the first operand.
     First,
-    /// The kinds of the elements of the first operand.
+    /// The result has the kinds of the first operand's elements.
     Element,
-    /// The common kinds of the operands from this index on.
+    /// The result has the common kinds of the operands from this index on.
     All(usize),
-    /// The common kinds of the operands from this index on, or not a number.
+    /// The result has the common kinds of the operands from this index on, or is not a number.
     Meeting(usize),
-    /// The common kinds of all operands. In addition, the difference of dates is an integer. The result is a float only if an operand is.
+    /// The result has the common kinds of all operands. In addition, the difference of dates is an integer. The result is a float only if an operand
+    /// is.
     Sum,
-    /// The kinds of all operands, with floats in place of integers. The quotient of durations is an f64.
+    /// The result has the kinds of all operands, with floats in place of integers. The quotient of durations is an f64.
     Quotient,
-    /// The kind of the declared type, or of the type of a cast.
+    /// The result has the kind of the declared type, or of the type of a cast.
     Typed,
-    /// The kinds of the first operand after the effect of a declared type.
+    /// The result has the kinds of the first operand, after a declared type has converted it.
     Reached,
-    /// The result of `core._wide`.
+    /// The operator is `core._wide`, which converts integers to f64.
     Wide,
-    /// The result of `core._beside`.
+    /// The operator is `core._beside`, which converts integers to f64 next to floats.
     Beside,
 }
 
@@ -153,7 +155,7 @@ impl ResultKinds {
     }
 }
 
-/// The kinds of a graph's nodes, computed on demand.
+/// The kinds of the values of a graph's nodes, computed on demand.
 #[derive(Debug, Default)]
 pub(super) struct NodeKinds {
     /// The kinds of the first nodes, as far as they are known.
@@ -163,7 +165,7 @@ pub(super) struct NodeKinds {
 }
 
 impl NodeKinds {
-    /// Records the declared type of an input.
+    /// Records the declared type `qtype` of the input `leaf`.
     pub(super) fn declare(&mut self, graph: &Graph, vocabulary: &dyn Vocabulary, leaf: NodeId, qtype: &QType) {
         self.extend(graph, vocabulary, leaf);
         if let Some(kinds) = self.kinds.get_mut(leaf.index()) {
@@ -253,7 +255,7 @@ impl NodeKinds {
     }
 }
 
-/// Applies the number rule to a graph that is being built.
+/// Applies the number rule to a graph while it is being built.
 pub(super) trait Marker {
     /// The reason why a node cannot be made.
     type Stop;
@@ -273,7 +275,7 @@ pub(super) trait Marker {
     /// If the graph has no room for it.
     fn mark(&mut self, mark: &str, operands: &[NodeId]) -> Result<NodeId, Self::Stop>;
 
-    /// Returns the operands of an operator as the rule changes them; `None` if it leaves them unchanged.
+    /// Returns the operands of `operator` with the conversions of the number rule; `None` if the rule leaves them unchanged.
     ///
     /// # Errors
     /// If the graph has no room for the marks.
@@ -339,7 +341,7 @@ pub(super) trait Marker {
         }
     }
 
-    /// Returns an operand, converted to f64 if it is an integer.
+    /// Returns the node of `operand` converted to f64 if it is an integer.
     ///
     /// # Errors
     /// If the graph has no room for the mark.
@@ -356,7 +358,8 @@ pub(super) trait Marker {
         self.wide_literal(wide, operand)
     }
 
-    /// Returns an operand, converted to f64 if it is an integer and `other` is a float, or if it is a fraction literal and `other` may be missing.
+    /// Returns the node of `operand` converted to f64 if it is an integer and `other` is a float, or if it is a fraction literal and `other` may be
+    /// missing.
     ///
     /// # Errors
     /// If the graph has no room for the mark.
@@ -364,7 +367,7 @@ pub(super) trait Marker {
         self.beside_floats(operand, other, Kinds::NARROW)
     }
 
-    /// Returns an operand, converted as [`beside`](Self::beside) does, but counting only `floats` as floats.
+    /// Returns the node of `operand` converted as [`beside`](Self::beside) does, but counting only `floats` as floats.
     ///
     /// # Errors
     /// If the graph has no room for the mark.

@@ -1,13 +1,13 @@
-//! Prints the tests of a model as text. Reading it gives the same tests, except for spans. Tests are printed after the model. The original layout is
-//! not kept; the formatter does that.
+//! Prints the tests of a model as text. Reading the text gives the same tests, except for spans. Tests are printed after the model. Their original
+//! layout is not kept; the formatter can improve it.
 
 use super::spelling::Spelling;
 use super::{lexer, quoted, written_literal};
 use crate::model_test::{Expected, Literal, ModelTest, TestCase, TestValue};
 use cembra_value::{ScalarValue, Value};
 
-/// Appends tests, each followed by a line end. Several cases whose names differ are printed as one test per case; cases that all expect errors are
-/// too.
+/// Appends tests to `out`, each followed by a line end. A test is printed as one test per case if its cases name different inputs or outputs, or if
+/// all of them expect errors.
 pub(super) fn write_tests(out: &mut String, tests: &[ModelTest]) {
     for test in tests {
         match (&test.cases[..], test.cases.first().zip(columns(&test.cases))) {

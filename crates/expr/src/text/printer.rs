@@ -167,24 +167,24 @@ impl Form {
 #[derive(Clone, Copy)]
 enum Piece<'g> {
     Text(&'static str),
-    /// A node, by its name if it has one; in brackets if it binds looser than the level.
+    /// Writes the node by its name if it has one; in brackets if it binds looser than the level.
     Operand(NodeId, Level),
-    /// A node as in `Operand`, to which a declared type applies.
+    /// Writes the node as `Operand` does; a declared type applies to it.
     Reached(NodeId, Level, Reach),
-    /// A node itself, even if it has a name.
+    /// Writes the node itself, even if it has a name.
     Body(NodeId, Level),
-    /// The name of the `let` with this number.
+    /// Writes the name of the `let` with this index.
     Name(u32),
     Position(i64),
-    /// `.name`
+    /// Writes the field `.name`.
     Field(&'g str),
-    /// `("i,j")`
+    /// Writes the labels `("i,j")`.
     Labels(&'g str),
-    /// `.norm()`
+    /// Writes the method `.norm()`.
     Method(&'g str),
-    /// `.block([0, 0], [2, 3])`
+    /// Writes the method `.block([0, 0], [2, 3])`.
     Block(NodeId),
-    /// The name and the colon before the field at this position.
+    /// Writes the name and the colon before the field at this position.
     FieldName(usize, &'g str),
 }
 

@@ -7,15 +7,15 @@ use std::fmt;
 /// The kind of a fault inside of quotes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wrong {
-    /// An unknown escape.
+    /// An unknown escape in a quoted text.
     Escape,
-    /// `\u{..}` with a number that is not a character.
+    /// An escape `\u{..}` with a number that is not a character.
     Unicode,
-    /// A non-ASCII character in bytes.
+    /// A non-ASCII character in quoted bytes.
     Character,
 }
 
-/// A wrong escape or character, and its place.
+/// A wrong escape or character in quotes, and its span.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct BadEscape {
     span: Span,
@@ -23,7 +23,7 @@ pub(super) struct BadEscape {
 }
 
 impl BadEscape {
-    /// Returns the problem to report.
+    /// Returns the error to report for it.
     pub(super) fn diagnostic(self) -> Diagnostic {
         let (message, hint) = match self.wrong {
             Wrong::Unicode => ("this is not a character", "write its number in hexadecimal: `\\u{1F332}`"),
@@ -37,7 +37,7 @@ impl BadEscape {
     }
 }
 
-/// Returns the text of a quoted token. `span` is the token's place.
+/// Returns the text of a quoted token. `span` is the token's span.
 pub(super) fn decode(token: &str, span: Span) -> Result<Cow<'_, str>, BadEscape> {
     let inside = token.get(1..token.len().saturating_sub(1)).unwrap_or_default();
     if !inside.contains('\\') {
@@ -75,7 +75,7 @@ pub(super) fn decode(token: &str, span: Span) -> Result<Cow<'_, str>, BadEscape>
     Ok(text.into())
 }
 
-/// Returns the bytes of a token: ASCII characters as they are, the escapes of texts, and `\xff` for any byte.
+/// Returns the bytes of a quoted token: ASCII characters as they are, the escapes of texts, and `\xff` for any byte.
 pub(super) fn decode_bytes(token: &str, span: Span) -> Result<Vec<u8>, BadEscape> {
     let inside = token.get(2..token.len().saturating_sub(1)).unwrap_or_default();
     let mut bytes = Vec::with_capacity(inside.len());

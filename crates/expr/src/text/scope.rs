@@ -95,19 +95,19 @@ impl Scopes {
         rest
     }
 
-    /// Returns the innermost function that a node must be inside of; `None` if it can be outside of all.
+    /// Returns the innermost function that the node `id` must be printed inside of; `None` if it can be outside of all functions.
     pub(super) fn innermost(&self, id: NodeId) -> Option<NodeId> {
         let at = (*self.occurring.get(&id)?)?;
         // A parameter that is used outside of its function, as a file may have it, does not place the node inside.
         Some(Scopes::head(&self.links, at)).filter(|function| *function > id)
     }
 
-    /// Returns true if the node is a parameter of a function that prints as a function.
+    /// Returns true if the node `id` is a parameter of a function that prints as a function.
     pub(super) fn is_parameter(&self, id: NodeId) -> bool {
         self.functions.contains_key(&id)
     }
 
-    /// Returns true if the node prints as a function.
+    /// Returns true if the node `id` prints as a function.
     pub(super) fn is_function(&self, id: NodeId) -> bool {
         self.known.contains(&id)
     }

@@ -1,5 +1,5 @@
-//! The texts that a model is read from: its own and those of the files that it uses. They are collected before parsing. Spans count as if the texts
-//! were concatenated, so a span identifies its text. All models whose resolver returns the same text share it.
+//! The texts that a model is read from: the model's own text and those of the files that it uses. They are collected before parsing. Spans count as
+//! if the texts were concatenated, so a span identifies its text. All models whose resolver returns the same text share it.
 
 use super::cursor::Cursor;
 use super::lexer::PlacedText;
@@ -26,7 +26,7 @@ pub struct UsedFile {
     pub text: Arc<str>,
 }
 
-/// Finds the files that texts use, so that the host decides which exist. Functions can be resolvers.
+/// Finds the files that texts use, so that the host application decides which files exist. A function can be a resolver.
 pub trait Resolver {
     /// Returns the file that `name` denotes in the text called `from`. Files with equal names are one file, which is read once.
     ///
@@ -47,14 +47,14 @@ impl<F: Fn(&str, &str) -> io::Result<UsedFile>> Resolver for F {
     }
 }
 
-/// The texts of a model as [`Texts`], and the file that each of its `use` statements denotes.
+/// The texts of a model, and for each of their `use` statements the file that it denotes.
 #[derive(Clone, Debug)]
 pub struct Sources {
     /// The model's own text, then the files, in the order of their spans.
     texts: Arc<Texts>,
     /// The index of the file for each `use`, by the start of the name's span.
     used: FxHashMap<u32, usize>,
-    /// The problems with files that were not found.
+    /// The problems with used files that were not found.
     pub(super) problems: Vec<Diagnostic>,
 }
 
@@ -73,7 +73,7 @@ impl<'s> From<&'s Sources> for Source<'s> {
 }
 
 impl Sources {
-    /// Returns a text with a name. It must not use files.
+    /// Returns the sources of a model with a single text. `name` names the text in messages. The text must not use files.
     #[must_use]
     pub fn alone(name: &str, text: impl Into<Arc<str>>) -> Sources {
         Sources { texts: Arc::new(Texts::alone(name, text)), used: FxHashMap::default(), problems: Vec::new() }
@@ -86,7 +86,8 @@ impl Sources {
         Sources { problems: vec![problem], ..Sources::alone(name, "") }
     }
 
-    /// Returns a text with all files that it uses, directly or indirectly. Problems with them are reported when the model is parsed.
+    /// Returns the sources of a model: its text, and all files that it uses, directly or indirectly. Problems with the files are reported when the
+    /// model is parsed.
     ///
     /// ```
     /// use cembra_expr::{Sources, UsedFile};
@@ -208,23 +209,23 @@ impl Sources {
         found
     }
 
-    /// Returns the texts, shared. Errors keep them to show places in them.
+    /// Returns the shared texts of the model. Errors keep a reference to them to show places in them.
     #[must_use]
     pub fn shared(&self) -> &Arc<Texts> {
         &self.texts
     }
 
-    /// Renames the model's own text.
+    /// Renames the model's own text to `name`.
     pub fn rename(&mut self, name: &str) {
         Arc::make_mut(&mut self.texts).rename(name);
     }
 
-    /// Returns the index of the file that the `use` of the name at this place denotes; `None` if it was not found.
+    /// Returns the index of the file that a `use` statement denotes, given the span of the file's name; `None` if the file was not found.
     pub(super) fn used_at(&self, name: Span) -> Option<usize> {
         self.used.get(&name.start).copied()
     }
 
-    /// Returns the text of a file, and the offset of its spans.
+    /// Returns the text of the file with the index `file`, and the offset of its spans.
     pub(super) fn placed(&self, file: usize) -> PlacedText<'_> {
         let (text, start) = self.text_and_start(file);
         PlacedText { text, start }

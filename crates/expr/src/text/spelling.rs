@@ -9,14 +9,14 @@ use cembra_value::Value;
 /// The kind of document that a type or a value is written to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Spelling {
-    /// In a text or a message: `weak_float`, `f64?{1.5}`, `[i32?]{1, NA}`.
+    /// The type or value is written to a text or a message: `weak_float`, `f64?{1.5}`, `[i32?]{1, NA}`.
     Text,
-    /// In a model file, with Arolla's names: `WEAK_FLOAT`, `OPTIONAL_FLOAT64{1.5}`, `DENSE_ARRAY_INT32{1, NA}`.
+    /// The type or value is written to a model file, with Arolla's names: `WEAK_FLOAT`, `OPTIONAL_FLOAT64{1.5}`, `DENSE_ARRAY_INT32{1, NA}`.
     File,
 }
 
 impl Spelling {
-    /// Returns the name of a scalar type on its own. Only the weak float has another name in files.
+    /// Returns the name of a scalar type in this spelling. Only the weak float has another name in files.
     pub(super) const fn scalar(self, scalar: Scalar) -> &'static str {
         match self {
             Spelling::File if matches!(scalar, Scalar::WeakFloat) => scalar.name(),
@@ -24,7 +24,7 @@ impl Spelling {
         }
     }
 
-    /// Writes a type.
+    /// Appends a type in this spelling to `out`.
     pub(super) fn write_type(self, out: &mut String, qtype: &QType) {
         let scalar = match self {
             Spelling::Text => |scalar| Spelling::Text.scalar(scalar),
@@ -34,14 +34,14 @@ impl Spelling {
         let _never_fails = qtype.write_spelled(out, &spelling);
     }
 
-    /// Returns a type as text.
+    /// Returns a type as text in this spelling.
     pub(crate) fn type_text(self, qtype: &QType) -> String {
         let mut out = String::new();
         self.write_type(&mut out, qtype);
         out
     }
 
-    /// Returns a value as a literal.
+    /// Returns a value as a literal in this spelling.
     pub(crate) fn value_text(self, value: &Value) -> String {
         let mut out = String::new();
         let _never_fails = write_value(&mut out, value, self);

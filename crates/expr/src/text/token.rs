@@ -10,7 +10,7 @@ macro_rules! token_kinds {
         pub(crate) enum TokenKind { $($(#[$doc])* $variant),* }
 
         impl TokenKind {
-            /// The number of kinds.
+            /// The number of token kinds.
             pub(crate) const COUNT: usize = [$(TokenKind::$variant),*].len();
         }
     };
@@ -23,7 +23,7 @@ token_kinds! {
     Word,
     /// A reserved name of a type, even if no type has it yet.
     Type,
-    /// Digits and the letters directly after them. The module `number` reads them.
+    /// A number: digits and the letters directly after them. The module `number` reads them.
     Number,
     /// A text in quotes.
     Text,
@@ -47,7 +47,7 @@ macro_rules! keywords {
         pub const KEYWORDS: &[&str] = &[$($word),*];
 
         impl TokenKind {
-            /// Returns the kind of a reserved word; `None` for other words. Names of types are reserved too, by the module `types`.
+            /// Returns the token kind of a reserved word; `None` for other words. Names of types are reserved too, by the module `types`.
             pub(super) fn keyword(word: &str) -> Option<TokenKind> {
                 Some(match word {
                     $($word => TokenKind::$variant,)*
@@ -64,7 +64,7 @@ keywords! {
 }
 
 impl TokenKind {
-    /// Returns true for the reserved words that begin a statement and occur nowhere else.
+    /// Returns true for reserved words that begin a statement and occur nowhere else.
     pub(super) fn begins_statement(self) -> bool {
         matches!(self, TokenKind::Input | TokenKind::Let | TokenKind::Fn | TokenKind::Output)
     }
@@ -74,7 +74,7 @@ impl TokenKind {
         matches!(self, TokenKind::Word | TokenKind::Type) || self as u8 >= TokenKind::Input as u8
     }
 
-    /// Returns the number of open brackets after the token. `depth` is the number before it.
+    /// Returns the number of open brackets after a token of this kind. `depth` is the number before it.
     pub(super) fn depth_behind(self, depth: usize) -> usize {
         match self {
             TokenKind::OpenRound | TokenKind::OpenSquare | TokenKind::OpenCurly => depth + 1,
@@ -83,7 +83,7 @@ impl TokenKind {
         }
     }
 
-    /// Returns true for tokens that a prefix minus becomes part of.
+    /// Returns true for kinds of tokens that form one number with a minus sign before them.
     pub(super) fn is_number(self) -> bool {
         matches!(self, TokenKind::Number | TokenKind::Inf | TokenKind::Nan)
     }
@@ -96,6 +96,6 @@ pub(super) struct Token {
     pub(super) kind: TokenKind,
     /// True if the token is the first on its line.
     pub(super) first_on_line: bool,
-    /// The place of the token.
+    /// The span of the token in the text.
     pub(super) span: Span,
 }

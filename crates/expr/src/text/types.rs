@@ -21,17 +21,17 @@ const EDGES: [(&str, Promise); 3] =
 /// The meaning of a reserved type name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum TypeName {
-    /// A type, including `QTYPE`, `NOTHING` and `UNSPECIFIED`.
+    /// The name denotes this type, which may be `QTYPE`, `NOTHING` or `UNSPECIFIED`.
     Of(QType),
-    /// `TUPLE`, which occurs only before the brace of a tuple literal.
+    /// The name is `TUPLE`, which occurs only before the brace of a tuple literal.
     Tuple,
-    /// `NAMEDTUPLE`, which occurs only before the brace of a named tuple literal.
+    /// The name is `NAMEDTUPLE`, which occurs only before the brace of a named tuple literal.
     NamedTuple,
-    /// `STRUCTS` before a brace, which begins the literals of optional structs and of lists of structs.
+    /// The name is `STRUCTS` before a brace, which begins the literals of optional structs and of lists of structs.
     Structs,
 }
 
-/// Returns the meaning of a type name; `None` if the word is not one.
+/// Returns the meaning of the type name `word`; `None` if the word is not one.
 pub(super) fn named(word: &str) -> Option<TypeName> {
     if let Some(scalar) = Scalar::ALL.into_iter().find(|s| s.short_name() == word || s.name() == word) {
         return Some(TypeName::Of(QType::Scalar(scalar)));
@@ -82,7 +82,7 @@ fn dict_named(rest: &str) -> Option<QType> {
 /// The type whose short name is not reserved, so that an input may have that name. It is a type where a type is expected.
 const NAME_TOO: Scalar = Scalar::Duration;
 
-/// Returns true for the type whose short name is not reserved.
+/// Returns true for the scalar type whose short name is not reserved, so that values may have that name.
 pub(super) fn is_name_too(scalar: Scalar) -> bool {
     scalar == NAME_TOO
 }
@@ -122,7 +122,7 @@ const LENGTHS: u128 = {
     set
 };
 
-/// The field names of a named tuple that is being read, with their places.
+/// The field names of a named tuple that is being read, with their spans.
 #[derive(Default)]
 pub(super) struct FieldNames<'s>(Vec<(Cow<'s, str>, Span)>);
 
@@ -167,12 +167,12 @@ struct Open<'s> {
 }
 
 impl<'s> Cursor<'s> {
-    /// Returns true if the current token is the name of a type. Call it where a type is expected.
+    /// Returns true if the current token is the name of a type. The caller must know that a type is expected here.
     pub(super) fn at_type_name(&self) -> bool {
         self.is_type_name(&self.token)
     }
 
-    /// Returns true if the token is the name of a type. Call it where a type is expected.
+    /// Returns true if `token` is the name of a type. The caller must know that a type is expected there.
     pub(super) fn is_type_name(&self, token: &Token) -> bool {
         let too = NAME_TOO.short_name();
         // This runs for every name in a model, so it compares the length first.
@@ -180,7 +180,7 @@ impl<'s> Cursor<'s> {
         token.kind == TokenKind::Type || may_be && self.text(token.span) == too
     }
 
-    /// Reads a type and drops its promise, for types that are not of inputs.
+    /// Reads a type, and ignores its promise. For types of anything but inputs.
     pub(super) fn read_type(&mut self) -> Result<QType, Stop> {
         self.read_input_type().map(|(qtype, _)| qtype)
     }
@@ -464,7 +464,7 @@ fn no_list(element: &QType) -> Diagnostic {
     })
 }
 
-/// Returns the problem of a reserved type name that is not a type by itself.
+/// Returns the error for a reserved type name that is not a type by itself.
 pub(super) fn unknown(word: &str) -> Diagnostic {
     Diagnostic::new(Code::UnknownName, format!("there is no type `{word}`")).hint(the_types())
 }
@@ -487,7 +487,7 @@ fn the_types() -> String {
     format!("the types are {}, `T?`, `[T]`, `(A, B)` and `tensor[T, 2]`", names.join(", "))
 }
 
-/// Writes the text before a field of a named tuple: separator, name and colon. It is the same in types, literals and expressions.
+/// Appends the text before a field of a named tuple to `out`: separator, name and colon. It is the same in types, literals and expressions.
 pub(super) fn write_field(out: &mut String, index: usize, name: &str) {
     if index > 0 {
         out.push_str(", ");
@@ -511,7 +511,8 @@ fn edge_word(promise: Promise) -> &'static str {
     EDGES.into_iter().find(|(_, of)| *of == promise).map_or(EDGES[0].0, |(word, _)| word)
 }
 
-/// Writes the type of an input with its promise, and with the labels of its axes if it has some: `[f64]`, `splits`, `f32?`, `tiled[f64, "i,j"]`.
+/// Appends the type of an input to `out` with its promise, and with the labels of its axes if it has some: `[f64]`, `splits`, `f32?`, `tiled[f64,
+/// "i,j"]`.
 pub(crate) fn write_input_type(
     out: &mut String,
     qtype: &QType,

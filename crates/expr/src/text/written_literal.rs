@@ -112,7 +112,7 @@ fn write_scalar(out: &mut dyn Write, value: &ScalarValue, spelling: Spelling) ->
     out.write_str(suffix)
 }
 
-/// Writes a scalar as inside of `TYPE{..}`.
+/// Writes a scalar without its type, as inside of `TYPE{..}`.
 pub(super) fn write_bare(out: &mut dyn Write, value: &ScalarValue) -> fmt::Result {
     match value {
         ScalarValue::Unit => Ok(()),
@@ -145,7 +145,7 @@ pub(crate) fn write_default(out: &mut String, value: &ScalarValue) {
     };
 }
 
-/// Returns the precedence of the form that `write_value` writes.
+/// Returns the precedence level of the literal that `write_value` writes for `value`.
 pub(super) fn level(value: &Value) -> Level {
     let negative = match value {
         Value::Type(_) => return NUMBER,

@@ -9,8 +9,8 @@ pub use names::SimilarName;
 use crate::{Graph, NodeId, Program};
 use cembra_value::{Span, Warnings};
 
-/// Adds warnings about a program. `is_typed` returns true for inputs with types from outside of the program, so they are known to exist. A program
-/// that was not read from text has no warnings.
+/// Adds warnings about a program to `found`. `is_typed` returns true for the names of inputs whose types are given outside of the program, so that
+/// they are known to exist. A program that was not read from text has no warnings.
 pub fn find_warnings(program: &Program, is_typed: &dyn Fn(&str) -> bool, found: &mut Warnings) {
     if program.definitions.declared_inputs().is_none() {
         return;
@@ -23,7 +23,7 @@ pub fn find_warnings(program: &Program, is_typed: &dyn Fn(&str) -> bool, found: 
 /// The most places of a node that are searched, because shared nodes may have very many.
 const PLACES: usize = 256;
 
-/// Returns a place of the node that is strictly inside of `whole`; `None` if there is none.
+/// Returns a span of the node in the text that is strictly inside of `whole`; `None` if there is none.
 #[must_use]
 pub fn place_within(graph: &Graph, node: NodeId, whole: Span) -> Option<Span> {
     let is_within = |span: &Span| whole.start <= span.start && span.end <= whole.end && *span != whole;

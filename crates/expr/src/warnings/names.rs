@@ -1,4 +1,4 @@
-//! Warnings about names: unused definitions, and undeclared leaves whose names are similar to a name that is known at their place.
+//! Warnings about names: unused definitions, and undeclared leaves whose names are similar to a name that is known where they are used.
 
 use crate::{Defines, Definition, Node, NodeId, Program};
 use cembra_runtime::Excerpt;
@@ -30,18 +30,18 @@ const LEAVES: usize = 4;
 /// The fewest letters of a name for one typo and for two typos.
 const TYPO: [usize; 2] = [4, 12];
 
-/// A known name that is similar to another one.
+/// A name that is known in a text and similar to a name that is not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SimilarName<'p> {
-    /// The name.
+    /// The known name.
     pub name: &'p str,
-    /// The place where the name is declared or defined; `None` for a word of the language.
+    /// The span where the known name is declared or defined; `None` for a word of the language.
     pub place: Option<Span>,
 }
 
 impl Program {
-    /// Returns the name that was probably meant by an undeclared leaf: a declared input, a value or parameter that is known at `place`, or a word of
-    /// the language. `None` if nothing is similar.
+    /// Returns the known name that an undeclared leaf was probably meant to be. This is a declared input, a value or parameter that is known at
+    /// `place`, or a word of the language. `None` if no known name is similar.
     #[must_use]
     pub fn similar_name(&self, name: &str, place: Option<Span>) -> Option<SimilarName<'_>> {
         let declared = self.definitions.declared_inputs()?;
@@ -103,7 +103,7 @@ fn undeclared(program: &Program) -> Vec<(&str, Option<Span>)> {
     found
 }
 
-/// Finds definitions that are not used. A name that begins with an underscore is exempt.
+/// Adds warnings for definitions that are not used. A name that begins with an underscore is exempt.
 pub(super) fn unused(program: &Program, found: &mut Warnings) {
     let mut unused = program
         .definitions
@@ -130,7 +130,7 @@ pub(super) fn unused(program: &Program, found: &mut Warnings) {
     }
 }
 
-/// Finds undeclared leaves whose names are similar to a known name.
+/// Adds warnings for undeclared leaves whose names are similar to a known name.
 pub(super) fn similar(program: &Program, is_typed: &dyn Fn(&str) -> bool, found: &mut Warnings) {
     let definitions = program.definitions.iter().take(NAMES).count();
     let each = (declared_inputs(program) + definitions).clamp(1, NAMES);

@@ -12,10 +12,10 @@ use foldhash::fast::RandomState;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// A program that is being read.
+/// A program that is being assembled from the content of a file.
 pub(super) struct Assembly<'l> {
     limits: &'l Limits,
-    /// True if comparisons and connectives in the file are those on truth values.
+    /// True if the file's comparisons and connectives are those on truth values.
     pub(super) has_truth_values: bool,
     program: Program,
     /// For each node number in the file, the node. Equal nodes of the file become one node.
@@ -48,7 +48,7 @@ impl<'l> Assembly<'l> {
         }
     }
 
-    /// The number of nodes that were read.
+    /// The number of nodes that were read so far.
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -58,7 +58,7 @@ impl<'l> Assembly<'l> {
         damaged(format_args!("nodes[{}]", self.len()), what)
     }
 
-    /// Returns an error if there are more nodes than the limit. Inputs count too, because each has a leaf.
+    /// Returns an error if the file has more nodes than the limit. Inputs count too, because each has a leaf.
     pub(super) fn check_count(&self, nodes: usize) -> Result<(), Diagnostic> {
         if nodes > self.limits.nodes.min(u32::MAX as usize) { Err(self.limits.exceeded(Limit::Nodes)) } else { Ok(()) }
     }
@@ -99,7 +99,7 @@ impl<'l> Assembly<'l> {
         Ok(())
     }
 
-    /// Returns the name of the current operator.
+    /// Returns the name id of the operator that is being read.
     pub(super) fn operator_name(&mut self, name: &str) -> Result<NameId, Diagnostic> {
         self.check_name(name)?;
         if !name.split('.').all(is_word) {
@@ -109,7 +109,7 @@ impl<'l> Assembly<'l> {
         Ok(self.program.graph.intern(name))
     }
 
-    /// Adds an operator. `operands` are the numbers of its operands.
+    /// Adds an operator node. `operands` are the numbers of its operands in the file.
     pub(super) fn operator(
         &mut self,
         name: NameId,
@@ -136,7 +136,7 @@ impl<'l> Assembly<'l> {
         Ok(())
     }
 
-    /// Adds a place in the text to the last node.
+    /// Adds a span in the text to the last node.
     pub(super) fn span(&mut self, start: u32, end: Option<u32>) -> Result<(), Diagnostic> {
         self.span_count += 1;
         if self.span_count > self.limits.operands.min(u32::MAX as usize) {
@@ -150,7 +150,7 @@ impl<'l> Assembly<'l> {
         Ok(())
     }
 
-    /// Adds an input, with its type as text and its span as start and end.
+    /// Adds an input, with its type as text, and its span as start and end.
     pub(super) fn input(
         &mut self,
         name: &str,
@@ -195,7 +195,7 @@ impl<'l> Assembly<'l> {
         input.check_default().map_err(|problem| damaged(format_args!("inputs[{at}]"), problem.message()))
     }
 
-    /// Adds an operator of the host. `parameters` is the type of the tuple of its parameters.
+    /// Adds an operator of the host application. `parameters` is the tuple type of its parameters, as text.
     pub(super) fn external(
         &mut self,
         name: &str,

@@ -29,34 +29,34 @@ pub(super) struct Program {
     pub(super) inputs: Vec<Input>,
     #[prost(message, repeated, tag = "4")]
     pub(super) outputs: Vec<Output>,
-    /// The names of leaves, placeholders and operators.
+    /// The names of the program's leaves, placeholders and operators.
     #[prost(string, repeated, tag = "5")]
     pub(super) names: Vec<String>,
-    /// The literals, one per literal node, in the order of the nodes.
+    /// The program's literals, one per literal node, in the order of the nodes.
     #[prost(message, repeated, tag = "6")]
     pub(super) literals: Vec<Literal>,
-    /// The kind of each node.
+    /// The kind of each node, one of [`Kind`].
     #[prost(enumeration = "Kind", repeated, tag = "7")]
     pub(super) kinds: Vec<i32>,
     /// For each node that is not a literal, the index of its name in `names`.
     #[prost(uint32, repeated, tag = "8")]
     pub(super) subjects: Vec<u32>,
-    /// For each operator, the number of its operands.
+    /// For each operator node, the number of its operands.
     #[prost(uint32, repeated, tag = "9")]
     pub(super) arities: Vec<u32>,
-    /// The operands of all operators. Each is a distance: the number of nodes from the operand to the operator, at least 1.
+    /// The operands of all operator nodes. Each is a distance: the number of nodes from the operand to the operator, at least 1.
     #[prost(uint32, repeated, tag = "10")]
     pub(super) operands: Vec<u32>,
-    /// For each node, the number of its places in the source; empty in a file without spans.
+    /// For each node, the number of its spans in the source; empty in a file without spans.
     #[prost(uint32, repeated, tag = "11")]
     pub(super) span_counts: Vec<u32>,
-    /// The first byte of each place.
+    /// For each span, the offset of its first byte.
     #[prost(uint32, repeated, tag = "12")]
     pub(super) span_starts: Vec<u32>,
-    /// The length of each place, in bytes.
+    /// For each span, its length in bytes.
     #[prost(uint32, repeated, tag = "13")]
     pub(super) span_lengths: Vec<u32>,
-    /// The declared operators of the host; from version 2 on.
+    /// The operators of the host application that the text declares; from version 2 on.
     #[prost(message, repeated, tag = "14")]
     pub(super) externs: Vec<Extern>,
     /// The rules that cut axes into tiles; from version 4 on.
@@ -67,19 +67,19 @@ pub(super) struct Program {
 /// A statement that cuts axes into tiles.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct TileRule {
-    /// The statement in the text language.
+    /// The statement as the text language writes it.
     #[prost(string, tag = "1")]
     pub(super) cut: String,
     #[prost(message, optional, tag = "2")]
     pub(super) span: Option<Span>,
 }
 
-/// A declared operator of the host.
+/// An operator of the host application, as the text declares it.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Extern {
     #[prost(string, tag = "1")]
     pub(super) name: String,
-    /// The types of the parameters, as a tuple type in the spelling of the text language.
+    /// The types of the operator's parameters, as a tuple type in the spelling of the text language.
     #[prost(string, tag = "2")]
     pub(super) parameters: String,
     #[prost(string, tag = "3")]
@@ -108,27 +108,27 @@ pub(super) struct Input {
     pub(super) qtype: Option<String>,
     #[prost(message, optional, tag = "3")]
     pub(super) span: Option<Span>,
-    /// The value where the input is missing; from version 2 on.
+    /// The value that is used where the input is missing; from version 2 on.
     #[prost(message, optional, tag = "4")]
     pub(super) default: Option<Scalar>,
-    /// True if the default is the empty list or dictionary; from version 5 on.
+    /// True if the input's default is the empty list or dictionary; from version 5 on.
     #[prost(bool, tag = "5")]
     pub(super) is_empty: bool,
 }
 
-/// An output, with its node and its place in the source.
+/// An output, with its node and its span in the source.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Output {
     #[prost(string, tag = "1")]
     pub(super) name: String,
-    /// The number of the output's node.
+    /// The number of the output's node in the file.
     #[prost(uint32, tag = "2")]
     pub(super) node: u32,
     #[prost(message, optional, tag = "3")]
     pub(super) span: Option<Span>,
 }
 
-/// A place in the source, in bytes.
+/// A span in the source, in bytes.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub(super) struct Span {
     #[prost(uint32, tag = "1")]
@@ -160,7 +160,7 @@ pub(super) enum PartKind {
     /// A present value of an optional type.
     #[prost(message, tag = "2")]
     Present(Scalar),
-    /// A missing value. The text is its scalar type in the spelling of the text language.
+    /// A missing value of an optional type, given by its scalar type in the spelling of the text language.
     #[prost(string, tag = "3")]
     Missing(String),
     /// A tuple with this number of fields.
@@ -175,7 +175,7 @@ pub(super) enum PartKind {
     /// A named tuple with these field names.
     #[prost(message, tag = "7")]
     NamedTuple(FieldNames),
-    /// The value of a shape type. The text is the type in the spelling of the text language.
+    /// The only value of a shape type, given by the type in the spelling of the text language.
     #[prost(string, tag = "8")]
     Shape(String),
     /// An argument that is explicitly unspecified.
@@ -193,7 +193,7 @@ pub(super) struct FieldNames {
     pub(super) names: Vec<String>,
 }
 
-/// A present scalar: one field, whose number determines the scalar type. Numbers and codecs are those in the table of scalar types.
+/// A present scalar: one field, whose field number determines the scalar type. Field numbers and codecs are defined in the table of scalar types.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub(super) struct Scalar {
     pub(super) value: Option<ScalarValue>,

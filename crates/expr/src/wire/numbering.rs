@@ -1,10 +1,10 @@
-//! Selects the nodes of a program that a file contains: those that some output needs, numbered without gaps, operands first.
+//! Selects the nodes of a program that are written to a file. These are the nodes that some output needs, numbered without gaps, operands first.
 
 use crate::{NodeId, Program};
 
-/// The nodes in a file, and their numbers there.
+/// The nodes that a file contains, and their numbers in the file.
 pub(super) struct Numbering {
-    /// The nodes in the order of the file.
+    /// The nodes in the order of the file, operands first.
     pub(super) nodes: Vec<NodeId>,
     numbers: Vec<u32>,
 }
@@ -21,7 +21,7 @@ impl Numbering {
         Numbering { nodes, numbers }
     }
 
-    /// Returns the number of a node that some output needs; `u32::MAX` for other nodes.
+    /// Returns the number in the file of a node that some output needs; `u32::MAX` for other nodes.
     pub(super) fn number(&self, node: NodeId) -> u32 {
         self.numbers.get(node.index()).copied().unwrap_or(u32::MAX)
     }

@@ -23,7 +23,7 @@ const CONDITION: &str = "write `if c then 1 else 2`";
 const OTHER_ROWS: &str = "a model sees one row, and none before or behind it: give what it needs of others as an array, \
                           `input history: [f64]`";
 
-/// Names of functions, and of methods and fields after a dot.
+/// The names of functions in other languages, and of methods and fields after a dot.
 pub(super) const CALLS: &[Foreign] = &[
     // Texts.
     call(
@@ -326,7 +326,7 @@ pub(super) const CALLS: &[Foreign] = &[
     call(&["rownumber", "rownum", "ntile", "firstvalue", "lastvalue"], OTHER_ROWS),
 ];
 
-/// Names that stand for values.
+/// The names that stand for values in other languages, such as `null`.
 pub(super) const VALUES: &[Foreign] = &[
     value(&["null", "none", "nil", "undefined", "nothing", "nat"], MISSING),
     value(&["pi"], PI),
@@ -336,7 +336,7 @@ pub(super) const VALUES: &[Foreign] = &[
     value(&["today", "now", "curdate", "currentdate", "currenttimestamp", "sysdate"], CLOCK),
 ];
 
-/// Names of types.
+/// The names of types in other languages, such as `string`.
 pub(super) const TYPES: &[Foreign] = &[
     named(&["float", "double", "number", "real", "decimal", "numeric"], "did you mean `f64`?"),
     named(&["int", "integer", "long", "bigint"], "did you mean `i64`?"),

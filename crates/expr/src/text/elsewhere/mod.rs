@@ -1,5 +1,5 @@
-//! The table of names and spellings from other languages, with hints for what to write here instead. Its parts are `tensors`, `calls` and `signs`.
-//! Code that rejects a name or a sign looks its hint up here. Misspelled operator names are handled by
+//! The table of names and spellings from other languages, with hints for what to write in cembra instead. Its parts are `tensors`, `calls` and
+//! `signs`. Code that rejects a name or a sign looks its hint up here. Misspelled operator names are handled by
 //! [`Vocabulary::suggest`](crate::Vocabulary::suggest). A test of the workspace compiles the code in the hints.
 
 mod calls;
@@ -15,21 +15,21 @@ pub(super) use tensors::BY_LABELS;
 /// The syntactic role of a name or sign from another language.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum ForeignUse {
-    /// The name of an operator or a method, in a text with tensors.
+    /// Used as the name of an operator or a method, in a text with tensors.
     Tensors,
-    /// The name of an operator, of a method or of a field: `len(x)`, `x.startsWith("a")`, `d.year`.
+    /// Used as the name of an operator, of a method or of a field: `len(x)`, `x.startsWith("a")`, `d.year`.
     Call,
-    /// A name that stands for a value: `null`.
+    /// Used as a name that stands for a value: `null`.
     Value,
-    /// A word between or before operands, such as `is` or `select`.
+    /// Used as a word between or before operands, such as `is` or `select`.
     Word,
-    /// The name of a type: `string`.
+    /// Used as the name of a type: `string`.
     Type,
-    /// The name of an argument: `axis`.
+    /// Used as the name of an argument: `axis`.
     Argument,
-    /// The name of an argument of an operator on whole tensors.
+    /// Used as the name of an argument of an operator on whole tensors.
     TensorArgument,
-    /// A sign of one or two tokens, such as `&&`.
+    /// Used as a sign of one or two tokens, such as `&&`.
     Sign,
 }
 
@@ -40,7 +40,7 @@ pub struct Foreign {
     pub used_as: ForeignUse,
     /// The names or signs in other languages.
     pub names: &'static [&'static str],
-    /// The hint for what to write instead.
+    /// The hint that says what to write instead of these names or signs.
     pub form: &'static str,
 }
 
@@ -51,7 +51,7 @@ const fn of(used_as: ForeignUse, names: &'static [&'static str], form: &'static 
 /// The longest name that is looked up, in bytes. No name in the table is longer.
 const LONGEST: usize = 32;
 
-/// Iterates over all entries of the table.
+/// Iterates over all entries of the table of foreign names and signs.
 pub fn foreign_names() -> impl Iterator<Item = &'static Foreign> {
     tensors::TENSORS
         .iter()
@@ -62,7 +62,7 @@ pub fn foreign_names() -> impl Iterator<Item = &'static Foreign> {
         .chain(signs::SIGNS)
 }
 
-/// Returns the hint for a name or sign of another language; `None` if there is none. Capital letters and `_` in names are ignored.
+/// Returns the hint for the foreign name or sign `name`; `None` if there is none. Capital letters and `_` in names are ignored.
 #[must_use]
 pub fn foreign_form(used_as: ForeignUse, name: &str) -> Option<&'static str> {
     static FORMS: LazyLock<FxHashMap<(ForeignUse, &'static str), &'static str>> = LazyLock::new(|| {

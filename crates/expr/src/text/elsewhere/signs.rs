@@ -23,7 +23,7 @@ pub(in crate::text) const COMMENT: &str = "a comment begins with `#`, and ends w
 const FUNCTION: &str = "write `core.map(fn(v) = v * 2.0, a)`: a function without a name begins with `fn`";
 const UNCHANGED: &str = "a name keeps its value: write `let next = x + 1.0`";
 
-/// Words that are invalid at their place, or that make the next token invalid, and names of arguments.
+/// Words that are invalid where they stand, or that make the next token invalid, and names of arguments.
 pub(super) const WORDS: &[Foreign] = &[
     word(&["is"], "write `not has(o)` to ask whether a value is missing, `has(o)` whether there is one"),
     word(
@@ -71,7 +71,7 @@ pub(super) const WORDS: &[Foreign] = &[
     of_tensors(&["dtype"], "write `cast(x, f32)`"),
 ];
 
-/// Signs: an invalid token, alone or together with the token directly before or after it.
+/// Signs of other languages: an invalid token, alone or together with the token directly before or after it.
 pub(super) const SIGNS: &[Foreign] = &[
     sign(&["&&"], "write `and`"),
     sign(&["||"], "write `or`; texts are joined by `+`"),

@@ -1,4 +1,5 @@
-//! Names from other tensor libraries for which no tensor operator has the same name. For the others, the operator itself is suggested.
+//! Hints for names from other tensor libraries, if cembra has no tensor operator of the same name. If it has one, that operator is suggested
+//! elsewhere.
 
 use super::{Foreign, ForeignUse, of};
 

@@ -20,15 +20,15 @@ const STEP: usize = 4;
 /// The layout of a bracket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
-    /// On the line where it begins, as far as possible.
+    /// The bracket stays on the line where it begins, as far as possible.
     Flat,
-    /// On several lines, one per operand.
+    /// The bracket is written on several lines, one per operand.
     Broken,
-    /// On separate lines, each as full as possible.
+    /// The content of the bracket is on lines of its own, each as full as possible.
     Filled,
-    /// Unchanged from the source.
+    /// The bracket is written as in the source.
     Raw,
-    /// On several lines, one per case.
+    /// The bracket is a table, written on several lines, one per case.
     Table,
 }
 
@@ -75,26 +75,28 @@ struct Begun {
 /// A range of tokens that is tested for fitting on a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stretch {
-    /// A bracket and the tokens after it. The line may end in a later bracket or expression, which may be broken itself.
+    /// The range is a bracket and the tokens after it. The line may end in a later bracket or expression, which may be broken itself.
     Bracket,
-    /// A condition from its `if` on, and the tokens after it. No bracket in it is broken before the condition is.
+    /// The range is a condition from its `if` on, and the tokens after it. If it is too long, the condition is broken first, and only then brackets
+    /// in it.
     Condition,
-    /// A branch, from its `then` to the `else`.
+    /// The range is a branch of a condition, from its `then` to the `else`.
     Branch,
-    /// An expression, and the tokens after it up to a condition. No bracket in it is broken before its operators are.
+    /// The range is an expression, and the tokens after it up to the next condition. If it is too long, the expression is broken before its
+    /// operators, and only then inside of brackets.
     Chain,
 }
 
 /// The white space before a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Before<'s> {
-    /// A new line. It may follow an empty line if `may_be_apart`.
+    /// The token begins a new line. The line may follow an empty one if `may_be_apart`.
     Line { indentation: usize, may_be_apart: bool },
-    /// The blanks before the token; may be empty.
+    /// The token is on the same line after these blanks, which may be empty.
     Blank(&'s str),
 }
 
-/// Writes a text in its layout.
+/// Writes a text in its canonical layout.
 pub(super) struct Layout<'t, 's> {
     tokens: &'t Tokens<'s>,
     structure: &'t Structure,
@@ -129,7 +131,7 @@ impl<'t, 's> Layout<'t, 's> {
         }
     }
 
-    /// Returns the whole text in its layout.
+    /// Returns the whole text in its canonical layout.
     pub(super) fn run(mut self) -> String {
         for index in 0..self.tokens.len() {
             match self.tokens.kind(index) {

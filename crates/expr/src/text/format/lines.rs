@@ -18,13 +18,13 @@ struct Comment {
     column: usize,
 }
 
-/// The lines written so far.
+/// The formatted lines that were written so far.
 #[derive(Default)]
 pub(super) struct Lines {
     text: String,
-    /// The length of the last line.
+    /// The length of the last line in columns.
     pub(super) column: usize,
-    /// The indentation of the last line.
+    /// The indentation of the last line in columns.
     pub(super) indentation: usize,
     line: usize,
     comments: Vec<Comment>,
@@ -54,7 +54,7 @@ impl Lines {
         self.column += text.chars().count();
     }
 
-    /// Writes a comment at the end of the line.
+    /// Writes a comment at the end of the current line.
     pub(super) fn end_with_comment(&mut self, text: &str) {
         self.comments.push(Comment { at: self.text.len(), line: self.line, column: self.column });
         self.text.push_str(text);

@@ -11,24 +11,24 @@ use cembra_runtime::DICT_WORD;
 /// The most columns of an element in a list that fills lines.
 const SHORT: usize = 10;
 
-/// The layout properties of a token.
+/// The properties of a token that its layout depends on.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Role {
     /// True if no blank precedes the token.
     pub(super) touches_before: bool,
     /// True if no blank follows the token.
     pub(super) touches_behind: bool,
-    /// True if a statement begins here.
+    /// True if the token begins a statement.
     pub(super) begins_statement: bool,
-    /// True if a case of a table, or its line of names, begins here.
+    /// True if the token begins a case of a table, or its line of names.
     pub(super) begins_row: bool,
-    /// Whether the token is a reserved word that is used as a name here: of a field, or in a path.
+    /// True if the token is a reserved word that is used as a name here: of a field, or in a path.
     pub(super) is_name: bool,
-    /// Whether the token is the `in` after the value of a local name.
+    /// True if the token is the `in` after the value of a local name.
     pub(super) binds: bool,
-    /// Whether the token is a `;` that a line end can replace.
+    /// True if the token is a `;` that a line end can replace.
     pub(super) is_dropped: bool,
-    /// True if this token begins an expression that may be broken before its operators.
+    /// True if the token begins an expression that may be broken before its operators.
     pub(super) begins_chain: bool,
     /// True if the token is an operator before which its expression may be broken: one that binds least, outside of brackets.
     pub(super) is_joint: bool,
@@ -36,16 +36,16 @@ pub(super) struct Role {
     pub(super) padding: u8,
 }
 
-/// The kind of a bracket's content.
+/// The kind of content that a bracket has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum BracketKind {
-    /// Operands, entries, types, names.
+    /// The bracket contains operands, entries, types or names.
     Plain,
-    /// A value after the name of its type, where blanks may have a meaning: `DATE{2026-11-20}`.
+    /// The bracket contains a value after the name of its type, where blanks may have a meaning: `DATE{2026-11-20}`.
     Raw,
-    /// The values of a test's case.
+    /// The bracket contains the values of a test's case.
     Case,
-    /// A table of cases, where line ends have a meaning.
+    /// The bracket contains a table of cases, where line ends have a meaning.
     Table,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Bracket {
     pub(super) close: usize,
     /// The number of commas directly in the bracket.
     pub(super) commas: usize,
-    /// True if the content begins on a line of its own.
+    /// True if the content of the bracket begins on a line of its own.
     pub(super) begins_line: bool,
     /// True if there is a comment at a place where the bracket may be broken.
     pub(super) has_comment: bool,
@@ -68,7 +68,7 @@ pub(super) struct Bracket {
 }
 
 impl Bracket {
-    /// Returns true if the bracket is broken whatever its width.
+    /// Returns true if the bracket is broken into several lines, however short it is.
     pub(super) fn is_broken(&self) -> bool {
         match self.kind {
             BracketKind::Raw => false,
@@ -79,17 +79,17 @@ impl Bracket {
         }
     }
 
-    /// Returns true if the bracket may be broken because of its width.
+    /// Returns true if the bracket may be broken into several lines because it is too long.
     pub(super) fn may_break(&self) -> bool {
         self.is_broken() || self.commas > 0 && self.kind != BracketKind::Raw
     }
 }
 
-/// The structure of a text.
+/// The structure of a text, as far as its layout depends on it.
 pub(super) struct Structure {
     /// The roles of the tokens, one per token.
     pub(super) roles: Vec<Role>,
-    /// The brackets, in the order of their opening.
+    /// The brackets of the text, in the order of their opening.
     pub(super) brackets: Vec<Bracket>,
 }
 

@@ -11,9 +11,9 @@ const MARK: char = '\u{FEFF}';
 /// A piece of the text between two tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Piece<'s> {
-    /// The byte order mark at the beginning.
+    /// A byte order mark, at the beginning of the text.
     Mark(&'s str),
-    /// Spaces and tabs.
+    /// A run of spaces and tabs.
     Blank(&'s str),
     /// The end of a line: LF, CR or both.
     LineEnd(&'s str),
@@ -21,7 +21,7 @@ pub(super) enum Piece<'s> {
     Comment(&'s str),
 }
 
-/// A text and its tokens. The last token is the end.
+/// A text and its tokens. The last token is the end of the text.
 pub(super) struct Tokens<'s> {
     source: &'s str,
     all: Vec<Token>,
@@ -42,12 +42,12 @@ impl<'s> Tokens<'s> {
         }
     }
 
-    /// The number of tokens, including the end.
+    /// The number of tokens, including the end of the text.
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Returns the token at an index; the end for larger indices.
+    /// Returns the token at `index`; for larger indices, the end of the text.
     pub(super) fn at(&self, index: usize) -> Token {
         let end = Span::new(self.source.len() as u32, self.source.len() as u32);
         self.all.get(index).copied().unwrap_or(Token { kind: TokenKind::End, first_on_line: false, span: end })
@@ -61,7 +61,7 @@ impl<'s> Tokens<'s> {
         self.at(index).span.text(self.source)
     }
 
-    /// Returns the text between a token and the one before it.
+    /// Returns the text between the token at `index` and the one before it.
     pub(super) fn gap(&self, index: usize) -> &'s str {
         let start = match index {
             0 => 0,
@@ -70,13 +70,13 @@ impl<'s> Tokens<'s> {
         Span::new(start, self.at(index).span.start).text(self.source)
     }
 
-    /// Returns true if there is a comment before a token.
+    /// Returns true if there is a comment before the token at `index`.
     pub(super) fn has_comment_before(&self, index: usize) -> bool {
         // In a gap, only comments have this character.
         self.gap(index).contains('#')
     }
 
-    /// Returns the number of columns of a token. For a long token, `most` may be returned instead.
+    /// Returns the number of columns of the token at `index`. For a long token, `most` may be returned instead.
     pub(super) fn width(&self, index: usize, most: usize) -> usize {
         let text = self.text(index);
         // No character has more than 4 bytes.

@@ -11,23 +11,23 @@ use crate::text::token::TokenKind;
 use crate::{Defines, NodeId};
 use cembra_value::{Code, Diagnostic, Span};
 
-/// The kind of an assignment.
+/// The kind of an assignment to a name with labels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Assign {
-    /// `=`: replaces the old value.
+    /// `=`: the assignment replaces the old value.
     Set,
-    /// `+=` and similar signs: the operation is applied to the old value and the new operand.
+    /// `+=` and similar signs: the assignment applies the operation to the old value and the new operand.
     Change(Operation),
 }
 
 /// The meaning of a name before an assignment to it.
 #[derive(Clone, Copy, Debug)]
 enum Old {
-    /// A value; `None` if it is erroneous.
+    /// The name had this value; `None` if its definition has an error.
     Value(Option<NodeId>),
-    /// A function.
+    /// The name was a function.
     Function,
-    /// An undefined name.
+    /// The name was not defined.
     Nothing,
 }
 

@@ -12,11 +12,12 @@ use crate::{Node, NodeId};
 use cembra_runtime::MOST_AXES;
 use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value};
 
-/// The name of the method.
+/// The name of the method that selects a block of tiles.
 pub(super) const METHOD_OF_BLOCKS: &str = "block";
 
 impl Parser<'_, '_> {
-    /// Reads the two lists of a block after the open bracket, and makes its node. `at` is the place of the method's name.
+    /// Reads the two lists of tile indices after the open bracket of the method `block`, and makes the node of the block. `of` is the tensor, `at`
+    /// the span of the method's name.
     pub(super) fn block(&mut self, of: Operand, at: Span, open: Span) -> Result<Expect, Stop> {
         let start = self.tiles()?;
         if !self.cursor.take(TokenKind::Comma) {
@@ -91,7 +92,7 @@ impl Parser<'_, '_> {
         Ok(Operand::new(Some(self.operator(name, &numbers, span)?), span))
     }
 
-    /// Returns the place of a line that would assign to a block: `c("i,j").block([0, 0], [2, 3]) = ..`; `None` if no such line begins here.
+    /// Returns the span of a line that would assign to a block: `c("i,j").block([0, 0], [2, 3]) = ..`; `None` if no such line begins here.
     pub(super) fn assigned_block_ahead(&self) -> Option<Span> {
         if !self.cursor.has_tensors || self.cursor.token.kind != TokenKind::Word {
             return None;

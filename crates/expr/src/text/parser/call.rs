@@ -1,4 +1,4 @@
-//! Names and calls: the meaning of a word or a path at its place, and the binding of arguments to parameters.
+//! Names and calls: the meaning of a word or a path where it is used, and the binding of arguments to parameters.
 
 use super::expression::{Expect, Frame, Operand, Shape};
 use super::function::{Call, Function};
@@ -13,22 +13,22 @@ use crate::{NameId, Node, NodeId};
 use cembra_value::{Code, Diagnostic, Span, Value};
 use std::borrow::Cow;
 
-/// The callee of a call.
+/// The callee of a call, as resolved from its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Target {
-    /// An operator of the vocabulary, by index.
+    /// The callee is an operator of the vocabulary, given by its index.
     Operator(usize),
-    /// A function of the text, by index.
+    /// The callee is a function that the text defines, given by its index.
     Function(usize),
-    /// A value that may be a function.
+    /// The callee is a value that may be a function.
     Value(NodeId),
-    /// A tensor with labels for its axes.
+    /// The callee is a tensor, so its argument gives labels to its axes.
     Labelled(NodeId),
-    /// An unknown callee, which is reported already.
+    /// The callee is unknown. This is already reported.
     Unknown,
 }
 
-/// A path that was called, and its meaning.
+/// The path that a call names, and its meaning.
 #[derive(Debug)]
 pub(super) struct Callee {
     target: Target,
@@ -43,12 +43,12 @@ pub(super) struct Callee {
 pub(super) struct Keyword<'s> {
     pub(super) name: &'s str,
     pub(super) span: Span,
-    /// The position of the argument's value on the operand stack.
+    /// The position on the operand stack of the argument's value.
     pub(super) position: usize,
 }
 
 impl<'s> Parser<'s, '_> {
-    /// Reads a word in the place of an operand: a leaf, a name, or the beginning of a call.
+    /// Reads a word as an operand: a leaf, a name, or the beginning of a call.
     pub(super) fn word(&mut self) -> Result<Expect, Stop> {
         let span = self.cursor.advance().span;
         let word = self.cursor.text(span);
@@ -275,8 +275,8 @@ impl<'s> Parser<'s, '_> {
         names.into_iter().find(|name| self.vocabulary.resolve(name).is_some())
     }
 
-    /// Returns the hint for an operator or a method of another language; `None` if there is none. In a text with tensors, names that tensors have
-    /// here are not looked up.
+    /// Returns the hint for `own`, an operator or a method of another language; `None` if there is none. In a text with tensors, names that tensors
+    /// have here are not looked up.
     pub(super) fn foreign_call(&self, own: &str) -> Option<&'static str> {
         match self.cursor.has_tensors {
             true => tensor_form(own).or_else(|| match self.name_for_tensors(own) {
@@ -339,7 +339,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Records that a name is defined now, and reports earlier calls of it, which had another meaning.
+    /// Records that `name` is defined at `defined`. Reports earlier calls of the name, which had another meaning.
     pub(super) fn note_callee_defined(&mut self, name: &str, defined: Span) {
         let Some(callee) = self.callees.remove(name) else { return };
         if callee.target != Target::Unknown {

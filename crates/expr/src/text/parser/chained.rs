@@ -21,7 +21,7 @@ pub(super) struct Joined {
 }
 
 impl Joined {
-    /// Returns the parts of an operation; `None` if it is not `&` or `|`.
+    /// Returns the parts of `left & right` or `left | right`; `None` for other operations.
     pub(super) fn by(operation: Operation, left: &Operand, right: &Operand) -> Option<Self> {
         if !matches!(operation, Operation::PresenceAnd | Operation::PresenceOr) {
             return None;
@@ -42,7 +42,7 @@ const fn word(operation: Operation) -> &'static str {
 }
 
 impl Parser<'_, '_> {
-    /// Reports a chained comparison, if the left operand is a comparison.
+    /// Reports a chained comparison if `left` is a comparison.
     pub(super) fn report_chain(&mut self, left: &Operand, operation: Operation, right: &Operand) {
         let Shape::Compared(middle, joined) = left.shape else { return };
         let problem = Diagnostic::new(Code::ChainedComparison, "a comparison is not compared again");

@@ -11,7 +11,7 @@ use crate::text::numbers::Numbers;
 use cembra_runtime::{Excerpt, Scalar};
 use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value};
 
-/// The exact value of an expression of integer literals.
+/// The exact integer value of an expression that consists of integer literals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct WrittenInteger {
     value: i64,
@@ -21,17 +21,17 @@ pub(crate) struct WrittenInteger {
 /// The suffix that makes an f64 of an integer's digits, except in a file with `numbers f32`.
 const FRACTION: &str = ".0";
 
-/// A result that its type cannot hold.
+/// The result of an operation on integer literals that its type cannot hold.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Beyond {
-    /// An integer that is too large for its type.
+    /// The result is an integer that is too large for this type.
     Integer(i128, Scalar),
-    /// A power that is too large for its type: its value, or `None` if 128 bits cannot hold it.
+    /// The result is a power that is too large for this type; `None` if even 128 bits cannot hold it.
     Power(Option<i128>, Scalar),
 }
 
 impl WrittenInteger {
-    /// Returns the integer of a value of type i32 or i64; `None` for other values.
+    /// Returns the integer in a value of type i32 or i64; `None` for other values.
     pub(crate) fn of(value: &Value) -> Option<Self> {
         match *value {
             Value::Scalar(ScalarValue::Int32(value)) => {
@@ -42,7 +42,7 @@ impl WrittenInteger {
         }
     }
 
-    /// Returns the number as an i64, to which a declared type converts it.
+    /// Returns this integer as an i64, for a declared type that converts it.
     pub(crate) fn as_long(self) -> Self {
         WrittenInteger { is_long: true, ..self }
     }
@@ -55,7 +55,7 @@ impl WrittenInteger {
         }
     }
 
-    /// Returns the value of a unary operation; `None` if it is not an integer.
+    /// Returns the result of a unary operation on an integer literal; `None` if the result is not an integer.
     ///
     /// # Errors
     /// If the type of the result cannot hold it.
@@ -67,7 +67,7 @@ impl WrittenInteger {
         }
     }
 
-    /// Returns the value of a binary operation; `None` if it is not an integer.
+    /// Returns the result of a binary operation on integer literals; `None` if the result is not an integer.
     ///
     /// # Errors
     /// If the type of the result cannot hold it.
@@ -102,7 +102,7 @@ impl WrittenInteger {
         value.ok_or(beyond).and_then(|value| WrittenInteger::fit(value, is_long).map_err(|_| beyond))
     }
 
-    /// Returns the number as a literal.
+    /// Returns this integer as a literal.
     pub(super) fn literal(self) -> Value {
         match i32::try_from(self.value) {
             Ok(value) if !self.is_long => Value::from(value),
@@ -112,7 +112,7 @@ impl WrittenInteger {
 }
 
 impl Parser<'_, '_> {
-    /// Returns the value of an operation on integer literals; `None` for other operands. A value that does not fit is reported.
+    /// Returns the result of an operation on integer literals; `None` for other operands. A result that its type cannot hold is reported.
     pub(super) fn written(&mut self, operation: Operation, operands: &[Operand], span: Span) -> Option<WrittenInteger> {
         let made = match *operands {
             _ if self.is_wide(operation) => return None,
@@ -140,8 +140,8 @@ impl Parser<'_, '_> {
         if self.rule.numbers == Numbers::Narrow { "f64" } else { FRACTION }
     }
 
-    /// Returns the node of a power of two integer literals; `None` for other powers. `value` is its value, unless the type cannot hold it. Under a
-    /// declared type, a power that no i64 can hold fails when it is computed, like a cast of data.
+    /// Returns the node of a power of two integer literals; `None` for other powers. `value` is the power's value, or `None` if its type cannot hold
+    /// it. Under a declared type, a power that no i64 can hold fails when it is computed, like a cast of data.
     pub(super) fn written_power(
         &mut self,
         [left, right]: &[Operand; 2],

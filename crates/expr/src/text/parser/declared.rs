@@ -1,5 +1,5 @@
 //! Declared types: of a `let`, of parameters and results of functions, and of outputs. Here a value is only marked as declared; the effect is
-//! determined when types are found.
+//! determined when types are inferred.
 
 use super::Parser;
 use super::expression::Operand;
@@ -10,7 +10,7 @@ use crate::text::cursor::Stop;
 use crate::text::token::TokenKind;
 use cembra_value::{Code, Diagnostic, Span, Value};
 
-/// A declared type.
+/// A declared type as a node, with its span and its effect on operands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Declared {
     /// The type, as a literal.
@@ -39,7 +39,7 @@ impl Parser<'_, '_> {
         Ok(Some(Declared { node: self.literal(Value::Type(qtype), span)?, span, reach }))
     }
 
-    /// Marks a value as declared. The place of the mark covers the type and the value.
+    /// Marks `value` as having a declared type. The span of the mark covers the type and the value.
     pub(super) fn as_declared(&mut self, value: Operand, declared: Option<Declared>) -> Result<Operand, Stop> {
         let Some(Declared { node: qtype, span, reach }) = declared else { return Ok(value) };
         let value = match reach {

@@ -23,18 +23,18 @@ use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value};
 /// this type is small.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape {
-    /// A comparison: the place of its right operand, and that operand's parts if it is `&` or `|`.
+    /// The operand is a comparison. Given are the span of its right side, and that side's parts if it is `&` or `|`.
     Compared(Span, Option<Joined>),
-    /// `a & b` or `a | b`.
+    /// The operand is `a & b` or `a | b`.
     Joined(Joined),
-    /// An operand in brackets, or a name with labels; a method may follow it.
+    /// The operand is in brackets, or is a name with labels; a method may follow it.
     Enclosed,
-    /// Anything else.
+    /// The operand has any other form.
     Other,
 }
 
 impl Shape {
-    /// Returns the parts of `a & b` or `a | b`; `None` for other forms.
+    /// Returns the parts of the operand if it is `a & b` or `a | b`; `None` for other forms.
     pub(super) const fn joined(self) -> Option<Joined> {
         match self {
             Shape::Joined(joined) => Some(joined),
@@ -43,18 +43,18 @@ impl Shape {
     }
 }
 
-/// An operand that was read.
+/// An operand that the parser has read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operand {
-    /// The node; `None` if it is erroneous, which is reported.
+    /// The operand's node; `None` if the operand is erroneous, which is already reported.
     pub(super) node: Option<NodeId>,
-    /// The place of the operand, including its brackets.
+    /// The span of the operand, including its brackets.
     pub(super) span: Span,
     /// The form of the operand without brackets.
     pub(super) shape: Shape,
-    /// The value, if the operand consists only of integer literals.
+    /// The exact value, if the operand consists only of integer literals; else `None`.
     pub(super) written: Option<WrittenInteger>,
-    /// The index of the operand as a part that a declared type may pass through; `None` if it cannot.
+    /// The operand's index among the recorded operators of the statement, if a declared type may apply to the operands inside of it; else `None`.
     pub(super) part: Option<PartId>,
 }
 
@@ -64,37 +64,37 @@ impl Operand {
     }
 }
 
-/// An unfinished form. Its operands are on the operand stack.
+/// A form that the parser has begun and not finished. Its operands are on the operand stack.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Frame {
-    /// An operator before its operand.
+    /// An operator that precedes its operand.
     Prefix { operation: Operation, span: Span },
-    /// An operator after its left operand.
+    /// An operator whose left operand has been read.
     Infix { operation: Operation },
-    /// A condition.
+    /// A condition, of which `part` is being read.
     If { span: Span, part: ConditionPart },
-    /// A bracket: `(a)` or a tuple.
+    /// A round bracket: `(a)` or a tuple.
     Group { open: Span, base: usize, comma: bool },
-    /// The elements of an array.
+    /// An array literal in square brackets, whose elements are being read.
     Array { open: Span, base: usize },
-    /// The list of a membership test whose left operand is at `base`. `not` tells that the test is negated.
+    /// The list of a membership test whose left operand is at `base` of the operand stack. `not` tells that the test is negated.
     List { open: Span, base: usize, not: bool },
     /// The range of a membership test. `read` tells that its two dots were read; `not` that the test is negated.
     Range { not: bool, read: bool },
-    /// The index after an array, which is the operand at `base`.
+    /// The index after an array, which is the operand at `base` of the operand stack.
     Index { open: Span, base: usize },
-    /// A named tuple. Its field names are those above `names`.
+    /// A named tuple. Its field names begin at index `names` of their stack.
     Named { open: Span, base: usize, names: usize },
-    /// An anonymous function. Its parameters are those above `parameters`; the names that they hide are above `shadowed`.
+    /// An anonymous function. Its parameters begin at index `parameters` of their stack, and the names that they hide at index `shadowed` of theirs.
     Lambda { span: Span, parameters: usize, shadowed: usize, result: Option<Declared> },
     /// `let name = value in body`. `bound` tells that the value is complete and the body is being read.
     Let { span: Span, name: Span, declared: Option<Declared>, bound: bool },
-    /// A call. Its keywords are those above `keywords`.
+    /// A call. Its keyword arguments begin at index `keywords` of their stack.
     Call { target: Target, name: Span, open: Span, base: usize, keywords: usize },
 }
 
 impl Frame {
-    /// Returns true for forms that a closing bracket ends.
+    /// Returns true for unfinished forms that a closing bracket ends.
     pub(super) fn is_bracket(&self) -> bool {
         matches!(
             self,
@@ -114,7 +114,7 @@ const IF_FORM: &str = "the form is `if condition then value else other`";
 /// The most bytes of an operator's path that is looked up where a field is called.
 const LONGEST_PATH: usize = 64;
 
-/// The part of a condition that is being read.
+/// The part of a condition (`if`, `then` or `else`) that is being read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ConditionPart {
     Condition,
@@ -122,7 +122,7 @@ pub(super) enum ConditionPart {
     Else,
 }
 
-/// The kind of token that is expected next.
+/// The kind of token that the parser expects next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Expect {
     Operand,
@@ -153,7 +153,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Pushes an operand. Returns that an operator is expected next.
+    /// Pushes `operand` on the operand stack. Returns that an operator is expected next.
     pub(super) fn push(&mut self, operand: Operand) -> Expect {
         self.operands.push(operand);
         Expect::Operator
@@ -294,7 +294,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Reports a prefix form of this level if it follows an operator that binds tighter.
+    /// Reports a prefix operator or form of the level `level` if it follows an operator that binds tighter.
     pub(super) fn check_prefix(&mut self, level: Level, span: Span) -> Result<(), Stop> {
         let before = match self.frames.last() {
             Some(Frame::Prefix { operation, .. } | Frame::Infix { operation }) => *operation,
@@ -489,7 +489,7 @@ impl<'s> Parser<'s, '_> {
         node.is_some_and(written)
     }
 
-    /// Makes an operator node with the operands from `base` on.
+    /// Makes a node of `operator` with the operands from `base` on of the operand stack.
     pub(super) fn make_of(&mut self, operator: &str, base: usize, span: Span) -> Result<Operand, Stop> {
         let count = self.operands.len() - base;
         let mut fields = std::mem::take(&mut self.arguments);
@@ -586,7 +586,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Completes the innermost form if the last operand may be its end. Returns whether it did.
+    /// Completes the innermost unfinished form if the last operand may be its end. Returns whether it did.
     pub(super) fn complete_top(&mut self) -> Result<bool, Stop> {
         match self.frames.last() {
             Some(Frame::If { part: ConditionPart::Then | ConditionPart::Else, .. }) => self.complete_condition()?,
@@ -623,7 +623,7 @@ impl<'s> Parser<'s, '_> {
         Ok(())
     }
 
-    /// Completes the innermost operators that bind at least as tight as `level`.
+    /// Completes the innermost unfinished operators that bind at least as tight as `level`.
     pub(super) fn reduce(&mut self, level: Level) -> Result<(), Stop> {
         loop {
             match self.frames.last() {

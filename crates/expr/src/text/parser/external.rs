@@ -1,5 +1,5 @@
-//! Statements that declare operators of the host, such as `extern fn fx.rate(text, text): f64?`. With them a text can be understood without the host.
-//! Such an operator is a function of the text whose body is a call of the operator.
+//! Statements that declare operators of the host application, such as `extern fn fx.rate(text, text): f64?`. With them a text can be understood
+//! without the host. Such an operator is a function of the text whose body is a call of the operator.
 
 use super::Parser;
 use super::function::Function;

@@ -15,11 +15,11 @@ use crate::{Graph, NameId, NameKind, Node, NodeId};
 use cembra_value::{Code, Diagnostic, Limit, Span};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A function of the text.
+/// A named function that the text defines.
 pub(super) struct Function<'s> {
     pub(super) name: &'s str,
     pub(super) parameters: Vec<&'s str>,
-    /// The places of the parameters' names; empty if they have none.
+    /// The spans of the parameters' names in the text; empty if they have none.
     pub(super) places: Vec<Span>,
     /// The body; `None` if it is erroneous.
     body: Option<Body<'s>>,
@@ -27,41 +27,41 @@ pub(super) struct Function<'s> {
     value: Option<NodeId>,
 }
 
-/// A declared parameter.
+/// A parameter in the definition of a function.
 pub(super) struct Parameter<'s> {
     pub(super) name: &'s str,
-    /// The place of the name.
+    /// The span of the parameter's name.
     pub(super) span: Span,
     pub(super) declared: Option<Declared>,
 }
 
-/// The place that a body is copied for.
+/// A use of a function for which its body is copied.
 #[derive(Clone, Copy)]
 pub(super) struct Call {
     pub(super) span: Span,
-    /// True if the function is used as a value there, instead of being called.
+    /// True if this use takes the function as a value, instead of calling it.
     pub(super) is_value: bool,
 }
 
 impl<'s> Function<'s> {
-    /// Returns a function that stands for an operator of the host.
+    /// Returns a function whose calls become the operator `operator` of the host application.
     pub(super) fn of_operator(name: &'s str, parameters: Vec<&'s str>, operator: NameId) -> Self {
         Function { name, parameters, places: Vec::new(), body: Some(Body::Operator(operator)), value: None }
     }
 }
 
 impl Function<'_> {
-    /// Returns true if the function was not understood. Its calls are not errors then.
+    /// Returns true if the function's definition has an error. Calls of the function are then not reported as errors.
     pub(super) fn is_erroneous(&self) -> bool {
         self.body.is_none()
     }
 }
 
-/// The nodes that a call makes.
+/// The nodes that a call of a function makes.
 pub(super) enum Body<'s> {
-    /// An operator of the host, applied to the arguments.
+    /// A call makes a node of this operator of the host application, applied to the arguments.
     Operator(NameId),
-    /// A copy of the nodes that depend on the parameters.
+    /// A call copies the nodes of the body that depend on the parameters.
     Copy(Recipe<'s>),
 }
 
@@ -84,9 +84,9 @@ pub(super) struct Recipe<'s> {
 /// The replacement for a parameter in a copy.
 #[derive(Clone, Copy)]
 enum Substitute {
-    /// The argument at this index.
+    /// The call's argument at this index replaces the parameter.
     Argument(usize),
-    /// The new parameter of an inner function, by index.
+    /// The new parameter of an inner function, given by its index, replaces the parameter.
     Inner(usize),
 }
 
@@ -222,7 +222,7 @@ impl<'s> Parser<'s, '_> {
         value.map(drop)
     }
 
-    /// Reads `(a: type, b)`.
+    /// Reads the parameters of a function: `(a: type, b)`.
     pub(super) fn function_parameters(&mut self) -> Result<Vec<Parameter<'s>>, Stop> {
         let open = self.cursor.require_open(TokenKind::OpenRound, "`(` and the parameters")?;
         let mut parameters = Vec::new();
@@ -243,7 +243,7 @@ impl<'s> Parser<'s, '_> {
         Ok(parameters)
     }
 
-    /// Makes the nodes of a call. `None` if the function is erroneous.
+    /// Makes the nodes of a call of a function; `None` if the function's definition has an error.
     pub(super) fn instantiate(
         &mut self,
         function: usize,
@@ -345,7 +345,7 @@ impl<'s> Parser<'s, '_> {
         Ok(result)
     }
 
-    /// Returns the value of a name in an expression.
+    /// Returns the operand for the name `name` in an expression.
     pub(super) fn value_of(&mut self, name: &'s str, span: Span) -> Result<Operand, Stop> {
         if let Some(Local { node, span: defined, definition }) = self.locals.get(name).copied() {
             self.note_use(definition);
@@ -385,14 +385,14 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Records that a definition is used.
+    /// Records that the text uses a definition.
     pub(super) fn note_use(&mut self, definition: Option<DefinitionId>) {
         if let Some(definition) = definition {
             self.program.definitions.note_use(definition);
         }
     }
 
-    /// Returns a named function as a value. `None` if it is erroneous.
+    /// Returns the node of a named function as a value; `None` if the function's definition has an error.
     pub(super) fn function_value(&mut self, function: usize, span: Span) -> Result<Option<NodeId>, Stop> {
         if let Some(value) = self.functions[function].value {
             self.program.graph.note_span(value, Some(span));

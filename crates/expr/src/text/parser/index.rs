@@ -6,19 +6,19 @@ use crate::{Graph, NodeId};
 use cembra_value::Span;
 
 impl Parser<'_, '_> {
-    /// Records a name that is defined here.
+    /// Records that the name at the span `name` is defined here.
     pub(super) fn note_name(&mut self, kind: NameKind, name: Span, node: Option<NodeId>) {
         self.note_signature(kind, name, name, node);
     }
 
-    /// Records a name that is defined here, with the place of its whole declaration.
+    /// Records that the name at the span `name` is defined here; `signature` is the span of its whole declaration.
     pub(super) fn note_signature(&mut self, kind: NameKind, name: Span, signature: Span, node: Option<NodeId>) {
         if let Some(index) = &mut self.index {
             index.define(kind, name, signature, node);
         }
     }
 
-    /// Records the meaning of the name at a place.
+    /// Records the meaning of the name at the span `at`.
     pub(super) fn note_referent(&mut self, at: Span, referent: impl FnOnce(&mut Graph) -> Option<Referent>) {
         if let Some(index) = &mut self.index
             && let Some(referent) = referent(&mut self.program.graph)
@@ -27,12 +27,12 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Records a use of the name that is defined at `definition`.
+    /// Records that the span `at` uses the name that is defined at `definition`.
     pub(super) fn note_name_used(&mut self, at: Span, definition: Span) {
         self.note_referent(at, |_| Some(Referent::Name(definition)));
     }
 
-    /// Records that a test names an input or an output.
+    /// Records that a test uses the name of an input or an output at the span `at`.
     pub(super) fn note_tested(&mut self, name: &str, at: Span) {
         // A name that is assigned to is mostly defined before.
         let output = self.output_names.get(name).copied().filter(|_| !self.assigned.contains_key(name));
@@ -42,14 +42,14 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Extends the declaration of the last recorded name to its labels.
+    /// Extends the declaration of the last recorded name so that it includes its labels.
     pub(super) fn note_labels(&mut self, labels: Option<Span>) {
         if let (Some(last), Some(labels)) = (self.index.as_deref_mut().and_then(NameIndex::last), labels) {
             last.signature = last.name.to(labels);
         }
     }
 
-    /// Corrects the last recorded name.
+    /// Corrects the kind and the node of the last recorded name.
     pub(super) fn correct_name(&mut self, kind: NameKind, node: Option<NodeId>) {
         if let Some(last) = self.index.as_deref_mut().and_then(NameIndex::last) {
             (last.kind, last.node) = (kind, node);

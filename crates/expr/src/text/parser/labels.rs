@@ -10,18 +10,18 @@ use crate::text::quoted;
 use crate::text::token::TokenKind;
 use cembra_value::{Span, Value};
 
-/// The labels of a definition.
+/// The labels after a name in its definition: `("i,j")`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Labels {
-    /// The labels, as a literal.
+    /// The node of the labels, which are a literal.
     pub(super) node: NodeId,
-    /// The place of the labels, including their brackets.
+    /// The span of the labels, including their brackets.
     pub(super) span: Span,
 }
 
 impl Parser<'_, '_> {
-    /// Returns true at a bracket that contains exactly one text, if the text of the model has a tensor type before. Only in such texts values are
-    /// called with labels, so other texts can use functions of texts.
+    /// Returns true at a bracket that contains exactly one string, if a tensor type occurs before it in the model. Only then are values called with
+    /// labels, so that other models can call functions with a string.
     pub(super) fn at_labels(&self) -> bool {
         let mut ahead = self.cursor.ahead();
         self.cursor.has_tensors
@@ -42,7 +42,7 @@ impl Parser<'_, '_> {
         Ok(Some(Labels { node: self.literal(Value::text(&*text), at)?, span }))
     }
 
-    /// Applies the labels of a definition to its value. The place of the new node covers the labels and the value.
+    /// Applies the labels of a definition to its value. The span of the new node covers the labels and the value.
     pub(super) fn as_labelled(&mut self, value: Operand, labels: Option<Labels>) -> Result<Operand, Stop> {
         let (Some(Labels { node: labels, span }), Some(node)) = (labels, value.node) else { return Ok(value) };
         let name = self.program.graph.intern(BIND_LABELS);

@@ -41,7 +41,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Reads `fn(a: type, b): type =`.
+    /// Reads the head of an anonymous function: `fn(a: type, b): type =`.
     pub(super) fn begin_lambda(&mut self) -> Result<Expect, Stop> {
         let span = self.cursor.token.span;
         self.check_prefix(LOOSEST, span)?;
@@ -65,7 +65,7 @@ impl<'s> Parser<'s, '_> {
         Ok(Expect::Operand)
     }
 
-    /// Returns a new parameter that no other function of the graph has.
+    /// Returns the node of a new function parameter with a name that no other function of the graph uses.
     pub(super) fn fresh_parameter(&mut self, name: &'s str, span: Option<Span>) -> Result<NodeId, Stop> {
         let node = self.program.graph.fresh_placeholder(name, span);
         self.open.insert(node);
@@ -73,7 +73,7 @@ impl<'s> Parser<'s, '_> {
         self.check_nodes(node, span.unwrap_or(self.cursor.previous))
     }
 
-    /// Makes the innermost function, whose body was read last.
+    /// Makes the node of the innermost anonymous function, whose body was read last.
     pub(super) fn complete_lambda(&mut self) -> Result<(), Stop> {
         let Some(Frame::Lambda { span: start, parameters, shadowed, result }) = self.frames.pop() else {
             return Ok(());
@@ -97,13 +97,14 @@ impl<'s> Parser<'s, '_> {
         Ok(())
     }
 
-    /// Returns true unless the `let` here begins a statement, because the one before it ended: outside of brackets, or with an operator.
+    /// Returns true if the `let` here may begin a local name. Otherwise it begins a statement, because it is first on its line and outside of
+    /// brackets or after an operator.
     pub(super) fn may_begin_let(&self) -> bool {
         let behind_operator = matches!(self.frames.last(), Some(Frame::Prefix { .. } | Frame::Infix { .. }));
         !self.cursor.token.first_on_line || (self.cursor.brackets > 0 && !behind_operator)
     }
 
-    /// Reads `let name: type =`.
+    /// Reads the head of a local name: `let name: type =`.
     pub(super) fn begin_let(&mut self) -> Result<Expect, Stop> {
         // The word is consumed first, so that it does not begin a statement after an error.
         let span = self.cursor.advance().span;
@@ -116,7 +117,7 @@ impl<'s> Parser<'s, '_> {
         Ok(Expect::Operand)
     }
 
-    /// Returns true at the word that ends the value of a local name.
+    /// Returns true at the word `in` that ends the value of a local name.
     pub(super) fn at_in(&self) -> bool {
         self.cursor.text(self.cursor.token.span) == IN
             && self

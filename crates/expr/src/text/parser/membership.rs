@@ -46,7 +46,7 @@ impl Parser<'_, '_> {
         Ok(Expect::Operand)
     }
 
-    /// Reads the dots of a range.
+    /// Reads the two dots of a range.
     pub(super) fn range(&mut self) -> Result<Expect, Stop> {
         self.reduce(COMPARISON + 1)?;
         match self.frames.last_mut() {
@@ -62,7 +62,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Makes the node of the range or of the value that was read last.
+    /// Makes the node of a membership test, in the range or the value that was read last.
     pub(super) fn complete_range(&mut self, not: bool, read: bool) -> Result<(), Stop> {
         // Without dots, the operand is an array, a dictionary or a table.
         let (form, operands) = if read { (IN_RANGE, 3) } else { (IN_VALUE, 2) };
@@ -76,7 +76,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Makes the node of the list that closes here.
+    /// Makes the node of a membership test, in the list whose bracket closes here.
     pub(super) fn make_list(&mut self, open: Span, base: usize, not: bool, close: Span) -> Result<Operand, Stop> {
         let start = self.operands.get(base).map_or(open, |operand| operand.span);
         let made = self.make_of(IN, base, start.to(close))?;

@@ -11,7 +11,7 @@ use crate::text::token::TokenKind;
 use cembra_value::{Code, Diagnostic, Span};
 
 impl Parser<'_, '_> {
-    /// Reads the brackets after a method's name, whose place is `at`, and makes its node.
+    /// Reads the brackets after a method's name, and makes the method's node. `of` is the operand, `at` the span of the method's name.
     pub(super) fn method(&mut self, of: Operand, at: Span) -> Result<Expect, Stop> {
         let method = self.cursor.text(at);
         let open = self.cursor.open()?;

@@ -73,13 +73,13 @@ const KEPT_ROOM: usize = 1 << 12;
 /// The meaning of a name after its definition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Meaning {
-    /// A declared input.
+    /// The name is a declared input.
     Input(NodeId),
-    /// A `let` or an output; `None` if it is erroneous.
+    /// The name is a `let` or an output; `None` if its definition has an error.
     Value(Option<NodeId>),
-    /// A function, by index.
+    /// The name is a function, given by its index.
     Function(u32),
-    /// Nothing yet: the name was used as a leaf.
+    /// The name is not defined yet, but was used as a leaf.
     Leaf(NodeId),
 }
 
@@ -107,7 +107,7 @@ struct Local {
 /// A map with keys from the text, hashed with a random seed, so that a text cannot be crafted to cause collisions.
 type NameMap<K, V> = HashMap<K, V, RandomState>;
 
-/// Parses a text.
+/// The parser of a model's texts.
 pub(super) struct Parser<'s, 'v> {
     cursor: Cursor<'s>,
     files: Files<'s>,
@@ -165,7 +165,7 @@ impl<'s, 'v> Parser<'s, 'v> {
         Parser::with(source.len(), Cursor::new(source, limits), vocabulary, limits)
     }
 
-    /// Returns a parser for a text that may use files.
+    /// Returns a parser for a model's text and the files that it uses.
     pub(super) fn of_sources(sources: &'s Sources, vocabulary: &'v dyn Vocabulary, limits: &Limits) -> Self {
         let cursor = Cursor::of_file(sources, 0, limits);
         let mut parser = Parser::with(sources.end(), cursor, vocabulary, limits);
@@ -225,7 +225,7 @@ impl<'s, 'v> Parser<'s, 'v> {
         Ok(self.program)
     }
 
-    /// Parses as much of the text as possible, and records the places of names.
+    /// Parses as much of the text as possible, and records the spans of names.
     pub(super) fn run_partially(mut self) -> PartialProgram {
         self.index = Some(Box::default());
         let problems = self.read();

@@ -1,5 +1,5 @@
-//! The statements `numbers f64` and `numbers f32`, which must come first in a file and select its number rule. Functions keep the rule of the file
-//! that defines them, because their bodies are marked there.
+//! The statements `numbers f64` and `numbers f32`, which must come first in a file and select its number rule. A function keeps the number rule of
+//! the file that defines it, because its body is converted when that file is read.
 
 use super::Parser;
 use crate::infix::{BESIDE, Operation, WIDE};
@@ -17,7 +17,7 @@ pub(in crate::text) const NUMBERS: &str = "numbers";
 /// The number rule of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct FileRule {
-    /// True once a statement was read.
+    /// True once a statement of the file was read. Then a `numbers` line is an error.
     pub(super) begun: bool,
     pub(super) numbers: Numbers,
 }
@@ -47,7 +47,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Returns true for an operation whose result on integers is an f64 in this file.
+    /// Returns true for an operation that makes an f64 of integers by the number rule of this file.
     pub(super) fn is_wide(&self, operation: Operation) -> bool {
         self.rule.numbers == Numbers::Wide && operation == Operation::Power
     }
@@ -74,8 +74,8 @@ impl Parser<'_, '_> {
         if self.rule.numbers == Numbers::Narrow { Ok(None) } else { self.marked_operands(name, operands) }
     }
 
-    /// Returns the node for a mark in a function's body when the function is called with these operands, because a mark depends on its actual
-    /// operands. `None` for operators that are not marks.
+    /// Returns the new node for a mark in a function's body when the function is called with the operands `operands`, because the mark depends on the
+    /// actual operands. Returns `None` for operators that are not marks.
     pub(super) fn marked_again(&mut self, name: NameId, operands: &[NodeId]) -> Result<Option<NodeId>, Stop> {
         match (&**self.program.graph.name(name), operands) {
             (WIDE, [operand]) => self.widened(*operand).map(Some),

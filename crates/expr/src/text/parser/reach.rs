@@ -1,5 +1,6 @@
-//! Records the operators of a statement that its declared type passes through. A node does not tell whether it was written in the statement or is the
-//! value of a name. So operators are recorded while the statement is read, if its declared type affects operands.
+//! Records the operators that are written in a statement, because the statement's declared type may convert their operands. The graph does not tell
+//! whether a node was written in the statement or is the value of a name. So operators are recorded while the statement is read, if its declared type
+//! affects operands.
 
 use super::Parser;
 use super::expression::Operand;
@@ -11,10 +12,10 @@ use cembra_runtime::QType;
 use cembra_value::{Diagnostic, Span, Value};
 use rustc_hash::FxHashSet;
 
-/// The number of an operator in the current statement.
+/// The index of an operator among those that were recorded in the current statement.
 pub(super) type PartId = u32;
 
-/// An operator of the current statement. Its operands have smaller numbers.
+/// An operator that was recorded in the current statement. Operators among its operands have smaller indices.
 #[derive(Clone, Debug)]
 pub(super) struct WrittenOperator {
     name: NameId,
@@ -33,7 +34,7 @@ pub(super) struct Overflow {
     power: Option<NodeId>,
 }
 
-/// The record of the current statement.
+/// The recorded operators and results of the current statement.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Noted {
     /// True if the statement declares a type that affects operands.
@@ -50,17 +51,17 @@ impl Noted {
         self.overflows.clear();
     }
 
-    /// Records the effect of a declared type.
+    /// Records that the statement declares a type, if the type affects operands.
     pub(super) fn declare(&mut self, reach: Option<Reach>) {
         self.reaches |= reach.is_some();
     }
 
-    /// Records a result that its type cannot hold, until the statement is complete.
+    /// Records a result of integer literals that its type cannot hold, until the statement is complete.
     pub(super) fn overflow(&mut self, problem: Diagnostic, span: Span, fits_long: bool) {
         self.overflows.push(Overflow { problem, span, fits_long, power: None });
     }
 
-    /// Records the node of a power whose result may not fit.
+    /// Records the node of a power of integer literals whose result its type may not hold.
     pub(super) fn note_power(&mut self, node: NodeId, span: Span) {
         if let Some(overflow) = self.overflows.last_mut().filter(|overflow| overflow.span == span) {
             overflow.power = Some(node);
@@ -74,7 +75,8 @@ impl Noted {
 }
 
 impl Parser<'_, '_> {
-    /// Records an operator if a declared type may pass through it. Returns its number.
+    /// Records an operator if a declared type may apply to its operands. Returns its index among the recorded operators; `None` if it was not
+    /// recorded.
     pub(super) fn note_part(&mut self, node: Option<NodeId>, operands: &[Operand], span: Span) -> Option<PartId> {
         if !self.noted.reaches {
             return None;
@@ -94,7 +96,7 @@ impl Parser<'_, '_> {
         u32::try_from(self.noted.parts.len() - 1).ok()
     }
 
-    /// Returns the value with its operands converted by the declared type.
+    /// Returns `value` after the declared type has converted its operands.
     pub(super) fn reached(&mut self, value: Operand, reach: Reach, declared: Span) -> Result<Operand, Stop> {
         let Some(root) = value.part else {
             self.noted.settle_powers(&value.node.into_iter().collect());
@@ -158,7 +160,7 @@ impl Parser<'_, '_> {
         self.operator(name, &[node, qtype], place)
     }
 
-    /// Returns true if results that do not fit must wait for the end of the statement.
+    /// Returns true if results that their types cannot hold must wait for the end of the statement, because a declared type may make them fit.
     pub(super) fn may_be_reached(&self) -> bool {
         self.noted.reaches
     }

@@ -6,21 +6,21 @@ use crate::Callable;
 use crate::text::elsewhere::{ForeignUse, foreign_form};
 use cembra_value::{Code, Diagnostic, Span, Value};
 
-/// The parameters of a callee.
+/// The parameters of a callee, which arguments are bound to.
 #[derive(Clone, Copy)]
 pub(super) enum Signature<'a> {
-    /// The signature of an operator.
+    /// The callee is an operator, with this signature.
     Operator(&'a Callable<'a>),
-    /// The signature of a function: its name and the names of its parameters.
+    /// The callee is a function, with this name and these names of parameters.
     Function(&'a str, &'a [&'a str]),
 }
 
-/// The value bound to a parameter.
+/// The value that a call binds to a parameter.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Bound {
-    /// The argument at this index of the call.
+    /// The value is the argument at this index of the call.
     Argument(usize),
-    /// The parameter's default.
+    /// The value is the parameter's default.
     Default(Value),
 }
 
@@ -63,7 +63,7 @@ impl<'a> Signature<'a> {
         self.len().saturating_sub(usize::from(self.is_variadic()))
     }
 
-    /// Returns true if `count` arguments without keywords are bound in order, one to one.
+    /// Returns true if a call with `count` arguments and no keywords binds them in order, one to one.
     pub(super) fn takes_exactly(self, count: usize) -> bool {
         if self.is_variadic() { count >= self.fixed() } else { count == self.len() }
     }
@@ -94,7 +94,7 @@ impl<'a> Signature<'a> {
 
     /// Returns the value for each parameter in order, followed by the further arguments of a variadic one.
     ///
-    /// `written` is the callee's name in the text, `call` the place of the whole call. The first `count - keywords.len()` arguments have no keywords.
+    /// `written` is the callee's name in the text, `call` the span of the whole call. The first `count - keywords.len()` arguments have no keywords.
     pub(super) fn bind(
         self,
         written: &str,

@@ -48,7 +48,7 @@ const COLUMNS_FORM: &str = "its first line names the columns: those of the keys 
 /// The rows of a table, by key or by range of keys.
 enum ByKey {
     Keys(Dict),
-    /// The start of each range, its end, and the values. A range does not include its end.
+    /// For single keys in ranges: the start of each range, its end, and the values. A range does not include its end.
     Ranges([Array; 3]),
     /// For keys whose last part is in ranges, one element per range in each array: the combined number of the other parts, the start, and the end.
     Groups([Array; 3]),

@@ -197,7 +197,7 @@ impl Parser<'_, '_> {
     }
 }
 
-/// Returns true if the first tokens in the braces of a test are those of a table, not of values.
+/// Returns true if the first tokens in the braces of a test begin a table, not the values of a single case.
 pub(in crate::text) fn begins_table(tokens: [TokenKind; 3]) -> bool {
     match tokens {
         [TokenKind::CloseCurly, ..] => false,

@@ -11,7 +11,7 @@ use cembra_runtime::{MOST_AXES, QType};
 use cembra_value::{Code, Diagnostic, Limit, Promise, Span};
 use std::sync::Arc;
 
-/// The first word of a `tile` statement, before a label. Everywhere else it is an ordinary name.
+/// The first word of a `tile` statement. A label follows it. Everywhere else it is an ordinary name.
 pub(in crate::text) const TILE: &str = "tile";
 
 /// The first word of the type `tiled[..]`, where a type is expected. Everywhere else it is an ordinary name.
@@ -55,11 +55,11 @@ struct ReadRule {
     span: Span,
 }
 
-/// The declared type of an input, with its promise and labels.
+/// The declared type of an input, with its promise and the labels of its axes.
 pub(crate) struct InputType {
     pub(crate) qtype: QType,
     pub(crate) promise: Promise,
-    /// The labels of a tensor's axes, separated by commas; `None` if the type has none.
+    /// The labels of the tensor's axes, separated by commas; `None` if the type has none.
     pub(crate) labels: Option<Arc<str>>,
 }
 
@@ -153,7 +153,7 @@ impl Cursor<'_> {
         Ok(boundaries.into())
     }
 
-    /// Returns true before the type of an input with labels.
+    /// Returns true if the type of an input with labels begins here: `tiled[..]`.
     pub(in crate::text) fn at_tiled_type(&self) -> bool {
         let Token { kind, span, .. } = self.token;
         kind == TokenKind::Word && self.text(span) == TILED && self.peek().kind == TokenKind::OpenSquare

@@ -70,7 +70,7 @@ impl<'s> Parser<'s, '_> {
         Ok(sources.used_at(span).map(|file| (sources, file)))
     }
 
-    /// Reads the quoted name of a file, and returns the file's text. `None` if there is no such file, which is reported.
+    /// Reads the quoted name of a file, and returns the file's text. Returns `None` if there is no such file, after reporting it.
     pub(super) fn data_file(&mut self) -> Result<Option<PlacedText<'s>>, Stop> {
         Ok(self.named_file()?.map(|(sources, file)| sources.placed(file)))
     }
@@ -96,7 +96,7 @@ impl<'s> Parser<'s, '_> {
         Ok(())
     }
 
-    /// Begins the file that the last statement uses, if there is one.
+    /// Moves to the file that the last statement uses, if there is one that was not read yet.
     pub(super) fn open_next_file(&mut self) {
         let (Some((file, used)), Some(sources)) = (self.files.next.take(), self.files.sources) else { return };
         let place = self.cursor.go_to(sources.placed(file));
@@ -106,7 +106,7 @@ impl<'s> Parser<'s, '_> {
         self.files.open.push(Open { file, used, place, symbols, callees, taken, rule });
     }
 
-    /// Ends the current file, and returns to the file that uses it. Returns false at the end of the main text.
+    /// Ends the current file, and returns to the text that uses it. Returns false at the end of the main text.
     pub(super) fn close_file(&mut self) -> bool {
         let Some(Open { file, used, place, symbols, callees, taken, rule }) = self.files.open.pop() else {
             return false;
@@ -163,7 +163,7 @@ impl<'s> Parser<'s, '_> {
         self.files.read.insert(file, names);
     }
 
-    /// Rejects a statement that must not occur in a used file.
+    /// Reports `found`, a statement that must not occur in a used file, if this is one.
     pub(super) fn only_definitions(&mut self, found: &str) -> Result<(), Stop> {
         if !self.files.is_inside() {
             return Ok(());

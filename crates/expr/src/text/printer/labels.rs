@@ -14,7 +14,7 @@ use std::fmt::Write;
 
 impl<'g> Printer<'g> {
     /// Returns the nodes that must have a name. These are tensors that are used with labels, values whose definition has labels unless they are
-    /// outputs, and the second operands of gradients, because a gradient by an unused node may be zero only for names.
+    /// outputs, and the second operands of gradients, because a gradient with respect to an unused node is allowed only if that node has a name.
     pub(super) fn labelled(&self, roots: &[NodeId], needed: &[bool], uses: &[u32]) -> FxHashSet<NodeId> {
         let roots: FxHashSet<NodeId> = roots.iter().copied().collect();
         let mut found = FxHashSet::default();
@@ -54,14 +54,14 @@ impl<'g> Printer<'g> {
         found
     }
 
-    /// Returns the value and the labels of a node whose definition has labels; `None` for other nodes.
+    /// Returns the value and the labels of the node `id` if it is a definition with labels; `None` for other nodes.
     pub(super) fn bound(&self, id: NodeId) -> Option<(NodeId, &'g str)> {
         let Node::Operator(name, &[value, labels]) = self.graph.node(id) else { return None };
         let is_bound = self.has_tensors && **self.graph.name(name) == *BIND_LABELS;
         Some((value, self.text(labels).filter(|_| is_bound)?))
     }
 
-    /// Writes the operand of a method: in brackets, unless it is labelled or a method itself.
+    /// Writes the operand `of` of a method: in brackets, unless it is labelled or a method itself.
     pub(super) fn write_enclosed(&mut self, of: NodeId) {
         let is_named = self.lets.get(of.index()).copied().flatten().is_some();
         let is_enclosed = match self.graph.node(of) {
@@ -79,7 +79,7 @@ impl<'g> Printer<'g> {
         }
     }
 
-    /// Writes a tensor with labels, and the blocks after them.
+    /// Writes the tensor `of` with its labels, and the blocks after them.
     pub(super) fn write_labelled(&mut self, of: NodeId, labels: NodeId) {
         let tensor = self.tensor_of_unnamed_blocks(of);
         let mut block = of;
@@ -107,7 +107,7 @@ impl<'g> Printer<'g> {
         self.out.push(')');
     }
 
-    /// Returns the tuples of numbers that blocks take as lists. They are written at each use.
+    /// Returns the tuple nodes that blocks take as lists of tile indices. They are written where they are used, without a name.
     pub(super) fn lists_of_blocks(&self, needed: &[bool]) -> FxHashSet<NodeId> {
         let ids = (0..needed.len()).filter(|at| self.has_tensors && needed[*at]).map(NodeId::from_index);
         let lists = ids.filter(|id| self.block(*id).is_some()).flat_map(|id| &self.graph.operands(id)[1..]);
@@ -160,7 +160,7 @@ impl<'g> Printer<'g> {
         self.tensor_of_blocks(of, |block| self.lets.get(block.index()).copied().flatten().is_none())
     }
 
-    /// Returns true if labels after the node can be read: it prints as a name that the text defines, or as blocks of one.
+    /// Returns true if labels can be read after the node `of`: it prints as a name that the text defines, or as blocks of such a name.
     pub(super) fn takes_labels(&self, of: NodeId) -> bool {
         let of = self.tensor_of_unnamed_blocks(of);
         let is_named = match self.graph.node(of) {

@@ -1,5 +1,5 @@
-//! Prints operands that a declared type applies to. Their mark is omitted if reading the text adds it again. If reading would add other marks, the
-//! declared type is written as a call.
+//! Prints operands that a declared type applies to. The conversion mark of such an operand is omitted if reading the text adds it again. If reading
+//! would add other marks, the declared type is written as a call.
 
 use super::{Form, Piece, Printer};
 use crate::infix::{DECLARED_OPERAND, Level};
@@ -9,7 +9,7 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::Value;
 
 impl<'g> Printer<'g> {
-    /// Writes an operator that a declared type passes through.
+    /// Writes an operator to whose operands a declared type applies.
     pub(super) fn write_passed(&mut self, id: NodeId, level: Level, reach: Reach) {
         let all = self.graph.operands(id).len();
         let passed = self.passed_by(id, reach).map_or(0, <[NodeId]>::len);
@@ -24,7 +24,7 @@ impl<'g> Printer<'g> {
         }
     }
 
-    /// Returns true if reading the text with the declared type leaves all operands of the value unchanged.
+    /// Returns true if the operands of `value` stay as they are when the text is read with the declared type.
     pub(super) fn is_as_reached(&self, value: NodeId, reach: Reach) -> bool {
         let mut left = vec![value];
         while let Some(id) = left.pop() {
@@ -40,8 +40,8 @@ impl<'g> Printer<'g> {
         true
     }
 
-    /// Returns the operands of a node that a declared type passes to; `None` if the type does not pass through the node. It does not pass through
-    /// names.
+    /// Returns the operands of the node `id` that a declared type applies to; `None` if it does not apply to the node's operands. It does not apply
+    /// to the values of names.
     pub(super) fn passed_by(&self, id: NodeId, reach: Reach) -> Option<&'g [NodeId]> {
         let Node::Operator(name, operands) = self.graph.node(id) else { return None };
         let name = self.graph.name(name);
@@ -50,7 +50,7 @@ impl<'g> Printer<'g> {
         (!is_call && reach.passes(name)).then(|| passed(name, operands))
     }
 
-    /// Returns the operand of a mark, if reading it at its place adds the mark again; `None` otherwise.
+    /// Returns the operand of the mark `id` if reading the operand in its place adds the mark again; `None` otherwise.
     pub(super) fn unmarked(&self, id: NodeId, reach: Reach) -> Option<NodeId> {
         let (of, scalar) = self.marked(id)?;
         let is_named = self.lets.get(id.index()).copied().flatten().is_some();
@@ -65,7 +65,7 @@ impl<'g> Printer<'g> {
         (**self.graph.name(name) == *DECLARED_OPERAND).then_some((of, *scalar))
     }
 
-    /// Returns true for a marked input or parameter, which needs no name of its own.
+    /// Returns true for a marked input or parameter, which needs no `let` of its own.
     pub(super) fn is_marked_leaf(&self, id: NodeId) -> bool {
         let is_leaf = |(of, _)| matches!(self.graph.node(of), Node::Leaf(_) | Node::Placeholder(_));
         self.marked(id).is_some_and(is_leaf)

@@ -1,11 +1,11 @@
-//! Removes the marks of the number rule from programs for printing. A text has no marks; reading it adds them again.
+//! Removes the conversion marks of the number rule from programs for printing. A text has no marks; reading it adds them again.
 
 use crate::infix::{BESIDE, WIDE};
 use crate::text::numbers::{Marker, NodeKinds};
 use crate::{Definitions, Graph, NameId, Node, NodeId, Program, Vocabulary};
 use cembra_value::Value;
 
-/// Returns a program without its marks, if reading its text without a `numbers` line adds exactly these marks again; `None` otherwise.
+/// Returns `program` without its conversion marks, if reading its text without a `numbers` line adds exactly these marks again; `None` otherwise.
 pub(super) fn unmarked(program: &Program, vocabulary: &dyn Vocabulary) -> Option<Program> {
     let roots = || program.outputs.iter().map(|output| output.node);
     let needed = program.graph.reachable(roots());

@@ -8,11 +8,11 @@ use std::collections::HashMap;
 
 /// A fault in the keys of a table's rows. Rows are counted from 0.
 pub(super) enum PartsFault {
-    /// A fault in the key of one row.
+    /// The key of one row has this fault.
     Row(DictFault),
     /// The ranges of two rows overlap; the second row is the later one.
     Overlap(usize, usize),
-    /// The combined number of a key does not fit into an `i64`.
+    /// The combined number of a row's key parts does not fit into an `i64`.
     TooMany,
 }
 
@@ -44,18 +44,18 @@ pub(super) fn numbered(keys: &[Array]) -> Result<(Vec<Dict>, Vec<i64>), PartsFau
     Ok((parts, whole))
 }
 
-/// Returns an array of these numbers.
+/// Returns an array of the integers `numbers`.
 pub(super) fn int64s(numbers: impl IntoIterator<Item = i64>) -> Array {
     Array::from_scalars(Scalar::Int64, numbers.into_iter().map(|number| Some(ScalarValue::Int64(number))))
 }
 
 /// The ranges of keys whose last part is in a range, grouped by the other parts.
 pub(super) struct Groups {
-    /// For each other part, the numbers of its values.
+    /// For each part of the keys except the last, the numbers of its distinct values.
     pub(super) parts: Vec<Dict>,
     /// The number of the group, the start and the end of each range, one array each. Groups are sorted by number, and the ranges of a group ascend.
     pub(super) columns: [Array; 3],
-    /// The row in the file of each range.
+    /// For each range, the index of its row in the file.
     pub(super) order: Vec<usize>,
 }
 

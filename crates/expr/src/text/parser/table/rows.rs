@@ -12,34 +12,34 @@ use std::ops::Range;
 
 /// The types of a table's keys.
 pub(super) struct Keys {
-    /// The type of the key, or of each part of it.
+    /// The type of the single key, or of each part of the key.
     pub(super) parts: Vec<Scalar>,
-    /// True if the last part, or the only key, is looked up in ranges.
+    /// True if the last part of the key, or the single key, is looked up in ranges.
     pub(super) is_of_ranges: bool,
 }
 
-/// The types of a table.
+/// The types of a table's keys and values.
 pub(super) struct Shape {
     pub(super) keys: Keys,
-    /// The type of the values: a scalar, or a struct of scalars.
+    /// The type of the table's values: a scalar, or a struct of scalars.
     pub(super) value: QType,
 }
 
 impl Shape {
-    /// Iterates over the types of all columns, those of keys first.
+    /// Iterates over the types of the table's columns, those of keys first.
     pub(super) fn scalars(&self) -> impl Iterator<Item = Scalar> {
         let fields = self.value.as_tuple().into_iter().flat_map(|fields| fields.iter().filter_map(QType::scalar));
         self.keys.parts.iter().copied().chain(fields).chain(self.value.scalar())
     }
 }
 
-/// A fault in a table's file, with its line.
+/// An error in a table's file, with its line.
 pub(super) struct Misread {
     pub(super) line: Range<usize>,
     pub(super) message: String,
-    /// A conflicting line, and a description of it; `None` if the fault concerns one line.
+    /// A second line that conflicts with the first, and a description of it; `None` if the error concerns one line.
     pub(super) other: Option<(Range<usize>, &'static str)>,
-    /// The hint for this fault; if `None`, the hint describes the form of such files.
+    /// The hint for this error; if `None`, the hint describes the form of such files.
     pub(super) hint: Option<&'static str>,
 }
 
@@ -104,7 +104,7 @@ fn columns(header: &csv::StringRecord, shape: &Shape) -> Result<Vec<Column>, Str
     }
 }
 
-/// Reads the file of a table.
+/// Reads the text of a table's file.
 pub(super) fn read(text: &str, shape: &Shape, spelling: &TableSpelling) -> Result<Table, Misread> {
     let delimiter = spelling.delimiter.unwrap_or_else(|| found_delimiter(text.as_bytes()));
     let mut reader =

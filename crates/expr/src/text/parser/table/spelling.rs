@@ -21,7 +21,7 @@ pub(super) struct TableSpelling {
     timestamps: Option<String>,
 }
 
-/// The error for an option that is rejected.
+/// The error for a table option that is rejected.
 #[derive(Debug)]
 pub(super) struct WrongOption {
     pub(super) message: String,
