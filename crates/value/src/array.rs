@@ -1,5 +1,6 @@
-//! Arrays: values of one scalar type, each present or missing, shared by reference. They are stored as columns: numbers are
-//! adjacent, truth values and presence are bits, strings are views of buffers. The data of a missing element is never read.
+//! Arrays: values of one scalar type, each present or missing, in memory that clones share. They are stored as columns:
+//! numbers are adjacent, truth values and presence are bits, strings are views of buffers. The data of a missing
+//! element is never read.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -23,17 +24,17 @@ pub struct Array {
 /// The data of an array, without the presence of its elements.
 #[derive(Clone, Debug)]
 pub enum ArrayData {
-    /// Units have no data.
+    /// The elements are units, which have no data.
     Units,
-    /// Adjacent numbers, in words.
+    /// The elements are numbers, adjacent in 64-bit words.
     Numbers(Words),
-    /// Truth values, one bit each, the lowest first.
+    /// The elements are truth values, one bit each, the lowest bit first.
     Bits(Words),
-    /// Texts or byte strings.
+    /// The elements are texts or byte strings.
     Strings(StringViews),
 }
 
-/// A type whose values are adjacent in arrays: a number, or a type made of one.
+/// An element type that arrays store as adjacent values: a number, or a type that consists of one.
 ///
 /// # Safety
 /// COLUMNS: any bits of its size are a value of it, and it is as large and aligned as a number of 32 or 64 bits.
@@ -73,7 +74,7 @@ fn bit(words: &[u64], at: usize) -> bool {
 }
 
 impl Array {
-    /// Makes an array from its parts.
+    /// Makes an array of `len` elements of type `scalar` from its data and its presence bits.
     ///
     /// `None` if there are fewer values or presence bits than elements, if they are of another type, or if texts are not UTF-8.
     #[must_use]
@@ -93,7 +94,8 @@ impl Array {
         (fits && presence_fits).then_some(Array { scalar, len, data, presence })
     }
 
-    /// Makes an array from the values of an iterator. An element is missing where the value is `None` or of another type.
+    /// Makes an array of type `scalar` from `values`. An element is missing where the value is `None` or of another
+    /// type.
     #[must_use]
     pub fn from_scalars(scalar: Scalar, values: impl IntoIterator<Item = Option<ScalarValue>>) -> Array {
         let mut made = ArrayBuilder::new(scalar, 0);
@@ -103,7 +105,8 @@ impl Array {
         made.finish()
     }
 
-    /// Makes an array of numbers. `write` fills zeroed memory; the bits of `presence` say which elements are present.
+    /// Makes an array of `len` numbers of type `scalar`. `write` fills zeroed memory; the bits of `presence` tell which
+    /// elements are present.
     ///
     /// `None`, without a call of `write`, if `T` does not fit the type, if there is no memory for `len` numbers, or if there are
     /// too few bits.
@@ -124,8 +127,8 @@ impl Array {
         Array::from_parts(scalar, len, ArrayData::Numbers(words), presence)
     }
 
-    /// Takes the words of the data and of the presence away for reuse, and leaves an array without elements. Strings have no
-    /// words, and are not taken.
+    /// Takes the words of the array's data and presence for reuse, and leaves an array without elements. Strings have
+    /// no words, and are not taken.
     #[must_use]
     pub fn take_words(&mut self) -> (Words, Vec<u64>) {
         self.len = 0;
@@ -136,7 +139,8 @@ impl Array {
         (data, self.presence.take().unwrap_or_default())
     }
 
-    /// Returns the array with values in its own memory: lent values are copied. `None` if there is no memory for the copy.
+    /// Returns the array with its values in its own memory. Values in memory of another owner are copied; `None` if
+    /// there is no memory for the copy.
     #[must_use]
     pub fn owned(mut self) -> Option<Array> {
         match &mut self.data {
@@ -146,13 +150,13 @@ impl Array {
         Some(self)
     }
 
-    /// The type of the elements.
+    /// The type of the array's elements.
     #[must_use]
     pub const fn scalar(&self) -> Scalar {
         self.scalar
     }
 
-    /// The number of elements.
+    /// The number of elements in the array, including missing ones.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
@@ -164,26 +168,26 @@ impl Array {
         self.len == 0
     }
 
-    /// The data, without the presence of the elements.
+    /// The data of the array's elements, without their presence.
     #[must_use]
     pub const fn data(&self) -> &ArrayData {
         &self.data
     }
 
-    /// The presence of the elements, one bit each, the lowest first; `None` if all are present.
+    /// The presence of the elements, one bit each, the lowest bit first; `None` if all elements are present.
     #[must_use]
     pub fn presence(&self) -> Option<&[u64]> {
         self.presence.as_deref()
     }
 
-    /// Returns true if the element is present, and false after the last element.
+    /// Returns true if the element at index `at` is present, and false after the last element.
     #[must_use]
     #[inline]
     pub fn is_present(&self, at: usize) -> bool {
         at < self.len && self.presence.as_ref().is_none_or(|bits| bit(bits, at))
     }
 
-    /// The number of present elements.
+    /// The number of present elements in the array.
     #[must_use]
     pub fn present_count(&self) -> usize {
         match &self.presence {
@@ -205,13 +209,14 @@ impl Array {
         (first < self.len).then_some(first)
     }
 
-    /// The type, the number of elements, the data and the presence bits.
+    /// Takes the array apart: its element type, the number of elements, the data and the presence bits.
     #[must_use]
     pub fn into_parts(self) -> (Scalar, usize, ArrayData, Option<Vec<u64>>) {
         (self.scalar, self.len, self.data, self.presence)
     }
 
-    /// The numbers, if `T` has their size; `None` otherwise. Missing elements have arbitrary numbers.
+    /// The array's elements as numbers of type `T`; `None` if its elements do not have the size of `T`. Missing
+    /// elements have arbitrary numbers.
     #[must_use]
     pub fn numbers<T: Number>(&self) -> Option<&[T]> {
         match &self.data {
@@ -223,7 +228,8 @@ impl Array {
         }
     }
 
-    /// The numbers for writing, if `T` has their size; `None` otherwise. Missing elements have arbitrary numbers.
+    /// The array's elements as numbers of type `T`, for writing; `None` if its elements do not have the size of `T`.
+    /// Missing elements have arbitrary numbers.
     #[must_use]
     pub fn numbers_mut<T: Number>(&mut self) -> Option<&mut [T]> {
         match &mut self.data {
@@ -235,13 +241,13 @@ impl Array {
         }
     }
 
-    /// The truth values, one bit each; `None` for an array of another type.
+    /// The array's truth values, one bit each; `None` for an array of another type.
     #[must_use]
     pub fn bits(&self) -> Option<&[u64]> {
         if let ArrayData::Bits(bits) = &self.data { Some(bits) } else { None }
     }
 
-    /// The bytes of an element that is a text or a byte string; `None` if it is missing or of another type.
+    /// The bytes of the text or byte string at index `at`; `None` if the element is missing or of another type.
     #[must_use]
     pub fn string(&self, at: usize) -> Option<&[u8]> {
         match &self.data {
@@ -250,7 +256,7 @@ impl Array {
         }
     }
 
-    /// The text of an element; `None` if it is missing or not a text.
+    /// The text at index `at`; `None` if the element is missing or not a text.
     #[must_use]
     pub fn text(&self, at: usize) -> Option<&str> {
         let bytes = self.string(at).filter(|_| self.scalar == Scalar::Text)?;
@@ -258,7 +264,7 @@ impl Array {
         Some(unsafe { std::str::from_utf8_unchecked(bytes) })
     }
 
-    /// The element with this index; `None` if it is missing or after the last.
+    /// The element at index `at`; `None` if it is missing or after the last.
     #[must_use]
     pub fn get(&self, at: usize) -> Option<ScalarValue> {
         if !self.is_present(at) {
@@ -280,18 +286,19 @@ impl Array {
         }
     }
 
-    /// The element with this index as a value of the optional type; missing after the last.
+    /// The element at index `at` as a value of the optional type; missing after the last.
     #[must_use]
     pub fn value(&self, at: usize) -> Value {
         Value::optional(self.scalar, self.get(at))
     }
 
-    /// The elements in order, with `None` for missing ones.
+    /// Iterates over the array's elements in order, with `None` for missing ones.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Option<ScalarValue>> + '_ {
         (0..self.len).map(|at| self.get(at))
     }
 
-    /// The elements at these indices, in their order. An element is missing where the index is `None` or after the last element.
+    /// Returns an array of the elements at the indices `places`, in that order. An element is missing where the index
+    /// is `None` or after the last element.
     #[must_use]
     pub fn take(&self, places: impl IntoIterator<Item = Option<usize>>) -> Array {
         let places = places.into_iter();
@@ -302,7 +309,7 @@ impl Array {
         made.finish()
     }
 
-    /// The bytes of memory that the array holds, besides the array itself.
+    /// The bytes of memory that the array holds, without its struct itself.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let data = match &self.data {
@@ -313,7 +320,7 @@ impl Array {
         data.saturating_add(self.presence.as_ref().map_or(0, |bits| bits.capacity().saturating_mul(8)))
     }
 
-    /// Returns true if both have the same elements. All NaNs count as the same.
+    /// Returns true if both arrays have the same elements. All NaNs count as the same.
     #[must_use]
     pub fn same(&self, other: &Array) -> bool {
         let same = |(a, b): (Option<ScalarValue>, Option<ScalarValue>)| match (a, b) {
@@ -374,7 +381,7 @@ impl fmt::Debug for Array {
 /// An element that is being added to an array.
 #[derive(Clone, Copy)]
 enum Element<'e> {
-    /// A number, a truth value or a unit.
+    /// The bits of an element that is a number, a truth value or a unit.
     Bits(u64),
     Text(&'e str),
     Bytes(&'e [u8]),
@@ -390,7 +397,7 @@ pub struct ArrayBuilder {
 }
 
 impl ArrayBuilder {
-    /// A builder without elements, with room for `room` elements.
+    /// Returns a builder without elements for arrays of type `scalar`, with room for `room` elements.
     #[must_use]
     pub fn new(scalar: Scalar, room: usize) -> Self {
         let data = match scalar {
@@ -403,7 +410,8 @@ impl ArrayBuilder {
         ArrayBuilder { made: Array { scalar, len: 0, data, presence: None }, is_wide }
     }
 
-    /// A builder without elements that reuses the memory of another array of the same type.
+    /// Returns a builder without elements that reuses the memory of the array `old` and builds an array of the same
+    /// type.
     #[must_use]
     pub fn over(old: Array) -> Self {
         let new = ArrayBuilder::new(old.scalar, 0);
@@ -416,25 +424,25 @@ impl ArrayBuilder {
         made
     }
 
-    /// The number of elements so far.
+    /// The number of elements that were appended so far.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.made.len
     }
 
-    /// Returns true if there are no elements yet.
+    /// Returns true if no element was appended yet.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.made.len == 0
     }
 
-    /// The elements so far.
+    /// The array of the elements that were appended so far.
     #[must_use]
     pub const fn array(&self) -> &Array {
         &self.made
     }
 
-    /// Removes all elements after the first `len`. Their memory is reused.
+    /// Removes all elements after the first `len`. Their memory is reused for further elements.
     pub fn truncate(&mut self, len: usize) {
         let Array { scalar, len: found, data, presence } = &mut self.made;
         if len >= *found {
@@ -483,8 +491,8 @@ impl ArrayBuilder {
         }
     }
 
-    /// Appends the element with index `place` of an array of the same type. It is missing if `place` is `None`, or if the array
-    /// has no such element.
+    /// Appends the element at index `place` of `array`, which has the same type. The new element is missing if `place`
+    /// is `None`, or if `array` has no such element.
     pub fn push_from(&mut self, array: &Array, place: Option<usize>) {
         let place = place.filter(|at| array.scalar == self.made.scalar && array.is_present(*at));
         let element = place.and_then(|at| match &array.data {
@@ -497,7 +505,7 @@ impl ArrayBuilder {
         self.push_element(element);
     }
 
-    /// Appends a number, given by its bits; `None` for a missing one.
+    /// Appends a number, given by its bits; `None` appends a missing element.
     #[inline]
     pub fn push_bits(&mut self, bits: Option<u64>) {
         // Most numbers have 64 bits, and most arrays have no missing elements.
@@ -511,7 +519,8 @@ impl ArrayBuilder {
         self.push_element(bits.map(Element::Bits));
     }
 
-    /// Appends a text. The element is missing as described at [`push`](ArrayBuilder::push).
+    /// Appends a text; `None` appends a missing element, as does a text of more than 2 GiB or a builder of another
+    /// type.
     #[inline]
     pub fn push_text(&mut self, text: Option<&str>) {
         let Array { scalar, len, data, presence } = &mut self.made;
@@ -525,7 +534,8 @@ impl ArrayBuilder {
         self.push_element(text.map(Element::Text));
     }
 
-    /// Appends a byte string. The element is missing as described at [`push`](ArrayBuilder::push).
+    /// Appends a byte string; `None` appends a missing element, as does a string of more than 2 GiB or a builder of
+    /// another type.
     pub fn push_bytes(&mut self, bytes: Option<&[u8]>) {
         self.push_element(bytes.map(Element::Bytes));
     }
@@ -574,7 +584,7 @@ impl ArrayBuilder {
         }
     }
 
-    /// The finished array.
+    /// Returns the array of all elements that were appended.
     #[must_use]
     pub fn finish(self) -> Array {
         self.made

@@ -1,6 +1,6 @@
-//! The clock of compilations: the processor time of one thread. A suspended host, or one whose processors do other work, spends
-//! none of it, so a limit means the same for a model every time. It is neither a calendar nor a deadline, which need wall-clock
-//! time.
+//! The clock of compilations: the processor time of one thread. A machine that is suspended, or whose processors do
+//! other work, spends none of it. So a time limit allows a model the same amount of work every time. This clock is
+//! neither a calendar nor a deadline, which need wall-clock time.
 
 use std::cell::Cell;
 use std::thread::{self, ThreadId};
@@ -16,7 +16,7 @@ thread_local! {
     static LOOKED: Cell<Option<(Instant, Duration)>> = const { Cell::new(None) };
 }
 
-/// The start of some work, on the thread that started it.
+/// The moment at which a thread started some work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Began {
     thread: ThreadId,
@@ -27,14 +27,15 @@ pub(crate) struct Began {
 }
 
 impl Began {
-    /// A start of work at this moment.
+    /// Records this moment as the start of some work.
     pub(crate) fn now() -> Began {
         let on_the_wall = Instant::now();
         Began { thread: thread::current().id(), spent: spent_before(on_the_wall), on_the_wall }
     }
 
-    /// Returns true if more than `most` has passed since the start. Processor time does not exceed wall-clock time, whose reading
-    /// takes a tenth of the time, so the system is asked only once `most` has passed on the wall clock.
+    /// Returns true if this thread has used more than `most` of processor time since the start. Processor time does not
+    /// exceed wall-clock time, and reading wall-clock time is ten times as fast. So the system is asked for processor
+    /// time only once `most` has passed on the wall clock.
     pub(crate) fn is_longer_ago_than(&self, most: Duration) -> bool {
         self.on_the_wall.elapsed() > most && self.elapsed() > most
     }

@@ -1,10 +1,11 @@
-//! Columns to which values are appended row by row. A column of structs has a column per field. A column of lists has one column
-//! with the elements of all rows, and the offsets of each row in it. So every array has values of one scalar type.
+//! Columns to which values are appended row by row. A column of structs has one column per field. A column of lists has
+//! one column for the elements of all its lists, and the offset at which each list begins. So every array has values of
+//! one scalar type.
 
 use crate::{Array, ArrayBuilder, ScalarValue, Value};
 use cembra_runtime::{Extent, QType, Scalar};
 
-/// The values of a data type, one per row.
+/// A column: the values of one data type, one value per row.
 ///
 /// ```
 /// use cembra_value::{Value, ValueColumn};
@@ -20,24 +21,25 @@ use cembra_runtime::{Extent, QType, Scalar};
 /// ```
 #[derive(Debug)]
 pub enum ValueColumn {
-    /// A column of a scalar or optional type.
+    /// A column of a scalar or optional type, as one array.
     Scalars(ArrayBuilder),
-    /// A column of a tuple type: a column per field.
+    /// A column of a tuple type, as one column per field.
     Tuple(Vec<ValueColumn>),
     /// A column of an optional struct.
     Optional {
-        /// The rows that have a struct, as present units in an array.
+        /// The rows that have a struct: an array with a present unit for each of them.
         there: ArrayBuilder,
-        /// The structs. In rows without one, the fields have arbitrary values.
+        /// The column of the structs. In rows without a struct, its fields have arbitrary values.
         of: Box<ValueColumn>,
     },
     /// A column of arrays, lists of structs or dictionaries.
     Lists {
-        /// The offsets of the rows: row `n` has the elements from `points[n]` up to `points[n + 1]`.
+        /// The offsets of the lists in `elements`: row `n` has the elements from `points[n]` up to `points[n + 1]`.
         points: Vec<i64>,
-        /// The rows that have a list, as present units in an array. A row without a list has no elements.
+        /// The rows that have a list: an array with a present unit for each of them. A row without a list has no
+        /// elements.
         there: ArrayBuilder,
-        /// The elements of all rows.
+        /// The column of the elements of all lists, row by row.
         elements: Box<ValueColumn>,
     },
 }
@@ -48,7 +50,8 @@ const MOST_NESTING: usize = 1_000;
 const MOST_FIELDS: usize = 64 << 20;
 
 impl ValueColumn {
-    /// A column without rows. `None` if the type has values that are not data, such as functions, shapes and tensors.
+    /// Returns a column without rows for values of the type `qtype`. `None` if the type has values that are not data,
+    /// such as functions, shapes and tensors.
     #[must_use]
     pub fn new(qtype: &QType) -> Option<ValueColumn> {
         // A type that was not read from a text may nest deeper than the stack allows.
@@ -77,8 +80,8 @@ impl ValueColumn {
         }
     }
 
-    /// The bytes of a row in a column of this type, missing or not. Elements of lists are not included, nor the bytes of strings
-    /// besides their views.
+    /// The bytes that a row of a column of type `qtype` takes, missing or not. Elements of lists are not included. Of a
+    /// string, only its view is included.
     ///
     /// ```
     /// use cembra_runtime::{QType, Scalar};
@@ -105,7 +108,7 @@ impl ValueColumn {
         }
     }
 
-    /// The bytes of all rows, including the elements of their lists and their strings.
+    /// The bytes of all rows of the column, including the elements of their lists and their strings.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         match self {
@@ -126,7 +129,7 @@ impl ValueColumn {
         }
     }
 
-    /// The number of rows; `None` for structs without fields.
+    /// The number of rows in the column; `None` for structs without fields.
     #[must_use]
     #[inline]
     pub fn rows(&self) -> Option<usize> {
@@ -176,8 +179,8 @@ impl ValueColumn {
         }
     }
 
-    /// The value of a column with one row. `qtype` must be the type that the column was made for. `None` if a value is missing
-    /// that the type requires, such as a field of a missing struct in a list of optional structs.
+    /// The value of the only row of this column. `qtype` must be the type that the column was made for. `None` if a
+    /// value is missing that the type requires, such as a field of a missing struct in a list of optional structs.
     #[must_use]
     pub fn into_value(self, qtype: &QType) -> Option<Value> {
         match (self, qtype) {
@@ -219,7 +222,7 @@ impl ValueColumn {
         }
     }
 
-    /// Appends a row without a value: all of its fields are missing.
+    /// Appends a row whose value is missing: all of its fields are missing.
     pub fn push_missing(&mut self) {
         match self {
             ValueColumn::Scalars(array) => array.push(None),
@@ -235,7 +238,7 @@ impl ValueColumn {
         }
     }
 
-    /// Removes all rows after the first `rows`. That includes a last row of which only some fields were appended.
+    /// Removes all rows after the first `rows`. A last row of which only some fields were appended is removed too.
     pub fn truncate(&mut self, rows: usize) {
         match self {
             ValueColumn::Scalars(array) => array.truncate(rows),

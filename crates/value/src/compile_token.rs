@@ -34,7 +34,7 @@ pub fn compile_until<T>(token: &Cancellation, compile: impl FnOnce() -> T) -> T 
     compile()
 }
 
-/// True once the token of this thread's compilations is cancelled.
+/// Returns true if the token that was given for this thread's compilations is cancelled.
 #[must_use]
 pub fn is_compile_ended() -> bool {
     // A destructor of the thread may compile after the token was destroyed.

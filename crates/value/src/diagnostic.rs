@@ -1,4 +1,5 @@
-//! Diagnostics: a problem of a model, its place, and hints. They are plain data; the command renders them.
+//! Diagnostics: a problem of a model, its span in the text, and hints. They are plain data; the command `cembra`
+//! renders them.
 
 use crate::Span;
 use cembra_runtime::Excerpt;
@@ -12,13 +13,13 @@ macro_rules! codes {
         errors { $($(#[$doc:meta])* $variant:ident = $name:literal;)* }
         warnings { $($(#[$warning_doc:meta])* $warning:ident = $warning_name:literal;)* }
     ) => {
-        /// The kind of a problem, stable across versions.
+        /// The kind of a problem that a diagnostic reports, stable across versions.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[non_exhaustive]
         pub enum Code { $($(#[$doc])* $variant,)* $($(#[$warning_doc])* $warning),* }
 
         impl Code {
-            /// Every code; errors come first.
+            /// All codes; errors come first.
             pub const ALL: &[Code] = &[$(Code::$variant,)* $(Code::$warning),*];
 
             /// The codes of warnings, for models that are valid but probably not meant so.
@@ -40,92 +41,92 @@ macro_rules! codes {
 }
 
 codes! { errors {
-    /// A text that does not follow the grammar.
+    /// A text does not follow the grammar.
     Syntax = "syntax";
-    /// A bracket that is never closed, or that closes nothing.
+    /// A bracket is never closed, or closes nothing.
     Bracket = "bracket";
-    /// A comparison whose operand is a comparison.
+    /// An operand of a comparison is a comparison.
     ChainedComparison = "chained-comparison";
-    /// A number, text or type literal that is not valid.
+    /// A number, text or type literal is not valid.
     Literal = "literal";
-    /// A name that is neither defined nor an operator.
+    /// A name is neither defined nor an operator.
     UnknownName = "unknown-name";
-    /// A name defined twice, or used before its definition.
+    /// A name is defined twice, or used before its definition.
     Name = "name";
-    /// A call with the wrong number or names of arguments.
+    /// A call has the wrong number or names of arguments.
     Arguments = "arguments";
-    /// Operand types that an operator does not accept.
+    /// An operator does not accept the types of its operands.
     TypeMismatch = "type-mismatch";
-    /// A leaf without a type.
+    /// An input has no type, neither by a declaration nor from data.
     MissingInputType = "missing-input-type";
-    /// A declared type that is not the type of the data.
+    /// The declared type of an input differs from the type of the data.
     InputType = "input-type";
-    /// An output whose type could not be determined.
+    /// The type of an output could not be determined.
     UntypedOutput = "untyped-output";
-    /// A limit that the model exceeds.
+    /// The model exceeds a limit.
     Limit = "limit";
-    /// A model without an output.
+    /// The model has no output.
     NoOutput = "no-output";
-    /// A model that the native backend cannot compile.
+    /// The native backend cannot compile the model.
     Native = "native";
-    /// A model that cannot run because its preparation was stopped early.
+    /// The model cannot run because its preparation was stopped early.
     Unprepared = "unprepared";
-    /// An option with a pass or a rewrite that does not exist, or with a pass that cannot be omitted.
+    /// An option names a pass or a rewrite that does not exist, or a pass that cannot be omitted.
     Option = "option";
-    /// Rewrites of the user with a result that cannot be evaluated.
+    /// Rewrites of the user gave a result that cannot be evaluated.
     Extension = "extension";
-    /// A failed evaluation.
+    /// An evaluation failed.
     Evaluation = "evaluation";
-    /// A struct or listener that does not fit the model.
+    /// A struct or listener does not fit the model.
     Binding = "binding";
-    /// A value that breaks the promise of its input.
+    /// A value breaks the promise of its input.
     Promise = "promise";
-    /// A model with arrays where only rows of scalars are evaluated.
+    /// The model has arrays, where only rows of scalars are evaluated.
     Arrays = "arrays";
-    /// A model with tensors where only models without tensors are evaluated, or the other way round.
+    /// The model has tensors where only models without tensors are evaluated, or the other way round.
     Tensors = "tensors";
-    /// Labels of tensors that do not fit each other.
+    /// The labels of tensors do not fit each other.
     Labels = "labels";
-    /// Axes or extents of tensors that do not fit each other.
+    /// The axes or extents of tensors do not fit each other.
     Shape = "shape";
-    /// A derivative of an expression that has none.
+    /// A derivative was requested of an expression that has none.
     Derivative = "derivative";
     /// The thread's floating-point mode is not the default one.
     FloatMode = "float-mode";
-    /// An operand from another builder, or another misuse of the builder.
+    /// An operand is from another builder, or the builder is misused in another way.
     Builder = "builder";
-    /// A file of a model or of tensors that is damaged, or of another version.
+    /// A file of a model or of tensors is damaged, or of another version.
     Wire = "wire";
-    /// A model that cannot be compiled ahead of time.
+    /// The model cannot be compiled ahead of time.
     Object = "object";
-    /// An operator that the text declares, but that the host does not have in this form.
+    /// The text declares an operator that the host application does not have with these types.
     Extern = "extern";
-    /// An operator of the host that cannot be registered.
+    /// An operator of the host application cannot be registered.
     Registration = "registration";
-    /// A failing test in the model's text, where failing tests are not allowed.
+    /// A test in the model's text fails, where failing tests are not allowed.
     FailedTest = "failed-test";
-    /// A used file that does not exist or cannot be used.
+    /// A used file does not exist or cannot be used.
     Use = "use";
-    /// A folder in which machine code cannot be stored.
+    /// Machine code cannot be stored in the given folder.
     CodeCache = "code-cache";
-    /// Ranks that compute together but were given different things.
+    /// Ranks that compute together were given different programs or data.
     RanksDisagree = "ranks-disagree";
-    /// A message between ranks that is damaged or does not arrive, or a missing connection between ranks.
+    /// A message between ranks is damaged or does not arrive, or a connection between ranks is missing.
     Link = "link";
 } warnings {
-    /// A comparison with `missing`, which never holds.
+    /// A comparison with `missing` never holds.
     MissingComparison = "missing-comparison";
-    /// An undeclared name that is similar to a declared one.
+    /// An undeclared name is similar to a declared one.
     SimilarName = "similar-name";
-    /// A `let` that is not used.
+    /// A `let` is not used.
     UnusedLet = "unused-let";
-    /// 64-bit integers that are computed with as 32-bit floats.
+    /// 64-bit integers are computed with as 32-bit floats.
     LostDigits = "lost-digits";
-    /// A comparison that always holds, or that never holds.
+    /// A comparison always holds, or never holds.
     ConstantComparison = "constant-comparison";
-    /// A branch that is never chosen.
+    /// A branch is never chosen.
     UnreachableBranch = "unreachable-branch";
-    /// A test that fails on every run.
+    /// A test fails on every run.
     UnfitTest = "unfit-test";
 } }
 
@@ -135,7 +136,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// The canonical form of a code for comparisons, which has `-` in the place of `_`.
+/// Returns the canonical form of a code for comparisons, with `-` in place of `_`.
 ///
 /// ```
 /// use cembra_value::{Code, dashed_code};
@@ -147,17 +148,17 @@ pub fn dashed_code(code: &str) -> String {
     code.replace('_', "-")
 }
 
-/// A further place of a problem, with a text.
+/// A further span that a problem concerns, with a text that says why.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Label {
-    /// The place.
+    /// The span in the model's text.
     pub span: Span,
-    /// The text; may be empty.
+    /// The text that is shown at the span; may be empty.
     pub text: String,
 }
 
-/// A problem of a model. Its size is bounded: each text is cut after 1,000 characters, and there are at most 16 hints and 16
-/// further places.
+/// A problem of a model. Its size is bounded: each text is cut after 1,000 characters, and there are at most 16 hints
+/// and 16 labels.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
     code: Code,
@@ -169,7 +170,7 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// A problem without a place.
+    /// Returns a problem without a span, with a code and a message.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Diagnostic {
@@ -182,21 +183,21 @@ impl Diagnostic {
         }
     }
 
-    /// Sets the place of the problem.
+    /// Sets the span of the problem in the model's text.
     #[must_use]
     pub fn at(mut self, span: impl Into<Option<Span>>) -> Self {
         self.span = span.into();
         self
     }
 
-    /// Sets the text at the place itself.
+    /// Sets the text that is shown at the problem's own span.
     #[must_use]
     pub fn label(mut self, text: impl Into<String>) -> Self {
         self.label = Excerpt::of_message(text.into());
         self
     }
 
-    /// Adds another place, unless there are 16 already.
+    /// Adds a label, a further span with a text, unless there are 16 already.
     #[must_use]
     pub fn also(mut self, span: Span, text: impl Into<String>) -> Self {
         if self.others.len() < MOST {
@@ -205,7 +206,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a hint, unless there are 16 already.
+    /// Adds a hint for solving the problem, unless there are 16 already.
     #[must_use]
     pub fn hint(mut self, text: impl Into<String>) -> Self {
         if self.hints.len() < MOST {
@@ -214,37 +215,38 @@ impl Diagnostic {
         self
     }
 
-    /// The kind of the problem.
+    /// The code of the problem, which tells its kind.
     #[must_use]
     pub fn code(&self) -> Code {
         self.code
     }
 
-    /// The message, in one line.
+    /// The message of the problem, in one line.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The place, if the model came from text.
+    /// The span of the problem in the model's text; `None` if the model did not come from text or the problem has no
+    /// span.
     #[must_use]
     pub fn span(&self) -> Option<Span> {
         self.span
     }
 
-    /// The text at the place; may be empty.
+    /// The text that is shown at the problem's own span; may be empty.
     #[must_use]
     pub fn label_text(&self) -> &str {
         &self.label
     }
 
-    /// The other places.
+    /// The further spans that the problem concerns, each with a text.
     #[must_use]
     pub fn others(&self) -> &[Label] {
         &self.others
     }
 
-    /// The hints.
+    /// The hints for solving the problem.
     #[must_use]
     pub fn hints(&self) -> &[String] {
         &self.hints
@@ -266,7 +268,7 @@ impl fmt::Display for Diagnostic {
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
-    /// Returns an error if any problems were found.
+    /// Returns an error if `found` has any problems.
     ///
     /// # Errors
     /// If `found` is not empty. The error has all of the problems.
@@ -280,7 +282,7 @@ impl Diagnostics {
         &self.0
     }
 
-    /// The first problem.
+    /// The problem that was found first.
     #[must_use]
     pub fn first(&self) -> &Diagnostic {
         &self.0[0]

@@ -1,5 +1,5 @@
-//! Dictionaries: values by key, or by ranges of keys. A dictionary is known while a model is prepared. An operator that looks
-//! keys up compiles its own table from the dictionary.
+//! Dictionaries: values by key, or by ranges of keys. A dictionary is known while a model is prepared. An operator that
+//! looks keys up in it compiles its own table from the dictionary.
 
 use crate::{Array, ArrayBuilder, ScalarValue, Value};
 use cembra_runtime::{QType, Scalar};
@@ -36,32 +36,33 @@ pub struct Dict {
 /// The reason why keys or ranges cannot form a dictionary. Indices count from 0.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DictFault {
-    /// The numbers of keys and of values differ.
+    /// The number of keys, given first, differs from the number of values.
     #[error("a dictionary of {0} keys has {1} values")]
     Counts(usize, usize),
-    /// The key with this index is missing.
+    /// The key at this index is missing.
     #[error("a key of a dictionary is missing")]
     Missing(usize),
-    /// The key, or the group, with this index occurs before.
+    /// The key or group at this index occurs before. The second field is that key or group.
     #[error("a dictionary has the key {1} once")]
     Twice(usize, ScalarValue),
-    /// The range with this index begins before the previous one ends. It is also reported for a missing lower bound, and after a
-    /// range without an end.
+    /// The range at this index begins before the previous one ends. This is also reported for a missing lower bound,
+    /// and for any range after one without an end.
     #[error("range {} begins before the range above it ends", .0 + 1)]
     Overlap(usize),
-    /// The range with this index ends at or before its beginning.
+    /// The range at this index ends at or before its beginning.
     #[error("range {} ends where it begins, or before", .0 + 1)]
     Empty(usize),
-    /// A bound of the range with this index is NaN.
+    /// The range at this index has a bound that is NaN.
     #[error("a bound of range {} is NaN", .0 + 1)]
     NoNumber(usize),
-    /// The type of the keys or bounds is not allowed: it has values without equality or order, or only one value.
+    /// The keys or bounds have this type, which is not allowed: it has values without equality or order, or only one
+    /// value.
     #[error("the keys of a dictionary are texts, bytes, integers, booleans or dates, not {0}")]
     Type(Scalar),
 }
 
 impl DictFault {
-    /// The index of the entry or range that is wrong, from 0; `None` if the fault is not about one of them.
+    /// The index of the wrong entry or range, from 0; `None` if the fault does not concern a single one.
     #[must_use]
     pub const fn entry(&self) -> Option<usize> {
         match self {
@@ -76,7 +77,7 @@ impl DictFault {
 }
 
 impl Dict {
-    /// Makes the dictionary with these keys and values.
+    /// Makes the dictionary that has the value `values[i]` for the key `keys[i]`.
     ///
     /// # Errors
     /// If there are not as many keys as values, if a key is missing or occurs twice, or if keys are units or floats.
@@ -102,8 +103,8 @@ impl Dict {
         Dict { keys, values, ranges, hash: OnceLock::new(), wide: OnceLock::new(), compiled: OnceLock::new() }
     }
 
-    /// The order of two bounds of one type, as `<` defines it; texts are ordered by their bytes. `None` for NaN, for two types,
-    /// and for types without bounds.
+    /// The order of two bounds of ranges, as `<` defines it; texts are ordered by their bytes. `None` if one is NaN, if
+    /// the types differ, or for types without bounds.
     #[must_use]
     pub fn order_of_bounds(a: &ScalarValue, b: &ScalarValue) -> Option<Ordering> {
         if let (ScalarValue::Text(a), ScalarValue::Text(b)) = (a, b) {
@@ -124,8 +125,8 @@ impl Dict {
         }
     }
 
-    /// Makes the dictionary of ranges, each from a bound on and below another. A missing lower bound of the first range is below
-    /// all keys; a missing upper bound of the last range is above all keys.
+    /// Makes the dictionary of ranges, each from a bound in `from` up to, but without, the bound in `to`. A missing
+    /// lower bound of the first range is below all keys; a missing upper bound of the last range is above all keys.
     ///
     /// # Errors
     /// If there are not as many bounds as values, if bounds have a type without an order or two types, if a range is empty, or if
@@ -135,8 +136,9 @@ impl Dict {
         Dict::in_segments(&units, from, to, values)
     }
 
-    /// Makes the dictionary of ranges in groups. `groups` has the number of each range's group; the numbers must ascend. Within a
-    /// group, ranges must be as for [`Dict::of_ranges`]. The value of a range is its index in the arrays, as `i64`.
+    /// Makes the dictionary of ranges in groups. `groups` has the number of each range's group, in ascending order.
+    /// Within a group, ranges must be as for [`Dict::of_ranges`]. The value of a range is its index in the arrays, as
+    /// `i64`.
     ///
     /// # Errors
     /// If `groups` is not an array of `i64`, if a group is missing or occurs again after another one, or if [`Dict::of_ranges`]
@@ -215,27 +217,28 @@ impl Dict {
         Ok(Dict::of(bounds.finish(), found.finish(), Some(ranges.finish())))
     }
 
-    /// Returns true if ranges may have bounds of this type: its values have an order.
+    /// Returns true if ranges may have bounds of type `scalar`: its values have an order.
     #[must_use]
     pub const fn may_be_bounds(scalar: Scalar) -> bool {
         !matches!(scalar, Scalar::Unit | Scalar::Boolean | Scalar::Bytes)
     }
 
-    /// For a dictionary of ranges, an element per segment: missing if the segment is not in a range, else a unit or the number of
-    /// its group. `None` for a dictionary of keys.
+    /// For a dictionary of ranges, an array with one element per segment. It is missing if the segment is not in a
+    /// range, else a unit or the number of the segment's group. `None` for a dictionary of keys.
     #[must_use]
     pub const fn ranges(&self) -> Option<&Array> {
         self.ranges.as_ref()
     }
 
-    /// For a dictionary of ranges in groups, the number of each segment's group. It is missing for a segment that is not in a
-    /// range, which belongs to the group of the previous segment. `None` for any other dictionary.
+    /// For a dictionary of ranges in groups, the group number of each segment. A segment outside of all ranges belongs
+    /// to the previous segment's group, and its number is missing. `None` for any other dictionary.
     #[must_use]
     pub fn groups(&self) -> Option<&Array> {
         self.ranges.as_ref().filter(|ranges| ranges.scalar() == Scalar::Int64)
     }
 
-    /// The dictionary that has a unit for each key of this one, or for each segment in a range.
+    /// Returns the dictionary that has a unit as the value of each key of this one. For ranges, the value is missing
+    /// for a segment outside of all ranges.
     #[must_use]
     pub fn of_units(&self) -> Dict {
         let is_in = |at: usize| self.ranges.as_ref().is_none_or(|ranges| ranges.is_present(at));
@@ -243,49 +246,50 @@ impl Dict {
         Dict::of(self.keys.clone(), Array::from_scalars(Scalar::Unit, units), self.ranges.clone())
     }
 
-    /// Returns true if keys may have this type: its values equal themselves, and there is more than one.
+    /// Returns true if keys may have the type `scalar`: each of its values equals itself, and there is more than one.
     #[must_use]
     pub const fn may_be_keys(scalar: Scalar) -> bool {
         !matches!(scalar, Scalar::Unit | Scalar::Float32 | Scalar::Float64 | Scalar::WeakFloat)
     }
 
-    /// The keys, which are present and differ. For ranges, the bounds.
+    /// The keys of the dictionary, which are present and differ. For ranges, the bounds of the segments.
     #[must_use]
     pub const fn keys(&self) -> &Array {
         &self.keys
     }
 
-    /// The values, in the order of the keys.
+    /// The values of the dictionary, in the order of the keys.
     #[must_use]
     pub const fn values(&self) -> &Array {
         &self.values
     }
 
-    /// The number of keys, or of segments for ranges.
+    /// The number of keys in the dictionary, or of segments for ranges.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Returns true if there are no keys.
+    /// Returns true if the dictionary has no keys.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// The type of the dictionary.
+    /// The type of the dictionary, which its key and value types determine.
     #[must_use]
     pub const fn qtype(&self) -> QType {
         QType::Dict(self.keys.scalar(), self.values.scalar())
     }
 
-    /// The keys and values in their order.
+    /// Iterates over the keys with their values, in their order. A missing value is `None`.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = (ScalarValue, Option<ScalarValue>)> + '_ {
         // Every key is present.
         self.keys.iter().map(|key| key.unwrap_or(ScalarValue::Unit)).zip(self.values.iter())
     }
 
-    /// The dictionary with its keys converted from INT32 to INT64; the dictionary itself if its keys have another type.
+    /// Returns the dictionary with its keys converted from INT32 to INT64; the dictionary itself if its keys have
+    /// another type.
     #[must_use]
     pub fn with_wide_keys(self: &Arc<Self>) -> Arc<Dict> {
         if self.keys.scalar() != Scalar::Int32 {
@@ -299,19 +303,20 @@ impl Dict {
         self.wide.get_or_init(widened).clone()
     }
 
-    /// The result of `compile` for this dictionary, which runs at the first call only.
+    /// Returns the result of `compile` for this dictionary. `compile` runs at the first call only; its result is
+    /// stored.
     pub fn compiled(&self, compile: impl FnOnce(&Dict) -> Arc<dyn Any + Send + Sync>) -> Arc<dyn Any + Send + Sync> {
         self.compiled.get_or_init(|| compile(self)).clone()
     }
 
-    /// The bytes of memory that the dictionary holds, besides the dictionary itself.
+    /// The bytes of memory that the dictionary holds, without its struct itself.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let ranges = self.ranges.as_ref().map_or(0, Array::memory_bytes);
         self.keys.memory_bytes() + self.values.memory_bytes() + ranges
     }
 
-    /// Returns true if both have the same entries in the same order. All NaNs count as the same.
+    /// Returns true if both dictionaries have the same entries in the same order. All NaNs count as the same.
     #[must_use]
     pub fn same(&self, other: &Dict) -> bool {
         let same_ranges = match (&self.ranges, &other.ranges) {

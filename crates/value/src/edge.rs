@@ -1,6 +1,6 @@
-//! Edges: relations from the elements of an array, the child side, to the elements of another, the parent side, or to a single
-//! group. An edge owns its parts, and is checked when it is made. The sizes that it states are only numbers: memory of such a
-//! size is checked where it is allocated.
+//! Edges: relations from the elements of an array (the child side) to the elements of another (the parent side), or to
+//! a single group. An edge owns its memory, and is checked when it is made. An edge may state sizes that are larger
+//! than memory: memory of such a size is checked where it is allocated.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -8,7 +8,7 @@ use crate::{Array, ArrayData, Error, Value, Words};
 use cembra_runtime::{ArrayKind, EdgeType, Scalar};
 use std::fmt;
 
-/// An edge: the group of each element.
+/// An edge: a relation that gives the group of each element of an array.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Edge {
     kind: ArrayKind,
@@ -18,13 +18,14 @@ pub struct Edge {
 /// The form in which an edge states the group of each element.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum EdgeForm {
-    /// A scalar that belongs to a scalar.
+    /// One scalar belongs to one scalar.
     Scalars,
-    /// A single group with this many elements.
+    /// All elements, this many, belong to a single group.
     ToScalar(usize),
-    /// Split points: group `g` has the elements from point `g` up to point `g + 1`.
+    /// Groups are contiguous, given by split points: group `g` has the elements from point `g` up to point `g + 1`.
     Splits(Vec<i64>),
-    /// The group of each element, missing for an element without a group; and the number of groups.
+    /// Groups are given by an array with the group of each element, missing for an element without a group; and the
+    /// number of groups.
     Mapping(Array, usize),
 }
 
@@ -41,24 +42,24 @@ pub enum EdgeFault {
     /// An element has a group number that is out of range.
     #[error("an element belongs to group {found} of {parents}")]
     Group {
-        /// The group number.
+        /// The group number that is out of range.
         found: i64,
-        /// The number of groups.
+        /// The number of groups that the edge has.
         parents: usize,
     },
-    /// A size is negative, or the sum of sizes is too large.
+    /// A size of a group is negative, or the sum of sizes is too large.
     #[error("a group has {0} elements")]
     Size(i64),
-    /// A size or a split point is missing.
+    /// The size of a group, or a split point, is missing.
     #[error("a size or split point is missing")]
     Missing,
-    /// The groups are not of type INT64.
+    /// The array of groups is not of type INT64.
     #[error("groups are numbers of type i64")]
     Type,
-    /// There is no memory for a copy of the groups.
+    /// There is no memory for a copy of the array of groups.
     #[error("there is no memory for the groups of {elements} elements")]
     Memory {
-        /// The number of elements.
+        /// The number of elements in the array of groups.
         elements: usize,
     },
 }
@@ -70,19 +71,19 @@ impl From<EdgeFault> for Error {
 }
 
 impl Edge {
-    /// The edge from a scalar to a scalar.
+    /// Returns the edge from a scalar to a scalar.
     #[must_use]
     pub const fn scalars() -> Edge {
         Edge { kind: ArrayKind::Dense, form: EdgeForm::Scalars }
     }
 
-    /// The edge from `child` elements to one group.
+    /// Returns the edge from `child` elements to a single group.
     #[must_use]
     pub const fn to_scalar(kind: ArrayKind, child: usize) -> Edge {
         Edge { kind, form: EdgeForm::ToScalar(child) }
     }
 
-    /// The edge of contiguous groups, given by their split points.
+    /// Returns the edge of contiguous groups that the split points `points` give.
     ///
     /// # Errors
     /// If the points do not begin with 0, or descend.
@@ -96,7 +97,7 @@ impl Edge {
         Ok(Edge { kind, form: EdgeForm::Splits(points) })
     }
 
-    /// The edge of contiguous groups with these sizes.
+    /// Returns the edge of contiguous groups with the sizes `sizes`.
     ///
     /// # Errors
     /// If a size is negative, or if their sum is too large.
@@ -110,8 +111,9 @@ impl Edge {
         Ok(Edge { kind, form: EdgeForm::Splits(points) })
     }
 
-    /// The edge with the group of each element, of `parents` groups; a missing number means no group. Groups in lent memory are
-    /// copied before they are checked, because their owner may write them as long as the edge lives.
+    /// Returns the edge that gives each element the group in `groups`, out of `parents` groups. A missing number means
+    /// no group. An array in memory of another owner is copied before it is checked, because that owner may write to it
+    /// as long as the edge lives.
     ///
     /// # Errors
     /// If a group number is out of range or not of type INT64, or if there is no memory for a copy.
@@ -128,7 +130,7 @@ impl Edge {
         Ok(Edge { kind, form: EdgeForm::Mapping(groups, parents) })
     }
 
-    /// The form of the arrays that the edge belongs to.
+    /// The kind of the arrays that the edge belongs to.
     #[must_use]
     pub const fn kind(&self) -> ArrayKind {
         self.kind
@@ -140,7 +142,7 @@ impl Edge {
         &self.form
     }
 
-    /// The type of the edge.
+    /// The edge's type.
     #[must_use]
     pub const fn edge_type(&self) -> EdgeType {
         match self.form {
@@ -150,13 +152,13 @@ impl Edge {
         }
     }
 
-    /// A copy of the edge for arrays of this form.
+    /// Returns a copy of the edge for arrays of the kind `kind`.
     #[must_use]
     pub fn of_kind(&self, kind: ArrayKind) -> Edge {
         Edge { kind, form: self.form.clone() }
     }
 
-    /// The number of elements on the child side.
+    /// The number of elements on the edge's child side.
     #[must_use]
     pub fn child_size(&self) -> usize {
         match &self.form {
@@ -167,7 +169,7 @@ impl Edge {
         }
     }
 
-    /// The number of elements on the parent side.
+    /// The number of elements on the edge's parent side: its groups.
     #[must_use]
     pub fn parent_size(&self) -> usize {
         match &self.form {
@@ -177,7 +179,7 @@ impl Edge {
         }
     }
 
-    /// The group of each element on the child side, in order; `None` for an element without a group.
+    /// Iterates over the group of each element on the child side, in order; `None` for an element without a group.
     pub fn groups(&self) -> Box<dyn Iterator<Item = Option<usize>> + '_> {
         match &self.form {
             EdgeForm::Scalars => Box::new(std::iter::once(Some(0))),
@@ -193,7 +195,7 @@ impl Edge {
         }
     }
 
-    /// The group of each element, as an array of type INT64.
+    /// The group of each element on the child side, as an array of type INT64.
     #[must_use]
     pub fn mapping(&self) -> Array {
         match &self.form {
@@ -207,7 +209,7 @@ impl Edge {
         }
     }
 
-    /// The bytes of memory that the edge holds, besides the edge itself.
+    /// The bytes of memory that the edge holds, without its struct itself.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         match &self.form {
@@ -217,7 +219,7 @@ impl Edge {
         }
     }
 
-    /// Returns true if both relate the same elements, whatever their forms.
+    /// Returns true if both edges relate the same elements, whatever their forms.
     #[must_use]
     pub fn same(&self, other: &Edge) -> bool {
         let is_alike = self.edge_type() == other.edge_type()

@@ -1,5 +1,5 @@
-//! The error of the library: a problem of a model, of its binding or of an evaluation. It has a code, hints and, if the model
-//! came from text, a place.
+//! The error of the library: a problem of a model, of its binding or of an evaluation. It has a code, hints and, if the
+//! model came from text, a span.
 
 use crate::rendering::{Expression, Renderer, Source};
 use crate::{Code, Diagnostic, Diagnostics, Label, Limit, Span, TensorErrorKind, Texts};
@@ -37,19 +37,19 @@ pub struct Error(Arc<Kind>);
 
 #[derive(Clone)]
 enum Kind {
-    /// A problem of the model or its binding, and the texts in which its places are.
+    /// Problems of the model or its binding, and the texts that their spans are in.
     Model(Diagnostics, Option<Arc<Texts>>),
-    /// An evaluation that stopped.
+    /// A fault, which stopped an evaluation.
     Fault(EvaluationFault),
-    /// Values that do not fit the call.
+    /// Values that do not fit a call.
     Values {
         message: String,
-        /// The line of the data, counted from 1.
+        /// The line of the data that has the values, counted from 1; `None` if they do not come from text.
         line: Option<usize>,
     },
     /// A value that breaks the promise of its input.
     Promise { problem: Diagnostics, element: Option<usize> },
-    /// A problem of tensors, or of a request about them.
+    /// A problem of tensors, or of a request for tensors.
     Tensors(TensorProblem),
 }
 
@@ -66,7 +66,7 @@ struct TensorProblem {
     sources: Option<Arc<Texts>>,
 }
 
-/// The reason why an evaluation stopped, and its place. The engine makes it, and it becomes an [`Error`].
+/// The reason why an evaluation stopped, and its place in the model. The engine makes it, and it becomes an [`Error`].
 #[derive(Clone, Debug)]
 pub struct EvaluationFault {
     kind: FaultKind,
@@ -85,7 +85,8 @@ pub struct EvaluationFault {
 }
 
 impl EvaluationFault {
-    /// Makes a fault of an evaluation as a whole, with a message. The limit to raise is set to the usual one for the kind.
+    /// Returns the fault of an evaluation as a whole, with the message `detail`. The limit to raise is the usual one
+    /// for `kind`.
     #[must_use]
     pub fn new(kind: FaultKind, detail: String) -> Self {
         let limit = match kind {
@@ -113,25 +114,25 @@ impl EvaluationFault {
         EvaluationFault { operator: name, ..self }
     }
 
-    /// Sets the code that replaces the kind's, if there is one.
+    /// Sets the code that replaces the code of the fault's kind; `None` keeps the kind's code.
     #[must_use]
     pub fn code(self, code: Option<&'static str>) -> Self {
         EvaluationFault { code, ..self }
     }
 
-    /// Sets the place of the operator in the text.
+    /// Sets the span of the failed operator in the text.
     #[must_use]
     pub fn at(self, span: Option<Span>) -> Self {
         EvaluationFault { span, ..self }
     }
 
-    /// Sets the limit to raise; `None` if no limit helps.
+    /// Sets the limit whose raising would avoid the fault; `None` if no limit helps.
     #[must_use]
     pub fn limit(self, limit: Option<Limit>) -> Self {
         EvaluationFault { limit, ..self }
     }
 
-    /// Sets the calls of functions that led to the fault.
+    /// Sets the calls of functions that led to the fault, as labels.
     #[must_use]
     pub fn calls(self, calls: Vec<Label>) -> Self {
         EvaluationFault { calls, ..self }
@@ -147,18 +148,19 @@ enum FaultPlace {
 }
 
 impl Error {
-    /// The error of an evaluation whose token was cancelled.
+    /// Returns the error of an evaluation that was cancelled by its token.
     pub fn ended_by(token: Option<&Cancellation>) -> Self {
         Error::of_evaluation(token.map_or(FaultKind::Cancelled, Cancellation::fault))
     }
 
-    /// The error of an evaluation as a whole, without a place: where the fault was noticed says nothing about the model.
+    /// Returns the error of an evaluation as a whole. It has no span, because the operator at which the fault was
+    /// noticed did not cause it.
     pub fn of_evaluation(kind: FaultKind) -> Self {
         let detail = kind.describe(None, "", "");
         EvaluationFault::new(kind, detail).into()
     }
 
-    /// Sets the row of a batch in which the fault occurred.
+    /// Sets the index of the batch's row in which the fault occurred.
     pub fn in_row(self, at: usize) -> Self {
         let element = self.element().map(|element| FaultPlace::ElementOfRow(element, at));
         self.with(|fault| fault.place = element.or(Some(FaultPlace::Row(at))))
@@ -171,7 +173,7 @@ impl Error {
         self.with(|fault| fault.place = element)
     }
 
-    /// Adds the texts that the model was read from, for excerpts. Texts that the error has already are kept.
+    /// Adds the texts that the model was read from, for excerpts. An error that has texts already keeps them.
     #[must_use]
     pub fn in_sources(mut self, sources: Option<&Arc<Texts>>) -> Self {
         match Arc::make_mut(&mut self.0) {
@@ -200,14 +202,14 @@ impl Error {
         self
     }
 
-    /// An error of values that do not fit, for user-defined loaders and listeners. Its code is `values`. The message is cut after
-    /// 1,000 characters.
+    /// Returns an error for values that do not fit, for user-defined loaders and listeners. Its code is `values`. The
+    /// message is cut after 1,000 characters.
     #[must_use]
     pub fn values(message: impl Into<String>) -> Self {
         Error(Arc::new(Kind::Values { message: Excerpt::of_message(message.into()), line: None }))
     }
 
-    /// Sets the line of the data for an error of values, counted from 1.
+    /// For an error of values, sets the line of the data, counted from 1.
     #[must_use]
     pub fn on_line(mut self, at: usize) -> Self {
         if let Kind::Values { line, .. } = Arc::make_mut(&mut self.0) {
@@ -225,14 +227,15 @@ impl Error {
         }
     }
 
-    /// An error of a value that breaks the promise of its input, at the index `element` if it is about one.
+    /// Returns the error for a value that breaks the promise of its input. `element` is the index of the element that
+    /// breaks it; `None` if the fault does not concern one.
     #[must_use]
     pub fn promise(problem: Diagnostic, element: Option<usize>) -> Self {
         Error(Arc::new(Kind::Promise { problem: problem.into(), element }))
     }
 
-    /// An error of tensors without a place, for user-defined operators. The kind determines its code. The message is cut after
-    /// 1,000 characters.
+    /// Returns an error of tensors without a span, for user-defined operators. `kind` determines its code. The message
+    /// is cut after 1,000 characters.
     #[must_use]
     #[cold]
     pub fn tensors(kind: TensorErrorKind, message: impl Into<String>) -> Self {
@@ -248,8 +251,8 @@ impl Error {
         })
     }
 
-    /// For an error of tensors without a place, sets the place in the text. The default span means that there is no text, and
-    /// changes nothing.
+    /// For an error of tensors without a span, sets the span in the text. The default span means that there is no text,
+    /// and changes nothing.
     #[must_use]
     pub fn at(self, span: Span) -> Self {
         self.with_tensors(|tensors| {
@@ -259,13 +262,14 @@ impl Error {
         })
     }
 
-    /// For an error of tensors, sets the kind of an element's fault, and the operator that failed.
+    /// For an error that comes from the fault of a tensor's element, sets the kind of that fault and the operator that
+    /// failed.
     #[must_use]
     pub fn of_fault(self, kind: FaultKind, operator: Option<&str>) -> Self {
         self.with_tensors(|tensors| tensors.fault = Some((kind, operator.map(str::to_owned))))
     }
 
-    /// For an error of tensors, sets the code of an element's fault.
+    /// For an error that comes from the fault of a tensor's element, sets the code of that fault.
     #[must_use]
     pub fn of_code(self, code: &'static str) -> Self {
         self.with_tensors(|tensors| tensors.code = Some(code))
@@ -297,8 +301,8 @@ impl Error {
         }
     }
 
-    /// The code of the problem, stable across versions: the name of a `Code`, of a fault (`div-by-zero`) or of a user's operator,
-    /// or `values`.
+    /// The code of the problem, stable across versions: the name of a `Code`, of a fault (`div-by-zero`) or of a user's
+    /// operator, or `values`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match &*self.0 {
@@ -312,7 +316,7 @@ impl Error {
         }
     }
 
-    /// The place in the source; `None` if the model did not come from text or the error has no place.
+    /// The span of the error in the source; `None` if the model did not come from text or the error has no span.
     #[must_use]
     pub fn span(&self) -> Option<Span> {
         match &*self.0 {
@@ -323,8 +327,8 @@ impl Error {
         }
     }
 
-    /// For a fault at run time, the canonical name of the operator at that place: `math.floor_divide` for `//`. `None` for a
-    /// cancelled evaluation, and for one that does too much work on strings.
+    /// For a fault at run time, the canonical name of the operator that failed: `math.floor_divide` for `//`. `None`
+    /// for a cancelled evaluation, and for one that does too much work on strings.
     #[must_use]
     pub fn operator(&self) -> Option<&str> {
         match &*self.0 {
@@ -334,7 +338,7 @@ impl Error {
         }
     }
 
-    /// For a fault at run time, its kind; else `None`.
+    /// The kind of fault, if an evaluation failed at run time; else `None`.
     #[must_use]
     pub fn fault_kind(&self) -> Option<FaultKind> {
         match &*self.0 {
@@ -344,7 +348,7 @@ impl Error {
         }
     }
 
-    /// For a fault in a batch, the index of the row, from 0; else `None`.
+    /// The index of the failed row, from 0, if a batch was evaluated; else `None`.
     #[must_use]
     pub fn row(&self) -> Option<usize> {
         match self.place() {
@@ -353,8 +357,8 @@ impl Error {
         }
     }
 
-    /// For a fault in an element of arrays, the index of the element, from 0. For an array that must be full, the index of its
-    /// first missing element. Else `None`.
+    /// The index of the failed element, from 0, if an operator on arrays failed. For an array that must not have
+    /// missing elements, the index of its first missing element. Else `None`.
     #[must_use]
     pub fn element(&self) -> Option<usize> {
         match (&*self.0, self.place()) {
@@ -371,14 +375,14 @@ impl Error {
         }
     }
 
-    /// Returns true if an evaluation failed, rather than the model or its binding.
+    /// Returns true if the error is a failed evaluation, rather than a problem of the model or its binding.
     #[must_use]
     pub fn is_fault(&self) -> bool {
         self.fault_kind().is_some()
     }
 
-    /// The message in one line: like the displayed form, but for a fault without the place in the model's text. It does not
-    /// depend on the file that the model was read from.
+    /// The error's message in one line: like the displayed form, but for a fault without the span in the model's text.
+    /// It does not depend on the file that the model was read from.
     #[must_use]
     pub fn message(&self) -> String {
         match &*self.0 {
@@ -389,7 +393,7 @@ impl Error {
         }
     }
 
-    /// The message without a row, for an element of a tensor: its row has no meaning for the user.
+    /// The error's message without the row, for an element of a tensor: its row has no meaning for the user.
     #[must_use]
     pub fn message_of_element(&self) -> String {
         match &*self.0 {
@@ -424,7 +428,7 @@ impl Error {
         Renderer::plain().errors(&self.diagnostics(), &[], source)
     }
 
-    /// The problems that were found in a model; a fault is one problem.
+    /// The problems that were found in a model; for a failed evaluation, its fault as a single problem.
     #[must_use]
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         match &*self.0 {

@@ -1,5 +1,5 @@
-//! Calls of user code: loaders, listeners, operators, readers, links. A panic in user code becomes an error that names its
-//! origin. The rule is in `docs/safety.md`.
+//! Calls of user code: loaders, listeners, operators, readers, links between ranks. A panic in user code becomes an
+//! error that names the called code. The rule is in `docs/safety.md`.
 
 use crate::Error;
 use std::any::Any;
@@ -34,7 +34,7 @@ pub fn guarded_values<R>(what: impl FnOnce() -> String, code: impl FnOnce() -> R
     guarded(code, |words| Err(Error::values(format!("{} panicked: {words}", what()))))
 }
 
-/// The message of a panic, whose payload is dropped. A panic of that drop is caught too.
+/// Returns the message of a panic, and drops its payload. If that drop panics, the second panic is caught too.
 #[cold]
 #[inline(never)]
 #[must_use]

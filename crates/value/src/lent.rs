@@ -1,5 +1,5 @@
-//! Elements in memory of another owner, such as another package, which are read in place. The owner is kept alive while they are
-//! read.
+//! Slices in memory of another owner, such as another package, which are read in place. The owner is kept alive while
+//! they are read.
 
 use std::any::Any;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Elements that their owner lends.
+/// Elements that are borrowed from another owner, and read in its memory.
 pub(crate) struct Lent<T> {
     elements: NonNull<T>,
     len: usize,
@@ -20,7 +20,7 @@ unsafe impl<T: Sync> Send for Lent<T> {}
 unsafe impl<T: Sync> Sync for Lent<T> {}
 
 impl<T: 'static> Lent<T> {
-    /// The elements of an owner. `as_ref` is called once.
+    /// Borrows the elements of `owner`. `as_ref` is called once.
     pub(crate) fn of(owner: impl AsRef<[T]> + Send + Sync + 'static) -> Lent<T> {
         let owner = Arc::new(owner);
         let elements: &[T] = (*owner).as_ref();

@@ -1,5 +1,5 @@
-//! The parts that all stages share: values by bits, the texts of a model and places in them, the error of the library and its
-//! rendering, the limits for models, and the thread pool for their runs.
+//! The types that all stages share: values with their bits, the texts of a model and spans in them, the error of the
+//! library and its rendering, the limits for models, and the thread pool for their runs.
 //!
 //! This crate has no expressions, operators or text language: how people write values is described in `cembra-expr`.
 

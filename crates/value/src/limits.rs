@@ -1,6 +1,6 @@
-//! The limits of the library, with their defaults. They keep untrusted models from exhausting the host. Each stage that reads,
-//! compiles or runs a model checks its own limits, and reports an exceeded one with [`Limits::exceeded`]. What a limit protects
-//! and what happens beyond it is in `docs/limits.md`.
+//! The limits of the library, with their defaults. They keep untrusted models from exhausting the machine. Each stage
+//! that reads, compiles or runs a model checks its own limits, and reports an exceeded one with [`Limits::exceeded`].
+//! What a limit protects and what happens beyond it is in `docs/limits.md`.
 
 use crate::clock::Began;
 use crate::threads::note_process;
@@ -36,16 +36,16 @@ macro_rules! limits {
         pub enum Limit { $(#[doc = concat!("[`Limits::", stringify!($field), "`].")] $limit,)* }
 
         impl Limit {
-            /// Every limit, in the order of the stages.
+            /// All limits, in the order of the stages that check them.
             pub const ALL: &[Limit] = &[$(Limit::$limit),*];
 
-            /// The name of the field of [`Limits`], which messages use too.
+            /// The name of this limit's field of [`Limits`], which messages use too.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Limit::$limit => stringify!($field)),* }
             }
 
-            /// A hint for a model that exceeds the limit.
+            /// A hint for a model that exceeds this limit.
             #[must_use]
             pub fn hint(self) -> String {
                 let advice = match self { $(Limit::$limit => $hint),* };
@@ -63,7 +63,7 @@ macro_rules! limits {
                 }
             )*
 
-            /// The value of a limit with its unit, as messages show it.
+            /// The value of `limit` with its unit, as messages show it.
             #[must_use]
             pub fn show(&self, limit: Limit) -> String {
                 match limit { $(Limit::$limit => format!("{} {}", self.$field.amount(), $unit).trim_end().to_owned()),* }
@@ -89,8 +89,8 @@ macro_rules! limits {
                 lowered
             }
 
-            /// Sets the limit whose field has this name to the number in a text: a whole number, or a number of seconds for a
-            /// time. Digits may have `_` between them.
+            /// Sets the limit whose field is called `name` to the number that the text `value` spells. It is a whole
+            /// number, or a number of seconds for a time. Digits may have `_` between them.
             ///
             /// ```
             /// use cembra_value::Limits;
@@ -126,7 +126,7 @@ limits! {
     Files files: usize = 256, "files", "put them together";
     /// Reading: the most bytes of a file with a model, binary or JSON. Default: 256 MiB.
     FileBytes file_bytes: usize = 256 << 20, "bytes of a file", "split the model";
-    /// Reading: the most models in a folder. Default: 10,000.
+    /// Reading: the most models that are read from one folder. Default: 10,000.
     SetModels set_models: usize = 10_000, "models of a folder", "keep them in several folders";
     /// Reading: the most bytes of text in all models of a folder. A file that several of them use counts once. Default: 1 GiB.
     SetBytes set_bytes: usize = 1 << 30, "bytes of the models of a folder", "keep them in several folders";
@@ -136,13 +136,13 @@ limits! {
     /// Reading: the deepest nesting of brackets, calls and conditions. Default: 256. Sums, `**` and `else if` chains of any
     /// length are one level.
     Nesting nesting: usize = 256, "levels of nesting", "name inner parts with `let`";
-    /// Reading and preparing: the deepest nesting of tuples, in types and in values, including those that are made step by step.
-    /// Default: 64, for which processing tuples fits on a stack of 256 KiB.
+    /// Reading and preparing: the deepest nesting of tuples, in types and in values, including tuples that are nested
+    /// step by step. Default: 64, for which processing tuples fits on a stack of 256 KiB.
     TupleNesting tuple_nesting: usize = 64, "levels of tuples", "keep tuples flat";
     /// Reading: the most nodes of the graph, including unused function bodies and definitions. Default: 4 million.
     Nodes nodes: usize = 4_000_000, "nodes", "split the model, or call fewer functions";
-    /// Reading: the most operands of all operators together, each occurrence counted. Default: 16 million. In a file, places of a
-    /// source are counted too, separately.
+    /// Reading: the most operands of all operators together, each occurrence counted. Default: 16 million. In a file,
+    /// source spans are counted too, separately.
     Operands operands: usize = 16_000_000, "operands", "split the model, or give operators fewer operands";
     /// Reading: the most bytes of all literals together, each occurrence counted. Default: 16 MiB.
     LiteralBytes literal_bytes: usize = 16 << 20, "bytes of literals", "make long texts inputs";
@@ -156,9 +156,9 @@ limits! {
     /// Preparing: the most fields in the tuple types of all nodes together, including inner tuples. Default: 4 million; never
     /// more than 64 million, so that offsets in a type fit in 32 bits.
     TupleFields tuple_fields: usize = 4_000_000, "fields of tuples", "pass on fewer fields, or fewer tuples";
-    /// Preparing and compiling: the most time from the first pass to runnable code. Reading a text may take as long separately.
-    /// Time is checked between stages and every few thousand tokens and nodes, so it can be exceeded by the time that a stage
-    /// takes for those. Default: 60 seconds.
+    /// Preparing and compiling: the most time from the first pass to runnable code. Reading a text may take as long
+    /// separately. Time is checked between stages, and within a stage every few thousand tokens or nodes, so it can be
+    /// exceeded a little. Default: 60 seconds.
     CompileTime compile_time: Duration = Duration::from_secs(60), "", "split the model, or use the interpreter";
     /// Planning: the most bytes of a frame, which is the memory of one evaluation. Default: 64 MiB; never more than 2 GiB, the
     /// most that code can address.
@@ -176,13 +176,13 @@ limits! {
     CodeBytes code_bytes: usize = 256 << 20, "bytes of machine code", "use the interpreter, or `Backend::Auto`";
     /// Evaluating: the most bytes of strings that one evaluation makes. Default: 64 MiB.
     ArenaBytes arena_bytes: usize = Arena::LIMIT, "bytes of strings", "make shorter strings";
-    /// Evaluating: the most bytes of arrays that one evaluation has made and still holds. Default: 4 GiB. It is checked after an
+    /// Evaluating: the most bytes of arrays that one evaluation holds at a time. Default: 4 GiB. It is checked after an
     /// operator has made an array, of at most 2^28 elements.
     ArrayBytes array_bytes: u64 = 4 << 30, "bytes of arrays", "make fewer or smaller arrays";
     /// Evaluating: the most entries of a dictionary that is passed to a model, as for `input rates: dict[text, f64]`. Default: 16
     /// million.
     DictEntries dict_entries: usize = 16_000_000, "entries of a dictionary", "give the model fewer, or look them up before it runs";
-    /// Evaluating: the most rounds of all loops in one evaluation together. Default: 10 million.
+    /// Evaluating: the most iterations in one evaluation, summed over all loops. Default: 10 million.
     LoopIterations loop_iterations: u64 = Context::ITERATIONS, "rounds of loops", "loop over less";
     /// Evaluating: the most work on strings in one evaluation, in bytes that operators read, each counted as often as it is read.
     /// Bytes that take longer, as in matching a large regular expression, count more often. Default: 1 Gi, a few seconds.
@@ -237,7 +237,7 @@ impl Amount for Duration {
 }
 
 impl Limits {
-    /// The problem of a model that exceeds `limit`.
+    /// Returns the problem to report for a model that exceeds `limit`.
     #[must_use]
     pub fn exceeded(&self, limit: Limit) -> Diagnostic {
         let name = limit.name();
@@ -247,14 +247,14 @@ impl Limits {
 }
 
 impl Limits {
-    /// The allowance for the types of a model: fields over all types together, and nesting per type. Fields are capped so that
-    /// every field has a 32-bit offset.
+    /// Returns the most that the types of a model may contain: the fields of all types together, and the nesting of
+    /// each type. Fields are capped so that every field has a 32-bit offset.
     #[must_use]
     pub fn type_allowance(&self) -> Extent {
         Extent { fields: self.tuple_fields.min(64 << 20), nesting: self.tuple_nesting }
     }
 
-    /// Subtracts a type from an allowance.
+    /// Subtracts the fields of `qtype` from `allowance`, what the types of a model may still contain.
     ///
     /// # Errors
     /// If the type exceeds a limit, which the error names.
@@ -268,8 +268,8 @@ impl Limits {
     }
 }
 
-/// The limits of a compilation or of reading a text, and its start. It tells whether the work may continue. Time is processor
-/// time of the thread that compiles.
+/// The limits of a compilation or of reading a text, and the time of its start. Stages ask it whether the work may
+/// continue. Time is the processor time of the thread that compiles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Budget {
     limits: Limits,
@@ -280,13 +280,13 @@ impl Budget {
     /// The number of nodes that a walk visits between two checks of the clock.
     const STRIDE: usize = 4096;
 
-    /// The budget of a compilation that has not begun, for which no time passes.
+    /// Returns a budget for a compilation that has not begun, so that no time passes.
     #[must_use]
     pub const fn new(limits: Limits) -> Self {
         Budget { limits, started: None }
     }
 
-    /// The budget of a compilation that begins now.
+    /// Returns a budget for a compilation that begins now.
     #[must_use]
     pub fn start(limits: Limits) -> Self {
         // Models outlive forks, and their runs use thread pools.
@@ -318,7 +318,8 @@ impl Budget {
         }
     }
 
-    /// Checks the time if `number`, the number of a walk's visit, is a multiple of 4,096.
+    /// Checks the time as [`check_time`](Budget::check_time) does, but only if `number` is a multiple of 4,096.
+    /// `number` counts the visits of a walk.
     ///
     /// # Errors
     /// As for [`check_time`](Budget::check_time).

@@ -6,8 +6,8 @@ use std::ops::Range;
 /// text.
 const STEP: usize = 1 << 10;
 
-/// The starts of a text's lines, and the number of characters before every 1,024th byte. So finding a place takes about the same
-/// time in any text.
+/// The starts of a text's lines, and the number of characters before every 1,024th byte. So finding the line and column
+/// of a byte takes about the same time in any text.
 ///
 /// ```
 /// use cembra_value::Lines;
@@ -28,7 +28,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// The lines of a text. The part after the last line end is a line too, even if it is empty.
+    /// Finds the lines of `text`. The part after the last line end is a line too, even if it is empty.
     #[must_use]
     pub fn of(text: &str) -> Lines {
         let bytes = text.as_bytes();
@@ -49,26 +49,27 @@ impl Lines {
         Lines { starts: std::iter::once(0).chain(starts).collect(), chars: chars.collect() }
     }
 
-    /// The bytes of memory that the lines hold, besides the value itself.
+    /// The bytes of memory that these line starts hold, without the struct itself.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         (self.starts.capacity() + self.chars.capacity()) * size_of::<u32>()
     }
 
-    /// The number of lines, at least one.
+    /// The number of lines in the text, at least one.
     #[must_use]
     pub fn count(&self) -> usize {
         self.starts.len()
     }
 
-    /// The line that a byte is in, counted from 0. A line end belongs to its line, and bytes after the text to the last line.
+    /// The line that contains the byte at index `byte`, counted from 0. A line end belongs to the line that it ends,
+    /// and bytes after the text to the last line.
     #[must_use]
     pub fn line_of(&self, byte: usize) -> usize {
         self.starts.partition_point(|start| *start as usize <= byte).saturating_sub(1)
     }
 
-    /// The line and the column, in characters, of a byte, both counted from 1. `text` must be the text of these lines. A byte
-    /// within a line end is after the last character of the line.
+    /// The line and the column of the byte at index `byte`, both counted from 1; columns are characters. `text` must be
+    /// the text of these lines. A byte within a line end is after the last character of the line.
     #[must_use]
     pub fn line_and_column(&self, text: &str, byte: usize) -> (usize, usize) {
         let at = text.floor_char_boundary(byte);
@@ -86,7 +87,8 @@ impl Lines {
         kept + text.as_bytes().get(from..byte).map_or(0, begun)
     }
 
-    /// The bytes of a line, without the line end. `text` must be the text of these lines. Empty after the last line.
+    /// The byte range of the line with index `line`, without its line end. `text` must be the text of these lines. The
+    /// range is empty after the last line.
     #[must_use]
     pub fn range(&self, text: &str, line: usize) -> Range<usize> {
         let start_of = |line: usize| self.starts.get(line).map(|start| *start as usize);

@@ -14,9 +14,10 @@ const COMPARED: usize = 1 << 18;
 /// The most names that are suggested.
 const SUGGESTED: usize = 3;
 
-/// The known names that are at most `typos` typos away from `name`: at most three, the nearest first, and the first of equally
-/// near ones first. A typo is an added, missing or different character, or two swapped ones. Case and white space around a name
-/// do not count. Long names get no suggestions, and of very many known names only some are considered.
+/// Returns the known names that are at most `typos` typos away from `name`. These are at most three, the nearest first;
+/// of equally near ones, the first in `known`. A typo is an added, missing or different character, or two swapped ones.
+/// Case and white space around a name do not count. Long names get no suggestions, and of very many known names only
+/// some are considered.
 ///
 /// ```
 /// use cembra_value::near_names;

@@ -1,41 +1,42 @@
-//! Promises of an input about its values beyond their type: that an array has no missing elements, or which form an edge has. A
-//! promise is not part of the type: operators and overloads ignore it, and values of one type may keep it or not.
+//! Promises: what an input states about its values in addition to their type, that an array has no missing elements, or
+//! which form an edge has. A promise is not part of the type: operators and overloads ignore it, and values of one type
+//! may keep it or not.
 
 use crate::{Code, Diagnostic, EdgeForm, Value};
 use cembra_runtime::{ArrayKind, EdgeType, QType};
 
-/// The promise of an input about its values. Only inputs that are arrays or edges can promise something, not arrays or edges
-/// inside tuples.
+/// The promise of an input about its values in addition to their type. Only inputs that are arrays or edges can promise
+/// something, not arrays or edges inside tuples.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Promise {
-    /// No promise, as for `[f64?]` and `edge`.
+    /// The input promises nothing, as for `[f64?]` and `edge`.
     #[default]
     Nothing,
-    /// No element of the array is missing, as for `[f64]`.
+    /// The input promises that no element of its array is missing, as for `[f64]`.
     Full,
-    /// The edge states the group of each element, as for `mapping`.
+    /// The input promises that its edge states the group of each element, as for `mapping`.
     Mapping,
-    /// The edge's groups are contiguous, as for `splits`.
+    /// The input promises that its edge's groups are contiguous, as for `splits`.
     Splits,
 }
 
-/// The way in which a value breaks a promise.
+/// The way in which a value breaks the promise of its input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BrokenPromise {
-    /// An element is missing; the index of the first one.
+    /// The array has a missing element; the first one has this index.
     #[error("element {0} of the array is missing")]
     Missing(usize),
-    /// The edge has split points instead of a mapping.
+    /// The edge has split points instead of a mapping, which was promised.
     #[error("the edge is made of sizes or split points")]
     NoMapping,
-    /// The edge has a mapping instead of split points.
+    /// The edge has a mapping instead of split points, which were promised.
     #[error("the edge is made of a mapping")]
     NoSplits,
 }
 
 impl Promise {
-    /// The word for the promise in listings; `None` for no promise.
+    /// The word for this promise in listings; `None` for no promise.
     #[must_use]
     pub const fn word(self) -> Option<&'static str> {
         match self {
@@ -46,7 +47,7 @@ impl Promise {
         }
     }
 
-    /// Returns true if values of this type can keep or break the promise.
+    /// Returns true if values of the type `qtype` can keep or break this promise.
     #[must_use]
     pub const fn is_of(self, qtype: &QType) -> bool {
         match self {
@@ -58,7 +59,7 @@ impl Promise {
 }
 
 impl Promise {
-    /// Checks whether an input of this type can have this promise.
+    /// Checks whether the input `name` of the type `qtype` can have this promise.
     ///
     /// # Errors
     /// If the input cannot have the promise.
@@ -71,8 +72,8 @@ impl Promise {
         Err(Diagnostic::new(Code::InputType, message).hint(hint))
     }
 
-    /// Checks whether a value keeps the promise. For an array with presence bits this reads a word per 64 elements; else it takes
-    /// constant time.
+    /// Checks whether `value` keeps this promise. For an array with presence bits this reads a word per 64 elements;
+    /// else it takes constant time.
     ///
     /// # Errors
     /// If the value breaks the promise.

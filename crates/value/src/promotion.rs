@@ -3,7 +3,8 @@
 use crate::ScalarValue;
 use cembra_runtime::Scalar;
 
-/// The scalar type to which values of both types are implicitly cast; `None` if a cast must be written.
+/// The scalar type to which values of the types `a` and `b` are both cast implicitly; `None` if the language requires
+/// an explicit cast.
 #[must_use]
 pub fn common_scalar(a: Scalar, b: Scalar) -> Option<Scalar> {
     use Scalar::{Float32, Float64, Int32, Int64, WeakFloat};
@@ -17,8 +18,9 @@ pub fn common_scalar(a: Scalar, b: Scalar) -> Option<Scalar> {
     })
 }
 
-/// The common type of values that are combined outside of a model's text: like [`common_scalar`], but an integer and a float give
-/// FLOAT64, because FLOAT32 does not hold the digits of an integer. `None` if the types have no common type.
+/// The scalar type for values of the types `a` and `b` that are combined outside of a model's text. It is that of
+/// [`common_scalar`], but an integer and a float give FLOAT64, because FLOAT32 does not hold the digits of an integer.
+/// `None` if the types have no common type.
 #[must_use]
 pub fn lossless_scalar(a: Scalar, b: Scalar) -> Option<Scalar> {
     match common_scalar(a, b)? {
@@ -28,8 +30,8 @@ pub fn lossless_scalar(a: Scalar, b: Scalar) -> Option<Scalar> {
 }
 
 impl ScalarValue {
-    /// Converts the value to `to`, which must be the common type of its own type and some other. It is rounded if floats of that
-    /// type lack its digits. `None` if a cast must be written.
+    /// Converts the value to the type `to`, which must be the common type of the value's own type and another. Digits
+    /// that floats of that type cannot hold are rounded. `None` if the language requires an explicit cast.
     #[must_use]
     pub fn promoted(self, to: Scalar) -> Option<ScalarValue> {
         if self.scalar() == to {

@@ -1,8 +1,8 @@
-//! The rendering of problems for people: excerpts of the texts, marks below the places, and hints. Problems are found elsewhere;
-//! only this file knows of colours and of cutting long lines.
+//! The rendering of problems for people: excerpts of the texts, marks below the spans, and hints. Problems are found
+//! elsewhere; only this file deals with colours and cuts long lines.
 //!
-//! An excerpt shows the first line of each place, cut to 160 characters around the place, so that a model of one endless line
-//! gives a short message.
+//! An excerpt shows the first line of each span, cut to 160 characters around the span, so that a model of one endless
+//! line gives a short message.
 
 use crate::texts::{SourcePlace, Texts};
 use crate::{Diagnostic, Span};
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-/// The name of a model or a text that has none.
+/// The name that messages give to a model or a text without a name.
 pub const UNNAMED: &str = "model";
 
 /// The most characters of a line in an excerpt.
@@ -38,18 +38,18 @@ pub struct Source<'s> {
 }
 
 impl<'s> Source<'s> {
-    /// A source with one text. The name is a file's name or a similar one.
+    /// Returns a source with one text. `name` is the name of a file or a similar name.
     #[must_use]
     pub fn new(name: &str, text: &str) -> Source<'s> {
         Source { texts: Cow::Owned(Texts::alone(name, text)), is_text: true }
     }
 
-    /// A source without text, with a name.
+    /// Returns a source without text, called `name`.
     pub fn without_text(name: &str) -> Source<'s> {
         Source { is_text: false, ..Source::new(name, "") }
     }
 
-    /// The text that a span belongs to, and the place in it.
+    /// Returns the text that `span` belongs to, and the span in that text.
     #[doc(hidden)]
     pub fn place(&self, span: Span) -> SourcePlace<'_> {
         self.texts.place(span)
@@ -78,7 +78,7 @@ fn shown_name(name: &str) -> Cow<'_, str> {
     visible(if name.is_empty() { UNNAMED } else { name })
 }
 
-/// Shows problems and warnings to people.
+/// Renders problems and warnings as text for people.
 ///
 /// ```
 /// use cembra::{Model, Options, Renderer};
@@ -92,13 +92,13 @@ fn shown_name(name: &str) -> Cow<'_, str> {
 pub struct Renderer(annotate_snippets::Renderer);
 
 impl Renderer {
-    /// A renderer for plain text, as for logs and files.
+    /// Returns a renderer for plain text, as for logs and files.
     #[must_use]
     pub fn plain() -> Renderer {
         Renderer::of(annotate_snippets::Renderer::plain())
     }
 
-    /// A renderer for text with colours, for terminals that support them.
+    /// Returns a renderer for text with colours, for terminals that support them.
     #[must_use]
     pub fn styled() -> Renderer {
         Renderer::of(annotate_snippets::Renderer::styled())
@@ -109,14 +109,14 @@ impl Renderer {
         Renderer(renderer.term_width(4 * EXCERPT_CHARS))
     }
 
-    /// Renders problems, with an empty line between them. The notes, which describe the circumstances, come after the last
+    /// Renders problems, with an empty line between them. The `notes` about the circumstances come after the last
     /// problem.
     #[must_use]
     pub fn errors<'s>(&self, problems: &[Diagnostic], notes: &[String], source: impl Into<Source<'s>>) -> String {
         self.render(&Level::ERROR, problems, notes, &source.into())
     }
 
-    /// Renders warnings, with an empty line between them. The notes, which describe the circumstances, come after the last
+    /// Renders warnings, with an empty line between them. The `notes` about the circumstances come after the last
     /// warning.
     #[must_use]
     pub fn warnings<'s>(&self, warnings: &[Diagnostic], notes: &[String], source: impl Into<Source<'s>>) -> String {
@@ -137,7 +137,7 @@ impl Renderer {
     }
 }
 
-/// Prints a place in a model's text in one line: file, line, column and the text there.
+/// Displays a span of a model's text in one line: file, line, column and the text there.
 pub struct Expression<'t>(SourcePlace<'t>);
 
 impl<'t> Expression<'t> {

@@ -1,34 +1,35 @@
-//! The terms of one run, which everything that runs a model takes, and the treatment of rows that fail. They are made from the
-//! library's `RunOptions`, in which callers set them.
+//! The terms of one run of a model: what may cancel it, its threads, its limits, and the treatment of rows that fail.
+//! They are made from the library's `RunOptions`, in which callers set them.
 
 use crate::Limits;
 use cembra_runtime::{Cancellation, Context};
 
-/// The treatment of rows whose evaluation fails.
+/// The treatment of rows whose evaluation fails, in a run over many rows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum OnError {
-    /// Stops the run, with the error of the first row that fails.
+    /// A row that fails stops the run, whose error is that of the first such row.
     #[default]
     Fail,
-    /// Continues. The outputs of a row that fails are missing.
+    /// The run continues after a row that fails. The outputs of that row are missing.
     Missing,
 }
 
-/// The terms of a run: its cancellation, its threads, its limits, and the treatment of its rows. By default a run has one thread,
-/// and the first row that fails ends it.
+/// The terms of a run: its cancellation, its threads, its limits, and the treatment of rows that fail. By default a run
+/// has one thread, and the first row that fails ends it.
 #[derive(Clone, Copy, Debug)]
 pub struct RunTerms<'r> {
     /// The token that cancels the run; `None` if it cannot be cancelled.
     pub token: Option<&'r Cancellation>,
-    /// The number of threads. 0 means the number that the model was compiled with: one, or that of a tensor evaluator.
+    /// The number of threads of the run. 0 means the number that the model was compiled with: one, or that of a tensor
+    /// evaluator.
     pub threads: usize,
-    /// The limits of the run; `None` for the limits that the model was compiled with.
+    /// The limits for evaluations in the run; `None` for the limits that the model was compiled with.
     pub limits: Option<&'r Limits>,
-    /// The treatment of rows that fail.
+    /// The treatment of rows whose evaluation fails.
     pub on_error: OnError,
-    /// The most rows between two checks of the token. It is rounded to whole words of bits, so it is at least 64.
+    /// The most rows between two checks of the token. It is rounded to a multiple of 64, and is at least 64.
     pub strip_rows: usize,
-    /// The most errors of failed rows that are stored.
+    /// The most errors of failed rows that the run stores.
     pub keep_failures: usize,
 }
 
@@ -46,15 +47,15 @@ impl Default for RunTerms<'_> {
 }
 
 impl<'r> RunTerms<'r> {
-    /// Returns the terms of a run inside this run: with its token and its limits, on one thread. Elements of the inner run are
-    /// not rows of this run, and the first one that fails ends the inner run.
+    /// Returns the terms for a run inside this run: with the same token and limits, on one thread. Elements of the
+    /// inner run are not rows of this run, and the first element that fails ends the inner run.
     #[must_use]
     pub fn inside(&self) -> RunTerms<'r> {
         let RunTerms { token, limits, threads: _, on_error: _, strip_rows: _, keep_failures: _ } = *self;
         RunTerms { token, limits, ..RunTerms::default() }
     }
 
-    /// Sets the token of the run in a context, and its limits if it has its own.
+    /// Sets the run's token in `context`, and the run's limits if it has its own.
     pub fn hold_in(&self, context: &mut Context) {
         if let Some(limits) = self.limits {
             limits.hold_in(context);
@@ -64,8 +65,8 @@ impl<'r> RunTerms<'r> {
 }
 
 impl Limits {
-    /// Returns these limits, but the lower ones of `run` for the limits that runs have: bytes of strings and arrays, rounds of
-    /// loops, and work on strings.
+    /// Returns these limits, lowered to those of `run` where `run` has a lower one. Only the limits on evaluations are
+    /// compared: bytes of strings and arrays, rounds of loops, and work on strings.
     #[must_use]
     pub fn within(&self, run: &Limits) -> Limits {
         Limits {
@@ -85,7 +86,7 @@ impl Limits {
         context
     }
 
-    /// Sets these limits in a context.
+    /// Sets these limits in `context`.
     pub fn hold_in(&self, context: &mut Context) {
         if context.arena().limit() != self.arena_bytes {
             context.arena().reset_to(self.arena_bytes);

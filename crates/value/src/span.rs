@@ -1,16 +1,16 @@
 //! Spans: ranges of source text.
 
-/// A range of bytes of the source text, end excluded.
+/// A range of bytes in the source text of a model, without the byte at its end.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Span {
-    /// The first byte.
+    /// The index of the span's first byte.
     pub start: u32,
-    /// The byte after the last.
+    /// The index of the byte after the span's last.
     pub end: u32,
 }
 
 impl Span {
-    /// The bytes from `start` to `end`.
+    /// Returns the span of the bytes from `start` up to, but without, `end`.
     #[must_use]
     pub const fn new(start: u32, end: u32) -> Self {
         Span { start, end }
@@ -22,7 +22,7 @@ impl Span {
         Span { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
-    /// The text at this span; empty if the span is not of this source.
+    /// The part of `source` that this span covers; empty if the span is not of this source.
     #[must_use]
     pub fn text(self, source: &str) -> &str {
         source.get(self.start as usize..self.end as usize).unwrap_or("")

@@ -1,6 +1,6 @@
-//! Strings of an array, in Arrow's layout of views: a short string is in its view, and the view of a longer one has its place and
-//! its first bytes. A collection of strings records whether they are UTF-8, because an array of texts must have only such
-//! strings.
+//! Strings of an array, in Arrow's layout of views. The view of a short string contains the string; the view of a
+//! longer one has the string's first bytes and its position in a buffer. A collection of strings records whether they
+//! are UTF-8, because an array of texts must have only such strings.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -15,7 +15,7 @@ const BUFFER: usize = 1 << 30;
 /// The most bytes of a string: lengths in views are signed 32-bit numbers.
 const MOST: usize = i32::MAX as usize;
 
-/// Strings, each with its index.
+/// A sequence of strings in Arrow's layout of views.
 #[derive(Clone, Debug)]
 pub struct StringViews {
     views: Vec<u128>,
@@ -31,7 +31,7 @@ impl Default for StringViews {
 }
 
 impl StringViews {
-    /// Makes strings from parts in Arrow's layout.
+    /// Makes strings from `views` and the `buffers` that they point into, in Arrow's layout.
     ///
     /// `None` if a view points outside of the buffers, has wrong first bytes of its string, or is not padded with zeros.
     #[must_use]
@@ -40,7 +40,7 @@ impl StringViews {
         (0..made.len()).all(|at| made.is_right(at)).then_some(made)
     }
 
-    /// Makes strings from parts in Arrow's layout without checking them.
+    /// Makes strings from `views` and `buffers` in Arrow's layout without checking them.
     ///
     /// # Safety
     /// STRING-VIEW: views must be as [`from_parts`](StringViews::from_parts) requires, and if `are_texts`, all strings must be
@@ -62,7 +62,7 @@ impl StringViews {
         }
     }
 
-    /// Returns true if all strings are UTF-8. If that is not known, the strings are checked; a positive result is remembered.
+    /// Returns true if all strings are UTF-8. They are checked if that is not known; a positive result is remembered.
     #[must_use]
     pub fn are_texts(&mut self) -> bool {
         let is_text = |at: usize| self.get(at).is_some_and(|bytes| std::str::from_utf8(bytes).is_ok());
@@ -76,46 +76,47 @@ impl StringViews {
         self.views.len()
     }
 
-    /// Returns true if there are no strings.
+    /// Returns true if the sequence has no strings.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.views.is_empty()
     }
 
-    /// The views, and the buffers that they point into.
+    /// The views of all strings, and the buffers that they point into.
     #[must_use]
     pub fn parts(&self) -> (&[u128], &[Vec<u8>]) {
         (&self.views, &self.buffers)
     }
 
-    /// Takes the views and the buffers out.
+    /// Takes the sequence apart: its views, and the buffers that they point into.
     #[must_use]
     pub fn into_parts(self) -> (Vec<u128>, Vec<Vec<u8>>) {
         (self.views, self.buffers)
     }
 
-    /// The bytes of memory that the strings hold.
+    /// The bytes of memory that the views and the strings take.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let views = self.views.capacity().saturating_mul(size_of::<u128>());
         self.buffers.iter().map(Vec::capacity).fold(views, usize::saturating_add)
     }
 
-    /// Appends a text. Returns false, and appends nothing, if the text is longer than 2 GiB, the most that a view can state.
+    /// Appends a text. Returns false, and appends nothing, if the text is longer than 2 GiB, the most that a view can
+    /// state.
     #[must_use]
     pub fn push_text(&mut self, text: &str) -> bool {
         self.add(text.as_bytes())
     }
 
-    /// Appends a byte string, so that the strings are no longer known to be UTF-8. Returns false, and appends nothing, if it is
-    /// longer than 2 GiB.
+    /// Appends a byte string, so that the strings are no longer known to be UTF-8. Returns false, and appends nothing,
+    /// if the string is longer than 2 GiB.
     #[must_use]
     pub fn push(&mut self, bytes: &[u8]) -> bool {
         self.are_texts = false;
         self.add(bytes)
     }
 
-    /// A copy of the strings in a range; `None` if the range exceeds the strings.
+    /// Returns a copy of the strings with indices in `range`; `None` if the range exceeds the strings.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Option<StringViews> {
         let views = self.views.get(range.clone())?;
@@ -130,8 +131,8 @@ impl StringViews {
         Some(made)
     }
 
-    /// Removes all strings after the first `len`, and their bytes. The strings must have been added one by one, so that the bytes
-    /// of each come after those of all before it.
+    /// Removes all strings after the first `len`, and their bytes. The strings must have been appended one by one, so
+    /// that each string's bytes come after those of all strings before it.
     pub(crate) fn truncate(&mut self, len: usize) {
         let long = self.views.iter().skip(len).find(|view| **view as u32 as usize > INLINE);
         if let Some(view) = long {
@@ -168,7 +169,7 @@ impl StringViews {
         true
     }
 
-    /// The bytes of the string with this index; `None` after the last.
+    /// The bytes of the string at index `at`; `None` after the last.
     #[must_use]
     pub fn get(&self, at: usize) -> Option<&[u8]> {
         let view = self.views.get(at)?;

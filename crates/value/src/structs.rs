@@ -1,11 +1,11 @@
-//! Values of optional structs and lists of structs: how they are made from structs, split into structs, and checked. Their
-//! representation is described at [`Form`].
+//! Values of optional structs and lists of structs: how they are made from structs, split into structs, and checked.
+//! Their representation is described at [`Form`].
 
 use crate::{Array, ArrayBuilder, Dict, ScalarValue, Value};
 use cembra_runtime::{ArrayKind, Fields, Form, QType, Scalar};
 
 impl ScalarValue {
-    /// The zero of a type: 0, `false`, or an empty string. It is the value that is read for a missing one.
+    /// The zero of the type `scalar`: 0, `false`, or an empty string. Such a value is stored where a value is missing.
     #[must_use]
     pub fn zero(scalar: Scalar) -> ScalarValue {
         match ScalarValue::from_bits(scalar, 0) {
@@ -17,8 +17,8 @@ impl ScalarValue {
 }
 
 impl Value {
-    /// Makes an optional struct from a struct of type `of`, or a missing one. `None` if the struct is of another type, or if the
-    /// type cannot be optional.
+    /// Makes an optional struct of type `of` from a struct; a missing one if `value` is `None`. Returns `None` if the
+    /// struct is of another type, or if the type cannot be optional.
     ///
     /// ```
     /// use cembra_value::Value;
@@ -42,8 +42,8 @@ impl Value {
         Some(Value::Tuple(Fields::from([has, inner]).in_form(Form::Optional)))
     }
 
-    /// The value that takes the place of a missing one: zero for a scalar, missing for an optional, a struct of such values for a
-    /// struct. `None` for other types.
+    /// The value that is stored where a value of type `qtype` is missing: zero for a scalar, missing for an optional, a
+    /// struct of such values for a struct. `None` for other types.
     #[must_use]
     pub fn nothing_of(qtype: &QType) -> Option<Value> {
         // Types nest only as deep as the text that spelled them.
@@ -57,7 +57,7 @@ impl Value {
         }
     }
 
-    /// The struct inside an optional struct; `Some(None)` if it is missing, and `None` for values of other types.
+    /// The struct inside this optional struct; `Some(None)` if it is missing, and `None` for values of other types.
     #[must_use]
     pub fn as_optional_struct(&self) -> Option<Option<&Value>> {
         match self {
@@ -93,8 +93,8 @@ impl Value {
         Some(list.finish())
     }
 
-    /// Makes a list or a dictionary of type `list` from the arrays of its scalars and optionals, in their order. `None` if the
-    /// type is not one of a list or dictionary, or if the arrays do not fit it.
+    /// Makes a list or a dictionary of type `list` from the arrays of its scalars and optionals, in their order. `None`
+    /// if `list` is not the type of a list or dictionary, or if the arrays do not fit it.
     #[must_use]
     pub fn list_of_arrays(list: &QType, arrays: impl IntoIterator<Item = Array>) -> Option<Value> {
         list.element()?;
@@ -136,7 +136,7 @@ impl Value {
         Value::list_of_arrays(&QType::Dict(key, value).as_input(), [keys.finish(), values.finish()])
     }
 
-    /// The empty list or dictionary of this type; `None` for other types.
+    /// The empty list or dictionary of type `qtype`; `None` for other types.
     ///
     /// ```
     /// use cembra_runtime::{ArrayKind, QType, Scalar};
@@ -163,8 +163,8 @@ impl Value {
         matches!(members.form(), Form::List(_) | Form::Map(_)).then(|| first_len(self))
     }
 
-    /// An element of a list of structs, or an entry of a dictionary that is passed to a model; `None` after the last, and for
-    /// other values.
+    /// The element of a list of structs, or the entry of a dictionary that is passed to a model, at index `at`; `None`
+    /// after the last, and for other values.
     #[must_use]
     pub fn element(&self, at: usize) -> Option<Value> {
         let Value::Tuple(members) = self else { return None };
@@ -174,8 +174,8 @@ impl Value {
         }
     }
 
-    /// Returns true if the value is as its form promises: the arrays of a list have one size, and those of scalars have no
-    /// missing elements.
+    /// Returns true if the value keeps the rules of its form: the arrays of a list have one size, and arrays of scalars
+    /// have no missing elements.
     pub(crate) fn is_well_formed(&self) -> bool {
         let Value::Tuple(members) = self else { return true };
         match members.form() {
@@ -285,13 +285,13 @@ impl Members {
 }
 
 impl ListBuilder {
-    /// A builder for a list of elements with this type; `None` if there are no such lists.
+    /// Returns a builder for a list whose elements have the type `element`; `None` if there are no such lists.
     #[must_use]
     pub fn new(element: &QType) -> Option<ListBuilder> {
         ListBuilder::of(&element.list_of()?)
     }
 
-    /// A builder for a list or dictionary of this type; `None` for other types.
+    /// Returns a builder for a list or dictionary of type `list`; `None` for other types.
     #[must_use]
     pub fn of(list: &QType) -> Option<ListBuilder> {
         let (element, QType::Tuple(fields)) = (list.element()?.clone(), list) else { return None };
@@ -300,25 +300,26 @@ impl ListBuilder {
         Some(ListBuilder { members: Members::Lists(QType::Tuple(fields.clone()), members), element })
     }
 
-    /// The type of the elements.
+    /// The type of the list's elements.
     #[must_use]
     pub const fn element(&self) -> &QType {
         &self.element
     }
 
-    /// Appends an element, which must be of the element type.
+    /// Appends an element to the list. It must be of the element type.
     pub fn push(&mut self, value: &Value) {
         self.members.push(value);
     }
 
-    /// Appends a struct, given by its fields in order. There must be as many values as fields, each of its field's type.
+    /// Appends a struct to the list, given by its fields in order. There must be as many values as fields, each of its
+    /// field's type.
     pub fn push_fields(&mut self, fields: impl Iterator<Item = Value>) {
         if let Members::Lists(_, members) = &mut self.members {
             members.iter_mut().zip(fields).for_each(|(member, value)| member.push(&value));
         }
     }
 
-    /// The finished list.
+    /// Returns the list of all elements that were appended.
     #[must_use]
     pub fn finish(self) -> Value {
         self.members.finish()

@@ -1,5 +1,5 @@
-//! The texts that a model is read from, and places in them. Spans count as if each text followed the previous one, so a span
-//! determines its text. The reader of `use` decides which texts a model has.
+//! The texts that a model is read from, and spans in them. Spans count as if each text followed the previous one, so a
+//! span determines its text. The reader of `use` decides which texts a model has.
 
 use crate::{Lines, Span};
 use cembra_runtime::Excerpt;
@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// The texts of a model, its own first. There is always at least one.
+/// The texts of a model, the model's own text first. There is always at least one.
 #[derive(Clone, Debug)]
 pub struct Texts(Vec<NamedText>);
 
@@ -27,14 +27,14 @@ impl NamedText {
     }
 }
 
-/// A place in one of the texts of a model.
+/// A span in one of a model's texts, with that text.
 #[derive(Clone, Copy)]
 pub struct SourcePlace<'t> {
-    /// The name of the text.
+    /// The name of the text that contains the span.
     pub name: &'t str,
-    /// The text.
+    /// The whole text that contains the span.
     pub text: &'t str,
-    /// The span within the text.
+    /// The span, counted from the begin of this text.
     pub span: Span,
     /// The lines of the text, shared by all of its places.
     lines: &'t OnceLock<Lines>,
@@ -59,13 +59,13 @@ impl fmt::Debug for SourcePlace<'_> {
 const QUOTED_BYTES: usize = 512;
 
 impl<'t> SourcePlace<'t> {
-    /// The line and the column, in characters, where the place begins, both counted from 1.
+    /// The line and the column where the span begins, both counted from 1; columns are characters.
     #[must_use]
     pub fn line_and_column(&self) -> (usize, usize) {
         self.lines().line_and_column(self.text, self.span.start as usize)
     }
 
-    /// The numbers of characters before the place's start and end. The span itself counts bytes.
+    /// The numbers of characters before the start and the end of the span. The span itself counts bytes.
     #[must_use]
     pub fn characters(&self) -> (usize, usize) {
         let count = |end: u32| {
@@ -75,7 +75,7 @@ impl<'t> SourcePlace<'t> {
         (count(self.span.start), count(self.span.end))
     }
 
-    /// The bytes of a line of the text, counted from 1, without its line end.
+    /// The byte range of the line with number `line` of the text, counted from 1, without its line end.
     pub(crate) fn line(&self, line: usize) -> Range<usize> {
         self.lines().range(self.text, line.saturating_sub(1))
     }
@@ -85,7 +85,7 @@ impl<'t> SourcePlace<'t> {
         self.lines.get_or_init(|| Lines::of(self.text))
     }
 
-    /// The beginning of the text at the place, as messages quote it; `None` if the place is empty.
+    /// The beginning of the text at the span, as messages quote it; `None` if the span is empty.
     #[must_use]
     pub fn quoted(&self) -> Option<Excerpt<'t>> {
         let text = self.text.get(self.span.start as usize..self.span.end as usize).filter(|text| !text.is_empty())?;
@@ -95,13 +95,13 @@ impl<'t> SourcePlace<'t> {
 }
 
 impl Texts {
-    /// A collection of one text with its name.
+    /// Returns a collection with the single text `text`, called `name`.
     #[must_use]
     pub fn alone(name: &str, text: impl Into<Arc<str>>) -> Texts {
         Texts(vec![NamedText::new(name.to_owned(), text.into(), 0)])
     }
 
-    /// Appends a text after the others.
+    /// Appends a text to the collection.
     pub fn push(&mut self, name: String, text: Arc<str>) {
         let start = self.end() + 1;
         self.0.push(NamedText::new(name, text, start));
@@ -118,14 +118,14 @@ impl Texts {
         self.0.iter().map(|named| (&*named.name, &named.text))
     }
 
-    /// The text at a span, in whichever file; empty if the span does not belong to any.
+    /// The text at `span`, in whichever text that is; empty if the span does not belong to any.
     #[must_use]
     pub fn text_at(&self, span: Span) -> &str {
         let SourcePlace { text, span, .. } = self.place(span);
         span.text(text)
     }
 
-    /// Renames the model's own text.
+    /// Renames the model's own text to `name`.
     pub fn rename(&mut self, name: &str) {
         name.clone_into(&mut self.0[0].name);
     }
@@ -135,7 +135,7 @@ impl Texts {
         self.0.iter().map(|named| &*named.name)
     }
 
-    /// The text that a span belongs to, and the place in it.
+    /// Returns the text that `span` belongs to, and the span in that text.
     #[must_use]
     pub fn place(&self, span: Span) -> SourcePlace<'_> {
         // The first start is 0.
@@ -145,7 +145,8 @@ impl Texts {
         SourcePlace { name, text, span: Span::new(shifted(span.start), shifted(span.end)), lines }
     }
 
-    /// The bytes of memory that the texts hold, besides the value itself. Texts that are shared with others count too.
+    /// The bytes of memory that the texts hold, without the struct itself. Texts that are shared with other models
+    /// count too.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let lines = |named: &NamedText| named.lines.get().map_or(0, Lines::memory_bytes);
@@ -159,20 +160,20 @@ impl Texts {
         self.0.len()
     }
 
-    /// The name of the text with this index.
+    /// The name of the text at index `at`.
     #[must_use]
     pub fn name(&self, at: usize) -> &str {
         &self.0[at].name
     }
 
-    /// The text with this index, and the offset of its spans.
+    /// The text at index `at`, and the offset of its spans.
     #[must_use]
     pub fn text_and_start(&self, at: usize) -> (&str, usize) {
         let NamedText { text, start, .. } = &self.0[at];
         (text, *start)
     }
 
-    /// The end of all spans: the bytes of all texts, with a line end between each two.
+    /// The end of the spans in all texts: the bytes of the texts, with one line end between each two.
     #[must_use]
     pub fn end(&self) -> usize {
         self.0.last().map_or(0, |named| named.start + named.text.len())

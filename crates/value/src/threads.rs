@@ -13,20 +13,20 @@ static FIRST: AtomicU32 = AtomicU32::new(0);
 /// could end.
 static OWN: Mutex<Option<(u32, &'static ThreadPool)>> = Mutex::new(None);
 
-/// The pool for the jobs of a run.
+/// The thread pool that does the jobs of a run.
 #[derive(Clone, Copy, Debug)]
 pub enum ProcessPool<'p> {
-    /// Rayon's pool: that of the process, or the one in which the calling thread runs.
+    /// The jobs run on Rayon's pool: that of the process, or the one in which the calling thread runs.
     Rayons,
-    /// This pool: the caller's own, or that of a forked process.
+    /// The jobs run on this pool: the caller's own, or that of a forked process.
     Given(&'p ThreadPool),
-    /// No pool, so the calling thread does all jobs: the process was forked, and the system has no threads for it.
+    /// The calling thread does all jobs: the process was forked, and the system has no threads for a new pool.
     Absent,
 }
 
 impl ProcessPool<'_> {
-    /// The pool for jobs of a calling thread without a pool of its own. It asks the system for the process id, so it should be
-    /// called only if several threads are of use.
+    /// Returns the pool for the jobs of a calling thread that has no pool of its own. It asks the system for the
+    /// process id, so it should be called only if several threads are of use.
     ///
     /// ```
     /// use cembra_value::ProcessPool;
@@ -50,8 +50,8 @@ impl ProcessPool<'_> {
 /// The most threads that count as useful, per thread of a pool. More would not give any thread more work.
 const SHARES: usize = 4;
 
-/// Returns the number of threads that a caller asks for, but at most 4 per thread of the pool: the pool in which the caller runs,
-/// or else that of the process. The number is bounded because memory is made for each of these threads.
+/// Returns the number of threads `asked`, but at most 4 per thread of the pool. The pool is the one in which the caller
+/// runs, or else that of the process. The number is bounded because memory is allocated for each of these threads.
 #[must_use]
 pub fn useful_threads(asked: usize) -> usize {
     if asked <= 1 {

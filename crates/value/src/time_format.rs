@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// The most bytes of a format.
+/// The most bytes that a format of dates or timestamps may have.
 pub const TIME_FORMAT_BYTES: usize = 256;
 
 /// A letter of a format: a part of a moment, in one spelling.
@@ -96,23 +96,23 @@ const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Frid
 /// The most digits of a fraction that are read, down to nanoseconds.
 const FRACTION_DIGITS: usize = 9;
 
-/// The type of the values that a format is for.
+/// The type of the values that a format is for: dates or timestamps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Dates.
+    /// The format is for dates.
     Date,
-    /// Timestamps.
+    /// The format is for timestamps.
     Timestamp,
 }
 
 /// A piece of a format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Piece<'f> {
-    /// Text that stands for itself.
+    /// A text of the format that stands for itself.
     Text(&'f str),
-    /// White space, which is read as any amount of it.
+    /// White space of the format, which matches any amount of white space.
     White(&'f str),
-    /// A part of the moment, by its index in `LETTERS`.
+    /// A letter of the format for a part of the moment, by its index in `LETTERS`.
     Letter(usize),
 }
 
@@ -148,12 +148,12 @@ impl<'f> Iterator for Pieces<'f> {
     }
 }
 
-/// The error for a text that is not a format, or not a time zone.
+/// The error for a text that is not a valid format of times, or not a valid time zone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WrongForm {
-    /// The message.
+    /// The error message for the wrong text.
     pub message: String,
-    /// The hint.
+    /// The hint for how to correct the wrong text.
     pub hint: String,
 }
 
@@ -166,7 +166,8 @@ impl Kind {
         if matches!(self, Kind::Date) { "a date" } else { "a timestamp" }
     }
 
-    /// Checks a format for writing, or for reading if `is_read`: then it must have a year, and no part twice.
+    /// Checks a format for values of this type: for writing, or for reading if `is_read`. A format for reading must
+    /// have a year, and no part twice.
     ///
     /// # Errors
     /// The format is too long, or has a part that values of this type lack; if `is_read`, it lacks a year, or has a part twice.
@@ -228,7 +229,7 @@ impl Kind {
     }
 }
 
-/// True if a format has an offset from UTC.
+/// Returns true if `format` has an offset from UTC.
 #[must_use]
 pub fn has_offset(format: &str) -> bool {
     Pieces(format).any(|piece| matches!(piece, Ok(Piece::Letter(at)) if LETTERS[at].2 == Field::Offset))
@@ -398,28 +399,29 @@ fn date_of(found: &FieldValues) -> Option<Date> {
     }
 }
 
-/// Reads a date by a format. A month or a day that the format lacks is 1; a weekday is read, but not checked. `None` if the text
-/// does not match.
+/// Reads a date from `text` by `format`. A month or a day that the format lacks is 1; a weekday is read, but not
+/// checked. `None` if the text does not match the format.
 #[must_use]
 pub fn read_date(format: &str, text: &str) -> Option<Date> {
     date_of(&found(format, text, false)?)
 }
 
-/// Reads a date from a file by a format, as [`read_date`] does, but adjacent numbers must have all of their digits: by `%d%m%Y`,
-/// `1022026` could be the first or the tenth of February.
+/// Reads a date in a file by `format`, as [`read_date`] does, but adjacent numbers must have all of their digits: by
+/// `%d%m%Y`, `1022026` could be the first or the tenth of February.
 #[must_use]
 pub fn read_padded_date(format: &str, text: &str) -> Option<Date> {
     date_of(&found(format, text, true)?)
 }
 
-/// Reads a timestamp by a format. Parts of the time that the format lacks are 0, and without an offset the time is in UTC. `None`
-/// if the text does not match.
+/// Reads a timestamp from `text` by `format`. Parts of the time that the format lacks are 0, and without an offset the
+/// time is in UTC. `None` if the text does not match the format.
 #[must_use]
 pub fn read_timestamp(format: &str, text: &str) -> Option<Timestamp> {
     timestamp_of(&found(format, text, false)?)
 }
 
-/// Reads a timestamp from a file by a format, as [`read_timestamp`] does, but adjacent numbers must have all of their digits.
+/// Reads a timestamp in a file by `format`, as [`read_timestamp`] does, but adjacent numbers must have all of their
+/// digits.
 #[must_use]
 pub fn read_padded_timestamp(format: &str, text: &str) -> Option<Timestamp> {
     timestamp_of(&found(format, text, true)?)
@@ -443,14 +445,14 @@ fn timestamp_of(found: &FieldValues) -> Option<Timestamp> {
 /// A moment that is printed by a format. The text ends where the format is malformed.
 #[derive(Clone, Copy, Debug)]
 pub struct FormattedMoment<'f> {
-    /// The format.
+    /// The format that the moment is printed by.
     pub format: &'f str,
-    /// The moment, which must be in the years 1 to 9999.
+    /// The moment to print, which must be in the years 1 to 9999.
     pub moment: Timestamp,
 }
 
 impl FormattedMoment<'_> {
-    /// The most bytes of the printed text.
+    /// The most bytes that the printed moment can have.
     #[must_use]
     pub fn most(&self) -> usize {
         // A letter takes two bytes of the format, and at most nine of the text.

@@ -1,5 +1,5 @@
-//! Values: literals, inputs and results of a model. Equality compares bits: `-0.0` differs from `0.0`, and a NaN equals itself,
-//! as hash-consing and "the same bits" require.
+//! Values: literals, inputs and results of a model. Equality compares bits: `-0.0` differs from `0.0`, and a NaN equals
+//! itself, as hash-consing and comparisons of results require.
 
 use crate::{Array, Dict, Edge, Tensor, ValueRef};
 use cembra_runtime::{
@@ -29,7 +29,7 @@ macro_rules! scalar_values {
         }
 
         impl ScalarValue {
-            /// The type of the value.
+            /// The scalar type of the value.
             #[inline]
             #[must_use]
             pub const fn scalar(&self) -> Scalar {
@@ -41,7 +41,7 @@ macro_rules! scalar_values {
                 }
             }
 
-            /// The bits of a number, a boolean or a unit, extended with zeros; 0 for a string.
+            /// The bits of a number, a boolean or a unit, extended with zeros to 64 bits; 0 for a string.
             #[must_use]
             pub fn bits(&self) -> u64 {
                 match self {
@@ -74,8 +74,9 @@ macro_rules! scalar_values {
                 }
             }
 
-            /// Parses a text as a value of type `scalar`: digits, for a float also with an exponent, `inf` or `nan`; `true` and
-            /// `false`. `None` for other texts, and for units and strings, for which there is no common spelling.
+            /// Parses `text` as a value of type `scalar`: digits, for a float also with an exponent, `inf` or `nan`;
+            /// `true` and `false`. `None` for other texts, and for units and strings, for which there is no common
+            /// spelling.
             #[must_use]
             pub fn spelled(scalar: Scalar, text: &str) -> Option<ScalarValue> {
                 match scalar {
@@ -124,8 +125,8 @@ macro_rules! from_rust {
 for_each_scalar!(scalar_values []);
 
 impl ScalarValue {
-    /// Writes a text that [`spelled`](ScalarValue::spelled) reads back as the same value, except for the bits of a NaN. Writes
-    /// nothing for units and strings.
+    /// Writes the value as a text that [`spelled`](ScalarValue::spelled) reads back as the same value, except for the
+    /// bits of a NaN. Writes nothing for units and strings.
     ///
     /// # Errors
     /// If writing to `out` fails.
@@ -133,9 +134,9 @@ impl ScalarValue {
         ValueRef::from(self).write_spelled(out)
     }
 
-    /// Parses a text of data as a value of type `scalar`: as [`spelled`](ScalarValue::spelled) does, and a timestamp or a
-    /// duration also in the further forms of [`Timestamp::from_data_text`] and [`Duration::from_data_text`]. `None` if the text
-    /// is not of the type.
+    /// Parses `text`, from a data file, as a value of type `scalar`. It accepts what [`spelled`](ScalarValue::spelled)
+    /// accepts, and for a timestamp or a duration also the further forms of [`Timestamp::from_data_text`] and
+    /// [`Duration::from_data_text`]. `None` if the text is not of the type.
     #[must_use]
     pub fn spelled_in_data(scalar: Scalar, text: &str) -> Option<ScalarValue> {
         match scalar {
@@ -145,7 +146,7 @@ impl ScalarValue {
         }
     }
 
-    /// Returns true for a NaN.
+    /// Returns true if the value is a NaN.
     #[must_use]
     pub const fn is_nan(&self) -> bool {
         match self {
@@ -155,7 +156,8 @@ impl ScalarValue {
         }
     }
 
-    /// Returns true if both have the same type and the same bits, or are both NaN. Strings are compared by their bytes.
+    /// Returns true if both values have the same type and the same bits, or are both NaN. Strings are compared by their
+    /// bytes.
     #[must_use]
     pub fn same(&self, other: &ScalarValue) -> bool {
         self == other || (self.scalar() == other.scalar() && self.is_nan() && other.is_nan())
@@ -217,27 +219,27 @@ impl fmt::Display for ScalarValue {
 pub enum Value {
     /// A value of a scalar type.
     Scalar(ScalarValue),
-    /// A present value of an optional type.
+    /// A present value of an optional type. The scalar is its content.
     Present(ScalarValue),
-    /// A missing value of an optional type.
+    /// A missing value of the optional type of this scalar type.
     Missing(Scalar),
     /// A tuple, or a struct with named fields.
     Tuple(Fields<Value>),
     /// The only value of a shape type.
     Shape(ShapeType),
-    /// An array, in either form.
+    /// An array, of this kind.
     Array(ArrayKind, Arc<Array>),
-    /// The shape of an array, which is its number of elements.
+    /// The shape of an array of this kind, which is its number of elements.
     ArrayShape(ArrayKind, usize),
-    /// An edge: the group of each element.
+    /// An edge: a relation that gives the group of each element of an array.
     Edge(Arc<Edge>),
-    /// A dictionary that is known while a model is prepared.
+    /// A dictionary, which is known while a model is prepared.
     Dict(Arc<Dict>),
     /// A type, as an operand of a cast.
     Type(QType),
-    /// The untyped `missing`.
+    /// The literal `missing` without a type.
     Nothing,
-    /// An argument that is explicitly not given.
+    /// An argument that a call explicitly leaves unspecified.
     Unspecified,
     /// A tensor.
     Tensor(Arc<Tensor>),
@@ -265,8 +267,9 @@ impl Value {
         }
     }
 
-    /// Returns true if the value is of this type: as a comparison with [`qtype`](Value::qtype), but without making a type where
-    /// none is needed. For a list of structs, also checks that its arrays have one size, and that scalars are not missing.
+    /// Returns true if the value is of type `qtype`: like a comparison with [`qtype`](Value::qtype), but without making
+    /// a type where none is needed. For a list of structs, it also checks that the arrays have one size, and that
+    /// scalars are not missing.
     #[inline]
     #[must_use]
     pub fn is_of(&self, qtype: &QType) -> bool {
@@ -292,7 +295,7 @@ impl Value {
         }
     }
 
-    /// The scalar inside a scalar or a present optional; `None` for other values.
+    /// The scalar inside of this value, if it is a scalar or a present optional; `None` for other values.
     #[must_use]
     pub fn as_scalar(&self) -> Option<&ScalarValue> {
         match self {
@@ -301,7 +304,7 @@ impl Value {
         }
     }
 
-    /// The tensor; `None` for other values.
+    /// The tensor that this value is; `None` for other values.
     #[must_use]
     pub fn as_tensor(&self) -> Option<&Tensor> {
         if let Value::Tensor(tensor) = self { Some(tensor) } else { None }
@@ -318,14 +321,14 @@ impl Value {
         }
     }
 
-    /// Makes a text.
+    /// Makes a value of type text.
     #[must_use]
     pub fn text(text: impl Into<Arc<str>>) -> Value {
         Value::Scalar(ScalarValue::Text(text.into()))
     }
 
-    /// Returns true if both have the same type and the same bits. All NaNs count as the same, and the data of missing values are
-    /// ignored. It is "the same answer" for tests and fuzzing.
+    /// Returns true if both values have the same type and the same bits. All NaNs count as the same, and the data of
+    /// missing values are ignored. Tests and fuzzing compare results by it.
     #[must_use]
     pub fn same(&self, other: &Value) -> bool {
         match (self, other) {
@@ -344,8 +347,8 @@ impl Value {
         }
     }
 
-    /// The value for each element, if all elements of arrays share this one: an array type is replaced by its element type, and
-    /// other values are unchanged.
+    /// Returns this value as an operand for a single element, when it is an operand of an operator on arrays. An array
+    /// type becomes its element type; other values are unchanged.
     #[must_use]
     pub fn of_each(&self) -> Value {
         match self {
@@ -354,7 +357,7 @@ impl Value {
         }
     }
 
-    /// Writes the value at `offset`, in the layout of its type. Texts become views of this value.
+    /// Writes the value to `frame` at `offset`, in the layout of its type. Texts become views of this value.
     ///
     /// # Safety
     /// FRAME-SLOT: the memory is alive, writable and has room for the type at `offset`; a text of this value outlives
@@ -402,7 +405,7 @@ impl Value {
         }
     }
 
-    /// Reads a value of type `qtype` at `offset`. Texts are copied.
+    /// Reads a value of type `qtype` from `frame` at `offset`. Texts are copied.
     ///
     /// # Safety
     /// FRAME-SLOT: a value of this type was written there and the texts it views are alive.

@@ -1,5 +1,5 @@
-//! Borrowed values, on their way from a row into a slot or from a slot to a listener. Texts are borrowed, so that moving values
-//! allocates nothing.
+//! Borrowed values, as they are passed from a row into a slot of a frame or from a slot to a listener. Texts are
+//! borrowed, so passing a value allocates nothing.
 
 use crate::{ScalarValue, Value};
 use cembra_runtime::{FramePtr, Optional, Plain, QType, Scalar, Slot, for_each_scalar};
@@ -36,7 +36,8 @@ macro_rules! value_refs {
         }
 
         impl<'a> ValueRef<'a> {
-            /// The type of a scalar; `None` for a missing value and for values that are not scalars.
+            /// The type of the value if it is a present scalar; `None` for a missing value and for values that are not
+            /// scalars.
             #[must_use]
             pub fn scalar(&self) -> Option<Scalar> {
                 Some(match self {
@@ -59,8 +60,8 @@ macro_rules! value_refs {
                 }
             }
 
-            /// Writes a text that [`ScalarValue::spelled`] reads back as the same value, except for the bits of a NaN. Writes
-            /// nothing for units, strings, missing values and values that are not scalars.
+            /// Writes the value as a text that [`ScalarValue::spelled`] reads back as the same value, except for the
+            /// bits of a NaN. Writes nothing for units, strings, missing values and values that are not scalars.
             ///
             /// # Errors
             /// If writing to `out` fails.
@@ -71,7 +72,7 @@ macro_rules! value_refs {
                 }
             }
 
-            /// The value with copies of everything that it borrows.
+            /// Returns the value with copies of everything that it borrows.
             #[must_use]
             pub fn into_owned(self) -> ValueRef<'static> {
                 match self {
@@ -95,7 +96,7 @@ macro_rules! value_refs {
                 (value.scalar() == scalar).then_some(value)
             }
 
-            /// Writes a scalar without presence.
+            /// Writes the scalar to `frame` at `offset` as a plain value, without a presence byte.
             ///
             /// # Safety
             /// FRAME-SLOT and STRING-VIEW, as for `write_to`.
@@ -112,7 +113,7 @@ macro_rules! value_refs {
                 }
             }
 
-            /// Reads a scalar without presence.
+            /// Reads a plain value of type `scalar` from `frame` at `offset`, where no presence byte precedes it.
             ///
             /// # Safety
             /// FRAME-SLOT and STRING-VIEW, as for `read_from`.
@@ -176,7 +177,7 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// The value as one of type `qtype`, with texts copied; `None` if it is not of this type.
+    /// Returns the value as one of type `qtype`, with texts copied; `None` if it is not of this type.
     #[must_use]
     pub fn to_value(&self, qtype: &QType) -> Option<Value> {
         if let ValueRef::Composite(value) = self {
@@ -199,8 +200,8 @@ impl<'a> ValueRef<'a> {
         self.scalar() == Some(own)
     }
 
-    /// Writes the value at `offset` as one of type `qtype`. Returns false, and writes nothing, if it is not of this type. Texts
-    /// become views of this value.
+    /// Writes the value to `frame` at `offset` as one of type `qtype`. Returns false, and writes nothing, if the value
+    /// is not of this type. Texts become views of this value.
     ///
     /// # Safety
     /// FRAME-SLOT for the type at `offset`; a text of this value outlives every read of the view.
@@ -245,7 +246,7 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// Reads a value of type `qtype` at `offset`. Values that are not scalars are copied.
+    /// Reads a value of type `qtype` from `frame` at `offset`. Values that are not scalars are copied.
     ///
     /// # Safety
     /// FRAME-SLOT: a value of this type was written there, and the texts it views live as long as the result.
@@ -265,7 +266,7 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// Reads a scalar without presence, as an owned value.
+    /// Reads a plain value of type `scalar` from `frame` at `offset`, as an owned value.
     ///
     /// # Safety
     /// FRAME-SLOT and STRING-VIEW, as for `read_from`.

@@ -1,5 +1,6 @@
-//! Runs of values: neighbours of one type in a list, with the slots that they are written to. The type is examined once per run,
-//! and the loops do not branch on which values are missing: such a branch is mispredicted half of the time.
+//! Runs of values: neighbours of one type in a list of values, with the slots of a frame that they are written to. The
+//! type is examined once per run, and the loops do not branch on which values are missing, because such a branch is
+//! mispredicted half of the time.
 
 use crate::{ScalarValue, Value};
 use cembra_runtime::{FramePtr, Plain, QType, Scalar, Slot, for_each_scalar};
@@ -18,7 +19,7 @@ const INSIDE: usize = 8;
 /// VALUE-LAYOUT, as far as it depends on the machine.
 const _: () = assert!(align_of::<ScalarValue>() == INSIDE && align_of::<u64>() == 8 && align_of::<f64>() == 8);
 
-/// Adjacent values of one type in a list, with a slot for each.
+/// Adjacent values of one type in a list, with a slot of a frame for each.
 #[derive(Debug)]
 pub struct ValueRun {
     qtype: QType,
@@ -28,7 +29,7 @@ pub struct ValueRun {
 }
 
 impl ValueRun {
-    /// Divides a list of types with their slots into runs.
+    /// Divides a list of types, each with the offset of its slot, into runs of equal types.
     #[must_use]
     pub fn all<'t>(types: impl IntoIterator<Item = (&'t QType, u32)>) -> Vec<ValueRun> {
         let mut runs: Vec<(&QType, Vec<u32>)> = Vec::new();
@@ -54,7 +55,7 @@ impl ValueRun {
         self.slots.len()
     }
 
-    /// Returns true if there are no values. No run made by [`all`](ValueRun::all) is empty.
+    /// Returns true if the run has no values. No run made by [`all`](ValueRun::all) is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
@@ -83,13 +84,13 @@ impl ValueRun {
         }
     }
 
-    /// The bytes of memory that the run holds.
+    /// The bytes of memory that the run holds, including its struct itself.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         size_of::<ValueRun>() + size_of_val(&*self.slots)
     }
 
-    /// Returns the values in the slots, one at a time. Texts are copied.
+    /// Iterates over the values in the run's slots of `frame`. Texts are copied.
     ///
     /// # Safety
     /// FRAME-SLOT, as for [`read`](ValueRun::read), for as long as the iterator is used.
@@ -98,7 +99,7 @@ impl ValueRun {
         self.slots.iter().map(move |slot| unsafe { Value::read_from(&self.qtype, frame, *slot) })
     }
 
-    /// Appends the values in the slots to a list. Texts are copied.
+    /// Appends the values in the run's slots of `frame` to `values`. Texts are copied.
     ///
     /// # Safety
     /// FRAME-SLOT: values of the run's type were written to the slots, and the texts that they view are alive.

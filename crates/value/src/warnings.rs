@@ -1,10 +1,10 @@
-//! The collection of warnings: each place is reported once, silenced codes are not reported, and of very many warnings only some
-//! are stored while the others are counted.
+//! The collection of warnings. A warning is reported once per span, silenced codes are not reported, and of very many
+//! warnings only some are stored while the others are counted.
 
 use crate::{Code, Diagnostic, Span};
 use std::collections::HashSet;
 
-/// The warnings of a model.
+/// The warnings about a model that were found so far.
 ///
 /// ```
 /// use cembra_value::{Code, Diagnostic, Span, Warnings};
@@ -34,8 +34,8 @@ impl Warnings {
         Warnings { kept: Vec::new(), count: 0, most, silenced: silenced.into(), told: HashSet::new() }
     }
 
-    /// Adds a warning, which is made only if it is stored. The same code is reported once per place, because one expression may
-    /// have many nodes.
+    /// Adds a warning, unless its code is silenced. `warning` makes it, and is called only if the warning is stored.
+    /// The same code is reported once per span, because one expression may have many nodes.
     pub fn add(&mut self, code: Code, at: Option<Span>, warning: impl FnOnce() -> Diagnostic) {
         if self.silenced.contains(&code) {
             return;
@@ -53,12 +53,12 @@ impl Warnings {
         }
     }
 
-    /// Sorts the stored warnings in the order of the text; warnings without a place come first.
+    /// Sorts the stored warnings in the order of the text; warnings without a span come first.
     pub fn sort(&mut self) {
         self.kept.sort_by_key(Diagnostic::span);
     }
 
-    /// Removes the stored warnings for which `holds` is false. They no longer count.
+    /// Removes the stored warnings for which `holds` is false. Removed warnings no longer count.
     pub fn retain(&mut self, holds: impl FnMut(&Diagnostic) -> bool) {
         let before = self.kept.len();
         self.kept.retain(holds);
@@ -71,13 +71,13 @@ impl Warnings {
         &self.kept
     }
 
-    /// The number of warnings, including those that are not stored.
+    /// The number of warnings that were found, including those that are not stored.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Returns true if there are no warnings.
+    /// Returns true if no warnings were found.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0

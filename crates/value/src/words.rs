@@ -1,5 +1,6 @@
-//! 64-bit words that begin at a cache line, so that no vector is in two lines: loops over vectors as wide as a line take up to
-//! twice as long if each vector is. Words from elsewhere are not moved.
+//! 64-bit words whose memory begins at a cache line, so that no vector register's load crosses two lines. Loops over
+//! vectors as wide as a line take up to twice as long if each load crosses two. Words whose memory comes from elsewhere
+//! are not moved.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -10,7 +11,7 @@ use std::ops::{Deref, DerefMut};
 /// The most words before the first one that begins a cache line.
 const MOST_BEFORE: usize = LINE / size_of::<u64>() - 1;
 
-/// A list of 64-bit words that begins at a cache line, unless the words came from elsewhere.
+/// A list of 64-bit words whose memory begins at a cache line, unless the memory came from elsewhere.
 #[derive(Default)]
 pub struct Words {
     all: Vec<u64>,
@@ -21,7 +22,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// An empty list with room for `room` words; without room if there is no memory for them.
+    /// Returns an empty list with room for `room` words; without room if there is no memory for them.
     #[must_use]
     pub fn with_capacity(room: usize) -> Self {
         let mut all = Vec::new();
@@ -35,7 +36,7 @@ impl Words {
         words
     }
 
-    /// A list of `len` zeros.
+    /// Returns a list of `len` zeros.
     #[must_use]
     pub fn zeros(len: usize) -> Self {
         if len == 0 {
@@ -48,15 +49,15 @@ impl Words {
         words
     }
 
-    /// A list of `len` zeros, for a length from outside; `None` if there is no memory for them.
+    /// Returns a list of `len` zeros, where `len` may come from untrusted input; `None` if there is no memory for them.
     #[must_use]
     pub fn try_zeros(len: usize) -> Option<Self> {
         let bytes = byte_length(len.saturating_add(MOST_BEFORE), size_of::<u64>())?;
         has_room(bytes).then(|| Words::zeros(len))
     }
 
-    /// A list of the words of an owner, which stay in place. The owner is kept alive as long as they are read, and they are
-    /// copied before one is written.
+    /// Returns a list of the words that `owner` has in its memory, without a copy. The owner is kept alive as long as
+    /// the words are read, and they are copied before one is written.
     #[must_use]
     pub fn lent(owner: impl AsRef<[u64]> + Send + Sync + 'static) -> Self {
         Words { lent: Some(Box::new(Lent::of(owner))), ..Words::default() }
@@ -69,8 +70,8 @@ impl Words {
         }
     }
 
-    /// The words in owned memory. Lent words are copied, because their owner may write them. `None` if there is no memory for the
-    /// copy.
+    /// Returns the words in memory of their own. Words of another owner are copied, because that owner may write to
+    /// them; `None` if there is no memory for the copy.
     pub(crate) fn owned(mut self) -> Option<Words> {
         if self.lent.is_some() && !has_room(size_of_val(&*self)) {
             return None;
@@ -85,13 +86,14 @@ impl Words {
         self.all.as_ptr().align_offset(LINE).min(MOST_BEFORE)
     }
 
-    /// The number of words that there is room for; 0 for lent words, because another word needs a copy.
+    /// The number of words that the list has room for. It is 0 for words of another owner, because appending a word
+    /// needs a copy.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.all.capacity().saturating_sub(self.first)
     }
 
-    /// Makes room for `more` words after the existing ones.
+    /// Makes room for `more` words after the existing ones of the list.
     pub fn reserve(&mut self, more: usize) {
         let wanted = self.len().saturating_add(more);
         if wanted > self.capacity() {
@@ -101,7 +103,7 @@ impl Words {
         }
     }
 
-    /// Appends a word.
+    /// Appends a word to the list.
     #[inline]
     pub fn push(&mut self, word: u64) {
         if self.all.len() == self.all.capacity() {
@@ -110,13 +112,13 @@ impl Words {
         self.all.push(word);
     }
 
-    /// Appends words.
+    /// Appends `words` to the list.
     pub fn extend_from_slice(&mut self, words: &[u64]) {
         self.reserve(words.len());
         self.all.extend_from_slice(words);
     }
 
-    /// Appends copies of `word`, or removes the last words, until there are `len`.
+    /// Appends copies of `word`, or removes the last words, until the list has `len` words.
     pub fn resize(&mut self, len: usize, word: u64) {
         self.reserve(len.saturating_sub(self.len()));
         self.all.resize(self.first.saturating_add(len), word);
@@ -128,7 +130,7 @@ impl Words {
         self.all.truncate(self.first.saturating_add(len));
     }
 
-    /// The memory of the words, and the index of the first word in it. Lent words are copied.
+    /// Takes the list apart: its memory, and the index of the first word in it. Words of another owner are copied.
     #[must_use]
     pub fn into_parts(mut self) -> (Vec<u64>, usize) {
         self.own();

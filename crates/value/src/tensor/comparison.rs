@@ -1,5 +1,5 @@
-//! Equality, hashes and printing of tensors, by elements and extents, whatever the layouts. A view and its copy are the same
-//! value.
+//! Equality, hashes and printing of tensors. They depend on elements and extents, but not on the layout, so a view and
+//! its copy are equal.
 
 use super::element::Element;
 use super::layout::{Extents, Layout, Strides};
@@ -42,7 +42,7 @@ fn all_same<T: Element>(own: &[T], a: &Tensor, b: &Tensor, is_same: IsSame<T>) -
 }
 
 impl Tensor {
-    /// Returns true if both have the same type, extents and elements. All NaNs count as the same.
+    /// Returns true if both tensors have the same type, extents and elements. All NaNs count as the same.
     #[must_use]
     pub fn same(&self, other: &Tensor) -> bool {
         with_data!(self.data(), own => all_same(own, self, other, by_bits_or_nan))

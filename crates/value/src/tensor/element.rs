@@ -1,4 +1,4 @@
-//! The elements of tensors: values of one scalar type, in memory of their own type. Truth values are bytes.
+//! The elements of tensors: values of one scalar type, stored as Rust's type for it. Truth values are bytes.
 
 use super::error::TensorErrorKind;
 use super::layout::Layout;
@@ -10,7 +10,8 @@ use cembra_runtime::{Scalar, advise_huge_pages, has_room};
 use std::fmt::Debug;
 use std::ops::Deref;
 
-/// Elements of one type: owned, or lent by another owner. Lent elements are copied before one of them is written.
+/// Elements of one type, in own memory or borrowed from another owner. Borrowed elements are copied before one of them
+/// is written.
 pub struct Buffer<T> {
     /// Empty while elements are lent.
     own: Vec<T>,
@@ -18,7 +19,7 @@ pub struct Buffer<T> {
 }
 
 impl<T: Copy> Buffer<T> {
-    /// The elements as an owned vector, to be changed. Lent elements are copied first.
+    /// Returns the elements as an owned vector, to be changed. Borrowed elements are copied first.
     #[inline]
     pub fn to_mut(&mut self) -> &mut Vec<T> {
         if let Some(lent) = self.lent.take() {
@@ -29,7 +30,8 @@ impl<T: Copy> Buffer<T> {
 }
 
 impl<T: 'static> Buffer<T> {
-    /// Lends the elements of an owner, which stay in place. The owner is kept alive as long as they are read.
+    /// Returns a buffer of elements that `owner` has in its memory, without a copy. The owner is kept alive as long as
+    /// they are read.
     ///
     /// ```
     /// use cembra_value::tensor::{Buffer, Data, Layout, Tensor};
@@ -101,30 +103,30 @@ impl<T: Debug> Debug for Buffer<T> {
 /// The elements in a tensor's memory, all of one type.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Data {
-    /// Truth values.
+    /// The elements are truth values.
     Bool(Buffer<bool>),
-    /// 32-bit integers.
+    /// The elements are 32-bit integers.
     Int32(Buffer<i32>),
-    /// 64-bit integers.
+    /// The elements are 64-bit integers.
     Int64(Buffer<i64>),
-    /// 32-bit floats.
+    /// The elements are 32-bit floats.
     Float32(Buffer<f32>),
-    /// 64-bit floats.
+    /// The elements are 64-bit floats.
     Float64(Buffer<f64>),
 }
 
 /// Borrowed elements of one type that are to be overwritten.
 #[derive(Debug)]
 pub enum DataMut<'d> {
-    /// Truth values.
+    /// The elements are truth values.
     Bool(&'d mut [bool]),
-    /// 32-bit integers.
+    /// The elements are 32-bit integers.
     Int32(&'d mut [i32]),
-    /// 64-bit integers.
+    /// The elements are 64-bit integers.
     Int64(&'d mut [i64]),
-    /// 32-bit floats.
+    /// The elements are 32-bit floats.
     Float32(&'d mut [f32]),
-    /// 64-bit floats.
+    /// The elements are 64-bit floats.
     Float64(&'d mut [f64]),
 }
 
@@ -133,22 +135,23 @@ pub trait Element: Copy + Default + PartialEq + Debug + Send + Sync + 'static {
     /// The corresponding scalar type.
     const SCALAR: Scalar;
 
-    /// The elements; `None` if they are of another type.
+    /// Returns the elements of `data` as a slice; `None` if they are of another type.
     fn of(data: &Data) -> Option<&[Self]>;
 
-    /// The elements, to be changed; `None` if they are of another type. Lent elements are copied.
+    /// Returns the elements of `data`, to be changed; `None` if they are of another type. Borrowed elements are copied
+    /// first.
     fn of_mut(data: &mut Data) -> Option<&mut Vec<Self>>;
 
-    /// The elements, to be overwritten; `None` if they are of another type.
+    /// Returns the elements of `data`, to be overwritten; `None` if they are of another type.
     fn of_part<'d>(data: DataMut<'d>) -> Option<&'d mut [Self]>;
 
-    /// Wraps elements of this type.
+    /// Returns `elements` as the data of a tensor.
     fn data(elements: impl Into<Buffer<Self>>) -> Data;
 
-    /// The bits as in a frame, extended with zeros.
+    /// The bits of this element as in a frame, extended with zeros to 64 bits.
     fn bits(self) -> u64;
 
-    /// The element with these bits.
+    /// Returns the element with the bits `bits`.
     fn from_bits(bits: u64) -> Self;
 }
 
@@ -221,7 +224,7 @@ macro_rules! elements {
         })*
 
         impl<'d> DataMut<'d> {
-            /// The number of elements.
+            /// The number of elements that are to be overwritten.
             #[must_use]
             #[inline]
             pub const fn len(&self) -> usize {
@@ -234,7 +237,7 @@ macro_rules! elements {
                 match self { $(DataMut::$variant(elements) => DataMut::$variant(elements),)* }
             }
 
-            /// The first `at` elements, and the others; `None` if there are fewer.
+            /// Splits the elements into the first `at` and the others; `None` if there are fewer.
             #[must_use]
             #[inline]
             pub fn split_at(self, at: usize) -> Option<[DataMut<'d>; 2]> {
@@ -246,7 +249,7 @@ macro_rules! elements {
                 }
             }
 
-            /// The `len` elements from `first` on; `None` if there are fewer.
+            /// Borrows the `len` elements from index `first` on; `None` if there are fewer.
             #[inline]
             pub fn part(&mut self, first: usize, len: usize) -> Option<DataMut<'_>> {
                 let place = first..first.checked_add(len)?;
@@ -255,7 +258,7 @@ macro_rules! elements {
         }
 
         impl DataMut<'_> {
-            /// Replaces the elements of `to`, which must be of the same type, by copies of these.
+            /// Replaces the elements of `to`, which must be of the same type, by copies of these elements.
             ///
             /// # Errors
             /// If `to` has elements of another type.
@@ -273,20 +276,20 @@ macro_rules! elements {
         }
 
         impl Data {
-            /// The elements, to be overwritten. Lent elements are copied first.
+            /// Returns all elements, to be overwritten. Borrowed elements are copied first.
             #[inline]
             pub fn all_mut(&mut self) -> DataMut<'_> {
                 match self { $(Data::$variant(elements) => DataMut::$variant(elements.to_mut().as_mut_slice()),)* }
             }
 
-            /// The type of the elements.
+            /// The type of the elements in this data.
             #[must_use]
             #[inline]
             pub const fn scalar(&self) -> Scalar {
                 match self { $(Data::$variant(_) => Scalar::$scalar,)* }
             }
 
-            /// The bytes of an element of this type; `None` if tensors have no such elements.
+            /// The bytes that an element of type `scalar` takes; `None` if tensors have no such elements.
             #[must_use]
             #[inline]
             pub const fn element_size(scalar: Scalar) -> Option<usize> {
@@ -296,7 +299,7 @@ macro_rules! elements {
                 }
             }
 
-            /// Makes `len` zeros, or `false`.
+            /// Makes data of `len` zeros, or of `false` for truth values.
             ///
             /// # Errors
             /// If tensors have no elements of this type, or if the system has no memory for `len` of them.
@@ -345,20 +348,20 @@ fn misfit() -> Error {
 }
 
 impl Data {
-    /// The number of elements.
+    /// The number of elements in this data.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
         with_data!(self, elements => elements.len())
     }
 
-    /// Returns true if the elements are [lent](Buffer::lent) by another owner.
+    /// Returns true if the elements are [borrowed](Buffer::lent) from another owner.
     #[must_use]
     pub fn is_lent(&self) -> bool {
         with_data!(self, elements => elements.lent.is_some())
     }
 
-    /// The bytes of all elements.
+    /// The bytes that all elements of this data take.
     #[must_use]
     #[inline]
     pub fn bytes(&self) -> u64 {
@@ -371,7 +374,7 @@ impl Data {
         self.len() == 0
     }
 
-    /// Empty data of the same type.
+    /// Returns empty data with the same element type.
     #[must_use]
     pub fn none(&self) -> Data {
         fn none<T: Element>(_: &[T]) -> Data {
@@ -399,7 +402,7 @@ impl Data {
         with_data!(self, elements => elements.to_mut()[at] = Element::from_bits(bits));
     }
 
-    /// Data with one element, given by its bits.
+    /// Makes data with one element, given by its bits.
     ///
     /// # Errors
     /// If tensors have no elements of this type.
@@ -411,8 +414,8 @@ impl Data {
         Ok(with_data!(&like, like => one(like, bits)))
     }
 
-    /// Drops elements from the end, or appends zeros, so that there are `len` elements. `len` must have been checked; a length
-    /// from outside must go to [`try_resize`](Data::try_resize).
+    /// Drops elements from the end, or appends zeros, so that there are `len` elements. The caller must have checked
+    /// `len`; a length from untrusted input must go to [`try_resize`](Data::try_resize).
     #[inline]
     pub fn resize(&mut self, len: usize) {
         #[inline]
@@ -426,7 +429,8 @@ impl Data {
         with_data!(self, elements => resize(elements.to_mut(), len));
     }
 
-    /// Drops elements from the end, or appends zeros, so that there are `len` elements, for a length from outside.
+    /// Drops elements from the end, or appends zeros, so that there are `len` elements. `len` may come from untrusted
+    /// input.
     ///
     /// # Errors
     /// If the system has no memory for them.
@@ -439,7 +443,7 @@ impl Data {
         Ok(())
     }
 
-    /// Appends elements of `from`, which has the same type, in the order of the indices of a layout.
+    /// Appends elements of `from`, which has the same type, in row-major order of the indices of `layout`.
     ///
     /// # Panics
     /// If the layout leads outside of `from`.
@@ -465,8 +469,8 @@ impl Data {
         with_data!(self, elements => append(elements.to_mut(), from, layout));
     }
 
-    /// Replaces the elements by lines from `from`, which has the same type. The line number `n` begins `distances[n]` after
-    /// position `first`, and has `count` elements that are `step` apart.
+    /// Replaces the elements by runs of elements from `from`, which has the same type. Run `n` begins `distances[n]`
+    /// after position `first`, and has `count` elements whose positions are `step` apart.
     ///
     /// # Panics
     /// If a line leads outside of `from`.
@@ -496,8 +500,8 @@ impl Data {
         with_data!(self, elements => copy(elements.to_mut(), from, first, distances, count, step));
     }
 
-    /// Replaces the elements by those of `from` at all indices of the axes, starting at position `first`. Each axis has the
-    /// strides at which it is read and written.
+    /// Replaces the elements by those of `from` at all indices of `axes`, starting at position `first` of `from`. Each
+    /// axis has the strides at which it is read and written.
     ///
     /// # Panics
     /// If an axis leads outside of either data.
@@ -509,7 +513,7 @@ impl Data {
         with_data!(self, elements => copy(elements.to_mut(), from, first, axes));
     }
 
-    /// Writes the elements of `from` to these positions, one after the other.
+    /// Writes the elements of `from` to the positions `positions` of this data, one after the other.
     ///
     /// # Panics
     /// If a position is outside of the data.
@@ -535,7 +539,7 @@ pub fn check_room(bytes: usize) -> Result<(), Error> {
     Err(Error::tensors(TensorErrorKind::Limit, message).hint("make fewer or smaller tensors"))
 }
 
-/// Makes `len` zeros.
+/// Makes a vector of `len` zeros.
 ///
 /// # Errors
 /// If the system has no memory for them.
@@ -546,7 +550,7 @@ pub fn zeros<T: Element>(len: usize) -> Result<Vec<T>, Error> {
     Ok(zeros)
 }
 
-/// Checks that the elements of a tensor take at most `most` bytes.
+/// Checks that the elements of a tensor with these extents take at most `most` bytes.
 ///
 /// # Errors
 /// If they take more, or if tensors have no elements of this type.
@@ -559,13 +563,14 @@ pub fn check_bytes(scalar: Scalar, extents: &[usize], most: u64) -> Result<(), E
     Err(Error::tensors(TensorErrorKind::Limit, message).hint(Limit::ArrayBytes.hint()))
 }
 
-/// The bytes of a tensor's elements; `None` if tensors have no elements of this type.
+/// The bytes that the elements of a tensor with these extents take; `None` if tensors have no elements of type
+/// `scalar`.
 #[must_use]
 pub fn element_bytes(scalar: Scalar, extents: &[usize]) -> Option<u128> {
     Some(Data::element_size(scalar)? as u128 * extents.iter().product::<usize>() as u128)
 }
 
-/// The error for an element type that tensors do not have.
+/// Returns the error for `scalar`, an element type that tensors do not have.
 #[must_use]
 pub fn no_element(scalar: Scalar) -> Error {
     Error::tensors(TensorErrorKind::ElementType, format!("tensors have no elements of type {}", scalar.short_name()))

@@ -5,16 +5,16 @@ use std::fmt;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal;)*) => {
-        /// The kind of a tensor error, stable across versions.
+        /// The kind of a tensor error, stable across versions, for programs that handle it.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[non_exhaustive]
         pub enum TensorErrorKind { $($(#[$doc])* $kind,)* }
 
         impl TensorErrorKind {
-            /// Every kind.
+            /// All kinds of tensor errors.
             pub const ALL: &[TensorErrorKind] = &[$(TensorErrorKind::$kind),*];
 
-            /// The kind as text.
+            /// The kind of the tensor error as text.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(TensorErrorKind::$kind => $name,)* }
@@ -24,67 +24,67 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Extents that differ although neither is 1.
+    /// Extents differ although neither is 1.
     Broadcast = "broadcast";
-    /// The maximum or minimum of no elements.
+    /// The maximum or minimum of no elements was requested.
     EmptyReduction = "empty-reduction";
-    /// Sizes that differ: of the uses of a label, of the parts of a concatenation, or of a shape and its elements.
+    /// Sizes differ: of the uses of a label, of the parts of a concatenation, or of a shape and its elements.
     SizeMismatch = "size-mismatch";
-    /// A wrong number of axes, or more axes than a tensor may have.
+    /// A tensor has a wrong number of axes, or more axes than it may have.
     RankMismatch = "rank-mismatch";
-    /// An axis that does not exist, or that is named twice.
+    /// An axis does not exist, or is named twice.
     Axis = "axis";
-    /// An index outside of its axis.
+    /// An index is outside of its axis.
     Index = "index";
-    /// Element types that an operator does not accept.
+    /// An operator does not accept the types of the elements.
     ElementType = "element-type";
-    /// A view to be written in which two indices map to one element.
+    /// Two indices of a view that is written map to one element.
     OverlappingTarget = "overlapping-target";
-    /// A text that is not a statement, or not a list of labels.
+    /// A text is not a statement, or not a list of labels.
     Syntax = "bad-syntax";
-    /// A literal for which an operator cannot be compiled.
+    /// An operator cannot be compiled for its literal.
     Literal = "bad-literal";
-    /// A text that is not a label.
+    /// A text is not a label.
     BadLabel = "bad-label";
-    /// An output label that no operand has.
+    /// A label of the output occurs in no operand.
     UnknownOutputLabel = "unknown-output-label";
-    /// An output label that occurs twice.
+    /// A label occurs twice in the output.
     RepeatedOutputLabel = "repeated-output-label";
-    /// A number of operands that differs from the number of label lists.
+    /// The number of operands differs from the number of label lists.
     OperandCount = "operand-count";
-    /// A label of one factor only that the target does not have.
+    /// A label occurs in one factor only, and not in the target.
     FreeLabel = "free-label-not-in-target";
-    /// A label of an addend that the target does not have.
+    /// A label of an addend does not occur in the target.
     ImplicitReduction = "implicit-reduction";
-    /// A label that occurs twice in the target.
+    /// A label occurs twice in the target.
     RepeatedTargetLabel = "repeated-target-label";
-    /// A label of the target that no operand has.
+    /// A label of the target occurs in no operand.
     UnboundTargetLabel = "target-label-unbound";
-    /// A name that does not stand for a tensor.
+    /// A name does not stand for a tensor.
     UnknownName = "unknown-name";
-    /// An operator without a derivative, between the result and the variable of a derivative.
+    /// An operator between the result and the variable of a derivative has no derivative.
     NotDifferentiable = "not-differentiable";
-    /// Boundaries of tiles that do not ascend, or tiles of size 0.
+    /// Boundaries of tiles do not ascend, or tiles have size 0.
     Tiling = "bad-tiling";
-    /// A negative norm of a tile, a negative threshold of norms, or a list of norms whose tiles do not ascend.
+    /// A norm of a tile or a threshold of norms is negative, or a list of norms has tiles that do not ascend.
     Norm = "bad-norm";
-    /// A file of tensors that is damaged, of another version or missing, or that cannot be written.
+    /// A file of tensors is damaged, of another version or missing, or cannot be written.
     File = "bad-file";
-    /// A limit that a tensor or a graph exceeds.
+    /// A tensor or a graph exceeds a limit.
     Limit = "limit";
-    /// An element that could not be computed.
+    /// An element could not be computed.
     Evaluation = "evaluation";
-    /// A run that was cancelled.
+    /// A run was cancelled.
     Cancelled = "cancelled";
-    /// A run that exceeded its time.
+    /// A run exceeded its time.
     Deadline = "deadline";
     /// Ranks that compute together were given different programs, tilings, shapes or options.
     RanksDisagree = "ranks-disagree";
-    /// A message between ranks that is damaged, of another version, of another plan, or not the expected one.
+    /// A message between ranks is damaged, of another version, of another plan, or not the expected one.
     Message = "bad-message";
-    /// A message between ranks that did not arrive in time.
+    /// A message between ranks did not arrive in time.
     Stalled = "stalled";
-    /// A failed connection between ranks: a missing or wrong library, or a rank that is gone.
+    /// A connection between ranks failed: the library is missing or wrong, or a rank is gone.
     Link = "no-link";
 }
 
@@ -95,7 +95,7 @@ impl fmt::Display for TensorErrorKind {
 }
 
 impl TensorErrorKind {
-    /// The code of an error of this kind.
+    /// The code of errors that have this kind.
     #[must_use]
     pub const fn code(self) -> Code {
         use TensorErrorKind as Kind;

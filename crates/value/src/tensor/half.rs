@@ -19,17 +19,17 @@ pub trait Half: Copy + PartialEq + fmt::Debug + Send + Sync + sealed::Sealed + '
     /// The type's name.
     const NAME: &str;
 
-    /// The number as an `f32`, which is exact.
+    /// Converts this 16-bit float to an `f32`, which is exact.
     fn widened(self) -> f32;
 
-    /// The nearest 16-bit number, and of two nearest the one whose last bit is 0. Numbers beyond the largest become infinite; a
-    /// NaN stays a NaN.
+    /// Returns the 16-bit float nearest to `number`; of two equally near, the one whose last bit is 0. Numbers beyond
+    /// the largest become infinite; a NaN stays a NaN.
     fn rounded(number: f32) -> Self;
 
-    /// The numbers as `f32`, which is exact.
+    /// Converts 16-bit floats to `f32`, which is exact.
     fn widened_all(numbers: &[Self]) -> Vec<f32>;
 
-    /// The nearest 16-bit numbers, as by [`rounded`](Half::rounded).
+    /// Returns the nearest 16-bit float for each number, as [`rounded`](Half::rounded) does.
     fn rounded_all(numbers: &[f32]) -> Vec<Self>;
 }
 
@@ -93,7 +93,7 @@ pub struct HalfTensor<T> {
 }
 
 impl<T: Half> HalfTensor<T> {
-    /// Makes a tensor of these elements, in row-major order.
+    /// Makes a tensor with the extents `extents` of `elements` in row-major order.
     ///
     /// # Errors
     /// If the number of elements differs from the number of indices.
@@ -106,7 +106,7 @@ impl<T: Half> HalfTensor<T> {
         Ok(HalfTensor { elements: Arc::new(elements), layout })
     }
 
-    /// Makes a tensor of memory that may be shared, under any layout.
+    /// Makes a tensor of memory that may be shared, whose positions `layout` gives.
     ///
     /// # Errors
     /// If the layout has positions outside of the memory.
@@ -150,25 +150,25 @@ impl<T: Half> HalfTensor<T> {
         Tensor::ordered(&self.layout, elements)
     }
 
-    /// The number of indices per axis.
+    /// The extents of the tensor: the number of indices of each axis.
     #[must_use]
     pub fn extents(&self) -> &[usize] {
         self.layout.extents()
     }
 
-    /// The map from indices to memory.
+    /// The layout of the tensor: the map from its indices to positions in memory.
     #[must_use]
     pub const fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The memory, which may have more elements than the tensor.
+    /// The tensor's memory, which may have more elements than the tensor.
     #[must_use]
     pub const fn elements(&self) -> &Arc<Vec<T>> {
         &self.elements
     }
 
-    /// The element at an index.
+    /// The element of the tensor at `index`.
     ///
     /// # Errors
     /// If there is no such index.
@@ -176,13 +176,13 @@ impl<T: Half> HalfTensor<T> {
         Ok(self.elements[self.layout.position(index)?])
     }
 
-    /// Copies the elements, in row-major order.
+    /// Copies the tensor's elements to a vector, in row-major order.
     #[must_use]
     pub fn to_vec(&self) -> Vec<T> {
         self.layout.positions().map(|at| self.elements[at]).collect()
     }
 
-    /// Permutes the axes: axis `i` of the result is axis `of[i]`.
+    /// Returns a view with permuted axes: axis `i` of the result is axis `of[i]` of this tensor.
     ///
     /// # Errors
     /// If `of` does not name each axis once.
@@ -190,7 +190,7 @@ impl<T: Half> HalfTensor<T> {
         Ok(self.seen(self.layout.with_axes(&inverse_axes(of, self.layout.rank())?)?))
     }
 
-    /// A view of a slice along each axis.
+    /// Returns a view of the tensor that has one slice of each axis.
     ///
     /// # Errors
     /// If there is not one slice per axis, or if a slice exceeds its axis.

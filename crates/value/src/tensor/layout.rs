@@ -12,14 +12,15 @@ use std::fmt;
 /// The most elements of an index space: the number of possible addresses for elements of 8 bytes.
 const MOST_ELEMENTS: usize = isize::MAX as usize / 8;
 
-/// The number of indices per axis.
+/// Extents: the number of indices of each axis.
 pub type Extents = SmallVec<[usize; 6]>;
 
-/// The distance between elements with neighbouring indices, in elements, per axis; 0 if all indices of an axis have the same
-/// element.
+/// Strides: for each axis, the distance in memory between elements whose indices on that axis differ by 1, in elements.
+/// It is 0 if all indices of an axis have the same element.
 pub type Strides = SmallVec<[isize; 6]>;
 
-/// A map from indices to positions: `offset` plus the sum of each index times the stride of its axis.
+/// A map from the indices of a tensor to positions in memory: `offset` plus the sum of each index times the stride of
+/// its axis.
 #[derive(PartialEq, Eq, Hash)]
 pub struct Layout {
     extents: Extents,
@@ -38,23 +39,23 @@ impl Clone for Layout {
 /// Indices along one axis: `count` indices from `start` on, `step` apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Slice {
-    /// The first index.
+    /// The first index of the slice.
     pub start: usize,
-    /// The distance from one index to the next; not 0, and negative for descending indices.
+    /// The distance from one index of the slice to the next; not 0, and negative for descending indices.
     pub step: isize,
-    /// The number of indices.
+    /// The number of indices in the slice.
     pub count: usize,
 }
 
 impl Slice {
-    /// A slice of all indices along an axis.
+    /// Returns the slice of all indices of an axis with this extent.
     #[must_use]
     #[inline]
     pub const fn all(extent: usize) -> Slice {
         Slice { start: 0, step: 1, count: extent }
     }
 
-    /// The indices from `start` until before `stop`, `step` apart.
+    /// Returns the slice of the indices from `start` up to, but without, `stop`, `step` apart.
     ///
     /// # Errors
     /// If the step is 0.
@@ -77,7 +78,7 @@ impl Slice {
         }
     }
 
-    /// Checks that all indices are within an axis of this extent.
+    /// Checks that all indices of the slice are within an axis of this extent.
     ///
     /// # Errors
     /// If an index is not, or if the step is 0.
@@ -100,7 +101,7 @@ impl fmt::Display for Slice {
     }
 }
 
-/// The number of indices in an index space.
+/// The number of indices in an index space with these extents.
 ///
 /// # Errors
 /// If it has more axes or indices than a tensor may have.
@@ -122,7 +123,8 @@ pub fn index_count(extents: &[usize]) -> Result<usize, Error> {
 }
 
 impl Layout {
-    /// The row-major layout: indices in the order of their elements, with the last axis contiguous.
+    /// Returns the row-major layout for these extents: elements are in the order of their indices, with the last axis
+    /// contiguous.
     ///
     /// # Errors
     /// If there are more axes or elements than a tensor may have.
@@ -131,7 +133,7 @@ impl Layout {
         Ok(Layout { extents: extents.into(), strides: SmallVec::new(), offset: 0 }.ordered())
     }
 
-    /// The row-major layout with the same extents.
+    /// Returns the row-major layout with the same extents.
     #[must_use]
     #[inline]
     pub fn ordered(&self) -> Layout {
@@ -144,12 +146,12 @@ impl Layout {
         Layout { extents: self.extents.clone(), strides, offset: 0 }
     }
 
-    /// The layout of a scalar: one index without axes.
+    /// Returns the layout of a scalar: a single index, and no axes.
     pub(crate) fn of_one() -> Layout {
         Layout { extents: SmallVec::new(), strides: SmallVec::new(), offset: 0 }
     }
 
-    /// A layout with these strides, over memory of `memory` elements.
+    /// Returns a layout with these strides, over memory of `memory` elements.
     ///
     /// # Errors
     /// If there are not as many strides as extents, or if an index is outside of the memory.
@@ -164,7 +166,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Checks that all positions are within memory of `memory` elements.
+    /// Checks that all positions of the layout are within memory of `memory` elements.
     ///
     /// # Errors
     /// If a position is outside of the memory.
@@ -197,8 +199,8 @@ impl Layout {
         Error::tensors(TensorErrorKind::Index, message)
     }
 
-    /// A layout without checks: `strides` must have as many axes as `extents`, whose number of indices must be one that a tensor
-    /// may have. Memory is accessed through the layout only after a check that its positions are within.
+    /// Returns a layout without checks: `strides` must have as many axes as `extents`, and a tensor with these extents
+    /// must be possible. Before memory is accessed through the layout, its positions are checked.
     #[doc(hidden)]
     #[must_use]
     #[inline]
@@ -222,7 +224,7 @@ impl Layout {
         (0..rank).all(|axis| own[axis] == others[axis] && strides[axis] == other_strides[axis])
     }
 
-    /// A copy of the layout, `distance` elements further on in memory.
+    /// Returns a copy of the layout whose positions are `distance` elements further on.
     #[inline]
     #[must_use]
     pub fn moved(&self, distance: usize) -> Layout {
@@ -230,35 +232,35 @@ impl Layout {
         Layout { extents, strides, offset: self.offset.wrapping_add(distance) }
     }
 
-    /// The number of indices per axis.
+    /// The extents of the layout: the number of indices of each axis.
     #[must_use]
     #[inline]
     pub fn extents(&self) -> &[usize] {
         &self.extents
     }
 
-    /// The strides, in elements.
+    /// The strides of the layout, in elements, one per axis.
     #[must_use]
     #[inline]
     pub fn strides(&self) -> &[isize] {
         &self.strides
     }
 
-    /// The extent and the stride per axis.
+    /// Iterates over the extent and the stride of each axis.
     #[inline]
     pub fn axes(&self) -> impl ExactSizeIterator<Item = (usize, isize)> {
         self.extents.iter().copied().zip(self.strides.iter().copied())
     }
 
-    /// Returns true if the layout has exactly these axes, given by extent and stride.
+    /// Returns true if the layout has exactly the axes `axes`, given by extent and stride.
     #[inline(never)]
     #[must_use]
     pub fn is_of_axes(&self, axes: &[(usize, isize)]) -> bool {
         self.axes().eq(axes.iter().copied())
     }
 
-    /// Returns true if the layout has exactly one axis, with this extent and stride. False for a layout whose axes are on the
-    /// heap, because it once had more.
+    /// Returns true if the layout has exactly one axis, with this extent and stride. It returns false for a layout
+    /// whose axes are stored on the heap, because it once had more.
     #[inline]
     #[must_use]
     pub fn is_of_axis(&self, extent: usize, stride: isize) -> bool {
@@ -268,35 +270,35 @@ impl Layout {
         is_one && (self.extents[0], self.strides[0]) == (extent, stride)
     }
 
-    /// The position of the first index.
+    /// The position in memory of the first index.
     #[must_use]
     #[inline]
     pub const fn offset(&self) -> usize {
         self.offset
     }
 
-    /// The number of axes.
+    /// The number of axes of the layout.
     #[must_use]
     #[inline]
     pub fn rank(&self) -> usize {
         self.extents.len()
     }
 
-    /// The number of indices.
+    /// The number of indices in the layout.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
         self.extents.iter().product()
     }
 
-    /// Returns true if there are no indices.
+    /// Returns true if the layout has no indices.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.extents.contains(&0)
     }
 
-    /// Returns true if the elements are adjacent, in the order of their indices.
+    /// Returns true if the layout's elements are adjacent in memory, in the order of their indices.
     #[must_use]
     #[inline]
     pub fn is_row_major(&self) -> bool {
@@ -309,7 +311,7 @@ impl Layout {
             })
     }
 
-    /// The least and the greatest position; `None` if there are no elements.
+    /// The least and the greatest position of the layout; `None` if it has no elements.
     #[must_use]
     pub fn range(&self) -> Option<(i128, i128)> {
         if self.is_empty() {
@@ -361,7 +363,7 @@ impl Layout {
         divisor > 1 && !self.offset.abs_diff(other.offset).is_multiple_of(divisor)
     }
 
-    /// The position of an index in memory.
+    /// The position in memory of the element at `index`.
     ///
     /// # Errors
     /// If the index is outside of the layout.
@@ -380,7 +382,7 @@ impl Layout {
         Ok(at.cast_unsigned())
     }
 
-    /// The positions of all indices in row-major order.
+    /// Iterates over the positions of all indices in row-major order.
     #[must_use]
     pub fn positions(&self) -> Positions<'_> {
         Positions {
@@ -419,8 +421,8 @@ impl Layout {
         Ok(Layout { extents, strides, offset: self.offset })
     }
 
-    /// Splits the layout into one of the axes not in `axes`, and one of the axes in `axes`, whose positions are distances from
-    /// position 0.
+    /// Splits the layout into two. The first has the axes not in `axes`, and the offset. The second has the axes in
+    /// `axes`, and offset 0, so that its positions are distances from those of the first.
     #[must_use]
     pub fn split(&self, axes: &[u8]) -> [Layout; 2] {
         let mut parts =
@@ -433,7 +435,7 @@ impl Layout {
         parts
     }
 
-    /// The indices in a slice of each axis.
+    /// Returns the layout of the elements in one slice of each axis.
     ///
     /// # Errors
     /// If there is not one slice per axis, or if a slice exceeds its axis.
@@ -459,7 +461,8 @@ impl Layout {
         Ok(made)
     }
 
-    /// Broadcasts to these extents: elements repeat along new axes, which come first, and along axes of extent 1.
+    /// Broadcasts the layout to `extents`. Elements repeat along axes of extent 1, and along new axes, which
+    /// come first.
     ///
     /// # Errors
     /// If an extent other than 1 would change.
@@ -481,7 +484,8 @@ impl Layout {
         Ok(Layout { extents: extents.into(), strides, offset: self.offset })
     }
 
-    /// Reshapes to these extents, with the same elements in the same order; `None` if elements would have to move.
+    /// Reshapes the layout to `extents`, with the same elements in the same order; `None` if elements would have to be
+    /// moved in memory.
     ///
     /// # Errors
     /// If the number of indices differs.
@@ -539,7 +543,7 @@ fn common_divisor(mut a: usize, mut b: usize) -> usize {
     a
 }
 
-/// An iterator over the positions of all indices, in row-major order.
+/// An iterator over the positions of all indices of a layout, in row-major order.
 #[derive(Clone, Debug)]
 pub struct Positions<'l> {
     layout: &'l Layout,

@@ -1,5 +1,5 @@
-//! Tensors: elements in shared memory, and the layout of the indices. A tensor is a value: a change first copies memory that
-//! others share. [`TensorMut`] writes to borrowed memory.
+//! Tensors: elements in shared memory, with a layout that maps indices to them. A tensor is a value: a change first
+//! copies memory that others share. [`TensorMut`] writes to borrowed memory.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -11,7 +11,7 @@ use crate::ScalarValue;
 use cembra_runtime::{QType, Scalar};
 use triomphe::Arc;
 
-/// Elements of one type with indices over any number of axes. Clones and views copy no elements.
+/// A tensor: elements of one type, with indices over any number of axes. Clones and views copy no elements.
 ///
 /// ```
 /// use cembra_value::tensor::Tensor;
@@ -30,7 +30,7 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// Makes a tensor of these elements, in row-major order.
+    /// Makes a tensor with the extents `extents` of `elements` in row-major order.
     ///
     /// # Errors
     /// If the number of elements differs from the number of indices.
@@ -38,13 +38,13 @@ impl Tensor {
         Tensor::of_data(extents, T::data(elements))
     }
 
-    /// A tensor without axes, which has one element.
+    /// Makes a tensor without axes, whose only element is `element`.
     #[must_use]
     pub fn scalar<T: Element>(element: T) -> Tensor {
         Tensor { data: Arc::new(T::data(vec![element])), layout: Layout::of_one() }
     }
 
-    /// A tensor without axes, whose element is a scalar value.
+    /// Makes a tensor without axes, whose only element is the scalar `value`.
     ///
     /// # Errors
     /// If tensors have no elements of this type.
@@ -61,7 +61,7 @@ impl Tensor {
         Ok(Tensor { data: Arc::new(Data::zeros(scalar, layout.len())?), layout })
     }
 
-    /// Makes a tensor of these elements, in row-major order.
+    /// Makes a tensor with the extents `extents` of the elements in `data`, in row-major order.
     ///
     /// # Errors
     /// If the number of elements differs from the number of indices.
@@ -74,7 +74,7 @@ impl Tensor {
         Ok(Tensor { data: Arc::new(data), layout })
     }
 
-    /// Makes a tensor of memory, under any layout.
+    /// Makes a tensor whose elements are in `data`, at the positions that `layout` gives.
     ///
     /// # Errors
     /// If the layout has positions outside of the memory.
@@ -84,7 +84,7 @@ impl Tensor {
         Ok(Tensor { data: Arc::new(data), layout })
     }
 
-    /// Makes a tensor of memory that may be shared, under any layout.
+    /// Makes a tensor whose elements are in the shared memory `data`, at the positions that `layout` gives.
     ///
     /// # Errors
     /// If the layout has positions outside of the memory.
@@ -94,7 +94,8 @@ impl Tensor {
         Ok(Tensor { data, layout })
     }
 
-    /// A view of the memory under another layout, which may include parts of the memory that this tensor does not.
+    /// Returns a view of this tensor's memory with another layout, which may include parts of the memory that this
+    /// tensor does not use.
     ///
     /// # Errors
     /// If the layout has positions outside of the memory.
@@ -110,47 +111,48 @@ impl Tensor {
         Arc::ptr_eq(&self.data, &other.data)
     }
 
-    /// The type of the elements.
+    /// The type of the tensor's elements.
     #[must_use]
     #[inline]
     pub fn scalar_type(&self) -> Scalar {
         self.data.scalar()
     }
 
-    /// The type of the tensor as a value.
+    /// The type of this tensor as a value: element type and number of axes.
     #[must_use]
     pub fn qtype(&self) -> QType {
         QType::Tensor(self.scalar_type(), self.extents().len() as u8)
     }
 
-    /// The bytes of memory that the tensor holds, besides the tensor itself. Tensors that share memory hold the same bytes.
+    /// The bytes of memory that the tensor holds, without its struct itself. Shared memory counts for each tensor that
+    /// shares it.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         usize::try_from(self.data.bytes()).unwrap_or(usize::MAX)
     }
 
-    /// The number of indices per axis.
+    /// The extents of the tensor: the number of indices of each axis.
     #[must_use]
     #[inline]
     pub fn extents(&self) -> &[usize] {
         self.layout.extents()
     }
 
-    /// The map from indices to memory.
+    /// The layout of the tensor: the map from its indices to positions in memory.
     #[must_use]
     #[inline]
     pub const fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The memory, which may have more elements than the tensor.
+    /// The tensor's memory, which may have more elements than the tensor.
     #[must_use]
     #[inline]
     pub fn data(&self) -> &Data {
         &self.data
     }
 
-    /// The memory as a shared pointer.
+    /// The tensor's memory as a shared pointer.
     #[must_use]
     #[inline]
     pub const fn shared(&self) -> &Arc<Data> {
@@ -164,14 +166,14 @@ impl Tensor {
         (self.data, self.layout)
     }
 
-    /// The elements of the whole memory for writing, which may be more than the tensor's own; `None` if another tensor shares the
-    /// memory.
+    /// Returns all elements of the tensor's memory for writing, which may be more than the tensor has; `None` if
+    /// another tensor shares the memory.
     #[inline]
     pub fn own_data(&mut self) -> Option<DataMut<'_>> {
         Arc::get_mut(&mut self.data).map(Data::all_mut)
     }
 
-    /// Replaces the memory and keeps the layout. Returns the previous memory.
+    /// Replaces the tensor's memory by `data`, and keeps the layout. Returns the previous memory.
     ///
     /// # Errors
     /// If the layout has positions outside of the new memory. The tensor is then unchanged.
@@ -187,7 +189,7 @@ impl Tensor {
         Tensor { data: self.data.clone(), layout }
     }
 
-    /// Permutes the axes: axis `i` of the result is axis `of[i]`.
+    /// Returns a view with permuted axes: axis `i` of the result is axis `of[i]` of this tensor.
     ///
     /// # Errors
     /// If `of` does not name each axis once.
@@ -195,7 +197,7 @@ impl Tensor {
         Ok(self.seen(self.layout.with_axes(&inverse_axes(of, self.layout.rank())?)?))
     }
 
-    /// A view of a slice along each axis.
+    /// Returns a view of the tensor that has one slice of each axis.
     ///
     /// # Errors
     /// If there is not one slice per axis, or if a slice exceeds its axis.
@@ -203,7 +205,8 @@ impl Tensor {
         Ok(self.seen(self.layout.sliced(slices)?))
     }
 
-    /// Broadcasts to these extents: elements repeat along new axes, which come first, and along axes of extent 1.
+    /// Returns a view of the tensor, broadcast to `extents`. Its elements repeat along new axes, which come first, and
+    /// along axes of extent 1.
     ///
     /// # Errors
     /// If an extent other than 1 would change.
@@ -211,8 +214,8 @@ impl Tensor {
         Ok(self.seen(self.layout.broadcast_to(extents)?))
     }
 
-    /// Reshapes to these extents, with the same elements in the same order. They are copied only if no layout of this memory
-    /// gives that order.
+    /// Reshapes the tensor to `extents`, with the same elements in the same order. They are copied only if no layout of
+    /// the same memory gives that order.
     ///
     /// # Errors
     /// If the number of indices differs, or if the system has no memory for a copy.
@@ -231,7 +234,8 @@ impl Tensor {
         check_room(Data::element_size(self.scalar_type()).unwrap_or(0).saturating_mul(self.layout.len()))
     }
 
-    /// Copies the elements in row-major order. The tensor must be known to fit in memory, because indices may share elements.
+    /// Copies the tensor's elements in row-major order. The copy must be known to fit in memory, because several
+    /// indices may share an element.
     #[must_use]
     pub fn gathered(&self) -> Data {
         let mut made = self.data.none();
@@ -239,7 +243,7 @@ impl Tensor {
         made
     }
 
-    /// A tensor with the same elements in row-major order: this one, or a copy.
+    /// Returns a tensor with the same elements in row-major order in memory: this one, or a copy.
     #[must_use]
     pub fn row_major(&self) -> Tensor {
         if self.layout.is_row_major() {
@@ -248,13 +252,13 @@ impl Tensor {
         Tensor { data: Arc::new(self.gathered()), layout: self.layout.ordered() }
     }
 
-    /// Makes a tensor of as many elements as the layout has indices, in the order of its indices.
+    /// Makes a tensor of as many elements as `layout` has indices, in row-major order of its indices.
     pub(super) fn ordered<T: Element>(layout: &Layout, elements: Vec<T>) -> Tensor {
         debug_assert_eq!(layout.len(), elements.len());
         Tensor { data: Arc::new(T::data(elements)), layout: layout.ordered() }
     }
 
-    /// Copies the elements, in row-major order.
+    /// Copies the tensor's elements to a vector, in row-major order.
     ///
     /// # Errors
     /// If the elements are of another type, or if the system has no memory for the copy: indices may share elements.
@@ -267,8 +271,8 @@ impl Tensor {
         Ok(self.layout.positions().map(|at| elements[at]).collect())
     }
 
-    /// The elements in row-major order. They are moved if no other tensor shares the memory, and if they are all of it in this
-    /// order; else copied.
+    /// Returns the tensor's elements as a vector in row-major order. They are moved if no other tensor shares the
+    /// memory, and if they are all of the memory in this order; else they are copied.
     ///
     /// ```
     /// use cembra_value::tensor::Tensor;
@@ -289,7 +293,7 @@ impl Tensor {
         self.to_vec()
     }
 
-    /// The elements without a copy; `None` if they are not adjacent in row-major order.
+    /// The tensor's elements as a slice, without a copy; `None` if they are not adjacent in row-major order.
     ///
     /// # Errors
     /// If the elements are of another type.
@@ -299,7 +303,7 @@ impl Tensor {
         Ok(self.layout.is_row_major().then(|| if len == 0 { &[][..] } else { &elements[first..][..len] }))
     }
 
-    /// The element at an index.
+    /// The element of the tensor at `index`.
     ///
     /// # Errors
     /// If there is no such index, or if the elements are of another type.
@@ -312,13 +316,13 @@ impl Tensor {
         T::of(&self.data).ok_or_else(|| wrong_type::<T>(self.scalar_type()))
     }
 
-    /// The positions of the elements, in row-major order of their indices.
+    /// Iterates over the positions of the tensor's elements in memory, in row-major order of their indices.
     #[must_use]
     pub fn positions(&self) -> Positions<'_> {
         self.layout.positions()
     }
 
-    /// The tensor for writing, through its layout. Memory that others share is copied first.
+    /// Returns the tensor for writing, through its layout. Memory that others share is copied first.
     ///
     /// # Errors
     /// If two indices may have the same element.
@@ -342,8 +346,8 @@ fn overlapping(layout: &Layout) -> Error {
     Error::tensors(TensorErrorKind::OverlappingTarget, message).hint("write to a copy")
 }
 
-/// Inverts a permutation of axes: `of[i]` is the operand's axis that becomes axis `i`, and the result has at each of the
-/// operand's axes where it goes.
+/// Inverts a permutation of `rank` axes: if axis `i` of a result is axis `of[i]` of an operand, then element `of[i]` of
+/// the returned list is `i`.
 ///
 /// # Errors
 /// If an axis is missing or occurs twice.
@@ -363,7 +367,7 @@ pub fn inverse_axes(of: &[usize], rank: usize) -> Result<Extents, Error> {
     Ok(to)
 }
 
-/// Borrowed memory that is written through a layout.
+/// Borrowed memory of a tensor, which is written through a layout.
 #[derive(Debug)]
 pub struct TensorMut<'m> {
     data: &'m mut Data,
@@ -371,7 +375,7 @@ pub struct TensorMut<'m> {
 }
 
 impl<'m> TensorMut<'m> {
-    /// Writes to memory under a layout.
+    /// Returns access for writing to the memory `data` through `layout`.
     ///
     /// # Errors
     /// If the layout has positions outside of the memory, or if two indices may have the same element.
@@ -383,19 +387,19 @@ impl<'m> TensorMut<'m> {
         Ok(TensorMut { data, layout })
     }
 
-    /// The number of indices per axis.
+    /// The extents of the written tensor: the number of indices of each axis.
     #[must_use]
     pub fn extents(&self) -> &[usize] {
         self.layout.extents()
     }
 
-    /// The type of the elements.
+    /// The type of the elements that are written.
     #[must_use]
     pub fn scalar_type(&self) -> Scalar {
         self.data.scalar()
     }
 
-    /// The elements for writing, in row-major order.
+    /// Returns the elements for writing as a slice, in row-major order.
     ///
     /// # Errors
     /// If the elements are of another type, or not adjacent in that order.
@@ -430,7 +434,7 @@ impl<'m> TensorMut<'m> {
         Ok(())
     }
 
-    /// The part in a slice of each axis.
+    /// Returns access for writing to the part that has one slice of each axis.
     ///
     /// # Errors
     /// If there is not one slice per axis, or if a slice exceeds its axis.
@@ -438,7 +442,7 @@ impl<'m> TensorMut<'m> {
         Ok(TensorMut { layout: self.layout.sliced(slices)?, data: self.data })
     }
 
-    /// Writes the elements of a tensor, broadcast to these extents.
+    /// Writes the elements of `from`, broadcast to the extents of this tensor.
     ///
     /// # Errors
     /// If the tensor does not broadcast to these extents, or has elements of another type.

@@ -1,24 +1,25 @@
-//! Walks over index spaces in several memories at once, with the position in each, and copies from one order into another.
+//! Walks over all indices of several tensors at once, with the position of the element in each, and copies from one
+//! memory order into another.
 
 use smallvec::SmallVec;
 use std::convert::Infallible;
 
-/// An axis of a copy: its number of indices, and its strides in the source and in the target.
+/// An axis of a copy between two memories: its number of indices, and its strides in the source and in the target.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CopiedAxis {
-    /// The number of indices.
+    /// The number of indices of the axis.
     pub extent: usize,
-    /// The stride in the source.
+    /// The axis's stride in the source of the copy.
     pub from: isize,
-    /// The stride in the target.
+    /// The axis's stride in the target of the copy.
     pub to: isize,
 }
 
-/// The number of indices of an axis, and its stride in each memory.
+/// An axis of a walk: its number of indices, and its stride in each of the `N` memories.
 pub type WalkedAxis<const N: usize> = (usize, [isize; N]);
 
-/// Visits all indices in row-major order, with the position of each in every memory. `starts` are the positions of the first
-/// index.
+/// Visits all indices of `axes` in row-major order, with the position of each in every memory. `starts` are the
+/// positions of the first index.
 pub fn walk<const N: usize>(axes: &[WalkedAxis<N>], starts: [usize; N], mut visit: impl FnMut([usize; N])) {
     let Ok(()) = try_walk(axes, starts, |at| -> Result<(), Infallible> {
         visit(at);
@@ -103,7 +104,8 @@ fn turn<T: Copy>(
     }
 }
 
-/// Copies the elements at all indices of the axes, from `from` starting at `first`, to `to` starting at 0.
+/// Copies the elements at all indices of `axes` from `from`, starting at position `first`, to `to`, starting at
+/// position 0.
 ///
 /// # Panics
 /// If an axis leads outside of either slice.
