@@ -1,13 +1,13 @@
-//! Bindings: the places that a backend reads a plan's inputs from and writes its outputs to, and the contract that both
-//! backends keep.
+//! Bindings: the memory locations that a backend reads a plan's inputs from and writes its outputs to. The interface of
+//! functions, with a contract that both backends keep, is here too.
 
 use crate::{Plan, ValueId};
 use cembra_runtime::{Context, FramePtr};
 
-/// A memory area that a call is given.
+/// A memory area that a call of a function is given.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Base {
-    /// The frame.
+    /// The evaluation's own frame.
     Frame,
     /// The caller's input struct.
     Input,
@@ -15,7 +15,7 @@ pub enum Base {
     Output,
 }
 
-/// The place of a value during a call.
+/// The memory location of a value during a call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ValueLocation {
     /// The memory area that contains the value.
@@ -24,23 +24,23 @@ pub struct ValueLocation {
     pub offset: u32,
 }
 
-/// The places of a plan's inputs and outputs, in the plan's order.
+/// The memory locations of a plan's inputs and outputs, in the plan's order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Binding {
-    /// The place of each input.
+    /// The memory location of each input.
     pub inputs: Vec<ValueLocation>,
-    /// The place of each output.
+    /// The memory location of each output.
     pub outputs: Vec<ValueLocation>,
 }
 
 impl Plan {
-    /// The place of a value's own slot, in the frame.
+    /// The location of the slot that the plan itself gives a value in the frame.
     #[must_use]
     pub fn place(&self, value: ValueId) -> ValueLocation {
         ValueLocation { base: Base::Frame, offset: self.value(value).slot }
     }
 
-    /// The binding in which inputs and outputs are in their own slots of the frame.
+    /// The binding that reads inputs from their own slots in the frame, and leaves outputs in theirs.
     #[must_use]
     pub fn frame_binding(&self) -> Binding {
         Binding {
@@ -62,6 +62,6 @@ pub trait Function: Send + Sync + std::fmt::Debug {
     /// alive. Nothing else may use that memory during the call.
     unsafe fn call(&self, input: FramePtr, output: FramePtr, frame: FramePtr, context: &mut Context) -> i32;
 
-    /// The bytes of memory that the function owns, without the struct itself.
+    /// The bytes of memory that this function owns, without its struct itself.
     fn memory_bytes(&self) -> usize;
 }

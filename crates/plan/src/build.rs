@@ -8,7 +8,7 @@ use cembra_runtime::{FrameLayout, QType};
 use cembra_value::{Budget, Value};
 use rustc_hash::FxHashMap;
 
-/// Makes the plan of a prepared model.
+/// Makes the plan for a prepared model.
 ///
 /// # Errors
 /// If a limit is exceeded, if the model has arrays, if an operator cannot be compiled from its literal, or if a rewrite of

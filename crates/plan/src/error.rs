@@ -1,4 +1,4 @@
-//! The errors of making a plan.
+//! The errors that can occur while a plan is made.
 
 use cembra_expr::NodeId;
 use cembra_value::Diagnostic;
@@ -7,23 +7,23 @@ use cembra_value::Diagnostic;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// A limit was exceeded: the size of the frame, or the time to compile.
+    /// The model exceeds a limit: on the size of the frame, or on the time to compile.
     #[error("{0}")]
     Limit(Diagnostic),
     /// An operator cannot be compiled from its literal.
     #[error("{operator}: {reason}")]
     Compile {
-        /// The operator's name.
+        /// The name of the operator that cannot be compiled.
         operator: &'static str,
-        /// The reason why the literal is refused.
+        /// The reason why the operator refuses its literal.
         reason: String,
-        /// The operator's node in the model.
+        /// The node of the operator in the model.
         origin: NodeId,
     },
     /// The model has arrays, which are not stored in frames.
     #[error("the model has arrays")]
     Arrays,
-    /// Rewrites of the user made a plan that the verifier refuses; the text gives the reason.
+    /// A user's rewrites made a plan that the verifier refuses; the text gives the reason.
     #[error("the rewrites of the user made a plan that cannot run: {0}")]
     Unsound(String),
 }

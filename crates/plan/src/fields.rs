@@ -4,12 +4,13 @@ use crate::{Plan, ValueId};
 use cembra_runtime::FieldOffset;
 use rustc_hash::FxHashMap;
 
-/// The offsets of the fields of each tuple that was looked up so far.
+/// The field offsets of each tuple that was looked up so far.
 #[derive(Default)]
 pub(crate) struct FieldOffsets(FxHashMap<ValueId, Box<[FieldOffset]>>);
 
 impl FieldOffsets {
-    /// The offset of the field `index` inside of a value; `None` if the value is not a tuple or has no such field.
+    /// The offset of the field `index` inside of the value `tuple`; `None` if the value is not a tuple or has no such
+    /// field.
     pub(crate) fn get(&mut self, plan: &Plan, tuple: ValueId, index: u32) -> Option<FieldOffset> {
         let offsets = self.0.entry(tuple).or_insert_with(|| plan.value(tuple).qtype.field_offsets().collect());
         offsets.get(index as usize).copied()

@@ -6,8 +6,8 @@ use cembra_ops::{Lower, OpDef, OpId, Overload, Registry, time_zones};
 use std::hash::{Hash, Hasher};
 
 impl Plan {
-    /// Returns true if a rule of a user's operator becomes instructions. The meaning of such a rule is known to this
-    /// process only.
+    /// Returns true if the plan's machine code has instructions of a user's operator, recorded by a rule that the user
+    /// wrote. Only this process knows the meaning of such a rule.
     #[must_use]
     pub fn has_rules_of_users(&self) -> bool {
         let foreign = |step: &Step| match step.action {

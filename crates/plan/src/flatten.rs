@@ -6,53 +6,55 @@ use crate::{Action, BlockId, Plan, StepId, ValueId};
 /// An instruction of the flat program. A jump's target is the index of an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Linear {
-    /// Runs an operator, or gathers a tuple.
+    /// Runs the operator of this step, or gathers its tuple.
     Step(StepId),
-    /// Copies a value to the slot of another of the same type.
+    /// Copies a value to the slot of another value of the same type.
     Copy {
-        /// The value to copy.
+        /// The value that is copied.
         from: ValueId,
-        /// The value whose slot is written.
+        /// The value whose slot the copy is written to.
         to: ValueId,
     },
-    /// Jumps if the mask is missing.
+    /// Jumps to a target if a mask is missing.
     JumpIfNot {
-        /// The mask.
+        /// The mask that is tested.
         condition: ValueId,
-        /// The instruction to jump to.
+        /// The index of the instruction to jump to if the mask is missing.
         target: u32,
     },
-    /// Begins another round of a loop, if the mask in its result is present and the limit of rounds is not reached.
+    /// Begins another round of a loop, if the mask in the loop's result is present and the limit on rounds is not
+    /// reached.
     Repeat {
-        /// The loop.
+        /// The loop's step.
         step: StepId,
-        /// The first instruction of a round.
+        /// The index of the first instruction of the loop's round.
         target: u32,
     },
-    /// Jumps unconditionally.
+    /// Jumps to a target unconditionally.
     Jump {
-        /// The instruction to jump to.
+        /// The index of the instruction to jump to.
         target: u32,
     },
 }
 
 impl Plan {
-    /// Returns the flat program. Views take no instruction.
+    /// Returns the plan as a flat program. Steps whose result is a view take no instruction.
     #[must_use]
     pub fn flatten(&self) -> Vec<Linear> {
         enum Todo {
             Steps(BlockId, usize),
-            /// The first branch of a conditional is done. A jump over the second follows, then the second.
+            /// The first branch of a conditional is done. A jump over the second branch follows, then the second
+            /// branch.
             Else {
                 step: StepId,
                 test: usize,
             },
-            /// The second branch is done, and the jump over it ends here.
+            /// The second branch of a conditional is done, and the jump over it ends here.
             Join {
                 step: StepId,
                 jump: usize,
             },
-            /// A round of a loop is done; `start` is its first instruction.
+            /// A round of a loop is done; `start` is the index of the first instruction of the round.
             Again {
                 step: StepId,
                 start: u32,

@@ -39,13 +39,13 @@ macro_rules! index_types {
         pub struct $name(NonZero<u32>);
 
         impl $name {
-            /// The index.
+            /// The position of this id's item in the plan's list of such items.
             #[must_use]
             pub const fn index(self) -> usize {
                 (self.0.get() - 1) as usize
             }
 
-            /// The id with this index.
+            /// The id of the item at this position in the plan's list.
             #[must_use]
             pub const fn from_index(index: usize) -> Self {
                 $name(NonZero::<u32>::MIN.saturating_add(index as u32))
@@ -61,11 +61,11 @@ macro_rules! index_types {
 }
 
 index_types! {
-    /// A value of a plan: an input, a literal, or the result of a step.
+    /// The id of a plan's value: an input, a literal, or the result of a step.
     ValueId;
-    /// A step of a plan; also the site that faults name.
+    /// The id of a step of a plan. A fault of the step has the same id as its site.
     StepId;
-    /// A block of a plan.
+    /// The id of a block of steps in a plan.
     BlockId;
 }
 
@@ -74,10 +74,10 @@ impl BlockId {
     pub const TOP: BlockId = BlockId::from_index(0);
 }
 
-/// A value of a plan: its type and its slot.
+/// A value of a plan, with its type and its slot.
 #[derive(Clone, Debug)]
 pub struct PlanValue {
-    /// The type.
+    /// The type of the value.
     pub qtype: QType,
     /// The offset of the value's slot in the frame, in bytes.
     pub slot: u32,
@@ -85,74 +85,75 @@ pub struct PlanValue {
     pub owner: Option<ValueId>,
 }
 
-/// The operation of a step.
+/// The operation that a step performs.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// Computes an operator.
+    /// Computes the result of an operator.
     Operator {
-        /// The operator.
+        /// The operator that is computed.
         op: OpId,
-        /// The index of the operator's overload.
+        /// The index of the overload, among those of the operator.
         overload: u16,
-        /// True if a strict overload runs on optionals.
+        /// True if the overload is defined on plain values and runs on optionals: the result is present where all
+        /// arguments are.
         lifted: bool,
     },
     /// Gathers the arguments into a tuple.
     MakeTuple,
-    /// Takes a field of a tuple, by index. The result is a view of the argument's slot.
+    /// Takes the tuple's field with this index. The result is a view of the argument's slot.
     Field(u32),
-    /// Takes the presence of an optional. The result is a view of the argument's presence byte.
+    /// Tells whether an optional is present. The result is a view of the argument's presence byte.
     Has,
     /// Runs one of two blocks, depending on whether the argument is present. The result is that block's result.
     Where {
-        /// The block for a present condition.
+        /// The block that runs if the argument is present.
         on: BlockId,
-        /// The block for a missing condition.
+        /// The block that runs if the argument is missing.
         off: BlockId,
     },
-    /// Runs a block repeatedly. The argument is the first state. The result is a tuple: the state after a round, and the
-    /// mask that is present if there is another round.
+    /// Runs a block repeatedly. The argument is the first state of the loop. The result is a tuple: the state after a
+    /// round, and the mask that is present if there is another round.
     Loop {
-        /// The block of a round, whose result is such a tuple.
+        /// The block of one round. Its result is the tuple of the next state and the mask for another round.
         round: BlockId,
-        /// The state in a round: a view of the first field of this step's result.
+        /// The value that has the state in a round: a view of the first field of this step's result.
         state: ValueId,
-        /// True if the rounds count towards the limit of rounds.
+        /// True if the rounds of this loop count towards the limit on rounds.
         is_counted: bool,
     },
 }
 
-/// A step of a plan: an operation on values.
+/// A step of a plan: an operation on values, and its result.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// The operation.
+    /// The operation that the step performs.
     pub action: Action,
     /// The start of the step's arguments in the plan's list of arguments.
     args_start: u32,
     args_len: u32,
-    /// The value that the step makes.
+    /// The value that is the step's result.
     pub out: ValueId,
     /// The expression node that the step comes from.
     pub origin: NodeId,
 }
 
-/// A straight line of steps.
+/// A sequence of steps that run one after the other.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
-    /// The steps in order.
+    /// The steps of the block, in order.
     pub steps: Vec<StepId>,
-    /// The value of the block, read at its end; `None` for the top block, whose values are the outputs.
+    /// The result of the block, read at its end; `None` for the top block, whose results are the plan's outputs.
     pub result: Option<ValueId>,
 }
 
 /// An input of a plan.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// The leaf's name.
+    /// The name of the input's leaf.
     pub name: Arc<str>,
-    /// The number of the leaf in the model that was planned.
+    /// The index of the input's leaf in the model that was planned.
     pub leaf: u32,
-    /// The corresponding value of the plan.
+    /// The value of the plan that the input is stored in.
     pub value: ValueId,
 }
 
@@ -161,7 +162,7 @@ pub struct Input {
 pub struct Output {
     /// The output's name.
     pub name: Arc<str>,
-    /// The corresponding value of the plan.
+    /// The value of the plan that becomes the output.
     pub value: ValueId,
 }
 
@@ -190,68 +191,68 @@ impl Plan {
         self.registry
     }
 
-    /// Returns a value by its id.
+    /// Returns the value with this id.
     #[must_use]
     pub fn value(&self, id: ValueId) -> &PlanValue {
         &self.values[id.index()]
     }
 
-    /// The number of values.
+    /// The number of values in the plan.
     #[must_use]
     pub fn value_count(&self) -> usize {
         self.values.len()
     }
 
-    /// Returns a step by its id.
+    /// Returns the step with this id.
     #[must_use]
     pub fn step(&self, id: StepId) -> &Step {
         &self.steps[id.index()]
     }
 
-    /// The number of steps, including those inside of branches and loops.
+    /// The number of steps in the plan, including those inside of branches and loops.
     #[must_use]
     pub fn step_count(&self) -> usize {
         self.steps.len()
     }
 
-    /// The arguments of a step.
+    /// The arguments of the step `step`.
     #[must_use]
     pub fn args(&self, step: &Step) -> &[ValueId] {
         &self.args[step.args_start as usize..(step.args_start + step.args_len) as usize]
     }
 
-    /// Returns a block by its id.
+    /// Returns the block with this id.
     #[must_use]
     pub fn block(&self, id: BlockId) -> &Block {
         &self.blocks[id.index()]
     }
 
-    /// The number of blocks.
+    /// The number of blocks in the plan.
     #[must_use]
     pub fn block_count(&self) -> usize {
         self.blocks.len()
     }
 
-    /// The inputs that the outputs need, in the order of the program.
+    /// The plan's inputs: those that the outputs need, in the order of the program.
     #[must_use]
     pub fn inputs(&self) -> &[Input] {
         &self.inputs
     }
 
-    /// The literals: each value of the plan that is a literal, and its content.
+    /// The literals of the plan: the id and the content of each.
     #[must_use]
     pub fn literals(&self) -> &[(ValueId, Value)] {
         &self.literals
     }
 
-    /// The outputs, the main one first.
+    /// The outputs of the plan, the main one first.
     #[must_use]
     pub fn outputs(&self) -> &[Output] {
         &self.outputs
     }
 
-    /// The data that a step's kernel is given besides slots: the operator's compiled state, or the data that it closes
-    /// over.
+    /// The data that the kernel of a step gets in addition to slots: the operator's compiled state, or the data that
+    /// the kernel closes over.
     #[must_use]
     pub fn data(&self, step: StepId) -> KernelData {
         match (self.states.get(&step), &self.step(step).action) {
@@ -263,7 +264,7 @@ impl Plan {
         }
     }
 
-    /// The compiled states of operators. Whoever keeps the data of steps must keep these alive too.
+    /// The compiled states of the plan's operators. A holder of a step's kernel data must keep these alive too.
     #[must_use]
     pub fn states(&self) -> Vec<CompiledLiteral> {
         self.states.values().cloned().collect()
@@ -287,20 +288,20 @@ impl Plan {
         self.reused_slots
     }
 
-    /// The slot of the mask that tells whether a loop with the result `out` goes on.
+    /// The offset of the mask that tells whether the loop with the result `out` begins another round.
     #[must_use]
     pub fn again_slot(&self, out: ValueId) -> u32 {
         let out = self.value(out);
         out.slot + out.qtype.field_offset(1).unwrap_or(0)
     }
 
-    /// Returns true if any value is a string. Otherwise an evaluation makes no strings and reads none.
+    /// Returns true if any value of the plan is a string. Otherwise an evaluation makes no strings and reads none.
     #[must_use]
     pub fn has_strings(&self) -> bool {
         self.values.iter().any(|value| value.qtype.scalar().is_some_and(Scalar::is_string))
     }
 
-    /// Returns true if any step is a loop.
+    /// Returns true if any step of the plan is a loop.
     #[must_use]
     pub fn has_loops(&self) -> bool {
         self.steps.iter().any(|step| matches!(step.action, Action::Loop { .. }))
@@ -318,8 +319,8 @@ impl Plan {
         self.outputs.shrink_to_fit();
     }
 
-    /// The bytes of memory that the plan owns, without the struct itself, names, texts of literals, and compiled states of
-    /// operators.
+    /// The bytes of memory that the plan owns. The struct itself, names, texts of literals, and compiled states of
+    /// operators are not counted.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         fn held<T>(list: &Vec<T>) -> usize {

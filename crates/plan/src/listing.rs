@@ -5,7 +5,7 @@ use cembra_runtime::{QType, TypedSlot};
 use std::fmt;
 
 impl Plan {
-    /// The slot of a value, with its type.
+    /// The slot of the value `value`, with its type.
     #[must_use]
     pub fn slot(&self, value: ValueId) -> TypedSlot {
         let value = self.value(value);

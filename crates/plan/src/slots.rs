@@ -12,7 +12,7 @@ use std::collections::HashMap;
 /// A step of the walk over the tree of blocks, in the order of evaluation.
 enum Visit {
     Step(StepId, BlockId),
-    /// A conditional's branches, or a loop's round, are done.
+    /// The branches of the conditional, or the round of the loop, are done.
     Join(StepId, BlockId),
 }
 
@@ -50,7 +50,7 @@ fn walk(plan: &Plan) -> Vec<Visit> {
     order
 }
 
-/// Assigns a slot to every value of a plan.
+/// Assigns a slot in the frame to every value of a plan.
 pub(crate) fn assign(plan: &mut Plan, budget: &Budget) -> Result<(), PlanError> {
     let order = walk(plan);
     let last_uses = last_uses(plan, &order);
@@ -176,8 +176,8 @@ fn last_uses(plan: &Plan, order: &[Visit]) -> Vec<Option<u32>> {
     last
 }
 
-/// Returns true if the result of a branch is made by the last step of the branch, so that it can be in the slot of the
-/// conditional. A view cannot, because it is in its owner's slot.
+/// Returns true if the last step of the branch computes the branch's result, so that the result can be in the slot of
+/// the conditional. A view cannot, because it is in its owner's slot.
 pub(crate) fn lies_in_join(plan: &Plan, branch: BlockId, result: ValueId) -> bool {
     let made = plan.block(branch).steps.last().is_some_and(|step| plan.step(*step).out == result);
     made && plan.value(result).owner.is_none()

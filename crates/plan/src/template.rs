@@ -14,7 +14,7 @@ pub struct Template {
 }
 
 impl Template {
-    /// Makes the template of a plan whose slots are assigned.
+    /// Makes the template for a plan whose slots are assigned.
     pub(crate) fn of(plan: &Plan) -> Template {
         let size = plan.layout.size() as usize;
         let mut frame = Frame::zeroed(size);
@@ -28,19 +28,20 @@ impl Template {
         Template { frame, size, texts }
     }
 
-    /// Makes a fresh frame. Its views of texts are valid as long as this template, or a clone of it, lives.
+    /// Makes a fresh frame from the template. The frame's views of texts are valid as long as this template, or a clone
+    /// of it, lives.
     #[must_use]
     pub fn frame(&self) -> Frame {
         self.frame.clone()
     }
 
-    /// The size of a frame in bytes.
+    /// The size of a frame in bytes, as made from this template.
     #[must_use]
     pub fn frame_bytes(&self) -> usize {
         self.size
     }
 
-    /// The bytes of memory that the template owns, without the struct itself and texts.
+    /// The bytes of memory that the template owns, without its struct itself and without texts.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.frame.size() + size_of_val(&*self.texts)

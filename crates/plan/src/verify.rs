@@ -214,7 +214,7 @@ fn check_view(plan: &Plan, args: &[ValueId], view: ValueId, inside: Option<u32>)
 /// Checks a plan: slots, reads, writes and types.
 ///
 /// # Errors
-/// A sentence on the first fault, for whoever debugs the planner.
+/// A description of the first fault, for debugging the planner.
 pub fn verify(plan: &Plan) -> Result<(), String> {
     slots(plan)?;
     types::check(plan)

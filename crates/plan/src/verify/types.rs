@@ -7,7 +7,7 @@ use cembra_runtime::{QType, Scalar};
 /// Checks the types of all literals and steps.
 ///
 /// # Errors
-/// A sentence on the first fault, for whoever debugs the planner.
+/// A description of the first fault, for debugging the planner.
 pub(super) fn check(plan: &Plan) -> Result<(), String> {
     for (id, value) in plan.literals() {
         if !value.is_of(&plan.value(*id).qtype) {
@@ -57,7 +57,8 @@ fn check_step(plan: &Plan, step: &Step) -> Result<(), String> {
     if right { Ok(()) } else { Err(format!("{} is made of other types than its step takes", plan.slot(step.out))) }
 }
 
-/// Returns true if the results of branches and rounds have the types of the values that they are copied to.
+/// Returns true if the results of a conditional's branches, or of a loop's round, have the types of the values that
+/// they are copied to.
 pub(super) fn copies(plan: &Plan, step: &Step) -> bool {
     let alike =
         |from: Option<ValueId>, to: ValueId| from.is_some_and(|from| plan.value(from).qtype == plan.value(to).qtype);
