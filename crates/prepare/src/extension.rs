@@ -7,9 +7,9 @@ use cembra_ops::Registry;
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Error, Value};
 
-/// A node transformation.
+/// A user's rewrite of single nodes, which preparation applies to the lowered graph.
 pub trait Extension: Send + Sync + std::fmt::Debug {
-    /// Returns the replacement for a node, whose operands are final; `None` keeps the node.
+    /// Returns the replacement for the node `node`, whose operands are final; `None` keeps the node.
     ///
     /// It is called once per node, operands first, and its results are not transformed again. A replacement is ignored if
     /// it has another type than the node, or belongs to another compilation. After the last node the graph is typed again,
@@ -37,25 +37,25 @@ impl<'g> Rewriter<'g> {
         Rewriter { graph, registry, origin }
     }
 
-    /// The canonical name of a node's operator; `None` for inputs and literals.
+    /// The canonical name of the node's operator; `None` for inputs and literals.
     #[must_use]
     pub fn operator(&self, node: Id) -> Option<&'static str> {
         self.known(node).and_then(|node| self.graph.op(node)).map(|op| self.registry.get(op).name)
     }
 
-    /// The operands of a node; empty if it has none or is not in the graph.
+    /// The operands of the node; empty if it has none or is not in the graph.
     #[must_use]
     pub fn operands(&self, node: Id) -> &[Id] {
         self.known(node).map_or(&[], |node| self.graph.operands(node))
     }
 
-    /// The operands of a node, if its operator is `operator`.
+    /// The operands of the node, if its operator is `operator`; else `None`.
     #[must_use]
     pub fn matches(&self, node: Id, operator: &str) -> Option<&[Id]> {
         (self.operator(node) == Some(operator)).then(|| self.operands(node))
     }
 
-    /// The type of a node; `None` if it is not in the graph.
+    /// The type of the node; `None` if it is not in the graph.
     #[must_use]
     pub fn qtype(&self, node: Id) -> Option<&QType> {
         self.known(node).map(|node| self.graph.qtype(node))
@@ -66,13 +66,13 @@ impl<'g> Rewriter<'g> {
         Some(node).filter(|node| self.graph.contains(*node))
     }
 
-    /// The value of a literal; `None` for other nodes.
+    /// The value of the node if it is a literal; `None` for other nodes.
     #[must_use]
     pub fn value(&self, node: Id) -> Option<&Value> {
         self.known(node).and_then(|node| self.graph.value(node))
     }
 
-    /// The name of an input; `None` for other nodes.
+    /// The name of the node if it is an input; `None` for other nodes.
     #[must_use]
     pub fn input(&self, node: Id) -> Option<&str> {
         match self.graph.kind(self.known(node)?) {
@@ -81,13 +81,13 @@ impl<'g> Rewriter<'g> {
         }
     }
 
-    /// Adds a literal.
+    /// Adds a literal node with the value `value` to the graph.
     pub fn literal(&mut self, value: Value) -> Id {
         self.graph.literal(value, self.origin)
     }
 
-    /// Adds an operator on these operands, with the implicit casts of the language. Its faults are reported at the place
-    /// of the transformed node.
+    /// Adds a node that applies `operator` to `operands`, with the implicit casts of the language. A fault of the new node is reported at the span of
+    /// the transformed node.
     ///
     /// # Errors
     /// If there is no such operator, it is a composite one, or it does not take these operands.

@@ -14,18 +14,18 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
-/// A node of a typed graph.
+/// The id of a node in a typed graph: its index.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Id(u32);
 
 impl Id {
-    /// The node's index; operands come before their users.
+    /// The index of the node in its graph; operands come before their users.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The node with this index.
+    /// Returns the id of the node with this index.
     #[must_use]
     pub const fn from_index(index: usize) -> Self {
         Id(index as u32)
@@ -35,39 +35,40 @@ impl Id {
 /// The kind of a typed node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// An input, by its index among the model's leaves.
+    /// An input, given by its index among the model's leaves.
     Leaf(u32),
-    /// A literal, by its index in the graph's list of values.
+    /// A literal, given by its index in the graph's list of values.
     Literal(u32),
-    /// An operator.
+    /// An operator that is applied to operands.
     Operator {
-        /// The operator.
+        /// The operator that is applied.
         op: OpId,
-        /// The overload that computes it, after casts were added; `None` for structure.
+        /// The overload that computes the operator, chosen when casts are added; `None` for operators without one, such as those that make tuples.
         overload: Option<u16>,
-        /// True if a strict overload runs on optionals.
+        /// True if the overload is defined on plain values and runs on optionals.
         lifted: bool,
     },
-    /// A conditional: condition, then, else. The regions of nodes decide whether only the chosen branch is evaluated.
+    /// A conditional. Its operands are the condition, the value if it holds, and the value otherwise. The regions of nodes decide whether only the
+    /// chosen branch is evaluated.
     Where {
-        /// The overload that computes it from the values of both branches. `None` for a conditional of a loop or a guard, which
+        /// The overload that computes the conditional from the values of both branches. `None` for a conditional that a loop or a guard made, which
         /// is always lazy.
         overload: Option<u16>,
     },
-    /// A loop. Its operands are the first state, and the round: a tuple of the next state and the mask for another round, which
-    /// is evaluated at least once. Its value is the last such tuple.
+    /// A loop. Its operands are the first state and the round. The round is a tuple of the next state and the mask for another round, and is
+    /// evaluated at least once. The value of the loop is the last such tuple.
     Loop(LoopId),
-    /// The state in a round of a loop.
+    /// The current state of a loop, as the nodes of its round use it.
     State(LoopId),
     /// A function or a sequence, by its index in a list of the typing pass. Later passes have no such nodes.
     CompileTime(u32),
 }
 
 impl Kind {
-    /// The kind of a conditional of a loop or a guard.
+    /// The kind of the conditionals that loops and guards make, which are always lazy.
     pub(crate) const LAZY: Kind = Kind::Where { overload: None };
 
-    /// The kind of an operator that is bound to an overload. Only this function knows which operator is the conditional.
+    /// Returns the kind of a node whose operator is bound to an overload. Only this function knows which operator is the conditional.
     pub(crate) fn bound(op: OpId, resolved: &Resolved) -> Kind {
         let Resolved { signature, overload, lifted } = resolved;
         let (overload, lifted) = (*overload, *lifted);
@@ -103,7 +104,7 @@ impl Hash for Kind {
     }
 }
 
-/// A loop of one graph. Nodes that depend on its state must be inside of it.
+/// The id of a loop in a graph. Nodes that depend on the loop's state must be inside of the loop.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LoopId {
     number: u32,
@@ -117,21 +118,22 @@ impl LoopId {
     /// The depth of loops over elements, which other loops do not have. Loops over elements are outermost.
     const OVER_ELEMENTS: u8 = LoopId::MOST_DEPTH + 1;
 
-    /// The loop over elements with this number. Numbers of other loops count up from 0, these count down from the largest
-    /// number.
+    /// Returns the id of a loop over the elements of arrays. `number` counts such loops from 0. It is stored as a distance from the largest `u32`, so
+    /// that the id differs from those of other loops.
     #[must_use]
     pub const fn over_elements(number: u32) -> Self {
         LoopId { number: u32::MAX - number, depth: LoopId::OVER_ELEMENTS }
     }
 
-    /// Returns true if the loop goes over elements. Such a loop has one round per element, so no limit counts its rounds.
+    /// Returns true for a loop over the elements of arrays. Such a loop has one round per element, so its rounds do not count towards the limit on
+    /// rounds.
     #[must_use]
     pub const fn is_over_elements(self) -> bool {
         self.depth == LoopId::OVER_ELEMENTS
     }
 
-    /// The loop with this number, which is unique in its graph. `depth` is the number of loops around it whose states it may
-    /// use.
+    /// Returns the id of the loop with the number `number`, which is unique in its graph. `depth` is the number of enclosing loops whose states the
+    /// loop may use.
     pub(crate) const fn new(number: u32, depth: u8) -> Self {
         LoopId { number, depth }
     }
@@ -141,7 +143,7 @@ impl LoopId {
         around.depth < self.depth
     }
 
-    /// The bit of this loop in a set of loops.
+    /// The bit of this loop in a bit set of loops.
     pub(crate) const fn bit(self) -> u64 {
         1 << self.depth
     }
@@ -157,7 +159,7 @@ struct Node {
     qtype: TypeId,
 }
 
-/// A typed expression graph.
+/// An expression graph whose nodes have types.
 #[derive(Clone, Debug, Default)]
 pub struct TypedGraph {
     nodes: Vec<Node>,
@@ -181,18 +183,18 @@ pub struct TypedGraph {
     bodies: Vec<Arc<Body>>,
 }
 
-/// The function that an array is mapped by, for one element: a graph of scalars. Its leaves are the elements, as optionals, and
-/// the values that are the same for all elements.
+/// The function that a mapping node applies to each element of arrays, as a graph of scalars. The leaves of the graph are the elements, as optionals,
+/// and the values that are the same for all elements.
 #[derive(Debug)]
 pub struct Body {
-    /// The nodes. Leaf `i` is operand `i + 1` of the mapping node.
+    /// The graph of the function. Its leaf `i` is operand `i + 1` of the mapping node.
     pub graph: TypedGraph,
-    /// The result of the function.
+    /// The node of the function's result.
     pub result: Id,
 }
 
 impl TypedGraph {
-    /// An empty graph with these leaves, and memory for `nodes` nodes.
+    /// Returns an empty graph with leaves of these names, and memory for `nodes` nodes.
     #[must_use]
     pub fn new(leaf_names: Arc<[Arc<str>]>, nodes: usize) -> Self {
         TypedGraph {
@@ -210,25 +212,25 @@ impl TypedGraph {
         }
     }
 
-    /// The graph with these promises of its leaves, in the order of the leaves.
+    /// Returns the graph with the promises `leaf_promises` for its leaves, in the order of the leaves.
     #[must_use]
     pub fn with_promises(self, leaf_promises: Arc<[Promise]>) -> Self {
         TypedGraph { leaf_promises, ..self }
     }
 
-    /// The graph with these names of its leaves, in the order of the leaves.
+    /// Returns the graph with the names `leaf_names` for its leaves, in the order of the leaves.
     #[must_use]
     pub fn with_leaf_names(self, leaf_names: Arc<[Arc<str>]>) -> Self {
         TypedGraph { leaf_names, ..self }
     }
 
-    /// An empty graph with the same leaves, and memory for as many nodes and some casts.
+    /// Returns an empty graph with the same leaves, and memory for as many nodes and some casts.
     #[must_use]
     pub fn empty_like(&self) -> Self {
         self.empty_over(self.leaf_names.clone()).with_promises(self.leaf_promises.clone())
     }
 
-    /// An empty graph like [`empty_like`](TypedGraph::empty_like), but with other leaves.
+    /// Returns an empty graph as [`empty_like`](TypedGraph::empty_like) does, but with leaves of the names `leaf_names`.
     #[must_use]
     pub fn empty_over(&self, leaf_names: Arc<[Arc<str>]>) -> Self {
         let mut empty = TypedGraph::new(leaf_names, self.nodes.len() + self.nodes.len() / 8);
@@ -236,13 +238,13 @@ impl TypedGraph {
         empty
     }
 
-    /// Adds a body and returns its number.
+    /// Adds the function of a mapping node and returns its index, which the node's first operand states.
     pub(crate) fn keep_body(&mut self, body: Body) -> i64 {
         self.bodies.push(body.into());
         self.bodies.len() as i64 - 1
     }
 
-    /// The body of a node that maps arrays; `None` for other nodes. The node's first operand is the number of the body.
+    /// The function of a node that maps arrays; `None` for other nodes. The node's first operand states the index of the function.
     #[must_use]
     pub fn body(&self, id: Id) -> Option<&Arc<Body>> {
         let [number, ..] = self.as_op(id, id::MAP)? else { return None };
@@ -250,51 +252,51 @@ impl TypedGraph {
         self.bodies.get(usize::try_from(*number).ok()?)
     }
 
-    /// The number of nodes.
+    /// The number of nodes in the graph.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Returns true if there are no nodes.
+    /// Returns true if the graph has no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// All nodes, operands before users.
+    /// Iterates over the ids of all nodes, operands before users.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = Id> + use<> {
         (0..self.nodes.len()).map(Id::from_index)
     }
 
-    /// Returns true if the graph has a node with this index. A node of another graph may have the index too.
+    /// Returns true if the graph has a node with the index of `id`. `id` may still belong to another graph.
     #[must_use]
     pub fn contains(&self, id: Id) -> bool {
         id.index() < self.nodes.len()
     }
 
-    /// The kind of a node.
+    /// The kind of the node `id`.
     #[must_use]
     #[inline]
     pub fn kind(&self, id: Id) -> Kind {
         self.nodes[id.index()].kind
     }
 
-    /// The type of a node.
+    /// The type of the node `id`.
     #[must_use]
     #[inline]
     pub fn qtype(&self, id: Id) -> &QType {
         self.types.get(self.nodes[id.index()].qtype)
     }
 
-    /// The expression node that a node came from.
+    /// The expression node that the node `id` came from.
     #[must_use]
     #[inline]
     pub fn origin(&self, id: Id) -> NodeId {
         self.nodes[id.index()].origin
     }
 
-    /// The operands of a node.
+    /// The operands of the node `id`.
     #[must_use]
     #[inline]
     pub fn operands(&self, id: Id) -> &[Id] {
@@ -302,7 +304,7 @@ impl TypedGraph {
         &self.operands[node.start as usize..(node.start + node.len) as usize]
     }
 
-    /// The value of a literal; `None` for other nodes.
+    /// The value of the node `id` if it is a literal; `None` for other nodes.
     #[must_use]
     #[inline]
     pub fn value(&self, id: Id) -> Option<&Value> {
@@ -312,8 +314,8 @@ impl TypedGraph {
         }
     }
 
-    /// The operator that computes a node, its overload, and whether the overload is lifted. `None` for leaves, literals, loops,
-    /// and conditionals without an overload.
+    /// The operator that computes the node `id`, its overload, and whether the overload is lifted: defined on plain values, but run on optionals.
+    /// `None` for leaves, literals, loops, and conditionals without an overload.
     #[must_use]
     #[inline]
     pub fn operator(&self, id: Id) -> Option<(OpId, Option<u16>, bool)> {
@@ -324,7 +326,7 @@ impl TypedGraph {
         }
     }
 
-    /// The effects of evaluating a node, apart from those of its operands; `None` if no overload computes it.
+    /// The effects of evaluating the node `id`, without those of its operands; `None` if no overload computes it.
     #[must_use]
     pub fn effects(&self, registry: &Registry, id: Id) -> Option<Effects> {
         match self.operator(id) {
@@ -333,25 +335,25 @@ impl TypedGraph {
         }
     }
 
-    /// The operator that computes a node; `None` if none does.
+    /// The operator that computes the node `id`; `None` if no operator does.
     #[must_use]
     #[inline]
     pub fn op(&self, id: Id) -> Option<OpId> {
         self.operator(id).map(|(op, ..)| op)
     }
 
-    /// Returns true for a conditional that is always lazy.
+    /// Returns true for a conditional that always evaluates only the chosen branch, because a loop or a guard made it.
     pub(crate) fn is_always_lazy(&self, id: Id) -> bool {
         self.kind(id) == Kind::LAZY
     }
 
-    /// The operands of a node, if its operator is `wanted`.
+    /// The operands of the node `id`, if its operator is `wanted`; else `None`.
     #[must_use]
     pub fn as_op(&self, id: Id, wanted: OpId) -> Option<&[Id]> {
         (self.op(id) == Some(wanted)).then(|| self.operands(id))
     }
 
-    /// The values of the fields, if the node makes a tuple, with names or without.
+    /// The nodes of the fields, if the node `id` makes a tuple, with names or without; else `None`.
     #[must_use]
     pub fn made_fields(&self, id: Id) -> Option<&[Id]> {
         match self.op(id)? {
@@ -361,7 +363,7 @@ impl TypedGraph {
         }
     }
 
-    /// Returns true if the node is an operator that is applied to each element of arrays separately.
+    /// Returns true if the node `id` is an operator that is applied to each element of arrays separately.
     #[must_use]
     pub fn is_elementwise(&self, registry: &Registry, id: Id) -> bool {
         let over_arrays = match self.kind(id) {
@@ -375,12 +377,12 @@ impl TypedGraph {
             && self.operands(id).iter().any(|operand| matches!(self.qtype(*operand), QType::Array(..)))
     }
 
-    /// A node as an argument of the typing rules: its type, and its value if it is a literal.
+    /// Returns the node `id` as an argument of the typing rules: its type, and its value if it is a literal.
     pub(crate) fn argument(&self, id: Id) -> Argument<'_> {
         Argument { qtype: self.qtype(id), literal: self.value(id) }
     }
 
-    /// Resolves an operator on operands of this graph: its operand types, result type and overload.
+    /// Resolves the operator `op` on operands of this graph: finds its operand types, result type and overload.
     ///
     /// # Errors
     /// If the operator does not take these types.
@@ -394,7 +396,7 @@ impl TypedGraph {
         registry.resolve(op, &args)
     }
 
-    /// Resolves an operator on operands, some of which are not nodes yet.
+    /// Resolves the operator `op` on operands, some of which are not nodes of the graph yet.
     pub(crate) fn resolve_given<'r>(
         &self,
         registry: &'r Registry,
@@ -404,7 +406,7 @@ impl TypedGraph {
         registry.resolve(op, &self.arguments(operands))
     }
 
-    /// The operands as arguments of the typing rules. Some are not nodes yet.
+    /// Returns operands as arguments of the typing rules. Some of the operands are not nodes of the graph yet.
     pub(crate) fn arguments<'a>(&'a self, operands: &[Operand<'a>]) -> SmallVec<[Argument<'a>; 4]> {
         let argument = |operand: &Operand<'a>| match *operand {
             Operand::Node(id) => self.argument(id),
@@ -413,31 +415,31 @@ impl TypedGraph {
         operands.iter().map(argument).collect()
     }
 
-    /// The name of a leaf.
+    /// The name of the leaf with the index `leaf`.
     #[must_use]
     pub fn leaf_name(&self, leaf: u32) -> &Arc<str> {
         &self.leaf_names[leaf as usize]
     }
 
-    /// The promise of a leaf about its values.
+    /// The promise about the values of the leaf with the index `leaf`.
     #[must_use]
     pub fn leaf_promise(&self, leaf: u32) -> Promise {
         self.leaf_promises.get(leaf as usize).copied().unwrap_or_default()
     }
 
-    /// Adds a literal, or returns an equal one.
+    /// Returns the node of a literal, adding it if the graph has no equal one.
     pub fn literal(&mut self, value: Value, origin: NodeId) -> Id {
         self.complete_index();
         self.find_or_push_literal(value, origin).0
     }
 
-    /// Adds an operator or conditional, or returns an equal one.
+    /// Returns the node of an operator or conditional, adding it if the graph has no equal one.
     pub fn add(&mut self, kind: Kind, operands: &[Id], qtype: &QType, origin: NodeId) -> Id {
         self.complete_index();
         self.find_or_push(kind, operands, qtype, origin)
     }
 
-    /// Sets whether operators that are added for different nodes are known to be different.
+    /// Sets whether operators that are added for different expression nodes are known to differ, so that no equal node is searched for.
     pub(crate) fn set_distinct(&mut self, is_distinct: bool) {
         if is_distinct {
             // Most entries are literals, which are fewer than operators.
@@ -446,8 +448,7 @@ impl TypedGraph {
         self.is_distinct = is_distinct;
     }
 
-    /// Adds a literal for an expression literal that differs from all others so far. Cast to another type, two of them may
-    /// become equal.
+    /// Adds a literal for an expression literal that differs from all literals added so far. After casts to one type, two literals may become equal.
     pub(crate) fn literal_of_distinct(&mut self, value: Value, origin: NodeId) -> Id {
         if !self.is_distinct {
             return self.literal(value, origin);
@@ -457,7 +458,7 @@ impl TypedGraph {
         id
     }
 
-    /// Adds a cast, which several nodes may share.
+    /// Returns the node of a cast, which several users may share, adding it if the graph has no equal one.
     pub(crate) fn add_cast(&mut self, kind: Kind, operand: Id, qtype: &QType, origin: NodeId) -> Id {
         if self.is_distinct {
             self.find_or_push(kind, &[operand], qtype, origin)
@@ -466,7 +467,7 @@ impl TypedGraph {
         }
     }
 
-    /// Adds an operator other than a cast, for an expression node that differs from all others so far.
+    /// Adds an operator other than a cast, for an expression node that differs from all others added so far.
     pub(crate) fn add_of_distinct(&mut self, kind: Kind, operands: &[Id], qtype: &QType, origin: NodeId) -> Id {
         if !self.is_distinct {
             return self.add(kind, operands, qtype, origin);
@@ -552,15 +553,15 @@ impl TypedGraph {
         });
     }
 
-    /// Replaces a conditional in place by another operator on these operands, which must come before it and be no more than it
-    /// has. Afterwards nothing may be added to the graph, because the index has the node under its old kind.
+    /// Replaces the conditional `id` in place by another operator. The new operands must come before the node, and must not be more than it has.
+    /// Afterwards nothing may be added to the graph, because its hash table has the node under its old kind.
     pub(crate) fn recompute(&mut self, id: Id, operator: Kind, operands: &[Id]) {
         let node = &mut self.nodes[id.index()];
         (node.kind, node.len) = (operator, operands.len() as u32);
         self.operands[node.start as usize..][..operands.len()].copy_from_slice(operands);
     }
 
-    /// Copies a node of another graph. `operands` are the copies of its operands.
+    /// Copies the node `id` of the graph `from` into this graph. `operands` are the copies of its operands.
     pub fn copy_node(&mut self, from: &TypedGraph, id: Id, operands: &[Id]) -> Id {
         match from.value(id) {
             Some(value) => self.literal(value.clone(), from.origin(id)),
@@ -568,7 +569,7 @@ impl TypedGraph {
         }
     }
 
-    /// Copies a node of another graph. An operator is added even if the graph has an equal one.
+    /// Copies the node `id` of the graph `from` into this graph. An operator is added even if the graph has an equal one.
     pub fn copy_apart(&mut self, from: &TypedGraph, id: Id, operands: &[Id]) -> Id {
         match from.value(id) {
             Some(value) => self.literal(value.clone(), from.origin(id)),
@@ -579,7 +580,7 @@ impl TypedGraph {
         }
     }
 
-    /// The node with other operands; the node itself if they are the same.
+    /// Returns the node `id` with the operands `operands`; the node itself if they are the same.
     pub(crate) fn with_operands(&mut self, id: Id, operands: &[Id]) -> Id {
         if self.operands(id) == operands {
             return id;
@@ -589,7 +590,7 @@ impl TypedGraph {
         self.add(kind, operands, &qtype, origin)
     }
 
-    /// Computes for each node whether these roots need it.
+    /// Returns one flag per node, by index: true if `roots` contain or need the node.
     #[must_use]
     pub fn reachable(&self, roots: impl IntoIterator<Item = Id>) -> Vec<bool> {
         let mut needed = vec![false; self.len()];
@@ -607,16 +608,16 @@ impl TypedGraph {
     }
 }
 
-/// An operand of an operator that is not bound yet.
+/// An operand of an operator that is not bound to an overload yet.
 pub(crate) enum Operand<'a> {
-    /// A node.
+    /// A node of the typed graph.
     Node(Id),
-    /// A literal of the program. It becomes a node of the type that its use requires.
+    /// A literal of the program. It becomes a node only later, with the type that its use requires.
     Literal { node: NodeId, value: &'a Value, qtype: &'static QType },
 }
 
 impl Operand<'_> {
-    /// The operand's type, given the graph of its node.
+    /// The operand's type. `graph` is the graph that contains the operand's node.
     #[inline]
     pub(crate) fn qtype<'g>(&self, graph: &'g TypedGraph) -> &'g QType {
         match self {

@@ -1,6 +1,5 @@
-//! The inputs and results of passes. Before regions are assigned, a model is a typed graph with its leaves and outputs;
-//! afterwards it also has the region of every node. Plans are built from the latter only, so that they cannot be built
-//! from an incomplete preparation.
+//! The inputs and results of passes. Before regions are assigned, a model is a typed graph with its leaves and outputs; afterwards it also has the
+//! region of every node. Plans are built only from a model with regions, so that they cannot be built from an incomplete preparation.
 
 use crate::{Id, RegionId, RegionTree, TypedGraph};
 use cembra_ops::Registry;
@@ -10,29 +9,29 @@ use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// A typed model, as passes rewrite it.
+/// A model with types, as passes rewrite it: its graph, leaves and outputs.
 #[derive(Clone, Debug)]
 pub struct TypedModel {
-    /// The operators.
+    /// The registry of the operators in the graph.
     pub registry: &'static Registry,
-    /// The nodes.
+    /// The typed nodes of the model.
     pub graph: TypedGraph,
-    /// Name and type of each leaf, in the order of the program's inputs.
+    /// The name and the type of each leaf, in the order of the program's inputs.
     pub leaves: Vec<(Arc<str>, QType)>,
-    /// Name and node of each output, the main one first.
+    /// The name and the node of each output, the main one first.
     pub outputs: Vec<(Arc<str>, Id)>,
-    /// True if code of the user changed the graph. Then it is verified, in release builds too.
+    /// True if a user's code changed the graph. The plan is then verified, in release builds too.
     pub rewritten: bool,
 }
 
 impl TypedModel {
-    /// Computes for each node, by index, whether the outputs need it.
+    /// Returns one flag per node, by index: true if the outputs need the node.
     #[must_use]
     pub fn needed(&self) -> Vec<bool> {
         self.graph.reachable(self.outputs.iter().map(|(_, id)| *id))
     }
 
-    /// Returns true if some needed value is stored outside of frames. Then there is no single plan of the model.
+    /// Returns true if a needed value, such as an array, is not stored in frames. Then there is no single plan for the model.
     #[must_use]
     pub fn has_arrays(&self) -> bool {
         let needed = self.needed();
@@ -49,14 +48,14 @@ impl TypedModel {
     }
 }
 
-/// The regions of the nodes of a graph.
+/// The region of each node of a graph, and the tree of these regions.
 #[derive(Clone, Debug, Default)]
 pub struct Regions {
     /// The region of each node, by index; the top region for nodes that are not needed.
     pub of_nodes: Vec<RegionId>,
-    /// The tree of regions.
+    /// The tree of regions, in which each region is inside of its parent.
     pub tree: RegionTree,
-    /// For each lazy conditional, the regions of its branches.
+    /// For each lazy conditional, the regions of its two branches.
     pub branches: FxHashMap<Id, [RegionId; 2]>,
     /// For each loop, the region of its rounds.
     pub loops: FxHashMap<Id, RegionId>,
@@ -65,31 +64,31 @@ pub struct Regions {
 /// A model that is ready for planning: every node has its region.
 #[derive(Clone, Debug)]
 pub struct Placed {
-    /// The model.
+    /// The typed model.
     pub model: TypedModel,
-    /// The regions of its nodes.
+    /// The regions of the model's nodes.
     pub regions: Regions,
 }
 
 impl Placed {
-    /// The region in which a node is evaluated.
+    /// The region in which the node `id` is evaluated.
     #[must_use]
     pub fn region(&self, id: Id) -> RegionId {
         self.regions.of_nodes[id.index()]
     }
 }
 
-/// The result of preparation, final or after some passes.
+/// The result of preparation, after all passes or after some.
 #[derive(Clone, Debug)]
 pub enum Prepared {
-    /// A model without regions.
+    /// A model whose nodes have no regions yet.
     Typed(TypedModel),
     /// A model in which every node has its region.
     Placed(Placed),
 }
 
 impl Prepared {
-    /// The model, with or without regions.
+    /// The typed model, with or without regions.
     #[must_use]
     pub fn model(&self) -> &TypedModel {
         match self {
@@ -98,7 +97,7 @@ impl Prepared {
         }
     }
 
-    /// The model with the regions of its nodes.
+    /// Returns the model with the regions of its nodes.
     ///
     /// # Errors
     /// If the options stopped preparation before regions were assigned.

@@ -6,21 +6,21 @@
 //! The lowest common ancestor of two regions is found in logarithmic time by jump pointers, so that conditionals nested
 //! a hundred thousand deep cost no more than flat ones.
 
-/// A region of a [`RegionTree`].
+/// The id of a region in a [`RegionTree`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RegionId(u32);
 
 impl RegionId {
-    /// The region that always runs.
+    /// The top region, which every evaluation runs.
     pub const TOP: RegionId = RegionId(0);
 
-    /// The region with this index.
+    /// Returns the id of the region with this index.
     #[must_use]
     pub const fn from_index(index: usize) -> Self {
         RegionId(index as u32)
     }
 
-    /// The region's index.
+    /// The index of the region in its tree.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -35,7 +35,7 @@ struct Region {
     depth: u32,
 }
 
-/// The tree of regions. Parents come before children.
+/// The tree of a model's regions. Parents come before children.
 #[derive(Clone, Debug)]
 pub struct RegionTree {
     regions: Vec<Region>,
@@ -48,19 +48,19 @@ impl Default for RegionTree {
 }
 
 impl RegionTree {
-    /// The number of regions, at least 1 for the top one.
+    /// The number of regions, at least 1 for the top region.
     #[must_use]
     pub fn count(&self) -> usize {
         self.regions.len()
     }
 
-    /// The region around this one; the top region is its own parent.
+    /// The region that directly encloses `region`; the top region is its own parent.
     #[must_use]
     pub fn parent(&self, region: RegionId) -> RegionId {
         RegionId(self.regions[region.index()].parent)
     }
 
-    /// Opens a region inside of another one.
+    /// Opens a new region inside of `parent`, and returns its id.
     pub fn open(&mut self, parent: RegionId) -> RegionId {
         let up = &self.regions[parent.index()];
         let over = &self.regions[up.jump as usize];
@@ -74,7 +74,7 @@ impl RegionTree {
         RegionId(self.regions.len() as u32 - 1)
     }
 
-    /// The innermost region that contains both regions.
+    /// The innermost region that contains both `a` and `b`.
     #[must_use]
     pub fn common(&self, a: RegionId, b: RegionId) -> RegionId {
         let (mut a, mut b) = (a.0, b.0);

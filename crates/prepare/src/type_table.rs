@@ -1,14 +1,14 @@
-//! Types of nodes as numbers. Nearly all types are scalars, plain or optional; these have the same numbers in every graph.
-//! So a new node needs no clone of a type, which the compiler would write in parts and then read as a whole.
+//! The table of a graph's types, which nodes refer to by number. Nearly all types are scalars, plain or optional; these have the same numbers in
+//! every graph. So a new node needs no clone of a type, which the compiler would write in parts and then read as a whole.
 
 use cembra_runtime::{QType, Scalar};
 use std::sync::LazyLock;
 
-/// The number of a type in one graph.
+/// The number of a type in a graph's table of types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TypeId(u32);
 
-/// The types of a graph's nodes other than scalars and optionals.
+/// The table of the types of a graph's nodes, other than scalars and optionals, whose numbers are fixed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TypeTable(Vec<QType>);
 
@@ -23,13 +23,13 @@ fn number(scalar: Scalar, optional: bool) -> u32 {
     2 * scalar as u32 + u32::from(optional)
 }
 
-/// The type of a scalar, plain or optional.
+/// The type of the scalar `scalar`, plain or optional.
 pub(crate) fn scalar_type(scalar: Scalar, optional: bool) -> &'static QType {
     &SCALARS[number(scalar, optional) as usize]
 }
 
 impl TypeTable {
-    /// The number of a type, which is added if it is not a scalar or optional.
+    /// Returns the number of the type `qtype`, which is added to the table if it is not a scalar or optional.
     #[inline]
     pub(crate) fn enter(&mut self, qtype: &QType) -> TypeId {
         TypeId(match qtype {
@@ -42,7 +42,7 @@ impl TypeTable {
         })
     }
 
-    /// The type with this number.
+    /// The type with the number `id`.
     #[inline]
     pub(crate) fn get(&self, id: TypeId) -> &QType {
         match id.0.checked_sub(SCALAR_COUNT) {

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 pub use tensors::find_tensor_warnings;
 
-/// Adds warnings about a model to `found`. The model must be the result of the pass `expand`.
+/// Adds warnings about the model to `found`. The model must be the result of the pass `expand`.
 ///
 /// # Errors
 /// If the time limit is exceeded.

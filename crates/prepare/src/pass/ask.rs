@@ -1,5 +1,5 @@
-//! Inputs that are loaded on demand: each leaf is replaced by an operator that asks the caller for the value. The scalars of a struct are asked
-//! for separately, so that each is loaded only if it is needed.
+//! Inputs that are loaded on demand: each leaf is replaced by an operator that asks the caller for the value. The fields of a struct are asked for
+//! separately, so that each is loaded only if it is needed.
 
 use super::rewrite::replace;
 use crate::{Id, Kind, TypedGraph, TypedModel};
@@ -10,26 +10,26 @@ use cembra_value::{Budget, Diagnostics, Value};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// The values that a model asks the caller for.
+/// The inputs of a model whose values it asks the caller for.
 #[derive(Clone, Debug)]
 pub struct AskedInputs {
-    /// The leaf whose value is the address of the caller's [`InputsView`](cembra_ops::column::InputsView).
+    /// The index of the leaf whose value is the address of the caller's [`InputsView`](cembra_ops::column::InputsView).
     pub view: u32,
-    /// The values that can be asked for, by number. The number is that of a leaf too, because the model reads the leaf instead if every
-    /// evaluation needs the value.
+    /// The values that the model may ask for, by number. The number is also the index of a leaf, which the model reads instead if every evaluation
+    /// needs the value.
     pub values: FxHashMap<u32, AskedValue>,
 }
 
-/// A scalar or optional that a model asks for.
+/// A scalar or optional value that a model may ask for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct AskedValue {
-    /// The leaf of the input that contains the value.
+    /// The index of the leaf for the input that contains the value.
     pub input: u32,
     /// The offset of the value in the layout of the input's type, in bytes.
     pub offset: u32,
 }
 
-/// Returns true if values of this type can be asked for.
+/// Returns true if a model can ask for values of the type `qtype`.
 #[must_use]
 pub fn is_askable(qtype: &QType) -> bool {
     match qtype {
@@ -39,8 +39,8 @@ pub fn is_askable(qtype: &QType) -> bool {
     }
 }
 
-/// Replaces the leaves `inputs` by operators that ask for their values. The leaves must be sorted, and their types must be
-/// [askable](is_askable). Leaves are added after those of the model.
+/// Replaces the leaves `inputs` by operators that ask for their values. The leaf indices must be sorted, and the leaves' types must be
+/// [askable](is_askable). New leaves are added after those of the model.
 ///
 /// # Errors
 /// If a limit is exceeded.

@@ -11,7 +11,7 @@ use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 
 impl TypedGraph {
-    /// Adds an operator on operands of any types that it takes, with casts, bound to its overload.
+    /// Adds the operator `op` on operands of any types that it accepts, with implicit casts, bound to its overload.
     ///
     /// # Errors
     /// If the operator does not take these types.
@@ -25,8 +25,8 @@ impl TypedGraph {
         self.bind(registry, op, operands, origin).map_err(|message| TypeFault::mismatch(message, None))
     }
 
-    /// Adds an operator with casts as [`apply`](TypedGraph::apply) does, but does not replace it by the operator that it means
-    /// on these types.
+    /// Adds the operator `op` with casts as [`apply`](TypedGraph::apply) does, but keeps `op` where `apply` would replace it by another operator for
+    /// these types.
     ///
     /// # Errors
     /// A message, if the operator does not take these types.
@@ -42,8 +42,8 @@ impl TypedGraph {
     }
 }
 
-/// Adds an operator that was resolved for these operands, with casts. Without an overload no casts are added: such an operator
-/// is structure, or composite, and then its expression casts the operands.
+/// Adds an operator that was resolved for these operands, with casts of the operands. An operator without an overload gets no casts: it only makes or
+/// takes apart tuples, or it is composite and its expression casts the operands.
 pub(super) fn bind_resolved(
     graph: &mut TypedGraph,
     registry: &Registry,
@@ -66,10 +66,9 @@ pub(super) fn bind_resolved(
     Ok(graph.add(kind, &cast, ret, origin))
 }
 
-/// Adds a conditional over arrays. With a condition per element it is an ordinary operator. A single condition chooses between
-/// arrays, which are first cast to the element type of the result. A scalar branch cannot replace an array, because only the
-/// other branch knows the number of elements. So such a conditional computes both branches, but the scalar only if it is
-/// chosen.
+/// Adds a conditional over arrays. With a condition per element it is an ordinary operator. A single condition chooses between arrays, which are
+/// first cast to the element type of the result. A scalar branch cannot become an array, because only the other branch knows the number of elements.
+/// Such a conditional computes both branches, but the scalar only if it is chosen.
 pub(super) fn conditional_of_arrays(
     graph: &mut TypedGraph,
     registry: &Registry,
@@ -108,7 +107,7 @@ pub(super) fn conditional_of_arrays(
     Ok(graph.add(Kind::bound(id::WHERE, &resolved), &chosen, &resolved.signature.ret, origin))
 }
 
-/// Casts a value to a wider type.
+/// Casts the value of a node to a wider type.
 pub(super) fn cast_to(
     graph: &mut TypedGraph,
     registry: &Registry,
@@ -132,7 +131,7 @@ pub(super) fn cast_to(
     casts.into_iter().try_fold(operand, |operand, op| cast_by(graph, registry, op, operand, origin))
 }
 
-/// Adds a cast operator on a value of a type that it takes.
+/// Adds a cast operator on a value whose type the operator accepts.
 pub(super) fn cast_by(
     graph: &mut TypedGraph,
     registry: &Registry,
@@ -150,8 +149,8 @@ fn of_type(qtype: &QType) -> Argument<'_> {
     Argument { qtype, literal: None }
 }
 
-/// Casts a literal to a wider type, which avoids most nodes that folding would remove again. `None` if an operator must do the
-/// cast.
+/// Casts the literal `value` to the wider type `wanted`, which avoids most nodes that constant folding would remove again. `None` if an operator must
+/// do the cast.
 pub(super) fn literal_as(registry: &Registry, value: &Value, wanted: &QType) -> Result<Option<Value>, String> {
     if let (Value::Scalar(scalar), QType::Scalar(to)) = (value, wanted)
         && scalar.scalar().representation() == to.representation()

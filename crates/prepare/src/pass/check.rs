@@ -11,15 +11,14 @@ use cembra_value::{Budget, Code, Diagnostic, Diagnostics};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-/// Returns a description of the first invariant that is violated, if any: operands out of order, or types that the overload
-/// does not take.
+/// Returns a description of the first violated invariant: operands out of order, or types that the overload does not accept. `None` if no invariant
+/// is violated.
 pub(super) fn invariants(model: &TypedModel) -> Option<String> {
     let graph = &model.graph;
     graph.ids().find_map(|id| node(graph, model.registry, id).err().map(|wrong| format!("%{} {wrong}", id.index())))
 }
 
-/// Checks a graph after rewrites of a user: each node is typed again, and states of loops must be used inside of their loops
-/// only.
+/// Checks a graph after rewrites of a user: each node is typed again, and states of loops must be used only inside of their loops.
 pub(super) fn rewritten(model: &mut TypedModel, program: &Program, budget: &Budget) -> Result<(), Diagnostics> {
     let needed = model.needed();
     let mut scopes = Scopes::new(model.graph.len());

@@ -1,4 +1,4 @@
-//! Replaces composite operators by their expressions. The new nodes have the origin of the node that they replace.
+//! Replaces composite operators by the expressions that define them. The new nodes have the origin of the node that they replace.
 
 mod elements;
 

@@ -1,7 +1,7 @@
-//! Evaluates operators on literals, with the kernels that evaluations use. An operator that fails is not folded, because its error belongs
-//! to the evaluation, and only if the value is used there. Neither is an operator on large operands, or on operands that stand for much:
-//! an edge or a shape of a few bytes may stand for any number of groups, so its result could take more memory than the model has text.
-//! Such operators are evaluated at run time, within the limits there.
+//! Constant folding: evaluates operators on literals, with the kernels that evaluations use. An operator that fails is not folded, because the
+//! evaluation reports its error, and only if the value is used there. Operators on large operands are not folded either. The same holds for edges and
+//! shapes: a few bytes of them may stand for any number of groups, so the result could take more memory than the model has text. Such operators are
+//! evaluated at run time, within the limits on evaluations.
 
 use super::rewrite::replace;
 use crate::pass::Options;
@@ -35,8 +35,8 @@ fn is_slow(graph: &TypedGraph, node: Id) -> bool {
     is_foldable(graph, node) && !graph.operands(node).iter().all(is_number)
 }
 
-/// Returns true for an operator on literals that fails. If the time of `budget` is over, any operator may count as failing, because the
-/// pass ends soon.
+/// Returns true for an operator on literals that fails when it is evaluated. If the time of `budget` is over, any operator may count as failing,
+/// because the pass ends soon.
 pub(super) fn is_failing_constant(graph: &TypedGraph, registry: &Registry, budget: &Budget, node: Id) -> bool {
     if is_slow(graph, node) && budget.check_time().is_err() {
         return true;
@@ -44,7 +44,7 @@ pub(super) fn is_failing_constant(graph: &TypedGraph, registry: &Registry, budge
     matches!(evaluate_on(graph, registry, node, |operand| graph.value(operand)), Some(Err(_)))
 }
 
-/// Replaces a node on literals by its value; returns the node itself if it cannot be folded.
+/// Returns the literal that the node `node`, an operator on literals, evaluates to; the node itself if it cannot be folded.
 pub(super) fn fold(graph: &mut TypedGraph, registry: &Registry, node: Id) -> Id {
     match evaluate_constant(graph, registry, node, |operand| graph.value(operand)) {
         Some(value) => graph.literal(value, graph.origin(node)),
@@ -52,8 +52,8 @@ pub(super) fn fold(graph: &mut TypedGraph, registry: &Registry, node: Id) -> Id 
     }
 }
 
-/// Computes a node from the values of its operands. `None` if one is not known, the operator fails, or an operand or the result is too
-/// large.
+/// Computes the value of a node from the values of its operands. `None` if an operand's value is not known, if the operator fails, or if an operand
+/// or the result is too large.
 pub(crate) fn evaluate_constant<'v>(
     graph: &TypedGraph,
     registry: &Registry,
@@ -63,15 +63,15 @@ pub(crate) fn evaluate_constant<'v>(
     evaluate_on(graph, registry, node, value)?.ok().filter(|value| memory_bytes(value) <= MOST_BYTES)
 }
 
-/// The bytes of the elements of an array that is made of literals, at least one per element; `None` if the node does not make such an
+/// The bytes of the elements of an array that the node `node` makes of literals, at least one per element; `None` if the node does not make such an
 /// array.
 pub(super) fn written_bytes(graph: &TypedGraph, node: Id) -> Option<usize> {
     let operands = graph.as_op(node, id::ARRAY_MAKE_DENSE)?;
     operands.iter().try_fold(0_usize, |sum, operand| Some(sum + memory_bytes(graph.value(*operand)?).max(1)))
 }
 
-/// The array that a node makes of literals, element by element; `None` if its elements have more than `most` bytes. A single text of the
-/// model may be many elements.
+/// The array that the node `node` makes of literals, element by element; `None` if its elements have more than `most` bytes in total. A single text
+/// of the model may be many elements.
 pub(super) fn written_array(graph: &TypedGraph, registry: &Registry, node: Id, most: usize) -> Option<Value> {
     written_bytes(graph, node).filter(|bytes| *bytes <= most)?;
     call_node(graph, registry, node, &operands_of(graph, node, |operand| graph.value(operand))?, usize::MAX)?.ok()

@@ -25,24 +25,24 @@ use cembra_expr::Program;
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Diagnostics};
 
-/// A pass of preparation.
+/// A pass of preparation: a step that rewrites the model, or assigns regions to its nodes.
 pub struct Pass {
-    /// The name, as used by options and `explain`.
+    /// The name of the pass, as options and `explain` use it.
     pub name: &'static str,
     /// The task of the pass, in one sentence.
     pub summary: &'static str,
-    /// True if the pass can be left out.
+    /// True if options can leave the pass out.
     pub optional: bool,
     run: PassAction,
 }
 
 /// The function of a pass, by the kind of model that it takes and gives.
 enum PassAction {
-    /// Rewrites the graph.
+    /// The pass rewrites the graph.
     Graph(fn(&mut TypedModel, &Program, &Options) -> Result<(), Diagnostics>),
-    /// Assigns a region to every node.
+    /// The pass assigns a region to every node.
     Place(fn(TypedModel, &Program, &Options) -> Result<Placed, Diagnostics>),
-    /// Changes regions.
+    /// The pass changes the regions of nodes.
     Places(fn(&mut Placed, &Program, &Options) -> Result<(), Diagnostics>),
 }
 
@@ -74,7 +74,7 @@ impl std::fmt::Debug for Pass {
     }
 }
 
-/// The passes in order.
+/// All passes, in the order in which they run.
 pub static PASSES: &[Pass] = &[
     Pass {
         name: "types",
@@ -105,7 +105,7 @@ pub static PASSES: &[Pass] = &[
     },
 ];
 
-/// Prepares a program for leaves of these types.
+/// Prepares a program, given the types of its leaves.
 ///
 /// `leaf_type` is called for every leaf that the outputs need. It returns the type of the data, if there are data; the type must agree with
 /// the declaration in the program. `observe` is called with the result of every pass. The result is not a [`Placed`] if options stop before
@@ -185,7 +185,8 @@ fn check_names(options: &Options) -> Result<(), Diagnostics> {
     Diagnostics::check(problems)
 }
 
-/// Prepares a part of a typed model that was split: the function for one element of arrays, or the scalars among arrays.
+/// Prepares a part of a typed model that was split: the function that is applied to one element of arrays, or the operators on scalars of a model
+/// with arrays.
 ///
 /// # Errors
 /// If a composite operator cannot be expanded, or a limit is exceeded.
@@ -199,7 +200,7 @@ pub fn prepare_part(model: TypedModel, program: &Program, options: &Options) -> 
     run_passes(model, program, &Options { mode: Mode::Strict, ..options.clone() }, is_run)
 }
 
-/// Prepares a model that is typed already: the function for one element of tensors.
+/// Prepares a model that is typed already: the function that is applied to one element of tensors.
 ///
 /// # Errors
 /// If a composite operator cannot be expanded, the result of an extension is not valid, or a limit is exceeded.

@@ -1,5 +1,5 @@
-//! The optimiser: a table of peephole rewrites, applied bottom up until none fits. Strict rewrites keep every bit of every
-//! result, but may make an evaluation lazier. Compat rewrites are those of Arolla that do not keep every bit.
+//! The optimiser: a table of peephole rewrites, applied bottom up until none fits. Strict rewrites keep every bit of every result, but may make an
+//! evaluation lazier. Compat rewrites are taken from Arolla and do not keep every bit.
 
 mod rules;
 mod site;
@@ -14,17 +14,17 @@ use cembra_value::{Budget, Diagnostics, Value};
 use site::Site;
 use std::sync::OnceLock;
 
-/// A rewrite of one operator.
+/// A rewrite of nodes that apply one operator.
 #[derive(Debug)]
 pub struct Rewrite {
     /// The rewrite as `from -> to`, by which options name it.
     pub name: &'static str,
-    /// Strict if the rewrite keeps every bit.
+    /// The mode that permits the rewrite: strict if it keeps every bit of every result.
     pub mode: Mode,
-    /// True if operands that were evaluated before may be skipped. Such a rewrite is not applied to a node that needs an
-    /// operator on literals which fails: Arolla refuses such a model, so the failure must not disappear.
+    /// True if operands that the original evaluates may be skipped after the rewrite. Such a rewrite is not applied to a node that needs an operator
+    /// on literals which fails: Arolla refuses such a model, so the failure must not disappear.
     pub skips: bool,
-    /// A condition, or the change that a compat rewrite makes. May be empty.
+    /// The condition under which the rewrite applies, or the change of results that a compat rewrite makes. May be empty.
     pub note: &'static str,
     /// The operator at the root of the pattern.
     op: OpId,
@@ -33,7 +33,7 @@ pub struct Rewrite {
     apply: fn(&mut Site<'_>, &[Id]) -> Option<Id>,
 }
 
-/// The rewrites of the optimiser. Those of one operator are in the order in which they are tried.
+/// Iterates over the rewrites of the optimiser. Those of one operator are in the order in which they are tried.
 pub fn rewrites() -> impl Iterator<Item = &'static Rewrite> {
     rules::FAMILIES.iter().copied().flatten()
 }

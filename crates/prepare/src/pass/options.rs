@@ -9,19 +9,19 @@ use std::sync::Arc;
 /// The set of rewrites that the optimiser may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Mode {
-    /// Only rewrites that keep every bit of every result.
+    /// Only rewrites that keep every bit of every result are used.
     #[default]
     Strict,
-    /// Also Arolla's rewrites, some of which change the sign of a zero, a NaN or a rounding.
+    /// Arolla's rewrites are used too, some of which change the sign of a zero, a NaN or a rounding.
     Compat,
 }
 
 /// The options of a preparation.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The operators.
+    /// The registry of the operators that the program may use.
     pub registry: &'static Registry,
-    /// The set of rewrites to use.
+    /// The set of rewrites that the optimiser uses.
     pub mode: Mode,
     /// True if outputs that are weak floats keep their type; otherwise they become FLOAT64.
     pub keep_weak_outputs: bool,
@@ -31,12 +31,11 @@ pub struct Options {
     pub without_rewrites: Vec<String>,
     /// The name of the last pass to run; `None` for all passes.
     pub stop_after: Option<String>,
-    /// Rewrites of the user, in order.
+    /// The rewrites that users added, in the order in which they are applied.
     pub extensions: Vec<Arc<dyn Extension>>,
-    /// The names of inputs with defaults for which no value will be given, so that they are always their
-    /// defaults. Other names are ignored.
+    /// The names of inputs for which no value will be given, so that they always have their defaults. Other names are ignored.
     pub absent: BTreeSet<String>,
-    /// The limits, and the start of the time limit.
+    /// The limits of the preparation, and the time at which it started.
     pub budget: Budget,
 }
 

@@ -3,7 +3,7 @@
 use crate::{Id, TypedGraph, TypedModel};
 use cembra_value::{Budget, Diagnostics};
 
-/// Rebuilds the graph: `f` makes the new node for each needed node, given the new operands. Other nodes are dropped.
+/// Builds a new graph: `f` makes the new node for each needed node, given the new operands. Nodes that are not needed are dropped.
 pub(super) fn rebuild(
     model: &mut TypedModel,
     budget: &Budget,
@@ -29,9 +29,8 @@ pub(super) fn rebuild(
     Ok(())
 }
 
-/// Rewrites the graph in place, for passes that keep most nodes. `f` is called with each needed node, and with that node
-/// on its final operands, which may be the same node; it returns the replacement. Nodes that are not needed any more stay
-/// in the graph.
+/// Rewrites the graph in place, for passes that keep most nodes. `f` is called with each needed node, and with the same node on its rewritten
+/// operands; both are one node if the operands did not change. `f` returns the replacement. Nodes that are no longer needed stay in the graph.
 pub(super) fn replace(
     model: &mut TypedModel,
     budget: &Budget,

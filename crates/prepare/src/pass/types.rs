@@ -36,7 +36,7 @@ pub use partial::node_types;
 /// An input with its type and its promise.
 type TypedLeaf = (Arc<str>, QType, Promise);
 
-/// Finds the type and the promise of each input of the program; inputs that are not used need no type.
+/// Finds the type and the promise of each input of the program. An input that is not used need not have a type.
 pub(super) fn leaves(
     program: &Program,
     leaf_type: &dyn Fn(&str) -> Option<QType>,
@@ -47,7 +47,7 @@ pub(super) fn leaves(
     Ok(found)
 }
 
-/// The model of a program before its nodes are typed: it has leaves, but no nodes and no outputs.
+/// Returns the model of a program before its nodes are typed: it has leaves, but no nodes and no outputs.
 pub(super) fn model_of_leaves(leaves: Vec<TypedLeaf>, program: &Program, options: &Options) -> TypedModel {
     let names: Vec<Arc<str>> = leaves.iter().map(|(name, _, _)| name.clone()).collect();
     let promises: Vec<Promise> = leaves.iter().map(|(_, _, promise)| *promise).collect();
@@ -176,13 +176,13 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
 /// The value that is used for a leaf.
 #[derive(Clone, Copy)]
 enum Fallback<'a> {
-    /// The leaf itself.
+    /// The leaf itself is used.
     None,
-    /// This value where the leaf is missing.
+    /// This default is used where the leaf is missing.
     Missing(&'a ScalarValue),
-    /// This value, because no value is given for the leaf.
+    /// This default is used everywhere, because no value is given for the leaf.
     Absent(&'a ScalarValue),
-    /// The empty list or dictionary, because no value is given for the leaf.
+    /// The empty list or dictionary is used, because no value is given for the leaf.
     Empty,
 }
 

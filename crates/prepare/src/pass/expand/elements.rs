@@ -1,6 +1,6 @@
-//! A check of composite operators on elements of arrays. Their expressions are made for one element of each array, long
-//! after the types were inferred. This check makes them once in advance, in a separate graph, so that an expression which
-//! cannot be made is reported like any other problem with a model, even if only the types are asked for.
+//! A check of composite operators on elements of arrays. Their expressions are made for one element of each array, long after the types were
+//! inferred. This check makes them once in advance, in a separate graph, so that an expression which cannot be made is reported like any other
+//! problem with a model, even if the caller asks only for the types.
 
 use super::{Builder, Expand};
 use crate::{Id, Kind, TypedGraph, TypedModel};
@@ -11,8 +11,8 @@ use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// Checks all composite operators on elements that a model needs: those on arrays, and those in functions that arrays are
-/// mapped by. `problem` makes the diagnostic for a node.
+/// Checks all composite operators that a model applies to elements of arrays, directly or in functions that are mapped over arrays. `problem` makes
+/// the diagnostic for a node.
 pub(super) fn check(
     model: &TypedModel,
     budget: &Budget,

@@ -1,5 +1,5 @@
-//! The rules, as lists by family. Rules of the same operator are tried in the order of this list: rules that make a
-//! conditional come before those that only combine masks.
+//! The rules of the optimiser, as one list per subject. Rules of the same operator are tried in the order of this list: rules that make a conditional
+//! come before those that only combine masks.
 
 mod arithmetic;
 mod boolean;
@@ -15,6 +15,6 @@ use cembra_ops::id;
 /// The template for rules that keep every bit and all evaluations.
 const RULE: Rewrite = Rewrite { name: "", mode: Strict, skips: false, note: "", op: id::HAS, apply: |_, _| None };
 
-/// All rules.
+/// The rules of the optimiser, one list per subject.
 pub(super) static FAMILIES: &[&[Rewrite]] =
     &[conditional::RULES, presence::RULES, boolean::RULES, arithmetic::RULES, structure::RULES];

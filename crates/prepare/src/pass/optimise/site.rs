@@ -1,5 +1,5 @@
-//! The interface of rules: the graph around the node that a rule may replace, functions to match it, and functions to
-//! build the replacement. New nodes have the origin of the replaced node; nodes that are reused keep theirs.
+//! The interface that rules of the optimiser use: the graph around the node that a rule may replace, functions to match it, and functions to build
+//! the replacement. New nodes have the origin of the replaced node; nodes that are reused keep theirs.
 
 use super::{Optimiser, rules_of};
 use crate::pass::fold::fold;
@@ -28,7 +28,7 @@ impl<'g> Site<'g> {
         Site { graph, run, origin, depth: 0 }
     }
 
-    /// Simplifies a node whose operands are simplified.
+    /// Simplifies the node `node`, whose operands are already simplified. Returns its replacement.
     pub(super) fn simplify(&mut self, node: Id) -> Id {
         let node = fold(self.graph, self.run.registry, node);
         let Some(op) = self.graph.op(node) else { return node };
@@ -50,7 +50,7 @@ impl<'g> Site<'g> {
         node
     }
 
-    /// Adds an operator on operands that it takes, and simplifies it.
+    /// Adds the operator `op` on operands of types that it accepts, and simplifies the new node.
     pub(super) fn apply(&mut self, op: OpId, operands: &[Id]) -> Option<Id> {
         self.depth += 1;
         let made = self.bound(op, operands).map(|node| self.simplify(node));
@@ -58,7 +58,7 @@ impl<'g> Site<'g> {
         made
     }
 
-    /// Adds an operator as [`apply`](Site::apply) does, with the origin of the node `node`.
+    /// Adds an operator as [`apply`](Site::apply) does, but with the origin of the node `node`.
     pub(super) fn apply_as(&mut self, node: Id, op: OpId, operands: &[Id]) -> Option<Id> {
         let origin = std::mem::replace(&mut self.origin, self.graph.origin(node));
         let made = self.apply(op, operands);
@@ -90,27 +90,27 @@ impl<'g> Site<'g> {
         self.graph.value(node)
     }
 
-    /// The operator of a node and its two operands.
+    /// The operator of the node and its operands, if these are two; else `None`.
     pub(super) fn binary(&self, node: Id) -> Option<(OpId, [Id; 2])> {
         Some((self.graph.op(node)?, self.graph.operands(node).try_into().ok()?))
     }
 
-    /// The operands of a node, if its operator is `op` and it has `N` operands.
+    /// The operands of the node, if its operator is `op` and it has `N` operands; else `None`.
     pub(super) fn operands<const N: usize>(&self, node: Id, op: OpId) -> Option<[Id; N]> {
         self.graph.as_op(node, op)?.try_into().ok()
     }
 
-    /// The values of all fields, if the node makes a tuple.
+    /// The nodes of all fields, if the node makes a tuple; else `None`.
     pub(super) fn fields(&self, node: Id) -> Option<&[Id]> {
         self.graph.made_fields(node)
     }
 
-    /// The operand of `core.to_optional`; for other nodes the node itself.
+    /// The operand of the node if its operator is `core.to_optional`; else the node itself.
     pub(super) fn plain(&self, node: Id) -> Id {
         self.operands(node, id::TO_OPTIONAL).map_or(node, |[inner]| inner)
     }
 
-    /// Returns true if the type of a node is an optional.
+    /// Returns true if the type of the node is an optional.
     pub(super) fn is_optional(&self, node: Id) -> bool {
         self.qtype(node).is_optional()
     }
@@ -119,7 +119,7 @@ impl<'g> Site<'g> {
         self.value(node).is_some()
     }
 
-    /// Returns true for a literal that is missing.
+    /// Returns true if the node is a missing literal.
     pub(super) fn is_missing(&self, node: Id) -> bool {
         matches!(self.value(node), Some(Value::Missing(_)))
     }
@@ -133,7 +133,7 @@ impl<'g> Site<'g> {
         }
     }
 
-    /// Returns true for a literal, plain or optional, that is exactly this number.
+    /// Returns true if the node is a literal, plain or optional, whose value is exactly `number`.
     pub(super) fn is_number(&self, node: Id, number: f64) -> bool {
         match self.value(node).and_then(Value::as_scalar) {
             Some(ScalarValue::Int32(v)) => f64::from(*v) == number,
@@ -144,7 +144,7 @@ impl<'g> Site<'g> {
         }
     }
 
-    /// The value of a present boolean literal; `None` for other nodes.
+    /// The value of the node if it is a present boolean literal; `None` for other nodes.
     pub(super) fn boolean(&self, node: Id) -> Option<bool> {
         match self.value(node)?.as_scalar()? {
             ScalarValue::Boolean(value) => Some(*value),
@@ -152,7 +152,7 @@ impl<'g> Site<'g> {
         }
     }
 
-    /// Returns true if the type of a node is `scalar`, plain or optional.
+    /// Returns true if the type of the node is `scalar`, plain or optional.
     pub(super) fn is_of(&self, node: Id, scalar: Scalar) -> bool {
         self.qtype(node).scalar() == Some(scalar)
     }

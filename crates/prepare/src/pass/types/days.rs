@@ -18,7 +18,7 @@ fn is_date(qtype: &QType) -> bool {
     qtype.of_each().scalar() == Some(Scalar::Date)
 }
 
-/// Results for marked operands of dates.
+/// The typed operands of dates, without the marks for a declared type.
 #[derive(Default)]
 pub(super) struct Days {
     /// The name of the mark; `None` if nothing is marked.
@@ -36,7 +36,8 @@ impl Days {
 }
 
 impl<'a> Typer<'a> {
-    /// Replaces the other operand of a date by one without marks. `None` if there is a problem, which is reported.
+    /// Replaces the operand that is added to or subtracted from a date by the same operand without marks. `None` if there is a problem, which was
+    /// reported.
     pub(super) fn leave_beside_dates(
         &mut self,
         model: &mut TypedModel,

@@ -1,5 +1,5 @@
-//! Calls of operators of the host that the program declares. Arguments are cast to the declared types, as for parameters. The
-//! host's operator must have these types; if the host has none, the call is only typed.
+//! Calls of the host application's operators that a program declares. Arguments are cast to the declared types, as for parameters of functions. The
+//! host's operator must have these types; if the host has no such operator, the call is only typed.
 
 use super::Typer;
 use super::instance::{Instance, arg_of, exceeded, id_of};
@@ -10,10 +10,10 @@ use cembra_ops::{Argument, Expansion, OpId, Registry, Stop, TypeFault, id};
 use cembra_value::{Code, Diagnostic, Value};
 use rustc_hash::FxHashMap;
 
-/// The declared operators of a program, by their names in its graph.
+/// The operators that a program declares, by their names in its graph.
 pub(super) type Externs<'a> = FxHashMap<NameId, &'a Extern>;
 
-/// Collects the operators that a program declares, and reports those that do not match the host's.
+/// Collects the operators that a program declares, and reports those that do not match the host application's operator.
 pub(super) fn externs<'a>(program: &'a Program, options: &Options, problems: &mut Vec<Diagnostic>) -> Externs<'a> {
     let most = options.budget.limits().problems.max(1);
     let mut found = Externs::default();
@@ -52,7 +52,7 @@ fn misfit(declared: &Extern, registry: &Registry) -> Option<Diagnostic> {
 }
 
 impl Typer<'_> {
-    /// Types a call of a declared operator. `op` is the host's operator, if it has one.
+    /// Types a call of a declared operator. `op` is the host application's operator, if it has one.
     pub(super) fn external(
         &mut self,
         model: &mut TypedModel,

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 /// take.
 const MOST_LOOKED_AT: usize = 16 << 20;
 
-/// A set of placeholders.
+/// The id of a set of placeholders.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct SetId(u32);
 
@@ -103,12 +103,12 @@ impl Free {
         id
     }
 
-    /// The free placeholders of a node.
+    /// The set of the node's free placeholders.
     pub(super) fn set(&self, node: NodeId) -> SetId {
         self.of_node.get(node.index()).copied().unwrap_or(SetId::EMPTY)
     }
 
-    /// The members of a set.
+    /// The placeholders in the set `set`.
     pub(super) fn members(&self, set: SetId) -> &[NodeId] {
         self.sets.get(set.0 as usize).map_or(&[], |set| set)
     }

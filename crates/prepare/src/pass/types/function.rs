@@ -42,7 +42,7 @@ struct Environment {
     homes: FxHashMap<SetId, EnvironmentId>,
 }
 
-/// The state of functions during type inference.
+/// The state that type inference keeps for functions and their calls.
 #[derive(Default)]
 pub(super) struct Functions {
     free: Free,
@@ -51,7 +51,7 @@ pub(super) struct Functions {
     /// The environments of calls; the root is not among them.
     environments: Vec<Environment>,
     pub(super) passed: Vec<Passed>,
-    /// The places of the calls that are in progress, outermost first.
+    /// The nodes of the calls that are in progress, outermost first.
     pub(super) calls: Vec<NodeId>,
     instantiated: usize,
     /// The number of steps at which the time is checked next.
@@ -74,12 +74,13 @@ impl Functions {
         self.environments.get((id.0 as usize).checked_sub(1)?)
     }
 
-    /// The value of a parameter; `None` if the environment does not bind it.
+    /// The argument that the environment gives the parameter `parameter`; `None` if the environment does not bind it.
     pub(super) fn argument(&self, environment: EnvironmentId, parameter: NodeId) -> Option<Id> {
         self.environment(environment)?.arguments.get(&parameter).copied()
     }
 
-    /// The innermost environment that gives a value to a parameter which the node depends on; the root if there is none.
+    /// The innermost environment, from `environment` outwards, that gives an argument to a parameter on which `node` depends; the root environment if
+    /// there is none.
     pub(super) fn home(&mut self, environment: EnvironmentId, node: NodeId) -> EnvironmentId {
         let set = self.free.set(node);
         if set == SetId::EMPTY || environment == EnvironmentId::ROOT {
@@ -106,7 +107,7 @@ impl Functions {
 }
 
 impl Typer<'_> {
-    /// Computes for each node whether the roots need it outside of functions.
+    /// Returns one flag per node, by index: true if `roots` need the node outside of functions.
     pub(super) fn needed(&self, roots: impl Iterator<Item = NodeId>) -> Vec<bool> {
         let Some(lambda) = self.functions.lambda else { return self.graph.reachable(roots) };
         let mut needed = vec![false; self.graph.len()];
@@ -126,8 +127,8 @@ impl Typer<'_> {
         needed
     }
 
-    /// The typed node for an expression node in an environment. The outer `None` if it was not typed yet, the inner one if it is
-    /// wrong.
+    /// The typed node for the expression node `node` in an environment. The outer `None` means that it was not typed yet, the inner `None` that it
+    /// has an error.
     pub(super) fn known(&mut self, environment: EnvironmentId, node: NodeId) -> Option<Option<Id>> {
         let home = self.functions.home(environment, node);
         match self.functions.environment(home) {
@@ -182,8 +183,8 @@ impl Typer<'_> {
         self.known(environment, node).flatten().ok_or(Stop::Reported)
     }
 
-    /// Counts steps of calls and of operators on functions and sequences, because a short text can make many. Fails if there are
-    /// too many; from time to time it checks the time limit.
+    /// Counts `steps` steps of calls, and of operators on functions and sequences, because a short text can make many. Fails if the limit on such
+    /// steps is exceeded, or if the time is over.
     pub(super) fn spend(&mut self, steps: usize) -> Result<(), Diagnostic> {
         self.functions.instantiated = self.functions.instantiated.saturating_add(steps);
         if self.functions.instantiated > self.limits.instantiation {
@@ -196,8 +197,8 @@ impl Typer<'_> {
         Ok(())
     }
 
-    /// Refuses a node or a type literal whose type is too large. A few nodes can make such a type, because each of them may double
-    /// it.
+    /// Refuses the node `made` if its type is too large, or if it is a type literal with such a type. A few nodes can make such a type, because each
+    /// of them may double it.
     pub(super) fn admit(&mut self, model: &TypedModel, made: Id) -> Result<(), Diagnostic> {
         let qtype = match model.graph.value(made) {
             Some(Value::Type(qtype)) => qtype,
@@ -206,7 +207,7 @@ impl Typer<'_> {
         self.admit_type(qtype)
     }
 
-    /// Refuses a type that is too large.
+    /// Refuses the type `qtype` if it is too large.
     pub(super) fn admit_type(&mut self, qtype: &QType) -> Result<(), Diagnostic> {
         match qtype {
             QType::Tuple(_) | QType::Sequence(_) => {
@@ -226,7 +227,7 @@ impl Typer<'_> {
         model.graph.add(kind, &[], &qtype, origin)
     }
 
-    /// Types a function that is an operand.
+    /// Types an anonymous function that is an operand, as a function value.
     pub(super) fn lambda(&mut self, model: &mut TypedModel, node: NodeId, environment: EnvironmentId) -> Option<Id> {
         let parameters = self.graph.operands(node).get(1..).unwrap_or(&[]);
         let odd = parameters.iter().find(|p| !matches!(self.graph.node(**p), Node::Placeholder(_)));
@@ -238,7 +239,7 @@ impl Typer<'_> {
         Some(self.pass(model, Passed::Lambda { node, environment }, QType::Function, node))
     }
 
-    /// Types an operator that is an operand.
+    /// Types the name of an operator that is an operand, as a function value.
     pub(super) fn named(&mut self, model: &mut TypedModel, node: NodeId, operands: &[Id]) -> Option<Id> {
         let name = match operands {
             [name] => model.graph.value(*name).cloned(),
@@ -256,13 +257,13 @@ impl Typer<'_> {
         Some(self.pass(model, Passed::Operator(op), QType::Function, node))
     }
 
-    /// Adds a sequence that is an operand.
+    /// Adds a node for a sequence that is an operand.
     pub(super) fn pass_sequence(&mut self, model: &mut TypedModel, sequence: Sequence, origin: NodeId) -> Id {
         let qtype = QType::Sequence(sequence.element_type().clone().into());
         self.pass(model, Passed::Sequence(Rc::new(sequence)), qtype, origin)
     }
 
-    /// Makes the nodes of an operator on functions or sequences; `None` if there is a problem, which is reported.
+    /// Makes the typed nodes for an operator on functions or sequences; `None` if there is a problem, which was reported.
     pub(super) fn instantiate(
         &mut self,
         model: &mut TypedModel,
@@ -287,7 +288,7 @@ impl Typer<'_> {
         }
     }
 
-    /// Calls a function, for the node `node` of the program.
+    /// Types the call of a function with arguments, for the node `node` of the program.
     pub(super) fn call(
         &mut self,
         model: &mut TypedModel,
@@ -356,8 +357,8 @@ impl Typer<'_> {
         Ok(made)
     }
 
-    /// Reports a problem of a node, with the calls that led to it. A function that is wrong is wrong in each call, so a problem
-    /// that was reported for one call is not reported for another.
+    /// Reports a problem of the node `node`, with the calls that led to it. An error in a function occurs in each call of it, so a problem that was
+    /// reported for one call is not reported for another.
     pub(super) fn report(&mut self, node: NodeId, problem: Diagnostic) {
         // A limit is reported only once, wherever it is exceeded.
         let known = |other: &Diagnostic| {

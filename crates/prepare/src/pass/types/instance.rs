@@ -1,5 +1,5 @@
-//! The builder for operators on functions and sequences: the typed graph, accessed by handles, at one node of the
-//! program. Loops are made here, and the type of their state is inferred.
+//! The builder that operators on functions and sequences make their nodes with: a typed graph, accessed by handles, for one node of the program.
+//! Loops are made here, and the type of their state is inferred.
 
 use super::Typer;
 use super::passed::Passed;
@@ -18,7 +18,7 @@ use std::rc::Rc;
 /// The most times that the state of a loop may turn out to have a wider type than assumed.
 const WIDENINGS: usize = 4;
 
-/// The typed graph, at a node of the program.
+/// The typed graph and the program's node for which an operator on functions or sequences is being built.
 pub(super) struct Instance<'t, 'g, 'p> {
     pub(super) typer: &'t mut Typer<'g>,
     pub(super) model: &'p mut TypedModel,
@@ -29,13 +29,13 @@ pub(super) fn id_of(arg: NodeHandle) -> Id {
     Id::from_index(arg.0 as usize)
 }
 
-/// The error for a limit that is exceeded while an operator is applied. No operand is blamed for it.
+/// Returns the error for a limit that is exceeded while an operator is applied. No operand is blamed for it.
 pub(super) fn exceeded(problem: Diagnostic) -> Stop {
     let fault = TypeFault { code: problem.code(), ..TypeFault::mismatch(problem.message(), None) };
     Stop::Fault(problem.hints().iter().fold(fault, TypeFault::hint))
 }
 
-/// The error for a model whose calls make too many nodes.
+/// Returns the error for a model whose calls make too many nodes.
 pub(super) fn too_much(message: String) -> Stop {
     let fault = TypeFault { code: Code::Limit, ..TypeFault::mismatch(message, None) };
     Stop::Fault(fault.hint("split the model, or call fewer functions"))
@@ -46,7 +46,7 @@ pub(super) fn arg_of(id: Id) -> NodeHandle {
 }
 
 impl Instance<'_, '_, '_> {
-    /// Applies an operator to typed operands.
+    /// Applies the operator `op` to typed operands, and returns the new node.
     pub(super) fn apply_operator(&mut self, op: OpId, args: &[NodeHandle]) -> Result<NodeHandle, Stop> {
         self.typer.spend(1 + args.len()).map_err(exceeded)?;
         if let (id::PART, &[of, index]) = (op, args)

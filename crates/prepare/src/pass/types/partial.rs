@@ -7,8 +7,8 @@ use crate::pass::types::passed::EnvironmentId;
 use cembra_expr::{NodeId, Program};
 use cembra_runtime::QType;
 
-/// The type of each node, by index; `None` for nodes that depend on a parameter, and for wrong ones. Nodes that no output needs
-/// have types too. If a limit is exceeded, the remaining nodes have none.
+/// Returns the type of each expression node, by index; `None` for nodes that depend on a parameter, and for nodes with errors. Nodes that no output
+/// needs have types too. If a limit is exceeded, the remaining nodes have none.
 pub fn node_types(
     program: &Program,
     leaf_type: &dyn Fn(&str) -> Option<QType>,

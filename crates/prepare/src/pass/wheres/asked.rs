@@ -24,8 +24,8 @@ pub(super) fn is_any_asked(graph: &TypedGraph) -> bool {
     graph.ids().any(|node| is_asked(graph, node))
 }
 
-/// Computes for each node whether each region that uses it gets its own copy: inputs on demand, and nodes that need at most [`MOST_OPERATORS`] to be
-/// computed from them, cannot fail and call nothing.
+/// Returns one flag per node, by index: true if each region that uses the node gets its own copy. These are inputs on demand, and nodes that are
+/// computed from them with at most [`MOST_OPERATORS`] operators, cannot fail and call nothing.
 pub(super) fn repeated(graph: &TypedGraph, registry: &Registry) -> Vec<bool> {
     // The number of operators that a node is computed with, some of which may count twice. 0 if it needs no input on demand, the maximum if it is not
     // cheap.
@@ -51,7 +51,7 @@ fn is_cheap(graph: &TypedGraph, registry: &Registry, node: Id) -> bool {
     }
 }
 
-/// Replaces inputs that every evaluation needs, with or without guards, by leaves. Returns false if there are none.
+/// Replaces inputs that every evaluation needs, with or without guards, by leaves. Returns false if there are no such inputs.
 pub(super) fn keep_needed(model: &mut TypedModel, analysis: &Analysis) -> bool {
     let graph = &model.graph;
     let mut is_needed = vec![false; graph.len()];
@@ -92,7 +92,7 @@ pub(super) fn keep_needed(model: &mut TypedModel, analysis: &Analysis) -> bool {
     true
 }
 
-/// Gives each region that uses a repeated node its own copy; the top region gets leaves.
+/// Gives each region that uses a repeated node its own copy of the node. The top region reads leaves instead of asking for inputs.
 pub(super) fn repeat(model: &mut TypedModel, analysis: &Analysis) {
     let is_repeated = repeated(&model.graph, model.registry);
     let places = Places::of(model, analysis, &is_repeated);

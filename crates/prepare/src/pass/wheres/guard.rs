@@ -2,11 +2,10 @@
 //! fail or costs much, it is evaluated under the disjunction of the conditions under which it is needed: still at most once, and exactly when a
 //! branch that uses it is chosen.
 //!
-//! The guard is an ordinary conditional, whose other branch is a constant that is not used. Its condition is computed from those on the paths
-//! to the uses. If a path cannot be followed exactly, or an exact guard would need the value that it guards, the guard is a little wider than
+//! The guard is an ordinary conditional, whose other branch is a constant that is not used. Its condition is computed from the conditions on the
+//! paths to the uses. If a path cannot be followed exactly, or an exact guard would need the value that it guards, the guard is a little wider than
 //! necessary. Nodes with too many uses, or uses that are too deep, are evaluated eagerly, as in Arolla. So are nodes that share a branch of a
-//! conditional which a rewrite made from an operator that evaluates all of its operands: there only nodes that a single branch needs are
-//! skipped.
+//! conditional which a rewrite made from an operator that evaluates all of its operands: there only nodes that a single branch needs are skipped.
 
 mod path;
 
@@ -29,13 +28,13 @@ type Guards = FxHashMap<Id, Vec<Path>>;
 /// The reason why nodes get guards.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum GuardReason {
-    /// Nodes may stop the evaluation, or cost much.
+    /// The guarded nodes may stop the evaluation, or cost much.
     Effects,
-    /// Nodes need inputs on demand. Nodes that may stop the evaluation get guards too.
+    /// The guarded nodes need inputs on demand. Nodes that may stop the evaluation get guards too.
     Inputs,
 }
 
-/// Adds guards to the graph; returns false if there is nothing to guard.
+/// Adds guards to the graph of `model`, for nodes that `reason` selects. Returns false if there is nothing to guard.
 pub(super) fn add(model: &mut TypedModel, program: &Program, reason: GuardReason, analysis: &Analysis) -> bool {
     if analysis.branches.len() < 2 {
         return false;
@@ -197,7 +196,7 @@ fn is_written(program: &Program, registry: &Registry, origin: NodeId) -> bool {
     }
 }
 
-/// A constant of this type whose value is not used; `None` for tuples and other types without one.
+/// Returns a constant of the type `qtype`, for a branch whose value is not used; `None` for tuples and other types without such a constant.
 pub(in crate::pass) fn unseen(qtype: &QType) -> Option<Value> {
     match *qtype {
         QType::Optional(scalar) => Some(Value::Missing(scalar)),

@@ -8,7 +8,7 @@ use crate::graph::LoopId;
 use crate::{Id, Kind, RegionId, RegionTree, TypedGraph, TypedModel};
 use cembra_ops::Effects;
 
-/// The loops, regions and nodes that invariants are computed from; empty for a graph without loops.
+/// The data from which loop invariants are computed: loops, regions and nodes. Empty for a graph without loops.
 #[derive(Default)]
 pub(super) struct Invariants {
     /// For each node, the bits of the loops whose states it depends on.
@@ -50,21 +50,21 @@ impl Invariants {
         found
     }
 
-    /// Records that a region was opened inside of another one.
+    /// Records that a new region was opened inside of the region `inside`.
     pub(super) fn open(&mut self, inside: RegionId) {
         if let Some(around) = self.loops.get(inside.index()).copied() {
             self.loops.push(around);
         }
     }
 
-    /// Records that the region opened last is that of a loop's rounds.
+    /// Records that `round`, the region opened last, contains the rounds of the loop `id`.
     pub(super) fn enter(&mut self, round: RegionId, id: LoopId) {
         if let Some(around) = self.loops.get_mut(round.index()) {
             *around = Some((id, round));
         }
     }
 
-    /// The bit of the loop whose rounds a region is; 0 for any other region.
+    /// The bit of the loop whose rounds `region` contains; 0 for any other region.
     pub(super) fn entered(&self, region: RegionId) -> u64 {
         match self.loops.get(region.index()) {
             Some(Some((id, round))) if *round == region => id.bit(),
@@ -72,12 +72,13 @@ impl Invariants {
         }
     }
 
-    /// Returns true if a node depends on the state of one of these loops.
+    /// Returns true if the node depends on the state of one of the loops in the bit set `loops`.
     pub(super) fn depends(&self, node: Id, loops: u64) -> bool {
         self.states.get(node.index()).is_some_and(|states| states & loops != 0)
     }
 
-    /// The region of a node whose users are all in `region`.
+    /// Returns the region in which to evaluate a node whose users are all in `region`: `region`, or one outside of loops that do not change the
+    /// node's value.
     pub(super) fn home(&self, tree: &RegionTree, node: Id, region: RegionId) -> RegionId {
         let mut region = region;
         while let Some((id, round)) = self.loops.get(region.index()).copied().flatten() {

@@ -26,7 +26,7 @@ fn is_true(site: &Site<'_>, node: Id) -> bool {
     site.boolean(node) == Some(true)
 }
 
-/// The mask of `node == value`.
+/// Returns the mask that is present where the boolean `node` equals `value`.
 pub(super) fn equals(site: &mut Site<'_>, node: Id, value: bool) -> Option<Id> {
     let value = ScalarValue::Boolean(value);
     let value = if site.is_optional(node) { Value::Present(value) } else { Value::Scalar(value) };

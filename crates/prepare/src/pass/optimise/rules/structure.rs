@@ -1,4 +1,4 @@
-//! Rules for tuples.
+//! Rules that simplify tuples and their fields.
 
 use super::{RULE, Rewrite};
 use cembra_ops::id;

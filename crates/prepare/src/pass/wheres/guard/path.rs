@@ -1,4 +1,4 @@
-//! Paths: the conditions under which a use of a node is evaluated, from the place of its guard inwards.
+//! Paths: the conditions under which a use of a node is evaluated, from the region of the node's guard inwards.
 //!
 //! The outermost condition is computed at the place of the guard. An inner one is computed there too if it cannot fail and is
 //! cheap. One that can fail is moved there, under the conditions around it, so that it is evaluated exactly when it was before;
@@ -24,7 +24,7 @@ const MOST_COMPARED: usize = 64;
 /// The most operators that an inner condition may be computed with.
 const MOST_OPERATORS: usize = 16;
 
-/// A conjunction of masks, each of which must be present (true) or missing (false); outermost first.
+/// A conjunction of conditions, outermost first. Each condition is a mask that must be present (true) or missing (false).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Path {
     conditions: Vec<(Id, bool)>,
@@ -32,21 +32,21 @@ pub(super) struct Path {
     moved: Vec<(usize, usize)>,
 }
 
-/// The data for finding paths.
+/// The data that paths are found from.
 pub(super) struct Paths<'a> {
     pub(super) graph: &'a TypedGraph,
     pub(super) analysis: &'a Analysis,
     pub(super) registry: &'a Registry,
-    /// The nodes that may get a guard of their own.
+    /// For each node, whether it may get a guard of its own.
     pub(super) wanted: &'a [bool],
     /// The number of uses of each node, counted at the first query.
     pub(super) uses: Vec<u32>,
-    /// Returns true for a conditional that the program contains as one.
+    /// Returns true for a node that is a conditional in the program itself, and not one that a rewrite made.
     pub(super) is_written: &'a dyn Fn(NodeId) -> bool,
 }
 
 impl Paths<'_> {
-    /// The conditions from `home`, where `node` is computed, down to `used`; an empty path if there are too many levels.
+    /// Finds the path from the region `home`, where `node` is computed, down to the region `used`; an empty path if there are too many levels.
     pub(super) fn find(&mut self, node: Id, used: RegionId, home: RegionId) -> Path {
         let mut levels = Vec::new();
         let mut region = used;
@@ -239,17 +239,17 @@ impl Path {
         self.conditions.is_empty()
     }
 
-    /// The masks of the path.
+    /// Iterates over the masks of the path's conditions.
     pub(super) fn conditions(&self) -> impl Iterator<Item = Id> {
         self.conditions.iter().map(|(condition, _)| *condition)
     }
 
-    /// The conditions that must be moved, each with the path to its present place.
+    /// Iterates over the conditions that must be moved to the guard, each with the path to where it is now.
     pub(super) fn moved(&self) -> impl Iterator<Item = (Id, Path)> {
         self.moved.iter().map(|(at, around)| (self.conditions[*at].0, self.cut(*around)))
     }
 
-    /// Removes the conditions that must be moved.
+    /// Removes the conditions that would have to be moved, so that the path holds more often.
     pub(super) fn widen(&mut self) {
         let moved = std::mem::take(&mut self.moved);
         let mut at = 0;
@@ -265,7 +265,7 @@ impl Path {
         Path { conditions: self.conditions[..len].to_vec(), moved }
     }
 
-    /// Builds the mask that is present if each condition has the value that the path requires.
+    /// Builds the mask that is present where each condition of the path has the value that the path requires.
     pub(super) fn mask(
         &self,
         graph: &mut TypedGraph,
@@ -293,10 +293,9 @@ impl Path {
     }
 }
 
-/// Drops paths that others imply. Of two paths with a common start the longer one is dropped if the start is a path itself. Two
-/// paths that differ only in the value of their last condition are replaced by the rest of the path, so that all uses together
-/// may depend on nothing. Among few paths, one that has all conditions of another one is dropped too, whatever the order, because
-/// its other conditions may need the guarded node.
+/// Drops paths that others imply. If the start of a path is a path itself, the longer one is dropped. Two paths that differ only in the value of
+/// their last condition are replaced by their common rest, so that all uses together may depend on no condition. Among few paths, a path is also
+/// dropped if it has all conditions of another path, in any order, because its further conditions may need the guarded node.
 pub(super) fn reduce(paths: &mut Vec<Path>) {
     let mut all: FxHashSet<Vec<(Id, bool)>> = paths.iter().map(|path| path.conditions.clone()).collect();
     for len in (1..=MOST_CONDITIONS).rev() {
@@ -335,7 +334,7 @@ pub(super) fn reduce(paths: &mut Vec<Path>) {
     }
 }
 
-/// Adds an operator on operands that have exactly its types.
+/// Adds the operator `op` on operands that need no casts; `None` if there is no overload for exactly their types.
 pub(super) fn bound(
     graph: &mut TypedGraph,
     registry: &Registry,
