@@ -1,6 +1,6 @@
-//! Conversion of Arrow columns to the types of models: numbers, dates, timestamps and strings. A value that the target type does not have
-//! is missing in the result; `conversion` reports its row. Nothing is copied if the type is right already, or if only the layout of strings
-//! differs.
+//! Conversion of Arrow columns to the types of models: numbers, dates, timestamps and strings. If the target type does not have a value,
+//! the element is missing in the result, and `conversion` reports its row. An array that already has the right type is not copied, nor are
+//! strings of which only the layout differs.
 
 use crate::chunks::too_large;
 use crate::error::DataError;
@@ -27,8 +27,8 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Converts an array to the type `scalar`. An element that the type cannot hold is missing in the result. Whole numbers become dates and
-/// timestamps as `spelling` says.
+/// Converts `array` to the type `scalar`. An element that the type cannot hold is missing in the result. `spelling` says how whole numbers
+/// become dates and timestamps.
 ///
 /// # Errors
 /// If the array's type cannot be converted to `scalar` at all.
@@ -146,8 +146,8 @@ pub(crate) fn with_views(of: &DataType) -> DataType {
     })
 }
 
-/// The type `of` with each leaf of its lists, maps and structs replaced by the result of `leaf`, called in the order of the leaves. The
-/// recursion is bounded, because readers limit how deep types nest.
+/// The type `of` with each leaf type of its lists, maps and structs replaced by the result of `leaf`, which is called for the leaves in
+/// their order. The recursion is bounded, because readers limit how deep types nest.
 pub(crate) fn with_leaves(of: &DataType, leaf: &mut dyn FnMut(&DataType) -> DataType) -> DataType {
     let mut inside =
         |field: &FieldRef| Arc::new(Field::clone(field).with_data_type(with_leaves(field.data_type(), leaf)));
@@ -161,8 +161,8 @@ pub(crate) fn with_leaves(of: &DataType, leaf: &mut dyn FnMut(&DataType) -> Data
     }
 }
 
-/// Copies the string views of an array to `wanted`, the file's own string types, and subtracts the copied bytes from `left`. An array that
-/// has the type already is returned unchanged.
+/// Converts the string views in `array` to `wanted`, the file's own string types, by copying the strings, and subtracts the copied bytes
+/// from `left`. An array that has the type already is returned unchanged.
 ///
 /// # Errors
 /// If the strings have more than `left` bytes, or more than the type can address.
@@ -182,8 +182,8 @@ fn too_many_bytes(bytes: u64) -> DataError {
     too_large(format!("the strings of these rows have {bytes} bytes")).hint("read fewer rows at once")
 }
 
-/// The bytes of all string views in an array, counted once per element. Like [`with_views`], the recursion is bounded by how deep types
-/// nest.
+/// The number of bytes in all string views of `array`. Bytes that several elements share count once per element. Like [`with_views`], the
+/// recursion is bounded by how deep types nest.
 pub(crate) fn viewed(array: &dyn Array) -> u64 {
     match array.data_type() {
         DataType::Utf8View => array.as_string_view().lengths().map(u64::from).sum(),
@@ -253,8 +253,8 @@ fn strings<T: ByteArrayType, S: AsRef<T::Native>>(
     Ok(Arc::new(made.finish()))
 }
 
-/// The lists of a column as large lists (with 64-bit offsets), whose values array has only their own elements. `None` if the column has no
-/// lists.
+/// The lists of `array` as large lists (with 64-bit offsets), whose values array has no elements except those of the lists. `None` if
+/// `array` is not a column of lists.
 pub(crate) fn large_lists(array: &ArrayRef) -> Option<LargeListArray> {
     let lists = with_long_points(array)?;
     let (first, last) = (*lists.value_offsets().first()?, *lists.value_offsets().last()?);
@@ -268,7 +268,7 @@ pub(crate) fn large_lists(array: &ArrayRef) -> Option<LargeListArray> {
     LargeListArray::try_new(of, ends, values.slice(from, to - from), there).ok()
 }
 
-/// Replaces each missing list by an empty one.
+/// Returns `lists` with an empty list in place of each missing one; `None` if the result is not valid.
 pub(crate) fn with_empty_lists(lists: LargeListArray) -> Option<LargeListArray> {
     let Some(there) = lists.nulls().filter(|there| there.null_count() > 0).cloned() else { return Some(lists) };
     let (of, ends, values, _) = lists.into_parts();

@@ -23,26 +23,26 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Access to the values of an array, by type.
+/// Read access to the values of an Arrow array, by the type of the values.
 pub enum Cells<'a> {
-    /// Values of a scalar or optional type.
+    /// The array has values of a scalar or optional type.
     Scalars {
         /// The scalars.
         scalars: Scalars<'a>,
         /// True if the type is optional.
         optional: bool,
     },
-    /// Values of a tuple type, by field.
+    /// The array has tuples: access to each field's values.
     Tuple(Fields<Cells<'a>>),
-    /// Values of an array type.
+    /// The array has values of an array type, one list per row.
     Arrays(Lists<'a>, ArrayKind),
-    /// Optional structs of this type, with their array and their values.
+    /// The array has optional structs: their type, the struct array, and access to the values in it.
     Optional(QType, &'a StructArray, Box<Cells<'a>>),
-    /// Lists or dictionaries of this type, with their array and their elements.
+    /// The array has lists of structs, or dictionaries: their type, the list array, and access to the elements.
     Structs(QType, &'a LargeListArray, Box<Cells<'a>>),
 }
 
-/// The lists of a column of an array type, some of which may be missing.
+/// Read access to the lists of an array column, some of which may be missing.
 pub struct Lists<'a> {
     list: &'a LargeListArray,
     elements: Scalars<'a>,
@@ -63,9 +63,9 @@ impl<'a> Lists<'a> {
     }
 }
 
-/// Access to the scalars of an array, some of which may be missing.
+/// Read access to the scalars of an Arrow array, some of which may be missing.
 pub struct Scalars<'a> {
-    /// The type of the scalars.
+    /// The type of the array's scalars.
     pub scalar: Scalar,
     array: &'a dyn Array,
     lane: Lane<'a>,
@@ -109,7 +109,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// The value in `row`.
+    /// The value of the array in `row`.
     pub fn value(&self, row: usize) -> Value {
         match self {
             Cells::Tuple(fields) => Value::Tuple(fields.map(|field| field.value(row))),
@@ -219,33 +219,33 @@ impl<'a> Scalars<'a> {
     }
 }
 
-/// A builder for the array of a scalar type.
+/// A builder for an Arrow array of scalars, with a variant for each Arrow type.
 pub enum ScalarBuilder {
-    /// Units and booleans.
+    /// The builder for units and booleans.
     Flag(BooleanBuilder),
-    /// Integers of 32 bits.
+    /// The builder for integers of 32 bits.
     Int32(Int32Builder),
-    /// Dates.
+    /// The builder for dates.
     Date(Date32Builder),
-    /// Signed integers of 64 bits.
+    /// The builder for signed integers of 64 bits.
     Int64(Int64Builder),
-    /// Timestamps.
+    /// The builder for timestamps.
     Timestamp(TimestampMicrosecondBuilder),
-    /// Durations.
+    /// The builder for durations.
     Duration(DurationMicrosecondBuilder),
-    /// Unsigned integers of 64 bits.
+    /// The builder for unsigned integers of 64 bits.
     UInt64(UInt64Builder),
-    /// Floats of 32 bits.
+    /// The builder for floats of 32 bits.
     Float32(Float32Builder),
-    /// Floats of 64 bits, weak floats included.
+    /// The builder for floats of 64 bits, weak floats included.
     Float64(Float64Builder),
-    /// UTF-8 texts.
+    /// The builder for UTF-8 texts.
     Text(StringViewBuilder),
-    /// Byte strings.
+    /// The builder for byte strings.
     Bytes(BinaryViewBuilder),
 }
 
-/// The Arrow array of a column of type `qtype` with `rows` rows.
+/// Converts `column`, whose values have the type `qtype`, to an Arrow array of `rows` rows.
 pub fn array_of_column(column: ValueColumn, qtype: &QType, rows: usize) -> ArrayRef {
     let nulls = |there: &cembra_value::Array| {
         let words = there.presence().filter(|_| there.present_count() < there.len())?;
@@ -288,7 +288,7 @@ pub fn array_of_column(column: ValueColumn, qtype: &QType, rows: usize) -> Array
     }
 }
 
-/// An array with one value; `None` if the value cannot be stored as data.
+/// Returns an Arrow array with `value` as its only element; `None` if the value cannot be stored as data.
 pub fn array_of(value: &Value) -> Option<ArrayRef> {
     let qtype = value.qtype();
     let mut column = ValueColumn::new(&qtype)?;
@@ -296,7 +296,7 @@ pub fn array_of(value: &Value) -> Option<ArrayRef> {
     Some(array_of_column(column, &qtype, 1))
 }
 
-/// Makes a struct array for a tuple type from the arrays of its fields. With `tolerant`, every field may be missing.
+/// Makes a struct array for the tuple type `qtype` from the arrays of its fields. With `tolerant`, every field may be missing.
 pub fn tuple(qtype: &QType, arrays: Vec<ArrayRef>, rows: usize, tolerant: bool) -> ArrayRef {
     let QType::Tuple(types) = qtype else { return Arc::new(StructArray::new_empty_fields(rows, None)) };
     if arrays.is_empty() {
@@ -310,13 +310,14 @@ pub fn tuple(qtype: &QType, arrays: Vec<ArrayRef>, rows: usize, tolerant: bool) 
     Arc::new(StructArray::new(fields.collect(), arrays, None))
 }
 
-/// Converts masks from booleans to the form of results: true becomes true, false becomes null. `None` if the array is not of booleans.
+/// Converts boolean masks to the Arrow form of units in results: true becomes true, false becomes null. `None` if the array is not of
+/// booleans.
 pub fn masks_as_nulls(masks: &ArrayRef) -> Option<ArrayRef> {
     let absent = BooleanArray::new(!masks.as_boolean_opt()?.values(), None);
     arrow_select::nullif::nullif(masks, &absent).ok()
 }
 
-/// Replaces the validity of a struct array by `nulls`; an array of another type stays.
+/// Returns the struct array `structs` with `nulls` as its validity. An array of another type is returned unchanged.
 pub fn with_nulls(structs: &ArrayRef, nulls: Option<NullBuffer>) -> ArrayRef {
     let Some(found) = structs.as_struct_opt() else { return structs.clone() };
     let (fields, columns, _) = found.clone().into_parts();
@@ -369,7 +370,7 @@ impl ScalarBuilder {
         }
     }
 
-    /// Appends a scalar of the builder's type; `None` appends a missing one.
+    /// Appends `value`, which must have the builder's type; `None` appends a missing value.
     pub fn push(&mut self, value: Option<&ScalarValue>) {
         let Some(value) = value else {
             self.push_missing();
@@ -395,18 +396,18 @@ impl ScalarBuilder {
         }
     }
 
-    /// Appends a missing value.
+    /// Appends a missing value to the array.
     pub fn push_missing(&mut self) {
         with_builder!(self, builder => builder.append_null());
     }
 
-    /// The number of values so far.
+    /// The number of values appended so far.
     #[expect(clippy::len_without_is_empty, reason = "a column under construction is never asked whether it is empty")]
     pub fn len(&self) -> usize {
         with_builder!(self, builder => builder.len())
     }
 
-    /// Returns the array, and empties the builder.
+    /// Returns the array of the appended values, and empties the builder.
     pub fn finish(&mut self) -> ArrayRef {
         with_builder!(self, builder => Arc::new(builder.finish()))
     }

@@ -1,5 +1,6 @@
-//! Checks on the bytes of a Parquet file before Parquet's library trusts them. Of the footer, the length, the depth of columns and the
-//! length of lists are checked; of each page, the decompressed size and the number of values that its header declares.
+//! Checks on the bytes of a Parquet file before Parquet's library trusts them. In the footer, its length, the nesting depth of columns and
+//! the lengths of lists are checked. In each page, the decompressed size and the number of values that the page header declares are
+//! checked.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -16,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The bytes after a footer: its length, and the magic number.
 const TAIL_BYTES: u64 = 8;
 
-/// The metadata may take at most one part in `METADATA_SHARE` of the memory limit, because decoding multiplies their size.
+/// The metadata of a Parquet file may take at most the memory limit divided by `METADATA_SHARE`, because decoding multiplies their size.
 pub(crate) const METADATA_SHARE: u64 = 64;
 
 /// The most nested columns, the groups of Parquet's lists and maps included.
@@ -28,13 +29,14 @@ const ROWS_SHARE: u64 = 8;
 /// The least bytes of memory for a value, with its levels.
 const VALUE_BYTES: u64 = 16;
 
-/// The most bytes that a codec makes of one. The extreme is zstd, which repeats a byte up to 131,072 times in a block of four.
+/// The most bytes that decompression is expected to give per compressed byte. The extreme is zstd, where a block of four bytes may repeat a
+/// byte 131,072 times.
 pub(crate) const MOST_RATIO: u64 = 1 << 15;
 
 /// The decompressed bytes that are accepted for a page beyond [`MOST_RATIO`] times its compressed ones.
 const ANY_BYTES: u64 = 1 << 17;
 
-/// A Parquet file whose footer was checked.
+/// A Parquet file whose footer is checked, for reading its column chunks with checked pages.
 pub(crate) struct Chunks {
     file: File,
     state: Arc<Mutex<State>>,
@@ -78,7 +80,7 @@ struct Page {
 }
 
 impl Chunks {
-    /// Checks the footer of a file.
+    /// Checks the footer of `file`. Its pages may later take at most `most_bytes` bytes together.
     ///
     /// # Errors
     /// If there is no valid footer, or its columns nest too deep.
@@ -112,7 +114,8 @@ impl Chunks {
         }
     }
 
-    /// Records the positions of the columns, and returns the number of rows that may be read at once.
+    /// Records where the columns chosen by `is_read` are in the file. Returns the number of rows that may be read at once, at most
+    /// `batch_rows`.
     ///
     /// # Errors
     /// If columns overlap in the file, or a row is larger than the memory limit.
@@ -162,7 +165,8 @@ impl Chunks {
 }
 
 impl Chunks {
-    /// Records the bytes decoded from a page of a column in addition to the page itself: strings with shared prefixes.
+    /// Records that the strings decoded from a page of `column` take `bytes` bytes. These are held in addition to the page, in which
+    /// strings share prefixes.
     ///
     /// # Errors
     /// If all pages together exceed the limit.
@@ -175,19 +179,19 @@ impl Chunks {
     }
 }
 
-/// Tells the checks when the next rows begin, and why reading stopped.
+/// Tells the page checks when the next batch of rows begins, and tells the reader why reading stopped.
 pub(crate) struct Rows {
     state: Arc<Mutex<State>>,
     most_bytes: u64,
 }
 
 impl Rows {
-    /// Begins the next rows: list values and strings that are read from now on count for these.
+    /// Begins the next batch of rows: list values and strings that are read from now on count towards this batch's memory.
     pub(crate) fn begin(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).rows = 0;
     }
 
-    /// The error that the rows are too large; `None` if reading did not stop for that.
+    /// The error that the pages of the next rows exceed the memory limit; `None` if they do not.
     pub(crate) fn refusal(&self) -> Option<DataError> {
         let held = self.state.lock().unwrap_or_else(PoisonError::into_inner).too_large?;
         Some(too_large(format!("the pages of the next rows have {held} bytes, more than {}", self.most_bytes)))
@@ -198,7 +202,7 @@ fn wrong(what: &str) -> DataError {
     DataError::unreadable(format!("not Parquet: {what}"))
 }
 
-/// The error that more than the memory limit would be read at once.
+/// The error that more bytes than the memory limit would be read at once; `message` says which.
 pub(crate) fn too_large(message: String) -> DataError {
     DataError::new(DataCode::Limit, message).hint("raise the limit: `--set-limit array_bytes=..`")
 }

@@ -1,6 +1,6 @@
-//! Conversion of the columns of typed files to the requested columns: which columns are used, and their values in the types of the inputs.
-//! A number may become a wider one, or a float. An integer may become a narrower one, and a float an integer, if that changes no value.
-//! Columns that are copied to the results stay as they are.
+//! Conversion of the columns of typed files (Parquet, Arrow) to the requested columns: it selects the columns that are needed, and converts
+//! their values to the types of the inputs. A number may become a wider one, or a float. An integer may become a narrower one, and a float
+//! an integer, if that changes no value. Columns that are copied to the results stay as they are.
 
 use super::casts::{converted, large_lists, viewed, with_empty_lists, without_views};
 use super::cells;
@@ -32,7 +32,7 @@ enum Pick {
     Tuple(QType, Vec<Pick>),
 }
 
-/// The conversion of the columns of a file to the requested ones.
+/// The conversion of a file's columns to the requested columns.
 #[derive(Debug)]
 pub(crate) struct Conversion {
     leaves: Vec<(Column, Pick)>,
@@ -47,15 +47,15 @@ pub(crate) struct Conversion {
 
 /// The result of matching a request with the columns of a file.
 pub(crate) struct Planned {
-    /// The indices of the columns that are needed, in the order of the file.
+    /// The indices of the file's columns that must be read, in the order of the file.
     pub(crate) projection: Vec<usize>,
-    /// The inputs, with their types.
+    /// The inputs that are read from the file, with their types.
     pub(crate) leaves: Vec<Column>,
-    /// The columns copied to the results.
+    /// The file's columns that are copied to the results.
     pub(crate) kept: Vec<Named>,
-    /// The types of dates and timestamps that inputs read from columns of whole numbers.
+    /// The types (date, timestamp) of the inputs that are read from columns of whole numbers.
     pub(crate) counted: Vec<Scalar>,
-    /// The conversion of the columns that are needed.
+    /// The conversion of the file's columns that must be read.
     pub(crate) conversion: Arc<Conversion>,
 }
 
@@ -83,7 +83,7 @@ fn is_broken_map(of: &DataType) -> bool {
 }
 
 impl Conversion {
-    /// Finds the requested columns among the columns of a file.
+    /// Finds the requested columns among the file's columns, and plans their conversion.
     ///
     /// # Errors
     /// If a column is absent, or its type cannot be converted to the declared one.
@@ -194,12 +194,12 @@ impl Conversion {
         })
     }
 
-    /// The schema of every batch.
+    /// The schema of every batch that the conversion gives.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// Converts rows that were read to the requested columns; `first` is the number of the first row.
+    /// Converts `rows`, as read from the file, to the requested columns; `first` is the row number of the first row.
     ///
     /// # Errors
     /// If the strings of the columns that are copied to the results have more bytes than allowed.
@@ -215,7 +215,8 @@ impl Conversion {
         Ok(Decoded::new(&self.schema, columns, count, places, Vec::new(), error))
     }
 
-    /// The bytes of string views that become contiguous strings, in the columns that are copied to the results.
+    /// The number of bytes that [`apply`](Self::apply) copies for `rows`: those of string views that become contiguous strings, in the
+    /// columns that are copied to the results.
     pub(crate) fn copied_bytes(&self, rows: &RecordBatch) -> u64 {
         let kept = self.kept.iter().zip(self.schema.fields().iter().skip(self.leaves.len()));
         let copied = kept.filter_map(|(at, field)| {
@@ -225,7 +226,7 @@ impl Conversion {
         copied.fold(0, u64::saturating_add)
     }
 
-    /// The number of rows, from the first on, that fit into `room`. Each row takes memory for every field of its values, even for values
+    /// The number of `rows`, from the first on, that fit into `room`. Each row takes memory for every field of its values, even for values
     /// that are missing in the file.
     ///
     /// # Errors
@@ -329,7 +330,7 @@ struct Lists<'r> {
 enum Ends<'r> {
     Small(&'r [i32]),
     Large(&'r [i64]),
-    /// Every list has this number of elements.
+    /// Every list has this number of elements, so no ends are stored.
     Fixed(u64),
 }
 

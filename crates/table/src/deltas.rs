@@ -1,19 +1,19 @@
-//! String lengths that Parquet encodes as differences (`DELTA_BINARY_PACKED`), checked before Parquet's library reserves memory for the
-//! declared number. Only their count, their sum and the end of the encoding are found.
+//! String lengths that Parquet encodes as differences (`DELTA_BINARY_PACKED`). They are checked before Parquet's library reserves memory
+//! for the declared number of strings. Only the count and the sum of the lengths and the end of the encoding are determined.
 
 #![deny(clippy::arithmetic_side_effects)]
 
 /// The widest difference of two lengths, in bits.
 const MOST_BITS: u8 = 32;
 
-/// The totals of an encoded sequence of lengths.
+/// The totals of a sequence of string lengths in a Parquet page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Lengths {
-    /// The number of lengths.
+    /// The number of string lengths in the sequence.
     pub(crate) count: u64,
-    /// The sum of the lengths, in bytes.
+    /// The sum of the string lengths, in bytes.
     pub(crate) sum: u64,
-    /// The size of the encoding, in bytes.
+    /// The size of the encoded sequence, in bytes.
     pub(crate) bytes: usize,
 }
 
@@ -54,7 +54,7 @@ impl Bytes<'_> {
     }
 }
 
-/// Walks over the lengths encoded in `data`; `None` if the encoding is invalid, or has more than `most` lengths.
+/// Returns the totals of the lengths encoded in `data`; `None` if the encoding is invalid, or has more than `most` lengths.
 pub(crate) fn lengths(data: &[u8], most: u64) -> Option<Lengths> {
     let mut bytes = Bytes { all: data, at: 0 };
     let (block, parts) = (bytes.unsigned()?, bytes.unsigned()?);

@@ -16,7 +16,7 @@ macro_rules! codes {
         pub enum DataCode { $($(#[$doc])* $variant),* }
 
         impl DataCode {
-            /// The code as text, for messages and machine-readable output.
+            /// The problem's code as text, for messages and machine-readable output.
             pub const fn as_str(self) -> &'static str {
                 match self { $(DataCode::$variant => $name),* }
             }
@@ -27,27 +27,27 @@ macro_rules! codes {
 codes! {
     /// A file cannot be opened or written.
     Io = "io";
-    /// The bytes are not of the file's format.
+    /// The bytes of a data file are not valid in its format.
     Unreadable = "unreadable";
     /// The data lack a column that the model needs.
     AbsentColumn = "absent-column";
-    /// Two columns have the same name.
+    /// Two columns of the data have the same name.
     DuplicateColumn = "duplicate-column";
-    /// A value is not of its column's type.
+    /// A value in the data does not have its column's type.
     ColumnType = "column-type";
     /// The data lack an array that the model needs.
     AbsentArray = "absent-array";
-    /// An array is not of its input's type.
+    /// An array in the data does not have the type of the input that it is for.
     ArrayType = "array-type";
     /// The data need more memory than the limit allows.
     Limit = "limit";
     /// An evaluation takes longer than the limit allows.
     TimeLimit = "time-limit";
-    /// A value is missing where the type allows none.
+    /// A value is missing where its type is not optional.
     MissingValue = "missing-field";
 }
 
-/// An error about data.
+/// An error about data: a code, a message, and the file, line and column.
 #[derive(Debug)]
 pub struct DataError(Box<Inner>);
 
@@ -64,7 +64,7 @@ struct Inner {
 }
 
 impl DataError {
-    /// Makes an error that does not name a file, line or column yet.
+    /// Makes an error with `code` and `message` that does not name a file, line or column yet.
     pub fn new(code: DataCode, message: impl Into<String>) -> Self {
         DataError(Box::new(Inner {
             code,
@@ -77,18 +77,18 @@ impl DataError {
         }))
     }
 
-    /// The error that bytes are not of the expected format.
+    /// The error that bytes are not of the expected file format.
     pub fn unreadable(message: impl Into<String>) -> Self {
         DataError::new(DataCode::Unreadable, message)
     }
 
-    /// The error that a text has the byte 0, as nearly every text of UTF-16 has. `what` names the place of the text.
+    /// The error that a text has the byte 0, which nearly every UTF-16 text has. `what` names the text in the message.
     pub(crate) fn zero_byte(what: &str) -> Self {
         let message = format!("{what} has the byte 0x00: this is UTF-16 without a mark, or no text");
         DataError::unreadable(message).hint("save the file as UTF-8")
     }
 
-    /// The error that the operating system cannot read on.
+    /// The error that the operating system failed to read more of the data, for the reason `cause`.
     pub fn unread(cause: io::Error) -> Self {
         DataError::io("cannot read", cause)
     }
@@ -100,7 +100,7 @@ impl DataError {
         error
     }
 
-    /// The error that no data has the type `qtype`: an edge, a shape, or a type that exists at compile time only.
+    /// The error that values of type `qtype` cannot be stored as data: it is an edge, a shape, or a type that exists at compile time only.
     pub fn no_data(qtype: &QType) -> Self {
         let error = DataError::new(DataCode::ColumnType, format!("no data has the type {qtype}"));
         match qtype {
@@ -109,19 +109,20 @@ impl DataError {
         }
     }
 
-    /// Adds the name of the file.
+    /// Returns this error with the name of the file.
     pub fn in_file(mut self, file: &str) -> Self {
         self.0.file = Some(file.to_owned());
         self
     }
 
-    /// Adds the line, counted from 1.
+    /// Returns this error with its line, counted from 1.
     pub fn on_line(mut self, line: u64) -> Self {
         self.0.line = Some(line);
         self
     }
 
-    /// Sets the column to element `at` of the list `list`, followed by the path inside the element if the error had one.
+    /// Returns this error about element `at` of the list `list`. The column becomes the path of that element, followed by the path inside
+    /// the element if the error had one.
     #[must_use]
     pub fn in_element(mut self, list: &str, at: usize) -> Self {
         let inside = self.0.column.as_deref().and_then(|column| column.strip_prefix(list)).unwrap_or_default();
@@ -129,36 +130,36 @@ impl DataError {
         self
     }
 
-    /// Adds the number of the row, counted from 1, to the message. For data without lines.
+    /// Returns this error with the number of the row, counted from 1, in its message. For data without lines.
     pub fn in_row(mut self, row: u64) -> Self {
         self.0.message = format!("in row {row}, {}", self.0.message);
         self
     }
 
-    /// Adds the name of the array in an archive to the message.
+    /// Returns this error with the name of the archive's array in its message.
     pub fn in_array(mut self, array: &str) -> Self {
         self.0.message = format!("array `{array}`: {}", self.0.message);
         self
     }
 
-    /// Adds the name of the column.
+    /// Returns this error with the name of the column.
     pub fn in_column(mut self, column: &str) -> Self {
         self.0.column = Some(column.to_owned());
         self
     }
 
-    /// Adds a hint about what to try.
+    /// Returns this error with one more hint about what to try.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hints.push(visible(&hint.into()).into_owned());
         self
     }
 
-    /// The kind of the problem.
+    /// The code for the kind of the problem.
     pub fn code(&self) -> DataCode {
         self.0.code
     }
 
-    /// The message in one line, with the operating system's reason if there is one.
+    /// The error's message in one line, with the operating system's reason if there is one.
     pub fn message(&self) -> String {
         match &self.0.cause {
             Some(cause) => visible(&format!("{}: {cause}", self.0.message)).into_owned(),
@@ -166,27 +167,29 @@ impl DataError {
         }
     }
 
-    /// The name under which the file was opened, if the error names one.
+    /// The name under which the data file was opened; `None` if the error names no file.
     pub fn file(&self) -> Option<&str> {
         self.0.file.as_deref()
     }
 
-    /// The line of the file, counted from 1; for a record of several lines, its first line. `None` if no line is known.
+    /// The line of the data that the error is about, counted from 1; for a record of several lines, its first line. `None` if no line is
+    /// known.
     pub fn line(&self) -> Option<u64> {
         self.0.line
     }
 
-    /// The name of the column, or the path of the field (`p.0`); `None` if the error is not about a column.
+    /// The name of the column that the error is about, or the path of the field (`p.0`); `None` if it is not about a column.
     pub fn column(&self) -> Option<&str> {
         self.0.column.as_deref()
     }
 
-    /// The hints about what to try.
+    /// The error's hints about what to try.
     pub fn hints(&self) -> &[String] {
         &self.0.hints
     }
 
-    /// Returns true if the reader of our output has closed it (`cembra eval .. | head`), which is not a failure of ours.
+    /// Returns true if writing failed because the program that reads our output has closed it (`cembra eval .. | head`). The command does
+    /// not treat this as a failure.
     pub fn is_broken_pipe(&self) -> bool {
         self.0.cause.as_ref().is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
     }

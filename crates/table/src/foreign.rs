@@ -1,15 +1,15 @@
-//! Values of Arrow types as text and as JSON, including types that models do not have. A text is a field of CSV, so lists, structs and maps
-//! are JSON there too. A timestamp of a column with a zone is shown in UTC with `Z`; the type keeps the zone.
+//! Values of Arrow types as text and as JSON, including types that models do not have. The text is written in fields of CSV, where lists,
+//! structs and maps are JSON too. A timestamp of a column with a time zone is shown in UTC with `Z`; the zone is only in the column's type.
 //!
 //! | Arrow | text | JSON |
 //! |---|---|---|
 //! | integers, decimals | all digits | a number |
-//! | floats | as floats of models | a number, or `"NaN"` and its like |
-//! | dates, times, moments | ISO 8601, years outside of 0001 to 9999 with a sign | the same in quotes |
+//! | floats | as floats of models | a number, or `"NaN"`, `"Infinity"`, `"-Infinity"` |
+//! | dates, times, timestamps | ISO 8601, years outside of 0001 to 9999 with a sign | the same in quotes |
 //! | durations, intervals | ISO 8601 (`PT1.5S`, `P1M2DT3S`) | the same in quotes |
 //! | binary | base64 | the same in quotes |
 //! | lists, structs, maps | JSON | `[..]`, `{..}`, `{..}` if keys are texts, else `[[key, value], ..]` |
-//! | dictionaries, runs, unions | the value | the value |
+//! | dictionaries, run-end encoded values, unions | the value | the value |
 
 use crate::json_text;
 use crate::scalar;
@@ -32,7 +32,7 @@ use std::fmt::Display;
 /// The deepest nesting of types that is shown: each level is a recursive call.
 const NESTING: usize = 64;
 
-/// Returns true if values of the type can be shown, because it does not nest too deep.
+/// Returns true if values of the type `of` can be written as text and JSON, because it does not nest too deep.
 pub(crate) fn is_shown(of: &DataType) -> bool {
     // Each level adds its children, so no recursion is needed.
     let mut level = vec![of];
@@ -45,7 +45,7 @@ pub(crate) fn is_shown(of: &DataType) -> bool {
     false
 }
 
-/// Returns true if `is_one` holds for a type or for a type nested in it. The type must be one that can be shown.
+/// Returns true if `is_one` holds for the type `of` or for a type nested in it. [`is_shown`] must hold for `of`.
 pub(crate) fn has(of: &DataType, is_one: impl Fn(&DataType) -> bool) -> bool {
     let mut level = vec![of];
     for _ in 0..NESTING {
@@ -57,7 +57,7 @@ pub(crate) fn has(of: &DataType, is_one: impl Fn(&DataType) -> bool) -> bool {
     false
 }
 
-/// Returns true if a type is a view type or has one nested in it. The type must be one that can be shown.
+/// Returns true if the type `of` is a view type or has one nested in it. [`is_shown`] must hold for `of`.
 pub(crate) fn has_views(of: &DataType) -> bool {
     has(of, |of| matches!(of, DataType::Utf8View | DataType::BinaryView))
 }
@@ -79,19 +79,19 @@ fn children(of: &DataType) -> Vec<&DataType> {
     }
 }
 
-/// Appends the value in `row` as text. Returns false, and appends nothing, if the value is missing.
+/// Appends the value of `array` in `row` as text. Returns false, and appends nothing, if the value is missing.
 pub(crate) fn write_text(out: &mut Vec<u8>, array: &dyn Array, row: usize) -> bool {
     write(out, array, row, Form::Text)
 }
 
-/// Appends the value in `row` as JSON; `null` if the value is missing.
+/// Appends the value of `array` in `row` as JSON; `null` if the value is missing.
 pub(crate) fn write_json(out: &mut Vec<u8>, array: &dyn Array, row: usize) {
     if !write(out, array, row, Form::Json) {
         out.extend_from_slice(b"null");
     }
 }
 
-/// The value in `row` as text, for a message; empty if the value is missing.
+/// The value of `array` in `row` as text, for a message; empty if the value is missing.
 pub(crate) fn text(array: &dyn Array, row: usize) -> String {
     let mut out = Vec::new();
     write_text(&mut out, array, row);
@@ -217,7 +217,7 @@ where
     out.extend_from_slice(decimal_text(array.as_primitive::<T>(), row).as_bytes());
 }
 
-/// The digits of a decimal, even if there are more than its declared precision.
+/// The digits of the decimal in `row`, even if there are more than its declared precision.
 pub(crate) fn decimal_text<T: DecimalType>(decimals: &PrimitiveArray<T>, row: usize) -> String
 where
     T::Native: Display,
@@ -251,7 +251,7 @@ fn quoted(out: &mut Vec<u8>, text: &str, form: Form) {
     out.extend_from_slice(quote);
 }
 
-/// The index in a dictionary's values for `row`; `None` if the keys are not valid indices.
+/// The index in a dictionary's values that `keys` has for `row`; `None` if the keys are not valid indices.
 pub(crate) fn key(keys: &dyn Array, row: usize) -> Option<usize> {
     downcast_integer_array!(keys => keys.value(row).to_usize(), _ => None)
 }

@@ -1,8 +1,8 @@
-//! Calls of the libraries that read foreign file formats. Such a library may panic on a broken file; only this module turns the panic into
-//! an error. What ends a process, such as running out of memory or stack, cannot be caught here: `messages` and `chunks` prevent it by
-//! checking lengths and depths before.
+//! Calls of the libraries that read foreign file formats. Such a library may panic on a broken file; this module turns the panic into an
+//! error. Exhausted memory or stack ends the process and cannot be caught here: `messages` and `chunks` prevent it by checking lengths and
+//! depths before.
 //!
-//! The hook that prints panics belongs to the program. It can ask [`is_guarded`] to stay quiet about panics that become errors.
+//! The hook that prints panics belongs to the program. It can call [`is_guarded`], and print nothing for a panic that becomes an error.
 
 use crate::error::DataError;
 use std::any::Any;
@@ -20,7 +20,8 @@ pub fn is_guarded() -> bool {
     GUARDED.try_with(Cell::get).unwrap_or(false)
 }
 
-/// Calls a function that may panic on bytes that are not of `format`. After an error, nothing that the call could change may be used.
+/// Runs `call`, which may panic on bytes that are not of the format `format`. After an error, no value that the call could change may be
+/// used.
 ///
 /// # Errors
 /// The error of the call, or an error that it panicked.

@@ -1,5 +1,5 @@
-//! The input of bytes, with its name for messages. Compressed data (gzip, zstd) are recognised by their first bytes and decompressed. Text
-//! may begin with a byte order mark, and may be UTF-16 if it does.
+//! The input of bytes (a file, a pipe, standard input), with its name for messages. Data compressed with gzip or zstd are recognised by
+//! their first bytes and decompressed. Text may begin with a byte order mark, and may be UTF-16 if it does.
 
 use super::Format;
 use super::chunks::too_large;
@@ -30,10 +30,10 @@ const UTF8: &[u8] = &[0xef, 0xbb, 0xbf];
 const UTF16_LITTLE: &[u8] = &[0xff, 0xfe];
 const UTF16_BIG: &[u8] = &[0xfe, 0xff];
 
-/// A reader that may be moved to another thread.
+/// A reader of bytes that may be moved to another thread.
 pub type Bytes = Box<dyn Read + Send>;
 
-/// An input of bytes, with a name for messages.
+/// An input of bytes (a file, a pipe, standard input), with a name for messages.
 pub struct Input {
     name: String,
     reader: Bytes,
@@ -44,21 +44,21 @@ pub struct Input {
     stored: Option<File>,
 }
 
-/// An input of text. The bytes are in UTF-8 if the input is valid text.
+/// An input of text, decompressed and converted to UTF-8. Bytes that are not valid text are not changed.
 pub struct Text {
-    /// The bytes, without a byte order mark.
+    /// The reader of the text's bytes, without a byte order mark.
     pub reader: Bytes,
-    /// True if all bytes are available, so that reading on never waits.
+    /// True if the text comes from a file, so that reading on never waits.
     pub file: bool,
 }
 
 impl Input {
-    /// Makes an input of any reader, with a name for messages.
+    /// Makes an input that reads from `reader`, with `name` for messages.
     pub fn new(name: impl Into<String>, reader: impl Read + Send + 'static) -> Self {
         Input { name: name.into(), reader: Box::new(reader), size: None, file: false, stored: None }
     }
 
-    /// Opens a file.
+    /// Opens the file at `path` as an input.
     ///
     /// # Errors
     /// If the file cannot be opened.
@@ -70,17 +70,17 @@ impl Input {
         Ok(Input { size, file: size.is_some(), stored, ..Input::new(name, file) })
     }
 
-    /// Standard input.
+    /// Standard input as an input.
     pub fn stdin() -> Self {
         Input::new("<stdin>", io::stdin())
     }
 
-    /// The name for messages.
+    /// The name of the input, for messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The number of bytes, if it is known.
+    /// The number of bytes of the input before decompression; `None` if it is unknown.
     pub fn size(&self) -> Option<u64> {
         self.size
     }
@@ -90,8 +90,8 @@ impl Input {
         Input { reader: Box::new(wrap(self.reader)), ..self }
     }
 
-    /// Guesses the format: that of the first bytes, JSON if the data begin with an array or object, else CSV. The input still begins with
-    /// the bytes looked at.
+    /// Guesses the format of the data: that of a known file signature, JSON if the data begin with an array or object, else CSV. The
+    /// returned input still begins with the inspected bytes.
     ///
     /// # Errors
     /// If the input cannot be read.
@@ -156,7 +156,7 @@ impl Input {
         })
     }
 
-    /// Returns the decompressed bytes as text, without a byte order mark and converted from UTF-16.
+    /// Returns the input as text: decompressed, without a byte order mark, and converted from UTF-16.
     ///
     /// # Errors
     /// If the input cannot be read.
@@ -189,7 +189,7 @@ impl Input {
         Ok(Text { reader, file: input.file })
     }
 
-    /// Returns the decompressed bytes of data that are not text.
+    /// Returns a reader of the input's decompressed bytes, for data that are not text.
     ///
     /// # Errors
     /// If the input cannot be read.
@@ -197,18 +197,19 @@ impl Input {
         Ok(self.decompressed().map_err(DataError::unread)?.reader)
     }
 
-    /// This input, and its first `most` bytes after decompression, or all if there are fewer. The input still begins with them.
+    /// Returns this input, and its first `most` bytes after decompression, or all if there are fewer. The returned input still begins with
+    /// them.
     ///
     /// # Errors
-    /// The bytes cannot be read.
+    /// If the bytes cannot be read.
     pub fn with_start(self, most: usize) -> Result<(Input, Vec<u8>), DataError> {
         let mut input = self.decompressed().map_err(DataError::unread)?;
         let start = input.peek(most).map_err(DataError::unread)?;
         Ok((input, start))
     }
 
-    /// Returns a file that can be read at any position: the input's own file, or a temporary copy if the input is a pipe or compressed. A
-    /// copy has at most `most_bytes` bytes.
+    /// Returns a file with the input's bytes that can be read at any position: the input's own file, or a temporary copy if the input is a
+    /// pipe or compressed. A copy has at most `most_bytes` bytes.
     ///
     /// # Errors
     /// If the input cannot be read, if there is no place for the copy, or if the copy would be larger.
@@ -233,7 +234,7 @@ impl Input {
     }
 }
 
-/// Appends the available bytes to `bytes`, at most `most`, and returns their number; 0 at the end.
+/// Appends the bytes that `reader` has available to `bytes`, at most `most`, and returns their number; 0 at the end of the data.
 pub fn read_some(reader: &mut impl Read, bytes: &mut Vec<u8>, most: usize) -> io::Result<usize> {
     let before = bytes.len();
     bytes.resize(before + most, 0);

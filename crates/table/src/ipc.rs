@@ -1,6 +1,6 @@
-//! Reader for Arrow IPC, as a stream. A file is a stream between a magic number and a footer, which is not needed to read from the
-//! beginning to the end. A file that has its schema only in the footer, as Polars writes it, is read by the footer. Only the needed columns
-//! are decoded.
+//! Reader for Arrow IPC, as a stream. An Arrow file is a stream between a magic number and a footer; it is read from its beginning without
+//! the footer. Only a file that has its schema only in the footer, as Polars writes it, is read by the footer. Only the needed columns are
+//! decoded.
 
 use super::chunks::METADATA_SHARE;
 use super::conversion::{Conversion, Planned};
@@ -36,7 +36,7 @@ const TAIL_BYTES: usize = 10;
 /// The messages of a stream or file.
 type Stream = Messages<BufReader<Bytes>>;
 
-/// Arrow data whose schema has been read.
+/// An Arrow file or stream whose schema has been read.
 pub(crate) struct ArrowData {
     stream: Stream,
     schema: SchemaRef,
@@ -47,7 +47,7 @@ pub(crate) struct ArrowData {
 }
 
 impl ArrowData {
-    /// Reads the schema.
+    /// Opens Arrow data and reads their schema.
     ///
     /// # Errors
     /// If the data are not Arrow IPC.
@@ -116,20 +116,20 @@ impl ArrowData {
         Ok((Messages::new(BufReader::with_capacity(BUFFER_BYTES, bytes), options.most_bytes), schema))
     }
 
-    /// Returns true if there is a column `name`.
+    /// Returns true if the data have a column `name`.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.schema.index_of(name).is_ok()
     }
 
-    /// The names of the columns.
+    /// The names of the data's columns.
     pub(crate) fn names(&self) -> Vec<&str> {
         self.schema.fields().iter().map(|field| field.name().as_str()).collect()
     }
 
-    /// Finds the requested columns.
+    /// Finds the requested columns among the data's columns.
     ///
     /// # Errors
-    /// If a column is absent, or has another type.
+    /// If a requested column is absent, or its type does not fit.
     pub(crate) fn bind(self, request: &Request) -> Result<Table, DataError> {
         self.unread.check(request)?;
         let Planned { projection, leaves, kept, counted, conversion } =

@@ -1,6 +1,6 @@
 //! Reader for rows as JSON objects. A missing value is `null` or an absent key. A float may also be `"NaN"`, `"Infinity"` or `"-Infinity"`.
 //! An integer has no fraction or exponent. A tuple is an array, a named tuple an object, and an array of a declared type an array. A
-//! present unit is `true`; bytes are a string in base64. Unrequested keys are not looked at.
+//! present unit is `true`; bytes are a string in base64. The values of other keys are ignored.
 //!
 //! The type of an undeclared input is the common type of the literals in the first rows: `7` is i64, `7.0` and `7e0` are f64. The type is
 //! optional if one of those rows has no value. An array is a list of any length if its elements have a common type, else a tuple.
@@ -41,7 +41,7 @@ const TEXTS: QType = QType::Optional(Scalar::Text);
 /// About the most bytes of objects that are cut off at once.
 const MOST_BYTES: usize = 1 << 23;
 
-/// JSON data, of which nothing needs to have been read yet.
+/// An open JSON file, from which rows may have been read ahead to find types.
 pub(crate) struct JsonData {
     objects: Objects<BufReader<Bytes>>,
     /// The rows that were read ahead to find keys and types, including rows that cannot be read.
@@ -116,7 +116,7 @@ struct JsonPiece {
 }
 
 impl JsonData {
-    /// Opens JSON data without reading them.
+    /// Opens the JSON in `text` without reading it.
     ///
     /// # Errors
     /// No errors so far: invalid JSON is found when it is read.
@@ -150,7 +150,7 @@ impl JsonData {
         Ok(())
     }
 
-    /// The keys of the first rows, in order of appearance.
+    /// The keys of the objects in the first rows, in order of appearance.
     pub(crate) fn keys(&mut self) -> Result<Vec<String>, DataError> {
         self.look_ahead()?;
         let mut seen = HashSet::new();
@@ -158,7 +158,7 @@ impl JsonData {
         Ok(all.filter(|key| seen.insert(*key)).map(str::to_owned).collect())
     }
 
-    /// Finds the types of the requested inputs that have none, and the columns that are copied to the results.
+    /// Infers the types of the requested inputs that have none, and finds the columns that are copied to the results.
     ///
     /// # Errors
     /// If a key is absent, or the first rows cannot be read.
@@ -477,7 +477,7 @@ fn read_once(columns: Vec<Column>) -> (Vec<Column>, usize, Vec<usize>) {
 
 /// An object that is not decoded yet.
 enum Unread<'b> {
-    /// A row that was read ahead to find types.
+    /// An object that was read ahead to infer types.
     First(FirstRow),
     Cut(Cut, &'b [u8]),
 }

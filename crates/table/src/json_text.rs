@@ -1,9 +1,10 @@
-//! Values as JSON text. The sinks decide how rows of a table are written; `foreign` writes types of other libraries.
+//! Writes values of models as JSON text. `sink` decides how rows of a table are written; `foreign` writes values of Arrow types that models
+//! do not have.
 
 use crate::scalar;
 use cembra_value::{Value, ValueRef};
 
-/// Appends all items in brackets, with commas between them; `write` appends one item.
+/// Appends `items` in brackets, with commas between them; `write` appends one item.
 #[inline]
 pub(crate) fn write_all<T>(
     out: &mut Vec<u8>,
@@ -21,8 +22,8 @@ pub(crate) fn write_all<T>(
     out.push(*close);
 }
 
-/// Appends a value that is not a tensor: an array as a list, a tuple as a list or an object. A missing value, or one that cannot be stored
-/// as data, is `null`.
+/// Appends `value`, which must not be a tensor, as JSON: an array as a list, a tuple as a list or an object. A missing value, or one that
+/// cannot be stored as data, is `null`.
 pub fn write_value(out: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Array(_, array) => {
@@ -56,7 +57,7 @@ pub fn write_value(out: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// Appends a scalar; `null` if it is missing.
+/// Appends the scalar `value` as JSON; `null` if it is missing.
 pub fn write_scalar(out: &mut Vec<u8>, value: &ValueRef<'_>) {
     match value {
         ValueRef::Missing => out.extend_from_slice(b"null"),
@@ -90,7 +91,7 @@ fn write_float(out: &mut Vec<u8>, float: f64, value: &ValueRef<'_>) {
     }
 }
 
-/// Appends a text with quotes and escapes.
+/// Appends `text` as a JSON string, with quotes and escapes.
 pub fn write_text(out: &mut Vec<u8>, text: &str) {
     // Writing to memory cannot fail.
     let _never_fails = serde_json::to_writer(out, text);

@@ -55,20 +55,20 @@ pub use several::{ColumnTypes, Following};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The default number of rows that are computed at once.
+/// The default number of rows that are read and computed at once.
 pub const BATCH_ROWS: usize = 1 << 16;
 
-/// The default for the most bytes of a file that may be in memory at once.
+/// The default for the most bytes of a data file that may be in memory at once.
 pub const MOST_BYTES: u64 = 4 << 30;
 
 /// A format of data files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
-    /// Comma-separated values under a header.
+    /// Comma-separated values under a header line.
     Csv,
-    /// Tab-separated values under a header.
+    /// Tab-separated values under a header line.
     Tsv,
-    /// JSON: an array of objects. Objects one after the other are read too.
+    /// JSON: an array of objects. A sequence of objects is read too.
     Json,
     /// JSON Lines: one object on each line.
     JsonLines,
@@ -81,8 +81,8 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format for the extension of a path, in any case; `None` if no format has the extension. An extension of a compression (`.gz`,
-    /// `.zst`, `.zstd`) is skipped.
+    /// The data format that the extension of `path` stands for, in upper or lower case; `None` if no format has that extension. An
+    /// extension of a compression (`.gz`, `.zst`, `.zstd`) is skipped.
     pub fn of_path(path: &Path) -> Option<Format> {
         let ending = |path: &Path| Some(path.extension()?.to_str()?.to_ascii_lowercase());
         let last = ending(path)?;
@@ -92,7 +92,7 @@ impl Format {
         }
     }
 
-    /// The format for the extension of a file name, which must be in lower case; `None` if no format has it.
+    /// The data format that the extension `ending`, in lower case, stands for; `None` if no format has it.
     pub fn of_ending(ending: &str) -> Option<Format> {
         Some(match ending {
             "csv" => Format::Csv,
@@ -118,44 +118,44 @@ impl Format {
     }
 }
 
-/// Options for reading a file.
+/// Options for reading a data file.
 #[derive(Clone, Debug)]
 pub struct ReadOptions {
-    /// The format of the file.
+    /// The format of the data file.
     pub format: Format,
     /// For CSV: the texts that stand for a missing value, besides an empty field.
     pub nulls: Vec<String>,
-    /// For CSV: the separator of fields; `None` for the candidate that the header has most of.
+    /// For CSV: the character that separates fields; `None` for the candidate that occurs most often in the header.
     pub delimiter: Option<u8>,
-    /// The spelling of values. A decimal comma in it applies to CSV only.
+    /// The spelling of numbers, dates and timestamps in the data. A decimal comma in it applies to CSV only.
     pub spelling: Spelling,
     /// About the number of rows that are read at once.
     pub batch_rows: usize,
-    /// The most bytes that are made at once from compressed data, or from data that declare their own length: a message of Arrow, the pages
-    /// of Parquet that hold the rows.
+    /// The most bytes that are allocated at once for compressed data, or for data that declare their own length: a message of Arrow, or the
+    /// Parquet pages that hold the rows.
     pub most_bytes: u64,
     /// True if rows that cannot be read are skipped and reported.
     pub tolerant: bool,
 }
 
-/// The columns of the data that are copied to the results.
+/// The choice of data columns that are copied to the results.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub enum Keep {
-    /// No columns.
+    /// No columns are copied to the results.
     #[default]
     None,
-    /// The columns with these names, in this order.
+    /// The columns with these names are copied, in this order.
     These(Vec<String>),
-    /// Every column, in the order of the data.
+    /// Every column is copied, in the order of the data.
     All,
 }
 
-/// The columns that are requested from the data.
+/// The columns that a model and the command request from the data.
 #[derive(Clone, Default, Debug)]
 pub struct Request {
     /// The inputs of the model that are read from the data.
     pub leaves: Vec<RequestedLeaf>,
-    /// The columns that are copied to the results.
+    /// The choice of columns that are copied to the results.
     pub keep: Keep,
     /// The types of columns that are copied to the results, by name, for data whose columns have no types of their own.
     pub kept_types: BTreeMap<String, QType>,
@@ -164,63 +164,63 @@ pub struct Request {
     /// The names of the outputs if columns of JSON are copied to the results as they are written, because the results are JSON too; `None`
     /// if the columns are copied to the results as values.
     pub as_written: Option<Vec<String>>,
-    /// The column types found in the first file, for a request to a later file; `None` for the first file.
+    /// The column types of the first file, for a request to a later file; `None` for the first file.
     pub found: Option<ColumnTypes>,
 }
 
-/// The form of a column's values.
+/// The form in which a column stores its values.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Form {
-    /// Values of a type of models, in an array of that type's Arrow form.
+    /// The column has values of this type of models, in an array of the matching Arrow type.
     Values(QType),
-    /// Text in the file's own spelling, missing values included.
+    /// The column has texts exactly as the file spells them, those for missing values included.
     Verbatim,
-    /// Values of an Arrow type that models do not have.
+    /// The column has values of this Arrow type, which models do not have.
     Foreign(DataType),
-    /// Members of a JSON object, as they are written. They replace the columns before this one, and are missing in rows where those columns
-    /// have the values.
+    /// The column has members of JSON objects as they are written. In a row that has them, they replace the columns before this one; in
+    /// other rows this column is missing.
     AsWritten,
 }
 
-/// A column of the results or of the data.
+/// A named column of the results or of the data, with the form of its values.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Named {
-    /// The name of the column.
+    /// The name of the column in the results or in the data.
     pub name: String,
-    /// The form of the column's values.
+    /// The form in which the column stores its values.
     pub form: Form,
 }
 
-/// Rows with their places in the data.
+/// A batch of rows, with the place of each row in the data.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// The columns: first the requested inputs, then the columns copied to the results.
+    /// The columns of the batch: first the requested inputs, then the columns copied to the results.
     pub rows: RecordBatch,
     /// The place of each row in the data: its line or number.
     pub places: Places,
 }
 
 impl Batch {
-    /// The `count` rows from row `from` on.
+    /// Returns the `count` rows of the batch that begin with row `from`.
     pub fn slice(&self, from: usize, count: usize) -> Batch {
         Batch { rows: self.rows.slice(from, count), places: self.places.from(from) }
     }
 }
 
-/// The result of decoding a piece: rows, and the error that ended them, if any.
+/// The result of decoding a piece of data: a batch of rows, and the error that ended decoding, if any.
 #[derive(Debug)]
 pub struct Decoded {
-    /// The decoded rows.
+    /// The rows that were decoded.
     pub batch: Batch,
-    /// The rows that cannot be read, by index and in order, if such rows are skipped. Their values are missing where they could not be
-    /// read.
+    /// The skipped rows, which cannot be read: the index in the batch and the error of each, in order. Their values are missing where they
+    /// could not be read.
     pub failures: Vec<(usize, DataError)>,
-    /// The reason why there are no more rows; `None` if there is no error.
+    /// The error that ended decoding, so that later rows are not in `batch`; `None` if there was no error.
     pub error: Option<DataError>,
 }
 
 impl Decoded {
-    /// Makes `rows` rows of `columns`. Columns that do not fit `schema` give an empty batch with an error.
+    /// Makes the result with `rows` rows of `columns`. Columns that do not fit `schema` give an empty batch with an error.
     pub fn new(
         schema: &SchemaRef,
         columns: Vec<ArrayRef>,
@@ -239,7 +239,7 @@ impl Decoded {
     }
 }
 
-/// Makes a batch of `rows` rows.
+/// Makes an Arrow batch of `rows` rows from `columns`.
 ///
 /// # Errors
 /// If the columns do not fit the schema.
@@ -249,45 +249,47 @@ pub fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<
         .map_err(|error| DataError::new(DataCode::Unreadable, error.to_string()))
 }
 
-/// A block of memory that a piece of a file holds. Several pieces hold the same block if the file declares the length of its parts.
+/// A block of memory that an undecoded piece of a file holds. Several pieces hold the same block if they were cut from one part of the
+/// file, whose length the file declares.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct HeldBlock {
-    /// The number of the block. Neighbouring pieces have the same number only if they hold the same block.
+    /// The number of the memory block. Neighbouring pieces have the same number only if they hold the same block.
     pub block: u64,
-    /// The size of the block in bytes, with the memory that reading the piece needs.
+    /// The size of the memory block in bytes, including the memory that decoding the piece needs.
     pub bytes: u64,
 }
 
-/// A limit on the rows that are decoded from a piece at once.
+/// A memory limit for the rows that are decoded from a piece at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Room {
     /// The most bytes of the decoded rows, missing values included.
     pub bytes: u64,
-    /// True if the first row is read even if it is larger than `bytes`. The limit for a single row of the data still applies.
+    /// True if the first row is decoded even if it is larger than `bytes`. The limit for a single row of the data still applies.
     pub takes_any_row: bool,
 }
 
 impl Room {
-    /// No limit: room for all rows.
+    /// The limit that every row fits into.
     pub const ALL: Room = Room { bytes: u64::MAX, takes_any_row: true };
 
-    /// True if there is room for `row` and the rows before it, which become `bytes` bytes together.
+    /// Returns true if row `row` fits into the limit together with the rows before it; `bytes` is the size of all of them.
     pub(crate) const fn takes(self, row: usize, bytes: u64) -> bool {
         bytes <= self.bytes || row == 0 && self.takes_any_row
     }
 }
 
-/// A part of the data that is cut off but not decoded yet, so that it can be decoded at the same time as the next.
+/// A part of the data that is read but not decoded yet, so that several pieces can be decoded at the same time.
 pub trait Piece: Send {
     /// Decodes all rows of the piece.
     fn decode(self: Box<Self>) -> Decoded {
         self.decode_within(Room::ALL).0
     }
 
-    /// Decodes rows from the first on, as many as there is room for. Returns them, and the rest of the piece; `None` if nothing is left.
+    /// Decodes rows of the piece from the first on, as many as fit into `room`. Returns them, and the rest of the piece; `None` if all rows
+    /// were decoded.
     fn decode_within(self: Box<Self>, room: Room) -> (Decoded, Option<Box<dyn Piece>>);
 
-    /// The block of memory that the piece holds; zero bytes if the data are cut into pieces of bounded size.
+    /// The block of memory that the piece holds; a block of zero bytes if the data are cut into pieces of bounded size.
     fn held(&self) -> HeldBlock {
         HeldBlock::default()
     }
@@ -299,44 +301,44 @@ impl Piece for Decoded {
     }
 }
 
-/// The pieces of a data file, in order.
+/// The source of a data file's rows: it returns the undecoded pieces of the file, in order.
 pub trait Source: Send {
-    /// Returns the next piece; `None` after the last.
+    /// Reads the next piece of the file; `None` after the last.
     ///
     /// # Errors
     /// If the data cannot be read. Nothing can be read after an error.
     fn next(&mut self) -> Result<Option<Box<dyn Piece>>, DataError>;
 
-    /// True if the next piece lies in memory that the previous piece already holds.
+    /// Returns true if the next piece is in memory that the previous piece already holds, so that nothing needs to be read.
     fn is_at_hand(&self) -> bool {
         false
     }
 }
 
-/// A data file whose columns are found and typed.
+/// An open data file whose requested columns are found and have types.
 pub struct Table {
-    /// The file's name, for messages.
+    /// The name of the data file, for messages.
     pub name: String,
     /// The inputs, in the order of the request: the first columns of every batch.
     pub leaves: Vec<Column>,
     /// The columns copied to the results, which follow the inputs in every batch.
     pub kept: Vec<Named>,
-    /// The types of inputs and of columns copied to the results that were taken from the data.
+    /// The types of inputs, and of columns copied to the results, that were inferred from the data.
     pub inferred: Vec<Inferred>,
-    /// The types of dates and timestamps that inputs read from columns of whole numbers; `None` for data whose columns have no types.
+    /// The types (date, timestamp) of the inputs that are read from columns of whole numbers; `None` for data whose columns have no types.
     pub counted: Option<Vec<Scalar>>,
-    /// The schema of every batch.
+    /// The schema of every batch that is read from the table.
     pub schema: SchemaRef,
-    /// True if the place of a row is its number; false if it is its line.
+    /// True if the place of a row is its row number; false if it is its line.
     pub numbered: bool,
-    /// The number of rows, if the file states it.
+    /// The number of rows in the file; `None` if the file does not state it.
     pub total: Option<u64>,
-    /// The source of the rows.
+    /// The source of the table's rows.
     pub source: Box<dyn Source>,
 }
 
 impl Table {
-    /// The table of a text without column types: the place of a row is its line, and the number of rows is unknown.
+    /// Makes the table of a text file: the place of a row is its line, and the number of rows is unknown.
     pub(crate) fn of_lines(
         leaves: Vec<Column>,
         kept: Vec<Named>,
@@ -349,7 +351,7 @@ impl Table {
     }
 }
 
-/// An open data file. Its columns are known, but not yet the types of the requested ones.
+/// An open data file whose columns are not selected yet. If the format has a header or a schema, it has been read.
 pub struct Dataset {
     name: String,
     format: Format,
@@ -369,10 +371,10 @@ const NAME_BYTES: u64 = 256;
 /// The number of columns that are not counted against the memory limit.
 const FEW_COLUMNS: usize = 1_000;
 
-/// The most failed rows among the rows that are read at once. They are limited because an error takes more memory than most rows.
+/// The most failed rows among the rows that are read at once. The number is limited because an error takes more memory than most rows.
 pub(crate) const MOST_FAILURES: usize = 4_096;
 
-/// Checks, before memory is reserved, that `columns` columns of `each` bytes besides their values fit into `most_bytes`.
+/// Checks, before memory is reserved, that `columns` columns fit into `most_bytes`, if each takes `each` bytes besides its values.
 ///
 /// # Errors
 /// If they do not fit.
@@ -393,7 +395,7 @@ enum Opened {
 }
 
 impl Dataset {
-    /// Opens a data file: reads the header of a CSV, or the schema of a format that has one.
+    /// Opens the data file `input`: reads the header of a CSV, or the schema of a format that has one.
     ///
     /// # Errors
     /// If the data cannot be read, or a header is not valid.
@@ -404,7 +406,7 @@ impl Dataset {
         Ok(Dataset { name, format, form, most_bytes, later: Vec::new(), later_names: Vec::new() })
     }
 
-    /// Appends the rows of more files.
+    /// Appends the rows of `files`, which follow those of this file.
     ///
     /// # Errors
     /// If a file cannot be opened, or has another format than the first one.
@@ -420,12 +422,12 @@ impl Dataset {
         Ok(self)
     }
 
-    /// The format of the data.
+    /// The format of the data file.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// The keys in the first rows of JSON; `None` for other formats.
+    /// The keys of the objects in the first rows of JSON; `None` for other formats.
     pub(crate) fn keys(&mut self) -> Result<Option<Vec<String>>, DataError> {
         match &mut self.form {
             Opened::Json(data) => data.keys().map(Some),
@@ -433,8 +435,8 @@ impl Dataset {
         }
     }
 
-    /// Returns false if no file has a column `name`. Always true for JSON, whose keys are known only after reading; a key that no object
-    /// has is missing.
+    /// Returns true if one of the files has a column `name`. Always true for JSON, whose keys are known only after reading; a key that no
+    /// object has is missing in every row.
     pub fn has(&self, name: &str) -> bool {
         self.later_names.binary_search_by(|other| other.as_str().cmp(name)).is_ok() || self.first_has(name)
     }
@@ -448,12 +450,12 @@ impl Dataset {
         }
     }
 
-    /// Returns true if the data are CSV that would have a column `name` with another delimiter.
+    /// Returns true if the data are CSV that would have a column `name` if it were split at another delimiter.
     pub fn has_otherwise(&self, name: &str) -> bool {
         matches!(&self.form, Opened::Csv(data) if data.other_delimiter(name).is_some())
     }
 
-    /// The names of the columns; empty for JSON, whose keys are known only after reading.
+    /// The names of the data's columns; empty for JSON, whose keys are known only after reading.
     pub fn names(&self) -> Vec<&str> {
         match &self.form {
             Opened::Csv(data) => data.names(),
@@ -463,7 +465,7 @@ impl Dataset {
         }
     }
 
-    /// Finds the requested columns, and the types of inputs that have none. Other columns are not looked at. If every input has a type,
+    /// Finds the requested columns, and infers the types of inputs that have none. Other columns are ignored. If every input has a type,
     /// nothing is read ahead.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
-//! The messages of an Arrow stream: metadata followed by a body. Everything is checked before it is used. Bytes are read only as far as
-//! they exist, buffers must lie within their message, and the decompressed sizes must stay within the memory limit. Schemas are checked
-//! too, including those in Parquet's metadata.
+//! The messages of an Arrow stream, each with metadata and a body, read with all lengths checked before use. No more memory is reserved
+//! than bytes exist, buffers must lie within their message, and the decompressed sizes must stay within the memory limit. Schemas are
+//! checked too, including those in Parquet's metadata.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -10,7 +10,7 @@ use arrow_buffer::Buffer;
 use arrow_ipc::{CompressionType, Endianness, RecordBatch, Schema};
 use std::io::{self, Read};
 
-/// The marker in front of the length of a message's metadata. Files from before 2020 do not have it.
+/// The marker before the length of an Arrow message's metadata. Files from before 2020 do not have it.
 pub(crate) const CONTINUES: [u8; 4] = [0xff; 4];
 
 /// The bytes in front of each compressed buffer, which hold its decompressed size.
@@ -25,19 +25,19 @@ const SCHEMA_DEPTH: usize = 64;
 /// The most times that the same bytes may be referenced as the name of a field.
 const SHARED: usize = 16;
 
-/// A reader of Arrow messages.
+/// A reader of the messages of an Arrow stream.
 pub(crate) struct Messages<R> {
     reader: R,
     most_bytes: u64,
 }
 
 impl<R: Read> Messages<R> {
-    /// Makes a reader of messages, each of at most `most_bytes` bytes when it is decompressed.
+    /// Makes a reader of Arrow messages from `reader`. Each message may have at most `most_bytes` bytes when it is decompressed.
     pub(crate) fn new(reader: R, most_bytes: u64) -> Self {
         Messages { reader, most_bytes }
     }
 
-    /// The most bytes of a decompressed message.
+    /// The most bytes that a message may have when it is decompressed.
     pub(crate) const fn most_bytes(&self) -> u64 {
         self.most_bytes
     }
@@ -74,7 +74,7 @@ impl<R: Read> Messages<R> {
         self.bytes(len).map(Some)
     }
 
-    /// Reads the body of a message, which has `len` bytes.
+    /// Reads the body of the message whose metadata were read last. It has `len` bytes.
     ///
     /// # Errors
     /// If there are fewer bytes, or `len` exceeds the limit.
@@ -98,7 +98,7 @@ fn wrong(what: &str) -> DataError {
     DataError::unreadable(format!("not Arrow: {what}"))
 }
 
-/// Checks the fields of a schema, in metadata of `metadata` bytes.
+/// Checks the fields of `schema`, which was encoded in `metadata` bytes.
 ///
 /// # Errors
 /// If the schema is big-endian, nests too deep, or has more fields than the bytes can hold.
@@ -140,7 +140,8 @@ pub(crate) fn check_schema(schema: Schema<'_>, metadata: usize) -> Result<(), Da
     Err(wrong("its fields nest more than 64 deep"))
 }
 
-/// Checks the lengths in the metadata of a batch, whose columns are in the bytes `body`. Returns the decompressed size in bytes.
+/// Checks the lengths in the metadata `batch` of a record batch, whose columns are in the bytes `body`. Returns the decompressed size in
+/// bytes.
 ///
 /// # Errors
 /// If a buffer lies outside of the body, if the length of a column is invalid, or if the decompressed size exceeds `most` bytes.

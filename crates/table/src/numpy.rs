@@ -1,5 +1,6 @@
-//! NumPy's files: one array as `.npy`, named arrays as `.npz`, a zip archive of `.npy` files. Both byte orders and both C and Fortran order
-//! are read; elements have the types of tensors. A header is a Python dictionary with three known keys; no other Python is parsed.
+//! NumPy's files: one array as `.npy`, or named arrays as `.npz`, a zip archive of `.npy` files. Both byte orders, and both C and Fortran
+//! order, are read; elements must have a type that tensors have. The header of a file is a Python dictionary with three known keys; no
+//! other Python syntax is accepted.
 
 use super::error::DataError;
 use super::guard::guarded;
@@ -154,7 +155,7 @@ fn header(reader: &mut impl Read) -> Result<(Header, u64), DataError> {
     Ok((header, (start.len() + width + len) as u64))
 }
 
-/// Reads the array of a `.npy` file.
+/// Reads the array of a `.npy` file from its bytes.
 ///
 /// # Errors
 /// If the bytes are not a `.npy` file, if its elements are not those of tensors, or if their number does not match the header.
@@ -162,7 +163,7 @@ pub fn read_npy(bytes: &[u8]) -> Result<Tensor, DataError> {
     read_array(&mut { bytes }, Some(bytes.len() as u64), u64::MAX, u64::MAX).map(|(tensor, _)| tensor)
 }
 
-/// Reads the array of a `.npy` file of `bytes` bytes piece by piece, so that it is in memory only once.
+/// Reads the array of a `.npy` file of `bytes` bytes from `file`, piece by piece, so that memory holds it only once.
 ///
 /// # Errors
 /// As for [`read_npy`]; or if the array has more than `most_bytes` bytes.
@@ -172,18 +173,18 @@ pub fn read_npy_file(file: &mut impl Read, bytes: u64, most_bytes: u64) -> Resul
     read_array(file, Some(bytes), left, most_bytes).map(|(tensor, _)| tensor)
 }
 
-/// The description of an array in a `.npy` file, whose type tensors can have.
+/// The description of an array, from the header of a `.npy` file.
 pub(crate) struct Described {
     descr: String,
-    /// The number of elements of each axis.
+    /// The extent of each axis of the array.
     pub(crate) shape: Vec<usize>,
-    /// True if the first axis is the fastest.
+    /// True if the elements are in Fortran order, in which the first index varies fastest.
     pub(crate) fortran_order: bool,
-    /// The type of the elements.
+    /// The type of the array's elements.
     pub(crate) scalar: Scalar,
-    /// True if elements are big-endian.
+    /// True if the elements are stored as big-endian.
     pub(crate) is_big: bool,
-    /// The number of bytes in front of the elements.
+    /// The number of bytes before the elements in the file.
     pub(crate) before: u64,
     len: usize,
     bytes: u64,
@@ -200,7 +201,7 @@ fn misfit(shape: &[usize], descr: &str, bytes: u64) -> DataError {
     DataError::unreadable(format!("{bytes} bytes for an array of {shape:?} of `{descr}`"))
 }
 
-/// Reads a header. `known` is the size of the file in bytes, if it is known.
+/// Reads the header of a `.npy` file. `known` is the size of the file in bytes; `None` if it is unknown.
 ///
 /// # Errors
 /// If the bytes are not a `.npy` file, if the elements are not those of tensors, or if `known` does not match the header.
@@ -287,7 +288,7 @@ fn tensor(data: Data, shape: &[usize], fortran_order: bool) -> Result<Tensor, ce
 
 /// The reason why elements cannot be read.
 enum Short {
-    /// The data end after this number of bytes.
+    /// The data end too early, after this number of bytes.
     At(u64),
     Error(DataError),
 }
@@ -325,7 +326,7 @@ fn numbers<const N: usize, T>(
     Ok(made)
 }
 
-/// Writes an array as a `.npy` file in C order, with the last axis the fastest.
+/// Writes `tensor` as a `.npy` file in C order, in which the last index varies fastest.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -334,7 +335,7 @@ pub fn write_npy(out: &mut impl Write, tensor: &Tensor) -> io::Result<()> {
     write_elements(out, tensor)
 }
 
-/// Writes the part of a file before the elements, for C order.
+/// Writes the part of a `.npy` file before the elements, for an array in C order.
 pub(crate) fn write_header(out: &mut impl Write, scalar: Scalar, extents: &[usize]) -> io::Result<()> {
     let descr = match scalar {
         Scalar::Boolean => "|b1",
@@ -361,7 +362,7 @@ pub(crate) fn write_header(out: &mut impl Write, scalar: Scalar, extents: &[usiz
     out.write_all(header.as_bytes())
 }
 
-/// Writes the elements in C order.
+/// Writes the elements of `tensor` in C order, for a `.npy` file.
 pub(crate) fn write_elements(out: &mut impl Write, tensor: &Tensor) -> io::Result<()> {
     let tensor = tensor.row_major();
     let (first, len) = (tensor.layout().offset(), tensor.layout().len());
@@ -386,7 +387,7 @@ fn write_all<const N: usize, T: Copy>(out: &mut impl Write, elements: &[T], byte
     Ok(())
 }
 
-/// Reads the wanted arrays of an archive, with their names.
+/// Reads the wanted arrays of a `.npz` archive, with their names.
 ///
 /// # Errors
 /// If the data are not an archive, an array cannot be read, or the arrays have more than `most_bytes` bytes together.
@@ -426,8 +427,8 @@ fn unzipped(error: ZipError, message: &str) -> DataError {
     }
 }
 
-/// Writes arrays as an archive, uncompressed like NumPy's `savez`. The length of an array is stored before it but known only after it, so
-/// `out` must be able to seek.
+/// Writes arrays as an `.npz` archive, uncompressed like NumPy's `savez`. The length of an array is stored before the array but known only
+/// after it is written, so `out` must be able to seek.
 ///
 /// # Errors
 /// If `out` cannot be written.

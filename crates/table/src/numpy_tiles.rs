@@ -1,4 +1,4 @@
-//! Tiled tensors in NumPy's `.npy` files that are larger than memory: read one tile at a time, written one row of tiles at a time.
+//! Tiled tensors larger than memory in NumPy's `.npy` files: reading takes memory for one tile at a time, writing for one row of tiles.
 
 use crate::error::DataError;
 use crate::numpy::{describe, write_elements, write_header};
@@ -38,8 +38,8 @@ pub fn tiled_npy(path: &Path, tiling: &Tiling) -> Result<Tiled, DataError> {
     read().map_err(|error| error.in_file(&name))
 }
 
-/// Writes a tiled tensor as a `.npy` file, with zeros for absent tiles. The tiles with the same index along the first axis are in memory
-/// together.
+/// Writes `tensor` as a `.npy` file, with zeros for absent tiles. At any time, memory holds only the tiles with the same index along the
+/// first axis.
 ///
 /// # Errors
 /// If `out` cannot be written, a lazy tile cannot be computed, or there is no memory for a row of tiles.

@@ -1,7 +1,7 @@
-//! JSON objects one at a time, each with the line it starts on, from an array of objects or from a sequence of objects (JSON lines). This
-//! module only finds where objects end, to cut them out of the stream; `cembra` parses them, perhaps later and on another thread.
+//! Splits a JSON stream into its objects, each with the line that it starts on. The stream is an array of objects or a sequence of objects
+//! (JSON lines). This module only finds where objects end; `cembra` parses them, perhaps later and on another thread.
 //!
-//! If rows that cannot be read are skipped, a line of JSON lines that does not begin a whole object is such a row.
+//! If unreadable rows are skipped, a line of JSON lines that is not the start of a whole object counts as an unreadable row.
 
 use super::error::{DataCode, DataError};
 use super::schema::{RECORD_BYTES, RECORD_VALUES};
@@ -9,37 +9,37 @@ use cembra::JsonRow;
 use memchr::memchr;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
-/// A parsed object, and the line it starts on, counted from 1.
+/// A parsed JSON object, and the line that it starts on, counted from 1.
 #[derive(Debug)]
 pub(crate) struct Object {
-    /// The object's members, in order, with distinct keys.
+    /// The members of the JSON object, in order, with distinct keys.
     pub(crate) row: JsonRow,
-    /// The first line of the object.
+    /// The line that the JSON object starts on, counted from 1.
     pub(crate) line: u64,
 }
 
 impl Object {
-    /// The number of bytes of the object's text.
+    /// The number of bytes of the JSON object's text.
     pub(crate) fn size(&self) -> usize {
         self.row.text().as_str().len()
     }
 }
 
-/// The position of an object in the bytes of a piece.
+/// The position of a JSON object in the bytes of a piece of the stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
-    /// The end of the object in bytes. It begins at the end of the object before it.
+    /// The index of the byte after the object. The object begins where the one before it ends.
     pub(crate) end: usize,
-    /// The first line of the object, counted from 1.
+    /// The line that the object starts on, counted from 1.
     pub(crate) line: u64,
-    /// An upper bound for the number of values in the object.
+    /// An upper bound for the number of JSON values in the object.
     pub(crate) values: usize,
-    /// True if the bytes are a line that does not begin a whole object.
+    /// True if the bytes are a line that is not the start of a whole object.
     pub(crate) is_broken: bool,
 }
 
 impl Cut {
-    /// Parses the bytes of the object.
+    /// Parses the bytes of the JSON object.
     ///
     /// # Errors
     /// If the bytes are not JSON.
@@ -70,15 +70,15 @@ impl Cut {
 /// The input that may come next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// An array, or the first of several objects.
+    /// Nothing was read yet: an array, or the first object of a sequence, may come next.
     Start,
-    /// An object, or the end of the data.
+    /// In a sequence: an object, or the end of the data, may come next.
     Sequence,
-    /// The first object of an array, or its end.
+    /// After the `[` of an array: the first object, or `]`, may come next.
     ArrayStart,
-    /// A comma, or the end of the array.
+    /// After an object of an array: a comma, or `]`, may come next.
     ArrayRest,
-    /// Only the end of the data.
+    /// After the `]` of an array: only the end of the data may come next.
     End,
 }
 
@@ -138,7 +138,7 @@ impl<R: BufRead> Rereader<R> {
     }
 }
 
-/// Cuts JSON objects out of a stream.
+/// Splits a JSON stream into its objects.
 pub(crate) struct Objects<R> {
     input: Rereader<R>,
     /// True if a line that does not begin a whole object is returned as an object that cannot be read.
@@ -149,20 +149,22 @@ pub(crate) struct Objects<R> {
 }
 
 impl<R: Read> Objects<BufReader<R>> {
-    /// Returns true if no byte of the next object is available yet, so that reading it may wait.
+    /// Returns true if no byte of the next object is available yet, so that reading the object may wait.
     pub(crate) fn would_wait(&self) -> bool {
         self.input.again().iter().chain(self.input.input.buffer()).all(u8::is_ascii_whitespace)
     }
 }
 
 impl<R: BufRead> Objects<R> {
-    /// Makes a reader of the objects of `input`. With `tolerant`, a line that does not begin a whole object is cut off too.
+    /// Makes a reader of the objects of `input`. With `tolerant`, a line that is not the start of a whole object is returned too, with
+    /// `is_broken` set.
     pub(crate) fn new(input: R, tolerant: bool) -> Self {
         let input = Rereader { again: Cursor::default(), input };
         Objects { input, tolerant, state: State::Start, line: 1 }
     }
 
-    /// Appends the bytes of the next object to `bytes`; `None` at the end. The text between the braces is not checked.
+    /// Appends the bytes of the next object to `bytes`, and returns the object's position; `None` at the end of the data. The text between
+    /// the braces is not checked.
     ///
     /// # Errors
     /// If the input cannot be read, or is neither an array of objects nor a sequence of objects.

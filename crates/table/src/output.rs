@@ -1,6 +1,7 @@
-//! Output of results: to standard output, standard error, or a file that appears only when it is complete. Where the system can, a file has
-//! no name until it is complete, so that nothing remains of it however the process ends. Elsewhere it is written under another name in the
-//! same folder, and is removed if a signal ends the process. It is renamed at the end, so a failure leaves the previous file unchanged.
+//! Output of results: to standard output, to standard error, or to a file that appears at its path only when it is complete. Where the
+//! system can, a file has no name until it is complete, so that nothing remains of it however the process ends. Elsewhere the file has a
+//! temporary name in the same folder, and is removed if a signal ends the process. Moving the complete file to its path is the last step,
+//! so a failure leaves the previous file unchanged.
 
 use super::error::DataError;
 use crate::unfinished::Unfinished;
@@ -8,35 +9,35 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// An output for results. A file that is dropped without [`Output::commit`] never appears.
+/// A destination for results. A file that is dropped without [`Output::commit`] never appears.
 pub enum Output {
-    /// Standard output of the process.
+    /// The results go to the standard output of the process.
     Stdout(io::Stdout),
-    /// Standard error of the process.
+    /// The results go to the standard error of the process.
     Stderr(io::Stderr),
-    /// A regular file that is not at its path yet.
+    /// The results go to a regular file, which is not at its path yet.
     File {
         /// The file while it is written.
         unfinished: Unfinished,
         /// The path that the file gets.
         place: PathBuf,
     },
-    /// A pipe or a device, which is written in place, because a file must not replace it.
+    /// The results go to a pipe or a device, which is written in place, because a file must not replace it.
     Special(File),
 }
 
 impl Output {
-    /// An output to standard output.
+    /// Returns the output to standard output.
     pub fn stdout() -> Self {
         Output::Stdout(io::stdout())
     }
 
-    /// An output to standard error, for rows that failed.
+    /// The output to standard error, for rows that failed.
     pub fn stderr() -> Self {
         Output::Stderr(io::stderr())
     }
 
-    /// Begins the file at `path`. If the path is a symbolic link, its target is written and the link stays.
+    /// Begins a file of results for `path`. If the path is a symbolic link, its target is written and the link stays.
     ///
     /// # Errors
     /// If nothing can be written there.
@@ -64,7 +65,7 @@ impl Output {
         Ok(Output::File { unfinished, place })
     }
 
-    /// The file, if it is one that can be written at any position; else `None`.
+    /// The file that the results are written to, if it can be written at any position; else `None`.
     pub fn file(&mut self) -> Option<&mut File> {
         match self {
             Output::File { unfinished, .. } => Some(unfinished.file_mut()),
@@ -81,7 +82,7 @@ impl Output {
         }
     }
 
-    /// Moves the file to its path. Everything must have been written.
+    /// Moves the file of results to its path. All results must have been written before.
     ///
     /// # Errors
     /// If the last bytes cannot be written, or the file cannot be renamed.

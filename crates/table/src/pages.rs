@@ -1,6 +1,6 @@
-//! Checks on the pages of Parquet between decompression and decoding. The declared number of values in dictionaries and in delta-encoded
-//! strings is checked before the library reserves memory for them. Compressed lengths are checked before (`chunks`). The days of INT96
-//! timestamps are checked too, because days that do not fit into microseconds would wrap around.
+//! Checks on the pages of Parquet between decompression and decoding. The number of values that dictionaries and delta-encoded strings
+//! declare is checked before the library reserves memory for them. The lengths of compressed pages are checked earlier, by `chunks`. The
+//! days of INT96 timestamps are checked too, because days that do not fit into microseconds would wrap around.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -28,14 +28,14 @@ const INT96_EPOCH: i64 = 2_440_588;
 /// The most days before or after 1970 for which the microseconds fit into 64 bits, with any nanoseconds of the day.
 const MOST_DAYS: u64 = 106_000_000;
 
-/// The row groups of a file, whose pages are checked.
+/// The row groups of a Parquet file, whose pages are checked when they are read.
 pub(crate) struct Groups {
     chunks: Arc<Chunks>,
     metadata: Arc<ParquetMetaData>,
 }
 
 impl Groups {
-    /// Makes the row groups of a file, with checked pages.
+    /// Makes the row groups of the file `chunks`, whose footer has `metadata`. Their pages are checked when they are read.
     pub(crate) fn new(chunks: Chunks, metadata: Arc<ParquetMetaData>) -> Groups {
         Groups { chunks: Arc::new(chunks), metadata }
     }

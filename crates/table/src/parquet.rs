@@ -1,4 +1,4 @@
-//! Reader for Parquet. It decodes only the needed columns, and as many rows at once as a batch has.
+//! Reader for Parquet. It decodes only the needed columns, and at once only as many rows as a batch has.
 
 use super::chunks::{Chunks, Rows};
 use super::conversion::{Conversion, Planned};
@@ -37,7 +37,7 @@ pub(crate) struct ParquetData {
 }
 
 impl ParquetData {
-    /// Reads the schema.
+    /// Opens the Parquet file and reads its schema.
     ///
     /// # Errors
     /// If the file is not a Parquet file.
@@ -55,20 +55,20 @@ impl ParquetData {
         Ok(ParquetData { chunks, metadata, unread, batch_rows, most_bytes, tolerant, spelling })
     }
 
-    /// Returns true if there is a column `name`.
+    /// Returns true if the Parquet file has a column `name`.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.metadata.schema().index_of(name).is_ok()
     }
 
-    /// The names of the columns.
+    /// The names of the Parquet file's columns.
     pub(crate) fn names(&self) -> Vec<&str> {
         self.metadata.schema().fields().iter().map(|field| field.name().as_str()).collect()
     }
 
-    /// Finds the requested columns.
+    /// Finds the requested columns among the file's columns.
     ///
     /// # Errors
-    /// If a column is absent, or has another type.
+    /// If a requested column is absent, or its type does not fit.
     pub(crate) fn bind(self, request: &Request) -> Result<Table, DataError> {
         let ParquetData { chunks, metadata, unread, batch_rows, most_bytes, tolerant, spelling } = self;
         unread.check(request)?;
@@ -256,17 +256,17 @@ impl Source for ParquetSource {
     }
 }
 
-/// Rows of a file as Arrow arrays, before they are converted.
+/// Rows of a Parquet or Arrow file as Arrow arrays, before their columns are converted to the requested ones.
 pub(crate) struct ArrowPiece {
-    /// The rows as arrays of the file's types.
+    /// The rows as arrays of the types that the file's columns have.
     pub(crate) rows: RecordBatch,
-    /// The number of the first row.
+    /// The row number of the first row in the file.
     pub(crate) first: u64,
-    /// The format of the file.
+    /// The name of the file's format, for messages.
     pub(crate) format: &'static str,
-    /// The conversion to the requested columns.
+    /// The conversion of the file's columns to the requested columns.
     pub(crate) conversion: Arc<Conversion>,
-    /// The memory block that holds the rows.
+    /// The memory block that holds the bytes of the rows.
     pub(crate) held: HeldBlock,
 }
 

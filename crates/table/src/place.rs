@@ -1,9 +1,9 @@
-//! The places of the rows of a batch: the line in a text file, or the number of the row. Almost every row is on the line after the row
-//! before it, so only the others are stored.
+//! The places of a batch's rows in their file: for each row its line in a text file, or its row number. Almost every row is on the line
+//! after the previous row, so only the exceptions are stored.
 
 use std::sync::Arc;
 
-/// The place of each row in its file: a line or a number.
+/// The place of each row of a batch in its file: its line, or its row number.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Places {
     /// The rows whose place is not one more than the place of the row before, each with its place, in the order of rows. The first row is
@@ -16,19 +16,19 @@ pub struct Places {
 }
 
 impl Places {
-    /// Places of rows one after the other, the first of them at `first`.
+    /// The places of rows that follow one another, the first of them at `first`.
     pub fn consecutive(first: u64) -> Self {
         Places { jumps: vec![(0, first)], start: 0, file: None }
     }
 
-    /// Records that `row` is at `place`. Rows must be recorded in order.
+    /// Records that `row` is at `place`, a line or row number. Rows must be recorded in order.
     pub fn set(&mut self, row: usize, place: u64) {
         if self.jumps.is_empty() || self.at(row) != place {
             self.jumps.push((row, place));
         }
     }
 
-    /// The place of `row`; 0 if no place is recorded.
+    /// The place of `row`, a line or row number; 0 if none is recorded.
     pub fn at(&self, row: usize) -> u64 {
         let row = row + self.start;
         let after = self.jumps.partition_point(|(at, _)| *at <= row);
@@ -38,18 +38,18 @@ impl Places {
         }
     }
 
-    /// The places of the rows from `row` on.
+    /// The places of the rows from `row` on, counted from 0 again.
     pub fn from(&self, row: usize) -> Places {
         Places { jumps: self.jumps.clone(), start: self.start + row, file: self.file.clone() }
     }
 
-    /// Returns these places with the name of the file.
+    /// Returns these places with `file`, the name of the rows' file.
     #[must_use]
     pub fn in_file(self, file: Arc<str>) -> Places {
         Places { file: Some(file), ..self }
     }
 
-    /// The name of the file; `None` if there is only one.
+    /// The name of the rows' file; `None` if the data are a single file.
     pub fn file(&self) -> Option<&Arc<str>> {
         self.file.as_ref()
     }

@@ -1,4 +1,4 @@
-//! Scalars as plain text, as in CSV: reading and writing. Missing values are not handled here.
+//! Reading and writing scalars as plain text, as in CSV. Missing values are not handled here.
 //!
 //! A number is an optional sign, digits with at most one point among them, and an optional exponent (`7`, `+1`, `.5`, `1e5`), or exactly
 //! `nan`, `inf` or `-inf`. Nothing is trimmed: ` 1` is a text. Integers are digits with an optional sign, and perhaps a fraction of only
@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use cembra_runtime::Scalar;
 use cembra_value::{MASK_HOLDS, ScalarValue, ValueRef, mask_holds};
 
-/// Returns true if the text is a number.
+/// Returns true if `text` is spelled as a number.
 pub fn is_number(text: &str) -> bool {
     matches!(text, "nan" | "inf" | "-inf")
         // The standard parser also knows `infinity` and `NaN` in any case: the letters are excluded here.
@@ -19,7 +19,7 @@ pub fn is_number(text: &str) -> bool {
             && text.parse::<f64>().is_ok())
 }
 
-/// Reads a boolean; `None` if the text is not one.
+/// Reads `text` as a boolean; `None` if it is not one.
 pub(crate) fn boolean(text: &str) -> Option<bool> {
     match text {
         "true" | "True" | "TRUE" => Some(true),
@@ -33,7 +33,7 @@ fn mask(text: &str) -> Option<bool> {
     boolean(text).or_else(|| mask_holds(text))
 }
 
-/// Returns true if the text is a mask that does not hold, which is a missing unit.
+/// Returns true if `text` is a mask that is false, which means a missing unit.
 pub fn is_missing_mask(text: &[u8]) -> bool {
     str::from_utf8(text).is_ok_and(|text| mask(text) == Some(false))
 }
@@ -46,20 +46,20 @@ fn integer(text: &str) -> &str {
     }
 }
 
-/// Reads a text as a whole number; `None` if it is not one, or does not fit into an `i64`.
+/// Reads `text` as a whole number; `None` if it is not one, or does not fit into an `i64`.
 pub(crate) fn whole(text: &str) -> Option<i64> {
     integer(text).parse().ok()
 }
 
-/// Returns true for a whole number of any size, with or without a sign.
+/// Returns true if `text` is a whole number of any size, with or without a sign.
 pub(crate) fn is_count(text: &str) -> bool {
     let digits = integer(text);
     let digits = digits.strip_prefix(['+', '-']).unwrap_or(digits);
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns true for a number that would not be written with the same digits again: a code with a leading plus or zero, such as `+417` and
-/// `01234`, or a number beyond an f64, such as `1e400`, which would become infinite.
+/// Returns true if `number` would not be written with the same digits again. This holds for a code with a leading plus or zero, such as
+/// `+417` and `01234`, and for a number beyond an f64, such as `1e400`, which would become infinite.
 pub(crate) fn loses_digits(number: &str) -> bool {
     let unsigned = number.strip_prefix('-').unwrap_or(number);
     let is_code = unsigned.starts_with('+') || unsigned.starts_with('0') && unsigned[1..].starts_with(is_digit);
@@ -68,19 +68,20 @@ pub(crate) fn loses_digits(number: &str) -> bool {
     is_code || is_large && number.replace(',', ".").parse::<f64>().is_ok_and(f64::is_infinite)
 }
 
-/// Returns true for a whole number that an f64 cannot hold exactly.
+/// Returns true if `number` is a whole number that an f64 cannot hold exactly.
 pub(crate) fn is_wide(number: &str) -> bool {
     let unsigned = number.strip_prefix('-').unwrap_or(number);
     // An f64 holds all shorter numbers.
     unsigned.len() > 15 && unsigned.bytes().all(|byte| byte.is_ascii_digit()) && !is_exact(number)
 }
 
-/// Returns true if a whole number fits into an `i64` and an `f64` holds it exactly.
+/// Returns true if `digits` is a whole number that fits into an `i64` and that an `f64` holds exactly.
 pub(crate) fn is_exact(digits: &str) -> bool {
     digits.parse::<i64>().is_ok_and(|whole| (whole as f64) as i128 == i128::from(whole))
 }
 
-/// Returns true if the type `scalar` could have been inferred for a number: later rows are read as strictly as the first ones.
+/// Returns true if inference allows the type `scalar` for a column that has `number`. Later rows are checked by this function, so that they
+/// are read as strictly as the first ones.
 pub(crate) fn is_as_inferred(scalar: Scalar, number: &str) -> bool {
     match scalar {
         Scalar::Int64 => !loses_digits(number) && number != "-0",
@@ -93,7 +94,7 @@ fn is_digit(character: char) -> bool {
     character.is_ascii_digit()
 }
 
-/// Reads a text as a value of type `scalar`; `None` if it is not one.
+/// Reads `text` as a value of type `scalar`; `None` if it is not one.
 pub fn parse(scalar: Scalar, text: &str) -> Option<ScalarValue> {
     match scalar {
         Scalar::Unit => mask(text)?.then_some(ScalarValue::Unit),
@@ -107,10 +108,10 @@ pub fn parse(scalar: Scalar, text: &str) -> Option<ScalarValue> {
     }
 }
 
-/// The hint that explains how a mask is written.
+/// The hint that explains how a mask (a value of type unit) is written.
 pub const MASK: &str = "a mask is `true`, or missing";
 
-/// The hint that explains how a value of type `scalar` is written; `None` if no hint is needed.
+/// The hint that explains how values of type `scalar` are written, for the text `found`; `None` if no hint is needed.
 pub fn spelling(scalar: Scalar, found: &str) -> Option<&'static str> {
     match scalar {
         Scalar::Unit => Some(MASK),
@@ -129,7 +130,7 @@ pub fn spelling(scalar: Scalar, found: &str) -> Option<&'static str> {
     }
 }
 
-/// Formats the value as text. [`parse`] gives the same bits back, except for the payload of a NaN.
+/// Returns `value` as text. [`parse`] gives the same bits back, except for the payload of a NaN.
 pub fn print(value: &ScalarValue) -> String {
     let mut text = Vec::new();
     write(&mut text, &ValueRef::from(value));
@@ -137,7 +138,7 @@ pub fn print(value: &ScalarValue) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Appends a scalar as text; nothing if it is missing.
+/// Appends the scalar `value` to `out` as text; nothing if it is missing.
 pub fn write(out: &mut Vec<u8>, value: &ValueRef<'_>) {
     match value {
         ValueRef::Unit => out.extend_from_slice(MASK_HOLDS.as_bytes()),

@@ -1,5 +1,5 @@
-//! The columns that a model requests, the columns and types found in the data, and the wording of all messages about columns, so that CSV
-//! and JSON report the same.
+//! The columns that are requested from data, and the columns and types that the data have. Also the messages about columns, which are the
+//! same for CSV and JSON.
 
 use super::error::{DataCode, DataError};
 pub use cembra_expr::print_type as spelled;
@@ -8,10 +8,11 @@ use cembra_runtime::{QType, Scalar, visible};
 use cembra_value::{Value, near_names};
 use std::borrow::Cow;
 
-/// The most bytes of a record. A longer one is a quote that is never closed, not a row.
+/// The most bytes of a CSV record or a JSON object. A longer one is not a row but the result of a quote that is never closed.
 pub const RECORD_BYTES: usize = 64 << 20;
 
-/// The most fields of a record, or values of a row: each takes far more memory than the byte or two that it may be written in.
+/// The most fields of a CSV record, or values of a JSON object: each takes far more memory than the one or two bytes that it may be written
+/// in.
 pub const RECORD_VALUES: usize = 1 << 20;
 
 /// The most rows that are read ahead to find the types of undeclared inputs.
@@ -20,7 +21,7 @@ const INFERENCE_ROWS: usize = 1_000;
 const INFERENCE_BYTES: usize = 16 << 20;
 const INFERENCE_VALUES: usize = RECORD_VALUES;
 
-/// The rows, bytes and values that may still be read ahead to find types.
+/// The rows, bytes and values that may still be read ahead to infer types.
 pub(crate) struct Ahead {
     rows: usize,
     bytes: usize,
@@ -28,17 +29,17 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// The limits before the first row.
+    /// The limits on reading ahead, before the first row.
     pub(crate) const fn new() -> Self {
         Ahead { rows: INFERENCE_ROWS, bytes: INFERENCE_BYTES, values: INFERENCE_VALUES }
     }
 
-    /// Returns true if one more row is to be read.
+    /// Returns true if the limits on reading ahead allow one more row.
     pub(crate) const fn goes_on(&self) -> bool {
         self.rows > 0 && self.bytes > 0 && self.values > 0
     }
 
-    /// Counts a row of `bytes` bytes and `values` values.
+    /// Subtracts a row of `bytes` bytes and `values` values from the limits on reading ahead.
     pub(crate) fn take(&mut self, bytes: usize, values: usize) {
         self.rows -= 1;
         self.bytes = self.bytes.saturating_sub(bytes);
@@ -52,48 +53,48 @@ const QUOTED_CHARS: usize = 40;
 /// The most names that a message lists; it gives only the number of the others.
 const LISTED_NAMES: usize = 12;
 
-/// An input of the model, to be read from the column or key of the same name.
+/// An input of the model that is read from the column or key of the same name.
 #[derive(Clone, Debug)]
 pub struct RequestedLeaf {
     /// The name of the input.
     pub name: String,
-    /// The declared type of the input; `None` if the data decide.
+    /// The declared type of the input; `None` if the type is inferred from the data.
     pub qtype: Option<QType>,
-    /// True for a list input whose default is empty, for rows where the data have no list.
+    /// True for a list input whose default is the empty list, which rows without a list get.
     pub is_empty_by_default: bool,
 }
 
-/// An input and the source of its type.
+/// An input that is read from the data, with its type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Column {
     /// The name of the input.
     pub name: String,
     /// The type of the values that are read for the input.
     pub qtype: QType,
-    /// True if the type was taken from the data.
+    /// True if the type was inferred from the data, not declared.
     pub inferred: bool,
-    /// True for a list input whose default is empty, for rows where the data have no list.
+    /// True for a list input whose default is the empty list, which rows without a list get.
     pub is_empty_by_default: bool,
-    /// The hint to declare another type for the column, and the line of the text that suggests it; `None` if no text does.
+    /// The hint to declare another type for the input, and the line of the text that suggests it; `None` if no text does.
     pub advice: Option<(String, u64)>,
 }
 
-/// A type that was taken from the data.
+/// An input, or a column that is copied to the results, whose type was inferred from the data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Inferred {
     /// The name of the input, or of the column that is copied to the results.
     pub name: String,
-    /// The inferred type.
+    /// The type that was inferred from the data.
     pub qtype: QType,
-    /// The line of the row that decided the type: the first after which it stayed the same. `None` if the type is that of the file's
-    /// column, or none of the first rows has a value.
+    /// The line of the row that decided the type: the first row after which the type stayed the same. `None` if the type is that of the
+    /// file's column, or if all values of the first rows are missing.
     pub line: Option<u64>,
-    /// True if the column is copied to the results.
+    /// True if this is a column that is copied to the results, false if it is an input.
     pub kept: bool,
 }
 
 impl Inferred {
-    /// The types of the inputs that take the type of their column in the file.
+    /// The types of those inputs in `leaves` whose type is that of their column in the file.
     pub(crate) fn of_columns(leaves: &[Column]) -> Vec<Inferred> {
         let inferred = leaves.iter().filter(|leaf| leaf.inferred);
         inferred
@@ -102,39 +103,39 @@ impl Inferred {
     }
 }
 
-/// The common type of the rows so far, and the line of the row since which it has not changed.
+/// The type inferred from the rows so far, and the line of the row since which it has not changed.
 #[derive(Clone, Debug)]
 pub(crate) struct Decided<T> {
     found: Option<(T, u64)>,
 }
 
 impl<T: PartialEq> Decided<T> {
-    /// The state before the first row.
+    /// The state before the first row, without a type.
     pub(crate) const fn nothing() -> Self {
         Decided { found: None }
     }
 
-    /// Adds a row on the line `line`, after which the type is `now`.
+    /// Records that the inferred type is `now` after the row on the line `line`.
     pub(crate) fn add(&mut self, now: T, line: u64) {
         if self.found.as_ref().is_none_or(|(before, _)| *before != now) {
             self.found = Some((now, line));
         }
     }
 
-    /// The line of the row that decided the type.
+    /// The line of the row that decided the inferred type; `None` without rows.
     pub(crate) fn line(&self) -> Option<u64> {
         self.found.as_ref().map(|(_, line)| *line)
     }
 }
 
-/// A value's place among the columns, for messages: a whole input, or a field of a tuple.
+/// The input that a value is read for, and the field in it if the input is a tuple: the place that messages name.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnPlace<'a> {
-    /// The input's name.
+    /// The name of the input.
     pub leaf: &'a str,
-    /// The column's name, or the field's path (`p.0`, `p.x`); the input's name for a whole input.
+    /// The name of the column, or the path of the tuple field (`p.0`, `p.x`); the input's name for a whole input.
     pub path: &'a str,
-    /// True if the input's type was taken from the data.
+    /// True if the input's type was inferred from the data.
     pub inferred: bool,
 }
 
@@ -156,12 +157,12 @@ impl ColumnPlace<'_> {
         }
     }
 
-    /// The error that a value is missing where `scalar` is not optional.
+    /// The error that a value of type `scalar` is missing here although the type is not optional.
     pub fn missing(self, scalar: Scalar) -> DataError {
         missing_value(scalar).in_column(self.path).hint(self.declare(&QType::Optional(scalar)))
     }
 
-    /// The error that an object with the keys `keys` lacks this key, where `expected` is not optional.
+    /// The error that an object with the keys `keys` lacks the key for this place, whose type `expected` is not optional.
     pub fn absent<'k>(self, expected: &QType, keys: impl Iterator<Item = &'k str> + Clone) -> DataError {
         let error = absent_columns(&[self.leaf.to_owned()], keys);
         match expected {
@@ -170,14 +171,15 @@ impl ColumnPlace<'_> {
         }
     }
 
-    /// The error that `found` is in place of a value of type `expected`; `better` is a type that would hold it.
+    /// The error that the data have `found` here instead of a value of type `expected`; `better` is a type that would hold it, if there is
+    /// one.
     pub fn mismatch(self, expected: &QType, found: &str, better: Option<&QType>) -> DataError {
         let error = DataError::new(DataCode::ColumnType, format!("expected {expected}, found {found}"));
         self.advised(error.in_column(self.path), better)
     }
 
-    /// Adds a hint to `error` to declare `better`, the type of this place that would hold the value. If the type was inferred and
-    /// `better` is `None`, the hint says that no type fits.
+    /// Adds to `error` the hint to declare the type `better` for this place. If the type was inferred and `better` is `None`, the hint says
+    /// that no type fits.
     pub(crate) fn advised(self, error: DataError, better: Option<&QType>) -> DataError {
         match better {
             Some(better) => error.hint(self.declare(better)),
@@ -187,7 +189,7 @@ impl ColumnPlace<'_> {
     }
 }
 
-/// The name of an input as it is written in a declaration: in quotes if it needs them.
+/// The name of an input as it is written in a declaration: in quotes if it is not a plain name.
 pub fn declared_name(name: &str) -> Cow<'_, str> {
     if is_plain_name(name) { name.into() } else { print_value(&Value::from(name)).into() }
 }
@@ -200,12 +202,12 @@ pub(crate) fn empty_list_hint(path: &str) -> &'static str {
     }
 }
 
-/// The error that a value is missing where `scalar` is not optional.
+/// The error that a value of type `scalar` is missing although the type is not optional.
 pub(crate) fn missing_value(scalar: Scalar) -> DataError {
     DataError::new(DataCode::MissingValue, format!("expected {}, found a missing value", QType::Scalar(scalar)))
 }
 
-/// The hint that `--types` gives a type to a column that is copied to the results.
+/// The hint that `--types` can give the type `qtype` to `column`, which is copied to the results.
 pub(crate) fn carried_as(column: &str, qtype: &QType) -> String {
     let is_plain = |character: char| character.is_alphanumeric() || "_-.?".contains(character);
     // A name that has a comma or an equals sign is quoted as in CSV.
@@ -222,7 +224,7 @@ pub(crate) fn carried_as(column: &str, qtype: &QType) -> String {
     format!("`--types {types}` gives the column this type")
 }
 
-/// A text from the data for a message: in backquotes, shortened, with its control characters escaped.
+/// The `text` from the data as messages show it: in backquotes, shortened, with its control characters escaped.
 pub fn quoted(text: &str) -> String {
     let mut shown: String = text.chars().take(QUOTED_CHARS).collect();
     if shown.len() < text.len() {
@@ -231,7 +233,7 @@ pub fn quoted(text: &str) -> String {
     format!("`{}`", visible(&shown))
 }
 
-/// The error that none of `absent` is among `present`.
+/// The error that the data, which have the columns `present`, lack the columns `absent`.
 pub fn absent_columns<'a>(absent: &[String], present: impl Iterator<Item = &'a str> + Clone) -> DataError {
     let kind = if absent.len() == 1 { "no column" } else { "no columns" };
     let mut error =
@@ -254,7 +256,7 @@ pub fn absent_columns<'a>(absent: &[String], present: impl Iterator<Item = &'a s
     error
 }
 
-/// The first dozen names in backquotes, and the number of the others.
+/// The first dozen of `names` in backquotes, and the number of further names.
 pub fn listed<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
     let shown: Vec<_> = names.clone().take(LISTED_NAMES).map(quoted).collect();
     let more = names.skip(LISTED_NAMES).count();
@@ -262,7 +264,7 @@ pub fn listed<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
     if more == 0 { shown } else { format!("{shown} and {more} more") }
 }
 
-/// The name most similar to `name`, if at most a third of the letters differ; else `None`.
+/// The name in `names` that is most similar to `name`; `None` if more than a third of the letters differ in each.
 pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // The empty name is similar to each name of one letter, but is never meant.
     let named = names.filter(|name| !name.is_empty());

@@ -1,5 +1,6 @@
-//! Several files of rows as one table, in the order given. All have the same format, and the requested columns with the types of the first
-//! file. Every file is checked before there are results. Files are opened again when their rows are read, so that there may be many.
+//! Reading several data files as one table, in the order given. All files must have the same format, and the requested columns with the
+//! types that the first file has. Every file is checked before there are results. A file is opened again when its rows are read, so that
+//! many files need not be open at once.
 
 use crate::error::{DataCode, DataError};
 use crate::schema::quoted;
@@ -9,21 +10,21 @@ use cembra_runtime::QType;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// A file of rows after the first one.
+/// A data file whose rows follow those of the first file.
 pub struct Following {
-    /// Opens the file. The argument is true to read its rows, false to look at its columns only.
+    /// Opens the data file. The argument is true to read its rows, false to check its columns only.
     pub open: Box<dyn Fn(bool) -> Result<Dataset, DataError> + Send>,
-    /// True if the file can be opened again; a pipe cannot.
+    /// True if the data file can be opened again; false for a pipe.
     pub reopens: bool,
 }
 
-/// A file after the first one. `dataset` is its open data if it cannot be opened again.
+/// A data file after the first one, whose columns were checked. `dataset` is its open data if it cannot be opened again.
 pub(crate) struct Later {
     following: Following,
     dataset: Option<Dataset>,
 }
 
-/// The column types of the first file.
+/// The types of the first file's columns, which later files must have too.
 #[derive(Clone, Debug)]
 pub struct ColumnTypes {
     leaves: Vec<QType>,
@@ -33,12 +34,12 @@ pub struct ColumnTypes {
 }
 
 impl ColumnTypes {
-    /// The type of input `at`.
+    /// The type of the input with the index `at`.
     pub(crate) fn leaf(&self, at: usize) -> Option<&QType> {
         self.leaves.get(at)
     }
 
-    /// The type of the column `name` that is copied to the results; `None` if there is no such column, or it has no type of models.
+    /// The type of the column `name` that is copied to the results; `None` if there is no such column, or if models do not have its type.
     pub(crate) fn kept(&self, name: &str) -> Option<&QType> {
         self.kept.get(name)
     }
@@ -59,7 +60,7 @@ impl ColumnTypes {
 }
 
 impl Later {
-    /// Opens a file and checks its format, which must be that of `first`. Appends the names of its columns to `names`.
+    /// Opens the file `following` and checks its format, which must be that of `first`. Appends the names of its columns to `names`.
     ///
     /// # Errors
     /// If the file cannot be opened, or has another format.
@@ -156,7 +157,7 @@ impl Plan {
     }
 }
 
-/// Appends the rows of later files to a table.
+/// Appends the rows of the files `later` to the table `first`.
 ///
 /// # Errors
 /// If a later file lacks a column, or has one of another type.

@@ -8,17 +8,18 @@ use arrow_array::{Array, ArrayRef, make_array};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use cembra_runtime::{QType, Scalar};
 
-/// A field without a value, in a struct that must have one there.
+/// A field that lacks a value although its type is not optional and its struct is present.
 pub(crate) struct Lacking {
-    /// The row of the struct.
+    /// The row of the batch that has the struct.
     pub(crate) row: usize,
-    /// The path to the field, as in `p.x`.
+    /// The path to the field that lacks a value, as in `p.x`.
     pub(crate) path: String,
-    /// The type of the field's values.
+    /// The type that the field's values have.
     pub(crate) scalar: Scalar,
 }
 
-/// Makes structs of the arrays of their fields. A struct is present if any of its fields is.
+/// Makes a column of optional structs from `arrays`, the values of each field; `loose` is the struct type. A struct is present if any of
+/// its fields is.
 pub(crate) fn of_fields(loose: &QType, arrays: Vec<ArrayRef>, rows: usize) -> ArrayRef {
     let any = any_there(&arrays, rows);
     cells::with_nulls(&cells::tuple(loose, arrays, rows, false), Some(NullBuffer::new(any)))
@@ -33,7 +34,7 @@ fn any_there(arrays: &[ArrayRef], rows: usize) -> BooleanBuffer {
     arrays.iter().map(of).reduce(|a, b| &a | &b).unwrap_or_else(|| BooleanBuffer::new_set(rows))
 }
 
-/// Appends to `found` each field that lacks a required value in a present struct of type `of`.
+/// Appends to `found` each field that lacks a required value in a present struct of `structs`, a column of type `of` at the path `path`.
 pub(crate) fn lacking(of: &QType, structs: &ArrayRef, path: &str, found: &mut Vec<Lacking>) {
     let (Some(fields), Some(structs)) = (of.as_tuple(), structs.as_struct_opt()) else { return };
     let is_there = |row: usize| structs.nulls().is_none_or(|nulls| nulls.is_valid(row));
@@ -53,8 +54,8 @@ pub(crate) fn lacking(of: &QType, structs: &ArrayRef, path: &str, found: &mut Ve
     }
 }
 
-/// Returns the array without nulls wherever the type `of` requires a value. The values there are arbitrary, so it is only for rows that are
-/// refused anyway.
+/// Returns `array` with values instead of nulls wherever the type `of` is not optional. These values are arbitrary, so this is only for
+/// rows that are reported as errors anyway.
 pub(crate) fn filled(of: &QType, array: &ArrayRef) -> ArrayRef {
     match of {
         QType::Scalar(_) if array.null_count() > 0 => match array.to_data().into_builder().nulls(None).build() {

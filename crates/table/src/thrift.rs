@@ -1,6 +1,6 @@
-//! A walk over Thrift's compact protocol, in which Parquet stores its metadata. It runs before Parquet's library reads them. It checks that
-//! the encoding ends, that no list has more elements than there are bytes, and that the nesting is limited. It also reports the few numbers
-//! that must be checked before they are trusted. No values are built.
+//! A walk over data in Thrift's compact protocol, in which Parquet stores its metadata. The walk runs before Parquet's library reads the
+//! metadata. It checks that the encoding ends, that no list has more elements than there are bytes, and that the nesting is limited. It
+//! also reports the few integers that must be checked before they are trusted. No values are built.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -9,22 +9,22 @@ use std::io::{self, Read};
 /// The most structures and lists inside of each other. Parquet's own nest eight deep.
 const DEPTH: usize = 24;
 
-/// An event of a walk over encoded values.
+/// An event that the walk over Thrift data reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ThriftEvent {
-    /// An integer of any width.
+    /// The walk met this integer, which may have any width.
     Number(i64),
-    /// The end of a structure.
+    /// The walk reached the end of a structure.
     End,
 }
 
 /// An open structure, list or map.
 enum Level {
-    /// A structure, with the number of its last field.
+    /// The walk is in a structure whose last field read has this number.
     Struct(i16),
-    /// A list or set: the type of its elements, and how many are still to come.
+    /// The walk is in a list or set: the type of its elements, and how many elements are still to come.
     List(u8, u64),
-    /// A map: the types of keys and values, and how many of both together are still to come.
+    /// The walk is in a map: the types of keys and of values, and how many keys and values together are still to come.
     Map(u8, u8, u64),
 }
 
@@ -49,8 +49,9 @@ struct Bytes<R> {
     left: u64,
 }
 
-/// Walks over a structure of at most `most` bytes, and returns the number of bytes it takes. `see` gets each integer and the end of each
-/// structure, with the numbers of the fields on the path to it. An element has the path of its list.
+/// Walks over a Thrift structure of at most `most` bytes, and returns the number of bytes it takes. `see` is called for each integer and
+/// for the end of each structure, with the field numbers on the path from the outermost structure. An element of a list has the path of the
+/// list.
 ///
 /// # Errors
 /// If the bytes are not such a structure, or cannot be read.

@@ -1,5 +1,6 @@
-//! Conversion between the types of models and Arrow types. A unit is a boolean that is never false, a tuple is a struct, and an array is a
-//! large list, because the lists of many rows share one array. Texts and bytes are views in memory, but contiguous in files (`sink`).
+//! Conversion between the types of models and Arrow types. In Arrow, a unit is a boolean that is never false, a tuple is a struct, and an
+//! array is a large list. Lists are large because those of many rows share one array of elements. Texts and bytes are views in memory, but
+//! contiguous in files (`sink`).
 
 use crate::error::DataError;
 use arrow_schema::{DataType, Field, Fields};
@@ -8,13 +9,13 @@ use cembra_runtime::{Names, QType, Scalar};
 use cembra_value::Dict;
 use std::sync::Arc;
 
-/// The Arrow type for the values of a scalar type.
+/// The Arrow type for values of the scalar type `scalar`.
 pub fn of_scalar(scalar: Scalar) -> DataType {
     // Every scalar has one.
     cembra_arrow::data_type_with(&QType::Scalar(scalar), Strings::Views).unwrap_or(DataType::Null)
 }
 
-/// The Arrow type for the values of `qtype`; `None` if the type cannot be stored as data.
+/// The Arrow type for values of the type `qtype`; `None` if the type cannot be stored as data.
 pub fn of_qtype(qtype: &QType) -> Option<DataType> {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
     match qtype {
@@ -31,30 +32,31 @@ pub fn of_qtype(qtype: &QType) -> Option<DataType> {
     }
 }
 
-/// The field for the elements of an array; an element may be missing.
+/// The Arrow field for the elements of arrays of `scalar`; an element may be missing.
 pub fn element(scalar: Scalar) -> Field {
     Field::new_list_field(of_scalar(scalar), true)
 }
 
-/// The field for the elements of a list of structs; `None` if `list` is not such a type.
+/// The Arrow field for the elements of the type `list`; `None` if that is not a list of structs.
 pub fn element_of(list: &QType) -> Option<Field> {
     let element = list.element()?;
     Some(Field::new_list_field(of_qtype(element)?, may_be_missing(element)))
 }
 
-/// The field for a column of type `qtype`; `None` if the type cannot be stored as data.
+/// The Arrow field for a column `name` of type `qtype`; `None` if the type cannot be stored as data.
 pub fn field(name: &str, qtype: &QType) -> Option<Field> {
     Some(Field::new(name, of_qtype(qtype)?, may_be_missing(qtype)))
 }
 
-/// Returns true if a column of the type is nullable. Arrays are too, although a value is never missing: their column has nulls for rows
-/// that failed.
+/// Returns true if a column of the type `qtype` is nullable. A column of arrays is nullable too: an array is never missing, but rows that
+/// failed are null.
 pub fn may_be_missing(qtype: &QType) -> bool {
     let is_list = matches!(qtype, QType::Array(..)) || qtype.element().is_some();
     qtype.is_optional() || is_list || qtype.as_optional_struct().is_some()
 }
 
-/// The field for a column that is read. With `tolerant`, any part may be missing, because rows that fail are skipped.
+/// The Arrow field for a column `name` of type `qtype` that is read. With `tolerant`, every part is nullable, because rows that fail are
+/// skipped.
 ///
 /// # Errors
 /// If the type cannot be stored as data.
@@ -74,7 +76,7 @@ pub fn all_optional(qtype: &QType) -> QType {
     }
 }
 
-/// The type of models for the values of an Arrow type; `None` if models have no such values.
+/// The type that models have for values of the Arrow type `data_type`; `None` if models have no such values.
 pub fn to_qtype(data_type: &DataType, nullable: bool) -> Option<QType> {
     let scalar = match data_type {
         // Converted when it is read.
@@ -114,7 +116,7 @@ fn to_tuple(fields: &Fields) -> Option<QType> {
     cembra_runtime::Fields::named(names, types).map(QType::Tuple)
 }
 
-/// Makes a schema of fields.
+/// Makes an Arrow schema of `fields`.
 pub fn schema(fields: impl IntoIterator<Item = Field>) -> Arc<arrow_schema::Schema> {
     Arc::new(arrow_schema::Schema::new(fields.into_iter().collect::<Vec<_>>()))
 }

@@ -1,5 +1,5 @@
-//! A file under construction, in the folder of its final path. Linux makes it without a name (`O_TMPFILE`). Where the system or the file
-//! system cannot, it has a temporary name, and is removed when a signal ends the process.
+//! Files that are being written, in the folder of their final path. On Linux, such a file has no name (`O_TMPFILE`). Where the system or
+//! the file system does not support that, the file has a temporary name, and is removed if a signal ends the process.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +9,7 @@ use tempfile::NamedTempFile;
 /// The prefix of temporary file names.
 const PREFIX: &str = ".cembra-";
 
-/// A file under construction, which moves to its path once it is complete. If it is dropped before, it is removed.
+/// A file that is being written, and moves to its path once it is complete. If it is dropped before, it is removed.
 #[derive(Debug)]
 pub struct Unfinished(Kind);
 
@@ -22,7 +22,7 @@ enum Kind {
 }
 
 impl Unfinished {
-    /// Makes a file in `folder`, with the default mode of a new file, restricted by the user's mask.
+    /// Creates an unfinished file in `folder`, with the usual permissions of a new file.
     ///
     /// # Errors
     /// If nothing can be written there.
@@ -34,7 +34,7 @@ impl Unfinished {
         Unfinished::named(folder)
     }
 
-    /// Makes a file with a temporary name in `folder`, as on file systems that do not support files without a name.
+    /// Creates an unfinished file with a temporary name in `folder`, as on file systems that do not support files without a name.
     ///
     /// # Errors
     /// If nothing can be written there.
@@ -51,7 +51,7 @@ impl Unfinished {
         Ok(Unfinished(Kind::Named(file)))
     }
 
-    /// The open file.
+    /// The unfinished file, open for reading and writing.
     pub fn file(&self) -> &File {
         match &self.0 {
             #[cfg(target_os = "linux")]
@@ -60,7 +60,7 @@ impl Unfinished {
         }
     }
 
-    /// The open file, for writing.
+    /// The unfinished file, for writing.
     pub fn file_mut(&mut self) -> &mut File {
         match &mut self.0 {
             #[cfg(target_os = "linux")]
@@ -69,7 +69,7 @@ impl Unfinished {
         }
     }
 
-    /// Moves the file to the path `place`, and replaces a file there.
+    /// Moves the finished file to the path `place`, where it replaces any other file.
     ///
     /// # Errors
     /// If the system refuses.
@@ -103,7 +103,7 @@ mod ended {
         bits.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0)
     }
 
-    /// Registers a file to be removed when a signal ends the process, if it still has its temporary name. No other process uses such a name
+    /// Registers `file` to be removed when a signal ends the process, if it still has its temporary name. No other process uses such a name
     /// by chance.
     pub(super) fn remove(file: &Path) {
         static WATCHED: Once = Once::new();

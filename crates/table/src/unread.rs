@@ -8,17 +8,17 @@ use arrow_ipc::convert::fb_to_schema;
 use arrow_schema::{DataType, Field, Schema};
 use std::collections::BTreeMap;
 
-/// The names of the columns that cannot be read, each with the name of its type.
+/// The names of the file's columns that cannot be read, each with the name of its type.
 #[derive(Default)]
 pub(crate) struct Unread(BTreeMap<String, String>);
 
 impl Unread {
-    /// Returns true if all columns can be read.
+    /// Returns true if the file has no column that cannot be read.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Checks that the request needs only columns that can be read.
+    /// Checks that `request` needs only columns that can be read.
     ///
     /// # Errors
     /// If a column that cannot be read, or a field of its tuple, is an input or is copied to the results.
@@ -47,8 +47,8 @@ impl Unread {
     }
 }
 
-/// Converts a schema, and finds its columns that cannot be read. In the schema these columns have the types that `stand_in` gives by index
-/// and field.
+/// Converts the schema of a file, and finds its columns that cannot be read. In the converted schema, these columns have the types that
+/// `stand_in` returns for their index and field.
 ///
 /// # Errors
 /// If `stand_in` has no type for a column that cannot be read, or the schema is broken otherwise.
@@ -74,8 +74,8 @@ pub(crate) fn schema_of(
     if unread.is_empty() { Err(broken) } else { Ok((Schema::new(fields), Unread(unread))) }
 }
 
-/// The type for an Arrow stream whose values take as much memory as those of a field that cannot be read; `None` if the field is not an
-/// integer of whole bytes.
+/// The Arrow type that stands in for the unreadable type of `field` in an Arrow stream, because its values take as many bytes; `None` if
+/// the field is not an integer of whole bytes.
 pub(crate) fn of_same_bytes(field: arrow_ipc::Field<'_>) -> Option<DataType> {
     let bits = field.type_as_int().filter(|_| field.dictionary().is_none())?.bitWidth();
     (bits > 0 && bits % 8 == 0).then_some(DataType::FixedSizeBinary(bits / 8))

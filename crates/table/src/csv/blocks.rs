@@ -1,5 +1,5 @@
-//! Cutting CSV into blocks of whole records, with the line that each block starts on. Only open quotes are tracked, because a line may end
-//! within a field; fields and types are unknown here.
+//! Splits the text of a CSV into blocks of whole records, with the line that each block starts on. Only open quotes are tracked, because a
+//! line may end within a field; fields and types are unknown here.
 //!
 //! A line ends with LF, CRLF or a lone CR; within quotes only an LF ends a line. Where a block is cut does not change the result, only the
 //! memory needed.
@@ -10,16 +10,16 @@ use crate::schema::RECORD_BYTES;
 use cembra_expr::closing_quote;
 use memchr::{memchr, memchr_iter, memchr2, memrchr};
 
-/// Whole records, and the line that the first of them starts on, counted from 1.
+/// A block of a CSV's text: whole records, and the line that the first of them starts on.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
-    /// The bytes of the records.
+    /// The bytes of the block's records.
     pub(crate) bytes: Vec<u8>,
-    /// The line of the first byte, counted from 1.
+    /// The line of the block's first byte, counted from 1.
     pub(crate) line: u64,
 }
 
-/// Cuts a text into blocks.
+/// Splits the text of a CSV into blocks of whole records.
 pub(crate) struct Blocks {
     reader: Bytes,
     /// True if the text is a file, so that a block may be filled without waiting for a pipe.
@@ -35,13 +35,13 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// Makes blocks of a text, each of about `size` bytes.
+    /// Splits `text` into blocks of about `size` bytes each.
     pub(crate) fn new(text: Text, delimiter: u8, size: usize) -> Self {
         let size = size.max(1);
         Blocks { reader: text.reader, file: text.file, delimiter, size, rest: Vec::new(), line: 1, ended: false }
     }
 
-    /// Reads until there is a complete line that is not blank, and returns the unread bytes without consuming them.
+    /// Reads until there is a complete line that is not blank, and returns all bytes read ahead without consuming them.
     ///
     /// # Errors
     /// If the input cannot be read.
@@ -63,17 +63,17 @@ impl Blocks {
         Ok(&self.rest)
     }
 
-    /// Sets the separator of fields.
+    /// Sets the character that separates the CSV's fields.
     pub(crate) fn set_delimiter(&mut self, delimiter: u8) {
         self.delimiter = delimiter;
     }
 
-    /// The separator of fields.
+    /// The character that separates fields.
     pub(crate) fn delimiter(&self) -> u8 {
         self.delimiter
     }
 
-    /// Reads the next block; `None` at the end of the data.
+    /// Reads the next block of records; `None` at the end of the data.
     ///
     /// # Errors
     /// If the input cannot be read, or a record is too long.
@@ -189,7 +189,7 @@ fn lone_returns(bytes: &[u8]) -> u64 {
     memchr_iter(b'\r', bytes).filter(lone).count() as u64
 }
 
-/// The error that a record is too long.
+/// The error that a record has more bytes than allowed.
 pub(crate) fn too_long() -> DataError {
     let message = format!("a row of more than {} MiB", RECORD_BYTES >> 20);
     DataError::new(DataCode::Unreadable, message).hint("is a quote never closed?")

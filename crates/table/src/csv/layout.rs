@@ -1,5 +1,5 @@
-//! The mapping from fields of a CSV to the requested columns: their types, and the fields that one input is made from. Also the meaning of
-//! a field's text for its column, and the error messages about it.
+//! The mapping from the fields of a CSV to the requested columns: the type of each column, and the fields that an input is built from. Also
+//! the interpretation of a field's text for its column, and the error messages about it.
 
 use super::number::Decimal;
 use super::record::Record;
@@ -19,34 +19,34 @@ use cembra_value::{ScalarValue, ValueColumn};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
-/// The destination of the values of one field.
+/// A CSV field that is read: the column that its values go to, and how they are read.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
-    /// The index of the field.
+    /// The index of the CSV field in a record.
     pub(crate) index: usize,
-    /// The type of the values.
+    /// The type that the field's values are read as.
     pub(crate) scalar: Scalar,
-    /// True if values may be missing.
+    /// True if the field's values may be missing.
     pub(crate) optional: bool,
-    /// True if fields are copied to the results as they are written.
+    /// True if the field is copied to the results as it is written, not as a value.
     pub(crate) verbatim: bool,
-    /// True if the column is only copied to the results.
+    /// True if the field is only copied to the results, not read for an input.
     pub(crate) kept: bool,
-    /// True if no number stands for a missing value, and numbers have a decimal point.
+    /// True if none of the texts for missing values is a number, and numbers have a decimal point.
     pub(crate) plain: bool,
-    /// The name of the input, or of the column copied to the results.
+    /// The name of the input that the field is read for, or of the column copied to the results.
     pub(crate) leaf: String,
-    /// The name of the column, or the path of the field.
+    /// The name of the CSV column, or the path of the tuple field (`p.0`), for messages.
     pub(crate) path: String,
-    /// True if the type was taken from the data.
+    /// True if the type of the values was inferred from the data, not declared.
     pub(crate) inferred: bool,
-    /// True if the column has a negative number in the first rows.
+    /// True if the field has a negative number in one of the first rows.
     pub(crate) has_negative: bool,
 }
 
 impl Target {
-    /// Returns true if the column accepts the text of a value. If its type was inferred, no digit may be lost, and a date must begin with a
-    /// year and a dash unless `spelling` has a date format.
+    /// Returns true if the column accepts `text`, which can be parsed as its type. If the type was inferred, no digit may be lost, and a
+    /// date must begin with a year and a dash unless `spelling` has a date format.
     #[inline(always)]
     pub(crate) fn takes(&self, text: &[u8], spelling: &Spelling) -> bool {
         !self.inferred || str::from_utf8(text).is_ok_and(|text| self.is_as_inferred(text, spelling))
@@ -74,18 +74,18 @@ impl Target {
     }
 }
 
-/// The way a column of a batch is built from targets.
+/// The way to build one column of a batch from targets (CSV fields that are read).
 #[derive(Clone, Debug)]
 pub(crate) enum Cell {
-    /// The values of one target.
+    /// The column has the values of the target with this index.
     Target(usize),
-    /// A tuple of this type, from several targets.
+    /// The column has tuples of this type, whose fields come from several targets.
     Tuple(QType, Vec<Cell>),
-    /// An optional struct of this type, whose fields may each be missing.
+    /// The column has optional structs of this type. Each field may be missing in the CSV.
     Optional(QType, Vec<Cell>),
 }
 
-/// The mapping from the fields of a row to the columns of a batch.
+/// The mapping from the fields of a CSV record to the columns of a batch.
 #[derive(Debug)]
 pub(crate) struct Layout {
     schema: SchemaRef,
@@ -103,7 +103,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Makes a layout for rows of `columns` fields.
+    /// Makes a layout for records of `columns` fields.
     pub(crate) fn new(
         schema: SchemaRef,
         cells: Vec<Cell>,
@@ -123,32 +123,32 @@ impl Layout {
         Layout { schema, cells, targets, fields, nulls, delimiter, tolerant, spelling, row_bytes }
     }
 
-    /// The bytes of memory for a row in the columns, missing values included.
+    /// The bytes of memory that one row takes in the columns of a batch, missing values included.
     pub(crate) fn row_bytes(&self) -> u64 {
         self.row_bytes
     }
 
-    /// The schema of a batch.
+    /// The schema of the batches that are built.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// The targets, in the order in which their errors are reported.
+    /// The targets (CSV fields that are read), in the order in which their errors are reported.
     pub(crate) fn targets(&self) -> &[Target] {
         &self.targets
     }
 
-    /// The targets of each field, by index.
+    /// For each field of a record, the indices of its targets; empty if the field is not read.
     pub(crate) fn fields(&self) -> &[SmallVec<[usize; 2]>] {
         &self.fields
     }
 
-    /// The number of fields in a row.
+    /// The number of fields that each record must have.
     pub(crate) fn columns(&self) -> usize {
         self.fields.len()
     }
 
-    /// The separator of fields.
+    /// The character that separates fields.
     pub(crate) fn delimiter(&self) -> u8 {
         self.delimiter
     }
@@ -158,12 +158,12 @@ impl Layout {
         self.tolerant
     }
 
-    /// The spelling of values.
+    /// The spelling of numbers, dates and timestamps in the fields.
     pub(crate) fn spelling(&self) -> &Spelling {
         &self.spelling
     }
 
-    /// Builds the columns of a batch from the arrays of the targets.
+    /// Builds the columns of a batch of `rows` rows from `arrays`, the values of each target.
     pub(crate) fn assemble(&self, arrays: &[ArrayRef], rows: usize) -> Vec<ArrayRef> {
         // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
         fn of(cell: &Cell, arrays: &[ArrayRef], rows: usize, tolerant: bool) -> ArrayRef {
@@ -182,7 +182,7 @@ impl Layout {
         self.cells.iter().map(|cell| of(cell, arrays, rows, self.tolerant)).collect()
     }
 
-    /// The rows that have some fields of a struct but lack required ones, in order, each with its error.
+    /// Returns the rows in which an optional struct has some fields but lacks a required one, in order, each with its error.
     pub(crate) fn lacking(&self, columns: &[ArrayRef], places: &Places) -> Vec<(usize, DataError)> {
         let mut found = BTreeMap::new();
         for (at, cell) in self.cells.iter().enumerate() {
@@ -198,7 +198,7 @@ impl Layout {
         found.into_iter().collect()
     }
 
-    /// Returns true if a field stands for a missing value.
+    /// Returns true if the text `value` of a field stands for a missing value. `in_quotes` tells whether the field was quoted.
     #[inline(always)]
     pub(crate) fn is_missing(&self, value: &[u8], in_quotes: bool, target: &Target) -> bool {
         if value.is_empty() {
@@ -214,7 +214,7 @@ impl Layout {
         !(in_quotes && target.scalar == Scalar::Text && !self.nulls.is_empty())
     }
 
-    /// Reads the value of a record's field for its column; `None` if it is missing.
+    /// Reads the field of `record` that `target` describes as a value; `None` if the value is missing.
     ///
     /// # Errors
     /// If the field does not have the column's type.
@@ -274,30 +274,30 @@ impl Layout {
     }
 }
 
-/// The dialect of a CSV.
+/// The dialect of a CSV: the delimiter, the spelling of values, the texts for missing values.
 #[derive(Clone, Debug)]
 pub(crate) struct Dialect {
-    /// The texts that stand for a missing value, besides an empty field.
+    /// The texts that stand for a missing value in the CSV, besides an empty field.
     pub(crate) nulls: Vec<String>,
-    /// The separator of fields.
+    /// The character that separates fields.
     pub(crate) delimiter: u8,
-    /// True if rows that cannot be read are skipped.
+    /// True if records that cannot be read are skipped.
     pub(crate) tolerant: bool,
-    /// The spelling of values.
+    /// The spelling of numbers, dates and timestamps in the CSV.
     pub(crate) spelling: Spelling,
 }
 
 impl Dialect {
-    /// Returns true if no number stands for a missing value, and numbers have a decimal point.
+    /// Returns true if none of the texts for missing values is a number, and numbers have a decimal point.
     pub(crate) fn plain(&self) -> bool {
         !self.spelling.decimal_comma && self.nulls.iter().all(|null| null.parse::<f64>().is_err())
     }
 }
 
-/// The hint for a file that is not UTF-8.
+/// The hint for a data file that is not UTF-8.
 pub(crate) const AS_UTF8: &str = "save the file as UTF-8, or write `iconv -f latin1 -t utf-8 old.csv > new.csv`";
 
-/// The error that bytes are not UTF-8.
+/// The error that `bytes` are not UTF-8.
 pub(crate) fn not_utf8(bytes: &[u8]) -> DataError {
     DataError::new(DataCode::Unreadable, format!("not UTF-8: {}", quoted(&String::from_utf8_lossy(bytes))))
         .hint(AS_UTF8)

@@ -2,10 +2,10 @@
 //! field, `"1"` a number; but if texts are chosen for missing values, `""` in a text column is an empty text. `scalar` describes how
 //! scalars are spelled. Field `i` of a tuple `name` is the column `name.i`, field `x` of a named tuple is `name.x`.
 //!
-//! The type of an undeclared input is taken from the first rows, and always optional: i64 if every field there is a whole number, f64 if
+//! The type of an undeclared input is inferred from the first rows, and always optional: i64 if every field there is a whole number, f64 if
 //! every field is a number, bool, date or timestamp if every field is spelled as one, else text. A number with a leading zero or plus is a
-//! text. Later rows are read as strictly. An undeclared input without a column of its name, but with columns `name.0`, `name.1` and so on,
-//! is a tuple of these columns; with columns of other names after the dot, it is a named tuple.
+//! text. Later rows must have the inferred type too. An undeclared input without a column of its name, but with columns `name.0`, `name.1`
+//! and so on, is a tuple of these columns; with columns of other names after the dot, it is a named tuple.
 
 pub(crate) mod blocks;
 mod layout;
@@ -39,7 +39,7 @@ const ROW_BYTES: usize = 16;
 const LEAST_BYTES: usize = 1 << 16;
 const MOST_BYTES: usize = 1 << 24;
 
-/// A CSV whose header has been read.
+/// A CSV file whose header has been read, and no record yet.
 pub(crate) struct CsvData {
     blocks: Blocks,
     header: Vec<String>,
@@ -51,7 +51,8 @@ pub(crate) struct CsvData {
 }
 
 impl CsvData {
-    /// Reads the header.
+    /// Opens the CSV in `text` and reads its header. Without `delimiter`, fields are separated by the candidate character that occurs most
+    /// often in the header.
     ///
     /// # Errors
     /// If the header cannot be read, or is not valid.
@@ -60,7 +61,7 @@ impl CsvData {
         CsvData::in_blocks(text, options, delimiter, size)
     }
 
-    /// Reads the header, and about `size` bytes at once.
+    /// Opens a CSV like [`open`](Self::open), and reads about `size` bytes at once.
     pub(crate) fn in_blocks(
         text: Text,
         options: &ReadOptions,
@@ -118,12 +119,12 @@ impl CsvData {
         Ok(CsvData { blocks, header, positions, dialect, ahead })
     }
 
-    /// Returns true if there is a column `name`.
+    /// Returns true if the CSV has a column `name`.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.positions.contains_key(name)
     }
 
-    /// Another delimiter with which the header would have a column `name`; `None` if there is none.
+    /// The other delimiter with which the header would have a column `name`; `None` if there is no such delimiter.
     pub(crate) fn other_delimiter(&self, name: &str) -> Option<char> {
         const DELIMITERS: [char; 8] = ['|', ';', '\t', ',', '^', '~', ':', ' '];
         let names = |other: char, column: &String| {
@@ -136,12 +137,12 @@ impl CsvData {
         others.into_iter().find(|other| self.header.iter().any(|column| names(*other, column)))
     }
 
-    /// The names of the columns; several may be empty.
+    /// The names of the CSV's columns. Several columns may have an empty name.
     pub(crate) fn names(&self) -> Vec<&str> {
         self.header.iter().map(String::as_str).collect()
     }
 
-    /// Finds the columns of the requested inputs, and infers the types of inputs without one.
+    /// Finds the CSV's columns for the requested inputs, and infers the types of inputs that have no declared type.
     ///
     /// # Errors
     /// If a column is absent, or the first rows cannot be read.

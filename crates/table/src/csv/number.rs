@@ -1,5 +1,5 @@
 //! Fast parsing of numbers in the most frequent spellings, in place, up to the end of their field. Other spellings, and numbers that this
-//! method cannot convert exactly, are left to `scalar`. Both ways give the same value.
+//! fast method cannot convert exactly, are parsed by `scalar`. Both methods give the same value.
 
 /// The powers of ten that are exact as an f64, and those that are exact as an f32.
 const POWERS: [f64; 23] = [
@@ -25,8 +25,8 @@ pub(crate) struct Decimal {
     end: usize,
 }
 
-/// Parses the number that starts at `at` and fills its field: digits, perhaps with a sign in front and a point among them. `None` if the
-/// field has another form or too many digits.
+/// Parses the number that starts at the index `at` of `bytes` and fills its field up to `delimiter` or a line end: digits, perhaps with a
+/// sign before them and a point among them. `None` if the field is spelled otherwise or has too many digits.
 #[inline(always)]
 pub(crate) fn decimal(bytes: &[u8], at: usize, delimiter: u8) -> Option<Decimal> {
     // The sign has no branch, because it is unpredictable in many columns.
@@ -70,14 +70,14 @@ fn run(bytes: &[u8], at: &mut usize, digits: &mut u64) -> usize {
 }
 
 impl Decimal {
-    /// The end of the number's field.
+    /// The index of the byte after the number, where its field ends.
     #[inline(always)]
     pub(crate) fn end(self) -> usize {
         self.end
     }
 
-    /// Returns true if the start of the text shows that no digit of the number is lost: it has no plus and no leading zero, it is not `-0`,
-    /// and it has a fraction or at most `most` digits. Other numbers may lose no digit either.
+    /// Returns true if `text`, the number's spelling, shows that no digit is lost when it is read: it has no plus, no leading zero, is not
+    /// `-0`, and has a fraction or at most `most` digits. If false, digits may be lost.
     #[inline(always)]
     pub(crate) fn is_usual(self, text: &[u8], most: usize) -> bool {
         let sign = usize::from(self.negative);
@@ -91,7 +91,7 @@ impl Decimal {
         }
     }
 
-    /// The nearest f64, if a single division finds it: both operands are exact, so the quotient is rounded once. Else `None`.
+    /// The number as the nearest f64, if a single division finds it: both operands are exact, so the quotient is rounded once. Else `None`.
     #[inline(always)]
     pub(crate) fn to_f64(self) -> Option<f64> {
         let power = POWERS.get(self.scale).filter(|_| self.digits <= EXACT)?;
@@ -99,7 +99,7 @@ impl Decimal {
         Some(f64::from_bits(magnitude.to_bits() | u64::from(self.negative) << 63))
     }
 
-    /// The nearest f32, if a single division finds it: both operands are exact, so the quotient is rounded once. Else `None`.
+    /// The number as the nearest f32, if a single division finds it: both operands are exact, so the quotient is rounded once. Else `None`.
     #[inline(always)]
     pub(crate) fn to_f32(self) -> Option<f32> {
         let power = SMALL_POWERS.get(self.scale).filter(|_| self.digits <= SMALL_EXACT)?;

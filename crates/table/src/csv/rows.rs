@@ -1,8 +1,8 @@
-//! Decoding of CSV rows into column arrays: the fields of a block are parsed in place, row by row. Frequent spellings are parsed here;
-//! everything else, and every error, is handled by way of the field's text.
+//! Decoding of CSV records into column arrays: the fields of a block are parsed in place, record by record. Frequent spellings are parsed
+//! here; every other spelling, and every error, is handled by way of the field's text.
 //!
-//! A field that begins with a quote ends with its closing quote. Within it, two quotes stand for one; anything after the closing quote is
-//! an error. In other fields quotes are characters like any other.
+//! A field that begins with a quote ends with its closing quote. Between them, two quotes stand for one. Any character after the closing
+//! quote is an error. In other fields quotes are characters like any other.
 
 use super::blocks::{Block, too_long};
 use super::layout::{Layout, Target};
@@ -42,7 +42,7 @@ struct Field {
     fault: Option<QuoteFault>,
 }
 
-/// A cursor over the bytes of a block.
+/// A cursor over the bytes of a CSV block.
 #[derive(Clone, Debug)]
 pub(crate) struct Scanner<'b> {
     bytes: &'b [u8],
@@ -53,7 +53,7 @@ pub(crate) struct Scanner<'b> {
 }
 
 impl<'b> Scanner<'b> {
-    /// A scanner at the start of a block, whose first line is `line`.
+    /// A scanner at the start of `block`, whose first line has the number `line` in the file.
     pub(crate) fn new(block: &'b [u8], line: u64, delimiter: u8) -> Self {
         Scanner { bytes: block, delimiter, at: 0, line }
     }
@@ -152,17 +152,17 @@ impl<'b> Scanner<'b> {
         Cow::Owned(value)
     }
 
-    /// The line of the next byte.
+    /// The line number of the byte that the scanner reads next.
     pub(crate) fn line(&self) -> u64 {
         self.line
     }
 
-    /// The line of the next byte, and the number of bytes scanned.
+    /// The line number of the next byte, and the number of bytes scanned so far.
     pub(crate) fn position(&self) -> (u64, usize) {
         (self.line, self.at)
     }
 
-    /// Reads the next record; `None` at the end.
+    /// Reads the next record of the block; `None` at its end.
     ///
     /// # Errors
     /// If the record is too long, has too many fields, or has a quote that is never closed.
@@ -201,7 +201,7 @@ impl<'b> Scanner<'b> {
         Ok(Some(record))
     }
 
-    /// Checks that a record has `expected` fields and no other fault. `first` is the line on which the search for the record began.
+    /// Checks that `record` has `expected` fields and no other fault. `first` is the line on which the search for the record began.
     ///
     /// # Errors
     /// If the record has another number of fields, a field continues after its closing quote, or, with one column, a blank line precedes
@@ -228,7 +228,7 @@ impl<'b> Scanner<'b> {
     }
 }
 
-/// A block that is to be decoded, or the rest of one.
+/// The rows of a CSV block that are not decoded yet: all of them, or the rest.
 pub(crate) struct Rows {
     /// The bytes of the block. Text values are views of them.
     buffer: Buffer,
@@ -238,7 +238,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Makes the undecoded rows of a block.
+    /// Makes the undecoded rows of `block`.
     pub(crate) fn new(block: Block, layout: Arc<Layout>) -> Rows {
         Rows { buffer: Buffer::from_vec(block.bytes), line: block.line, layout }
     }

@@ -1,5 +1,5 @@
-//! Spellings of values that differ from the default in `scalar`: numbers with a decimal comma, dates and timestamps in a format, timestamps
-//! in local time, and timestamps as numbers.
+//! Spellings of values that differ from the default in `scalar`: numbers with a decimal comma, dates and timestamps in a given format,
+//! timestamps in local time, and timestamps as whole numbers.
 
 use super::thousands::Grouped;
 use crate::scalar;
@@ -11,23 +11,24 @@ use cembra_runtime::{Scalar, Timestamp, UnixUnit};
 use cembra_value::ScalarValue;
 use std::borrow::Cow;
 
-/// The spelling of values in data. The default is the usual one. A decimal comma applies to CSV only.
+/// The spelling of numbers, dates and timestamps in data. The default is a decimal point and ISO 8601. A decimal comma applies to CSV only.
 #[derive(Clone, Default, Debug)]
 pub struct Spelling {
     /// True if numbers have a decimal comma instead of a point.
     pub decimal_comma: bool,
-    /// The format of dates; `None` for ISO 8601.
+    /// The format of dates in data; `None` for ISO 8601.
     pub dates: Option<MomentForm>,
-    /// The format of timestamps; `None` for ISO 8601.
+    /// The format of timestamps in data; `None` for ISO 8601.
     pub timestamps: Option<MomentForm>,
-    /// The time zone for timestamps that do not state one.
+    /// The time zone for timestamps that do not state one; `None` for UTC.
     pub clock: Option<LocalClock>,
-    /// The unit of timestamps that are whole numbers. If it is `None`, a number is a timestamp only with a format.
+    /// The unit of timestamps that are written as whole numbers. If it is `None`, a whole number is a timestamp only if `timestamps` is a
+    /// format.
     pub unit: Option<UnixUnit>,
 }
 
 impl Spelling {
-    /// Returns a number with a decimal point; `None` if there is a point although the spelling has a decimal comma.
+    /// Returns the number `text` with a decimal point; `None` if it has a point although this spelling has a decimal comma.
     pub(crate) fn number<'t>(&self, text: &'t str) -> Option<Cow<'t, str>> {
         match self.decimal_comma {
             false => Some(text.into()),
@@ -36,7 +37,7 @@ impl Spelling {
         }
     }
 
-    /// Reads a text as a value of type `scalar`; `None` if it is not one.
+    /// Reads `text` as a value of type `scalar`; `None` if it is not one.
     #[must_use]
     pub fn parse(&self, scalar: Scalar, text: &str) -> Option<ScalarValue> {
         match (scalar, &self.dates) {
@@ -47,7 +48,7 @@ impl Spelling {
         }
     }
 
-    /// Reads a whole number as a value of the type `scalar`; `None` if it is not one.
+    /// Reads the whole number `count` as a value of type `scalar`; `None` if the type has no such value.
     pub(crate) fn parse_count(&self, scalar: Scalar, count: i64) -> Option<ScalarValue> {
         match (scalar, self.unit) {
             (Scalar::Timestamp, Some(unit)) => unit.timestamp(count).map(ScalarValue::from),
@@ -55,7 +56,8 @@ impl Spelling {
         }
     }
 
-    /// Returns true if whole numbers may be values of `scalar`: a date with a format, or a timestamp with a format or a unit.
+    /// Returns true if whole numbers may be values of type `scalar`: dates if they have a format, timestamps if they have a format or a
+    /// unit.
     pub(crate) fn takes_counts(&self, scalar: Scalar) -> bool {
         match scalar {
             Scalar::Date => self.dates.is_some(),
@@ -64,7 +66,7 @@ impl Spelling {
         }
     }
 
-    /// This spelling with the usual one for dates or timestamps, whichever `scalar` is.
+    /// Returns this spelling with the default spelling for the type `scalar`, which is date or timestamp.
     pub(crate) fn without(&self, scalar: Scalar) -> Spelling {
         match scalar {
             Scalar::Date => Spelling { dates: None, ..self.clone() },
@@ -73,7 +75,7 @@ impl Spelling {
         }
     }
 
-    /// Returns true if dates or timestamps have another spelling than the usual one.
+    /// Returns true if dates or timestamps are not spelled as by default.
     #[must_use]
     pub fn has_moments(&self) -> bool {
         self.dates.is_some() || self.timestamps.is_some() || self.clock.is_some() || self.unit.is_some()
@@ -110,7 +112,8 @@ impl Spelling {
         }
     }
 
-    /// The reason why a well-formed timestamp is invalid: clocks of the time zone skip that local time. `None` if they do not.
+    /// Returns the reason why the well-formed timestamp `text` is invalid: the time zone's clocks skip that local time. `None` if they do
+    /// not.
     #[must_use]
     pub fn skipped(&self, scalar: Scalar, text: &str) -> Option<String> {
         let clock = self.clock.as_ref().filter(|_| scalar == Scalar::Timestamp)?;
@@ -118,8 +121,8 @@ impl Spelling {
         Some(format!("which clocks in {zone} skip because they are put forward"))
     }
 
-    /// The hint for a text that may be a number in another spelling; `None` if it is not. `path` is the field of the input `leaf` that has
-    /// the text; for the input itself, `path` is its name.
+    /// The hint for a `text` that may be a number in another spelling; `None` if it cannot be one. `path` is the field of the input `leaf`
+    /// that has the text; for the input itself, `path` is its name.
     pub(crate) fn said_of_number(&self, text: &str, leaf: &str, path: &str) -> Option<String> {
         let is_number = |spelling: &Spelling| spelling.number(text).is_some_and(|number| scalar::is_number(&number));
         // A text that is a number in this spelling, such as `2.590` in a column of integers, has a fraction and no thousands.
@@ -155,7 +158,7 @@ impl Spelling {
         }
     }
 
-    /// The hint for a CSV field that is not a value of its type. `path` is a field of the input `leaf`, or the input itself.
+    /// The hint for a CSV field that is not a value of its column's type. `path` is a field of the input `leaf`, or the input itself.
     pub(crate) fn said_of_field(
         &self,
         scalar: Scalar,
@@ -167,7 +170,7 @@ impl Spelling {
         of_number.map(Cow::Owned).or_else(|| self.said(scalar, text).map(Cow::Borrowed))
     }
 
-    /// The hint for a text, or for the digits of a number, that is not a value of its type.
+    /// The hint for a text, or for the digits of a number, that is not a value of type `scalar`; `None` if there is no hint.
     #[must_use]
     pub fn said(&self, scalar: Scalar, text: &str) -> Option<&'static str> {
         self.said_of_moment(scalar, text).or_else(|| scalar::spelling(scalar, text))
@@ -210,15 +213,15 @@ impl Spelling {
         }
     }
 
-    /// Returns true if a text is inferred as a date or timestamp, as `scalar` says.
+    /// Returns true if a column with `text` may be inferred to have the type `scalar`, which is date or timestamp.
     pub(crate) fn is_moment(&self, scalar: Scalar, text: &str) -> bool {
         // A local time that clocks skip is an error, but still a time.
         let is_moment = || self.parse(scalar, text).is_some() || self.skipped(scalar, text).is_some();
         self.may_be_moment(scalar, text) && is_moment()
     }
 
-    /// Returns true if dates or timestamps have a format, or if the text begins with a year and a dash. With a format, digits alone do not
-    /// count.
+    /// Returns true if dates or timestamps have a format, or if `text` begins with a year and a dash. With a format, a text of digits alone
+    /// does not count.
     pub(crate) fn may_be_moment(&self, scalar: Scalar, text: &str) -> bool {
         let form = if scalar == Scalar::Date { &self.dates } else { &self.timestamps };
         // Digits alone may be a number, whatever the format is.
@@ -234,7 +237,7 @@ impl JsonMoments for Spelling {
     }
 }
 
-/// The spelling of values with an inferred type: a JSON number is never read as a text.
+/// The spelling of JSON values whose type is inferred: like the given spelling, but a number is never read as a text.
 pub(crate) struct OfInferred<'s>(pub(crate) &'s Spelling);
 
 impl JsonMoments for OfInferred<'_> {

@@ -1,5 +1,5 @@
-//! Fields of CSV that an option would change: marks of missing values, and numbers with separators between thousands. Such fields turn a
-//! column into texts, or do not fit its type; a message then says what to write.
+//! Fields that prevent a CSV column from being numbers: marks of missing values (`NA`), and numbers with separators between thousands. Such
+//! fields turn the column into texts, or do not fit its declared type. The message then says what to write instead.
 
 use super::spelling::Spelling;
 use super::texts::ColumnTexts;
@@ -13,12 +13,12 @@ const MARKS: [&str; 21] = [
     "missing", "Missing", "\\N", "-", "--", "?", ".",
 ];
 
-/// Returns true if programs write the text for a missing value.
+/// Returns true if `text` is one that other programs write for a missing value, such as `NA`.
 pub(crate) fn is_mark(text: &str) -> bool {
     MARKS.contains(&text)
 }
 
-/// The hint to read a mark as a missing value.
+/// The hint that `--null` makes `mark` a missing value.
 pub(crate) fn null_advice(mark: &str) -> String {
     // Other characters may have a meaning to a shell.
     let is_plain = mark.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'/'));
@@ -26,7 +26,7 @@ pub(crate) fn null_advice(mark: &str) -> String {
     format!("`--null {shown}` if {} stands for missing", quoted(mark))
 }
 
-/// The texts that prevent a column from being numbers or dates.
+/// The texts that prevent a CSV column from being numbers or dates.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Strays {
     /// The first mark of a missing value, its line, and the properties of the column's other texts.
@@ -36,7 +36,7 @@ pub(crate) struct Strays {
 }
 
 impl Strays {
-    /// Adds a text of the column; `seen` is the state of the texts before it.
+    /// Records `text`, which the column has on line `line`; `seen` are the properties of the texts before it.
     pub(crate) fn add(&mut self, text: &str, line: u64, seen: &ColumnTexts, spelling: &Spelling) {
         let is_stray = is_mark(text);
         match &mut self.mark {
@@ -50,8 +50,7 @@ impl Strays {
         }
     }
 
-    /// The hint to give the column `name` another type than `scalar`, and the line of the text that suggests it. `None` if no text
-    /// does.
+    /// The hint to give the column `name` another type than `scalar`, and the line of the text that suggests this. `None` if no text does.
     pub(crate) fn advice(&self, name: &str, scalar: Scalar, spelling: &Spelling) -> Option<(String, u64)> {
         if scalar != Scalar::Text {
             return None;

@@ -1,10 +1,10 @@
-//! Properties of all texts in a CSV column, which decide the type of an undeclared column.
+//! Properties of all texts in a CSV column, from which the type of an undeclared column is inferred.
 
 use super::spelling::Spelling;
 use crate::scalar;
 use cembra_runtime::Scalar;
 
-/// Properties of the texts in a column, which are updated text by text.
+/// Properties of the texts in a CSV column, updated with each text.
 #[derive(Clone, Debug)]
 pub(crate) struct ColumnTexts {
     /// True if all texts are numbers that keep their digits when they are read and written.
@@ -26,7 +26,7 @@ pub(crate) struct ColumnTexts {
 }
 
 impl ColumnTexts {
-    /// Returns the properties of a column without texts.
+    /// Returns the properties of a column that has no texts yet.
     pub(crate) const fn nothing() -> ColumnTexts {
         ColumnTexts {
             numbers: true,
@@ -42,12 +42,12 @@ impl ColumnTexts {
         }
     }
 
-    /// Adds an empty text in quotes.
+    /// Records that the column has an empty text in quotes.
     pub(crate) fn add_empty(&mut self) {
         self.empty = true;
     }
 
-    /// Adds a text that is spelled by `spelling`.
+    /// Records a text of the column; `spelling` is that of its numbers and dates.
     pub(crate) fn add(&mut self, text: &str, spelling: &Spelling) {
         self.any = true;
         let number = spelling.number(text);
@@ -65,17 +65,17 @@ impl ColumnTexts {
         self.timestamps = self.timestamps && spelling.is_moment(Scalar::Timestamp, text);
     }
 
-    /// Returns true if some text begins with a minus sign.
+    /// Returns true if some text of the column begins with a minus sign.
     pub(crate) fn has_negative(&self) -> bool {
         self.negative
     }
 
-    /// Returns true if there was a text that is not missing.
+    /// Returns true if the column has a text that is not missing.
     pub(crate) fn has_any(&self) -> bool {
         self.any
     }
 
-    /// Returns the type that holds all texts. Integers beyond 64 bits are texts, so that no digit is lost.
+    /// Returns the type that holds all texts of the column. Integers beyond 64 bits are texts, so that no digit is lost.
     pub(crate) fn scalar(&self) -> Scalar {
         match self {
             // A column of only missing values is numeric, like most columns.

@@ -1,7 +1,7 @@
-//! Numbers with separators between thousands: `2,590`, `1.355,90` or `1'234.50`. They are not read as numbers, because it is ambiguous
-//! which character begins the fraction.
+//! Numbers with separators between thousands: `2,590`, `1.355,90` or `1'234.50`. They are not read as numbers, because `2,590` may also be
+//! a decimal fraction.
 
-/// The separators of a number with groups of digits.
+/// The separators of a number whose digits are grouped in thousands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Grouped {
     /// The character between thousands.
@@ -11,7 +11,8 @@ pub(crate) struct Grouped {
 }
 
 impl Grouped {
-    /// The separators in a text; `None` if it is not such a number. Groups have three digits; inner groups may have two, as in India.
+    /// Returns the separators of the number `text`; `None` if it is not a number with grouped digits. Groups have three digits; inner
+    /// groups may have two, as in India.
     pub(crate) fn of(text: &str) -> Option<Grouped> {
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         let group = unsigned.chars().find(|c| !c.is_ascii_digit())?;
@@ -32,7 +33,7 @@ impl Grouped {
         is_grouped.then_some(Grouped { group, decimal })
     }
 
-    /// The expression of a model that converts the text column `name` to numbers.
+    /// The model expression that converts the text column `name` to numbers.
     pub(crate) fn parsed(self, name: &str) -> String {
         let replaced = format!("strings.replace({name}, \"{}\", \"\")", self.group);
         match self.decimal {
@@ -43,7 +44,7 @@ impl Grouped {
         }
     }
 
-    /// Returns true if the group separator may also begin a fraction in the other spelling: the comma, or the point if `decimal_comma`.
+    /// Returns true if `text` may also be a number with a fraction: its only separator is a comma, or with `decimal_comma` a point.
     pub(crate) fn may_be_decimal(self, text: &str, decimal_comma: bool) -> bool {
         let decimal = if decimal_comma { '.' } else { ',' };
         self.group == decimal && self.decimal.is_none() && text.matches(decimal).count() == 1

@@ -14,20 +14,20 @@ use std::borrow::Cow;
 /// The longest type, in bytes, that a hint shows in full.
 const ADVISED_BYTES: usize = 400;
 
-/// A JSON value that is read for an input, or for a column that is copied to the results.
+/// A JSON value, with the type that it must have for an input or for a column that is copied to the results.
 #[derive(Clone, Copy)]
 pub(super) struct JsonCell<'a> {
-    /// The type that the value must have.
+    /// The type that the JSON value must have.
     pub(super) qtype: &'a QType,
     pub(super) value: JsonText<'a>,
-    /// The place of the value, for messages.
+    /// The place of the JSON value among the columns, for messages.
     pub(super) place: ColumnPlace<'a>,
-    /// True if the column is copied to the results.
+    /// True if the value is of a column that is copied to the results, false for an input.
     pub(super) is_kept: bool,
 }
 
 impl JsonCell<'_> {
-    /// Reads the value.
+    /// Reads the JSON value as a value of its type.
     ///
     /// # Errors
     /// If a part of the value has another type; the message names the place of the part.
@@ -137,7 +137,8 @@ fn advised(error: DataError, whole: JsonCell<'_>, misfit: &JsonMisfit<JsonText<'
     }
 }
 
-/// The error that an inferred type does not hold a value of an input, or of a column that is copied to the results.
+/// The error that `value` does not fit `qtype`, the type that was inferred for `name`. With `is_kept`, `name` is a column that is copied to
+/// the results; otherwise it is an input. `better` is a type that would hold the value.
 pub(super) fn misfit_of(
     name: &str,
     is_kept: bool,

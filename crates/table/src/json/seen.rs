@@ -1,4 +1,5 @@
-//! Types of JSON values: the common form of the values in one place, and the parts of a value that an inferred type would lose.
+//! Inference of types from JSON values: the form that the values of a column have in common, and the parts of a value that an inferred type
+//! would lose.
 
 use crate::error::{DataCode, DataError};
 use crate::scalar;
@@ -6,28 +7,28 @@ use crate::schema::{ColumnPlace, quoted};
 use cembra::doors::{JsonKind, JsonText};
 use cembra_runtime::{ArrayKind, Fields, InFrame, Names, QType, Scalar};
 
-/// The common form of several JSON values, from which their type is inferred.
+/// The form that several JSON values have in common, from which their type is inferred.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct JsonForm {
-    /// The kind of the values that are present.
+    /// The kind (scalar, tuple, list) of the values that are present.
     pub(super) kind: Kind,
-    /// True if a value was missing.
+    /// True if some of the values are missing.
     pub(super) missing: bool,
 }
 
-/// The kind of the values, without their presence.
+/// The kind of JSON values (scalar, tuple, list), without whether some are missing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
-    /// Only missing values.
+    /// There are only missing values, which fit any type.
     Nothing,
-    /// Only strings that also name a float.
+    /// There are only strings that also name a float: `"NaN"`, `"Infinity"`, `"-Infinity"`.
     FloatName,
     Scalar(Scalar),
     Tuple(Fields<JsonForm>),
     List(List),
 }
 
-/// The common form of several arrays.
+/// The form that several JSON arrays have in common.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct List {
     /// The common form of all elements; `None` if they have none.
@@ -37,7 +38,7 @@ pub(super) struct List {
 }
 
 impl JsonForm {
-    /// The form of a single value.
+    /// The form of the JSON value `value`; `place` names it in errors.
     pub(super) fn of(value: JsonText<'_>, place: ColumnPlace<'_>) -> Result<JsonForm, DataError> {
         // Objects are read only up to a depth, so this recursion is bounded.
         let kind = match value.kind() {
@@ -84,7 +85,7 @@ impl JsonForm {
         Ok(JsonForm { kind, missing: false })
     }
 
-    /// The form of the values that `qtype` holds.
+    /// The form that JSON values of type `qtype` have.
     pub(super) fn of_type(qtype: &QType) -> JsonForm {
         if let QType::Array(_, scalar) = qtype {
             let each = JsonForm { kind: Kind::Scalar(*scalar), missing: true };
@@ -105,7 +106,7 @@ impl JsonForm {
         JsonForm { kind, missing: qtype.is_optional() }
     }
 
-    /// The common form of both; `None` if no type holds both.
+    /// The form of values of either form; `None` if no type holds both.
     pub(super) fn join(&self, other: &JsonForm) -> Option<JsonForm> {
         let kind = match (&self.kind, &other.kind) {
             (Kind::Nothing, kind) | (kind, Kind::Nothing) => kind.clone(),
@@ -137,7 +138,7 @@ impl JsonForm {
         }
     }
 
-    /// The type of models for values of this form.
+    /// The type that models have for values of this form.
     pub(super) fn qtype(&self) -> QType {
         match &self.kind {
             Kind::List(List { each: Some(each), .. }) => {
@@ -197,18 +198,18 @@ fn is_float_name(text: JsonText<'_>) -> bool {
     text.kind() == JsonKind::Text && text.scalar(Scalar::Float64).is_some()
 }
 
-/// Returns true for a number of any size without a fraction and an exponent.
+/// Returns true if `value` is a number of any size without a fraction and an exponent.
 pub(super) fn is_whole(value: JsonText<'_>) -> bool {
     value.kind() == JsonKind::Number && !value.as_str().contains(['.', 'e', 'E'])
 }
 
-/// Returns true for a whole number that does not fit into an i64.
+/// Returns true if `value` is a whole number that does not fit into an i64.
 pub(super) fn is_large(value: JsonText<'_>) -> bool {
     // Shorter numbers fit into an i64.
     value.as_str().len() > 18 && is_whole(value) && value.as_str().parse::<i64>().is_err()
 }
 
-/// Returns true for a whole number that fits into a u64.
+/// Returns true if `value` is a whole number that fits into a u64.
 pub(super) fn is_unsigned(value: JsonText<'_>) -> bool {
     value.kind() == JsonKind::Number && value.as_str().parse::<u64>().is_ok()
 }
@@ -230,7 +231,7 @@ fn is_lost(value: JsonText<'_>) -> bool {
 pub(super) const BEYOND: &str =
     "write the number as a string, or leave it out: an f64 would lose its digits, or become infinite";
 
-/// Returns true if an inferred type holds a value, but would lose a part of it: a field that the type lacks, or digits of a number.
+/// Returns true if the inferred type `qtype` holds `value`, but loses a part of it: a field that the type lacks, or digits of a number.
 pub(super) fn loses(qtype: &QType, value: JsonText<'_>) -> bool {
     // Tuple types nest only as deep as the objects of the first rows, so this recursion is bounded.
     match qtype {
@@ -255,7 +256,7 @@ pub(super) fn loses(qtype: &QType, value: JsonText<'_>) -> bool {
     }
 }
 
-/// Returns true if an object in the value lacks a field of its type, which would be written as `null`.
+/// Returns true if an object in `value` lacks a field of its type in `qtype`, which would be written as `null`.
 pub(super) fn lacks(qtype: &QType, value: JsonText<'_>) -> bool {
     // Tuple types nest only as deep as the objects of the first rows, so this recursion is bounded.
     let elements = || value.elements().unwrap_or_default().into_iter();
@@ -277,7 +278,7 @@ pub(super) fn lacks(qtype: &QType, value: JsonText<'_>) -> bool {
     }
 }
 
-/// A type that holds the values of `qtype` and `value`; `None` if there is none, or if the type was declared.
+/// The type that holds both `value` and the values of `qtype`; `None` if there is none, or if `qtype` was declared.
 pub(super) fn better(qtype: &QType, value: JsonText<'_>, place: ColumnPlace<'_>) -> Option<QType> {
     let joined = JsonForm::of(value, place).ok().and_then(|here| JsonForm::of_type(qtype).join(&here));
     joined.filter(|_| place.inferred).map(|seen| seen.qtype())

@@ -1,5 +1,5 @@
-//! Members of JSON objects that are copied to JSON results as they are written. A row needs this if a column's type cannot hold a value or
-//! would lose a part of it, or if it has a key that the first rows do not have.
+//! Members (keys and values) of JSON objects that are copied to JSON results in their original spelling. A row needs this if the type of a
+//! column cannot hold its value or would lose a part of it, or if the row has a key that the first rows do not have.
 
 use super::seen::{is_large, is_unsigned, is_whole};
 use crate::schema::Decided;
@@ -13,7 +13,7 @@ use cembra_runtime::{QType, Scalar};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The keys of the members that are copied to the results.
+/// The keys of the object members that are copied to the results in their original spelling.
 #[derive(Debug)]
 pub(super) struct Carried {
     /// The keys in the order of the columns, without the names of outputs.
@@ -23,19 +23,20 @@ pub(super) struct Carried {
 }
 
 impl Carried {
-    /// Copies the members under `keys`, and all others if `is_all`, except for members with the names of outputs.
+    /// Chooses the members under `keys` to be copied, and all others if `is_all`, except for members with the name of an output.
     pub(super) fn new(keys: Vec<String>, outputs: &[String], is_all: bool) -> Carried {
         let left_out: HashSet<String> = keys.iter().chain(outputs).cloned().collect();
         let keys = keys.into_iter().filter(|key| !outputs.contains(key)).collect();
         Carried { keys, left_out: is_all.then_some(left_out) }
     }
 
-    /// The column of the members, which comes after the columns of values.
+    /// The column that has the copied members as text. It comes after the columns of values.
     pub(super) fn column() -> Named {
         Named { name: String::new(), form: Form::AsWritten }
     }
 
-    /// The members of a row as JSON without the braces of an object: first those with columns, then the others in their order.
+    /// The copied members of `row` as JSON without the braces of an object: first those under the chosen keys, then the others in their
+    /// order.
     pub(super) fn members(&self, row: &JsonRow) -> String {
         let mut text = String::new();
         let mut add = |key: &str, value: &str| {
@@ -56,8 +57,9 @@ impl Carried {
     }
 }
 
-/// The type of a column that is only copied to the results and has whole numbers beyond an `i64`: `u64`, or text, which keeps numbers as
-/// they are written. The line is that of the row that decided it. `None` if an `i64` holds all numbers, or if there are other values.
+/// Infers the type of a copied column that has whole numbers beyond an `i64`: `u64`, or text, which preserves their spelling. `found` has
+/// the values with their lines; the returned line is that of the row that decided the type. `None` if an `i64` holds all numbers, or if
+/// there are other values.
 pub(super) fn type_of_digits<'j>(found: impl Iterator<Item = (JsonText<'j>, u64)>) -> Option<(QType, Option<u64>)> {
     let (mut has_large, mut are_unsigned) = (false, true);
     let mut decided = Decided::nothing();
@@ -92,7 +94,8 @@ fn push_on_a_line(text: &mut String, json: &str) {
     }));
 }
 
-/// An array of the members of `rows` rows. Each element of `members` has its row, in ascending order; the other rows are missing.
+/// Makes the column of copied members for `rows` rows. Each element of `members` has its row, in ascending order, and its text; rows
+/// without an element are missing.
 pub(super) fn column_of(members: &[(usize, String)], rows: usize) -> ArrayRef {
     if members.is_empty() {
         return new_null_array(&DataType::Utf8View, rows);

@@ -1,4 +1,4 @@
-//! Sink for Arrow IPC files.
+//! Sink that writes results as an Arrow IPC file.
 
 use super::dictionaries::Dictionaries;
 use super::{Rows, plain};
@@ -10,7 +10,7 @@ use arrow_ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions};
 use arrow_schema::{ArrowError, SchemaRef};
 use std::io::BufWriter;
 
-/// A sink that writes an Arrow file.
+/// A sink that writes results as an Arrow IPC file.
 pub(super) struct ArrowSink {
     writer: FileWriter<BufWriter<Output>>,
     /// The schema of the file.
@@ -20,7 +20,7 @@ pub(super) struct ArrowSink {
 }
 
 impl ArrowSink {
-    /// Begins a file of `columns`, whose batches have the schema `stored`.
+    /// Begins an Arrow file of `columns` in `output`. Batches must have the schema `stored`.
     pub(super) fn open(output: Output, columns: &[Named], stored: &SchemaRef) -> Result<Self, DataError> {
         let schema = plain::schema(columns, stored);
         let options = IpcWriteOptions::default().with_dictionary_handling(DictionaryHandling::Delta);

@@ -1,5 +1,6 @@
 //! Dictionaries of columns that are copied to an Arrow file. The file has one growing dictionary per column, while each batch may come with
-//! its own. Values of a batch's dictionary are looked up in the file's dictionary or added to it, and keys are renumbered.
+//! a dictionary of its own. The values of a batch's dictionary are found in the file's dictionary or added to it, and the batch's keys are
+//! converted to the file's keys.
 
 use crate::error::{DataCode, DataError};
 use crate::foreign;
@@ -20,7 +21,7 @@ const MOST_BYTES: usize = 1 << 30;
 const COPIES_OF_ROW: usize = 256;
 const COPIES: usize = 1 << 24;
 
-/// The dictionaries of an Arrow file.
+/// The dictionaries of an Arrow file that is being written.
 #[derive(Default)]
 pub(super) struct Dictionaries {
     /// The dictionaries so far, in the order in which the schema lists them.
@@ -46,12 +47,12 @@ enum Refused {
 }
 
 impl Dictionaries {
-    /// Returns true if a column of a schema is a dictionary, or has one nested in it.
+    /// Returns true if a column of `schema` is a dictionary, or has one nested in it.
     pub(super) fn are_in(schema: &Schema) -> bool {
         schema.fields().iter().any(|field| foreign::has(field.data_type(), is_dictionary))
     }
 
-    /// Returns the rows with the dictionaries of the file.
+    /// Returns `rows` with keys into the file's dictionaries, to which missing values are added.
     ///
     /// # Errors
     /// If a column has more values than its keys can number, or dictionaries that differ too often.

@@ -1,5 +1,5 @@
-//! Sink for JSON: an array of objects, or an object on each line. A float always has a fraction or an exponent, so that `json` reads it as
-//! a float again.
+//! Sink that writes results as JSON: an array of objects, or an object on each line. A float always has a fraction or an exponent, so that
+//! reading the JSON gives a float again.
 
 use super::lines::{Encoder, Frame};
 use crate::cells::{Lists, Scalars};
@@ -18,10 +18,10 @@ const MOST_SHOWN: usize = 100;
 /// The number of elements that a table shows of a longer list.
 const FIRST_SHOWN: usize = 10;
 
-/// The frame of a JSON array. Each object in it begins with a comma, the first of which is replaced by the bracket.
+/// The text around the objects of a JSON array. Each object begins with a comma; that of the first object is replaced by the bracket.
 pub(super) const ARRAY: Frame = Frame { first: Some(b'['), end: b"\n]\n", end_of_none: b"[]\n" };
 
-/// An encoder for JSON objects: on lines, or in an array.
+/// An encoder that writes rows as JSON objects: one per line, or in an array.
 pub(super) struct JsonEncoder {
     columns: Vec<Named>,
     /// The text before each value: its key and a colon.
@@ -30,7 +30,7 @@ pub(super) struct JsonEncoder {
 }
 
 impl JsonEncoder {
-    /// Makes an encoder; with `array`, for objects in an array, else on lines.
+    /// Makes an encoder for rows of `columns`. With `array`, the objects are elements of an array; otherwise each has a line.
     pub(super) fn new(columns: &[Named], array: bool) -> Self {
         let keys = columns.iter().map(|column| key(&column.name)).collect();
         JsonEncoder { columns: columns.to_vec(), keys, array }
@@ -76,13 +76,13 @@ impl Encoder for JsonEncoder {
     }
 }
 
-/// The values of a column or field, for JSON.
+/// Access to the values of a column or field, for writing them as JSON.
 pub(super) enum Node<'a> {
     Scalars(Scalars<'a>),
     Arrays(Lists<'a>),
-    /// Lists of structs.
+    /// The values are lists of structs.
     Structs(&'a LargeListArray, Box<Node<'a>>),
-    /// Tuples. Rows that are null in `there` have no object, whatever their fields are.
+    /// The values are tuples. A row that is null in `there` has no object, whatever its fields are.
     Tuple {
         keys: Vec<String>,
         named: bool,
@@ -102,7 +102,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The values of an array; `None` if the array does not have the Arrow type for `qtype`.
+    /// Access to the values of `array`; `None` if it does not have the Arrow type for `qtype`.
     pub(super) fn of(array: &'a dyn Array, qtype: &QType) -> Option<Node<'a>> {
         // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
         match qtype {
@@ -124,7 +124,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Appends the value in `row` as JSON.
+    /// Appends the column's value in `row` to `out` as JSON.
     pub(super) fn write(&self, out: &mut Vec<u8>, row: usize) {
         match self {
             Node::Arrays(lists) => match lists.at(row) {
@@ -150,7 +150,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Appends the value in `row` for a table: only the first elements of a long list, and its length.
+    /// Appends the value in `row` as JSON for a table on a terminal: only the first elements of a long list, and its length.
     pub(super) fn show(&self, out: &mut Vec<u8>, row: usize) {
         let from = out.len();
         let len = match self {

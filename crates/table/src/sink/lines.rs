@@ -1,5 +1,5 @@
-//! Sinks for text formats whose rows are independent. Batches are encoded on the threads that computed them; here their bytes are written
-//! in order, inside the frame of the file.
+//! Sinks for text formats in which rows are independent. Batches are encoded on the threads that computed them. This module writes the
+//! encoded rows in order, and the text at the start and the end of the file.
 
 use super::failed;
 use crate::error::DataError;
@@ -8,23 +8,23 @@ use arrow_array::RecordBatch;
 use std::io::Write;
 use std::sync::Arc;
 
-/// An encoder of rows that does not depend on the rows before.
+/// An encoder of rows, whose result does not depend on the rows before.
 pub trait Encoder: Send + Sync {
-    /// Encodes rows as bytes.
+    /// Encodes `rows` as the bytes that a file of the format has for them.
     fn encode(&self, rows: &RecordBatch) -> Vec<u8>;
 }
 
-/// The text around the rows of a file.
+/// The text at the start and the end of a file of results, around its rows.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Frame {
-    /// The byte that replaces the first byte of the first row; `None` if there is none.
+    /// The byte that replaces the first byte of the file's first row; `None` if none is replaced.
     pub(super) first: Option<u8>,
-    /// The text after the rows; `end_of_none` replaces it in a file without rows.
+    /// The text after the rows. In a file without rows, `end_of_none` is written instead.
     pub(super) end: &'static [u8],
     pub(super) end_of_none: &'static [u8],
 }
 
-/// A sink that writes encoded rows in order.
+/// A sink that writes rows, encoded by other threads, in order.
 pub struct Lines {
     output: Output,
     encoder: Arc<dyn Encoder>,
@@ -33,7 +33,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Begins a file with its header.
+    /// Begins a file of encoded rows with its header.
     pub(super) fn open(
         mut output: Output,
         header: &[u8],
@@ -44,12 +44,12 @@ impl Lines {
         Ok(Lines { output, encoder, frame, is_empty: true })
     }
 
-    /// The encoder of rows.
+    /// The encoder that must encode the rows for this sink.
     pub fn encoder(&self) -> Arc<dyn Encoder> {
         self.encoder.clone()
     }
 
-    /// Writes encoded rows.
+    /// Writes `rows`, which the sink's encoder encoded.
     ///
     /// # Errors
     /// If the rows cannot be written.
@@ -62,7 +62,7 @@ impl Lines {
         self.output.write_all(rows).map_err(failed)
     }
 
-    /// Writes the end of the file, and returns the output.
+    /// Writes the text at the end of the file, and returns the output.
     pub(super) fn finish(mut self) -> Result<Output, DataError> {
         let end = if self.is_empty { self.frame.end_of_none } else { self.frame.end };
         self.output.write_all(end).map_err(failed)?;

@@ -1,4 +1,5 @@
-//! Sinks: output of batches of results as files of a format. The end of a file is written by `finish`; `output` moves the file to its path.
+//! Sinks: writers of results, which take batches of rows and write a file of one format. The end of a file is written by `finish`; `output`
+//! moves the file to its path.
 
 mod arrow;
 mod dictionaries;
@@ -20,16 +21,16 @@ pub use lines::{Encoder, Lines};
 use std::io;
 use std::sync::Arc;
 
-/// A sink of batches of results.
+/// A writer of results: it takes batches of rows, and writes a file of one format.
 pub enum Sink {
-    /// A text format, in which batches can be encoded independently on any thread.
+    /// The sink has a text format, in which batches can be encoded independently on any thread.
     Lines(Lines),
-    /// A format in which the bytes of a batch depend on those before.
+    /// The sink has a format in which the bytes of a batch depend on the batches before it.
     Rows(Box<dyn Rows>),
 }
 
 impl Sink {
-    /// Writes rows.
+    /// Appends `rows` to the file.
     ///
     /// # Errors
     /// If the rows cannot be written.
@@ -40,7 +41,7 @@ impl Sink {
         }
     }
 
-    /// Writes the end of the file, and returns the output, which must be committed.
+    /// Writes the end of the file, and returns the output. The file appears only when that is committed.
     ///
     /// # Errors
     /// If the end cannot be written.
@@ -52,32 +53,32 @@ impl Sink {
     }
 }
 
-/// A sink whose batches must be written one after the other.
+/// A sink that encodes its batches itself, one after the other.
 pub trait Rows {
-    /// Writes rows.
+    /// Appends `rows` to the file.
     ///
     /// # Errors
     /// If the rows cannot be written.
     fn write(&mut self, rows: &RecordBatch) -> Result<(), DataError>;
 
-    /// Writes the end of the file, and returns the output, which must be committed.
+    /// Writes the end of the file, and returns the output. The file appears only when that is committed.
     ///
     /// # Errors
     /// If the end cannot be written.
     fn finish(self: Box<Self>) -> Result<Output, DataError>;
 }
 
-/// Options for writing results.
+/// Options for writing a file of results.
 pub struct WriteOptions<'a> {
-    /// The format of the results.
+    /// The format of the results' file.
     pub format: Format,
     /// For CSV and tables: the text for a missing value; `None` for the default.
     pub null: Option<&'a str>,
-    /// For CSV: the character between fields; by default a comma, or a semicolon if numbers have commas.
+    /// For CSV: the character between fields; `None` for a comma, or a semicolon if numbers have decimal commas.
     pub delimiter: Option<u8>,
-    /// For CSV and tables: true if numbers have a comma before their fraction.
+    /// For CSV and tables: true if numbers have a decimal comma instead of a point.
     pub decimal_comma: bool,
-    /// For Parquet: the most bytes that the writers of columns may take before there are rows.
+    /// For Parquet: the most bytes of memory that the column writers may take before any row is written.
     pub most_bytes: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Conversion of computed texts and bytes from views, their form in memory, to contiguous arrays, which every program can read. Columns
-//! that are copied to the results keep their type.
+//! Conversion of computed texts and byte strings from views, their layout in memory, to contiguous arrays, which every program can read.
+//! Columns that are copied to the results keep their type.
 
 use crate::error::{DataCode, DataError};
 use crate::{Form, Named};
@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use cembra::doors::OutputRoom;
 use std::sync::Arc;
 
-/// The schema of the columns in a file.
+/// The schema of `columns` in a file, with contiguous strings in place of views. `stored` is their schema in memory.
 pub(super) fn schema(columns: &[Named], stored: &SchemaRef) -> SchemaRef {
     let field = |(at, field): (usize, &Arc<Field>)| match columns.get(at).map(|column| &column.form) {
         Some(Form::Foreign(_)) => field.clone(),
@@ -32,7 +32,8 @@ fn plain(of: &DataType) -> DataType {
     }
 }
 
-/// Writes rows with the schema `schema`. They are split into several batches if a column would have more than 2 GiB of texts.
+/// Converts `rows` to `schema`, and passes them to `write`. They are split into several batches if a column would have more than 2 GiB of
+/// texts.
 ///
 /// # Errors
 /// If a single row has more than 2 GiB of texts; and the errors of `write`.

@@ -1,7 +1,7 @@
-//! Sink for a table for people. A missing value is `NA`, or the null text of the options; numbers are aligned to the right. Of a list with
-//! more than a hundred elements, the first ten and the length are shown. The table starts again with a new header every ten thousand rows,
-//! which bounds its memory. Control characters are escaped, on a terminal and elsewhere. On a terminal, a table that is too wide is split
-//! into groups of columns, one below the other.
+//! Sink that writes results as a table for people to read. A missing value is `NA`, or the null text of the options; numbers are aligned to
+//! the right. Of a list with more than a hundred elements, the first ten elements and the length are shown. Every ten thousand rows a new
+//! table with a new header begins, which bounds the memory. Control characters are escaped, on a terminal and elsewhere. On a terminal, a
+//! table that is too wide is split into groups of columns, one below the other.
 
 use super::text::{flat, flat_columns, put_comma};
 use super::{Rows, WriteOptions, failed};
@@ -27,7 +27,7 @@ const CELL_BYTES: usize = 128;
 /// The mark of a missing value in a table, unless another is given.
 const TABLE_MISSING: &str = "NA";
 
-/// A sink that prints tables.
+/// A sink that writes results as tables for people to read.
 pub(super) struct TableSink {
     output: Output,
     columns: Vec<Named>,
@@ -44,7 +44,7 @@ pub(super) struct TableSink {
 }
 
 impl TableSink {
-    /// Begins with an empty table.
+    /// Makes a sink for rows of `columns`, with an empty table.
     pub(super) fn open(output: Output, columns: &[Named], options: &WriteOptions<'_>) -> Self {
         let header = flat_columns(columns).into_iter().map(|column| {
             let numeric = column.scalar.is_some_and(Scalar::is_number);

@@ -1,6 +1,6 @@
 //! Replacements for Arrow types that Parquet cannot store, with the same values: seconds become milliseconds, and dates in milliseconds
-//! become days. Otherwise Parquet would store them as integers, which other readers take for numbers. Dictionaries stay if their values are
-//! strings or bytes that are not views; others are written value by value.
+//! become days. Without the replacement, Parquet would store them as integers, and other readers would read them as numbers. Dictionaries
+//! stay if their values are strings or bytes that are not views; others are written as their values.
 
 use crate::casts::with_leaves;
 use arrow_array::cast::AsArray;
@@ -17,13 +17,13 @@ const DAY: i64 = 86_400_000;
 /// The milliseconds in a second.
 const SECOND: i64 = 1_000;
 
-/// The type in which Parquet stores values of type `of`.
+/// The Arrow type as which Parquet stores values of type `of`.
 pub(super) fn data_type(of: &DataType) -> DataType {
     written(of, &DataType::Date32)
 }
 
-/// The type for the embedded Arrow schema, with the zones of timestamps. Readers of it convert days back to dates in milliseconds; they do
-/// not convert other units.
+/// The replacement of type `of` in the Arrow schema that is embedded in the file. It keeps dates in milliseconds, because readers of that
+/// schema convert days back to them; other units are not converted back.
 pub(super) fn said_type(of: &DataType) -> DataType {
     written(of, &DataType::Date64)
 }

@@ -1,5 +1,5 @@
-//! Sink for CSV. One thing is lost: a present text that looks like a missing value (an empty text, or the null text) is read as missing.
-//! But with a null text, an empty text is written as `""` and read as an empty text. An array is a field of JSON.
+//! Sink that writes results as CSV. A present text that looks like a missing value (an empty text, or the null text) is read back as
+//! missing. But with a null text, an empty text is written as `""` and read as an empty text. An array is written as JSON in one field.
 
 use super::json::Node;
 use super::lines::Encoder;
@@ -16,12 +16,13 @@ use cembra_value::ValueRef;
 /// About the bytes of a field, for the initial size of a buffer.
 const FIELD_BYTES: usize = 12;
 
-/// A column of CSV or a table: a scalar or optional is one column; a tuple `p` has the columns `p.0`, `p.1` and so on, a named tuple `p.x`.
+/// A column of a CSV or a table on a terminal. A scalar or optional is one column; a tuple `p` has the columns `p.0`, `p.1` and so on, a
+/// named tuple `p.x`.
 #[derive(Clone, Debug)]
 pub(super) struct FlatColumn {
-    /// The name of the column.
+    /// The name of the column in the header.
     pub(super) name: String,
-    /// The type of the values; `None` if they are not scalars of models.
+    /// The type of the column's values; `None` if they are not scalars of models.
     pub(super) scalar: Option<Scalar>,
 }
 
@@ -53,21 +54,21 @@ pub(super) fn flat_columns(columns: &[Named]) -> Vec<FlatColumn> {
     flat
 }
 
-/// The values of a flat column in a batch.
+/// Access to the values that a flat column has in a batch.
 pub(super) enum Flat<'a> {
-    /// Scalars of models.
+    /// The column has scalars of a type that models have.
     Scalars(Scalars<'a>),
-    /// Arrays or lists, written as JSON.
+    /// The column has arrays or lists, which are written as JSON.
     Json(&'a dyn Array, Node<'a>),
-    /// Texts as they are written in the data.
+    /// The column has texts exactly as the data spell them.
     Verbatim(&'a StringViewArray),
-    /// Values of an Arrow type that models do not have.
+    /// The column has values of an Arrow type that models do not have.
     Foreign(&'a dyn Array),
-    /// A field of structs with their validity: the field is missing where the struct is null.
+    /// The column is a field of structs, here with the structs' validity. The field is missing where the struct is null.
     Part(&'a NullBuffer, Box<Flat<'a>>),
 }
 
-/// The values of the flat columns of a batch, in the order of [`flat_columns`].
+/// Access to the values of a batch's flat columns, in the order of [`flat_columns`].
 pub(super) fn flat<'a>(columns: &[Named], rows: &'a RecordBatch) -> Vec<Flat<'a>> {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
     fn push<'a>(array: &'a dyn Array, qtype: &QType, flat: &mut Vec<Flat<'a>>) {
@@ -127,7 +128,8 @@ impl Flat<'_> {
         }
     }
 
-    /// Appends the value in `row` as text for a table, which shows only the first elements of a long list; returns false if it is missing.
+    /// Appends the value in `row` as text for a table on a terminal, which shows only the first elements of a long list; returns false if
+    /// it is missing.
     pub(super) fn show(&self, out: &mut Vec<u8>, row: usize) -> bool {
         match self {
             Flat::Json(array, node) if array.is_valid(row) => {
@@ -139,7 +141,7 @@ impl Flat<'_> {
         }
     }
 
-    /// Returns true if the text of a value may have a decimal point.
+    /// Returns true if the text of some value of the column may have a decimal point.
     pub(super) fn has_point(&self) -> bool {
         match self {
             Flat::Scalars(scalars) => scalars.scalar.is_float(),
@@ -162,7 +164,7 @@ impl Flat<'_> {
     }
 }
 
-/// An encoder for records of CSV.
+/// An encoder that writes rows as records of CSV.
 pub(super) struct CsvEncoder {
     columns: Vec<Named>,
     delimiter: u8,
@@ -171,14 +173,14 @@ pub(super) struct CsvEncoder {
 }
 
 impl CsvEncoder {
-    /// Makes an encoder for records of `columns`, with `delimiter` between fields, `null` for missing values and, if `decimal_comma`, a
+    /// Makes an encoder for rows of `columns`, with `delimiter` between fields, `null` for missing values and, if `decimal_comma`, a
     /// decimal comma in numbers.
     pub(super) fn new(columns: &[Named], delimiter: u8, null: Option<&str>, decimal_comma: bool) -> Self {
         let null = null.filter(|null| !null.is_empty()).map(str::to_owned);
         CsvEncoder { columns: columns.to_vec(), delimiter, null, decimal_comma }
     }
 
-    /// The record with the names of the columns.
+    /// The header of the CSV: a record with the names of the columns.
     pub(super) fn header(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let flat = flat_columns(&self.columns);

@@ -1,4 +1,5 @@
-//! Reading CSV as programs write it: blocks, ids and codes, delimiters, compression, encodings, columns copied to the results, broken rows.
+//! Reading CSV as other programs write it: blocks, ids and codes, delimiters, compression, encodings, columns copied to the results, broken
+//! rows.
 
 use super::*;
 use flate2::Compression;

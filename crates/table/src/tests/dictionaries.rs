@@ -1,4 +1,4 @@
-//! Dictionaries that differ between batches, in columns copied to Arrow files, which have one dictionary per column.
+//! Tests of columns copied to Arrow files whose dictionaries differ between batches: the file has one dictionary per column.
 
 use super::*;
 use arrow_array::cast::AsArray;

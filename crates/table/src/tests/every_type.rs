@@ -1,5 +1,5 @@
-//! Arrow's types in every format: either the value or an error that names the column, so no cell is lost silently. A new Arrow type fails
-//! to compile here until it is added.
+//! Every Arrow type is written in every format: the result must be the value, or an error that names the column, so no cell is lost
+//! silently. This does not compile after Arrow gets a new type, until the type is added here.
 
 use super::*;
 use arrow_array::types::{
@@ -196,7 +196,7 @@ fn more() -> Vec<Column> {
     ]
 }
 
-/// The name of a type, without its parameters.
+/// The name of the Arrow type `of`, without its parameters.
 pub(super) fn kind(of: &DataType) -> &'static str {
     match of {
         DataType::Null => "null",

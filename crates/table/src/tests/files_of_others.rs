@@ -1,5 +1,5 @@
-//! Files by other programs that the libraries used here do not write: INT96 timestamps in Parquet, and Arrow files with their schema only
-//! in the footer.
+//! Files that other programs write, in forms that the libraries used here do not write: INT96 timestamps in Parquet, and Arrow files with
+//! their schema only in the footer.
 
 use super::*;
 use crate::conversion::Conversion;

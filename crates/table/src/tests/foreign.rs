@@ -11,7 +11,8 @@ use arrow_array::{
 use arrow_schema::{DataType, Field, Schema};
 use std::sync::Arc;
 
-/// A column of each kind, with its name and the cell of its first row as text and as JSON. The second row is missing.
+/// A column of each Arrow type that models do not have, with its name, and the value of its first row as text and as JSON. The second row
+/// is missing.
 pub(super) fn columns() -> Vec<(&'static str, ArrayRef, &'static str, &'static str)> {
     let zoned = |zone: &str| -> ArrayRef {
         Arc::new(TimestampMillisecondArray::from(vec![Some(1_700_000_000_123), None]).with_timezone(zone))
@@ -76,7 +77,7 @@ pub(super) fn columns() -> Vec<(&'static str, ArrayRef, &'static str, &'static s
     ]
 }
 
-/// The text written for columns that are copied to the results from an Arrow file, as in the command.
+/// The text that the command writes for `columns` if they are copied to the results from an Arrow file.
 pub(super) fn carried_as_text(columns: Vec<(&str, ArrayRef)>, format: Format) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, text) = (folder.path().join("rows"), folder.path().join("out"));

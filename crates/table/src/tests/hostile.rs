@@ -1,5 +1,5 @@
-//! Files with wrong declarations: each gives rows, or an error that names the fault. None ends the process or takes more memory than the
-//! limit. Known attacks have their own tests; the others change bytes at random.
+//! Files that declare wrong lengths or types: each gives rows, or an error that names the fault. No file ends the process or takes more
+//! memory than the limit. Known attacks have their own tests; other tests change bytes at random.
 
 use super::*;
 use ::parquet::arrow::ArrowWriter;

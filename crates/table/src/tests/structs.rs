@@ -1,4 +1,4 @@
-//! Optional structs, lists of structs and dictionaries in data: present, missing, and incomplete values.
+//! Reading and writing optional structs, lists of structs and dictionaries: present, missing, and incomplete values.
 
 use super::{Format, bind, csv, inferred, json, open, rows};
 use arrow_array::builder::{Float64Builder, MapBuilder, StringBuilder};
