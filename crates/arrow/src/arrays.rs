@@ -1,5 +1,5 @@
-//! Arrays of one evaluation: conversion between Arrow's arrays and those of models. The memory is moved without a copy if it is not shared
-//! and both have the same layout.
+//! Conversion between Arrow's arrays and the array values of models, for evaluations of one row. The memory is moved without a copy if it
+//! is not shared and both arrays have the same layout.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -8,8 +8,8 @@ use arrow_array::{Array as _, ArrayRef};
 use cembra::doors::{OutputParts, OutputRoom};
 use cembra::{Array, ArrayData, Limits, QType, Scalar, Words};
 
-/// Converts an Arrow array to an array of a model. Numbers of 64 bits are not copied if no one else holds their memory. Missing elements
-/// stay missing.
+/// Converts an Arrow array to an array value of models. Numbers of 64 bits are not copied if no other array shares their memory. Missing
+/// elements stay missing.
 ///
 /// ```
 /// use arrow_array::{Array, ArrayRef, Float64Array};
@@ -28,12 +28,13 @@ use cembra::{Array, ArrayData, Limits, QType, Scalar, Words};
 /// Strings are copied for each element; the copies may take at most `array_bytes` of `Limits::default()`.
 ///
 /// # Errors
-/// If models have no array of this type, if a timestamp or duration does not fit into microseconds, or if the strings take too much.
+/// If models have no array of this type, if a timestamp or duration does not fit into microseconds, or if the copies of strings exceed the
+/// limit.
 pub fn to_model(array: ArrayRef) -> Result<Array, Error> {
     to_model_with(array, &OutputRoom::of(Limits::default().array_bytes))
 }
 
-/// Converts an Arrow array to an array of a model, like [`to_model`]. The memory for copies of strings is claimed from `room`.
+/// Converts an Arrow array to an array value of models, like [`to_model`]. The memory for copies of strings is claimed from `room`.
 ///
 /// # Errors
 /// As for [`to_model`]; or if `room` is too small.
@@ -43,8 +44,8 @@ pub fn to_model_with(array: ArrayRef, room: &OutputRoom) -> Result<Array, Error>
     to_model_as(array, of, room)
 }
 
-/// Converts an Arrow array to an array of a model with elements of type `of`, like [`to_model_with`]. Numbers of another type are converted
-/// if `of` can hold each of them, and timestamps at midnight become dates.
+/// Converts an Arrow array to an array value of models with elements of type `of`, like [`to_model_with`]. Numbers of another type are
+/// converted if the type `of` can hold each of them, and timestamps at midnight become dates.
 ///
 /// # Errors
 /// As for [`to_model_with`]; or if elements have another type, or do not fit.
@@ -75,16 +76,16 @@ pub fn to_model_as(array: ArrayRef, of: Scalar, room: &OutputRoom) -> Result<Arr
     column.array(of, 0..array.len()).ok_or_else(strange)
 }
 
-/// Converts an array of a model to an Arrow array: texts to `Utf8`, bytes to `Binary`, masks to `Boolean` without nulls, timestamps to
+/// Converts an array value of models to an Arrow array: texts to `Utf8`, bytes to `Binary`, masks to `Boolean` without nulls, timestamps to
 /// microseconds in UTC. Only texts and bytes are copied; the copies may take at most `array_bytes` of `Limits::default()`.
 ///
 /// # Errors
-/// If Arrow has no such array, or the copies take too much.
+/// If Arrow has no such array, or the copies exceed the limit.
 pub fn from_model(array: Array) -> Result<ArrayRef, Error> {
     from_model_with(array, Strings::Plain, &OutputRoom::of(Limits::default().array_bytes))
 }
 
-/// Converts an array of a model to an Arrow array, with texts and bytes in the layout `strings`. The memory for copies is claimed from
+/// Converts an array value of models to an Arrow array, with texts and bytes in the layout `strings`. The memory for copies is claimed from
 /// `room`.
 ///
 /// # Errors

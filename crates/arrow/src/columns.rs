@@ -4,18 +4,19 @@ use crate::{Error, Input, struct_arrays};
 use arrow_array::ArrayRef;
 use cembra::{Field, InputColumn, QType, Value};
 
-/// The values of an input in all rows of a run.
+/// The values that an input has in all rows of a run.
 #[derive(Clone, Debug)]
 pub enum Argument<'a> {
-    /// An array with a value for each row.
+    /// The input has an array with a value for each row.
     Array(ArrayRef),
-    /// A value that all rows share.
+    /// The input has the same value in all rows.
     Value(Value),
-    /// A column that is passed on unchanged.
+    /// The input has this column, which is passed to the model unchanged.
     Column(InputColumn<'a>),
 }
 
-/// Calls `run` with the columns of the inputs. `given` has one argument for each of `inputs`, in their order.
+/// Converts the arguments of a run to input columns, and calls `run` with these. `given` has one argument for each of `inputs`, in their
+/// order.
 ///
 /// # Errors
 /// If an array has a type that its input cannot have, if a struct in it is null but not optional, or if a timestamp or duration does not

@@ -1,6 +1,6 @@
 //! Conversion of numbers and dates to an input's type without changing a value: integers to wider types and to floats, floats to wider
-//! floats, and timestamps at midnight to dates. For most pairs of types every value fits; for the others each value is checked, and the
-//! first that does not fit is an error.
+//! floats, and timestamps at midnight to dates. For most pairs of types every value fits. For the other pairs each value is checked, and
+//! the first that does not fit is an error.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -52,8 +52,8 @@ macro_rules! conversions {
             }
         }
 
-        /// The values of an array, converted to the type of an input, with the bytes per value. `None` if arrays of this type are not
-        /// converted.
+        /// Converts the values of an array to the type of an input. Returns them with the number of bytes per value; `None` if arrays of
+        /// this type are not converted.
         pub(crate) fn converted(
             name: &str,
             array: &dyn Array,

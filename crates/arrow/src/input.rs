@@ -1,5 +1,6 @@
 //! Arrow arrays as input columns: borrowed in place, with their offsets and validity. Numbers of another type than the input's
-//! (`conversion`), timestamps in other units than microseconds, and masks are converted first. The elements of lists are such an array too.
+//! (`conversion`), timestamps in other units than microseconds, and masks are converted first. The elements of lists are an Arrow array
+//! too, which is borrowed in the same way.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -28,12 +29,12 @@ pub struct Input<'a> {
 /// The values of an input array, by layout.
 #[derive(Debug)]
 enum Data<'a> {
-    /// Numbers, dates, timestamps or durations, borrowed in place, with the bytes per value.
+    /// The array has numbers, dates, timestamps or durations, borrowed in place, with the bytes per value.
     Numbers(Scalar, &'a [u8], isize),
-    /// Converted numbers, dates, timestamps or durations, with the bytes per value.
+    /// The array's numbers, dates, timestamps or durations were converted; with the bytes per value.
     Converted(Scalar, Buffer, isize),
     Bits(&'a BooleanBuffer),
-    /// A mask, which has only a presence.
+    /// The array is a mask, which has a presence per row but no values.
     Units,
     Offsets32(Scalar, &'a [i32], &'a [u8]),
     Offsets64(Scalar, &'a [i64], &'a [u8]),
@@ -45,7 +46,7 @@ enum Data<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Prepares an array for an input of type `qtype`; `name` is the column's name for errors.
+    /// Prepares `array` as the column of an input of type `qtype`; `name` is the column's name for errors.
     ///
     /// # Errors
     /// If no input can have the array's type, if a value does not fit the input's type, or if a timestamp or duration does not fit into
@@ -71,7 +72,8 @@ impl<'a> Input<'a> {
         Ok(Input { data, nulls, rows: array.len() })
     }
 
-    /// The column of a dictionary's values, or of the elements of lists; `None` for other arrays.
+    /// Returns the column of the dictionary's values, or of the elements of the lists; `None` if the array is neither a dictionary nor
+    /// lists.
     #[must_use]
     pub fn values(&self) -> Option<InputColumn<'_>> {
         match &self.data {
@@ -80,18 +82,19 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// True if the values are numbers that are read in place.
+    /// Returns true if the array's values are numbers that are read in place.
     pub(crate) const fn is_in_place(&self) -> bool {
         matches!(self.data, Data::Numbers(..))
     }
 
-    /// A bit for each row, set where the value is present; `None` if all values are present.
+    /// Returns a bit for each row of the array, set where the value is present; `None` if all values are present.
     pub(crate) fn presence(&self) -> Option<Vec<u64>> {
         let nulls = self.nulls.as_ref()?;
         Some(nulls.inner().bit_chunks().iter_padded().collect())
     }
 
-    /// Returns the array as a column. For a dictionary or for lists, `values` must be the column of its [`values`](Input::values).
+    /// Returns the array as an input column. If it is a dictionary or has lists, `values` must be the column that [`values`](Input::values)
+    /// returns.
     #[must_use]
     pub fn column<'c>(&'c self, values: Option<&'c InputColumn<'c>>) -> InputColumn<'c> {
         let column = match &self.data {
@@ -131,7 +134,7 @@ impl<'a> Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Prepares a column of lists for an input whose default is `[]`: lists that are null become empty.
+    /// Prepares `array`, a column of lists, for an input whose default is `[]`: lists that are null become empty.
     ///
     /// # Errors
     /// As for [`of`](Input::of).

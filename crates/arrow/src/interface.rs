@@ -45,7 +45,8 @@ pub fn field(schema: &FFI_ArrowSchema) -> Result<Field, Error> {
     })
 }
 
-/// Imports an array with the schema `schema`. The structs are checked, but not the elements in their buffers: [`checked`] checks these.
+/// Imports an array with the schema `schema`. The structs of the C interface are checked here, but the elements in their buffers only by
+/// [`checked`].
 ///
 /// # Errors
 /// If the structs violate Arrow's specification.
@@ -60,7 +61,7 @@ pub unsafe fn array(array: FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Result<A
     })
 }
 
-/// Checks offsets, keys, views and UTF-8 of an imported array, because the exporter may be wrong.
+/// Checks the offsets, keys, views and UTF-8 of an imported array, because the program that exported it may be wrong.
 ///
 /// # Errors
 /// If an element of the array violates Arrow's specification.
@@ -71,7 +72,7 @@ pub fn checked(array: ArrayData) -> Result<ArrayData, Error> {
     })
 }
 
-/// Converts an array of structs to a table. The elements of its columns are not checked here; [`checked`] does that.
+/// Converts an array of structs to a table. The elements of its columns are not checked here, only by [`checked`].
 ///
 /// # Errors
 /// If the array has another type, a struct is null, or a column is shorter than the array.
@@ -85,7 +86,7 @@ pub fn table(array: ArrayData) -> Result<RecordBatch, Error> {
     caught(|| Ok(RecordBatch::from(StructArray::from(array))))
 }
 
-/// An imported stream of arrays with one type. The structs of each array are checked when it arrives, as by [`array`].
+/// An imported stream of arrays that all have the same type. The structs of each array are checked when it arrives, as by [`array`].
 #[derive(Debug)]
 pub struct ArrayStream {
     stream: FFI_ArrowArrayStream,
@@ -95,7 +96,7 @@ pub struct ArrayStream {
 }
 
 impl ArrayStream {
-    /// Begins to read a stream.
+    /// Begins to read the stream `stream`, which another program exports.
     ///
     /// # Errors
     /// If the stream or its schema violate Arrow's specification, or if the exporter reports an error instead of a schema.
@@ -119,7 +120,7 @@ impl ArrayStream {
         })
     }
 
-    /// The field of the arrays: their type, their name, and whether they may have nulls.
+    /// The field that describes the stream's arrays: their type, their name, and whether they may have nulls.
     #[must_use]
     pub const fn field(&self) -> &Field {
         &self.field

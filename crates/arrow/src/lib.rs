@@ -43,17 +43,17 @@ use cembra::doors::OutputRoom;
 use cembra::{Batch, OutputColumn, RowFailure, RunOptions};
 use std::sync::Arc;
 
-/// An error in evaluating a table.
+/// An error in evaluating a model on a table.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The table has no column for an input.
+    /// The table has no column with the name of an input.
     #[error("the table has no column for input `{name}`")]
     NoColumn {
         /// The input's name.
         name: String,
     },
-    /// A column has a type that no input can have.
+    /// A column of the table has a type that no input can have.
     #[error("column `{name}` is {found}, which no input can be")]
     Type {
         /// The column's name.
@@ -61,7 +61,7 @@ pub enum Error {
         /// The column's type.
         found: DataType,
     },
-    /// An output has a type that no array can have, or cannot be converted to the requested type.
+    /// An output has a type that no array can have, or it cannot be converted to the requested type.
     #[error("output `{name}` is {found}, which is no {wanted}")]
     Output {
         /// The output's name.
@@ -71,7 +71,7 @@ pub enum Error {
         /// The requested type.
         wanted: String,
     },
-    /// A timestamp or duration cannot be stored as 64-bit microseconds.
+    /// A timestamp or duration in the table cannot be stored as 64-bit microseconds.
     #[error("column `{name}` has a value in row {row} that does not fit into microseconds")]
     Moment {
         /// The column's name.
@@ -79,7 +79,7 @@ pub enum Error {
         /// The index of the row.
         row: usize,
     },
-    /// A value does not fit the input's type: an integer that a float cannot hold exactly, or a timestamp that is not a date.
+    /// A value in the table does not fit the input's type: an integer that a float cannot hold exactly, or a timestamp that is not a date.
     #[error("column `{name}` has {value} in row {row}, which is no value of {}", .wanted.short_name())]
     Value {
         /// The column's name.
@@ -100,23 +100,23 @@ pub enum Error {
     /// An error of the model, the columns or the evaluation.
     #[error(transparent)]
     Model(#[from] cembra::Error),
-    /// An error of the Arrow library.
+    /// An error of the Arrow library, `arrow-rs`.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
 }
 
-/// The outputs for a table, and the rows that failed.
+/// The outputs of a model for a table, and the rows that failed.
 #[derive(Debug)]
 pub struct TableResult {
-    /// The outputs, one column each.
+    /// The outputs of the model, one column each.
     pub table: RecordBatch,
-    /// The rows that failed, in order; their outputs are null.
+    /// The indices of the rows that failed, in order; the outputs of these rows are null.
     pub failed: Vec<usize>,
-    /// The errors of the first failed rows.
+    /// The errors of the first few failed rows.
     pub failures: Vec<RowFailure>,
 }
 
-/// Evaluates a model on a table, whose columns are found by name. Texts of the result are `Utf8`, masks are `Boolean`.
+/// Evaluates the model `batch` on `table`, whose columns are found by name. Texts of the result are `Utf8`, masks are `Boolean`.
 ///
 /// # Errors
 /// If a column is absent or does not fit (for a null in an input that is not optional, the error has its row), if a row fails, or if the
@@ -125,7 +125,7 @@ pub fn run(batch: &Batch, options: &RunOptions, table: &RecordBatch) -> Result<T
     run_with(batch, options, table, Strings::Plain)
 }
 
-/// Evaluates a model on a table, like [`run`], with texts and bytes of the result in the layout `strings`.
+/// Evaluates the model `batch` on a table, like [`run`], with texts and bytes of the result in the layout `strings`.
 ///
 /// # Errors
 /// As for [`run`].
@@ -138,9 +138,9 @@ pub fn run_with(
     evaluate(batch, options, table, |name, column, room| array_with(name, column, strings, room))
 }
 
-/// Evaluates a model on a table, like [`run`], into arrays of the types in `wanted`. These may differ from the types of [`run`] in the
-/// layout of texts and bytes, and in dictionaries of them. An output that depends on a single dictionary, with keys of the requested type,
-/// keeps its keys, and has values only for strings that rows use.
+/// Evaluates the model `batch` on a table, like [`run`], into arrays of the types in `wanted`. A type may differ from that of [`run`] in
+/// the layout of texts and bytes, and may be a dictionary of them. If an output depends on a single dictionary, and `wanted` has the type
+/// of its keys, the output keeps these keys, and its dictionary has values only for strings that rows use.
 ///
 /// # Errors
 /// As for [`run`]; or if an output cannot have the requested type.

@@ -1,5 +1,5 @@
-//! Output columns of a model as Arrow arrays. Arrays take over the memory of columns; only texts and bytes are copied, unless views are
-//! requested.
+//! Conversion of a model's output columns to Arrow arrays. The arrays take over the memory of the columns; only texts and bytes are copied,
+//! unless views are requested.
 
 use crate::schema::element;
 use crate::structs::array_of_structs;
@@ -21,19 +21,19 @@ use cembra::{Limits, OutputColumn, QType, Scalar, Words, column_bytes};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Converts a column to an Arrow array: texts to `Utf8`, bytes to `Binary`, masks to `Boolean` without nulls, timestamps to microseconds in
-/// UTC, lists to `LargeList`, structs to `Struct`. The column's strings and their copy may take at most `array_bytes` of
+/// Converts the output column `column` to an Arrow array: texts to `Utf8`, bytes to `Binary`, masks to `Boolean` without nulls, timestamps
+/// to microseconds in UTC, lists to `LargeList`, structs to `Struct`. The column's strings and their copy may take at most `array_bytes` of
 /// `Limits::default()`.
 ///
 /// # Errors
-/// If no array can have the column's type, or the strings take too much.
+/// If no array can have the column's type, or the strings exceed the limit.
 pub fn array(name: &str, column: OutputColumn) -> Result<ArrayRef, Error> {
     let room = OutputRoom::of(Limits::default().array_bytes).beside(std::slice::from_ref(&column));
     array_with(name, column, Strings::Plain, &room)
 }
 
-/// Converts a column to an Arrow array, with texts and bytes in the layout `strings`. The memory for copies is claimed from `room`, and
-/// memory that is freed is returned to it.
+/// Converts the output column `column` to an Arrow array, with texts and bytes in the layout `strings`. The memory for copies is claimed
+/// from `room`, and freed memory is returned to `room`.
 ///
 /// # Errors
 /// If no array can have the column's type, or `room` is too small.
@@ -41,8 +41,8 @@ pub fn array_with(name: &str, column: OutputColumn, strings: Strings, room: &Out
     counted(name, column, None, strings, room)
 }
 
-/// Converts a column to an Arrow array of type `wanted`, which may differ in its layout only; `None` for the default type. The memory for
-/// copies is claimed from `room`, and memory that is freed is returned to it.
+/// Converts an output column to an Arrow array of type `wanted`, which may differ from the default type in its layout only; `None` means
+/// the default type. The memory for copies is claimed from `room`, and freed memory is returned to `room`.
 ///
 /// # Errors
 /// If the column cannot have the type, or `room` is too small.
@@ -234,7 +234,7 @@ fn dictionary(
 
 /// The keys of a dictionary's rows.
 enum Numbers {
-    /// The column's own keys, in the type of the keys.
+    /// The column's own keys are used, in the type of the keys.
     Kept(Buffer),
     New(Vec<usize>),
 }
@@ -322,7 +322,8 @@ fn ones(count: usize) -> Option<Vec<u64>> {
     Some(ones)
 }
 
-/// Makes the array from the parts of a column or of a model's array.
+/// Makes an Arrow array of `rows` rows from the parts of an output column, or of a model's array value. Returns `None` if Arrow has no such
+/// array.
 pub(crate) fn of_parts(
     scalar: Scalar,
     rows: usize,
@@ -372,7 +373,7 @@ pub(crate) fn of_parts(
     }))
 }
 
-/// Converts an array of views to the layout `layout`; other arrays are unchanged.
+/// Converts an array of views to the layout `layout`; returns other arrays unchanged. `None` if the array has no such layout.
 pub(crate) fn laid_out(array: ArrayRef, layout: Strings, room: &OutputRoom) -> Result<Option<ArrayRef>, Error> {
     let (plain, large) = match (layout, array.data_type()) {
         (Strings::Plain, DataType::Utf8View) => (DataType::Utf8, DataType::LargeUtf8),
@@ -385,9 +386,9 @@ pub(crate) fn laid_out(array: ArrayRef, layout: Strings, room: &OutputRoom) -> R
     }
 }
 
-/// Converts an array to another layout of the same values: text views to `Utf8` or `LargeUtf8`, byte views to `Binary` or `LargeBinary`,
-/// timestamps to another zone. `None` if the array has no such layout, for example `Utf8` above 2 GiB. The memory for a copy of strings is
-/// claimed from `room` first, because rows may share the bytes of views but each row of the copy has its own.
+/// Converts `array` to `wanted`, another layout of the same values: text views to `Utf8` or `LargeUtf8`, byte views to `Binary` or
+/// `LargeBinary`, timestamps to another zone. `None` if the array has no such layout, for example `Utf8` above 2 GiB. The memory for a copy
+/// of strings is claimed from `room` first: rows may share the bytes of views, but each row of the copy has bytes of its own.
 ///
 /// # Errors
 /// If `room` is too small for the copy.

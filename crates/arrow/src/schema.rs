@@ -4,8 +4,8 @@ use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use cembra::{ArrayKind, Options, QType, Scalar};
 use std::sync::Arc;
 
-/// The scalar type for values of an Arrow type; `None` if no input can have that type. Small integers become the next wider type of models,
-/// and a dictionary has the type of its values.
+/// The scalar type that models have for values of the Arrow type `data_type`; `None` if no input can have that type. Small integers become
+/// the next wider type of models, and a dictionary has the type of its values.
 #[must_use]
 pub fn scalar(data_type: &DataType) -> Option<Scalar> {
     Some(match data_type {
@@ -28,7 +28,8 @@ pub fn scalar(data_type: &DataType) -> Option<Scalar> {
     })
 }
 
-/// The type of an input for a column: a list becomes an array, and a nullable column is optional. `None` if no input can have the type.
+/// The type that an input gets from the column `field`: a list becomes an array, and a nullable column is optional. `None` if no input can
+/// have the type.
 #[must_use]
 pub fn input_type(field: &Field) -> Option<QType> {
     match field.data_type() {
@@ -39,30 +40,30 @@ pub fn input_type(field: &Field) -> Option<QType> {
     }
 }
 
-/// The field of list elements of type `data_type`.
+/// The Arrow field for elements of lists, which have the type `data_type`.
 pub(crate) fn element(data_type: DataType) -> Arc<Field> {
     Arc::new(Field::new_list_field(data_type, true))
 }
 
-/// The Arrow layout of computed texts and bytes.
+/// The Arrow layout of texts and bytes in results.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Strings {
-    /// Contiguous, as `Utf8` and `Binary`, which every program can read; as `LargeUtf8` and `LargeBinary` if an array has more than 2 GiB
-    /// of them. The strings are copied once.
+    /// Strings are contiguous, as `Utf8` and `Binary`, which every program can read; as `LargeUtf8` and `LargeBinary` if an array has more
+    /// than 2 GiB of strings. The strings are copied once.
     #[default]
     Plain,
-    /// Views, as `Utf8View` and `BinaryView`: in the memory of the model, without a copy.
+    /// Strings are views, as `Utf8View` and `BinaryView`, into the memory that the model computed them in, without a copy.
     Views,
 }
 
-/// The Arrow type for an output; `None` if no array can have its values. Masks are booleans; arrays and lists of structs are large lists;
-/// texts are `Utf8`, but an array with more than 2 GiB of texts is `LargeUtf8` instead.
+/// The Arrow type for outputs of type `qtype`; `None` if no array can have their values. Masks are booleans; arrays and lists of structs
+/// are large lists; texts are `Utf8`, but an array with more than 2 GiB of texts is `LargeUtf8` instead.
 #[must_use]
 pub fn data_type(qtype: &QType) -> Option<DataType> {
     data_type_with(qtype, Strings::Plain)
 }
 
-/// The Arrow type for an output, with texts and bytes in the layout `strings`; `None` if no array can have its values.
+/// The Arrow type for outputs of type `qtype`, with texts and bytes in the layout `strings`; `None` if no array can have their values.
 #[must_use]
 pub fn data_type_with(qtype: &QType, strings: Strings) -> Option<DataType> {
     if let QType::Array(_, scalar) = qtype {
@@ -98,8 +99,8 @@ pub fn data_type_with(qtype: &QType, strings: Strings) -> Option<DataType> {
     })
 }
 
-/// Returns the options with types for undeclared inputs: those of the schema's columns, optional if a column is nullable. A column with a
-/// type that no input can have is skipped.
+/// Returns `options` with types for undeclared inputs, which are the types of the columns in `schema`, optional if a column is nullable. A
+/// column with a type that no input can have is skipped.
 #[must_use]
 pub fn input_types(mut options: Options, schema: &Schema) -> Options {
     for field in schema.fields() {

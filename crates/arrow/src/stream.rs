@@ -1,4 +1,4 @@
-//! Streams of record batches: each batch is evaluated when the consumer requests it.
+//! Streams of record batches: each batch is evaluated when the consumer requests its results.
 
 use crate::{Error, RunOptions, TableResult, run_as};
 use arrow_array::{RecordBatch, RecordBatchReader};
@@ -6,7 +6,7 @@ use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use cembra::Batch;
 use std::sync::Arc;
 
-/// A stream of the results of a model on a stream of tables.
+/// A stream of the results that a model gives for a stream of tables.
 #[derive(Debug)]
 pub struct Evaluated<R> {
     reader: R,
@@ -14,7 +14,8 @@ pub struct Evaluated<R> {
     schema: SchemaRef,
 }
 
-/// Evaluates a model on each table of a stream. A table with a row that fails gives an error in place of its batch.
+/// Returns the stream of results that `batch` gives for the tables of `reader`. A table with a row that fails gives an error in place of
+/// its results.
 ///
 /// # Errors
 /// If no array can have the type of an output.

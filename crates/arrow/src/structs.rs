@@ -1,5 +1,5 @@
-//! Conversion of arrays of structs, of lists of structs and of maps to the arrays that a column of structs consists of: one for each
-//! scalar, and one of lists for each field of a list's elements. Also the conversion back, for outputs.
+//! Conversion between an Arrow array of structs, lists of structs or maps and the arrays of which a model's column of structs consists.
+//! These are one array for each scalar, and one array of lists for each field of a list's elements.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, LargeListArray, StructArray, make_array};
@@ -8,8 +8,9 @@ use arrow_schema::Field;
 use cembra::{ArrayKind, QType};
 use std::sync::Arc;
 
-/// Splits a column of type `qtype` into arrays, each with the type of its values, in the order of the type. A column that is not a struct
-/// stays whole. `None` if the array does not have the type, or if a struct or an element is null but not optional.
+/// Splits `array`, a column of type `qtype`, into one array per scalar, each with the type of its values, in the order of the type. A
+/// column that is not a struct stays whole. `None` if the array does not have the type, or if a struct or an element is null but not
+/// optional.
 #[must_use]
 pub fn struct_arrays(array: &ArrayRef, qtype: &QType) -> Option<Vec<(ArrayRef, QType)>> {
     let mut arrays = Vec::new();
@@ -80,8 +81,8 @@ fn add_fields(
     Some(())
 }
 
-/// Makes an array of type `qtype`, of structs or lists of structs. `next` returns the array of the next scalar, or of the next list of
-/// scalars. `None` if the type has no such array.
+/// Makes an Arrow array of type `qtype`, of structs or lists of structs. `next` returns the array of the next scalar, or of the next list
+/// of scalars. `None` if Arrow has no array for the type.
 pub(crate) fn array_of_structs(
     qtype: &QType,
     nulls: Option<NullBuffer>,
