@@ -1,5 +1,5 @@
-//! Arguments that several commands share: the model, types of its inputs, values for them, the backend, formats of output. The commands
-//! apply them to a model.
+//! Arguments that several commands share: the model, the types and values of its inputs, the backend, the formats of output. This module
+//! also applies them to a model.
 
 use crate::diagnose;
 use crate::failure::{Failure, usage};
@@ -40,7 +40,7 @@ pub(crate) struct ModelArgs {
 }
 
 impl ModelArgs {
-    /// Loads the model of a command that takes no data.
+    /// Loads the model of a command that reads no data files.
     ///
     /// # Errors
     /// If there are two models, the file cannot be read, or a limit is invalid.
@@ -56,7 +56,7 @@ impl ModelArgs {
         }
     }
 
-    /// Loads the model of a command that takes data, and returns it with the data files. With `-e`, all paths are data files.
+    /// Loads the model of a command that reads data files, and returns the model with these files. With `-e`, all paths are data files.
     ///
     /// # Errors
     /// If there are two models, the file cannot be read, or a limit is invalid.
@@ -90,12 +90,12 @@ impl ModelArgs {
         Ok(limits)
     }
 
-    /// The name of the model's file without its extension.
+    /// The name of the model's file without its extension; `None` if the model is not in a file.
     pub(crate) fn file_stem(&self) -> Option<&str> {
         self.model.as_ref()?.file_stem()?.to_str().filter(|stem| *stem != "-")
     }
 
-    /// The types given on the command line, by name.
+    /// The types that the command line gives to inputs, with the name of each input.
     pub(crate) fn types(&self) -> impl Iterator<Item = (&str, &QType)> {
         self.types.iter().flat_map(|list| list.0.iter().map(|(name, qtype)| (name.as_str(), qtype)))
     }
@@ -124,12 +124,12 @@ impl TypeList {
     }
 }
 
-/// A list of names, from one argument: `id,"net, CHF"`. A name that has a comma is quoted as in CSV.
+/// A list of names in one command-line argument: `id,"net, CHF"`. A name that has a comma is quoted as in CSV.
 #[derive(Clone, Debug)]
 pub(crate) struct NameList(Vec<String>);
 
 impl NameList {
-    /// Parses a list of names.
+    /// Parses a list of names that are separated by commas.
     pub(crate) fn parse(text: &str) -> Result<NameList, Error> {
         let (mut names, mut list) = (Vec::new(), Some(text));
         while let Some(text) = list {
@@ -140,7 +140,7 @@ impl NameList {
         Ok(NameList(names))
     }
 
-    /// The names of all lists, in order.
+    /// Returns the names in all `lists` as one list, in order.
     pub(crate) fn joined(lists: &[NameList]) -> Vec<String> {
         lists.iter().flat_map(|list| &list.0).cloned().collect()
     }
@@ -202,7 +202,7 @@ pub(crate) struct WarningArgs {
 }
 
 impl WarningArgs {
-    /// Prints a model's warnings on standard error, as `cembra check` does.
+    /// Prints the warnings about `model` on standard error, as `cembra check` does; nothing with `--quiet`.
     pub(crate) fn tell(self, text: &ModelText, model: &Model, options: &Options) {
         self.tell_of(text, || model.warnings(options));
     }
@@ -222,19 +222,19 @@ impl WarningArgs {
     }
 }
 
-/// A value for an input: `name=value`. A value is a literal, or for an input of a declared type written as in CSV.
+/// A value for an input on the command line: `name=value`. The value is a literal, or for an input of a declared type written as in CSV.
 #[derive(Clone, Debug)]
 pub(crate) struct Assignment {
-    /// The name of the input.
+    /// The name of the input that gets the value.
     pub(crate) name: String,
-    /// The value as it was written.
+    /// The value as it was written on the command line.
     pub(crate) text: String,
     /// The value as a literal, not yet converted to the input's type; or the error that it is not a literal.
     pub(crate) literal: Result<Literal, Error>,
 }
 
 impl Assignment {
-    /// Parses `name=value` as an argument from a shell.
+    /// Parses `name=value` as a command-line argument.
     pub(crate) fn parse(argument: &str) -> Result<Assignment, Error> {
         // Shells strip the quotes of `x="abc"`, and then the text looks like a name.
         Assignment::parse_with(argument, |name, text| {
@@ -242,7 +242,7 @@ impl Assignment {
         })
     }
 
-    /// Parses `name = value` outside of a shell.
+    /// Parses `name = value` from a line of the interactive session.
     pub(crate) fn parse_written(text: &str) -> Result<Assignment, Error> {
         Assignment::parse_with(text, |name, text| format!("a text needs its quotes: `{name} = \"{text}\"`"))
     }
@@ -261,8 +261,8 @@ impl Assignment {
         Ok(Assignment { name: name.to_owned(), text: text.to_owned(), literal })
     }
 
-    /// The value for an input of type `declared`: the literal, if it is implicitly cast to that type; else the text read as a CSV field, in
-    /// `spelling` or in the usual one. `None` if the text is neither.
+    /// Returns the value for an input of type `declared`: the literal, if it is implicitly cast to that type; otherwise the text, read as a
+    /// CSV field in `spelling` or in the default spelling. `None` if neither is possible.
     pub(crate) fn value(&self, declared: &QType, spelling: &Spelling) -> Option<Value> {
         let literal = self.literal.as_ref().ok();
         literal.and_then(|literal| cast_literal(literal, declared)).or_else(|| {
@@ -278,8 +278,8 @@ impl Assignment {
         })
     }
 
-    /// The reason why the text is not a value of type `scalar`: clocks skip the time, or the hint for how such values are spelled. `None` if
-    /// there is no hint.
+    /// Explains why the text is not a value of type `scalar`: the time zone's clocks skip that local time, or such values are spelled
+    /// otherwise. `None` if there is no explanation.
     pub(crate) fn said(&self, scalar: Scalar, spelling: &Spelling) -> Option<Cow<'static, str>> {
         let skipped = spelling.skipped(scalar, &self.text).map(|reason| format!("this is a time {reason}").into());
         skipped.or_else(|| spelling.said(scalar, &self.text).map(Cow::Borrowed))
@@ -343,7 +343,7 @@ pub(crate) enum Decimal {
 }
 
 impl DataOptions {
-    /// The spelling of values.
+    /// Returns the spelling of values in data that the options ask for.
     pub(crate) fn spelling(&self) -> Spelling {
         Spelling {
             decimal_comma: self.decimal == Some(Decimal::Comma),

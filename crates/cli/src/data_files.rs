@@ -1,5 +1,5 @@
-//! The data files of a command line: names, patterns such as `b*.csv` that the shell did not expand, and standard input. They are read one
-//! after the other, as one table.
+//! The data files of a command line: names, patterns such as `b*.csv` that the shell did not expand, and standard input. The files are read
+//! one after the other, as one table.
 
 use crate::arguments::DataOptions;
 use crate::source::STANDARD;
@@ -14,20 +14,20 @@ use std::path::{Component, Path, PathBuf};
 #[derive(Clone, Debug)]
 pub(crate) struct DataFiles(Vec<PathBuf>);
 
-/// The options for opening data files.
+/// The options for opening the data files.
 #[derive(Clone)]
 pub(crate) struct Opening {
     pub(crate) options: DataOptions,
-    /// The most bytes of the rows that are in memory at once.
+    /// The most bytes of the data that are in memory at once.
     pub(crate) most_bytes: u64,
     /// True if rows that cannot be read are skipped.
     pub(crate) tolerant: bool,
-    /// The progress bar, which counts the bytes that are read.
+    /// The progress bar that counts the bytes read from the files; `None` without a bar.
     pub(crate) bar: Option<ProgressBar>,
 }
 
 impl DataFiles {
-    /// The files for `paths`. A pattern becomes the files that match it, sorted by name.
+    /// Returns the data files for the arguments `paths`. A pattern stands for the files that match it, sorted by name.
     ///
     /// # Errors
     /// If no file matches a pattern, or standard input is named twice.
@@ -53,7 +53,7 @@ impl DataFiles {
         (!self.0.is_empty() && self.0.iter().all(|path| path.as_os_str() != STANDARD)).then(|| sizes.sum())?
     }
 
-    /// The only file; `None` without files.
+    /// The path of the only data file; `None` without files.
     ///
     /// # Errors
     /// If there are several files; the message names the first two.
@@ -65,19 +65,19 @@ impl DataFiles {
         }
     }
 
-    /// The paths of the files; standard input is `-`.
+    /// The paths of the data files; standard input is `-`.
     pub(crate) fn paths(&self) -> &[PathBuf] {
         &self.0
     }
 
-    /// The names of the files for messages, separated by commas.
+    /// The names of the data files for messages, separated by commas.
     pub(crate) fn names(&self) -> String {
         let names: Vec<String> = self.0.iter().map(|path| path.display().to_string()).collect();
         names.join(", ")
     }
 
-    /// Opens the files as one table; `None` without files. The format of a file is that of `--data-format`, else that of its name, else a
-    /// guess from its first bytes.
+    /// Opens the data files as one table; `None` without files. The format of a file is that of `--data-format`, else that of its name,
+    /// else a guess from its first bytes.
     ///
     /// # Errors
     /// If a file cannot be opened, or has another format than the first one.

@@ -1,6 +1,6 @@
-//! `--time-limit`: the time limit of an evaluation, and the error when it is exceeded. Evaluations of rows have a token, which is then
-//! cancelled. An evaluation as a whole is abandoned on its thread, because a single step of it, such as a product of matrices, may take
-//! longer than the limit.
+//! `--time-limit`: the time limit of an evaluation, and the error when it is exceeded. At the limit, evaluations of rows are cancelled by a
+//! token. An evaluation on tensors is abandoned on its thread, because a single step, such as a product of matrices, may take longer than
+//! the limit.
 
 use cembra::Cancellation;
 use cembra_table::error::{DataCode, DataError};
@@ -9,7 +9,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The time limit of an evaluation, counted from when this value is made.
+/// The time limit of a command's evaluations, counted from when this value is made.
 pub(crate) struct Deadline {
     token: Cancellation,
     limit: Option<Duration>,
@@ -21,30 +21,30 @@ pub(crate) struct Deadline {
 const REPORT: Duration = Duration::from_millis(500);
 
 impl Deadline {
-    /// Starts the clock, if there is a limit.
+    /// Starts the clock for `limit`; with `None`, there is no time limit.
     pub(crate) fn start(limit: Option<Duration>) -> Deadline {
         let token = Cancellation::new();
         let end = limit.and_then(|limit| Instant::now().checked_add(limit));
         Deadline { token: end.map_or(token.clone(), |end| token.until(end)), limit, end }
     }
 
-    /// The time that is left until the limit; `None` if there is no limit.
+    /// The time left until the limit; `None` if there is no limit.
     pub(crate) fn left(&self) -> Option<Duration> {
         self.end.map(|end| end.saturating_duration_since(Instant::now()))
     }
 
-    /// Returns true if even the time for reporting results is over.
+    /// Returns true if even the extra time for reporting results is over.
     pub(crate) fn ends_reports(&self) -> bool {
         self.end.is_some_and(|end| Instant::now().saturating_duration_since(end) > REPORT)
     }
 
-    /// The token that is cancelled when the limit is reached.
+    /// The token that evaluations check, and that is cancelled when the limit is reached.
     pub(crate) fn token(&self) -> &Cancellation {
         &self.token
     }
 
-    /// Computes a value; with a limit, on a separate thread. If the limit is reached first, an error is returned, and the thread ends with
-    /// the process.
+    /// Runs `compute` and returns its result. With a limit, it runs on a separate thread: if the limit is reached first, an error is
+    /// returned, and the thread ends with the process.
     pub(crate) fn run<T: Send + 'static>(&self, compute: impl FnOnce() -> T + Send + 'static) -> Result<T, DataError> {
         let (Some(limit), Some(left)) = (self.limit, self.left()) else { return Ok(compute()) };
         let (done, made) = channel();
@@ -58,12 +58,12 @@ impl Deadline {
         })
     }
 
-    /// Returns a writer to `inner` that fails once the limit is reached.
+    /// Returns a writer to `inner` that fails once the time limit is reached.
     pub(crate) fn writer<W>(&self, inner: W) -> Timed<'_, W> {
         Timed { deadline: self, inner }
     }
 
-    /// Returns an error if the limit is reached.
+    /// Returns an error if the time limit is reached.
     pub(crate) fn check(&self) -> Result<(), DataError> {
         match self.limit.filter(|_| self.token.is_cancelled()) {
             None => Ok(()),
@@ -72,19 +72,19 @@ impl Deadline {
     }
 }
 
-/// A writer that gives an error once the limit is reached. [`Deadline::check`] gives the error to show.
+/// A writer that fails once the time limit is reached. The error to show is that of [`Deadline::check`].
 pub(crate) struct Timed<'d, W> {
     deadline: &'d Deadline,
     inner: W,
 }
 
 impl<W> Timed<'_, W> {
-    /// The inner writer, which ignores the limit.
+    /// The inner writer, which ignores the time limit.
     pub(crate) fn get_mut(&mut self) -> &mut W {
         &mut self.inner
     }
 
-    /// Returns the inner writer, which ignores the limit.
+    /// Returns the inner writer, which ignores the time limit.
     pub(crate) fn into_inner(self) -> W {
         self.inner
     }
@@ -114,7 +114,7 @@ fn over(limit: Duration) -> DataError {
     DataError::new(DataCode::TimeLimit, message).hint("give it more: `--time-limit SECONDS`")
 }
 
-/// Parses a number of seconds.
+/// Parses a command-line argument that is a number of seconds.
 pub(crate) fn parse_seconds(argument: &str) -> Result<Duration, String> {
     let seconds = argument.trim().parse::<f64>().ok().filter(|seconds| *seconds > 0.0);
     let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());

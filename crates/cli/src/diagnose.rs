@@ -1,4 +1,5 @@
-//! Output of problems by the command: in colours on a terminal, or as JSON. The library renders the problems of models.
+//! Output of problems (errors and warnings) by the command: as text, in colours on a terminal, or as JSON. Problems of models are rendered
+//! by the library.
 
 use annotate_snippets::{Group, Level, Origin};
 use cembra::{Diagnostic, Renderer, Sources, Span};
@@ -17,7 +18,7 @@ pub(crate) fn renderer(colour: bool) -> Renderer {
     if colour { Renderer::styled() } else { Renderer::plain() }
 }
 
-/// Renders the warnings of a model as text, and the number `more` of further ones.
+/// Renders `warnings` about a model as text, followed by the number `more` of warnings that are not listed.
 pub(crate) fn render_warnings(warnings: &[Diagnostic], more: usize, source: &Sources, colour: bool) -> String {
     let notes = (more > 0).then(|| format!("there are {more} more warnings"));
     renderer(colour).warnings(warnings, notes.as_slice(), source)
@@ -63,7 +64,7 @@ pub(crate) enum ProblemJson<'a> {
     },
 }
 
-/// A place in the text of a model, as JSON.
+/// A place in the text of a model, in the form for JSON.
 #[derive(Serialize)]
 pub(crate) struct PlaceTold<'a> {
     /// The file of the place; `None` if it is the model's own file.
@@ -75,19 +76,19 @@ pub(crate) struct PlaceTold<'a> {
     end: u32,
 }
 
-/// A label of a problem at a place in the text, as JSON.
+/// A label of a problem at a place in the text, in the form for JSON.
 #[derive(Serialize)]
 pub(crate) struct LabelTold<'a> {
     at: PlaceTold<'a>,
     text: &'a str,
 }
 
-/// The problems of a model, as JSON.
+/// Converts the problems of a model to the form for JSON.
 pub(crate) fn to_json<'a>(problems: &'a [Diagnostic], source: &'a Sources) -> Vec<ProblemJson<'a>> {
     problems.iter().map(|one| diagnostic_to_json(one, source)).collect()
 }
 
-/// The error of the data as JSON: a list with one element.
+/// Converts an error of the data to the form for JSON: a list with one element.
 pub(crate) fn data_to_json(error: &DataError) -> Vec<ProblemJson<'_>> {
     vec![ProblemJson::Data {
         code: error.code().as_str(),

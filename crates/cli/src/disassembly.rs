@@ -1,5 +1,5 @@
-//! Disassembly of x86-64 code as a listing with labels. Only code that is reachable from the entry is decoded; the rest are constants,
-//! shown with their labels. Nothing is known of models here, except that ranges of the code have notes.
+//! Disassembly of x86-64 code as a listing with labels. Only instructions that are reachable from the entry are decoded; all other bytes
+//! are shown as constants. This module knows nothing about models; its caller passes notes about ranges of the code.
 
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Formatter, Instruction, IntelFormatter, SymbolResolver, SymbolResult,
@@ -11,14 +11,14 @@ use std::ops::Range;
 /// The labels of code and constants, by offset.
 type Labels = BTreeMap<u64, String>;
 
-/// A range of bytes of the code, and the note about it.
+/// A note about a range of bytes of the code.
 pub(crate) type Note = (Range<usize>, String);
 
 /// The note for code without one, if other code has notes.
 const NO_NOTE: &str = "entry, inputs, outputs";
 
-/// Lists the code from its first byte on, one instruction per line, with its offset. A note stands above the instructions that it is about.
-/// Notes must be sorted and must not overlap.
+/// Disassembles `code` from its first byte on, one instruction per line, with its offset. A note is printed above the instructions that it
+/// is about. Notes must be sorted and must not overlap.
 pub(crate) fn listing(code: &[u8], notes: &[Note]) -> String {
     let instructions = reachable(code);
     let constants = constants(&instructions, code.len() as u64);

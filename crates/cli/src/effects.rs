@@ -1,4 +1,4 @@
-//! Refusal of options about values that have no effect in a run, because a user who gives an option expects its effect.
+//! Errors for options about the format of values that have no effect in a run: a user who gives an option expects it to have an effect.
 
 use crate::arguments::DataOptions;
 use crate::evaluate::Feeding;
@@ -10,13 +10,13 @@ use cembra_table::{Form, Format};
 /// The source of a value, as far as options distinguish sources.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Origin {
-    /// CSV and TSV.
+    /// The values are in CSV or TSV.
     Csv,
-    /// JSON and JSON lines.
+    /// The values are in JSON or JSON lines.
     Json,
-    /// Parquet and Arrow, whose columns have types.
+    /// The values are in Parquet or Arrow, whose columns have types.
     Typed,
-    /// Values of `-s`.
+    /// The values are those of `-s` on the command line.
     Constant,
 }
 
@@ -64,16 +64,17 @@ impl DataOptions {
         ]
     }
 
-    /// The first given option without an effect on a model with tensors. Such a model reads no text except for the values of `-s`;
-    /// `has_constants` is true if there are such values.
+    /// Returns the first given option that has no effect on a model with tensors, which reads no text except for the values of `-s`; `None`
+    /// if all have one. `has_constants` is true if there are such values.
     pub(crate) fn of_rows(&self, has_constants: bool) -> Option<&'static str> {
         let null = (!self.null.is_empty()).then_some("--null");
         let is_of_rows = |effect: &&Effect| effect.is_given && !(has_constants && effect.origins.contains(&Constant));
         self.effects().iter().find(is_of_rows).map(|effect| effect.option).or(null)
     }
 
-    /// Refuses options without an effect on the sources of this run: data of the format `data`, `None` without data, and values of `-s` if
-    /// `has_constants`. `writes_text` is true if results are CSV or a table, in which `--null` is written for missing values.
+    /// Returns an error if a given option has no effect on the sources of this run. These are data of the format `data` (`None` without
+    /// data), and values of `-s` if `has_constants`. `writes_text` is true if results are CSV or a table, in which `--null` is written for
+    /// missing values.
     pub(crate) fn check_origins(
         &self,
         data: Option<Format>,
@@ -107,8 +108,8 @@ impl DataOptions {
         Ok(())
     }
 
-    /// Refuses options about a type that no input and no column copied to the results has. For data whose columns have types, options about
-    /// a type that columns already have are refused too.
+    /// Returns an error if a given option is about a type that no input, and no column copied to the results, has. For data whose columns
+    /// have types, it is also an error if the columns already have the option's type.
     pub(crate) fn check_types(&self, feed: &Feed, command: &'static str) -> Result<(), Failure> {
         if let Some(counted) = feed.counted() {
             return self.check_counted(feed, counted, command);
@@ -150,8 +151,8 @@ impl DataOptions {
         self.check_among(&counted.iter().chain(constants).collect::<Vec<_>>(), None, command)
     }
 
-    /// Refuses options about a type that none of `types` has. `text` is the name of a text column; the message proposes to declare it with
-    /// that type.
+    /// Returns an error if a given option is about a type that is not in `types`. `text` is the name of a text column; the message proposes
+    /// to declare that column with the option's type.
     pub(crate) fn check_among(
         &self,
         types: &[&QType],

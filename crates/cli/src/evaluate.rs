@@ -1,7 +1,7 @@
-//! Evaluation of batches by a model. A row that fails ends the batch, or has missing outputs.
+//! Evaluation of a model on batches of rows. Depending on the options, a row that fails ends the batch, or gets missing outputs.
 //!
-//! Columns are passed to the model as they are. Few rows, tuples, or a batch with a failed row that ends the run are evaluated row by row
-//! instead. The library gives the same bits either way.
+//! Columns are passed to the model as they are. A batch is evaluated row by row instead if it has few rows, if an input or output cannot be
+//! a column, or if a row fails and ends the run. The results have the same bits either way.
 
 use crate::turns::share;
 use arrow_array::cast::AsArray;
@@ -22,26 +22,27 @@ const LEAST_ROWS: usize = 256;
 /// The most bytes of strings, lists and tuples that one evaluation of a batch makes; a single row may make more.
 const OUTPUT_BYTES: u64 = 64 << 20;
 
-/// The source of an input's values.
+/// The source of an input's values in an evaluation.
 #[derive(Clone, Debug)]
 pub(crate) enum Feeding {
-    /// A value for all rows.
+    /// The input has this value in all rows.
     Constant(Value),
-    /// A column of the batches, and the type of its values.
+    /// The input is read from the batch column with this index, whose values have this type.
     Column(usize, QType),
 }
 
-/// The result of evaluating a batch.
+/// The outputs of a model for a batch, and the rows that failed.
 pub(crate) struct Evaluated {
-    /// The number of rows evaluated. It is smaller than the batch if the outputs are large, or if a row fails and ends the batch.
+    /// The number of rows that were evaluated. It is smaller than the batch if the outputs are large, or if a row fails and ends the batch.
     pub(crate) rows: usize,
-    /// The outputs, one array each.
+    /// The outputs of the model, one array each.
     pub(crate) outputs: Vec<ArrayRef>,
-    /// The rows that failed, in order. If a failed row ends the batch, only that row, which comes after the last evaluated one.
+    /// The index and the error of each failed row, in order. If a failed row ends the batch, this has only that row, which comes after the
+    /// last evaluated one.
     pub(crate) failures: Vec<(usize, Error)>,
 }
 
-/// An evaluator of batches, one at a time.
+/// Evaluates a model on batches of rows, one batch at a time.
 pub(crate) struct Evaluator {
     session: Session,
     /// The model prepared for columns; `None` if its inputs or outputs cannot be columns.
@@ -61,8 +62,8 @@ pub(crate) struct Evaluator {
 }
 
 impl Evaluator {
-    /// Makes an evaluator for one of `threads` threads, with a source for each of the executor's inputs, and the token that cancels its
-    /// evaluations, if any.
+    /// Makes an evaluator for one of `threads` threads. `inputs` has the source of each of the executor's inputs. `token`, if any, cancels
+    /// its evaluations.
     pub(crate) fn new(
         executor: &Executor,
         inputs: Vec<Feeding>,
@@ -85,7 +86,7 @@ impl Evaluator {
         Evaluator { session, columns, inputs, outputs, goes_on, token, limits, output_bytes, at_once: usize::MAX }
     }
 
-    /// The reason why all rows are evaluated one by one; `None` if columns are evaluated.
+    /// The reason why the model is evaluated row by row; `None` if whole columns are evaluated at once.
     pub(crate) fn row_by_row(&self) -> Option<String> {
         match &self.columns {
             Some(columns) => columns.row_by_row().map(|reason| reason.message().to_owned()),
@@ -93,7 +94,8 @@ impl Evaluator {
         }
     }
 
-    /// Evaluates the rows of a batch, or as many as make a bounded number of bytes. The outputs of the rows in `passed_over` are missing.
+    /// Evaluates the rows of `batch`, or fewer if their outputs exceed a limit in bytes. The outputs of the rows in `passed_over` are
+    /// missing.
     pub(crate) fn evaluate(&mut self, batch: &RecordBatch, passed_over: &BTreeSet<usize>) -> Evaluated {
         while batch.num_rows().min(self.at_once) >= LEAST_ROWS && passed_over.is_empty() {
             let rows = batch.num_rows().min(self.at_once);
@@ -198,7 +200,8 @@ fn is_flat(field: &Field) -> bool {
     field.qtype.scalar().is_some() || matches!(field.qtype, QType::Array(..))
 }
 
-/// The type of an output in the results. If evaluation goes on after failed rows, all of its values are optional.
+/// The type that the output `output` has in the results. It is optional in all parts if `goes_on`, because failed rows have missing
+/// outputs.
 pub(crate) fn output_type(output: &Field, goes_on: bool) -> QType {
     if goes_on { types::all_optional(&output.qtype) } else { output.qtype.clone() }
 }

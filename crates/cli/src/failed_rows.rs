@@ -24,7 +24,7 @@ const COLUMNS: [(&str, Scalar); 6] = [
     ("message", Scalar::Text),
 ];
 
-/// The failures of a run.
+/// The rows that failed in a run, and the CSV file that they are written to.
 pub(crate) struct Failures {
     file: Option<File>,
     count: u64,
@@ -124,7 +124,8 @@ impl Problem {
 }
 
 impl Failures {
-    /// Starts without failures. With a path, failures are written to that file, in which the text of a row has at most `most_bytes` bytes.
+    /// Makes an empty collection. With `path`, failed rows are written to that file, in which the text of a row has at most `most_bytes`
+    /// bytes.
     ///
     /// # Errors
     /// If nothing can be written there.
@@ -133,7 +134,7 @@ impl Failures {
         Ok(Failures { file, count: 0, first: None })
     }
 
-    /// Adds failures, which must come after those added before.
+    /// Adds failed rows, which must come after those added before. Writes them if there is a file.
     ///
     /// # Errors
     /// If they cannot be written.
@@ -149,7 +150,7 @@ impl Failures {
         }
     }
 
-    /// Completes the file and moves it to its path.
+    /// Completes the file of failed rows and moves it to its path.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -160,7 +161,7 @@ impl Failures {
         }
     }
 
-    /// The note about all failures, for the end of the run; `None` without failures.
+    /// The note about all failed rows, for the end of the run; `None` if no row failed. `rows` is the number of all rows.
     pub(crate) fn note(&self, rows: u64) -> Option<String> {
         let first = self.first.as_ref()?;
         Some(format!("note: {} of {rows} rows failed; the first is {first}", self.count))

@@ -1,5 +1,5 @@
-//! Failures of commands: their reasons, their output, and the exit status: 1 for a problem with the model, the data or an evaluation, 2 for
-//! an invalid command line.
+//! Failures of commands: the reasons, their messages, and the exit status. It is 1 for a problem with the model, the data or an evaluation,
+//! and 2 for an invalid command line.
 
 use crate::diagnose;
 use crate::source::ModelText;
@@ -28,9 +28,9 @@ pub(crate) enum Failure {
         /// Notes about the circumstances.
         notes: Vec<String>,
     },
-    /// The data or a file cannot be read or written.
+    /// The data, or another file, cannot be read or written.
     Data(DataError),
-    /// The command already reported the failure among its results.
+    /// The command failed, and has already reported this among its results.
     Told,
 }
 
@@ -43,7 +43,7 @@ impl ModelText {
         self.read_again().map_err(|error| self.blame(&error))
     }
 
-    /// The text in its canonical layout.
+    /// Returns the text of the model in its canonical layout.
     ///
     /// # Errors
     /// The problems of the text, if it cannot be parsed.
@@ -55,7 +55,7 @@ impl ModelText {
         })
     }
 
-    /// The failure for an error that the library found with this model.
+    /// Returns the failure that `error` describes; the library found it with this model.
     pub(crate) fn blame(&self, error: &Error) -> Failure {
         Failure::Model { source: self.clone(), problems: self.advise(error), notes: Vec::new() }
     }
@@ -67,7 +67,7 @@ impl From<DataError> for Failure {
     }
 }
 
-/// The failure for an invalid command line that the argument parser could not refuse.
+/// Returns the failure that the command line of `command` is invalid, for what the argument parser cannot check.
 pub(crate) fn usage(command: &str, message: impl std::fmt::Display) -> Failure {
     let mut all = crate::Arguments::command();
     all.build();
@@ -80,7 +80,7 @@ pub(crate) fn usage(command: &str, message: impl std::fmt::Display) -> Failure {
 }
 
 impl Failure {
-    /// Adds a note about the circumstances to a failure of the model.
+    /// Returns this failure with the note `note` about its circumstances, if it is a failure of the model.
     pub(crate) fn note(mut self, note: impl Into<String>) -> Self {
         if let Failure::Model { notes, .. } = &mut self {
             notes.push(note.into());
@@ -88,7 +88,7 @@ impl Failure {
         self
     }
 
-    /// The problems as JSON; `None` for an invalid command line, or if the failure is already reported.
+    /// The problems of this failure in the form for JSON; `None` for an invalid command line, or if the failure is already reported.
     pub(crate) fn to_json(&self) -> Option<impl Serialize> {
         #[derive(Serialize)]
         struct ProblemList<'a> {
@@ -102,7 +102,7 @@ impl Failure {
         Some(ProblemList { problems })
     }
 
-    /// The problems of the model or the data as text; `None` for an invalid command line, or if the failure is already reported.
+    /// The problems of this failure as text; `None` for an invalid command line, or if the failure is already reported.
     pub(crate) fn shown(&self, colour: bool) -> Option<String> {
         match self {
             Failure::Usage(_) | Failure::Told => None,
@@ -113,7 +113,7 @@ impl Failure {
         }
     }
 
-    /// Reports the failure on standard error, and returns the exit status.
+    /// Reports this failure on standard error, and returns the exit status.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Failure::Usage(error) => {

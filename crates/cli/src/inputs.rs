@@ -1,5 +1,5 @@
 //! The inputs of a model, and the sources of their values: constants of the command line, columns of the data, or both. An input without a
-//! type gets it here from its constant, or from the data.
+//! declared type gets the type of its constant, or of its data.
 
 use crate::arguments::{Assignment, DataOptions, ModelArgs};
 use crate::deadline::Deadline;
@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 const SHOWN_VALUES: usize = 8;
 const SHOWN_CHARS: usize = 40;
 
-/// The inputs that the outputs with these names need, in the order of the program. Without names, all outputs count.
+/// Returns the inputs of `model` that the outputs named `outputs` need, in the order of the program. Without names, all outputs count.
 pub(crate) fn needed<'m>(model: &'m Model, outputs: &[String]) -> Vec<&'m Input> {
     let program = model.program();
     let graph = &program.graph;
@@ -40,12 +40,12 @@ pub(crate) fn needed<'m>(model: &'m Model, outputs: &[String]) -> Vec<&'m Input>
     program.inputs.iter().filter(|input| leaves.contains(&*input.name)).collect()
 }
 
-/// Refuses a name that is not an input of the model.
+/// Returns a command-line error if `name`, given with `option`, is not an input of the model.
 pub(crate) fn check_name(model: &Model, name: &str, option: &str, command: &'static str) -> Result<(), Failure> {
     check_among(name, "input", model.program().inputs.iter().map(|input| &*input.name), option, command)
 }
 
-/// Refuses the name given with `option` if it is not among `names`, which the model has.
+/// Returns a command-line error if `name`, given with `option`, is not one of `names`. `what` says what these names stand for.
 pub(crate) fn check_among<'a>(
     name: &str,
     what: &str,
@@ -64,29 +64,30 @@ pub(crate) fn check_among<'a>(
     Err(usage(command, format!("`{option}`: the model has no {what} `{name}`; {hint}")))
 }
 
-/// The sources of the values of a feed.
+/// The sources from which the inputs of a model can get values, and what the command line says about them.
 pub(crate) struct Sources<'a> {
-    /// The types given on the command line, by name.
+    /// The types that the command line gives to inputs, by the input's name.
     pub(crate) types: BTreeMap<&'a str, &'a QType>,
-    /// The constants given on the command line.
+    /// The constants that the command line gives to inputs.
     pub(crate) constants: &'a [Assignment],
     /// The spelling of dates and timestamps in constants, besides the usual one.
     pub(crate) spelling: &'a Spelling,
-    /// The data with the rows; `None` without data.
+    /// The data that have the rows; `None` if the run has no data.
     pub(crate) data: Option<Dataset>,
     /// The outputs whose inputs are needed; empty for all outputs.
     pub(crate) outputs: &'a [String],
-    /// The columns of the data that are copied to the results.
+    /// The choice of data columns that are copied to the results.
     pub(crate) keep: Keep,
-    /// True if a CSV's fields are copied to the results as they are written.
+    /// True if the fields of a CSV are copied to the results as they are written, not as values.
     pub(crate) verbatim: bool,
-    /// The names of the outputs if columns of JSON are copied to the results as they are written; else `None`.
+    /// The names of the outputs if columns of JSON are copied to the results as they are written; `None` if the columns are copied as
+    /// values.
     pub(crate) as_written: Option<Vec<String>>,
-    /// The time limit, which includes finding the columns.
+    /// The time limit of the run, which includes finding the columns.
     pub(crate) deadline: &'a Deadline,
 }
 
-/// The inputs of a model, with the sources of their values.
+/// The inputs of a model, each with the source of its values, and the rows of the data.
 pub(crate) struct Feed {
     fields: Vec<(String, QType)>,
     /// The source of each field's values.
@@ -125,7 +126,7 @@ impl Source for OneRow {
 }
 
 impl Feed {
-    /// Makes the feed of a model whose rows are `data`, without columns copied to the results.
+    /// Makes the feed of a model whose rows are `data`. No columns of `data` are copied to the results.
     ///
     /// # Errors
     /// As for [`new`](Self::new); or if an option has no effect on these data.
@@ -154,7 +155,7 @@ impl Feed {
         Ok(feed)
     }
 
-    /// Finds a source for every needed input.
+    /// Finds a source of values for every input that is needed.
     ///
     /// # Errors
     /// If an input has no value, or one of another type, or if the data cannot be read.
@@ -251,37 +252,37 @@ impl Feed {
         self.data.as_ref().map(|data| data.schema.field(column))
     }
 
-    /// The number of rows, if the data state it.
+    /// The number of rows in the data; `None` if the data do not state it.
     pub(crate) fn total(&self) -> Option<u64> {
         self.data.as_ref().and_then(|data| data.total)
     }
 
-    /// The columns copied to the results, which follow the columns of the inputs in every batch.
+    /// The columns that are copied to the results; in every batch they follow the columns of the inputs.
     pub(crate) fn kept(&self) -> &[Named] {
         self.data.as_ref().map_or(&[], |data| &data.kept)
     }
 
-    /// The index of the first column copied to the results in a batch.
+    /// The index, in a batch, of the first column that is copied to the results.
     pub(crate) fn first_kept(&self) -> usize {
         self.data.as_ref().map_or(0, |data| data.leaves.len())
     }
 
-    /// The sources of the values of an executor's inputs.
+    /// Returns the source of values for each of `inputs`, the inputs of an executor.
     pub(crate) fn feeding(&self, inputs: &[Field]) -> Vec<Feeding> {
         self.positions(inputs).into_iter().map(|at| self.from[at].clone()).collect()
     }
 
-    /// The source of the values of `field`.
+    /// The source of values for the input with the index `field`.
     pub(crate) fn from(&self, field: usize) -> &Feeding {
         &self.from[field]
     }
 
-    /// Takes the source of the rows; without data, it has a single row. After the first call the source is empty.
+    /// Takes the source of the data's rows; without data, it has a single row. After the first call the returned source is empty.
     pub(crate) fn take_rows(&mut self) -> Box<dyn Source> {
         self.source.take().unwrap_or(Box::new(OneRow { done: true }))
     }
 
-    /// The values of some fields for the rows of a batch: one list per row.
+    /// Returns the values of some inputs, given by their indices `fields`, for the rows of a batch: one list per row.
     pub(crate) fn values(&self, batch: &Batch, fields: &[usize]) -> Vec<Vec<Value>> {
         let rows = batch.rows.num_rows();
         let columns = fields.iter().map(|at| match &self.from[*at] {
@@ -295,23 +296,23 @@ impl Feed {
         (0..rows).map(|row| columns.iter().map(|column| column[row].clone()).collect()).collect()
     }
 
-    /// The names and types of the inputs.
+    /// The names and types of the inputs that have a source.
     pub(crate) fn fields(&self) -> &[(String, QType)] {
         &self.fields
     }
 
-    /// The indices of an executor's inputs among the fields.
+    /// Returns the indices in [`fields`](Self::fields) of `inputs`, the inputs of an executor.
     pub(crate) fn positions(&self, inputs: &[Field]) -> Vec<usize> {
         let names: HashMap<&str, usize> = self.fields.iter().map(|(name, _)| &**name).zip(0..).collect();
         inputs.iter().filter_map(|input| names.get(&*input.name).copied()).collect()
     }
 
-    /// Returns the options with the types of the inputs.
+    /// Returns `options` with the types of the inputs.
     pub(crate) fn with_types(&self, options: Options) -> Options {
         self.fields.iter().fold(options, |options, (name, qtype)| options.input_type(name, qtype.clone()))
     }
 
-    /// Adds a note to a failure about the types that were taken from the data, which often explain a mismatch.
+    /// Adds a note to `failure` about the types that were inferred from the data, which often explain a mismatch.
     pub(crate) fn explain_types(&self, failure: Failure) -> Failure {
         let columns = || self.data.iter().flat_map(|data| &data.leaves);
         let guessed = columns().filter(|column| column.inferred).take(SHOWN_VALUES);
@@ -326,12 +327,13 @@ impl Feed {
         })
     }
 
-    /// The types of dates and timestamps that inputs read from columns of whole numbers; `None` for data whose columns have no types, such as CSV.
+    /// The types (date, timestamp) of the inputs that are read from columns of whole numbers; `None` for data whose columns have no types,
+    /// such as CSV.
     pub(crate) fn counted(&self) -> Option<&[Scalar]> {
         self.data.as_ref()?.counted.as_deref()
     }
 
-    /// The types that were taken from the data, each with a text about its place, such as `decided at rows.csv:17`.
+    /// The types that were inferred from the data, each with a text about the place that decided it, such as `decided at rows.csv:17`.
     pub(crate) fn inferred(&self) -> impl Iterator<Item = (&Inferred, String)> {
         self.data.iter().flat_map(|data| &data.inferred).map(|inferred| {
             let from = match inferred.line {
@@ -343,7 +345,8 @@ impl Feed {
         })
     }
 
-    /// The place of a row as text: `rows.csv:17`. `file` is the name of the row's file; `None` if there is only one.
+    /// Returns the place of a row as text: `rows.csv:17`. `file` is the name of the row's file; `None` if there is only one file. `place`
+    /// is the row's line or number.
     pub(crate) fn place(&self, file: Option<&str>, place: u64) -> String {
         let name = file.unwrap_or(self.name());
         match &self.data {
@@ -358,12 +361,12 @@ impl Feed {
         self.data.as_ref().map_or("", |data| data.name.as_str())
     }
 
-    /// True if the place of a row is its number in the file, false if it is its line.
+    /// Returns true if the place of a row is its number in the file, false if it is its line.
     pub(crate) fn is_numbered(&self) -> bool {
         self.data.as_ref().is_none_or(|data| data.numbered)
     }
 
-    /// Adds a note to a failure about the only row of `batch`: `in the row at rows.csv:17: x = 1, y = 0`.
+    /// Adds a note to `failure` with the place and the values of the only row of `batch`: `in the row at rows.csv:17: x = 1, y = 0`.
     pub(crate) fn explain_row(&self, failure: Failure, batch: &Batch) -> Failure {
         let few: Vec<usize> = (0..self.fields.len().min(SHOWN_VALUES)).collect();
         let row = self.values(batch, &few).pop().unwrap_or_default();
@@ -422,8 +425,8 @@ fn by_name<'a>(
     Ok(found)
 }
 
-/// The values of constants by the names of their inputs. An input's type is declared in the model or in `types`, or else is that of its
-/// value.
+/// Returns the values that `constants` give to inputs, by the input's name. An input's type is declared in the model or in `types`;
+/// otherwise it is the type of the value.
 ///
 /// # Errors
 /// If a constant does not belong to an input, is given twice, or does not have the input's type.

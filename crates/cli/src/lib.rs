@@ -1,5 +1,5 @@
-//! The `cembra` command: evaluates, checks, explains, compiles and measures models. It is a library whose `main` is a single call, so that
-//! unit tests of the command are linked once.
+//! The `cembra` command, which evaluates, checks, explains, compiles and measures models. It is a library, and `main` only calls [`run`],
+//! so that the unit tests of the command are linked once.
 
 mod arguments;
 mod command;

@@ -1,4 +1,4 @@
-//! The `cembra` command.
+//! The executable of the `cembra` command.
 
 use std::process::ExitCode;
 

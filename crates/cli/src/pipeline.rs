@@ -1,6 +1,6 @@
-//! The pipeline from a source through a model to a sink, all three at the same time. One thread reads; others decode, compute, and encode
-//! results as far as this does not depend on earlier ones; the caller's thread writes. Results leave in the order of the rows. The number
-//! of batches in progress is limited, so memory does not grow with the data.
+//! The pipeline of `cembra eval`: rows are read, evaluated and written at the same time. One thread reads; other threads decode rows,
+//! evaluate them, and encode the results if the format allows to encode them independently; the caller's thread writes. Results leave in
+//! the order of the rows. The number of batches in progress is limited, so memory does not grow with the data.
 
 use crate::deadline::Deadline;
 use crate::evaluate::Evaluator;
@@ -30,27 +30,27 @@ pub(crate) enum OnError {
     Skip,
 }
 
-/// The source of a column of the results.
+/// The source of one column of the results.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
-    /// A column of the data, by index.
+    /// The column is the data column with this index.
     Data(usize),
-    /// A value for all rows: an array with one element.
+    /// The column has the same value in all rows: the only element of this array.
     Constant(ArrayRef),
-    /// An output of the model, by index.
+    /// The column is the model's output with this index.
     Output(usize),
 }
 
-/// The plan for turning each batch into results.
+/// The instructions for turning a batch of data and its outputs into results.
 #[derive(Clone, Debug)]
 pub(crate) struct Recipe {
-    /// The columns of the results.
+    /// The Arrow schema of the results.
     pub(crate) schema: SchemaRef,
-    /// The source of each column.
+    /// The source of each column of the results.
     pub(crate) origins: Vec<Origin>,
-    /// The indices of the data's columns that are stored with a row that failed.
+    /// The indices of the data columns that are stored with a row that failed.
     pub(crate) kept: Vec<usize>,
-    /// The treatment of rows that fail.
+    /// The treatment of rows that cannot be read or whose evaluation fails.
     pub(crate) on_error: OnError,
     /// The most rows that are read; `None` for all.
     pub(crate) limit: Option<u64>,
@@ -58,22 +58,22 @@ pub(crate) struct Recipe {
     pub(crate) most_bytes: u64,
 }
 
-/// A row that could not be read, or whose evaluation failed.
+/// A row of the data that could not be read, or whose evaluation failed.
 #[derive(Debug)]
 pub(crate) struct Failed {
-    /// The number of the row among all rows of the data, from 1.
+    /// The number of the failed row among all rows of the data, from 1.
     pub(crate) number: u64,
-    /// The name of the row's file; `None` if there is only one.
+    /// The name of the file that has the failed row; `None` if there is only one file.
     pub(crate) file: Option<Arc<str>>,
-    /// The place of the row in its file: a line or a number.
+    /// The place of the failed row in its file: its line or its number.
     pub(crate) place: u64,
-    /// The error of the row.
+    /// The error that the row failed with.
     pub(crate) problem: Problem,
-    /// The columns of the row that are copied to the results, as a batch of one row.
+    /// The columns of the failed row that are copied to the results, as a batch of one row.
     pub(crate) kept: RecordBatch,
 }
 
-/// The error of a row.
+/// The error that a row failed with.
 #[derive(Debug)]
 pub(crate) enum Problem {
     /// The row could not be read.
@@ -82,18 +82,18 @@ pub(crate) enum Problem {
     Evaluation(Error),
 }
 
-/// The reason why there are no more results.
+/// The reason why a pipeline stopped before the end of the data.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// The data could not be read further.
+    /// The data could not be read further, because of this error.
     Data(DataError),
-    /// The evaluation of a row failed. The batch has only that row.
+    /// The evaluation of a row failed with this error. The batch has only that row.
     Row(Box<Batch>, Error),
 }
 
-/// The results of some rows.
+/// The results for some consecutive rows of the data.
 pub(crate) struct Results<T> {
-    /// The results, in the form in which they are written.
+    /// The rows of the results, in the form in which they are written.
     pub(crate) rows: T,
     /// The number of rows of the data that were read for these results.
     pub(crate) read: u64,
@@ -101,7 +101,7 @@ pub(crate) struct Results<T> {
     pub(crate) failures: Vec<Failed>,
 }
 
-/// The time spent on all threads together, in nanoseconds.
+/// The time that a pipeline's threads have spent on each stage, all threads together, in nanoseconds.
 #[derive(Default, Debug)]
 pub(crate) struct Spent {
     reading: AtomicU64,
@@ -115,22 +115,22 @@ impl Spent {
         to.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
-    /// The time spent on reading, computing and writing.
+    /// The time spent on reading, on computing and on writing, in this order.
     pub(crate) fn all(&self) -> [Duration; 3] {
         [&self.reading, &self.computing, &self.writing].map(|one| Duration::from_nanos(one.load(Ordering::Relaxed)))
     }
 }
 
-/// About the most bytes of text that are made from results at once; a single row may have more.
+/// The most bytes of text, approximately, that are made from results at once; a single row may have more.
 pub(crate) const TEXT_BYTES: u64 = 64 << 20;
 
-/// The last step for results on the threads that compute them, such as encoding.
+/// The last step for results on the threads that compute them, such as encoding them as text.
 pub(crate) struct Finish<T> {
-    /// The function of the step.
+    /// The function that performs the step on a batch of results.
     pub(crate) make: Arc<dyn Fn(RecordBatch) -> T + Send + Sync>,
-    /// The most bytes of a row as text, or in a file, if its values share no memory.
+    /// The most bytes that a row may have as text, or in a file in which values do not share memory.
     pub(crate) text_bytes: u64,
-    /// About the most bytes of text for which `make` is called at once; a single row may have more.
+    /// The most bytes of text, approximately, for which `make` is called at once; a single row may have more.
     pub(crate) at_once: u64,
 }
 
@@ -157,8 +157,8 @@ struct Done<T> {
     is_last: bool,
 }
 
-/// Runs all rows of a source through evaluators, one per thread, and passes the results to `write` in the order of the rows. Returns the
-/// reason if it stopped before the end of the data.
+/// Evaluates all rows of `source` with `evaluators`, one per thread, and passes the results to `write` in the order of the rows. Returns
+/// the reason if it stops before the end of the data; `None` at their end.
 ///
 /// # Errors
 /// The errors of `write`, which end the run.
@@ -488,7 +488,7 @@ impl Worker {
     }
 }
 
-/// The error that a function of the Arrow library failed.
+/// The error that the Arrow library returned `error`.
 pub(crate) fn unreadable(error: ArrowError) -> DataError {
     DataError::new(DataCode::Unreadable, error.to_string())
 }

@@ -1,4 +1,4 @@
-//! Progress on standard error, shown only on a terminal and only after the first second.
+//! The progress bar on standard error, which is shown only on a terminal and only after the first second.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fmt;
@@ -16,15 +16,15 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The fewest steps between two reads of the clock.
 const STEPS: u64 = 256;
 
-/// The summary of a run over data, in one line.
+/// The summary that is printed after a run over data, in one line.
 pub(crate) struct Summary {
-    /// The number of rows read.
+    /// The number of rows that the run read.
     pub(crate) rows: u64,
-    /// The size of the data in bytes, if it is known.
+    /// The size of the data in bytes; `None` if it is unknown.
     pub(crate) bytes: Option<u64>,
-    /// The time of the whole run.
+    /// The duration of the whole run.
     pub(crate) time: Duration,
-    /// The time spent on reading, computing and writing, on all threads together.
+    /// The time spent on reading, on computing and on writing, each summed over all threads.
     pub(crate) spent: [Duration; 3],
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// The progress of a command.
+/// The progress bar of a command.
 pub(crate) struct Progress {
     bar: ProgressBar,
     start: Instant,
@@ -54,8 +54,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Makes a bar that is not shown yet, with `units` units (bytes, programs) if their number is known. No bar is shown if results go to a
-    /// terminal: it would be drawn among them.
+    /// Makes a bar that is not shown yet. `units` is the number of its units (bytes, programs), if known. With `results_on_terminal`, the
+    /// bar is never shown, because it would be drawn among the results.
     pub(crate) fn new(units: Option<u64>, results_on_terminal: bool) -> Self {
         let bar = ProgressBar::hidden();
         let style = match units {
@@ -73,12 +73,12 @@ impl Progress {
         Progress { bar, start: Instant::now(), waiting, looked: 0 }
     }
 
-    /// The bar, for code that counts its units.
+    /// The progress bar itself, for code that counts its units.
     pub(crate) fn bar(&self) -> &ProgressBar {
         &self.bar
     }
 
-    /// Reports that `done` steps are done, which are called `what`.
+    /// Shows on the bar that `done` steps are complete; `what` is the word for the steps.
     pub(crate) fn tell(&mut self, done: u64, what: &str) {
         if done >= self.looked + STEPS {
             self.looked = done;
@@ -99,13 +99,13 @@ impl Progress {
         }
     }
 
-    /// Removes the bar.
+    /// Removes the progress bar.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// Runs `compute`, and meanwhile shows the text of `look` from another thread, if standard error is a terminal.
+/// Runs `compute`. Meanwhile, if standard error is a terminal, another thread shows the text that `look` returns.
 pub(crate) fn watched<T>(look: impl Fn() -> String + Sync, compute: impl FnOnce() -> T) -> T {
     // The bar cannot mix with results, which are written afterwards.
     let mut progress = Progress::new(None, false);

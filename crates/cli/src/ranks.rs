@@ -1,5 +1,5 @@
 //! The processes (ranks) that an MPI launcher started together with this one. A process that fails must end the others, because they may
-//! wait for it inside MPI forever. If a command computes alone, the first process does, and the others do nothing.
+//! wait for it inside MPI forever. Only the first process computes if a command does not use ranks.
 
 use cembra::Error;
 use cembra::tiles::World;
@@ -12,7 +12,7 @@ enum State {
     /// The process has not joined the other ranks, which may wait for it.
     Apart,
     Joined(World),
-    /// The process and the other ranks no longer need each other.
+    /// This process and the other ranks no longer wait for each other.
     Left,
 }
 
@@ -28,12 +28,12 @@ fn launch() -> Option<Launch> {
     launch.filter(|launch| launch.rank > 0 || launch.size != Some(1))
 }
 
-/// Returns true in the first of the launcher's processes, and without a launcher.
+/// Returns true if this is the first of the MPI launcher's processes, or if there is no launcher.
 pub(crate) fn is_first() -> bool {
     launch().is_none_or(|launch| launch.rank == 0)
 }
 
-/// Leaves all work to one process, for the reason `why`. Returns true in that process, which prints a note if other ranks exist.
+/// Makes only the first rank compute, for the reason `why`. Returns true on that rank, which prints a note if other ranks exist.
 pub(crate) fn works_alone(why: &str) -> bool {
     *state() = State::Left;
     match launch() {
@@ -47,7 +47,8 @@ pub(crate) fn works_alone(why: &str) -> bool {
     }
 }
 
-/// Joins the other ranks. Must be called on the thread that evaluates. A second call returns the same world.
+/// Joins the other ranks, and returns the world that connects them. Must be called on the thread that evaluates. A second call returns the
+/// same world.
 ///
 /// # Errors
 /// As for [`World::from_environment`].
@@ -60,13 +61,14 @@ pub(crate) fn join() -> Result<World, Error> {
     Ok(world)
 }
 
-/// Leaves the other ranks, which must leave too. Must be called on the thread that joined, after all clones of the world are dropped.
+/// Disconnects from the other ranks, which must call this too. Must be called on the thread that joined, after all clones of the world are
+/// dropped.
 pub(crate) fn leave() {
     let before = std::mem::replace(&mut *state(), State::Left);
     drop(before);
 }
 
-/// Ends the other processes, after this one failed and reported its failure. Returns if no other process may wait for it.
+/// Ends the other ranks, after this process failed and reported its failure. Returns if no other rank may wait for this one.
 pub(crate) fn end_all() {
     let before = std::mem::replace(&mut *state(), State::Left);
     match before {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// The name of the text of an interactive session.
 const SESSION: &str = "<session>";
 
-/// The path that stands for standard input (model or data), standard output (results) or standard error (failed rows).
+/// The path that stands for standard input (as a model or data), standard output (for results) or standard error (for failed rows).
 pub(crate) const STANDARD: &str = "-";
 
 /// The text of a model, its name, and the limits for reading and running it.
@@ -24,7 +24,7 @@ pub(crate) struct ModelText {
 }
 
 impl ModelText {
-    /// Reads the text of a file, or of standard input for `-`, with the files that the text uses.
+    /// Reads the model text in the file `path`, or from standard input for `-`, together with the files that the text uses.
     ///
     /// # Errors
     /// If the text cannot be read, or is not UTF-8.
@@ -33,7 +33,8 @@ impl ModelText {
         Ok(Self::of(&name, without_mark(&text), path.parent().filter(|_| path.as_os_str() != STANDARD), limits))
     }
 
-    /// Reads the text of a file, or of standard input for `-`, without the files that the text uses, which need not exist.
+    /// Reads the model text in the file `path`, or from standard input for `-`. The files that the text uses are not read, and need not
+    /// exist.
     ///
     /// # Errors
     /// If the text cannot be read, or is not UTF-8.
@@ -43,12 +44,12 @@ impl ModelText {
         Ok(ModelText { name, sources, limits: Box::new(limits) })
     }
 
-    /// The text of an expression from the command line.
+    /// Makes a model text of an expression from the command line.
     pub(crate) fn expression(text: &str, limits: Limits) -> Self {
         Self::of("<expression>", text, None, limits)
     }
 
-    /// The text of an interactive session, with the expression to evaluate at its end.
+    /// Makes a model text of an interactive session, with the expression to evaluate at its end.
     pub(crate) fn session(text: String) -> Self {
         Self::of(SESSION, &text, None, Limits::default())
     }
@@ -60,7 +61,7 @@ impl ModelText {
         ModelText { name: name.to_owned(), sources: Arc::new(sources), limits: Box::new(limits) }
     }
 
-    /// Parses the model again.
+    /// Parses the model text again.
     ///
     /// # Errors
     /// The problems of the text.
@@ -68,7 +69,7 @@ impl ModelText {
         Model::parse_sources(self.sources.clone(), Registry::standard(), &self.limits)
     }
 
-    /// The problems of an error that the library found with this model, with hints about this command's options.
+    /// Returns the problems of `error`, which the library found with this model, with hints about this command's options.
     pub(crate) fn advise(&self, error: &Error) -> Vec<Diagnostic> {
         error.diagnostics().into_iter().map(|problem| self.with_advice(problem)).collect()
     }
@@ -78,12 +79,12 @@ impl ModelText {
         *self.limits
     }
 
-    /// The texts, for excerpts in messages.
+    /// The text of the model and of the files that it uses, for excerpts in messages.
     pub(crate) fn sources(&self) -> &Sources {
         &self.sources
     }
 
-    /// The name of the model's own text.
+    /// The name of the model's own text, for messages.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }

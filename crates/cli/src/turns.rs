@@ -1,20 +1,21 @@
-//! The order of the pieces that a pipeline has in progress: which of them is being written, and whether another may be read. A piece is
-//! represented here by its number and the memory it holds.
+//! The order of the pieces of data that a pipeline has in progress: which piece is being written, and whether another may be read. A piece
+//! is represented here by its number and the memory that it holds.
 
 use cembra_table::HeldBlock;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// No further piece is read while pieces in progress hold more than one part in `HELD_SHARE` of the memory limit.
+/// The divisor of the memory limit that gives the most bytes for pieces in progress. No further piece is read while they hold more.
 pub(crate) const HELD_SHARE: u64 = 4;
 
-/// The most bytes that each of `threads` threads may have in progress, so that all together stay within one part in [`HELD_SHARE`] of
-/// `most_bytes`.
+/// The most bytes that each of `threads` threads may have in progress, so that all together stay within `most_bytes` divided by
+/// [`HELD_SHARE`].
 pub(crate) fn share(most_bytes: u64, threads: usize) -> u64 {
     most_bytes / HELD_SHARE / (threads as u64).max(1)
 }
 
-/// The turns of pieces. Only the piece that is being written has several parts: parts of others would wait in memory.
+/// The order in which pieces are written, and the memory of the pieces in progress. Only the piece that is being written is split into
+/// parts: parts of other pieces would wait in memory.
 #[derive(Default)]
 pub(crate) struct Turns {
     state: Mutex<Turn>,
@@ -41,7 +42,7 @@ impl Turn {
 }
 
 impl Turns {
-    /// Makes `piece` the one that is being written, after the one before is complete.
+    /// Makes `piece` the piece that is being written, after the previous one is complete.
     pub(crate) fn set(&self, piece: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.piece = piece;
@@ -50,7 +51,7 @@ impl Turns {
         self.changed.notify_all();
     }
 
-    /// Waits until `piece` is being written, or until the pipeline has ended.
+    /// Waits until it is the turn of `piece` to be written, or until the pipeline has ended.
     pub(crate) fn wait_for(&self, piece: u64) {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         drop(self.changed.wait_while(state, |state| state.piece < piece));
@@ -62,7 +63,7 @@ impl Turns {
         drop(self.changed.wait_while(state, |state| state.piece < u64::MAX && state.held_bytes() > bytes));
     }
 
-    /// Adds the memory of a piece that was read, after all others.
+    /// Adds the memory `held` by a piece that was read after all others.
     pub(crate) fn hold(&self, held: HeldBlock) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).held.push_back(held);
     }
@@ -72,7 +73,7 @@ impl Turns {
 pub(crate) struct EndOfTurns(Arc<Turns>);
 
 impl EndOfTurns {
-    /// Makes the guard for `turns`.
+    /// Makes a guard for `turns`.
     pub(crate) fn of(turns: &Arc<Turns>) -> EndOfTurns {
         EndOfTurns(turns.clone())
     }

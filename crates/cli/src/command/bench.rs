@@ -1,8 +1,8 @@
 //! `cembra bench`: measures how long a model takes to prepare, to compile and to evaluate a row, in both backends.
 //!
 //! In each round all measurements run one after the other, so that a slow phase of the machine affects both backends alike. The median of
-//! the rounds is reported. Rows are loaded before the clock starts; models with arrays are evaluated by sessions, which take rows as they
-//! are.
+//! the rounds is reported. Rows are loaded into frames before the clock starts. Models with arrays are evaluated by sessions instead, from
+//! values.
 
 use super::random_rows::{LARGEST, MISSING_SHARE, MOST_ELEMENTS, RandomRows};
 use super::{options_with_types, print, print_json};
@@ -86,7 +86,7 @@ pub(crate) struct Args {
     warnings: WarningArgs,
 }
 
-/// Runs the command.
+/// Runs `cembra bench`.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (text, paths) = args.model.load_with(&args.data, NAME)?;
     let files = DataFiles::of(&paths)?;
@@ -149,7 +149,7 @@ fn subject(options: &Options, backend: Backend, text: &ModelText, model: &Model)
 /// The source of the rows.
 enum RowOrigin<'a> {
     Data(Feed),
-    /// Random values for the inputs without a value in `given`, which holds for all rows.
+    /// The rows have random values for the inputs without a value in `given`; the values in `given` are the same in all rows.
     Random {
         seed: u64,
         given: BTreeMap<&'a str, Value>,
@@ -263,9 +263,9 @@ fn rows_of_data(
 
 /// Rows that are evaluated again and again.
 enum ReadyRows<'v> {
-    /// Rows in frames.
+    /// The rows are loaded in frames.
     Loaded(Box<LoadedRows<'v>>),
-    /// Values for a session, and the results of the previous row.
+    /// The rows are values for a session, which also has the results of the previous row.
     Given { session: Box<Session>, rows: &'v [Vec<Value>], results: Vec<Value> },
 }
 
@@ -344,7 +344,7 @@ fn measure(text: &ModelText, model: &Model, options: &Options, rows: &[Vec<Value
     Ok(all)
 }
 
-/// The seconds that one run takes, measured over as many runs as fill the time of a measurement.
+/// Returns the seconds that one call of `run` takes: the mean of as many calls as fill the time of a measurement.
 pub(crate) fn seconds(mut run: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
     let start = Instant::now();
     let mut runs = 0_u32;

@@ -53,7 +53,7 @@ pub(crate) struct Args {
     compat: bool,
 }
 
-/// Runs the command.
+/// Runs `cembra build`.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let text = args.model.load(NAME)?;
     let model = text.parse()?;

@@ -58,9 +58,9 @@ pub(crate) struct Args {
 /// The argument of `--allow` and `--deny`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Which {
-    /// Every warning.
+    /// Every warning is allowed or denied.
     All,
-    /// The warnings with a code.
+    /// The warnings with this code are allowed or denied.
     One(Code),
 }
 
@@ -102,7 +102,7 @@ impl TypedValueParser for WhichParser {
     }
 }
 
-/// Runs the command.
+/// Runs `cembra check`.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let checked = check(args);
     match args.format {
@@ -236,7 +236,7 @@ struct Wrong<'a> {
     warnings: Vec<diagnose::ProblemJson<'a>>,
 }
 
-/// An input or output, as JSON.
+/// An input or output of a model, in the JSON that `cembra check` prints.
 #[derive(Serialize)]
 pub(super) struct FieldTold<'a> {
     name: &'a str,
@@ -249,7 +249,7 @@ pub(super) struct FieldTold<'a> {
     from: Option<String>,
 }
 
-/// Inputs or outputs, as JSON.
+/// Returns inputs or outputs in the form for JSON.
 pub(super) fn told(fields: &[Field]) -> Vec<FieldTold<'_>> {
     fields
         .iter()

@@ -15,7 +15,7 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-/// Runs the command.
+/// Runs `cembra completions`.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut crate::Arguments::command(), "cembra", &mut script);

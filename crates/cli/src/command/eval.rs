@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Runs the command.
+/// Runs `cembra eval`.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let start = Instant::now();
     let (text, paths) = args.model.load_with(&args.data, NAME)?;
@@ -316,7 +316,7 @@ fn results(feed: &Feed, executor: &Executor, keep_inputs: bool, on_error: OnErro
     Ok(ResultColumns { columns, recipe })
 }
 
-/// Prints a note that machine code is not available, on a terminal or if `verbose`.
+/// Prints a note if `executor` was to run machine code but this is not available. The note is printed only on a terminal, or if `verbose`.
 pub(crate) fn note_fallback(executor: &Executor, verbose: bool) {
     if let Some(reason) = executor.fallback()
         && (verbose || io::stderr().is_terminal())
@@ -325,7 +325,7 @@ pub(crate) fn note_fallback(executor: &Executor, verbose: bool) {
     }
 }
 
-/// The name of the backend that runs an executor, for notes.
+/// The name of the backend that runs `executor`, for notes.
 pub(super) fn ran(executor: &Executor) -> &'static str {
     match executor.backend() {
         Backend::Native => "machine code",

@@ -1,4 +1,4 @@
-//! The arguments of `cembra eval`, and the settings derived from them, for rows and for tensors.
+//! The arguments of `cembra eval`, for models on rows and for models on tensors, and the settings that follow from them.
 
 use crate::arguments::{
     Assignment, BackendChoice, DataOptions, Decimal, ModelArgs, NameList, PlayerChoice, WarningArgs,
@@ -14,7 +14,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The name of the command, for its usage errors.
+/// The name of the command, for errors about its command line.
 pub(super) const NAME: &str = "eval";
 
 /// The file extensions of the result formats, for a model of rows.
@@ -160,7 +160,7 @@ pub(super) enum OutputFormat {
 }
 
 impl Args {
-    /// The format of the results.
+    /// The format of the results: that of `--format`, else that of the output file's extension, else the default.
     pub(super) fn format(&self) -> Result<Format, Failure> {
         Ok(match self.format {
             Some(OutputFormat::Table) => Format::Table,
@@ -182,12 +182,13 @@ impl Args {
         })
     }
 
-    /// The file for the results; `None` for standard output.
+    /// The path of the file for the results; `None` for standard output.
     pub(super) fn output_path(&self) -> Option<&Path> {
         self.output.as_deref().filter(|path| path.as_os_str() != STANDARD)
     }
 
-    /// The extension of the output file, in lower case. `None` with `--format`, without a file or an extension, and for devices and pipes.
+    /// The extension of the output file, in lower case. `None` with `--format`, without an output file or an extension, and for devices and
+    /// pipes.
     pub(super) fn ending(&self) -> Option<String> {
         let path = self.output_path().filter(|_| self.format.is_none())?;
         let is_special = std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir());
@@ -195,7 +196,7 @@ impl Args {
         Some(ending.to_string_lossy().to_ascii_lowercase())
     }
 
-    /// The error for an output file whose extension is not a format of `results`; `known` lists their formats.
+    /// The error that the extension `ending` of the output file is not a format for `results`; `known` lists their formats.
     pub(super) fn no_ending(&self, ending: &str, results: &str, known: &str) -> Failure {
         let path = self.output.as_deref().unwrap_or(Path::new("")).display();
         let advice = if COMPRESSED.contains(&ending) {
@@ -206,7 +207,7 @@ impl Args {
         usage(NAME, format!("`-o {path}`: `.{ending}` is not a form of {results}; the forms are {known}; {advice}"))
     }
 
-    /// Refuses a file for failed rows whose extension belongs to another format than CSV.
+    /// Returns an error if the extension of the file for failed rows belongs to another format than CSV.
     pub(super) fn check_errors(&self) -> Result<(), Failure> {
         let Some(path) = &self.errors else { return Ok(()) };
         let is_compressed = path.extension().is_some_and(|ending| COMPRESSED.iter().any(|known| ending == *known));
@@ -225,7 +226,7 @@ impl Args {
         Ok(())
     }
 
-    /// The columns of the data that are copied to the results.
+    /// The choice of data columns that are copied to the results.
     pub(super) fn keep(&self) -> Keep {
         match (self.keep_all, self.keep.as_slice()) {
             (true, _) => Keep::All,
@@ -234,19 +235,19 @@ impl Args {
         }
     }
 
-    /// The outputs that are computed and printed; empty for all.
+    /// The names of the outputs that are computed and printed; empty for all outputs.
     pub(super) fn only(&self) -> Vec<String> {
         NameList::joined(&self.only)
     }
 
-    /// Returns true if fields of CSV data are copied to the results as they are written: `format` must be able to hold them, and
-    /// `--output-decimal` must not ask for another character than `--decimal`.
+    /// Returns true if fields of CSV data are copied to the results as they are written. This needs results in a `format` that can hold
+    /// them, and the same decimal character in both.
     pub(super) fn is_verbatim(&self, format: Format) -> bool {
         let is_same = |decimal| decimal == self.data_options.decimal.unwrap_or(Decimal::Point);
         matches!(format, Format::Csv | Format::Tsv | Format::Table) && self.output_decimal.is_none_or(is_same)
     }
 
-    /// The number of threads that compute, at most [`MOST_THREADS`]. It is 1 with `--limit`.
+    /// The number of threads that compute, at most [`MOST_THREADS`]. It is 1 if `--limit` is given.
     pub(super) fn threads(&self) -> usize {
         match self.threads.or(std::thread::available_parallelism().ok()) {
             // A limit counts the rows in order.
@@ -305,7 +306,7 @@ fn parse_bytes(argument: &str) -> Result<usize, String> {
     bytes.ok_or_else(|| "expected a number of bytes, as in `--most-bytes 4G`".to_owned())
 }
 
-/// An array file for an input: `a=a.npy`.
+/// An array file that the command line gives to an input: `a=a.npy`.
 #[derive(Clone, Debug)]
 pub(super) struct ArrayFile {
     pub(super) name: String,
@@ -313,7 +314,7 @@ pub(super) struct ArrayFile {
 }
 
 impl ArrayFile {
-    /// Parses `name=path`.
+    /// Parses the command-line argument `name=path`.
     pub(super) fn parse(argument: &str) -> Result<ArrayFile, String> {
         match argument.split_once('=') {
             Some((name, path)) if !name.trim().is_empty() && !path.is_empty() => {
@@ -323,8 +324,8 @@ impl ArrayFile {
         }
     }
 
-    /// The directory of a checkpoint, and the tensor in it: `DIRECTORY` means the tensor with the input's name, `DIRECTORY:b` the tensor
-    /// `b`. `None` for other files.
+    /// If the file is a checkpoint, returns its directory and the name of a tensor in it: `DIRECTORY` means the tensor with the input's
+    /// name, `DIRECTORY:b` the tensor `b`. `None` for other files.
     pub(super) fn in_checkpoint(&self) -> Option<(&Path, &str)> {
         if self.path.is_dir() {
             return Some((&self.path, &self.name));

@@ -38,11 +38,11 @@ enum Form {
     Json,
     Npy,
     Npz,
-    /// A checkpoint, which a model in tiles writes without making its tensors dense.
+    /// The results are written as a checkpoint. A model in tiles writes it without making its tensors dense.
     Checkpoint,
 }
 
-/// Runs the command on a model with tensors.
+/// Runs `cembra eval` on a model with tensors.
 pub(super) fn run(
     args: &Args,
     text: &ModelText,
@@ -297,14 +297,16 @@ fn inputs(
     Ok(model.inputs().iter().filter_map(value).collect())
 }
 
-/// Reads the array of a file for an input. A file of more than `most_bytes` bytes, or an array of more than `left` bytes, is an error.
+/// Reads the array in `file` for the input `field`. A file of more than `most_bytes` bytes, or an array of more than `left` bytes, is an
+/// error.
 pub(super) fn array_of(file: &ArrayFile, field: &Field, most_bytes: u64, left: u64) -> Result<Tensor, Failure> {
     let (name, mut bytes) = bytes_of(&file.path, most_bytes)?;
     let read = bytes.array(left).and_then(|tensor| check_type(field, &tensor).map(|()| tensor));
     Ok(read.map_err(|error| error.in_file(&name))?)
 }
 
-/// The value from the command line for an input; `None` if the input is a tensor, or a number that tensors can have as an element.
+/// Returns the value that `constant` gives to the input `field`; `None` if the input is a tensor, or a number that is passed as a tensor
+/// without axes.
 pub(super) fn value_of(
     constant: &Assignment,
     field: &Field,
@@ -327,7 +329,7 @@ pub(super) fn value_of(
     Ok(Some(value))
 }
 
-/// The number from the command line for an input, as a tensor.
+/// Returns the number that `constant` gives to the input `field`, as a tensor without axes.
 pub(super) fn number_of(constant: &Assignment, field: &Field, command: &'static str) -> Result<Tensor, Failure> {
     let Some(scalar) = field.qtype.scalar() else {
         let message = format!("input `{}` is {}, and `-s` says scalars", field.name, field.qtype);

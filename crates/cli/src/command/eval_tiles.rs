@@ -1,5 +1,5 @@
-//! `cembra eval` of a model whose text cuts tensors into tiles: arrays are cut accordingly, small tiles are left out, and the outputs are
-//! assembled again. Arrays are read and results written as for all models with tensors.
+//! `cembra eval` of a model whose text cuts tensors into tiles: input arrays are cut into tiles, small tiles are left out, and the tiles of
+//! outputs are assembled. Arrays are read, and results are written, as for all models with tensors.
 
 use super::eval_arguments::{ArrayFile, NAME, RankArgs, TileArgs};
 use crate::failure::{Failure, usage};
@@ -19,13 +19,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 impl TileArgs {
-    /// The first of the options that is given; `None` if none is.
+    /// The name of the first option about tiles that is given; `None` if none is.
     pub(super) fn given(&self) -> Option<&'static str> {
         let given = [("--threshold", self.threshold.is_some()), ("--most-bytes", self.most_bytes.is_some())];
         given.iter().find(|(_, is_given)| *is_given).map(|(option, _)| *option)
     }
 
-    /// Refuses an option about tiles for a model without tiles.
+    /// Returns an error if an option about tiles is given for a model without tiles.
     pub(super) fn check(&self, is_tiled: bool) -> Result<(), Failure> {
         match self.given() {
             Some(option) if !is_tiled => {
@@ -41,7 +41,7 @@ impl TileArgs {
         self.threshold.into_iter().fold(Options::default(), Options::threshold)
     }
 
-    /// The options for a run in tiles, with its memory limit.
+    /// The options for one evaluation in tiles, with its memory limit.
     pub(super) fn run_options(&self) -> RunOptions {
         let limits = |most: usize| Limits::default().array_bytes(most as u64);
         self.most_bytes.map(limits).into_iter().fold(RunOptions::new(), RunOptions::limits)
@@ -49,7 +49,7 @@ impl TileArgs {
 }
 
 impl RankArgs {
-    /// Refuses options about ranks or checkpoints that do not apply to the model, or that conflict with an MPI launcher.
+    /// Returns an error if options about ranks or checkpoints do not apply to the model, or conflict with an MPI launcher.
     pub(super) fn check(&self, is_tiled: bool, writes_checkpoint: bool) -> Result<(), Failure> {
         let given =
             [("--ranks", self.ranks.is_some()), ("--any-processor", self.any_processor), ("--resume", self.resume)];
@@ -72,7 +72,7 @@ impl RankArgs {
 /// The tensor in a checkpoint that identifies its run. No output can have this name.
 const RUN: &str = "#run";
 
-/// An evaluation in tiles: the model with the values for inputs that are not stored, the options, and the journal of its steps.
+/// An evaluation in tiles: the model, the values of its inputs, the options, and the journal of its steps.
 pub(super) struct Task {
     pub(super) model: Executor,
     /// The text of the model, and the texts of the files that it uses.
@@ -80,22 +80,23 @@ pub(super) struct Task {
     pub(super) options: cembra::Options,
     pub(super) tiles: TileArgs,
     pub(super) ranks: RankArgs,
-    /// The number of threads per rank.
+    /// The number of threads that each rank computes with.
     pub(super) threads: usize,
-    /// The values for the inputs that are not in `stored`, in their order.
+    /// The values of those inputs that are not in `stored`, in the order of the inputs.
     pub(super) values: Vec<Value>,
     pub(super) stored: Stored,
     pub(super) journal: Journal,
-    /// The directory for a checkpoint of the outputs, and the names of these outputs; empty for all.
+    /// The directory of the checkpoint that the outputs are written to; `None` if they are returned instead. `only` has the names of the
+    /// requested outputs; empty for all.
     pub(super) directory: Option<PathBuf>,
     pub(super) only: Vec<String>,
 }
 
-/// The outputs, on rank 0. Empty on other ranks, and if the outputs became a checkpoint.
+/// The outputs of the model by name, on rank 0. Empty on other ranks, and if the outputs were written to a checkpoint.
 pub(super) type Outputs = Vec<(Arc<str>, TiledValue)>;
 
 impl Task {
-    /// Evaluates on all ranks. An error that all ranks have is returned on rank 0 only; on the others it is `None`.
+    /// Evaluates the model on all ranks. An error that all ranks have is returned on rank 0 only; on the others the error is `None`.
     pub(super) fn run(&self) -> Result<Outputs, Option<Error>> {
         let Some(ranks) = self.ranks.ranks else {
             let world = ranks::join()?;
@@ -227,10 +228,10 @@ impl Task {
     }
 }
 
-/// The tensors of checkpoints, by the names of their inputs.
+/// The tensors in checkpoints, each under the name of the input that it is for.
 pub(super) type Stored = BTreeMap<String, Tiled>;
 
-/// Opens the tensors of checkpoints among the files for inputs. Their tiles are read when they are needed.
+/// Opens those tensors among the input `files` that are in checkpoints. Their tiles are read only when they are needed.
 pub(super) fn stored(model: &Executor, files: &[ArrayFile]) -> Result<Stored, Error> {
     let files = files.iter().filter(|_| model.is_tiled()).filter_map(|file| Some((file, file.in_checkpoint()?)));
     let stored = |(file, (directory, tensor)): (&ArrayFile, (&Path, &str))| {
@@ -251,7 +252,7 @@ pub(super) fn stored(model: &Executor, files: &[ArrayFile]) -> Result<Stored, Er
     files.map(stored).collect()
 }
 
-/// The progress of an evaluation, as text.
+/// The progress of an evaluation, as text for the progress bar.
 pub(super) fn shown(progress: Progress) -> String {
     let Progress { step, steps, done, of, .. } = progress;
     match (step, of) {
@@ -261,12 +262,13 @@ pub(super) fn shown(progress: Progress) -> String {
     }
 }
 
-/// The outputs as dense values.
+/// Converts the outputs to dense values.
 pub(super) fn values(made: Outputs) -> Result<Vec<Value>, Error> {
     made.into_iter().map(|(_, value)| value.to_value()).collect()
 }
 
-/// Refuses a checkpoint of an output that is not a tensor. `only` has the requested outputs; empty for all.
+/// Returns an error if an output cannot be written to a checkpoint because it is not a tensor. `only` has the names of the requested
+/// outputs; empty for all.
 pub(super) fn check_outputs(model: &Executor, only: &[String]) -> Result<(), Failure> {
     let is_wanted = |name: &str| only.is_empty() || only.iter().any(|only| *only == *name);
     let is_held = |qtype: &QType| match qtype {
@@ -284,8 +286,8 @@ pub(super) fn check_outputs(model: &Executor, only: &[String]) -> Result<(), Fai
     }
 }
 
-/// The table of the steps of an evaluation or a plan, one per line: its text, its tiles among all tiles, its products among all products,
-/// its operations, its bytes, and the bytes held by other steps meanwhile.
+/// Formats the steps of an evaluation or a plan as a table, one step per line: its text, its tiles among all possible tiles, its products
+/// among all possible products, its operations, its bytes, the bytes held by other steps meanwhile, and its tasks.
 pub(super) fn table(steps: &[Step], sources: &Sources) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -314,7 +316,7 @@ pub(super) fn table(steps: &[Step], sources: &Sources) -> String {
     table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
-/// The kind of a step, in a word.
+/// The kind of `step`, in one word.
 pub(super) const fn work(step: &Step) -> &'static str {
     match step.work {
         StepKind::Product { .. } => "product",

@@ -88,7 +88,7 @@ impl ValueEnum for StageChoice {
     }
 }
 
-/// Runs the command.
+/// Runs `cembra explain`.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let tell = |failure| if args.format == Report::Json { tell_json(failure) } else { failure };
     let text = args.model.load(NAME).map_err(tell)?;
@@ -183,7 +183,7 @@ fn explain(args: &Args, text: &ModelText, stage: StageChoice) -> Result<Vec<(Sta
     Ok(shown)
 }
 
-/// The text of one stage of a model, which ends with a line end.
+/// The text that `cembra explain` shows for one stage of a model; it ends with a line end.
 pub(crate) fn one(text: &ModelText, model: &Model, options: &Options, stage: Stage) -> Result<String, Failure> {
     let shown = match stage {
         Stage::Asm if cfg!(target_arch = "x86_64") => match model.machine(options) {

@@ -1,5 +1,5 @@
-//! `cembra explain` of a model with tensors: the steps of its evaluation. They depend on the extents of its inputs, which `--extents`
-//! gives; other axes have 64 indices. `explain_tiles.rs` shows steps in tiles.
+//! `cembra explain` of a model with tensors: the steps of its evaluation. The steps depend on the extents of the inputs, which `--extents`
+//! gives; an axis without a given extent has 64 indices. `explain_tiles.rs` shows steps in tiles.
 
 use super::{print, print_json};
 use crate::arguments::Report;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 const NAME: &str = "explain";
 
-/// The extents of an input, from an argument: `a=64x32`.
+/// The extents that the command line gives to an input: `a=64x32`.
 #[derive(Clone, Debug)]
 pub(super) struct InputExtents {
     name: String,
@@ -20,7 +20,7 @@ pub(super) struct InputExtents {
 }
 
 impl InputExtents {
-    /// Parses `name=NxM`.
+    /// Parses the command-line argument `name=NxM`.
     pub(super) fn parse(argument: &str) -> Result<InputExtents, String> {
         let read = argument.split_once('=').and_then(|(name, extents)| {
             let extents =
@@ -31,7 +31,7 @@ impl InputExtents {
     }
 }
 
-/// The extents by name. Each name must be one of `known`, and may occur once.
+/// Returns the extents of `--extents` by name. Each name must be one of `known`, and may occur once.
 pub(super) fn given<'e>(
     extents: &'e [InputExtents],
     what: &str,
@@ -47,7 +47,7 @@ pub(super) fn given<'e>(
     Ok(given)
 }
 
-/// Checks that an input has `rank` axes.
+/// Checks that the input `field` has `rank` axes.
 pub(super) fn check_rank(field: &Field, rank: usize) -> Result<(), Failure> {
     match field.qtype {
         QType::Tensor(_, own) if usize::from(own) == rank => Ok(()),
@@ -58,7 +58,7 @@ pub(super) fn check_rank(field: &Field, rank: usize) -> Result<(), Failure> {
     }
 }
 
-/// The inputs of a model with their extents, and its outputs, as text.
+/// The inputs of `model` with their extents, and its outputs, as text.
 pub(super) fn header(model: &Executor, extents: impl Fn(&Field) -> Vec<usize>) -> String {
     let mut shown = String::new();
     for field in model.inputs() {
@@ -72,7 +72,7 @@ pub(super) fn header(model: &Executor, extents: impl Fn(&Field) -> Vec<usize>) -
     shown
 }
 
-/// Shows the steps of a model with tensors.
+/// Shows the steps of a model with dense tensors.
 pub(super) fn run(text: &ModelText, model: &Executor, extents: &[InputExtents], format: Report) -> Result<(), Failure> {
     let given = given(extents, "input", model.inputs().iter().map(|field| &*field.name))?;
     let mut own = Vec::with_capacity(model.inputs().len());

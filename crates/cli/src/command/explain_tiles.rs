@@ -1,5 +1,5 @@
-//! `cembra explain` of a model that cuts tensors into tiles: the steps of its evaluation, with the tiles and products of each. They are
-//! planned from what is known about the inputs: files, extents, and the number of their tiles. No tile is computed.
+//! `cembra explain` of a model that cuts tensors into tiles: the steps of its evaluation, with the tiles and products of each. The steps
+//! are planned from the files, the extents and the number of tiles of the inputs. No tile is computed.
 
 use super::eval_arguments::{ArrayFile, TileArgs};
 use super::explain_tensors::{InputExtents, check_rank, given, header};
@@ -56,7 +56,7 @@ impl Fill {
 }
 
 impl PlanArgs {
-    /// Refuses options about tiles if no tiles are shown, for the reason `why`.
+    /// Returns an error if an option about tiles is given although no tiles are shown, for the reason `why`.
     pub(super) fn refuse(&self, why: &str) -> Result<(), Failure> {
         let given =
             [("--input", !self.input.is_empty()), ("--fill", !self.fill.is_empty()), ("-s", !self.set.is_empty())];
@@ -71,9 +71,9 @@ impl PlanArgs {
 /// The information about an input.
 enum Input<'i> {
     Tensor(Tensor),
-    /// A value that is not a tensor.
+    /// The input has this value, which is not a tensor.
     Other(cembra::Value),
-    /// A tensor of a checkpoint.
+    /// The input is this tensor of a checkpoint.
     Stored(&'i Tiled),
     Extents(Vec<usize>),
 }
@@ -92,7 +92,7 @@ impl Input<'_> {
 /// The information about inputs, by name.
 type Inputs<'i> = BTreeMap<&'i str, Input<'i>>;
 
-/// Shows the steps of a model in tiles.
+/// Shows the steps of a model with tensors in tiles.
 pub(super) fn run(
     args: &PlanArgs,
     text: &ModelText,

@@ -26,7 +26,7 @@ pub(crate) struct Args {
     check: bool,
 }
 
-/// Runs the command.
+/// Runs `cembra fmt`.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let stdin = [PathBuf::from(STANDARD)];
     let files = if args.files.is_empty() { &stdin } else { &*args.files };

@@ -49,7 +49,7 @@ struct Effort {
     tiles: Option<u64>,
 }
 
-/// Runs the command.
+/// Runs `cembra fuzz`.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let Effort { programs, seconds, tensors, tiles } = args.effort;
     if tiles.is_none() && !ranks::works_alone("ranks share the work of `fuzz --tiles` alone") {

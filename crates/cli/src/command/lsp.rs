@@ -16,7 +16,7 @@ pub(crate) struct Args {
     stdio: bool,
 }
 
-/// Runs the command.
+/// Runs `cembra lsp`.
 pub(crate) fn run(_: &Args) -> Result<(), Failure> {
     run_stdio().map_err(|error| {
         let cause = match error {

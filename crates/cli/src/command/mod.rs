@@ -1,4 +1,4 @@
-//! The commands, one per file (the summary of `explain` has a file of its own), and their ways of printing.
+//! The commands of `cembra`, one per file; the larger ones have several. Also helpers for printing that commands share.
 
 pub(crate) mod bench;
 pub(crate) mod build;

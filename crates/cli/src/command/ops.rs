@@ -19,7 +19,7 @@ pub(crate) struct Args {
     markdown: bool,
 }
 
-/// Runs the command.
+/// Runs `cembra ops`.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let registry = Registry::standard();
     match &args.name {

@@ -14,7 +14,7 @@ const WIDTH: usize = 100;
 /// The column at which the text after a name begins.
 const NAMES: usize = 18;
 
-/// The summary of a model as text. The last line is about `all`, the option that shows all stages.
+/// The summary of a model as text. Its last line names `all`, the option that shows all stages.
 pub(super) fn to_text(summary: &Summary, all: &str, all_shows: &str) -> String {
     let mut lines = Vec::new();
     for (kind, fields) in [("input", &summary.signature.inputs), ("output", &summary.signature.outputs)] {

@@ -4,16 +4,16 @@
 use cembra::{Array, Field, QType, Scalar, ScalarValue, Value};
 use cembra_runtime::MachineType;
 
-/// The largest magnitude of random numbers.
+/// The largest magnitude of the random numbers.
 pub(super) const LARGEST: f64 = 10.0;
 
-/// The share of missing values among random optional inputs.
+/// The share of missing values among the random values for optional inputs.
 pub(super) const MISSING_SHARE: f64 = 0.3;
 
-/// The most elements of a random list, and entries of a random dictionary.
+/// The most elements of a random list, and the most entries of a random dictionary.
 pub(super) const MOST_ELEMENTS: usize = 20;
 
-/// A source of random rows.
+/// A generator of random rows of input values.
 pub(super) struct RandomRows {
     random: fastrand::Rng,
     /// The length of the lists of the current row.
@@ -21,17 +21,17 @@ pub(super) struct RandomRows {
 }
 
 impl RandomRows {
-    /// Makes a source of random rows that depends on `seed` only.
+    /// Makes a generator whose rows depend only on `seed`.
     pub(super) fn new(seed: u64) -> Self {
         RandomRows { random: fastrand::Rng::with_seed(seed), length: 0 }
     }
 
-    /// Begins the next row.
+    /// Begins the next random row.
     pub(super) fn begin(&mut self) {
         self.length = self.random.usize(..=MOST_ELEMENTS);
     }
 
-    /// A value for an input; `Value::Nothing` if there are no random values of its type.
+    /// Returns a random value for `input` in the current row; `Value::Nothing` if there are no random values of its type.
     pub(super) fn value(&mut self, input: &Field) -> Value {
         match &input.qtype {
             QType::Array(kind, scalar) => {

@@ -26,7 +26,7 @@ use std::path::PathBuf;
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {}
 
-/// Runs the command.
+/// Runs `cembra repl`.
 pub(crate) fn run(_: &Args) -> Result<(), Failure> {
     if io::stdin().is_terminal() { on_terminal() } else { on_lines(io::stdin().lock()) }
 }

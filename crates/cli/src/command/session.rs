@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// The most problems that are stored to be shown again.
 const KEPT_PROBLEMS: usize = 10;
 
-/// The commands: the name, the arguments, and a description of each.
+/// The commands of the interactive session: the name, the arguments, and a description of each.
 pub(crate) const COMMANDS: &[(&str, &str, &str)] = &[
     (":type", "EXPR", "the type of an expression"),
     (":explain", "EXPR [STAGE]", "what a stage made of it: expr, passes, prepared, plan, clif, asm"),
@@ -40,16 +40,16 @@ pub(crate) const COMMANDS: &[(&str, &str, &str)] = &[
 /// The words that begin a definition, which stays part of the session.
 const DEFINING: [&str; 4] = ["let", "fn", "input", "extern"];
 
-/// The answer to an input.
+/// The answer of an interactive session to an input.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// Text to print, ended by a line end; empty if there is nothing to say.
+    /// The session answers this text, which ends with a line end; it is empty if there is nothing to print.
     Said(String),
-    /// The session is to end.
+    /// The user wants to end the session.
     Quit,
 }
 
-/// The state of a session.
+/// The state of an interactive session.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
     /// Names with the statements that define them, in the order they were given.
@@ -61,7 +61,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Handles one input: a command, a definition, or an expression.
+    /// Handles one input of the user: a command, a definition, or an expression.
     ///
     /// # Errors
     /// The problems of the input; the session is unchanged then.
@@ -83,7 +83,7 @@ impl Session {
         }
     }
 
-    /// Stores a problem as it was shown, for `:errors`.
+    /// Stores a problem, in the form in which it was shown, for the command `:errors`.
     pub(crate) fn note_problem(&mut self, shown: String) {
         if self.problems.len() == KEPT_PROBLEMS {
             self.problems.pop_front();
@@ -91,7 +91,7 @@ impl Session {
         self.problems.push_back(shown);
     }
 
-    /// The names that an expression may begin with: operators, their short names, and the names that the session defines.
+    /// The names that an expression in the session may begin with: operators, their short names, and the names that the session defines.
     pub(crate) fn names(&self) -> BTreeSet<String> {
         let operators = cembra::reference::names(Registry::standard());
         let operators = operators.into_iter().map(|(name, _)| name);
@@ -408,7 +408,8 @@ fn help() -> String {
     std::iter::once(intro.to_owned()).chain(commands).collect()
 }
 
-/// Returns true if an input is incomplete: a bracket is open, or it ends with an operator or a word that needs an operand.
+/// Returns true if `input` must be continued on the next line: a bracket is open, or it ends with an operator or a word that needs an
+/// operand.
 pub(crate) fn is_incomplete(input: &str) -> bool {
     if input.trim_start().starts_with(':') {
         return false;

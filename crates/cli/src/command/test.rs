@@ -51,7 +51,7 @@ enum FailedCases {
     Missing,
 }
 
-/// Runs the command.
+/// Runs `cembra test`.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let is_named = !args.files.is_empty();
     let files = if is_named { args.files.clone() } else { models_here()? };
@@ -102,8 +102,8 @@ fn models_here() -> Result<Vec<PathBuf>, Failure> {
     if found.is_empty() { Err(usage(NAME, "there is no `.cem` file in this folder")) } else { Ok(found) }
 }
 
-/// Runs the tests of a model. Returns the report, and true if all passed. Failures that are left out of the report because of the time
-/// limit are counted.
+/// Runs the tests of a model. Returns the report, and true if all tests passed. Failures that are left out of the report because of the
+/// time limit are counted in it.
 pub(crate) fn tested(text: &ModelText, model: &Model, run: &RunOptions, deadline: &Deadline) -> (String, bool) {
     let by = |backend| model.run_tests_with(&Options::default().limits(text.limits()).backend(backend), run);
     let (interpreted, native) = (by(Backend::Interpreter), by(Backend::Native));

@@ -6,7 +6,7 @@ use cembra_expr::Input;
 use cembra_table::Spelling;
 use cembra_table::schema::spelled;
 
-/// The value that is given to an input: of its declared type, if the session declares one, else of the literal's type.
+/// Returns the value of `given` for an input: a value of its declared type, if the session declares `input`, else of the literal's type.
 pub(super) fn value_of(given: &Assignment, input: Option<&Input>) -> Result<Value, Diagnostic> {
     let name = &given.name;
     let declared = input.and_then(|input| Some((input, input.qtype.as_ref()?)));
@@ -35,7 +35,7 @@ pub(super) fn value_of(given: &Assignment, input: Option<&Input>) -> Result<Valu
     }
 }
 
-/// The problem that the value for an input has another type than the declared one.
+/// The problem that a value of type `found` does not fit the declared type of `input`.
 pub(super) fn unfit(input: &Input, found: Option<&QType>) -> Diagnostic {
     let found = match found {
         Some(QType::Nothing) => "missing".to_owned(),
@@ -54,7 +54,7 @@ fn what_is(input: &Input) -> String {
     format!("input `{}` is {}", input.name, input.declared_type().unwrap_or_default())
 }
 
-/// An example of a literal of a type, for hints.
+/// An example of a literal of the type `qtype`, for hints.
 pub(super) fn example(qtype: Option<&QType>) -> &'static str {
     match qtype {
         None
