@@ -7,8 +7,8 @@ use cembra_runtime::{EdgeType, QType};
 use cembra_value::{ScalarValue, Value};
 use fastrand::Rng;
 
-/// Returns a random value; arrays have fewer than 5 elements. `Nothing` for the type of an untyped `missing`. There are no values of the type of
-/// types.
+/// Returns a random value of type `qtype`; its arrays have fewer than 5 elements. The value is `Nothing` for the type of an untyped `missing`. The
+/// type of types has no values.
 pub(crate) fn value(random: &mut Rng, qtype: &QType, config: &Config) -> Value {
     let len = if has_arrays(qtype) { random.usize(..5) } else { 0 };
     of_size(random, qtype, config, len)
@@ -58,13 +58,13 @@ fn of_size(random: &mut Rng, qtype: &QType, config: &Config, len: usize) -> Valu
     }
 }
 
-/// Returns a random value for a row: as [`value`], and also NaNs of every sign and payload, which literals cannot spell.
+/// Returns a random value of type `qtype` for a row: like [`value`], but also NaNs of every sign and payload, which literals cannot spell.
 pub(crate) fn row_value(random: &mut Rng, qtype: &QType, config: &Config) -> Value {
     let len = if has_arrays(qtype) { random.usize(..5) } else { 0 };
     sized_row_value(random, qtype, config, len)
 }
 
-/// Returns a random value for a row, whose arrays have `len` elements.
+/// Returns a random value of type `qtype` for a row; its arrays have `len` elements.
 pub(crate) fn sized_row_value(random: &mut Rng, qtype: &QType, config: &Config, len: usize) -> Value {
     let made = of_size(random, qtype, config, len);
     let payload = |random: &mut Rng, v: ScalarValue| match v {
@@ -79,7 +79,7 @@ pub(crate) fn sized_row_value(random: &mut Rng, qtype: &QType, config: &Config, 
     }
 }
 
-/// Returns other values of the same sizes for the next row. Integers, which may be indices and sizes, only change their order.
+/// Returns another value of the same type and sizes as `value`, for the next row. Integers, which may be indices and sizes, only change their order.
 pub(crate) fn redrawn(random: &mut Rng, value: &Value, config: &Config) -> Value {
     match value {
         Value::Array(kind, values) if values.scalar().is_integer() => {

@@ -1,5 +1,5 @@
-//! Random arrays, edges and shapes, and versions of them with fewer elements or simpler values. The value of a missing element and the bits after the
-//! last presence bit are random, because no code may read them.
+//! Random arrays, edges and shapes; also smaller and simpler versions of given ones, for shrinking. The payloads of missing elements, and the bits
+//! after the last presence bit, are random, because no code may read them.
 
 use crate::Config;
 use crate::config::{chance, pick};
@@ -13,12 +13,13 @@ const SIZES: &[usize] = &[
     0, 1, 2, 3, 7, 63, 64, 65, 66, 127, 128, 129, 191, 200, 500, 1000, 1023, 1024, 1025, 1100, 2047, 2048, 2500, 3000,
 ];
 
-/// Returns a random array size. Half of them are below 20, so that most programs are quick.
+/// Returns a random array size. Half of the sizes are below 20, so that most programs are quick.
 pub(crate) fn size(random: &mut Rng) -> usize {
     if random.bool() { random.usize(..20) } else { *pick(random, SIZES) }
 }
 
-/// Returns a random array. Most have no special elements: a single NaN makes every sum a NaN, which would hide errors.
+/// Returns a random array of `len` elements. Most arrays have no special elements (NaN, infinities), because a single NaN makes every sum a NaN,
+/// which would hide errors.
 pub(crate) fn array(random: &mut Rng, scalar: Scalar, len: usize, config: &Config) -> Array {
     let special = *pick(random, &[0.0, 0.0, 0.0, 1.0 / (1.0 + len as f64), config.special]);
     let config = Config { special, ..config.clone() };
@@ -83,20 +84,20 @@ fn bits(random: &mut Rng, all: impl ExactSizeIterator<Item = bool>) -> Vec<u64> 
     words
 }
 
-/// The meaning of an array of integers.
+/// The meaning of the integers in an array, as operands of array operators.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
-    /// Indices of an array's elements, or of groups.
+    /// The integers are indices of an array's elements, or of groups.
     Places,
-    /// Ascending indices.
+    /// The integers are indices in ascending order.
     Sorted,
-    /// Sizes of groups.
+    /// The integers are the sizes of groups of elements.
     Sizes,
-    /// The split points of groups.
+    /// The integers are split points of groups: the index of each group's first element, and the end.
     Points,
 }
 
-/// Returns an array of `len` integers with this role, for an array of `about` elements.
+/// Returns a random array of `len` integers with the meaning `role`, for use with another array of `about` elements.
 pub(crate) fn integers(random: &mut Rng, scalar: Scalar, role: Role, len: usize, about: usize) -> Array {
     let (numbers, missing): (Vec<usize>, f64) = match role {
         Role::Places if about > 0 => {
@@ -146,7 +147,7 @@ fn points(random: &mut Rng, elements: usize, groups: usize) -> Vec<usize> {
     points
 }
 
-/// Returns a random edge between `child` elements and `parents` groups.
+/// Returns a random edge that maps `child` elements to `parents` groups.
 pub(crate) fn edge(random: &mut Rng, kind: ArrayKind, child: usize, parents: usize) -> Edge {
     if random.u32(..3) > 0 && (parents > 0 || child == 0) {
         let points = points(random, child, parents).into_iter().map(|point| point as i64).collect();
@@ -156,7 +157,7 @@ pub(crate) fn edge(random: &mut Rng, kind: ArrayKind, child: usize, parents: usi
     Edge::from_mapping(kind, groups, parents).unwrap_or(Edge::to_scalar(kind, child))
 }
 
-/// Returns a random edge of a type, for `child` elements.
+/// Returns a random edge of type `of` that maps `child` elements to some groups.
 pub(crate) fn edge_of(random: &mut Rng, of: EdgeType, child: usize) -> Edge {
     match of {
         EdgeType::Scalars => Edge::scalars(),
@@ -168,7 +169,7 @@ pub(crate) fn edge_of(random: &mut Rng, of: EdgeType, child: usize) -> Edge {
     }
 }
 
-/// Returns the sizes in a value.
+/// Returns the sizes of all arrays, edges and shapes in `value`.
 pub(crate) fn sizes(value: &Value) -> Vec<usize> {
     match value {
         Value::Array(_, array) => vec![array.len()],
@@ -180,8 +181,8 @@ pub(crate) fn sizes(value: &Value) -> Vec<usize> {
     }
 }
 
-/// Returns the value with `to` elements wherever it has `from`. It keeps the first elements and repeats them if needed, or keeps the last ones if
-/// `last`.
+/// Returns `value` with `to` elements in each array that has `from`. Keeps the first elements, or the last ones if `last`, and repeats them if there
+/// are too few.
 pub(crate) fn resized(value: &Value, from: usize, to: usize, last: bool) -> Value {
     let begin = if last { from.saturating_sub(to) } else { 0 };
     let places = || (0..to).map(|at| (from > 0).then(|| (begin + at) % from.max(1)));
@@ -231,13 +232,13 @@ pub(crate) fn resized(value: &Value, from: usize, to: usize, last: bool) -> Valu
     }
 }
 
-/// Returns the promises that an input with this value may make, the strongest last.
+/// Returns the promises that hold for `value`, so that an input with this value may make them; the strongest is last.
 pub(crate) fn kept_promises(value: &Value) -> Vec<Promise> {
     let all = [Promise::Nothing, Promise::Full, Promise::Mapping, Promise::Splits];
     all.into_iter().filter(|promise| promise.is_of(&value.qtype()) && promise.check(value).is_ok()).collect()
 }
 
-/// Returns the value with its missing elements filled, if the promise requires all of them.
+/// Returns `value` such that `promise` holds: if the promise allows no missing elements, they are filled.
 pub(crate) fn keeping(promise: Promise, value: Value) -> Value {
     match (promise, &value) {
         (Promise::Full, Value::Array(kind, array)) => {
@@ -250,7 +251,7 @@ pub(crate) fn keeping(promise: Promise, value: Value) -> Value {
     }
 }
 
-/// Returns simpler values of the same sizes, the simplest first.
+/// Returns simpler values with the same sizes as `value`, for shrinking; the simplest is first.
 pub(crate) fn simpler(value: &Value) -> Vec<Value> {
     let Value::Array(kind, array) = value else { return Vec::new() };
     let of = |element: &dyn Fn(usize) -> Option<ScalarValue>| {

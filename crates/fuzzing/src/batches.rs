@@ -1,5 +1,5 @@
-//! Runs a model as a batch with each executor for rows, as subjects of the fuzzer. The columns have random layouts, and the rows are copied to fill
-//! several bitmap words.
+//! Subjects of the fuzzer that run a model on all rows as one batch, one subject for each backend of batches. The columns have random layouts, and
+//! the rows are repeated so that they fill several bitmap words.
 
 use crate::config::pick;
 use crate::layout::{Laid, Layout, Lists, Shape};

@@ -1,6 +1,6 @@
-//! The registry's operators as building blocks of programs. For operators on scalars, it lists all operand types that their typing accepts. Operators
-//! on arrays are tried on random operands. The only operators treated by name are conditionals and exports; exports are left out, because two with
-//! one name are always rejected.
+//! The registry's operators as building blocks of random programs. For an operator on scalars, the catalogue lists all operand types that its typing
+//! accepts. Operators on arrays are tried on random operands. The only operators treated by name are conditionals and exports; exports are left out,
+//! because two with one name are always rejected.
 
 use crate::values;
 use cembra_ops::{Argument, OpDef, OpId, OverArrays, Registry, Typing, id};
@@ -8,29 +8,29 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::Value;
 use std::sync::OnceLock;
 
-/// The kind of operand in a form.
+/// The choice for an operand in a form: a type whose values are accepted, or a literal.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum OperandChoice {
-    /// Any value of a type.
+    /// The operand may be any value of this type.
     Of(QType),
-    /// This literal: the untyped missing value, a type, a flag, an unspecified argument.
+    /// The operand is this literal: the untyped missing value, a type, a flag, an unspecified argument.
     Literal(Value),
 }
 
-/// Operands that an operator accepts, as indices into the catalogue's operand choices.
+/// A list of operands that an operator accepts, as indices into the catalogue's operand choices.
 pub(crate) type Form = Box<[u8]>;
 
-/// An operator and its accepted forms.
+/// An operator with the operand lists (forms) that it accepts.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) op: OpId,
     pub(crate) def: &'static OpDef,
-    /// The forms, in one group per overload and lifting, or per result type.
+    /// The operator's forms, in one group per overload and lifting, or per result type.
     pub(crate) groups: Vec<Vec<Form>>,
 }
 
 impl Entry {
-    /// Returns true if scalar types do not determine the operands, so that operands have to be tried.
+    /// Returns true if the operator's operands cannot be listed by scalar types, so that random operands have to be tried.
     pub(crate) fn is_open(&self) -> bool {
         self.groups.is_empty() || self.def.variadic
     }
@@ -43,9 +43,9 @@ pub(crate) struct Catalogue {
     pub(crate) entries: Vec<Entry>,
     pub(crate) conditionals: Vec<usize>,
     pub(crate) open: Vec<usize>,
-    /// The operator and its group index, for each overload and lifting.
+    /// The overloads and liftings of all operators: for each, the index of its operator's entry and of its group in that entry.
     pub(crate) aims: Vec<(usize, usize)>,
-    /// Operators that are only used on arrays, or that do more with arrays than apply to each element.
+    /// The operators that are only used on arrays, or that do more with arrays than apply to each element.
     pub(crate) of_arrays: Vec<Entry>,
 }
 
@@ -111,7 +111,7 @@ impl Catalogue {
         Catalogue { wanted, entries, conditionals, open, aims, of_arrays }
     }
 
-    /// Returns the entry of an operator, on arrays or on scalars; `None` if it has none.
+    /// Returns the catalogue's entry for the operator `op`, on arrays or on scalars; `None` if there is none.
     pub(crate) fn known(&self, op: OpId) -> Option<&Entry> {
         self.of_arrays.iter().chain(&self.entries).find(|entry| entry.op == op)
     }

@@ -2,69 +2,71 @@
 
 use std::time::Duration;
 
-/// The settings: the kinds and amounts of generated programs. Shares are probabilities from 0 to 1.
+/// The settings of the fuzzer: the kinds and amounts of the programs that it generates. Shares are probabilities from 0 to 1.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
-    /// The number of programs to try. Without it and without `seconds`, the run ends at the first finding.
+    /// The number of programs to try; `None` for no limit. Without it and without `seconds`, the run ends at the first finding.
     pub programs: Option<u64>,
-    /// Stop after this many seconds, even if there are programs left.
+    /// The seconds after which the run stops, even if there are programs left; `None` for no limit.
     pub seconds: Option<u64>,
-    /// Share of programs that compute on arrays. The choice depends only on `seed` and the program's number; the other programs are the same for any
-    /// share.
+    /// The share, from 0 to 1, of programs that compute on arrays. Whether a program does depends only on `seed` and its number, and the other
+    /// programs are the same for any share.
     pub arrays: f64,
-    /// Share, among programs on arrays, of programs on requests: a list of structs, another list, a dictionary and scalars.
+    /// The share, from 0 to 1, of programs on requests among the programs on arrays. A request is a list of structs, another list, a dictionary and
+    /// scalars.
     pub requests: f64,
-    /// The seed of all random choices.
+    /// The seed of all random choices in the run.
     pub seed: u64,
-    /// The number of the first program. A program depends only on `seed` and its number.
+    /// The number of the first program of the run. A program depends only on `seed` and its number.
     pub start: u64,
-    /// The most levels of operators on a path from an output to a leaf.
+    /// The most operators on a path from an output to a leaf.
     pub max_depth: u32,
-    /// The most operators per program, before unneeded ones are removed.
+    /// The most operators that are generated per program, before unneeded ones are removed.
     pub max_operators: u32,
-    /// The most inputs per program.
+    /// The most inputs of a generated program.
     pub max_inputs: u32,
-    /// The most outputs per program.
+    /// The most outputs of a generated program.
     pub max_outputs: u32,
     /// The number of rows that each program is evaluated on.
     pub rows: u32,
-    /// Share of optional values and literals that are missing.
+    /// The share, from 0 to 1, of optional values and literals that are missing.
     pub missing: f64,
-    /// Share of numbers and texts that are special: NaN, infinities, zeros of both signs, extremes, empty texts.
+    /// The share, from 0 to 1, of special numbers and texts: NaN, infinities, zeros of both signs, extremes, empty texts.
     pub special: f64,
-    /// Share of operands that are existing nodes, if there is one of the type; the others are new leaves and literals.
+    /// The share, from 0 to 1, of operands that are existing nodes, if there is one of the type; the others are new leaves and literals.
     pub reuse: f64,
-    /// Share of literals among operands that are not existing nodes.
+    /// The share, from 0 to 1, of literals among the operands that are not existing nodes.
     pub literals: f64,
-    /// Share of operators that are conditionals, in addition to those drawn from the registry.
+    /// The share, from 0 to 1, of operators that are conditionals, in addition to those drawn from the registry.
     pub conditionals: f64,
-    /// Share of operators that make tuples or read their fields, in addition to those drawn from the registry.
+    /// The share, from 0 to 1, of operators that make tuples or read their fields, in addition to those drawn from the registry.
     pub structure: f64,
-    /// Share of operators on functions and sequences, in addition to those drawn from the registry.
+    /// The share, from 0 to 1, of operators on functions and sequences, in addition to those drawn from the registry.
     pub functions: f64,
-    /// Share of operators on structs, in addition to those drawn from the registry.
+    /// The share, from 0 to 1, of operators on structs, in addition to those drawn from the registry.
     pub structs: f64,
-    /// The fraction of failing operators that are kept when drawn. A low one lets most rows of most programs reach a value.
+    /// The share, from 0 to 1, of operators that are accepted among those drawn that can fail. With a low share, most rows of most programs reach a
+    /// value.
     pub fallible: f64,
-    /// Share of programs that are damaged so that most become ill-typed.
+    /// The share, from 0 to 1, of programs that are damaged so that most become ill-typed.
     pub ill_typed: f64,
-    /// Share of programs whose text is damaged.
+    /// The share, from 0 to 1, of programs whose text is damaged.
     pub garbled: f64,
-    /// Share of programs that are also compared under other options: with compat rewrites, or without passes.
+    /// The share, from 0 to 1, of programs that are also compared under other options: with compat rewrites, or without passes.
     pub variants: f64,
-    /// Share of programs that are also run on the caller's structs, like typed executors.
+    /// The share, from 0 to 1, of programs that are also run on the caller's structs, as typed executors do.
     pub in_place: f64,
-    /// Share of programs that run under small limits on strings and loops.
+    /// The share, from 0 to 1, of programs that run under small limits on strings and loops.
     pub limited: f64,
-    /// Share of programs whose native code is split into functions of a few steps.
+    /// The share, from 0 to 1, of programs whose native code is split into functions of a few steps each.
     pub cut: f64,
-    /// Share of programs that are compiled by the quick tier.
+    /// The share, from 0 to 1, of programs that are compiled by the quick tier of native code.
     pub quick: f64,
-    /// Share of programs that are also run by a tiered executor, which changes tiers between rows.
+    /// The share, from 0 to 1, of programs that are also run by a tiered executor, which changes from the interpreter to native code between rows.
     pub tiered: f64,
-    /// Share of programs that are also run as batches, by all executors for rows.
+    /// The share, from 0 to 1, of programs that are also run on all rows as one batch, by every backend of batches.
     pub batched: f64,
-    /// The most smaller programs that the shrinker tries.
+    /// The most programs that the shrinker tries to find a smaller one.
     pub shrink: u32,
 }
 
@@ -106,12 +108,12 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Returns the random number generator for a program.
+    /// Returns the random number generator for the program with the number `program`.
     pub(crate) fn random(&self, program: u64) -> fastrand::Rng {
         fastrand::Rng::with_seed(self.seeds(program).u64(..))
     }
 
-    /// Returns true if a program computes on arrays.
+    /// Returns true if the program with the number `program` computes on arrays.
     pub(crate) fn takes_arrays(&self, program: u64) -> bool {
         let mut seeds = self.seeds(program);
         // The first number is the seed of the program itself.
@@ -125,7 +127,7 @@ impl Config {
         fastrand::Rng::with_seed(mixed)
     }
 
-    /// Returns the command that regenerates and judges a program, if all other settings are the same.
+    /// Returns the command that regenerates and judges the program with the number `program`, if all other settings are the same.
     pub(crate) fn replay(&self, program: u64) -> String {
         let mut command = format!("cembra fuzz --programs 1 --seed {}", self.seed);
         if self.arrays != Config::default().arrays {

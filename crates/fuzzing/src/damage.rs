@@ -12,7 +12,7 @@ use cembra_expr::{NameId, Node, NodeId, Program};
 use cembra_value::{Promise, Value};
 use fastrand::Rng;
 
-/// Returns the program with one operator, literal, input or output changed.
+/// Returns a copy of `program` with one operator, literal, input or output changed.
 pub(crate) fn damaged(random: &mut Rng, program: &Program, config: &Config) -> Program {
     let graph = &program.graph;
     let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
@@ -146,7 +146,7 @@ const SCRAPS: &[&str] = &[
     "inf",
 ];
 
-/// Returns the text with one to four changes.
+/// Returns `text` with one to four random changes.
 pub(crate) fn garbled(random: &mut Rng, text: &str) -> String {
     let mut chars: Vec<char> = text.chars().collect();
     for _ in 0..random.u32(1..=4) {

@@ -1,5 +1,6 @@
-//! A third implementation to compare with: evaluates the typed graph directly, node by node and only as needed, with boxed values. It shares the
-//! operators' kernels with the interpreter, but no plan, frame or laziness analysis. So an error in those is found even if both backends share it.
+//! A third implementation to compare the backends with. It evaluates the typed graph directly, node by node and only as needed, with boxed values. It
+//! shares the operators' kernels with the interpreter, but has no plan, frame or laziness analysis. So it finds an error in these even if both
+//! backends have the error.
 
 use crate::subject::Row;
 use cembra_expr::Program;
@@ -9,7 +10,7 @@ use cembra_value::{ScalarValue, Value};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Returns the typed graph before it is folded, optimised or made lazy; `None` if preparation rejects the program.
+/// Returns the typed graph of `program` before it is folded, optimised or made lazy; `None` if preparation rejects the program.
 pub(crate) fn prepare(program: &Program) -> Option<TypedModel> {
     let options = Options { stop_after: Some("expand".to_owned()), ..Options::default() };
     match cembra_prepare::prepare(program, &|_| None, &options, &mut |_, _| {}).ok()? {
@@ -18,9 +19,9 @@ pub(crate) fn prepare(program: &Program) -> Option<TypedModel> {
     }
 }
 
-/// Returns true if values that branches share may be evaluated although no branch needs them. Reasons: a condition depends on another conditional, so
-/// a guard may need the value it guards; there are more conditions than a guard takes; loops share values that each evaluates once; the rounds of a
-/// loop choose for themselves; or a condition needs a value that can fail and is needed elsewhere too.
+/// Returns true if a backend may evaluate a value that branches share although no branch needs it. Reasons: a condition depends on another
+/// conditional, so a guard may need the value that it guards; there are more conditions than a guard takes; loops share values that each evaluates
+/// once; the rounds of a loop choose branches independently; or a condition needs a value that can fail and is needed elsewhere too.
 pub(crate) fn is_entangled(model: &TypedModel) -> bool {
     let graph = &model.graph;
     let is_conditional = |node| matches!(graph.kind(node), Kind::Where { .. });
@@ -51,7 +52,7 @@ pub(crate) fn is_entangled(model: &TypedModel) -> bool {
 /// The most conditions on a path for which a guard is exact.
 const MOST_CONDITIONS: usize = 8;
 
-/// Returns the outputs of a row and the inputs that they need; `None` if an operator that an output needs faults.
+/// Returns the model's outputs for `row`, and the names of the inputs that they need; `None` if an operator that an output needs faults.
 pub(crate) fn evaluate(model: &TypedModel, row: &Row) -> Option<(Vec<Value>, HashSet<Arc<str>>)> {
     let graph = &model.graph;
     let mut values: Vec<Option<Value>> = vec![None; graph.len()];

@@ -1,4 +1,4 @@
-//! Edits programs: copies them with one node replaced and without unneeded nodes. Damaging and shrinking use it.
+//! Edits of programs: copies with one node replaced and without unneeded nodes, for damaging and shrinking programs.
 
 use cembra_expr::{Graph, Input, Node, NodeId, Program};
 use cembra_ops::{Argument, OpId, Registry, Typing, compare_types, id};
@@ -6,18 +6,18 @@ use cembra_runtime::QType;
 use cembra_value::Value;
 use std::sync::Arc;
 
-/// The replacement of a node.
+/// The replacement of a node of a program.
 #[derive(Clone, Debug)]
 pub(crate) enum Edit {
-    /// An earlier node.
+    /// The node is replaced by this earlier node.
     Node(NodeId),
-    /// A literal.
+    /// The node is replaced by this literal.
     Literal(Value),
-    /// A new input.
+    /// The node is replaced by a new input with this name and type.
     Leaf(Arc<str>, QType),
-    /// A parameter that belongs to no function.
+    /// The node is replaced by a parameter with this name, which belongs to no function.
     Placeholder(Arc<str>),
-    /// An operator whose operands are earlier nodes.
+    /// The node is replaced by this operator, whose operands are earlier nodes.
     Operator(Arc<str>, Vec<NodeId>),
 }
 
@@ -31,12 +31,12 @@ impl Edit {
     }
 }
 
-/// Returns a copy of the program with only the nodes that an output needs. All inputs stay.
+/// Returns a copy of `program` that has only the nodes that an output needs. All inputs stay.
 pub(crate) fn stripped(program: &Program) -> Program {
     copied(program, None)
 }
 
-/// Returns a stripped copy of the program with one node replaced.
+/// Returns a copy of `program` with the node `at` replaced as `edit` says, and without unneeded nodes.
 pub(crate) fn edited(program: &Program, at: NodeId, edit: &Edit) -> Program {
     copied(program, Some((at, edit)))
 }
@@ -89,7 +89,7 @@ fn copied(program: &Program, change: Option<(NodeId, &Edit)>) -> Program {
     made
 }
 
-/// Returns the value of a literal node; `None` for other nodes.
+/// Returns the value of the node `node` if it is a literal; `None` for other nodes.
 pub(crate) fn literal(graph: &Graph, node: NodeId) -> Option<&Value> {
     match graph.node(node) {
         Node::Literal(value) => Some(value),
@@ -97,7 +97,8 @@ pub(crate) fn literal(graph: &Graph, node: NodeId) -> Option<&Value> {
     }
 }
 
-/// Returns the type of every node that an output needs, found with the registry alone; `None` if the program is ill-typed. Other nodes have no type.
+/// Returns the type of every node that an output needs, and `None` for other nodes. The types are found with the registry alone. Returns `None` if
+/// the program is ill-typed.
 pub(crate) fn types(program: &Program) -> Option<Vec<Option<QType>>> {
     let registry = Registry::standard();
     let graph = &program.graph;
@@ -155,13 +156,13 @@ pub(crate) fn types(program: &Program) -> Option<Vec<Option<QType>>> {
     typed.then_some(types)
 }
 
-/// Returns the operator and the operands of a node; `None` unless the node is an operator of the registry.
+/// Returns the operator and the operands of the node `node`; `None` unless it is an operator of the registry.
 pub(crate) fn operator(graph: &Graph, node: NodeId) -> Option<(OpId, &[NodeId])> {
     let Node::Operator(name, operands) = graph.node(node) else { return None };
     Some((Registry::standard().find(graph.name(name))?, operands))
 }
 
-/// Returns true if a node is an operator on functions or sequences.
+/// Returns true if the node `node` is an operator on functions or sequences.
 pub(crate) fn instantiates(graph: &Graph, node: NodeId) -> bool {
     operator(graph, node).is_some_and(|(op, _)| matches!(Registry::standard().get(op).typing, Typing::Instantiated))
 }

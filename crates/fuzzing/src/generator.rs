@@ -1,9 +1,8 @@
-//! The generator: grows a pool of typed nodes bottom up by applying operators to existing nodes, and makes some of the deepest nodes outputs. Reusing
-//! nodes gives deep expressions with much sharing, also between branches.
+//! The generator: grows a pool of typed nodes bottom up by applying operators to existing nodes, and makes some of the deepest nodes outputs. Because
+//! nodes are reused, expressions are deep, and share many subexpressions, also between branches.
 //!
-//! The first operator of most programs is an aim: an overload drawn from all overloads of all operators. Its operands are mostly inputs, and it is
-//! always an output, so it is optimised away only if that is always possible. Random growth alone would miss rare overloads for hours, because it
-//! favours frequent types.
+//! Most programs have an aim: the overload of their first operator, drawn from all overloads of all operators. Its operands are mostly inputs, and it
+//! is always an output, so it is rarely optimised away. Random growth alone would miss rare overloads for hours, because it favours frequent types.
 
 mod arrays;
 mod functions;
@@ -52,7 +51,7 @@ pub(crate) fn program(random: &mut Rng, config: &Config) -> Program {
 /// The number of programs for an operator whose operands have to be tried.
 const OPEN: usize = 4;
 
-/// Returns programs with one operator: one per group of its forms, with as many inputs as possible.
+/// Returns programs that have only the operator of `entry`: one per group of its forms, with as many inputs as possible.
 pub(crate) fn alone(random: &mut Rng, config: &Config, entry: &'static Entry) -> Vec<Program> {
     let mut programs = Vec::new();
     let catalogue = Catalogue::standard();
@@ -81,7 +80,7 @@ pub(crate) fn alone(random: &mut Rng, config: &Config, entry: &'static Entry) ->
     programs
 }
 
-/// Returns rows for the inputs of a program, in their order.
+/// Returns random rows for `inputs`, the inputs of a program, in their order.
 pub(crate) fn rows(random: &mut Rng, config: &Config, inputs: &[Input]) -> Vec<Row> {
     (0..config.rows.max(1))
         .map(|_| {

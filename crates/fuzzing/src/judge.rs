@@ -38,7 +38,7 @@ use cembra_prepare::{Mode, PASSES};
 use cembra_runtime::FaultKind;
 use cembra_value::{Budget, Limits, Value};
 
-/// A set of options other than the default.
+/// A set of options, other than the default, under which a program is also judged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Variant {
     Compat,
@@ -81,27 +81,27 @@ impl Variant {
     }
 }
 
-/// A program, with the ways to test it.
+/// A program and its rows, with the choices how to test it.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) program: Program,
     pub(crate) rows: Vec<Row>,
     pub(crate) variant: Option<Variant>,
-    /// The index of an output to compute alone; `None` for no such test.
+    /// The index of an output that is also computed alone; `None` if no output is.
     pub(crate) alone: Option<usize>,
-    /// True to test inputs and outputs in the caller's structs too.
+    /// True if the program is also run with inputs and outputs in the caller's structs.
     pub(crate) in_place: bool,
-    /// The limits on evaluation, and on the size of native functions.
+    /// The limits on the program's evaluation, and on the size of native functions.
     pub(crate) limits: Limits,
-    /// The tier of native code; for a tiered executor the last one.
+    /// The tier of native code that runs the program; for a tiered executor, the last tier.
     pub(crate) tier: Tier,
-    /// True to test an executor that changes tiers between rows too.
+    /// True if the program is also run by an executor that changes tiers between rows.
     pub(crate) tiered: bool,
-    /// True to test all executors for rows as batches too.
+    /// True if the program is also run on all rows as one batch, by every backend of batches.
     pub(crate) batched: bool,
 }
 
-/// The properties that the judge checks.
+/// The properties that the judge checks for each program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Law {
     NoPanic,
@@ -121,7 +121,7 @@ pub(crate) enum Law {
 }
 
 impl Law {
-    /// Returns the description of a program that breaks the law.
+    /// Returns the words for a program that breaks this law.
     pub(crate) fn broken(self) -> &'static str {
         match self {
             Law::NoPanic => "a panic",
@@ -142,29 +142,29 @@ impl Law {
     }
 }
 
-/// A violation of a law.
+/// A law that a program breaks, with the answers that show it.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
     pub(crate) law: Law,
-    /// The name of the options; empty for the default.
+    /// The name of the options under which the law is broken; empty for the default options.
     pub(crate) options: &'static str,
     pub(crate) row: Option<usize>,
-    /// The names of subjects or checks, each with its result.
+    /// The names of the subjects or checks that differ, each with its result as text.
     pub(crate) said: Vec<(String, String)>,
 }
 
-/// The judge's results for a program.
+/// The judge's results for one program.
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
     pub(crate) finding: Option<Finding>,
-    /// The reference's answers under the default options, one per row.
+    /// The answers of the reference under the default options, one per row.
     pub(crate) answers: Vec<Answer>,
-    /// The plan under the default options, and that of the variant.
+    /// The plan of the program under the default options, and its plan under the variant's options.
     pub(crate) plans: Vec<Plan>,
     pub(crate) refused: bool,
     /// True if the program computes on arrays.
     pub(crate) of_arrays: bool,
-    /// The number of rows that fault only because an unneeded value was evaluated.
+    /// The number of rows that fault only because a value was evaluated that is not needed.
     pub(crate) eager: u64,
 }
 
@@ -190,7 +190,7 @@ fn finding(law: Law, options: &'static str, row: Option<usize>, said: &[(&str, S
     Finding { law, options, row, said }
 }
 
-/// Judges a program. A panic is a finding too.
+/// Checks the laws for the program of `case` by running `subjects`. A panic also breaks a law.
 pub(crate) fn judge(case: &Case, subjects: Subjects<'_>) -> Verdict {
     match caught(|| Trial { case, subjects }.verdict()) {
         Ok(Ok(verdict)) => verdict,
@@ -199,7 +199,7 @@ pub(crate) fn judge(case: &Case, subjects: Subjects<'_>) -> Verdict {
     }
 }
 
-/// Parses any text; `None` if it is not a program. The finding is a panic of the parser.
+/// Parses any text; `None` if it is not a valid program. A panic of the parser is returned as a finding.
 pub(crate) fn read(text: &str) -> Result<Option<Program>, Finding> {
     caught(|| cembra_expr::parse(text, Registry::standard(), &Limits::default()).ok())
         .map_err(|message| finding(Law::NoPanic, "", None, &[("panic", message)]))

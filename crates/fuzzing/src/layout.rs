@@ -13,49 +13,49 @@ const GARBAGE: u8 = 0xA7;
 /// The most entries that are searched before a dictionary gets a duplicate entry.
 const ENTRIES: usize = 64;
 
-/// The layout of a column's values.
+/// The layout of a column's values in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layout {
-    /// Contiguous values; truth values as bits.
+    /// Values are contiguous; truth values are bits.
     Dense,
-    /// Values in structs, or texts in one buffer, with a positive stride.
+    /// Values are in structs, or texts are in one buffer, with a positive stride.
     Forwards,
-    /// Values in structs with a negative stride: the last row is first in memory.
+    /// Values are in structs with a negative stride: the last row is first in memory.
     Backwards,
-    /// Keys into a dictionary of distinct values.
+    /// Rows have keys into a dictionary of distinct values.
     Dictionary,
-    /// Values of the dynamic type [`Value`].
+    /// Values have the dynamic type [`Value`].
     Any,
-    /// A single value for every row, if the values are equal.
+    /// A single value is shared by all rows, if their values are equal.
     Shared,
 }
 
 impl Layout {
-    /// Every layout.
+    /// The list of all layouts.
     pub const ALL: [Layout; 6] =
         [Layout::Dense, Layout::Forwards, Layout::Backwards, Layout::Dictionary, Layout::Any, Layout::Shared];
 }
 
-/// The layout of a column and of its presence.
+/// The layout of a column's values and of its presence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
-    /// The layout of the values.
+    /// The layout of the column's values.
     pub layout: Layout,
-    /// True if a byte before each value tells whether it is present, if the layout supports that; otherwise bits do.
+    /// True if the presence of a value is a byte before it, where the layout supports that; otherwise it is a bit.
     pub in_bytes: bool,
-    /// The offset of the first bit of presence and of truth values.
+    /// The index of the first used bit in the bitmaps of presence and of truth values.
     pub offset: usize,
 }
 
 impl Shape {
-    /// Returns a random shape; the first three layouts are more frequent.
+    /// Returns a random shape; dense and strided layouts are more frequent.
     pub fn random(random: &mut fastrand::Rng) -> Shape {
         let layout = if random.bool() { *pick(random, &Layout::ALL[..3]) } else { *pick(random, &Layout::ALL) };
         Shape { layout, in_bytes: chance(random, 0.4), offset: random.usize(..70) }
     }
 }
 
-/// Values in memory that can be borrowed as a column, or memory for an output.
+/// A column in memory, in some layout: values that can be borrowed as an input, or memory for an output.
 #[derive(Debug)]
 pub struct Laid {
     shape: Shape,
@@ -78,7 +78,7 @@ pub struct Laid {
     entries: Option<Box<Laid>>,
 }
 
-/// The strings of a column as slices.
+/// The strings of a column in memory, as a list of slices.
 #[derive(Debug)]
 pub struct Lists<'a> {
     bytes: Vec<&'a [u8]>,
@@ -87,7 +87,7 @@ pub struct Lists<'a> {
 }
 
 impl Laid {
-    /// Puts values of a type into memory.
+    /// Puts `values`, which have the type `qtype`, into memory in the layout `shape`.
     #[must_use]
     pub fn of(values: Vec<Value>, qtype: &QType, shape: Shape, random: &mut fastrand::Rng) -> Laid {
         let mut laid = Laid::memory(values.len(), qtype, shape, random);
@@ -105,7 +105,7 @@ impl Laid {
         laid
     }
 
-    /// Allocates memory for `rows` values of a type.
+    /// Allocates memory for `rows` output values of type `qtype` in the layout `shape`, filled with garbage.
     #[must_use]
     pub fn memory(rows: usize, qtype: &QType, shape: Shape, random: &mut fastrand::Rng) -> Laid {
         let size = qtype.scalar().filter(|scalar| scalar.machine_type().is_some());
@@ -176,7 +176,7 @@ impl Laid {
         self.entries = Some(Box::new(Laid::of(entries, qtype, shape, random)));
     }
 
-    /// Returns slices of the strings.
+    /// Returns slices of the column's strings.
     #[must_use]
     pub fn lists(&self) -> Lists<'_> {
         let bytes: Vec<&[u8]> = self.texts.iter().map(Vec::as_slice).collect();
@@ -184,14 +184,14 @@ impl Laid {
         Lists { bytes, texts, entries: self.entries.as_ref().map(|entries| Box::new(entries.lists())) }
     }
 
-    /// Returns the entries of the dictionary as a column; `None` if there is no dictionary.
+    /// Returns the values of the column's dictionary as a column; `None` if it has no dictionary. `lists` has the column's strings.
     #[must_use]
     pub fn dictionary<'a>(&'a self, qtype: &QType, lists: &'a Lists<'a>) -> Option<InputColumn<'a>> {
         let (entries, lists) = self.entries.as_ref().zip(lists.entries.as_ref())?;
         Some(entries.column(qtype, lists, None))
     }
 
-    /// Returns the values as a column of the type.
+    /// Returns the values as an input column of type `qtype`.
     #[must_use]
     pub fn column<'a>(
         &'a self,
@@ -241,13 +241,13 @@ impl Laid {
         self.shape.in_bytes && !(scalar == Scalar::Boolean && self.shape.layout == Layout::Dense)
     }
 
-    /// Returns true if the layout is possible for an output's memory.
+    /// Returns true if the layout is possible for the memory of an output.
     #[must_use]
     pub fn is_memory(&self) -> bool {
         matches!(self.shape.layout, Layout::Dense | Layout::Forwards | Layout::Backwards)
     }
 
-    /// Returns the memory as that of an output of the type; `None` for strings, which have no fixed-size memory.
+    /// Returns this memory as that of an output of type `qtype`; `None` for strings, whose memory has no fixed size.
     pub fn column_mut(&mut self, qtype: &QType) -> Option<ColumnMut<'_>> {
         let scalar = qtype.scalar().filter(|scalar| !scalar.is_string())?;
         let Shape { layout, offset, .. } = self.shape;
@@ -266,7 +266,7 @@ impl Laid {
         }
     }
 
-    /// Returns the value of a row in an output's memory; `None` if the type has no such memory.
+    /// Returns the value of row `row` in this memory of an output; `None` if the type `qtype` has no such memory.
     #[must_use]
     pub fn value(&self, qtype: &QType, row: usize) -> Option<Value> {
         let (scalar, at) = (qtype.scalar()?, self.at(row));
@@ -290,7 +290,7 @@ impl Laid {
         if qtype.is_optional() { Some(Value::optional(scalar, value)) } else { value.map(Value::Scalar) }
     }
 
-    /// Returns true if the bytes between values, and the bits outside of the rows, are unchanged.
+    /// Returns true if an evaluation has changed neither the bytes between values nor the bits outside of the rows.
     #[must_use]
     pub fn is_intact(&self) -> bool {
         let mut bytes = self.bytes.clone();

@@ -54,13 +54,13 @@ use config::{chance, pick};
 use judge::{Case, Finding, Variant, judge};
 use std::time::Instant;
 
-/// Tries programs on the backends until `config` has enough of them or one breaks a law. Calls `progress` after each program, with the number tried
-/// so far.
+/// Tries random programs on the backends, until as many as `config` asks for were tried or one breaks a law. Calls `progress` after each program,
+/// with the number tried so far.
 pub fn run(config: &Config, progress: &mut dyn FnMut(u64)) -> Report {
     run_on(config, Subjects::default(), progress)
 }
 
-/// Tries programs on other subjects than the backends, as [`run`] does.
+/// Tries random programs like [`run`], but compares `subjects` instead of the backends.
 pub fn run_on(config: &Config, subjects: Subjects<'_>, progress: &mut dyn FnMut(u64)) -> Report {
     let mut report = Report::default();
     let mismatch = first_found(config, progress, |number| try_program(config, number, subjects, &mut report));
@@ -85,14 +85,14 @@ fn first_found<F>(config: &Config, progress: &mut dyn FnMut(u64), mut one: impl 
     None
 }
 
-/// Returns the program on scalars with this number, before it is damaged.
+/// Returns the program on scalars with the number `number`, before it is damaged.
 #[must_use]
 pub fn program(config: &Config, number: u64) -> Program {
     generator::program(&mut config.random(number), config)
 }
 
-/// Returns programs with a single operator, by the operator's name: one per overload and lifting, with inputs as operands, and a few for operators
-/// that accept any types. Functions, operators on functions, and operators without a value at run time are left out.
+/// Returns small programs with a single operator, by the operator's name: one per overload and lifting, with inputs as operands, and a few for
+/// operators that accept any types. Functions, operators on functions, and operators without a value at run time are left out.
 #[must_use]
 pub fn operators(config: &Config) -> Vec<(&'static str, Vec<Program>)> {
     let config = Config { max_inputs: 12, max_depth: 3, ..config.clone() };
@@ -101,13 +101,13 @@ pub fn operators(config: &Config) -> Vec<(&'static str, Vec<Program>)> {
     all.map(|(entry, at)| (entry.def.name, programs((entry, at)))).collect()
 }
 
-/// Returns rows for the program with this number.
+/// Returns the rows for `program`, which has the number `number`.
 #[must_use]
 pub fn rows(config: &Config, number: u64, program: &Program) -> Vec<Row> {
     generator::rows(&mut config.random(number), config, &program.inputs)
 }
 
-/// Judges any text as a program. It may be rejected, but with an error, and by all backends alike.
+/// Judges any text as a program, and returns the law that it breaks, if any. An invalid text must be rejected with the same error by all backends.
 #[must_use]
 pub fn try_text(text: &str) -> Option<Mismatch> {
     let config = Config { rows: 2, tiered: 1.0, ..Config::default() };

@@ -1,4 +1,4 @@
-//! Runs programs whose inputs a loader provides on demand. Records the answer to each row, and the inputs that were requested.
+//! Runs programs whose inputs come from a loader on demand. Records the outputs for each row, and the inputs that were requested.
 
 use crate::subject::Row;
 use crate::values::fresh;
@@ -8,16 +8,16 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The answer to a row.
+/// The outputs that a backend gives for a row, and the inputs that it requested from the loader.
 pub(crate) struct LoadedAnswer {
-    /// The outputs; `None` for a fault.
+    /// The outputs for the row; `None` for a fault.
     pub(crate) outputs: Option<Vec<Value>>,
-    /// The names of the requested inputs, in order.
+    /// The names of the inputs that were requested, in order.
     pub(crate) asked: Vec<Arc<str>>,
 }
 
 impl LoadedAnswer {
-    /// Returns an input that was requested twice, or that is not in `needed`; `None` if there is none.
+    /// Returns the name of an input that was requested twice, or that is not in `needed`; `None` if there is none.
     pub(crate) fn needless(&self, needed: Option<&HashSet<Arc<str>>>) -> Option<&Arc<str>> {
         let mut asked = HashSet::new();
         self.asked.iter().find(|name| !asked.insert(*name) || needed.is_some_and(|needed| !needed.contains(*name)))
@@ -80,7 +80,8 @@ impl Listener<Vec<Value>> for All {
     }
 }
 
-/// Returns the answers of both backends, by name. A backend that cannot compile the model is left out, because other checks report that.
+/// Returns the answers of both backends to `rows`, by the backend's name. A backend that cannot compile the model is left out, because other checks
+/// report that.
 pub(crate) fn answers(model: &Model, options: &Options, rows: &[Row]) -> Vec<(&'static str, Vec<LoadedAnswer>)> {
     let backends = [("interpreter with a loader", Backend::Interpreter), ("native with a loader", Backend::Native)];
     let made = backends.into_iter().filter_map(|(name, backend)| {

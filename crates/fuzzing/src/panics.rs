@@ -9,7 +9,7 @@ thread_local! {
     static CAUGHT: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs `body`. Returns the message of the first panic inside, even if the library caught that panic.
+/// Runs `body`. If there was a panic inside, returns the message of the first one, even if the library caught that panic.
 pub(crate) fn caught<R>(body: impl FnOnce() -> R) -> Result<R, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

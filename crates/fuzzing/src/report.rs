@@ -1,4 +1,4 @@
-//! The report of a run: what it covered, so that its value can be judged, and what it found.
+//! The report of a fuzzer run: statistics that show how much the programs covered, and the mismatch found, if any.
 
 use crate::judge::{Finding, Verdict};
 use crate::subject::{Answer, Row};
@@ -52,37 +52,37 @@ struct Values {
 }
 
 impl Report {
-    /// The number of programs tried.
+    /// The number of programs that the run tried.
     #[must_use]
     pub fn programs(&self) -> u64 {
         self.programs
     }
 
-    /// The number of rows evaluated. Each row counts once, although every subject evaluates it.
+    /// The number of rows that the run evaluated. A row counts once, although every subject evaluates it.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// The number of rows that ended in a fault.
+    /// The number of evaluated rows that ended in a fault.
     #[must_use]
     pub fn faults(&self) -> u64 {
         self.faults.values().sum()
     }
 
-    /// The number of programs on arrays that were accepted.
+    /// The number of programs, of those that compile, that compute on arrays.
     #[must_use]
     pub fn of_arrays(&self) -> u64 {
         self.of_arrays[0]
     }
 
-    /// The number of programs on arrays that fail in their first row.
+    /// The number of programs on arrays that fail on their first row.
     #[must_use]
     pub fn failing_of_arrays(&self) -> u64 {
         self.of_arrays[1]
     }
 
-    /// The number of programs that were rejected correctly.
+    /// The number of invalid programs that all backends rejected, as they must.
     #[must_use]
     pub fn rejected(&self) -> u64 {
         self.refused + self.unreadable
@@ -94,18 +94,18 @@ impl Report {
         self.mismatch.as_ref()
     }
 
-    /// Records the mismatch that ended the run, if any.
+    /// Records `mismatch`, if any, as the one that ended the run.
     pub(crate) fn end(&mut self, mismatch: Option<Mismatch>) {
         self.mismatch = mismatch;
     }
 
-    /// Counts a garbled text that is no valid program.
+    /// Counts a damaged text that is not a valid program.
     pub(crate) fn note_unreadable(&mut self) {
         self.programs += 1;
         self.unreadable += 1;
     }
 
-    /// Adds a judged program with `rows` rows to the statistics. `varied` tells whether a variant was judged too.
+    /// Adds a judged program with `rows` rows to the statistics. `varied` is true if it was also judged under other options.
     pub(crate) fn note(&mut self, program: &Program, verdict: &Verdict, rows: usize, varied: bool) {
         self.programs += 1;
         if verdict.refused {
@@ -296,7 +296,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// A broken law, with the smallest program found for it.
+/// A law that a program breaks, with the smallest such program found.
 #[derive(Clone, Debug)]
 pub struct Mismatch {
     pub(crate) program: Program,
@@ -310,31 +310,31 @@ pub struct Mismatch {
 }
 
 impl Mismatch {
-    /// Returns the shrunk program.
+    /// Returns the smallest program found that breaks the law.
     #[must_use]
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// Returns the model as text.
+    /// Returns the text of the smallest program.
     #[must_use]
     pub fn model(&self) -> String {
         self.text.clone().unwrap_or_else(|| print(&self.program))
     }
 
-    /// Returns the row that the answers are for; `None` if the finding needs no row.
+    /// Returns the row on which the program breaks the law; `None` if the law does not concern a row.
     #[must_use]
     pub fn row(&self) -> Option<&Row> {
         self.row.as_ref()
     }
 
-    /// Returns the names of subjects or checks, each with its answer.
+    /// Returns the names of the subjects or checks that differ, each with its answer.
     #[must_use]
     pub fn answers(&self) -> &[(String, String)] {
         &self.finding.said
     }
 
-    /// Returns the command that regenerates and judges the program, if all other settings are the same.
+    /// Returns the command that regenerates and judges the original program, if all other settings are the same.
     #[must_use]
     pub fn replay(&self) -> String {
         self.replay.clone()

@@ -1,5 +1,5 @@
-//! Runs programs on requests as services do: on JSON and on a Rust struct whose items have a layout of their own, each with machine code and
-//! interpreted. The answers must equal those of the reference on values.
+//! Runs programs on requests as services do: on JSON, and on a Rust struct whose lists have items of a Rust type. Both run by machine code and by the
+//! interpreter. The answers must equal those of the reference, which runs on values.
 
 use crate::edit::stripped;
 use crate::subject::{Answer, Failure, Row, shown};
@@ -10,11 +10,11 @@ use cembra_value::{Array, Limits, ScalarValue, Value};
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// The possible fields of `items`, with their types. A program declares some of them, in any order.
+/// The possible fields of the input `items`, with their types. A program declares some of them, in any order.
 pub(crate) const FIELDS: [(&str, &str); 6] =
     [("price", "f64"), ("count", "i64"), ("kind", "text"), ("note", "text?"), ("weight", "f64?"), ("vip", "bool")];
 
-/// The other inputs of requests, with their types.
+/// The inputs of requests besides `items`, with their types.
 pub(crate) const INPUTS: [(&str, &str); 5] = [
     ("marks", "[f64?]"),
     ("rates", "dict[text, f64]"),
@@ -68,7 +68,7 @@ pub(crate) struct Requests<'c> {
     pub(crate) limits: Limits,
 }
 
-/// Returns true if the inputs are those of requests, and the outputs can be compared as JSON.
+/// Returns true if the inputs of the program are those of requests, and if its outputs, which have `types`, can be compared as JSON.
 pub(crate) fn takes(case: &Requests<'_>, types: &[Option<QType>]) -> bool {
     let is_known = |name: &str, qtype: &QType| match (name, qtype) {
         ("items", list) => list.element().is_some_and(|element| match element {
@@ -102,7 +102,7 @@ fn has_json(qtype: &QType) -> bool {
     }
 }
 
-/// A row with a different answer: its number, and the answers by name.
+/// A row that has different answers: its index, and each answer with the name of the way it was computed.
 pub(crate) type Difference = (usize, Vec<(String, String)>);
 
 /// Runs the program of `case` in all ways that requests can run, on its rows and again on the first one. Returns the first answer that differs from

@@ -1,5 +1,5 @@
-//! The shrinker searches for smaller cases that break the same law, until no try makes the case smaller. Each try replaces one node and judges the
-//! case again. The number of tries is bounded.
+//! The shrinker: searches for a smaller program that breaks the same law, until no try makes it smaller. Each try replaces one node and judges the
+//! program again. The number of tries is bounded.
 
 use crate::arrays;
 use crate::edit::{Edit, edited, instantiates, literal, stripped, types};
@@ -13,7 +13,7 @@ use cembra_runtime::QType;
 use cembra_value::{Promise, Value};
 use std::sync::Arc;
 
-/// Makes a case smaller while `broken` finds the same law broken. Returns the case with its finding.
+/// Makes `case` smaller while `broken` finds that it breaks the same law. Returns the smallest case, with its finding.
 pub(crate) fn shrink(
     case: Case,
     finding: Finding,

@@ -1,4 +1,5 @@
-//! The subjects that are compared: implementations that run a model on rows. The backends are subjects; a test wraps one that gives wrong answers.
+//! The subjects that are compared: implementations that run a model on rows. The backends are subjects. To test the fuzzer itself, a test wraps a
+//! backend such that it gives wrong answers.
 
 use crate::values::fresh;
 use cembra::{Array, ArrayKind, Backend, Error, Model, Options, RowPlayer, Scalar, Tiering};
@@ -12,19 +13,19 @@ use std::sync::{Arc, LazyLock};
 pub struct Row(Vec<(Arc<str>, Value)>);
 
 impl Row {
-    /// Returns a row with these values.
+    /// Returns a row that has these names and values of inputs.
     #[must_use]
     pub fn new(values: Vec<(Arc<str>, Value)>) -> Self {
         Row(values)
     }
 
-    /// Returns the value of an input; `None` if the row lacks it.
+    /// Returns the value of the input `name`; `None` if the row lacks it.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(known, _)| **known == *name).map(|(_, value)| value)
     }
 
-    /// Returns all names and values.
+    /// Returns the names and values of all inputs in the row.
     #[must_use]
     pub fn values(&self) -> &[(Arc<str>, Value)] {
         &self.0
@@ -52,18 +53,18 @@ fn quoted(argument: &str) -> String {
     if argument.chars().all(plain) { argument.to_owned() } else { format!("'{}'", argument.replace('\'', "'\\''")) }
 }
 
-/// The reason why there is no value.
+/// The error for which a subject has no outputs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
-    /// The error's code.
+    /// The code of the error.
     pub code: &'static str,
-    /// The operator that faulted; `None` for other errors.
+    /// The name of the operator that faulted; `None` for errors that are not faults.
     pub operator: Option<String>,
-    /// The place in the model's text.
+    /// The place of the error in the model's text; `None` if it has none.
     pub span: Option<Span>,
-    /// The first element that failed, for an operator on the elements of arrays; else `None`.
+    /// The index of the first array element that failed, for an operator on the elements of arrays; else `None`.
     pub element: Option<usize>,
-    /// The whole message.
+    /// The whole message of the error.
     pub message: String,
 }
 
@@ -89,7 +90,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The outputs of one row, or the fault that stopped it.
+/// The outputs of a subject for one row, or the failure that stopped it.
 pub type Answer = Result<Vec<Value>, Failure>;
 
 /// Returns true if two answers are equal: the same bits, with all NaNs equal, or the same failure at the same place.
@@ -101,7 +102,7 @@ pub(crate) fn same(a: &Answer, b: &Answer) -> bool {
     }
 }
 
-/// Returns an answer on one line.
+/// Returns `answer` as text on one line.
 pub(crate) fn shown(answer: &Answer) -> String {
     match answer {
         Ok(values) => values.iter().map(Value::to_string).collect::<Vec<_>>().join(", "),
@@ -109,7 +110,7 @@ pub(crate) fn shown(answer: &Answer) -> String {
     }
 }
 
-/// Describes the first differing element of two array outputs, if the printed answers do not show it; `None` otherwise.
+/// Describes the first element in which two array outputs differ, if the answers look equal when they are printed; `None` otherwise.
 pub(crate) fn hidden_difference(a: &Answer, b: &Answer) -> Option<String> {
     /// The number of elements that a printed array shows.
     const SHOWN: usize = 10;
@@ -124,9 +125,9 @@ pub(crate) fn hidden_difference(a: &Answer, b: &Answer) -> Option<String> {
     })
 }
 
-/// An implementation that runs models.
+/// An implementation that runs models, and whose answers are compared with others.
 pub trait Subject: Sync {
-    /// Returns the name in reports.
+    /// Returns the subject's name, as reports show it.
     fn name(&self) -> &str;
 
     /// Compiles the model and evaluates it on the rows, in order and with one frame.
@@ -171,24 +172,24 @@ impl Subject for Backend {
 /// The number of stages in which a tiered backend runs one model: interpreted, and in two tiers.
 const STAGES: usize = 3;
 
-/// Returns the stage that a row runs in. The stages divide the rows evenly, in order. The last row is always in the last stage, so that the shrinker
-/// can remove other rows.
+/// Returns the stage (interpreter, then each tier of native code) that runs the row `row` of `rows`. The stages divide the rows evenly, in order. The
+/// last row is always in the last stage, so that the shrinker can remove other rows.
 pub(crate) fn stage(row: usize, rows: usize, stages: usize) -> usize {
     ((row + 1) * stages).div_ceil(rows.max(1)).min(stages) - 1
 }
 
-/// The subjects that run the programs and are compared. The list is complete.
+/// The subjects that run the programs, and whose answers are compared. All subjects are listed.
 #[derive(Clone, Copy)]
 pub struct Subjects<'a> {
-    /// The subject that the others are compared with.
+    /// The subject with which all others are compared.
     pub reference: &'a dyn Subject,
-    /// The subject that runs every program.
+    /// The subject that, besides the reference, runs every program.
     pub native: &'a dyn Subject,
-    /// The subject that runs the share `Config::tiered` of the programs. It compiles them twice.
+    /// The subject that changes tiers between rows. It runs only the share `Config::tiered` of the programs, because it compiles them twice.
     pub tiered: &'a dyn Subject,
-    /// The subjects that run the share `Config::batched` of the programs, as batches.
+    /// The subjects that run all rows as one batch. They run the share `Config::batched` of the programs.
     pub players: &'a [&'a dyn Subject],
-    /// The subjects that run the programs on arrays. These are not run as batches.
+    /// The subjects that run the programs on arrays, but not as batches.
     pub fused: &'a [&'a dyn Subject],
 }
 
@@ -200,7 +201,8 @@ pub(crate) enum Kind {
 }
 
 impl<'a> Subjects<'a> {
-    /// Returns the subjects that are compared with the reference.
+    /// Returns the subjects to compare with the reference, for a program of the kind `of`. `tiered` and `batched` tell whether to include those that
+    /// not every program runs on.
     pub(crate) fn others(self, of: Kind, tiered: bool, batched: bool) -> impl Iterator<Item = &'a dyn Subject> {
         let players = match of {
             Kind::Arrays => self.fused,

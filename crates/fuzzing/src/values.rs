@@ -1,5 +1,5 @@
-//! Random values of every type, for rows and literals. Half are plain numbers of ordinary size, so that most results are numbers too. The special
-//! ones tend to reveal errors.
+//! Random values of every type, for rows and literals. Half of the values are numbers of ordinary size, so that most results are numbers too. Special
+//! values (NaN, infinities, extremes) tend to reveal errors.
 
 use crate::Config;
 use crate::config::{chance, pick};
@@ -261,7 +261,7 @@ fn float(random: &mut Rng, config: &Config) -> f64 {
     }
 }
 
-/// Returns a random scalar. A type that is represented by another one has random values of that.
+/// Returns a random value of the type `scalar`. For a type such as date, which is represented by another type, it is a random value of that type.
 pub(crate) fn scalar(random: &mut Rng, scalar: Scalar, config: &Config) -> ScalarValue {
     let value = of_representation(random, scalar.representation(), config);
     ScalarValue::from_bits(scalar, value.bits()).unwrap_or(value)
@@ -290,8 +290,8 @@ fn of_representation(random: &mut Rng, scalar: Scalar, config: &Config) -> Scala
     }
 }
 
-/// Returns dictionaries for each type of keys and of values. Some values are missing. There are few keys or many, close to each other or not. The
-/// keys are among those that programs look up.
+/// Returns dictionaries for each type of keys and of values. Some values are missing. The dictionaries have few or many keys, which are close to each
+/// other or not. Programs look up these keys.
 pub(crate) fn dictionaries() -> impl Iterator<Item = Value> {
     let keys = Scalar::ALL.into_iter().filter(|key| Dict::may_be_keys(*key));
     let types = keys.flat_map(|key| Scalar::ALL.into_iter().map(move |value| (key, value)));
@@ -359,7 +359,8 @@ pub(crate) fn columns_of(dict: &Dict) -> Option<[Value; 3]> {
     ])
 }
 
-/// Returns a random text for an argument's form; `None` if the form is not one of texts. Arbitrary text would only test the check of the form.
+/// Returns a random text that is valid for an argument of the form `form`; `None` if such an argument is not a text. Arbitrary text would only test
+/// the check of the form.
 pub(crate) fn text_of(random: &mut Rng, form: ArgumentForm) -> Option<&'static str> {
     let texts = match form {
         ArgumentForm::Regex => REGEX,
@@ -379,18 +380,19 @@ pub(crate) fn text_of(random: &mut Rng, form: ArgumentForm) -> Option<&'static s
     Some(texts.any(random))
 }
 
-/// Returns true for types that frames cannot hold, and tuples with such fields.
+/// Returns true if a frame cannot hold values of type `qtype`, because it is or contains an array type.
 pub(crate) fn has_arrays(qtype: &QType) -> bool {
     !qtype.is_framed()
 }
 
-/// Returns a size for the arrays of a row, if an input has arrays: most models need arrays of equal size.
+/// Returns a random size for the arrays of a row, 0 if no input has arrays. One size serves all arrays, because most models need arrays of equal
+/// size.
 pub(crate) fn row_size(random: &mut Rng, inputs: &[Input]) -> usize {
     let some = inputs.iter().any(|input| input.qtype.as_ref().is_some_and(has_arrays));
     if some { random.usize(..7) * random.usize(..20) } else { 0 }
 }
 
-/// Returns true for optional structs, and structs with such fields.
+/// Returns true if `qtype` is an optional struct, or a struct with such a field.
 pub(crate) fn has_optional_structs(qtype: &QType) -> bool {
     match qtype {
         QType::Tuple(fields) => qtype.as_optional_struct().is_some() || fields.iter().any(has_optional_structs),
@@ -398,7 +400,7 @@ pub(crate) fn has_optional_structs(qtype: &QType) -> bool {
     }
 }
 
-/// Returns the type with f64 in place of weak floats.
+/// Returns the type `qtype` with f64 in place of weak floats.
 pub(crate) fn without_weak(qtype: &QType) -> QType {
     match qtype {
         QType::Scalar(Scalar::WeakFloat) => QType::FLOAT64,
@@ -419,7 +421,7 @@ pub(crate) fn input_type(random: &mut Rng, depth: u32) -> QType {
     QType::of(*pick(random, &Scalar::ALL), random.bool())
 }
 
-/// Returns simpler values of a type, the simplest first.
+/// Returns simple values of the type `qtype`, for shrinking; the simplest is first.
 pub(crate) fn simple(qtype: &QType) -> Vec<Value> {
     let scalars = |of: Scalar| match of {
         Scalar::Unit => vec![ScalarValue::Unit],
@@ -455,7 +457,7 @@ pub(crate) fn simple(qtype: &QType) -> Vec<Value> {
     }
 }
 
-/// Returns a copy that shares no memory, so that a reference that a backend keeps after a call would be dangling.
+/// Returns a copy of `value` that shares no memory with it. So a reference that a backend keeps after a call dangles, and is found.
 pub(crate) fn fresh(value: &Value) -> Value {
     let copy = |v: &ScalarValue| match v {
         ScalarValue::Text(text) => ScalarValue::Text(text.to_string().into()),

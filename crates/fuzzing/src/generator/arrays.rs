@@ -1,5 +1,5 @@
-//! Generates programs on arrays. They grow like those on scalars, but each new node is evaluated by the interpreter on the program's first row. So
-//! the sizes of arrays and edges are known, and fitting operands can be chosen. Failing nodes are left out, except for a share that is meant to fail.
+//! Generates programs on arrays. They grow like programs on scalars, but each new node is evaluated by the interpreter on the program's first row. So
+//! the sizes of arrays and edges are known, and operands of fitting sizes can be chosen. Most nodes that fail are left out; some are used on purpose.
 
 mod evaluate;
 mod listed;
@@ -70,7 +70,7 @@ pub(crate) fn array_program(random: &mut Rng, config: &Config) -> (Program, Row)
     grower.finish(aim, fails)
 }
 
-/// Returns rows for a program: the first one, and more with other values and sizes. Most keep the promises of the inputs.
+/// Returns rows for a program on arrays: the row `first`, and more with other values and sizes. Most keep the promises of the inputs.
 pub(crate) fn array_rows(random: &mut Rng, config: &Config, inputs: &[Input], mut first: Row) -> Vec<Row> {
     // Damage may have declared an input with another type than its value's.
     for (name, value) in first.values_mut() {

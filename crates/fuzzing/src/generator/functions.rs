@@ -1,7 +1,7 @@
-//! Generates functions, sequences and loops. A function's body is grown like everything else, in a scope. While the scope is open, its parameters can
-//! be operands; afterwards they and the nodes made from them are unusable.
+//! Generates functions, sequences and loops. A function's body is grown like the rest of a program, but in a scope. While the scope is open, the
+//! function's parameters can be operands; afterwards the parameters, and all nodes that use them, cannot.
 //!
-//! Loops are short: a range has at most a few numbers, and a loop counts its rounds.
+//! Loops are short: a range has at most a few integers, and a loop ends after a few rounds.
 
 use super::{HIDDEN, Pool};
 use crate::config::pick;
@@ -14,14 +14,14 @@ use cembra_value::Value;
 /// The most levels of functions inside of functions.
 const MOST_NESTED: u32 = 2;
 
-/// A generated sequence: its node, and the type of its elements.
+/// A generated sequence: the node that computes it, and the type of its elements.
 pub(super) struct Sequence {
     pub(super) node: NodeId,
     pub(super) element: QType,
 }
 
 impl Pool<'_> {
-    /// Adds an operator on functions or sequences.
+    /// Adds a random operator on functions or sequences to the program.
     pub(super) fn grow_function(&mut self) {
         if self.nested >= MOST_NESTED {
             return;
@@ -40,7 +40,7 @@ impl Pool<'_> {
         }
     }
 
-    /// Adds an operator of the type `qtype`, one level deeper than its deepest operand.
+    /// Adds the operator `op` with the result type `qtype`, one level deeper than its deepest operand.
     pub(super) fn operator(&mut self, op: OpId, operands: &[NodeId], qtype: &QType) -> NodeId {
         let depth = 1 + operands.iter().map(|o| self.depths[o.index()].min(self.config.max_depth)).max().unwrap_or(0);
         for operand in operands {
@@ -50,12 +50,12 @@ impl Pool<'_> {
         self.note(node, qtype, depth)
     }
 
-    /// Returns the literal `value`.
+    /// Returns a node that is the literal `value`.
     pub(super) fn integer(&mut self, value: i64) -> NodeId {
         self.exactly(Value::from(value))
     }
 
-    /// Returns a function with these parameter types that returns a value of type `result`.
+    /// Returns a random function whose parameters have the types `parameters`, and whose results have the type `result`.
     pub(super) fn function(&mut self, parameters: &[QType], result: &QType) -> NodeId {
         let name = self.binary_operator(parameters, result);
         if let Some(name) = name {
@@ -83,15 +83,15 @@ impl Pool<'_> {
         function
     }
 
-    /// Adds a new parameter of a function.
+    /// Adds a parameter of type `qtype` for a function that is being generated.
     pub(super) fn parameter(&mut self, qtype: &QType, depth: u32) -> NodeId {
         self.placeholders += 1;
         let node = self.graph.placeholder(&format!("p{}", self.placeholders), None);
         self.note(node, qtype, depth)
     }
 
-    /// Hides the operators of a function, which begin with the node `from`, and its parameters. Literals and inputs can still be used, and the caller
-    /// uses the function itself.
+    /// Makes the nodes of a function's body, which begin with the node `from`, and its `parameters` unusable as operands. Literals and inputs can
+    /// still be used.
     pub(super) fn hide(&mut self, from: usize, parameters: &[NodeId]) {
         for at in (from..self.types.len()).map(NodeId::from_index) {
             if !self.graph.operands(at).is_empty() || parameters.contains(&at) {
@@ -108,7 +108,7 @@ impl Pool<'_> {
             .then(|| name_of(*pick(self.random, &[id::ADD, id::MULTIPLY, id::MAXIMUM, id::SUBTRACT])))
     }
 
-    /// Returns a small number of elements or rounds.
+    /// Returns a node for a small number of elements or rounds.
     pub(super) fn few(&mut self) -> NodeId {
         if self.random.bool() {
             let count = self.random.i64(-1..6);

@@ -1,6 +1,6 @@
-//! Generates programs on requests: over a list of structs with texts and optional fields, another list, a dictionary and an optional struct. They are
-//! written as text, statement by statement; a statement that is ill-typed is left out. The names and types of inputs are those of
-//! [`crate::requests`], which also runs these programs on JSON and on Rust structs.
+//! Generates programs on requests, whose inputs are a list of structs with texts and optional fields, another list, a dictionary and an optional
+//! struct. The programs are written as text, statement by statement; a statement that is ill-typed is left out. The names and types of inputs are
+//! those of [`crate::requests`], which also runs these programs on JSON and on Rust structs.
 
 use crate::Config;
 use crate::any_value;
@@ -80,7 +80,7 @@ pub(crate) fn request_program(random: &mut Rng, config: &Config) -> (Program, Ve
     (program, rows)
 }
 
-/// Returns the rows, with new values for inputs that damage has declared with another type.
+/// Returns `rows`, with new values for those inputs whose type was changed when the program was damaged.
 pub(crate) fn request_rows(random: &mut Rng, config: &Config, inputs: &[Input], mut rows: Vec<Row>) -> Vec<Row> {
     for (name, value) in rows.iter_mut().flat_map(Row::values_mut) {
         let declared = inputs.iter().find(|input| input.name == *name).and_then(|input| input.qtype.as_ref());

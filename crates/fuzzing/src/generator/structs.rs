@@ -1,5 +1,5 @@
-//! Generates operators that make structs, take them apart and choose between them, optional or not. The types of results are derived here from the
-//! language's definition, independently of the typing under test.
+//! Generates operators that make structs, read their fields and choose between them, optional or not. The types of results are derived here from the
+//! language's definition, not from the typing that is tested.
 
 use super::Pool;
 use crate::config::pick;
@@ -9,7 +9,7 @@ use cembra_ops::id;
 use cembra_runtime::{Fields, Names, QType, Scalar};
 use cembra_value::Value;
 
-/// Returns a random struct type: one to three scalars, with or without names, sometimes with an inner struct.
+/// Returns a random struct type: one to three fields, with or without names. Fields are scalars, and sometimes structs if `depth` is not 0.
 pub(super) fn struct_type(random: &mut fastrand::Rng, depth: u32) -> QType {
     let count = random.usize(1..4);
     let fields: Vec<QType> = (0..count)
@@ -24,7 +24,7 @@ pub(super) fn struct_type(random: &mut fastrand::Rng, depth: u32) -> QType {
     QType::Tuple(named.unwrap_or_else(|| fields.into()))
 }
 
-/// Returns the fields of a struct type or an optional struct type.
+/// Returns the fields of `of`, which must be a struct type or an optional struct type.
 pub(super) fn fields(of: &QType) -> &Fields<QType> {
     match of.as_optional_struct().unwrap_or(of) {
         QType::Tuple(fields) => fields,
@@ -33,7 +33,7 @@ pub(super) fn fields(of: &QType) -> &Fields<QType> {
 }
 
 impl Pool<'_> {
-    /// Adds an operator on structs.
+    /// Adds a random operator on structs to the program.
     pub(super) fn grow_struct(&mut self) {
         let known: Vec<QType> = self
             .types
@@ -107,7 +107,7 @@ impl Pool<'_> {
         self.field_at(x, fields, at, &made)
     }
 
-    /// Reads the field `at` of the struct `x`, by name or by index. The result has the type `made`.
+    /// Adds an operator that reads the field `at` of the struct `x`, by name or by index. The result has the type `made`.
     pub(super) fn field_at(&mut self, x: NodeId, fields: &Fields<QType>, at: usize, made: &QType) -> NodeId {
         match fields.names().and_then(|names| names.get(at)) {
             Some(name) if self.random.bool() => {
@@ -121,7 +121,7 @@ impl Pool<'_> {
         }
     }
 
-    /// Returns a struct that is made from literals with operators.
+    /// Returns a node that makes a struct of type `qtype` from literals with operators.
     pub(super) fn written_struct(&mut self, qtype: &QType) -> NodeId {
         if let Some(of) = qtype.as_optional_struct() {
             if self.chance(self.config.missing) {

@@ -1,4 +1,4 @@
-//! Generates operators on types. They disappear once types are found: their results are masks or numbers, which are used like other operands.
+//! Generates operators on types. Preparation replaces them by masks and numbers, which programs use like other operands.
 
 use super::Pool;
 use super::functions::Sequence;
@@ -49,7 +49,7 @@ const MAKERS: &[OpId] = &[
 ];
 
 impl Pool<'_> {
-    /// Adds a query about types, which returns a mask or a number.
+    /// Adds an operator that returns a property of a type, as a mask or a number.
     pub(super) fn question(&mut self) {
         match self.random.u32(..8) {
             0 => {
@@ -128,7 +128,7 @@ impl Pool<'_> {
         self.operator(id::DEFAULT_IF_UNSPECIFIED, &[argument, default], result);
     }
 
-    /// Returns a slice of a sequence. Positions outside of the sequence count as its ends.
+    /// Returns a slice of the sequence `source`. Positions outside of the sequence count as its ends.
     pub(super) fn sliced(&mut self, source: &Sequence) -> Sequence {
         let [start, stop] = [(); 2].map(|()| {
             if self.random.bool() {
@@ -143,7 +143,7 @@ impl Pool<'_> {
         Sequence { node, element: source.element.clone() }
     }
 
-    /// Adds a test whether the elements of a sequence are equal. Tuples cannot be compared, so their elements are mapped to scalars.
+    /// Adds a test whether all elements of a sequence are equal. Tuples cannot be compared, so they are first mapped to scalars.
     pub(super) fn alike(&mut self) {
         let source = self.sequence();
         let source = match source.element.scalar() {

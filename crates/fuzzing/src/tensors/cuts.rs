@@ -10,7 +10,7 @@ use fastrand::Rng;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Tilings of axes, by extent: axes with one extent have the same tiling, as axes with one label must.
+/// The tilings of a graph's axes, by extent: axes with the same extent have the same tiling, as axes with the same label must.
 #[derive(Clone, Debug)]
 pub(super) struct Tilings {
     random: Rng,
@@ -27,13 +27,13 @@ impl Tilings {
         Tilings { random, known: BTreeMap::new(), wider: BTreeMap::new(), is_of_blocks: false }
     }
 
-    /// Returns tilings for tensors of which some are blocks.
+    /// Makes a collection of tilings for tensors of which some are blocks of larger ones.
     pub(super) fn of_blocks(seed: u64) -> Tilings {
         Tilings { is_of_blocks: true, ..Tilings::new(seed) }
     }
 
-    /// Returns an extent whose axis contains all tiles of the axis with the extent `extent`, and the range of these tiles. No other axis has the new
-    /// extent.
+    /// Returns an extent of at least `least` whose axis contains all tiles of the axis with the extent `extent`, and the range of these tiles. No
+    /// other axis has the new extent.
     pub(super) fn wider(&mut self, extent: usize, least: usize) -> Result<(usize, Range<u64>), Error> {
         if let Some(known) = self.wider.get(&extent) {
             return Ok(known.clone());
@@ -75,13 +75,14 @@ impl Tilings {
         Ok(made)
     }
 
-    /// Returns the tiling of a tensor with these extents.
+    /// Returns the tiling of a tensor with the extents `extents`.
     pub(super) fn tiling(&mut self, extents: &[usize]) -> Result<Tiling, Error> {
         Tiling::new(extents.iter().map(|extent| self.axis(*extent)).collect::<Result<Vec<Tiling1>, Error>>()?)
     }
 }
 
-/// Returns a random tiling of an axis: one tile, tiles of 1, tiles of one size, or tiles of any sizes including 0. It may begin at any index.
+/// Returns a random tiling of an axis with the extent `extent`: a single tile, tiles of size 1, tiles of equal size, or tiles of any sizes including
+/// 0. The first index may be any integer.
 pub(super) fn tiling1(random: &mut Rng, extent: usize) -> Result<Tiling1, Error> {
     let lower = if random.u32(..3) > 0 { 0 } else { random.i64(-4..=4) };
     let upper = lower + extent as i64;
@@ -106,7 +107,7 @@ pub(super) fn tiling1(random: &mut Rng, extent: usize) -> Result<Tiling1, Error>
 /// is combined with.
 type Axes = Vec<Option<Tiling1>>;
 
-/// The tilings of the values of a graph's nodes.
+/// The tilings of a graph's values, node by node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cuts {
     /// The tilings of each node; `None` if tiled tensors do not have its operation, or if combined axes have different tilings.
@@ -114,7 +115,8 @@ pub(super) struct Cuts {
 }
 
 impl Cuts {
-    /// Extends the tilings to the last node of a graph. `is_made` returns true for nodes that are computed as tensors, whatever reads them.
+    /// Computes the tilings of nodes that were added to the graph. `is_made` returns true for nodes that are computed as tensors, whatever reads
+    /// them.
     pub(super) fn extend(
         &mut self,
         graph: &TensorGraph,
@@ -134,12 +136,12 @@ impl Cuts {
         }
     }
 
-    /// Returns true for an expression that is constant along an axis. It is computed where it is read, even if it is also made.
+    /// Returns true if the node `id` is constant along an axis. Such a node is computed where it is read, even if it is also computed as a tensor.
     pub(super) fn is_free(&self, graph: &TensorGraph, id: TensorNodeId) -> bool {
         is_free(self.of(id), graph.extents(id))
     }
 
-    /// Returns the tilings of a node's axes; `None` if the node is rejected.
+    /// Returns the tilings of the axes of the node `id`; `None` if the evaluator must reject the node.
     pub(super) fn of(&self, id: TensorNodeId) -> Option<&Axes> {
         self.nodes.get(id.index())?.as_ref()
     }
@@ -149,7 +151,7 @@ fn is_free(cuts: Option<&Axes>, extents: &[usize]) -> bool {
     cuts.is_some_and(|cuts| cuts.iter().zip(extents).any(|(cut, extent)| cut.is_none() && *extent != 1))
 }
 
-/// Returns the tilings of a value that is computed as a tensor: axes along which it is constant are one tile.
+/// Returns the tilings of a value that is computed as a tensor: an axis along which the value is constant becomes one tile.
 pub(super) fn whole(cuts: &[Option<Tiling1>], extents: &[usize]) -> Axes {
     let one = |extent: usize| Tiling1::blocked(extent as u64, extent.max(1) as u64).ok();
     cuts.iter().zip(extents).map(|(cut, extent)| cut.clone().or_else(|| one(*extent))).collect()

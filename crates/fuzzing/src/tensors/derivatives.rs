@@ -1,5 +1,5 @@
 //! Checks derivatives of random smooth graphs: gradients, tangents and central differences along one direction must agree. Values are moderate, so
-//! that differences are meaningful; if differences with two steps disagree, the graph is skipped.
+//! that central differences are accurate. If central differences with two step sizes disagree, the graph is skipped.
 
 use super::Finding;
 use super::graphs::{Case, Growth, NodeResult};
@@ -10,8 +10,8 @@ use cembra::Scalar;
 use cembra::tensor::{Reduction, Tensor, TensorGraph, TensorNodeId, same_bits};
 use fastrand::Rng;
 
-/// Differentiates a random graph and checks the derivatives. If the differences with two steps do not agree, the function is too steep, which the
-/// report counts as rough.
+/// Differentiates a random graph and checks the derivatives. If central differences with two step sizes disagree, the function is too steep to check;
+/// the report counts it as rough.
 pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Option<Finding>, Error> {
     let count = random.usize(1..=3);
     let mut growth = Growth::of_floats(random, count)?;

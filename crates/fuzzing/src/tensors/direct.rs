@@ -1,20 +1,20 @@
-//! Computes operations on indices one index at a time: views, reductions, products by labels. It uses no strides or positions, only elements in the
-//! order of their indices, and is slow. Layouts and the reference are compared with it. Maps are left to the backends.
+//! Computes views, reductions and products by labels one index at a time, by their definition. It uses no strides or offsets, and is slow. The
+//! backends and the layouts of tensors are compared with it. Operations on single elements (maps) are not computed here.
 
 use cembra::tensor::{Data, Labels, Reduction, Slice, Tensor};
 use cembra::{Scalar, ScalarValue};
 use cembra_tensor::{Node, Operation};
 
-/// The elements of a tensor in row-major order.
+/// The elements of a tensor, stored in row-major order.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Dense {
     pub(super) scalar: Scalar,
     pub(super) extents: Vec<usize>,
-    /// The bits of each element; all NaNs have the same bits.
+    /// The bits of each element of the tensor; all NaNs have the same bits.
     pub(super) bits: Vec<u64>,
 }
 
-/// Iterates over all indices in row-major order.
+/// Iterates over all indices of a tensor with the extents `extents`, in row-major order.
 pub(super) fn indices(extents: &[usize]) -> impl Iterator<Item = Vec<usize>> {
     let (extents, count) = (extents.to_vec(), extents.iter().product::<usize>());
     (0..count).map(move |flat| {
@@ -25,7 +25,7 @@ pub(super) fn indices(extents: &[usize]) -> impl Iterator<Item = Vec<usize>> {
     })
 }
 
-/// Returns the row-major position of an index.
+/// Returns the row-major position of the element at `index` in a tensor with the extents `extents`.
 pub(super) fn flat(extents: &[usize], index: &[usize]) -> usize {
     index.iter().zip(extents).fold(0, |flat, (index, extent)| flat * extent + index)
 }
@@ -63,7 +63,7 @@ fn plus(scalar: Scalar, a: u64, b: u64) -> u64 {
     }
 }
 
-/// Returns the bits of an element as [`Dense`] stores them.
+/// Returns the bits of the element `value`, as [`Dense`] stores them.
 pub(super) fn bits(value: &ScalarValue) -> u64 {
     match value {
         ScalarValue::Float32(number) => of_float(Scalar::Float32, f64::from(*number)),
@@ -73,7 +73,7 @@ pub(super) fn bits(value: &ScalarValue) -> u64 {
 }
 
 impl Dense {
-    /// Returns the elements of a tensor, located by its offset and strides.
+    /// Returns the elements of `tensor`, located by its offset and strides.
     pub(super) fn of(tensor: &Tensor) -> Dense {
         let (extents, layout) = (tensor.extents().to_vec(), tensor.layout());
         let position = |index: Vec<usize>| -> usize {
@@ -91,7 +91,7 @@ impl Dense {
         Dense { scalar: tensor.scalar_type(), extents, bits }
     }
 
-    /// Returns the element at an index as a float.
+    /// Returns the element at `index` as a float.
     pub(super) fn float(&self, index: &[usize]) -> f64 {
         to_float(self.scalar, self.at(index))
     }
@@ -116,7 +116,7 @@ impl Dense {
     }
 }
 
-/// Returns the value of a node from those of its operands; `None` for maps, and for nodes without operands.
+/// Returns the value of `node` from the values of its operands; `None` for operations on single elements, and for nodes without operands.
 pub(super) fn value(node: &Node, operands: &[Dense]) -> Option<Dense> {
     let first = operands.first()?;
     let sliced = |slices: &[Slice], index: &[usize]| -> Vec<usize> {

@@ -15,7 +15,7 @@ use cembra_ops::{OpId, OverArrays};
 use fastrand::Rng;
 use std::sync::OnceLock;
 
-/// A graph, and tensors for its leaves.
+/// A random tensor graph, tensors for its leaves, and its outputs.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(super) graph: TensorGraph,
@@ -23,7 +23,7 @@ pub(crate) struct Case {
     pub(super) outputs: Vec<TensorNodeId>,
 }
 
-/// A graph under construction.
+/// A random tensor graph under construction.
 pub(super) struct Growth<'r> {
     pub(super) random: &'r mut Rng,
     pub(super) graph: TensorGraph,
@@ -97,7 +97,7 @@ pub(super) fn case(random: &mut Rng) -> Result<Case, Error> {
     Ok(growth.finish().0)
 }
 
-/// Returns a random graph for tiled tensors with up to three float outputs, and the tilings of its leaves.
+/// Returns a random graph for tiled tensors with up to three float outputs, and the tilings of its axes.
 pub(super) fn tiled_case(random: &mut Rng) -> Result<(Case, Tilings), Error> {
     let base = leaves::base(random);
     let values = *pick(random, &[Values::Small, Values::Small, Values::Any, Values::Any, Values::Tame]);
@@ -135,7 +135,7 @@ impl<'r> Growth<'r> {
         (Case { graph: self.graph, inputs: self.inputs, outputs }, self.cutting)
     }
 
-    /// Returns a graph with `count` leaves of type f64.
+    /// Starts a graph with `count` leaves of type f64.
     pub(super) fn of_floats(random: &'r mut Rng, count: usize) -> Result<Growth<'r>, Error> {
         let base: Vec<usize> = (0..5).map(|_| *pick(random, &[1, 2, 3, 3, 5])).collect();
         let mut growth = Growth::of_base(random, base, None);
@@ -154,7 +154,7 @@ impl<'r> Growth<'r> {
         self.input(tensor)
     }
 
-    /// Adds a leaf for the tensor.
+    /// Adds a leaf to the graph, with `tensor` as its value.
     pub(super) fn input(&mut self, tensor: Tensor) -> NodeResult {
         let name = format!("a{}", self.inputs.len());
         let made = self.graph.leaf(&name, tensor.scalar_type(), tensor.extents())?;
@@ -163,7 +163,7 @@ impl<'r> Growth<'r> {
         Ok(made)
     }
 
-    /// Adds a node to the pool of operands, unless it is too large.
+    /// Adds the node `made` to the pool of operands, unless it is too large.
     pub(super) fn add(&mut self, made: TensorNodeId) {
         let count = self.graph.extents(made).iter().product::<usize>();
         if let Some(Cutting { tilings, cuts, .. }) = &mut self.cutting {
@@ -179,7 +179,7 @@ impl<'r> Growth<'r> {
         }
     }
 
-    /// Returns a node of the pool, preferably a late one.
+    /// Returns a random node of the pool, preferably one that was added late.
     pub(super) fn any(&mut self) -> TensorNodeId {
         let from = if self.random.bool() { self.pool.len().saturating_sub(4) } else { 0 };
         self.pool[self.random.usize(from..self.pool.len())]
@@ -458,7 +458,7 @@ impl<'r> Growth<'r> {
         self.graph.reduce(how, made, &axes)
     }
 
-    /// Adds a product of up to three nodes, with labels that fit their extents. Sometimes a factor has a label twice.
+    /// Adds a product of up to three nodes, summed by labels that fit their extents. Sometimes a factor has a label twice.
     pub(super) fn product(&mut self) -> NodeResult {
         /// The most products of elements.
         const MOST_PRODUCTS: usize = 60_000;

@@ -1,5 +1,5 @@
-//! Checks the laws for tensor graphs: the backends agree, operations on indices match their definition, and rewriting, copying leaves, plans,
-//! sessions and the order of integer products change no bit. For a broken law, the first node that shows it is reported.
+//! Checks the laws for tensor graphs. The backends must agree, and operations on indices must match their definition. Rewriting, copying leaves,
+//! plans, sessions and the order of integer products must not change a bit. For a broken law, the first node whose value is wrong is reported.
 
 use super::direct::{self, Dense};
 use super::graphs::Case;
@@ -12,7 +12,7 @@ use cembra_tensor::{Node, Operation, Rewriter};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// The evaluators that run graphs. They reuse compiled code from one graph to the next.
+/// The evaluators that run tensor graphs for the judge. They reuse compiled code from one graph to the next.
 pub(super) struct Judge {
     interpreter: Arc<Evaluator>,
     pub(super) native: Arc<Evaluator>,
@@ -32,13 +32,13 @@ fn in_order(backend: Backend) -> Options {
     Options::default().backend(backend).reference_order(true).min_parallel_elements(8)
 }
 
-/// Returns the sets of options that models are compiled with.
+/// Returns the sets of options under which the judge compiles models.
 pub(super) fn all_options() -> [Options; 3] {
     let by_matrices = Options::default().backend(Backend::Native).min_parallel_elements(8);
     [in_order(Backend::Interpreter), in_order(Backend::Native), by_matrices]
 }
 
-/// Sets a session to several threads.
+/// Returns `session`, set to evaluate on several threads.
 pub(super) fn shared_out(mut session: Session) -> Session {
     session.set_threads(THREADS);
     session
@@ -77,7 +77,7 @@ impl Judge {
         Judge { interpreter, native, products, report: TensorReport::default() }
     }
 
-    /// Returns the first broken law of a case; `None` if all hold.
+    /// Returns the first law that `case` breaks; `None` if all laws hold.
     pub(super) fn judge(&mut self, case: &Case) -> Option<Finding> {
         let Case { graph, inputs, outputs } = case;
         self.report.nodes += graph.needed(outputs).iter().filter(|needed| **needed).count() as u64;
@@ -220,7 +220,7 @@ impl Judge {
     }
 }
 
-/// Returns a finding with the nodes that the first node for which `shows` returns true needs.
+/// Returns the finding `what` about a graph. It lists the first node for which `shows` returns true, and the nodes that this node needs.
 pub(super) fn shown(case: &Case, what: &str, shows: impl Fn(TensorNodeId) -> bool) -> Finding {
     let Case { graph, inputs, outputs } = case;
     let first = graph.nodes().map(|(id, _)| id).find(|id| shows(*id));

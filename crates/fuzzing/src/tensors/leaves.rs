@@ -6,15 +6,15 @@ use cembra::Scalar;
 use cembra::tensor::{Data, Element, Layout, Tensor};
 use fastrand::Rng;
 
-/// The possible element types of tensors.
+/// The possible element types of random tensors.
 pub(super) const SCALARS: [Scalar; 5] =
     [Scalar::Boolean, Scalar::Int32, Scalar::Int64, Scalar::Float32, Scalar::Float64];
 
-/// The most elements of a tensor.
+/// The most elements of a random tensor.
 pub(super) const MOST: usize = 3_000;
 
-/// Returns the base extents of a graph. The last axes of its tensors have some of these extents, or 1. A few extents are 0, and a few are longer than
-/// a chain of a sum.
+/// Returns random base extents for a graph. The axes of its tensors, counted from the last, have these extents or 1. Sometimes a base extent is 0, or
+/// longer than the 64 partial sums of a sum.
 pub(super) fn base(random: &mut Rng) -> Vec<usize> {
     let mut base: Vec<usize> = (0..5).map(|_| *pick(random, &[1, 2, 2, 3, 3, 5, 7])).collect();
     let last = base.len() - 1;
@@ -29,7 +29,7 @@ pub(super) fn base(random: &mut Rng) -> Vec<usize> {
     base
 }
 
-/// Returns extents that broadcast with others of the same base.
+/// Returns random extents that broadcast with all other extents of the same `base`.
 pub(super) fn extents(random: &mut Rng, base: &[usize]) -> Vec<usize> {
     let rank = *pick(random, &[0, 1, 1, 2, 2, 2, 3, 3, 4, 5]);
     let mut made: Vec<usize> = base[base.len() - rank..].to_vec();
@@ -41,18 +41,18 @@ pub(super) fn extents(random: &mut Rng, base: &[usize]) -> Vec<usize> {
     made
 }
 
-/// The kind of element values.
+/// The kind of values that the elements of a random tensor have.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Values {
-    /// Any bits.
+    /// Elements have any bits, those of special values included.
     Any,
-    /// Floats between -1.5 and 1.5, for functions that are neither flat nor steep there.
+    /// Elements are floats between -1.5 and 1.5, where functions are neither flat nor steep.
     Tame,
-    /// Small integers, whose sums and products are exact.
+    /// Elements are small integers, whose sums and products are exact.
     Small,
 }
 
-/// Returns a tensor with these extents and a random layout.
+/// Returns a random tensor with the extents `extents` and a random layout.
 pub(super) fn tensor(random: &mut Rng, scalar: Scalar, extents: &[usize], values: Values) -> Result<Tensor, Error> {
     let (strides, offset, memory) = layout(random, extents);
     let layout = Layout::strided(extents, &strides, offset, memory)?;

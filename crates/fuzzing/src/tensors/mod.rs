@@ -1,5 +1,5 @@
-//! Fuzzes tensors: random graphs and their laws, derivatives of smooth graphs, random statements, and the same on tiled tensors. A graph depends only
-//! on the seed and its number.
+//! The fuzzer for tensors: random graphs, derivatives of smooth graphs, random statements, and the same on tiled tensors. A graph depends only on the
+//! seed and its number.
 
 mod cuts;
 mod derivatives;
@@ -28,7 +28,7 @@ struct Finding {
     text: String,
 }
 
-/// A broken law of a graph or a statement, and the command to reproduce it.
+/// A law that a tensor graph or a statement breaks, and the command that reproduces it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TensorMismatch {
     finding: Finding,
@@ -40,17 +40,17 @@ pub struct TensorMismatch {
 pub struct TensorReport {
     /// The number of random graphs that were tried.
     pub graphs: u64,
-    /// The number of nodes in these graphs.
+    /// The number of nodes in all graphs that were tried.
     pub nodes: u64,
     /// The number of times that rewrite rules were applied to the graphs.
     pub applied: u64,
-    /// The number of graphs in which an element fails.
+    /// The number of graphs in which the evaluation of an element fails.
     pub failing: u64,
-    /// The number of graphs whose derivatives were compared with differences.
+    /// The number of graphs whose derivatives were compared with central differences.
     pub derivatives: u64,
-    /// The number of graphs whose differences were too rough for a comparison.
+    /// The number of graphs whose derivatives were not compared, because central differences were too inaccurate.
     pub rough: u64,
-    /// The number of statements.
+    /// The number of random statements that were tried.
     pub statements: u64,
     mismatch: Option<TensorMismatch>,
 }
@@ -84,8 +84,8 @@ impl fmt::Display for TensorReport {
     }
 }
 
-/// Tries tensor graphs and statements until there are enough or a law is broken. Of ten, seven are graphs with any operators, two are differentiated,
-/// and one is a statement. Calls `progress` after each, with the number tried so far.
+/// Tries tensor graphs and statements until as many as `config` asks for were tried or a law is broken. Of ten tries, seven are graphs with any
+/// operators, two are graphs that are differentiated, and one is a statement. Calls `progress` after each try, with the number tried so far.
 pub fn run_tensors(config: &Config, progress: &mut dyn FnMut(u64)) -> TensorReport {
     let mut judge = Judge::new();
     let mismatch = mismatch(config, "--tensors", progress, |number, random| one(number, random, &mut judge));

@@ -1,5 +1,5 @@
-//! Tests random assignments in models with tensors of small integers. The results are compared with explicit sums over all labels. Damaged texts of
-//! these models are tested too, which may be rejected. Everything is parsed, compiled and run through the public interface.
+//! Tests random assignments to tensors in models, with small integers as elements. The results are compared with explicit sums over all labels.
+//! Damaged texts of these models are tested too; the library may reject them. Everything is parsed, compiled and run through the public interface.
 
 use super::Finding;
 use super::direct::{Dense, indices};
@@ -172,7 +172,7 @@ fn whole(dense: &Dense, function: &str) -> f64 {
     }
 }
 
-/// An assignment, and tensors for its names.
+/// An assignment to a tensor, and tensors for the names in it.
 pub(super) struct Statement {
     pub(super) line: String,
     pub(super) tensors: BTreeMap<String, Tensor>,
@@ -184,7 +184,7 @@ pub(super) struct Statement {
     old: Tensor,
 }
 
-/// Returns a random assignment.
+/// Returns a random assignment to a tensor.
 pub(super) fn statement(random: &mut Rng) -> Result<Statement, cembra::Error> {
     let extents: Vec<usize> = LABELS.iter().map(|_| *pick(random, &[1, 2, 2, 3, 3, 4])).collect();
     let mut written = StatementDraft { random, extents, tensors: BTreeMap::new() };
@@ -214,12 +214,12 @@ pub(super) fn statement(random: &mut Rng) -> Result<Statement, cembra::Error> {
 }
 
 impl Statement {
-    /// Returns the text of a model with the line.
+    /// Returns the text of a model that has the assignment as a line.
     pub(super) fn text(&self) -> String {
         model_of(&self.line, &self.tensors)
     }
 
-    /// Returns the assigned value. It is exact, except for the signs of zeros.
+    /// Returns the expected value of the assignment. It is exact, except for the signs of zeros.
     pub(super) fn expected(&self) -> Result<Tensor, cembra::Error> {
         let dense: BTreeMap<String, Dense> =
             self.tensors.iter().map(|(name, tensor)| (name.clone(), Dense::of(tensor))).collect();
@@ -239,7 +239,7 @@ impl Statement {
     }
 }
 
-/// Tests a statement, and a damaged version of its text.
+/// Tests a random assignment, and a damaged version of its text.
 pub(super) fn check(random: &mut Rng) -> Option<Finding> {
     let tried = match statement(random) {
         Ok(statement) => tried(random, &statement),
@@ -262,7 +262,7 @@ fn model_of(line: &str, tensors: &BTreeMap<String, Tensor>) -> String {
     text + line
 }
 
-/// Returns the tensors for the inputs of a model; `None` if an input has another name.
+/// Returns the tensors for the inputs of `executor`, from `tensors` by name; `None` if an input has another name.
 pub(super) fn given(executor: &Executor, tensors: &BTreeMap<String, Tensor>) -> Option<Vec<Tensor>> {
     executor.inputs().iter().map(|field| tensors.get(&*field.name).cloned()).collect()
 }

@@ -1,4 +1,5 @@
-//! User extensions of graphs: a function with its own gradient, and an operation with a derivative and an element form.
+//! User extensions of tensor graphs, for random graphs: a function with its own gradient, and a user-defined operation with a derivative and a form
+//! on single elements.
 
 use cembra::Error;
 use cembra::ScalarValue;
@@ -7,7 +8,7 @@ use cembra::tensor::{
 };
 use std::sync::Arc;
 
-/// Adds the sine as a function with its own gradient.
+/// Adds the sine of `x` to the graph, as a function with its own gradient.
 pub(super) fn sine(graph: &mut TensorGraph, x: TensorNodeId) -> Result<TensorNodeId, Error> {
     let made = graph.custom_vjp(
         "sine",
@@ -24,7 +25,7 @@ struct Reversed {
     has_form: bool,
 }
 
-/// Adds a tensor with all axes reversed, as a user-defined operation.
+/// Adds the tensor `x` with all axes reversed to the graph, as a user-defined operation. `has_form` tells whether it has a form on single elements.
 pub(super) fn reversed(graph: &mut TensorGraph, x: TensorNodeId, has_form: bool) -> Result<TensorNodeId, Error> {
     graph.custom(Arc::new(Reversed { has_form }), &[x])
 }

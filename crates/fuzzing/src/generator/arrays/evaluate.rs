@@ -15,7 +15,7 @@ use cembra_value::Value;
 use std::sync::Arc;
 
 impl Grower<'_> {
-    /// Returns the node if it has a value. Otherwise the node becomes unusable, and is sometimes recorded as a failing one.
+    /// Returns `node` if it has a value on the first row. Otherwise records it as failing and hides it, so that it does not become an operand.
     pub(super) fn tried(&mut self, node: NodeId) -> Option<NodeId> {
         if self.pool.types[node.index()] == QType::Function || !self.pool.types[node.index()].is_run_time() {
             return Some(node);
@@ -28,7 +28,7 @@ impl Grower<'_> {
         None
     }
 
-    /// Returns the value of a node; `None` if it fails. The recursion is bounded, because programs are not deep.
+    /// Returns the value of `node` on the first row; `None` if it fails. The recursion is bounded, because programs are not deep.
     pub(super) fn value(&mut self, node: NodeId) -> Option<Value> {
         if let Some(known) = self.values.get(&node) {
             return known.clone();
@@ -38,7 +38,7 @@ impl Grower<'_> {
         value
     }
 
-    /// Computes the value of a node, with the interpreter for an operator; `None` if it fails or is a parameter.
+    /// Computes the value of `node` on the first row, with the interpreter if it is an operator; `None` if it fails or is a parameter.
     pub(super) fn evaluated(&mut self, node: NodeId) -> Option<Value> {
         match self.pool.graph.node(node) {
             Node::Literal(value) => Some(value.clone()),
@@ -64,7 +64,7 @@ impl Grower<'_> {
         }
     }
 
-    /// Returns a program with only this operator, applied to given values.
+    /// Returns a program with only the operator `name`, applied to operands that have the values `given`, and its row.
     pub(super) fn alone(&self, name: &str, operands: &[NodeId], given: Vec<Value>) -> (Program, Row) {
         let (mut graph, mut inputs, mut row) = (Graph::new(), Vec::new(), Vec::new());
         let operands: Vec<NodeId> = operands
@@ -88,14 +88,14 @@ impl Grower<'_> {
         (Program { graph, inputs, outputs, ..Program::default() }, Row::new(row))
     }
 
-    /// Returns a program with everything that a node needs.
+    /// Returns a program with `node` as its output and everything that it needs, and its row.
     pub(super) fn up_to(&mut self, node: NodeId) -> (Program, Row) {
         let (inputs, outputs) = (self.inputs(), vec![Output { name: "y".into(), node, span: None }]);
         let program = Program { graph: self.pool.graph.clone(), inputs, outputs, ..Program::default() };
         (stripped(&program), Row::new(self.row.clone()))
     }
 
-    /// Returns all inputs, once each has a value in the row.
+    /// Returns all inputs of the program so far, after giving each a value in the first row.
     pub(super) fn inputs(&mut self) -> Vec<Input> {
         let inputs = self.pool.inputs.clone();
         for input in &inputs {
@@ -104,7 +104,8 @@ impl Grower<'_> {
         inputs
     }
 
-    /// Evaluates a program with one output on a row; `None` if it fails. A program that is rejected or panics makes `node` a suspect.
+    /// Evaluates `program`, which has one output, on `row`; `None` if it fails. If the program is rejected or panics, `node` is recorded as a
+    /// suspect.
     pub(super) fn run(&mut self, node: NodeId, program: Program, row: Row) -> Option<Value> {
         let options = Options::default().without_pass("optimise").keep_weak_outputs(true);
         let model = Model::from_program(program);
@@ -117,7 +118,7 @@ impl Grower<'_> {
         }
     }
 
-    /// Returns the value of an input, drawing it on the first request.
+    /// Returns the value of the input `name` in the first row, which is drawn at the first request.
     pub(super) fn input(&mut self, name: &Arc<str>, qtype: &QType) -> Value {
         if let Some((_, value)) = self.row.iter().find(|(known, _)| known == name) {
             return value.clone();

@@ -10,7 +10,7 @@ use cembra_runtime::{ArrayKind, QType, Scalar};
 use cembra_value::Value;
 
 impl Grower<'_> {
-    /// Adds an operator on a list of structs.
+    /// Adds a random operator on a list of structs to the program.
     pub(super) fn listed(&mut self) -> Option<NodeId> {
         let known: Vec<QType> = self.pool.types.iter().filter_map(|qtype| qtype.element().cloned()).collect();
         let element = match known.is_empty() || self.pool.random.u32(..3) == 0 {

@@ -1,5 +1,5 @@
-//! Generates loops with an array as their state. Each round applies a chain of operators to it, with arrays from outside, the number of the round,
-//! and aggregates of all elements.
+//! Generates loops with an array as their state. Each round applies a chain of operators to the array. Their other operands are arrays from outside
+//! the loop, the number of the round, and aggregates of all elements.
 
 use super::Grower;
 use crate::catalogue::Catalogue;
@@ -10,7 +10,7 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::Value;
 
 impl Grower<'_> {
-    /// Adds a loop with an array as its state. Returns its node if it has a value.
+    /// Adds a loop with an array as its state to the program. Returns its node; `None` if it has no value on the first row.
     pub(super) fn looped(&mut self) -> Option<NodeId> {
         let size = self.focus();
         let scalar = self.scalar_at(size);

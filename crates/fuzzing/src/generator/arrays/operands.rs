@@ -1,5 +1,5 @@
-//! Chooses operands for programs on arrays. The name of a parameter and the errors of typing suggest the kind of operand; nodes of fitting sizes are
-//! found among existing ones or made as inputs and literals.
+//! Chooses operands for programs on arrays. The kind of an operand follows from the name of the parameter and from typing errors. Nodes of fitting
+//! sizes are chosen among existing ones, or made as inputs and literals.
 
 use super::{Grower, TOO_LARGE};
 use crate::arrays::{self, Role};
@@ -13,7 +13,7 @@ use cembra_runtime::{EdgeType, QType, Scalar};
 use cembra_value::{Edge, Promise, Value};
 use std::sync::Arc;
 
-/// A planned operand, before it is a node.
+/// The plan for an operand: what kind of value it is to be, before a node is chosen.
 pub(super) enum Operand {
     Node(NodeId),
     Array(Scalar),
@@ -26,8 +26,8 @@ pub(super) enum Operand {
 }
 
 impl Grower<'_> {
-    /// Returns the index of the operand that typing rejects, if it names one: the outer `None` means an unspecific error, the inner `None` that all
-    /// operands fit.
+    /// Returns the index of the operand in `drawn` that typing rejects. The outer `None` means that all operands fit, the inner one that the error
+    /// names no operand.
     pub(super) fn blamed(&self, entry: &Entry, drawn: &[Operand]) -> Option<Option<usize>> {
         let types: Vec<QType> = drawn.iter().map(|operand| self.type_of(operand)).collect();
         let literal = |operand: &Operand| match operand {
@@ -41,7 +41,7 @@ impl Grower<'_> {
         entry.def.resolve(&args).err().map(|fault| fault.operand)
     }
 
-    /// Returns the type that the operand has as a node.
+    /// Returns the type that the planned operand has as a node.
     pub(super) fn type_of(&self, operand: &Operand) -> QType {
         match operand {
             Operand::Node(node) => self.pool.types[node.index()].clone(),
@@ -54,7 +54,7 @@ impl Grower<'_> {
         }
     }
 
-    /// Plans an operand for a parameter. The parameter's name suggests its kind.
+    /// Plans an operand for the parameter `at` of an operator. The parameter's name suggests the kind of operand.
     pub(super) fn draw(&mut self, entry: &Entry, at: usize, size: usize) -> Operand {
         let Some(param) = entry.def.params.get(at.min(entry.def.params.len() - 1)) else { return Operand::Edge };
         if let Some(default) = param.default.as_ref().filter(|_| self.pool.random.bool()) {
@@ -112,7 +112,7 @@ impl Grower<'_> {
         }
     }
 
-    /// Plans a number that may be a size or an index.
+    /// Plans an operand that is a number which may be a size or an index.
     pub(super) fn number(&mut self, size: usize) -> Operand {
         let random = &mut *self.pool.random;
         let number = match random.u32(..8) {
@@ -124,14 +124,14 @@ impl Grower<'_> {
         Operand::Literal(if random.bool() { Value::from(number) } else { Value::from(number as i32) })
     }
 
-    /// Returns an existing tuple with arrays; `None` if there is none.
+    /// Returns an existing tuple node that has arrays; `None` if there is none.
     pub(super) fn tuple(&mut self) -> Option<NodeId> {
         let is_one = |node: &NodeId| matches!(&self.pool.types[node.index()], QType::Tuple(fields) if fields.iter().any(values::has_arrays));
         let tuples: Vec<NodeId> = self.reachable().filter(is_one).collect();
         (!tuples.is_empty()).then(|| *pick(self.pool.random, &tuples))
     }
 
-    /// Returns nodes for planned operands: edges from arrays of `size` elements, and arrays of either side's size.
+    /// Returns a node for each planned operand: edges from arrays of `size` elements, and arrays that have the size of either end of an edge.
     pub(super) fn realised(&mut self, drawn: Vec<Operand>, size: usize) -> Vec<NodeId> {
         let mut sides = vec![size];
         let mut made: Vec<Option<NodeId>> = Vec::with_capacity(drawn.len());
@@ -174,7 +174,7 @@ impl Grower<'_> {
             .collect()
     }
 
-    /// Returns the size of an existing array, mostly the most frequent one.
+    /// Returns the size of an existing array, mostly the size that most arrays have.
     pub(super) fn focus(&mut self) -> usize {
         if self.pool.random.u32(..3) > 0 {
             return self.size;
@@ -186,18 +186,18 @@ impl Grower<'_> {
         if sizes.is_empty() { self.size } else { *pick(self.pool.random, &sizes) }
     }
 
-    /// Iterates over the nodes that can be operands, because they are not at the maximal depth.
+    /// Iterates over the nodes that can be operands, because they are not yet at the maximal depth.
     pub(super) fn reachable(&self) -> impl Iterator<Item = NodeId> {
         let most = self.pool.config.max_depth;
         (0..self.pool.types.len()).filter(move |at| self.pool.depths[*at] < most).map(NodeId::from_index)
     }
 
-    /// Returns the value of a literal node; `None` for other nodes.
+    /// Returns the value of the node `node` if it is a literal; `None` for other nodes.
     pub(super) fn literal(&self, node: NodeId) -> Option<&Value> {
         literal(&self.pool.graph, node)
     }
 
-    /// Returns the element type of an array node; `None` for other nodes and other kinds of arrays.
+    /// Returns the element type of the node `node` if it is an array of the program's kind; `None` for other nodes.
     pub(super) fn scalar_of(&self, node: NodeId) -> Option<Scalar> {
         match self.pool.types[node.index()] {
             QType::Array(kind, scalar) if kind == self.kind => Some(scalar),
@@ -205,13 +205,13 @@ impl Grower<'_> {
         }
     }
 
-    /// Returns the arrays of this size.
+    /// Returns the existing arrays that have `size` elements.
     pub(super) fn arrays(&mut self, size: usize) -> Vec<NodeId> {
         let all: Vec<NodeId> = self.reachable().filter(|node| self.scalar_of(*node).is_some()).collect();
         all.into_iter().filter(|node| self.value(*node).is_some_and(|value| arrays::sizes(&value) == [size])).collect()
     }
 
-    /// Returns the element type of an existing array of this size, mostly.
+    /// Returns an element type for arrays of `size` elements: mostly that of an existing array, sometimes a random one.
     pub(super) fn scalar_at(&mut self, size: usize) -> Scalar {
         let there = self.arrays(size);
         if there.is_empty() || self.pool.random.u32(..4) == 0 {
@@ -221,7 +221,7 @@ impl Grower<'_> {
         self.scalar_of(node).unwrap_or(Scalar::Float64)
     }
 
-    /// Returns one of these nodes, preferably a deep unused one; now and then `None`.
+    /// Returns one of `nodes`, preferably a deep unused one; now and then `None`.
     pub(super) fn chosen(&mut self, nodes: &[NodeId]) -> Option<NodeId> {
         if nodes.is_empty() || self.pool.chance(0.15) {
             return None;
@@ -230,21 +230,21 @@ impl Grower<'_> {
         few.into_iter().max_by_key(|node| (!self.pool.used[node.index()], self.pool.depths[node.index()]))
     }
 
-    /// Returns an array of this element type and size.
+    /// Returns an array of `size` elements of type `scalar`: an existing node or a new one.
     pub(super) fn array(&mut self, scalar: Scalar, size: usize) -> NodeId {
         let mut there = self.arrays(size);
         there.retain(|node| self.scalar_of(*node) == Some(scalar));
         self.chosen(&there).unwrap_or_else(|| self.new_array(scalar, size, 0.8))
     }
 
-    /// Returns a new array. `inputs` is the share of inputs among arrays small enough for literals.
+    /// Returns a new array of `size` elements of type `scalar`. `inputs` is the share of inputs among arrays small enough for literals.
     pub(super) fn new_array(&mut self, scalar: Scalar, size: usize, inputs: f64) -> NodeId {
         let random = &mut *self.pool.random;
         let value = arrays::array(random, scalar, size, self.pool.config);
         self.given(Value::Array(self.kind, value.into()), inputs)
     }
 
-    /// Returns an array of integers with this role, for an array of `about` elements: an existing node or a new one.
+    /// Returns an array of integers with the meaning `role`, for use with an array of `about` elements: an existing node or a new one.
     pub(super) fn integers(&mut self, scalar: Scalar, role: Role, about: usize) -> NodeId {
         let mut there = self.arrays(about);
         there.retain(|node| self.scalar_of(*node) == Some(scalar));
@@ -263,7 +263,7 @@ impl Grower<'_> {
         self.given(Value::Array(self.kind, value.into()), 0.7)
     }
 
-    /// Returns an edge from an array of `child` elements to another array.
+    /// Returns an edge that maps `child` elements to the elements of another array.
     pub(super) fn edge(&mut self, child: usize) -> NodeId {
         let qtype = QType::Edge(EdgeType::Arrays(self.kind));
         let all: Vec<NodeId> = self.reachable().filter(|node| self.pool.types[node.index()] == qtype).collect();
@@ -309,12 +309,12 @@ impl Grower<'_> {
         self.pool.operator(op, &operands, &qtype)
     }
 
-    /// Returns an edge from an array of `child` elements to a scalar.
+    /// Returns an edge that maps `child` elements to a scalar.
     pub(super) fn single(&mut self, child: usize) -> NodeId {
         self.given(Edge::to_scalar(self.kind, child).into(), 0.5)
     }
 
-    /// Returns a shape of this size.
+    /// Returns an array shape of `size` elements.
     pub(super) fn shape(&mut self, size: usize) -> NodeId {
         if self.pool.random.bool()
             && let Some(array) = self.arrays(size).first().copied()
@@ -324,7 +324,7 @@ impl Grower<'_> {
         self.given(Value::ArrayShape(self.kind, size), 0.5)
     }
 
-    /// Returns a node for a value: a new input, or a literal if the value is small. `inputs` is the share of inputs.
+    /// Returns a node that has the value `value`: a new input, or a literal if the value is small. `inputs` is the share of inputs.
     pub(super) fn given(&mut self, value: Value, inputs: f64) -> NodeId {
         let is_small = arrays::sizes(&value).iter().all(|size| *size < 8);
         if is_small && !self.pool.chance(inputs) {

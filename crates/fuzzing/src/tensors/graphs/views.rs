@@ -1,4 +1,4 @@
-//! Adds random views of nodes: permuted axes, slices, diagonals, other extents, zeros around a value.
+//! Adds random views of nodes to tensor graphs: permuted axes, slices, diagonals, other extents, padding with zeros.
 
 use super::{Growth, NodeResult};
 use crate::config::pick;
@@ -68,7 +68,7 @@ impl Growth<'_> {
         Some((within, slices))
     }
 
-    /// Adds another view of a node, or zeros around it.
+    /// Adds a random view of the node `x`, or pads it with zeros.
     pub(in crate::tensors) fn view(&mut self, x: TensorNodeId) -> NodeResult {
         let extents = self.graph.extents(x).to_vec();
         let rank = extents.len();
@@ -211,7 +211,7 @@ impl Growth<'_> {
         made
     }
 
-    /// Adds views of views, and views before operations that rewrite rules combine them with.
+    /// Adds views in patterns that rewrite rules match: views of views, and views before other operations.
     pub(super) fn pattern_of_views(&mut self) -> NodeResult {
         let x = self.any();
         let extents = self.graph.extents(x).to_vec();

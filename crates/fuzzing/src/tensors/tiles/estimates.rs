@@ -1,6 +1,6 @@
-//! Computes the estimated norm of a tile before the tile is computed, for one step and from the norms of its operands: the sum of both for a sum, `s1
-//! s2 V` for products of elements, `s1 s2 K^2 B` for each product of tiles, `s K sqrt(K)` for a sum over K elements. A tile whose estimate is below
-//! the threshold must be absent.
+//! The norm that the evaluator must estimate for a tile before it computes the tile, from the norms `s1` and `s2` of the operands' tiles. It is `s1 +
+//! s2` for a sum, `s1 s2 V` for products of the elements of tiles with V elements, `s1 s2 K^2 B` for each product of tiles with K summed indices in
+//! each of B batches, and `s K sqrt(K)` for a sum over K elements. A tile whose estimate is below the threshold must be absent.
 
 use super::meaning::walk;
 use cembra::tensor::{Labels, Reduction};
@@ -9,7 +9,7 @@ use cembra_tensor::{Axis, Node, Operation};
 use cembra_tiles::{Tiled, Tiling, Tiling1};
 use std::collections::BTreeMap;
 
-/// Returns the estimates by tile number; `None` for operations without known estimates.
+/// Returns the estimated norms of the tiles of `node`, by tile number; `None` for operations without known estimates.
 pub(super) fn of_node(node: &Node, operands: &[&Tiled]) -> Option<BTreeMap<u64, f64>> {
     match (&node.operation, operands) {
         (Operation::Map(op), [a, b]) if a.tiling() == b.tiling() => {

@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// The most smaller programs that are tried.
 const MOST_TRIES: usize = 300;
 
-/// The evaluators for expressions of elements, and the statistics of the run.
+/// The evaluators that judge programs on tiled tensors, and the statistics of the run.
 pub(super) struct TileJudge {
     interpreter: cembra_engine::Evaluator,
     native: cembra_engine::Evaluator,
@@ -38,7 +38,7 @@ pub(super) struct TileJudge {
     pub(super) report: TileReport,
 }
 
-/// A broken law.
+/// A law that a program on tiled tensors breaks.
 #[derive(Clone, Debug)]
 pub(super) struct Wrong {
     pub(super) what: String,
@@ -51,10 +51,10 @@ impl Wrong {
     }
 }
 
-/// The reason why a check ends early.
+/// The reason why a check of a law ends early.
 #[derive(Debug)]
 pub(super) enum CheckError {
-    /// A law is broken.
+    /// The law that is checked is broken.
     Wrong(Wrong),
     /// The value to check could not be computed.
     Other(Error),
@@ -72,10 +72,10 @@ impl From<Error> for CheckError {
     }
 }
 
-/// The result of a check: success, a broken law, or an error that prevented the check.
+/// The result of checking a law: success, a broken law, or an error that prevented the check.
 pub(super) type Checked = Result<(), CheckError>;
 
-/// Returns the broken law, if a check found one.
+/// Returns the broken law, if the check `checked` found one.
 ///
 /// # Errors
 /// If the value to check could not be computed.
@@ -94,12 +94,12 @@ impl TileJudge {
         TileJudge { interpreter, native, link, report: TileReport::default() }
     }
 
-    /// Returns the elements of the interpreter, which evaluates expressions one operator after the other.
+    /// Returns the interpreter as the evaluator of expressions on elements. It computes one operator after the other.
     pub(super) fn host(&self) -> impl Elements {
         self.interpreter.host()
     }
 
-    /// Returns the broken law of a program, for the smallest part that shows it; `None` if all hold.
+    /// Returns the law that `program` breaks, for its smallest part that shows this; `None` if all laws hold.
     pub(super) fn judge(&mut self, program: &Program) -> Result<Option<Finding>, Error> {
         wrong_of(self.check(program))?.map(|wrong| self.shown(program, wrong)).transpose()
     }
@@ -449,7 +449,7 @@ fn numbers(bits: &[u64]) -> Vec<f64> {
     bits.iter().map(|bits| f64::from_bits(*bits)).collect()
 }
 
-/// Returns the elements of a stored tensor, and for each whether its tile is present.
+/// Returns the elements of the tiled tensor `tiled`, and for each whether its tile is present.
 pub(super) fn value_of(tiled: &Tiled) -> Result<Value, Error> {
     let elements = tiled.to_tensor()?;
     let mut origins = vec![Origin::Absent; elements.layout().len()];
@@ -459,7 +459,7 @@ pub(super) fn value_of(tiled: &Tiled) -> Result<Value, Error> {
     Value::new(elements, &origins)
 }
 
-/// Compares the norms of a value with those of its elements. `place` names the value.
+/// Checks that the norms in `found` are those of its elements. `place` names the value in messages.
 pub(super) fn check_norms(place: &str, found: &TiledContents) -> Checked {
     let wrong = |detail| Wrong::new(format!("{place}a norm is not that of the elements"), detail);
     found.wrong_norm().map_or(Ok(()), |detail| Err(wrong(detail).into()))
@@ -515,7 +515,8 @@ fn check_value(found: &TiledContents, meaning: &Meaning, least: f64) -> Checked 
     Ok(())
 }
 
-/// Compares the elements of a tiled value with exact ones, whichever tiles are present. The signs of zeros are ignored. `place` names the value.
+/// Checks that the elements of `found` equal `expected`, whichever tiles are present. The signs of zeros are ignored. `place` names the value in
+/// messages.
 pub(super) fn check_bits(place: &str, found: &Tiled, expected: &Tensor) -> Checked {
     let dense = found.to_tensor()?;
     if dense.extents() != expected.extents() || dense.scalar_type() != expected.scalar_type() {

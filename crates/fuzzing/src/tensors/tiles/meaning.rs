@@ -1,20 +1,20 @@
-//! Computes operations on tensors with absent tiles, one element at a time, and the tolerance for each element. It does not use tiles: each element
-//! only has an origin, which tells whether its tile is absent. Elements of maps, views and extremes are exact. Sums and products are computed in f64,
-//! and may differ by the rounding of their terms in any order.
+//! Computes the expected results of operations on tensors with absent tiles, one element at a time, and the tolerance for each element. No tiles are
+//! used: each element has an origin, which tells whether it comes from an absent tile. Elements of maps, views and extremes are exact. Sums and
+//! products are computed in f64, and may differ by the rounding of their terms in any order.
 
 use cembra::tensor::{Data, Labels, Reduction, Slice, Tensor};
 use cembra::{Error, Scalar};
 use cembra_ops::id;
 use cembra_tensor::{Axis, Body, BodyStep, ElementOperator, Elements, Node, Operand, Operation};
 
-/// The origin of an element.
+/// The origin of an element's value, which tells whether its tile must be present.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Origin {
-    /// An absent tile, which is exactly zero, or an operation that gives zero for absent tiles.
+    /// The element comes from an absent tile, which is exactly zero, or from an operation that gives zero for absent tiles.
     Absent,
-    /// Only numbers, literal or from absent tiles, so the value is known before any tile is computed.
+    /// The element is computed from numbers only, literals or those from absent tiles, so its value is known before any tile is computed.
     Number { of_absent: bool },
-    /// Tiles that are present.
+    /// The element is computed from tiles that are present.
     Present,
 }
 
@@ -32,7 +32,7 @@ impl Origin {
     }
 }
 
-/// A value: its elements, and the codes of their origins, as a tensor of the same extents to which views are applied alike.
+/// A tensor with absent tiles: its elements, and a tensor of the same extents with the codes of their origins. Views are applied to both.
 #[derive(Clone, Debug)]
 pub(super) struct Value {
     pub(super) elements: Tensor,
@@ -40,18 +40,18 @@ pub(super) struct Value {
 }
 
 impl Value {
-    /// Returns a value with these elements, and the origin of each in row-major order.
+    /// Makes a value of the elements `elements`; `origins` has the origin of each in row-major order.
     pub(super) fn new(elements: Tensor, origins: &[Origin]) -> Result<Value, Error> {
         let origins = Tensor::new(elements.extents(), origins.iter().map(|origin| origin.code()).collect())?;
         Ok(Value { elements, origins })
     }
 
-    /// Returns the origin of each element, in row-major order.
+    /// Returns the origin of each element of this value, in row-major order.
     pub(super) fn origins(&self) -> Result<Vec<Origin>, Error> {
         Ok(self.origins.to_vec::<i32>()?.into_iter().map(Origin::of).collect())
     }
 
-    /// Returns the elements as f64, in row-major order.
+    /// Returns the elements of this value as f64, in row-major order.
     pub(super) fn floats(&self) -> Result<Vec<f64>, Error> {
         floats(&self.elements)
     }
@@ -61,7 +61,7 @@ impl Value {
     }
 }
 
-/// Returns the elements as f64, in row-major order.
+/// Returns the elements of `tensor` as f64, in row-major order.
 pub(super) fn floats(tensor: &Tensor) -> Result<Vec<f64>, Error> {
     match tensor.scalar_type() {
         Scalar::Float32 => Ok(tensor.to_vec::<f32>()?.into_iter().map(f64::from).collect()),
@@ -69,13 +69,13 @@ pub(super) fn floats(tensor: &Tensor) -> Result<Vec<f64>, Error> {
     }
 }
 
-/// The expected value of a node.
+/// The expected value of a graph's node, with the tolerance for its elements.
 #[derive(Debug)]
 pub(super) struct Meaning {
     pub(super) value: Value,
     /// The tolerance of each element; infinite where sums may leave the range of floats in some order. `None` if all are exact.
     distances: Option<Vec<f64>>,
-    /// The additional tolerance of each element per unit of threshold, for dropped tiles of intermediate values.
+    /// The additional tolerance of each element, as a multiple of the threshold, because tiles of intermediate values may be dropped.
     pub(super) screened: f64,
 }
 
@@ -98,8 +98,8 @@ fn limits(scalar: Scalar) -> (f64, f64, f64) {
     }
 }
 
-/// Returns the meaning of a node from the values of its operands; `None` for operations that tiled tensors lack. `numbers` has the bits of operands
-/// that are numbers, because operators may depend on literals.
+/// Returns the expected value of `node` from the values of its operands; `None` for operations that tiled tensors lack. `numbers` has the bits of
+/// operands that are numbers, because operators may depend on literals.
 pub(super) fn of_node(
     node: &Node,
     operands: &[&Value],
@@ -187,7 +187,7 @@ fn mapped(
     Ok(Meaning::exact(Value::new(Tensor::of_data(&node.extents, data)?, &found)?))
 }
 
-/// Returns true for bits that represent 0 or false.
+/// Returns true if `bits` represent 0 or false in the type `scalar`.
 pub(super) fn is_zero(scalar: Scalar, bits: u64) -> bool {
     match scalar {
         Scalar::Float32 => f32::from_bits(bits as u32) == 0.0,
@@ -201,7 +201,8 @@ fn strides(extents: &[usize]) -> Vec<usize> {
     (0..extents.len()).map(|axis| extents[axis + 1..].iter().product()).collect()
 }
 
-/// Visits all indices of some extents in row-major order. Passes the positions by each list of strides.
+/// Visits all indices of a tensor with the extents `extents`, in row-major order. Passes to `visit` the position that each list of strides gives for
+/// the index.
 pub(super) fn walk(extents: &[usize], strides: &[Vec<usize>], mut visit: impl FnMut(&[usize])) {
     let mut index = vec![0; extents.len()];
     let mut positions = vec![0; strides.len()];

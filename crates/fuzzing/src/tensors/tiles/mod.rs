@@ -1,5 +1,6 @@
-//! Fuzzes tiled tensors: random graphs and statements in random tilings, and the functions on tiled tensors that graphs lack. Results are compared
-//! with their meaning, and bit for bit between threads, blocks, ranks, backends and lazy tiles. A program depends only on the seed and its number.
+//! The fuzzer for tiled tensors: random graphs and statements in random tilings, and functions on tiled tensors that are not operations of graphs.
+//! Results are compared with the expected values. They must have the same bits for any threads, blocks, ranks, backends and lazy tiles. A program
+//! depends only on the seed and its number.
 
 mod estimates;
 mod functions;
@@ -24,19 +25,19 @@ use std::sync::Arc;
 /// The statistics of a run on tiled tensors, and the mismatch found, if any. `Display` prints a line, and the mismatch.
 #[derive(Clone, Debug, Default)]
 pub struct TileReport {
-    /// The number of graphs with any operators.
+    /// The number of random graphs that were tried.
     pub graphs: u64,
-    /// The number of statements.
+    /// The number of random statements that were tried.
     pub statements: u64,
-    /// The number of tensors whose functions were tested.
+    /// The number of tensors on which the functions outside of graphs were tested.
     pub functions: u64,
-    /// The number of graphs and statements that were evaluated.
+    /// The number of graphs and statements that were evaluated without an error.
     pub evaluated: u64,
-    /// The number of graphs that were rejected, as required.
+    /// The number of graphs that were rejected, as they must be.
     pub refused: u64,
-    /// The number of rejected graphs in which combined axes have different tilings.
+    /// The number of rejected graphs in which an operation combines axes with different tilings.
     pub unlike: u64,
-    /// The number of tiled values that were compared with their meaning.
+    /// The number of tiled values that were compared with the expected values.
     pub values: u64,
     mismatch: Option<TensorMismatch>,
 }
@@ -64,10 +65,10 @@ impl fmt::Display for TileReport {
     }
 }
 
-/// Tries programs on tiled tensors until there are enough or a law is broken. Of ten programs, seven are graphs, two are statements, and one calls
-/// functions that graphs lack. Calls `progress` after each, with the number tried so far.
+/// Tries programs on tiled tensors until as many as `config` asks for were tried or a law is broken. Of ten programs, seven are graphs, two are
+/// statements, and one calls functions that are not operations of graphs. Calls `progress` after each program, with the number tried so far.
 ///
-/// With a link, its processes try the same programs together, as ranks. Without one, ranks are threads.
+/// With `link`, the connected processes try the same programs together, as ranks. Without it, ranks are threads.
 pub fn run_tiles(config: &Config, link: Option<Arc<dyn Link>>, progress: &mut dyn FnMut(u64)) -> TileReport {
     let mut judge = TileJudge::new(link);
     let mismatch = mismatch(config, "--tiles", progress, |number, random| one(number, random, &mut judge));

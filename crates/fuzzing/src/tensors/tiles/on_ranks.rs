@@ -1,6 +1,6 @@
-//! Runs programs on several ranks, which are threads, or processes that a launcher started. Tensors are distributed by random maps, computed on
-//! demand, or on each rank. Messages are delayed and reordered depending on the seed. All ranks must have the values of a single rank, or the same
-//! error, after which they continue.
+//! Runs programs on several ranks, which are threads, or processes that a launcher started. Input tensors are distributed over ranks at random,
+//! computed on demand, or stored on every rank. Messages are delayed and reordered at random. All ranks must give the same values as a single rank,
+//! or the same error, and must be usable after an error.
 
 use super::operands::{Lazy, Promise, TiledContents};
 use super::program::{Outcome, Program, failed};
@@ -19,8 +19,8 @@ use std::time::Duration;
 const STALL: Duration = Duration::from_secs(60);
 
 impl Program {
-    /// Evaluates the requested nodes on `size` ranks, each a thread, and returns the outcome of each. With a link, evaluates them only on this
-    /// process's rank.
+    /// Evaluates the nodes `asked` on `size` ranks, each a thread, and returns the outcome of each rank. With `link`, evaluates them only on the rank
+    /// that is this process.
     pub(super) fn on_ranks<E: Elements>(
         &self,
         size: usize,

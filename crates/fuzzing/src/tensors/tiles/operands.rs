@@ -1,5 +1,5 @@
-//! Random tiled tensors: the tiles of a dense tensor that are present, those of them that are zero, and the size of their elements. Also the same
-//! tensors with tiles that are computed on demand and counted, that fail, or whose norms are unknown; and the visible content of a tiled tensor.
+//! Random tiled tensors, in which some tiles are absent, zero, or have small elements. Also lazy versions of tiled tensors, whose tiles are computed
+//! on demand: requests are counted, some tiles fail, and norms may be unknown. Also the content of a tiled tensor in a form that can be compared.
 
 use crate::config::{chance, pick};
 use cembra::tensor::{Slice, Tensor, TensorErrorKind};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The screening that drops no tile.
 pub(super) const ALL: Screening = Screening::threshold(0.0);
 
-/// The distribution of tiles in random tensors.
+/// The shares of absent, zero and small tiles in random tiled tensors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sparsity {
     /// The fraction of tiles that are present.
@@ -25,7 +25,7 @@ pub(super) struct Sparsity {
 }
 
 impl Sparsity {
-    /// Returns random shares; tiles are small only if `is_screened`.
+    /// Returns random shares; some tiles are small only if `is_screened`.
     pub(super) fn new(random: &mut Rng, is_screened: bool) -> Sparsity {
         Sparsity {
             share: *pick(random, &[0.0, 0.2, 0.5, 0.5, 0.8, 0.8, 1.0, 1.0, 1.0]),
@@ -34,7 +34,7 @@ impl Sparsity {
         }
     }
 
-    /// Returns a dense tensor in tiles. The elements of absent tiles are dropped.
+    /// Returns the elements of `tensor` as a tiled tensor with the tiling `tiling`. Tiles are left out at random, so their elements are lost.
     pub(super) fn tiled(&self, random: &mut Rng, tensor: &Tensor, tiling: &Tiling) -> Result<Tiled, Error> {
         match tensor.scalar_type() {
             Scalar::Float32 => self.of::<f32>(random, tensor, tiling),
@@ -69,7 +69,7 @@ fn slices(tiling: &Tiling, number: u64) -> Vec<Slice> {
     slices_of(tiling, &tiling.ranges(number).unwrap_or_default())
 }
 
-/// Returns slices of a tiling's axes. `ranges` count from 0.
+/// Returns the slices of a dense tensor that have the indices `ranges` in `tiling`. Slices count from 0; the axes of `tiling` may begin elsewhere.
 pub(super) fn slices_of(tiling: &Tiling, ranges: &[Range<i64>]) -> Vec<Slice> {
     let slice = |(range, axis): (&Range<i64>, &Tiling1)| Slice {
         start: range.start.abs_diff(axis.lower()) as usize,
@@ -79,7 +79,7 @@ pub(super) fn slices_of(tiling: &Tiling, ranges: &[Range<i64>]) -> Vec<Slice> {
     ranges.iter().zip(tiling.axes()).map(slice).collect()
 }
 
-/// Returns the row-major positions of a tile's elements in the dense tensor.
+/// Returns the row-major positions that the elements of tile `number` have in the dense tensor.
 pub(super) fn positions(tiling: &Tiling, number: u64) -> Vec<usize> {
     let (slices, extents) = (slices(tiling, number), tiling.extents());
     let mut all = vec![0];
@@ -92,22 +92,22 @@ pub(super) fn positions(tiling: &Tiling, number: u64) -> Vec<usize> {
     all
 }
 
-/// The promise about the norms of lazy tiles.
+/// The norms that a lazy tensor promises for its tiles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Promise {
     True,
-    /// Infinite or NaN norms, which keep all tiles.
+    /// The promised norms are infinite or NaN, so that no tile is dropped.
     Unknown,
 }
 
-/// The tiles that fail: those whose number modulo `each` is `first`.
+/// The tiles of a lazy tensor that fail when they are computed: those whose number modulo `each` is `first`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failing {
     pub(super) each: u64,
     pub(super) first: u64,
 }
 
-/// A tensor whose tiles are computed on demand.
+/// A tiled tensor whose tiles are computed on demand, with a count of the requests.
 #[derive(Clone, Debug)]
 pub(super) struct Lazy {
     pub(super) tiled: Tiled,
@@ -116,7 +116,7 @@ pub(super) struct Lazy {
 }
 
 impl Lazy {
-    /// Returns a lazy tensor with the same elements. A request for an absent tile is an error.
+    /// Returns a lazy tensor with the same elements as `whole`. A request for an absent tile is an error.
     pub(super) fn of(whole: &Tiled, promise: Promise, failing: Option<Failing>) -> Result<Lazy, Error> {
         let shape = match promise {
             Promise::True => whole.shape().clone(),
@@ -142,13 +142,14 @@ impl Lazy {
         Ok(Lazy { tiled: Tiled::lazy(&shape, whole.scalar_type(), source)?, asked })
     }
 
-    /// Returns the largest number of requests for a tile.
+    /// Returns the number of requests for the tile that was requested most often.
     pub(super) fn most_asked(&self) -> u32 {
         self.asked.iter().map(|count| count.load(Ordering::Relaxed)).max().unwrap_or(0)
     }
 }
 
-/// The visible content of a tiled tensor: its tiling, the present tiles, and the bits of their norms and elements, with all NaNs equal.
+/// The content of a tiled tensor in a form that can be compared: its tiling, the present tiles, and the bits of their norms and elements, with all
+/// NaNs equal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct TiledContents {
     pub(super) tiling: Tiling,
@@ -159,7 +160,7 @@ pub(super) struct TiledContents {
 }
 
 impl TiledContents {
-    /// Returns the present tiles of a tensor, with their norms and elements as bits.
+    /// Returns the content of `tiled`: its present tiles, with their norms and elements as bits.
     pub(super) fn of(tiled: &Tiled) -> Result<TiledContents, Error> {
         let mut elements = Vec::with_capacity(tiled.shape().len());
         for tile in tiled.tiles() {
@@ -179,13 +180,13 @@ impl TiledContents {
         })
     }
 
-    /// Returns the elements of a tile as numbers; `None` if it is absent.
+    /// Returns the elements of tile `number` as floats; `None` if the tile is absent.
     pub(super) fn tile(&self, number: u64) -> Option<Vec<f64>> {
         let position = self.tiles.binary_search(&number).ok()?;
         Some(self.elements[position].iter().map(|bits| f64::from_bits(*bits)).collect())
     }
 
-    /// Describes the first stored norm that differs from the norm of its tile's elements; `None` if all are right.
+    /// Describes the first tile whose stored norm differs from that of its elements; `None` if all norms are right.
     pub(super) fn wrong_norm(&self) -> Option<String> {
         for ((number, norm), elements) in self.tiles.iter().zip(&self.norms).zip(&self.elements) {
             let elements: Vec<f64> = elements.iter().map(|bits| f64::from_bits(*bits)).collect();
@@ -206,7 +207,8 @@ pub(super) fn bits(float: f64) -> u64 {
     if float.is_nan() { f64::NAN.to_bits() } else { float.to_bits() }
 }
 
-/// Returns the norm of a tile: the square root of the sum of squares, divided by the number of elements. NaN if an element is.
+/// Returns the norm of a tile with the elements `elements`: the square root of the sum of squares, divided by the number of elements. NaN if an
+/// element is.
 pub(super) fn norm_of(elements: &[f64]) -> f64 {
     if elements.iter().any(|element| element.is_nan()) {
         return f64::NAN;

@@ -1,5 +1,5 @@
-//! The programs that are evaluated on tiled tensors: a graph, tensors for its leaves, and options. They are evaluated in many ways that must give
-//! equal results. The correct results are determined elsewhere.
+//! Programs on tiled tensors: a graph, tensors for its leaves, and options. A program is evaluated in many ways that must give equal results. The
+//! expected results are computed in `meaning`.
 
 use super::operands::{Failing, Lazy, Promise, TiledContents};
 use crate::config::pick;
@@ -12,19 +12,19 @@ use cembra_tiles::{Evaluator, Options, Segment, Tiled};
 use fastrand::Rng;
 use std::sync::Arc;
 
-/// A graph on tiled tensors.
+/// A program on tiled tensors: a graph, tensors for its leaves, and options.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub(super) graph: TensorGraph,
-    /// The stored tensor of each leaf.
+    /// The tiled tensors for the leaves, in the order of the leaves.
     pub(super) inputs: Vec<Tiled>,
     pub(super) outputs: Vec<TensorNodeId>,
-    /// The tilings of the leaves' axes.
+    /// The tilings of the axes of leaves, by extent.
     pub(super) tilings: Tilings,
     pub(super) settings: Settings,
 }
 
-/// The options that may change bits, and a seed for those that must not.
+/// The options of a program that may change bits, and a seed for options that must not.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub(super) threshold: f64,
@@ -36,7 +36,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Returns random settings.
+    /// Returns random settings for a program.
     pub(super) fn new(random: &mut Rng) -> Settings {
         Settings {
             threshold: *pick(random, &[0.0, 0.0, 0.0, 0.0, 1e-12, 1e-3, 0.1, 0.5, 2.0]),
@@ -57,34 +57,36 @@ impl Settings {
         Options::default().threshold(self.threshold).screen(self.is_screened).segment(self.segment)
     }
 
-    /// Returns an evaluator with these options. They may differ from the program's own in settings that change no bit.
+    /// Returns an evaluator with the options `options`, and the matrix product of these settings. The options may differ from those of
+    /// [`options`](Self::options) where this changes no bit.
     pub(super) fn evaluator(&self, options: Options) -> Evaluator {
         let run = Evaluator::new(options);
         if self.is_by_library { run.matrices(Arc::new(LibraryProduct)) } else { run }
     }
 }
 
-/// The set of nodes that a program is evaluated for.
+/// The set of nodes of a program whose values are requested from an evaluation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Asked {
-    /// Every float node. Then no operator is fused into the operator that reads it.
+    /// The values of all float nodes are requested. Then no operator is fused with the operator that reads it.
     Each,
-    /// The nodes that always have values in tiles: those that are read twice, or by an operation that is not on elements.
+    /// The values of those nodes are requested that always become tiled tensors: nodes that are read twice, or by an operation that is not
+    /// elementwise.
     Made,
-    /// The outputs.
+    /// The values of the outputs are requested.
     Outputs,
 }
 
-/// The values, or the error: its kind, message and place in the text.
+/// The outcome of an evaluation: the values of the requested nodes, or the error with its kind, message and place in the text.
 pub(super) type Outcome = Result<Vec<TiledContents>, (Option<TensorErrorKind>, String, Option<Span>)>;
 
-/// Returns an error in the form of an outcome.
+/// Returns the error of an [`Outcome`] for `error`.
 pub(super) fn failed(error: &Error) -> (Option<TensorErrorKind>, String, Option<Span>) {
     (error.tensor_kind(), error.to_string(), error.span())
 }
 
 impl Program {
-    /// Returns the requested nodes, in order and without duplicates.
+    /// Returns the nodes in the set `asked`, in order and without duplicates.
     pub(super) fn asked(&self, asked: Asked) -> Vec<TensorNodeId> {
         let needed = self.graph.needed(&self.outputs);
         let (mut readers, mut is_whole) = (vec![0_u32; self.graph.len()], vec![false; self.graph.len()]);
@@ -117,8 +119,8 @@ impl Program {
         of_floats.map(|(id, _)| id).filter(|id| is_asked(*id)).collect()
     }
 
-    /// Returns true if evaluating only the outputs groups expressions as evaluating all values in tiles does: then every value that is read twice is
-    /// in tiles anyway.
+    /// Returns true if expressions are grouped in the same way whether only the outputs are requested or all values in tiles: every value that is
+    /// read twice becomes a tiled tensor anyway.
     pub(super) fn is_grouped_alike(&self) -> bool {
         let needed = self.graph.needed(&self.outputs);
         let (asked, least) = (self.asked(Asked::Made), self.asked(Asked::Outputs));
@@ -135,15 +137,15 @@ impl Program {
         true
     }
 
-    /// Returns the tilings of the nodes' values if the nodes `asked` are requested.
+    /// Returns the tilings of the values of all nodes if the nodes `asked` are requested.
     pub(super) fn cuts(&self, asked: &[TensorNodeId]) -> Cuts {
         let mut cuts = Cuts::default();
         cuts.extend(&self.graph, &mut self.tilings.clone(), |id| asked.contains(&id));
         cuts
     }
 
-    /// Returns for each leaf the most requests for a tile in an evaluation: one per expression and per other operation that reads the leaf. `None`
-    /// for a leaf that is read for more indices than it has.
+    /// Returns for each leaf how often an evaluation may request one of its tiles at most: once per expression, and once per other operation, that
+    /// reads the leaf. `None` for a leaf that is read for more indices than it has.
     pub(super) fn reads(&self, asked: &[TensorNodeId]) -> Vec<Option<u32>> {
         let needed = self.graph.needed(&self.outputs);
         let mut times = vec![0_u32; self.graph.len()];
@@ -175,13 +177,13 @@ impl Program {
         self.graph.leaves().iter().map(of).collect()
     }
 
-    /// Returns the outcome for these nodes, with stored tensors.
+    /// Evaluates the nodes `asked` with the stored tensors for all leaves.
     pub(super) fn outcome(&self, run: &Evaluator, asked: &[TensorNodeId], elements: &dyn Elements) -> Outcome {
         let inputs: Vec<&Tiled> = self.inputs.iter().collect();
         seen(run.evaluate(&self.graph, asked, &inputs, elements))
     }
 
-    /// Returns the outcome for these nodes if some leaves are lazy, and for each leaf the most requests for one of its tiles.
+    /// Evaluates the nodes `asked` with lazy tensors for some leaves. Also returns for each leaf the most requests for one of its tiles.
     pub(super) fn lazy_outcome(
         &self,
         run: &Evaluator,

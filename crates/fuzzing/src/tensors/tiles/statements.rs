@@ -1,6 +1,6 @@
-//! Tests the random statements of `--tensors` on tiled tensors. They are parsed and compiled through the public interface, compared with explicit
-//! sums over all labels, and judged as graphs are. Tensors are used directly, or as blocks of larger ones. Their numbers are small integers, so all
-//! results are exact.
+//! Tests the random statements of `--tensors` on tiled tensors. The statements are parsed and compiled through the public interface, compared with
+//! explicit sums over all labels, and judged as graphs are. Tensors are used directly, or as blocks of larger ones. Elements are small integers, so
+//! all results are exact.
 
 use super::judge::{TileJudge, check_bits, wrong_of};
 use super::operands::{ALL, Sparsity};
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// An extent that is larger than those of the labels' axes.
 const LONGER: usize = 5;
 
-/// Tests a statement.
+/// Tests a random statement, and returns the law that it breaks, if any.
 pub(super) fn check(random: &mut Rng, judge: &mut TileJudge) -> Result<Option<Finding>, Error> {
     let mut statement = statement(random)?;
     let mut settings = Settings::new(random);
