@@ -1,5 +1,5 @@
-//! Evaluates a table that the caller passes through Arrow's C data interface: one struct pair in, one struct pair out. The crate `cembra-arrow` maps
-//! the table's columns to inputs and outputs.
+//! Functions of the C interface that evaluate a model on a table of Arrow's C data interface. The table and its results are each passed as a pair of
+//! structs, `ArrowArray` and `ArrowSchema`. The crate `cembra-arrow` maps the table's columns to inputs and outputs.
 
 use crate::errors::Error;
 use crate::failure::{Failure, given};
@@ -38,7 +38,7 @@ impl Session {
     }
 }
 
-/// Evaluates each row of `table` and writes the outputs to `made` as a table. Takes ownership of `table`, also if it fails.
+/// Evaluates each row of `table` and writes the outputs as a table to `made`. Takes ownership of `table` even if the evaluation fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_run_arrow(
     session: Option<&mut Session>,
@@ -63,7 +63,7 @@ pub extern "C" fn cembra_session_run_arrow(
     })
 }
 
-/// Sets the types of the inputs to the types of the schema's columns with the same names.
+/// Sets the types of inputs to the types of the columns with the same names in an Arrow schema.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_options_set_arrow_schema(
     options: Option<&mut Options>,

@@ -1,5 +1,5 @@
-//! Evaluates many rows in C's memory: input columns in, output columns out. The library computes all outputs before it copies any. So outputs are
-//! written whole or not at all, and their memory may overlap the inputs.
+//! Evaluates many rows, whose input and output columns are in the memory of a C program. All outputs are computed before any is copied there. So
+//! outputs are written either completely or not at all, and their memory may overlap the inputs.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -27,7 +27,7 @@ macro_rules! for_each_number {
     };
 }
 
-/// The checked values of a C column. Texts are known to be UTF-8.
+/// The values of a C column, after all checks. Texts are known to be UTF-8.
 #[derive(Debug)]
 pub(crate) struct Loaded<'a> {
     scalar: Scalar,
@@ -38,10 +38,10 @@ pub(crate) struct Loaded<'a> {
     is_one: bool,
 }
 
-/// Reads the presence bits of the `count` values of a column.
+/// Reads the presence of the `count` values of `column`. `what` names the column in errors.
 ///
 /// # Safety
-/// C-MEMORY: as the header says of the presence of a `cembra_column` of `count` values.
+/// C-MEMORY: as `cembra_compiler.h` requires for the presence of a `cembra_column` of `count` values.
 pub(crate) unsafe fn presence(
     column: &Column,
     count: usize,
@@ -77,7 +77,7 @@ macro_rules! values {
             /// Reads and checks the `count` values of `column`. `what` names the column in errors.
             ///
             /// # Safety
-            /// C-MEMORY: as the header says of a `cembra_column` of `count` values.
+            /// C-MEMORY: as `cembra_compiler.h` requires for a `cembra_column` of `count` values.
             pub(crate) unsafe fn of(column: &Column, count: usize, what: impl Display + Copy) -> Result<Self, Failure> {
                 // SAFETY: C-MEMORY, promised by the caller.
                 unsafe { Loaded::with(column, count, presence(column, count, what)?, what) }
@@ -121,18 +121,18 @@ macro_rules! values {
                 Ok(Loaded { scalar, count, values, presence, is_one })
             }
 
-            /// The number of values.
+            /// The number of values in the column.
             pub(crate) const fn count(&self) -> usize {
                 self.count
             }
 
-            /// The presence of the values.
+            /// The presence of the column's values.
             pub(crate) const fn presence(&self) -> &KnownPresence {
                 &self.presence
             }
 
-            /// Returns the index of the first missing value that lies in a present struct. `outer` is the presence of the structs around the values;
-            /// with `None`, all structs are present.
+            /// Returns the index of the first missing value in the column that lies in a present struct. `outer` is the presence of the structs
+            /// around the values; with `None`, all structs are present.
             pub(crate) fn first_missing(&self, outer: Option<&KnownPresence>) -> Option<usize> {
                 if !self.presence.is_none && self.presence.words.is_none() {
                     return None;
@@ -141,7 +141,7 @@ macro_rules! values {
                 (0..self.count).find(|at| !self.presence.is_present(*at) && is_here(*at))
             }
 
-            /// Returns the value that all rows share, for an input or field of the type `qtype`; `None` if the rows have values of their own.
+            /// Returns the value that all rows of the column share, as a value of the type `qtype`; `None` if each row has a value of its own.
             pub(crate) fn one(&self, qtype: &QType) -> Option<Value> {
                 if self.presence.is_none {
                     return Some(Value::Missing(self.scalar));
@@ -161,7 +161,7 @@ macro_rules! values {
                 })
             }
 
-            /// Returns an error if an array of the values needs more than `most` bytes.
+            /// Fails if an array of the column's values needs more than `most` bytes.
             pub(crate) fn check_size(&self, most: u64) -> Result<(), Failure> {
                 let (count, scalar) = (self.count, self.scalar);
                 let size = if scalar == Scalar::Unit { 0 } else { QType::Scalar(scalar).layout().size as usize };
@@ -183,7 +183,7 @@ macro_rules! values {
                 if bytes as u64 > most { Err(exceeds()) } else { Ok(()) }
             }
 
-            /// Appends the values to an array under construction, of the same type. A missing value is appended as zero if `is_full`.
+            /// Appends the column's values to the array `made`, which has the same type. A missing value is appended as zero if `is_full`.
             pub(crate) fn add_to(&self, made: &mut ArrayBuilder, is_full: bool) {
                 let is_there = |at: usize| self.presence.is_present(at);
                 let bits = |at: usize, bits: u64| if is_there(at) { Some(bits) } else { is_full.then_some(0) };
@@ -213,7 +213,7 @@ macro_rules! values {
                 }
             }
 
-            /// Returns the values as an array. Fails if it needs more than `most` bytes.
+            /// Returns the column's values as an array. Fails if it needs more than `most` bytes.
             pub(crate) fn array(mut self, most: u64) -> Result<Array, Failure> {
                 self.check_size(most)?;
                 let (count, scalar) = (self.count, self.scalar);
@@ -265,7 +265,7 @@ macro_rules! values {
             /// Checks the memory that `column` gives for the values of an output.
             ///
             /// # Safety
-            /// C-MEMORY: as the header says of a `cembra_column_mut` for `rows` values of this type.
+            /// C-MEMORY: as `cembra_compiler.h` requires for a `cembra_column_mut` for `rows` values of this type.
             unsafe fn of(
                 column: &ColumnMut,
                 scalar: Scalar,
@@ -410,7 +410,7 @@ impl Output {
     /// Checks the memory that `column` gives for the output `field`, and that its kind fits.
     ///
     /// # Safety
-    /// C-MEMORY: as the header says of a `cembra_column_mut` for `rows` values.
+    /// C-MEMORY: as `cembra_compiler.h` requires for a `cembra_column_mut` for `rows` values.
     unsafe fn of(column: &ColumnMut, field: &compiler::Field, rows: usize) -> Result<Output, Failure> {
         if column.kind == kinds::NONE {
             return Ok(Output { places: Places::Nowhere, presence: PresenceMut::Nowhere });
@@ -457,7 +457,7 @@ impl Session {
     /// Evaluates `rows` rows: reads `inputs`, writes `outputs`.
     ///
     /// # Safety
-    /// C-MEMORY: as the header says of the columns.
+    /// C-MEMORY: as `cembra_compiler.h` requires for the columns.
     unsafe fn run_columns(&mut self, rows: usize, inputs: &[Column], outputs: &[ColumnMut]) -> Result<(), Failure> {
         self.forget();
         let compiled = self.compiled.clone();
@@ -511,7 +511,7 @@ impl Session {
 /// Evaluates `rows` rows: reads `input_count` columns at `inputs`, writes `output_count` columns at `outputs`.
 ///
 /// # Safety
-/// C-MEMORY: as the header says of the columns.
+/// C-MEMORY: as `cembra_compiler.h` requires for the columns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cembra_session_run_columns(
     session: Option<&mut Session>,

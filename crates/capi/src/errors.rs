@@ -9,7 +9,8 @@ use std::borrow::Cow;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// `cembra_error`: a failure. Its texts are made when it happens, so it refers to no other object.
+/// `cembra_error`: an error with its code, its message and its problems. Its texts are made when the failure happens, so it refers to no other
+/// object.
 #[derive(Debug)]
 pub struct Error {
     code: Cow<'static, str>,
@@ -31,14 +32,14 @@ struct ErrorProblem {
     place: Option<[u32; 4]>,
 }
 
-/// The source that an error or a warning points into, for its places and excerpts.
+/// The source text that an error or a warning points into, for places and excerpts in messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Origin<'o> {
-    /// A text without a name.
+    /// The error points into a text without a name.
     Text(&'o str),
-    /// A text and the files that it uses.
+    /// The error points into a text or a file that it uses.
     Sources(&'o Sources),
-    /// A model.
+    /// The error points into the text of a model.
     Model(&'o Model),
 }
 
@@ -75,7 +76,7 @@ impl Origin<'_> {
 }
 
 impl Error {
-    /// Converts an error of the library.
+    /// Converts an error of the library to an error of the C interface, with places in `origin`.
     #[cold]
     pub(crate) fn of(error: &compiler::Error, origin: Origin<'_>) -> Box<Error> {
         let (code, message) = (Cow::Borrowed(error.code()), error.message());
@@ -96,7 +97,7 @@ impl Error {
         })
     }
 
-    /// Returns an error object that lists the warnings, which are text that was probably not meant; `None` if there are no warnings.
+    /// Returns an error object that lists `warnings`: parts of the text that are valid but probably not meant. `None` if there are no warnings.
     pub(crate) fn of_warnings(warnings: &Warnings, origin: Origin<'_>) -> Option<Box<Error>> {
         let first = warnings.as_slice().first()?;
         let rendered = Renderer::plain().warnings(warnings.as_slice(), &[], origin.source());
@@ -117,7 +118,7 @@ impl Error {
         Error { code, message, rendered, operator: None, row: None, element: None, fault: None, problems }
     }
 
-    /// Converts a failure. `origin` is the source that its places refer to.
+    /// Converts `failure` to an error of the C interface. `origin` is the source text that it points into.
     #[cold]
     pub(crate) fn of_failure(failure: Failure, origin: Origin<'_>) -> Box<Error> {
         match failure {
@@ -153,8 +154,8 @@ fn words_of(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without words")
 }
 
-/// Runs `run` and returns its error to C, or null. A panic becomes an `internal` error. Every function of the interface that can fail runs its body
-/// through this function.
+/// Runs `run`, the body of a function of the C interface. Returns its error to C, or null for success. A panic becomes an error with the code
+/// `internal`. Every function of the interface that can fail runs its body through this function.
 pub fn border(run: impl FnOnce() -> Result<(), Box<Error>>) -> Option<Box<Error>> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(done) => done.err(),
@@ -166,7 +167,7 @@ pub fn border(run: impl FnOnce() -> Result<(), Box<Error>>) -> Option<Box<Error>
     }
 }
 
-/// Runs `run`, which has no error to return. If it panics, the result is `instead`.
+/// Runs `run`, the body of a function that has no error to return to C. Returns `instead` if it panics.
 pub(crate) fn quiet<T>(instead: T, run: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         drop_panic(panic);
@@ -181,12 +182,12 @@ fn drop_panic(panic: Box<dyn Any + Send>) {
     }
 }
 
-/// Writes `value` to `place`, unless either is `None`. Returns true if it wrote.
+/// Writes `value` to `place`, unless `value` or `place` is `None`. Returns true if it was written.
 pub(crate) fn told<T>(value: Option<T>, place: Option<&mut MaybeUninit<T>>) -> bool {
     value.zip(place).map(|(value, place)| place.write(value)).is_some()
 }
 
-/// Frees an error. Null is allowed.
+/// Frees an error object. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_error_free(error: Option<Box<Error>>) {
     quiet((), || drop(error));
@@ -204,7 +205,7 @@ pub extern "C" fn cembra_error_message(error: Option<&Error>) -> Text<'_> {
     Text::new(error.map_or("", |error| &error.message))
 }
 
-/// Returns the error as text for people, with an excerpt of the source; empty for null.
+/// Returns the error as text for people to read, with an excerpt of the source; empty for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_error_rendered(error: Option<&Error>) -> Text<'_> {
     Text::new(error.map_or("", |error| &error.rendered))
@@ -216,13 +217,13 @@ pub extern "C" fn cembra_error_operator(error: Option<&Error>) -> Text<'_> {
     Text::new(error.and_then(|error| error.operator.as_deref()).unwrap_or(""))
 }
 
-/// Returns the number of problems of an error; 0 for null.
+/// Returns the number of problems that an error lists; 0 for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_error_problem_count(error: Option<&Error>) -> usize {
     error.map_or(0, |error| error.problems.len())
 }
 
-/// Writes the problem number `index`, counted from 0. Returns false and writes nothing if there is no such problem.
+/// Writes the problem of an error that has the index `index`, counted from 0. Returns false and writes nothing if there is no such problem.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_error_problem<'e>(
     error: Option<&'e Error>,
@@ -232,19 +233,19 @@ pub extern "C" fn cembra_error_problem<'e>(
     told(error.and_then(|error| error.problem(index)), problem)
 }
 
-/// Writes the row that failed. Returns false and writes nothing if the error names no row.
+/// Writes the index of the row that failed to `row`. Returns false and writes nothing if the error names no row.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_error_row(error: Option<&Error>, row: Option<&mut MaybeUninit<usize>>) -> bool {
     told(error.and_then(|error| error.row), row)
 }
 
-/// Writes the array element that failed. Returns false and writes nothing if the error names no element.
+/// Writes the index of the array element that failed to `element`. Returns false and writes nothing if the error names no element.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_error_element(error: Option<&Error>, element: Option<&mut MaybeUninit<usize>>) -> bool {
     told(error.and_then(|error| error.element), element)
 }
 
-/// Writes the fault that ended an evaluation, with `operands` 0. Returns false and writes nothing for other errors.
+/// Writes the fault that ended an evaluation to `fault`, with both `operands` 0. Returns false and writes nothing if the error is not a fault.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_error_fault<'e>(error: Option<&'e Error>, fault: Option<&mut MaybeUninit<Fault<'e>>>) -> bool {
     let found = error.and_then(|error| {

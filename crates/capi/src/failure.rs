@@ -1,26 +1,27 @@
-//! The failures inside this crate, before they become errors of C: an error of the library, wrong arguments, or values that the model rejects.
+//! The reasons why functions of the C interface fail, before they become errors of C: an error of the library, wrong arguments, or values that do not
+//! fit the model.
 
 use std::fmt::Display;
 
-/// The reason why a call fails.
+/// The reason why a function of the C interface fails.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// An error that the library returned.
+    /// The library returned this error.
     Model(compiler::Error),
-    /// A wrong argument: a pointer, a size or a number of an enum.
+    /// An argument is wrong: a pointer, a size or a number for an enum. The text is the message.
     Argument(String),
-    /// Values or columns that do not fit the model's inputs or outputs.
+    /// Values or columns do not fit the model's inputs or outputs. The text is the message.
     Values(String),
 }
 
 impl Failure {
-    /// Returns a failure for a wrong argument.
+    /// Returns the failure that an argument is wrong.
     #[cold]
     pub(crate) fn argument(message: impl Into<String>) -> Failure {
         Failure::Argument(message.into())
     }
 
-    /// Returns a failure for values that do not fit the model.
+    /// Returns the failure that values do not fit the model.
     #[cold]
     pub(crate) fn values(message: impl Into<String>) -> Failure {
         Failure::Values(message.into())
@@ -51,7 +52,7 @@ impl From<compiler::Error> for Failure {
     }
 }
 
-/// Returns the handle, or a failure that names `what` if it is null.
+/// Returns `handle`, or if it is null a failure that names `what`.
 pub(crate) fn given<T>(handle: Option<T>, what: &str) -> Result<T, Failure> {
     handle.ok_or_else(|| Failure::null(what))
 }

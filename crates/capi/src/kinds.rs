@@ -1,5 +1,5 @@
-//! The header's numbers for types (`CEMBRA_KIND_*`) and forms of presence (`CEMBRA_PRESENCE_*`), and their conversion to and from the types of
-//! models.
+//! The numbers that the C header has for types (`CEMBRA_KIND_*`) and for forms of presence (`CEMBRA_PRESENCE_*`), and their conversion to and from
+//! types of models.
 
 use compiler::{QType, Scalar};
 use std::borrow::Cow;
@@ -23,7 +23,7 @@ pub(crate) const LITERAL: u32 = 15;
 pub(crate) const STRUCT: u32 = 16;
 pub(crate) const LIST: u32 = 17;
 
-/// Returns the `CEMBRA_KIND_*` number of a scalar type.
+/// Returns the `CEMBRA_KIND_*` number of the scalar type `scalar`.
 pub(crate) const fn of_scalar(scalar: Scalar) -> u32 {
     match scalar {
         Scalar::Unit => UNIT,
@@ -41,7 +41,7 @@ pub(crate) const fn of_scalar(scalar: Scalar) -> u32 {
     }
 }
 
-/// Returns the scalar type with this `CEMBRA_KIND_*` number; `None` if the number is not a scalar's.
+/// Returns the scalar type that has the `CEMBRA_KIND_*` number `kind`; `None` if the number is not a scalar type's.
 pub(crate) const fn scalar(kind: u32) -> Option<Scalar> {
     Some(match kind {
         UNIT => Scalar::Unit,
@@ -60,7 +60,7 @@ pub(crate) const fn scalar(kind: u32) -> Option<Scalar> {
     })
 }
 
-/// Returns the words for values of a kind in messages; `None` if no kind has the number.
+/// Returns the words that messages use for values of the kind `kind` (`CEMBRA_KIND_*`); `None` if no kind has this number.
 pub(crate) fn called(kind: u32) -> Option<Cow<'static, str>> {
     Some(match (scalar(kind), kind) {
         (Some(scalar), _) => QType::Scalar(scalar).to_string().into(),
@@ -74,7 +74,8 @@ pub(crate) fn called(kind: u32) -> Option<Cow<'static, str>> {
     })
 }
 
-/// Returns the kind of a type, the kind of its elements, and its number of axes. The last two are 0 where they do not apply.
+/// Returns the `CEMBRA_KIND_*` number of `qtype`, that of its elements, and its number of axes. The last two are 0 for types without elements or
+/// axes.
 pub(crate) fn of(qtype: &QType) -> (u32, u32, u32) {
     match qtype {
         QType::Scalar(scalar) | QType::Optional(scalar) => (of_scalar(*scalar), 0, 0),
@@ -84,7 +85,7 @@ pub(crate) fn of(qtype: &QType) -> (u32, u32, u32) {
     }
 }
 
-/// `CEMBRA_PRESENCE_ALL`: every value of a column is present. The other forms follow.
+/// `CEMBRA_PRESENCE_ALL`: every value of a column is present. The constants for the other forms follow.
 pub(crate) const PRESENCE_ALL: u32 = 0;
 pub(crate) const PRESENCE_BYTES: u32 = 1;
 pub(crate) const PRESENCE_BITS: u32 = 2;

@@ -1,10 +1,11 @@
-//! The structs that the header declares, with C's layout. A test compares both. The module `memory` reads the memory that their pointers lead to.
+//! The structs that the C header declares, with the same layout in memory. A test compares both. The module `memory` reads the memory that their
+//! pointers point to.
 
 use crate::memory::{ByteString, Flag, Text};
 use std::ffi::c_void;
 use std::fmt;
 
-/// `cembra_problem`: one problem of an error, with its place in the text.
+/// `cembra_problem`: one of the problems that an error lists, with its place in the text.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "the header says what the fields are")]
@@ -74,7 +75,7 @@ pub struct ColumnMut {
     pub presence_bit: usize,
 }
 
-/// `cembra_array`: an array value of `len` elements.
+/// `cembra_array`: an input or output value that is an array of `len` elements.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "the header says what the fields are")]
@@ -83,7 +84,7 @@ pub struct Array {
     pub len: usize,
 }
 
-/// `cembra_tensor`: a tensor value, with `rank` extents and strides.
+/// `cembra_tensor`: an input or output value that is a tensor, with `rank` extents and strides.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "the header says what the fields are")]
@@ -109,7 +110,7 @@ pub struct Member<'m> {
     pub member_count: usize,
 }
 
-/// `cembra_struct`: a struct value: its address and the description of its fields.
+/// `cembra_struct`: an input value that is a struct: its address and the description of its fields.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "the header says what the fields are")]
@@ -119,7 +120,7 @@ pub struct Struct<'m> {
     pub member_count: usize,
 }
 
-/// `cembra_list`: a list of `len` structs or dictionary entries, with the description of their fields.
+/// `cembra_list`: an input value that is a list of `len` structs or dictionary entries, with the description of their fields.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "the header says what the fields are")]
@@ -130,7 +131,7 @@ pub struct List<'m> {
     pub member_count: usize,
 }
 
-/// `cembra_value`: one input or output value of a row.
+/// `cembra_value`: the value of one input or output in a row.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[expect(missing_docs, reason = "the header says what the fields are")]
@@ -140,7 +141,7 @@ pub struct Value<'v> {
     pub r#as: Payload<'v>,
 }
 
-/// The content of a `cembra_value`. Its `kind` selects the member.
+/// The content of a `cembra_value`. The `kind` of the value selects the union's member.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[expect(missing_docs, reason = "the header says what the fields are")]

@@ -34,7 +34,7 @@ mod views;
 
 use memory::Text;
 
-/// The revision of this header: `CEMBRA_ABI_VERSION`.
+/// The revision of the interface that `cembra_compiler.h` declares: `CEMBRA_ABI_VERSION`.
 pub const ABI_VERSION: u32 = 1;
 
 /// Returns the revision of the interface that the library implements, to compare with the header's.

@@ -1,5 +1,5 @@
-//! Reads and writes the memory of C programs. Pointers, counts and strides are checked here, and raw pointers are dereferenced only here. The header
-//! makes the caller promise what no check can see, such as that the memory exists.
+//! Access to the memory of C programs. Pointers, counts and strides are checked here, and raw pointers are dereferenced only here. By the rules in
+//! the header, the caller promises what cannot be checked, such as that the memory exists.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -29,7 +29,8 @@ impl From<bool> for Flag {
     }
 }
 
-/// `cembra_text`: pointer and length of a text. Its maker vouches that the bytes exist; `Text::read` checks that they are UTF-8.
+/// `cembra_text`: the pointer to a text and its length. The caller who made it guarantees that the bytes exist; `Text::read` checks that they are
+/// UTF-8.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Text<'a> {
@@ -38,7 +39,7 @@ pub struct Text<'a> {
     lives: PhantomData<&'a str>,
 }
 
-/// `cembra_bytes`: pointer and length of a byte string. Its maker vouches that the bytes exist.
+/// `cembra_bytes`: the pointer to a byte string and its length. The caller who made it guarantees that the bytes exist.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ByteString<'a> {
@@ -48,13 +49,13 @@ pub struct ByteString<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// Returns a view of a Rust text.
+    /// Returns the `cembra_text` for a Rust string.
     #[must_use]
     pub const fn new(text: &'a str) -> Self {
         Text { ptr: text.as_ptr().cast(), len: text.len(), lives: PhantomData }
     }
 
-    /// Returns a view of `len` bytes at `ptr`, as C makes it.
+    /// Returns the `cembra_text` for `len` bytes at `ptr`, as C would make it.
     ///
     /// # Safety
     /// C-MEMORY: `len` bytes are at the pointer for as long as the view is used, or the pointer is null, or `len` is 0.
@@ -63,20 +64,20 @@ impl<'a> Text<'a> {
         Text { ptr, len, lives: PhantomData }
     }
 
-    /// Returns the bytes of the text, which need not be UTF-8. Fails with an error that names `what` if pointer or length cannot be valid.
+    /// Returns the bytes of the text, which need not be UTF-8. Fails with an error that names `what` if the pointer or the length cannot be valid.
     pub(crate) fn bytes(self, what: impl Display + Copy) -> Result<&'a [u8], Failure> {
         // SAFETY: C-MEMORY: whoever made the view vouched for its bytes.
         unsafe { slice(self.ptr.cast::<u8>(), self.len, what) }
     }
 
-    /// Returns the text. Fails with an error that names `what` if it is not UTF-8 or its pointer or length cannot be valid.
+    /// Returns the text as a Rust string. Fails with an error that names `what` if it is not UTF-8, or if its pointer or length cannot be valid.
     pub(crate) fn read(self, what: impl Display + Copy) -> Result<&'a str, Failure> {
         std::str::from_utf8(self.bytes(what)?).map_err(|error| {
             Failure::argument(format!("{what} is not UTF-8: byte {} begins no character", error.valid_up_to()))
         })
     }
 
-    /// Returns the text, for tests of results; `None` if it is not UTF-8.
+    /// Returns the text as a Rust string, for tests; `None` if it is not UTF-8.
     #[must_use]
     pub fn as_str(self) -> Option<&'a str> {
         self.read("the text").ok()
@@ -84,26 +85,26 @@ impl<'a> Text<'a> {
 }
 
 impl<'a> ByteString<'a> {
-    /// Returns a view of bytes.
+    /// Returns the `cembra_bytes` for a Rust slice.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         ByteString { ptr: bytes.as_ptr(), len: bytes.len(), lives: PhantomData }
     }
 
-    /// Returns a view of bytes that live on in the session. The lifetime of the view is the caller's choice.
+    /// Returns the `cembra_bytes` for bytes that the session owns, so that they live on. The caller chooses the lifetime.
     pub(crate) const fn kept(bytes: &[u8]) -> Self {
         // The header tells C how long the bytes live.
         ByteString { ptr: bytes.as_ptr(), len: bytes.len(), lives: PhantomData }
     }
 
-    /// Returns the bytes. Fails with an error that names `what` if pointer or length cannot be valid.
+    /// Returns the bytes as a Rust slice. Fails with an error that names `what` if the pointer or the length cannot be valid.
     pub(crate) fn read(self, what: impl Display + Copy) -> Result<&'a [u8], Failure> {
         // SAFETY: C-MEMORY: whoever made the view vouched for its bytes.
         unsafe { slice(self.ptr, self.len, what) }
     }
 }
 
-/// Types for which any bit pattern is a value.
+/// Types for which every bit pattern is a valid value.
 ///
 /// # Safety
 /// C-MEMORY: any bit pattern is a value, and the type has no padding that is read.
@@ -118,7 +119,8 @@ macro_rules! any_bits {
 
 any_bits!(u8, i32, i64, u64, f32, f64, Flag, Date, Timestamp, Duration, Text<'_>, ByteString<'_>);
 
-/// Returns `count` contiguous values as a slice. Fails if the pointer is null or misaligned, or the size exceeds what memory can have.
+/// Returns the `count` contiguous values at a C pointer as a slice. Fails if the pointer is null or misaligned, or if the size exceeds the address
+/// space.
 ///
 /// # Safety
 /// C-MEMORY: `count` values are at the pointer for as long as the slice is used, or the pointer is null.
@@ -170,7 +172,7 @@ fn check<T>(first: *const u8, stride: isize, count: usize, what: impl Display + 
     }
 }
 
-/// A checked C array with a stride in bytes, to read from.
+/// A C array with a stride in bytes, to read from, whose address and stride were checked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Strided<'a, T> {
     first: *const u8,
@@ -180,7 +182,7 @@ pub(crate) struct Strided<'a, T> {
 }
 
 impl<'a, T: AnyBits> Strided<'a, T> {
-    /// Checks address, alignment, stride and count, as far as they can be checked.
+    /// Makes an array of `count` values for reading. Checks address, alignment, stride and count, as far as this is possible.
     ///
     /// # Safety
     /// C-MEMORY: there is a value at each place for as long as they are used, or the address is null.
@@ -200,7 +202,7 @@ impl<'a, T: AnyBits> Strided<'a, T> {
         Ok(Strided { first: first.cast(), stride, count, lives: PhantomData })
     }
 
-    /// Iterates over copies of all values.
+    /// Iterates over copies of all values of the array.
     pub(crate) fn iter(self) -> impl ExactSizeIterator<Item = T> + 'a {
         (0..self.count).map(move |at| {
             let distance = at.cast_signed().wrapping_mul(self.stride);
@@ -209,7 +211,7 @@ impl<'a, T: AnyBits> Strided<'a, T> {
         })
     }
 
-    /// Returns all values as a slice; `None` if they are not contiguous.
+    /// Returns all values of the array as a slice; `None` if they are not contiguous.
     pub(crate) fn contiguous(self) -> Option<&'a [T]> {
         if self.count == 0 {
             return Some(&[]);
@@ -219,14 +221,14 @@ impl<'a, T: AnyBits> Strided<'a, T> {
         (self.stride == size_of::<T>().cast_signed()).then(all)
     }
 
-    /// Returns the values as an input column of `scalar`, which must have the same bits as `T`.
+    /// Returns the array as an input column of the type `scalar`, whose values must have the same bits as `T`.
     pub(crate) fn column(self, scalar: Scalar) -> InputColumn<'a> {
         // SAFETY: COLUMNS: there is a number for each row, promised by whoever made this.
         unsafe { InputColumn::strided(scalar, self.first, self.stride, None, self.count) }
     }
 }
 
-/// A checked C array with a stride in bytes, to write to.
+/// A C array with a stride in bytes, to write to, whose address and stride were checked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StridedMut<T> {
     first: *mut u8,
@@ -236,7 +238,7 @@ pub(crate) struct StridedMut<T> {
 }
 
 impl<T: Copy> StridedMut<T> {
-    /// Checks address, alignment, stride and count, as far as they can be checked.
+    /// Makes an array of `count` elements for writing. Checks address, alignment, stride and count, as far as this is possible.
     ///
     /// # Safety
     /// C-MEMORY: each place can be written for as long as this is used, or the address is null.
@@ -256,12 +258,12 @@ impl<T: Copy> StridedMut<T> {
         Ok(StridedMut { first: first.cast(), stride, count, lives: PhantomData })
     }
 
-    /// The number of places.
+    /// The number of elements in the array.
     pub(crate) const fn count(&self) -> usize {
         self.count
     }
 
-    /// Iterates over the addresses of all places. Each can be written.
+    /// Iterates over the addresses of all elements, each of which can be written.
     #[inline]
     pub(crate) fn places(self) -> impl Iterator<Item = *mut T> {
         (0..self.count).map(move |at| {
@@ -271,7 +273,7 @@ impl<T: Copy> StridedMut<T> {
         })
     }
 
-    /// Writes the values to the places in order, until either runs out.
+    /// Writes `values` to the elements of the array in order, until either runs out.
     #[inline]
     pub(crate) fn write(self, values: impl Iterator<Item = T>) {
         for (place, value) in self.places().zip(values) {
@@ -280,7 +282,7 @@ impl<T: Copy> StridedMut<T> {
         }
     }
 
-    /// Writes the values to the places in order, until either runs out. Contiguous places are written by one copy.
+    /// Writes `values` to the elements of the array in order, until either runs out. Contiguous elements are written by one copy.
     pub(crate) fn write_all(self, values: &[T]) {
         if self.stride == size_of::<T>().cast_signed() {
             let count = self.count.min(values.len());
@@ -298,22 +300,22 @@ impl<T: Copy> StridedMut<T> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Presence<'a> {
     All,
-    /// No value is present: one zero byte, shared by all.
+    /// No value is present: all values share one byte, which is 0.
     None,
     Bytes(Strided<'a, u8>),
-    /// Bits in bytes: the bytes, the index of the first bit, and the number of bits.
+    /// The presence is bits in bytes: the bytes, the index of the first bit, and the number of bits.
     Bits(&'a [u8], usize, usize),
 }
 
-/// The presence of a column's values as C gives it, not yet checked.
+/// The description of a column's presence as C gives it, not yet checked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PresenceMemory<P> {
-    /// The form of the presence: one of `CEMBRA_PRESENCE_*`.
+    /// The form in which C gives the presence: one of `CEMBRA_PRESENCE_*`.
     pub(crate) form: u32,
     pub(crate) first: P,
     /// The distance in bytes between the presence bytes of two values.
     pub(crate) stride: isize,
-    /// The index of the first value's bit.
+    /// The index of the bit that belongs to the first value.
     pub(crate) bit: usize,
 }
 
@@ -325,7 +327,7 @@ fn bytes_of_bits(first: usize, count: usize, what: impl Display + Copy) -> Resul
 }
 
 impl<'a> Presence<'a> {
-    /// Checks the form and the memory of the presence, as far as they can be checked.
+    /// Checks the form and the memory of a column's presence, as far as this is possible.
     ///
     /// # Safety
     /// C-MEMORY: there is a byte, or a bit, for each value, or the address is null.
@@ -357,7 +359,7 @@ impl<'a> Presence<'a> {
         }
     }
 
-    /// Reads the presence of all values into bits.
+    /// Copies the presence of all values into bits.
     pub(crate) fn read(self) -> Result<KnownPresence, Failure> {
         let words = match self {
             Presence::All | Presence::None => None,
@@ -371,23 +373,23 @@ impl<'a> Presence<'a> {
     }
 }
 
-/// The presence of a column's values, read into bits.
+/// The presence of a column's values, copied into bits.
 #[derive(Debug)]
 pub(crate) struct KnownPresence {
-    /// True if no value is present.
+    /// True if no value of the column is present.
     pub(crate) is_none: bool,
-    /// A bit per value, set where the value is present; `None` if all values are present or all are missing.
+    /// A bit per value of the column, set where the value is present; `None` if all values are present or all are missing.
     pub(crate) words: Option<Vec<u64>>,
 }
 
 impl KnownPresence {
-    /// True if the value at this index is present.
+    /// Returns true if the value at the index `at` is present.
     pub(crate) fn is_present(&self, at: usize) -> bool {
         let bit = |words: &Vec<u64>| words.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 != 0);
         !self.is_none && self.words.as_ref().is_none_or(bit)
     }
 
-    /// Marks each value as missing that is missing in `outer`.
+    /// Marks every value as missing that `outer` marks as missing.
     pub(crate) fn limit_to(&mut self, outer: &KnownPresence) {
         self.is_none |= outer.is_none;
         match (&mut self.words, &outer.words) {
@@ -398,7 +400,7 @@ impl KnownPresence {
     }
 }
 
-/// Packs bits into words, the lowest bit first.
+/// Packs `bits` into words of 64 bits, the lowest bit first.
 pub(crate) fn gathered(bits: impl ExactSizeIterator<Item = bool>) -> Result<Vec<u64>, Failure> {
     let mut words = roomy(bits.len().div_ceil(64))?;
     let mut word = 0_u64;
@@ -424,17 +426,17 @@ pub(crate) fn roomy<T>(count: usize) -> Result<Vec<T>, Failure> {
     Ok(list)
 }
 
-/// The checked memory that an output's presence is written to.
+/// The checked memory of a C program to which the presence of an output's values is written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PresenceMut {
     Nowhere,
     Bytes(StridedMut<u8>),
-    /// Bits in bytes: the bytes, and the index of the first bit.
+    /// The presence is written as bits in bytes: the bytes, and the index of the first bit.
     Bits(StridedMut<u8>, usize),
 }
 
 impl PresenceMut {
-    /// Checks the form and the memory of the presence, as far as they can be checked.
+    /// Checks the form and the memory for an output's presence, as far as this is possible.
     ///
     /// # Safety
     /// C-MEMORY: there is a byte, or a bit, for each value, that can be written, or the address is null.
@@ -458,12 +460,12 @@ impl PresenceMut {
         }
     }
 
-    /// True if the caller gave memory for the presence.
+    /// Returns true if the caller gave memory for the presence.
     pub(crate) const fn is_there(&self) -> bool {
         !matches!(self, PresenceMut::Nowhere)
     }
 
-    /// Writes for `count` values whether each is present. Other bits in the same bytes stay unchanged.
+    /// Writes the presence of `count` values. Other bits in the same bytes stay unchanged.
     pub(crate) fn write(self, count: usize, is_present: impl Fn(usize) -> bool) {
         match self {
             PresenceMut::Nowhere => {}

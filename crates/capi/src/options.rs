@@ -1,4 +1,4 @@
-//! Options of compilation, set one by one.
+//! The options for compiling a text, which C sets one by one.
 
 use crate::errors::{Error, Origin, border, quiet};
 use crate::failure::{Failure, given};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct Options {
     pub(crate) options: compiler::Options,
     pub(crate) limits: Limits,
-    /// The name of the text in errors; `None` if it has none.
+    /// The name of the text in error messages; `None` if it has no name.
     pub(crate) name: Option<String>,
     /// The names of the inputs whose types were set one by one.
     typed: Vec<String>,
@@ -22,13 +22,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// Returns the compiler's options, with the chosen outputs if any were chosen.
+    /// Returns the compiler's options, including the chosen outputs if any were chosen.
     pub(crate) fn of_programs(&self) -> compiler::Options {
         let all = self.options.clone();
         if self.outputs.is_empty() { all } else { all.outputs(self.outputs.iter().cloned()) }
     }
 
-    /// Parses a text, with the files that it uses.
+    /// Parses `text`, with the files that it uses, under these options.
     pub(crate) fn parsed(&self, text: &str) -> Result<Model, Box<Error>> {
         let name = self.name.as_deref().unwrap_or_default();
         let files = GivenFiles::new(name, self.files.clone());
@@ -45,7 +45,7 @@ impl Options {
     }
 }
 
-/// Runs `change` on the options, as a function of the C interface that can fail.
+/// Runs `change` on the options. Used as the body of every function of the C interface that sets an option.
 pub(crate) fn set(
     options: Option<&mut Options>,
     change: impl FnOnce(&mut Options) -> Result<(), Box<Error>>,
@@ -53,19 +53,19 @@ pub(crate) fn set(
     border(|| change(given(options, "the set of options")?))
 }
 
-/// Creates options with the defaults. Returns null only if the library has a defect.
+/// Creates a set of options with the default values. Returns null only if the library has a defect.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_options_new() -> Option<Box<Options>> {
     quiet(None, || Some(Box::default()))
 }
 
-/// Frees options. Null is allowed.
+/// Frees a set of options. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_options_free(options: Option<Box<Options>>) {
     quiet((), || drop(options));
 }
 
-/// Sets the name of the text in errors.
+/// Sets the name that the text has in error messages.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_options_set_name(options: Option<&mut Options>, name: Text<'_>) -> Option<Box<Error>> {
     set(options, |options| {
@@ -90,7 +90,7 @@ pub extern "C" fn cembra_options_set_input_type(
     })
 }
 
-/// Sets the backend, one of `CEMBRA_BACKEND_*`.
+/// Sets the backend that runs models, one of `CEMBRA_BACKEND_*`.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_options_set_backend(options: Option<&mut Options>, backend: u32) -> Option<Box<Error>> {
     set(options, |options| {
@@ -106,7 +106,7 @@ pub extern "C" fn cembra_options_set_backend(options: Option<&mut Options>, back
     })
 }
 
-/// Sets the limit `name`. Fails if there is no such limit or the value is out of its range.
+/// Sets the limit that has the name `name`. Fails if there is no such limit or the value is out of its range.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_options_set_limit(
     options: Option<&mut Options>,
@@ -120,12 +120,12 @@ pub extern "C" fn cembra_options_set_limit(
     })
 }
 
-/// Sets the limit `name`.
+/// Sets the limit that has the name `name` to `value`. Fails as [`cembra_options_set_limit`].
 pub(crate) fn set_limit(limits: &mut Limits, name: &str, value: u64) -> Result<(), Failure> {
     limits.set(name, &value.to_string()).map_err(|problem| compiler::Error::from(problem).into())
 }
 
-/// Adds an output to the list of those to compute. Without such a list, all outputs are computed.
+/// Adds the output `name` to the list of outputs to compute. Without such a list, all outputs are computed.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_options_add_output(options: Option<&mut Options>, name: Text<'_>) -> Option<Box<Error>> {
     set(options, |options| {
@@ -134,7 +134,7 @@ pub extern "C" fn cembra_options_add_output(options: Option<&mut Options>, name:
     })
 }
 
-/// Adds a file that the text may use, by its name and its text.
+/// Adds a file that the text may use: its name and its text.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_options_add_file(
     options: Option<&mut Options>,

@@ -1,4 +1,4 @@
-//! Programs: compiled models with their inputs and outputs; and the check of a text without compiling it.
+//! Programs (models compiled for C, with their inputs and outputs), and the check of a text without compiling it.
 
 use crate::errors::{Error, Origin, border, quiet, told};
 use crate::failure::{Failure, given};
@@ -20,7 +20,7 @@ pub(crate) struct Compiled {
     pub(crate) model: Model,
     options: compiler::Options,
     pub(crate) executor: Executor,
-    /// The most bytes that an array or a tensor may have.
+    /// The most bytes that an array or a tensor may have in an evaluation.
     pub(crate) array_bytes: u64,
     /// The model compiled for columns of many rows. Compiled at the first such call.
     batch: OnceLock<Batch>,
@@ -65,7 +65,7 @@ impl NamedField {
 }
 
 impl Compiled {
-    /// Parses and compiles a text.
+    /// Parses and compiles the model in `text`.
     pub(crate) fn of(text: &str, options: &Options) -> Result<Compiled, Box<Error>> {
         let model = options.parsed(text)?;
         let (array_bytes, options) = (options.limits.array_bytes, options.of_programs());
@@ -75,7 +75,7 @@ impl Compiled {
         Ok(Compiled { model, options, executor, array_bytes, batch: OnceLock::new(), inputs, outputs })
     }
 
-    /// Returns the model compiled for many rows, with the same inputs and outputs.
+    /// Returns the model compiled for many rows; it is compiled at the first call.
     pub(crate) fn batch(&self) -> Result<&Batch, Failure> {
         if let Some(batch) = self.batch.get() {
             return Ok(batch);
@@ -84,7 +84,7 @@ impl Compiled {
         Ok(self.batch.get_or_init(|| batch))
     }
 
-    /// Converts a failure of this model to an error of C.
+    /// Converts a failure in a call about this model to an error of C.
     pub(crate) fn error(&self, failure: Failure) -> Box<Error> {
         Error::of_failure(failure, Origin::Model(&self.model))
     }
@@ -118,7 +118,7 @@ pub extern "C" fn cembra_check(
     })
 }
 
-/// Compiles a text. `program` receives the program, or null on failure.
+/// Compiles a text. `program` receives a handle for the compiled program, or null on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_compile(
     text: Text<'_>,
@@ -134,25 +134,25 @@ pub extern "C" fn cembra_compile(
     })
 }
 
-/// Frees a program. Null is allowed. Its sessions live on.
+/// Frees a program. Null is allowed. Its sessions can still be used.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_program_free(program: Option<Box<Program>>) {
     quiet((), || drop(program));
 }
 
-/// Returns the number of inputs; 0 for null.
+/// Returns the number of inputs of a program; 0 for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_program_input_count(program: Option<&Program>) -> usize {
     program.map_or(0, |program| program.0.inputs.len())
 }
 
-/// Returns the number of outputs; 0 for null.
+/// Returns the number of outputs of a program; 0 for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_program_output_count(program: Option<&Program>) -> usize {
     program.map_or(0, |program| program.0.outputs.len())
 }
 
-/// Writes the description of the input number `index`. Returns false and writes nothing if there is no such input.
+/// Writes the description of the program's input with the index `index`. Returns false and writes nothing if there is no such input.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_program_input<'p>(
     program: Option<&'p Program>,
@@ -162,7 +162,7 @@ pub extern "C" fn cembra_program_input<'p>(
     told(program.and_then(|program| program.0.inputs.get(index)).map(NamedField::told), field)
 }
 
-/// Writes the description of the output number `index`. Returns false and writes nothing if there is no such output.
+/// Writes the description of the program's output with the index `index`. Returns false and writes nothing if there is no such output.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_program_output<'p>(
     program: Option<&'p Program>,

@@ -1,11 +1,11 @@
-//! The values of a row as C gives them. Each has a kind, which selects the member of its union.
+//! The values of a row as C passes them. Each has a kind, which selects the member of its union.
 
 use crate::failure::Failure;
 use crate::layouts::{Payload, Value};
 use crate::memory::slice;
 use std::fmt;
 
-/// Returns the value of an input that the caller left out: its default, or missing. Fails if the input has neither.
+/// Returns the value of the input `field` if the caller left it out: its default, or missing. Fails if the input has no default and is not optional.
 pub(crate) fn not_given(field: &compiler::Field) -> Result<compiler::Value, Failure> {
     let value = field.left_out();
     value.ok_or_else(|| Failure::values(format!("input `{}` is not given, and has no default", field.name)))
@@ -25,7 +25,7 @@ impl<'p> RowPath<'p> {
         RowPath { outer: None, name }
     }
 
-    /// Returns the path to the field `name` inside of this value.
+    /// Returns the path to the field `name` of the value at this path.
     pub(crate) const fn field(&'p self, name: &'p str) -> Self {
         RowPath { outer: Some(self), name }
     }
@@ -49,12 +49,12 @@ impl fmt::Display for RowPath<'_> {
     }
 }
 
-/// A value of a row in C's memory.
+/// An input value of a row, as C passes it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowValue<'a>(&'a Value<'a>);
 
 impl<'a> RowValue<'a> {
-    /// Returns the `count` values of a row. Fails with an error that names `what` if the pointer cannot be valid.
+    /// Returns the `count` values of a row, which are at a C pointer. Fails with an error that names `what` if the pointer cannot be valid.
     ///
     /// # Safety
     /// C-MEMORY: `count` values are at the pointer, or it is null. Each value has the union member of its kind, and the pointers of that are valid.
@@ -67,7 +67,7 @@ impl<'a> RowValue<'a> {
         Ok(unsafe { slice(first, count, what) }?.iter().map(RowValue))
     }
 
-    /// Returns the kind: one of `CEMBRA_KIND_*`, or any other number if C passed one.
+    /// Returns the kind of the value: one of `CEMBRA_KIND_*`, or any other number if C passed one.
     pub(crate) const fn kind(self) -> u32 {
         self.0.kind
     }
@@ -77,7 +77,7 @@ impl<'a> RowValue<'a> {
         self.0.present.is_set()
     }
 
-    /// Returns the result of `member` on the value's union. `member` must read the member that the kind selects.
+    /// Returns the result of `member`, called on the value's union. `member` must read the union's member that the kind selects.
     pub(crate) fn payload<T>(self, member: impl FnOnce(&'a Payload<'a>) -> T) -> T {
         member(&self.0.r#as)
     }

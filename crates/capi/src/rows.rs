@@ -1,4 +1,4 @@
-//! Evaluates one row: C values in, C values out.
+//! Evaluates a model on one row, whose values C passes and receives.
 
 use crate::errors::Error;
 use crate::failure::Failure;
@@ -145,10 +145,10 @@ fn literal(field: &compiler::Field, text: &str) -> Result<Value, Failure> {
         .ok_or_else(|| Failure::values(format!("input `{}` is {}, which `{shown}` is not", field.name, field.qtype)))
 }
 
-/// Evaluates one row: reads `input_count` values at `inputs`, writes `output_count` values at `outputs`.
+/// Evaluates a session's model on one row: reads `input_count` values at `inputs`, writes `output_count` values at `outputs`.
 ///
 /// # Safety
-/// C-MEMORY: as the header says of `inputs` and `outputs`.
+/// C-MEMORY: as `cembra_compiler.h` requires for `inputs` and `outputs`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cembra_session_evaluate(
     session: Option<&mut Session>,

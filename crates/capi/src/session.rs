@@ -1,4 +1,4 @@
-//! Sessions: the memory of evaluations, their limits, and the results of the last one, which C may still read.
+//! Sessions: the memory and the limits of evaluations, and the results of the last evaluation, which C may still read.
 
 use crate::errors::{Error, border, quiet, told};
 use crate::failure::{Failure, given};
@@ -11,18 +11,18 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// `cembra_session`: evaluates a program, one call at a time.
+/// `cembra_session`: a handle that evaluates a program, one call at a time.
 #[derive(Debug)]
 pub struct Session {
     pub(crate) compiled: Arc<Compiled>,
     pub(crate) inner: compiler::Session,
     /// The input values of the current or last row.
     pub(crate) row: Vec<Value>,
-    /// The output values of the last row.
+    /// The output values of the last row that was evaluated.
     pub(crate) made: Vec<Value>,
-    /// The C views of the values in `made`.
+    /// The C structs for the values in `made`, which C may still read.
     pub(crate) views: Views,
-    /// The output columns of the last call, stored if C has pointers to their texts.
+    /// The output columns of the last call, kept if C has pointers to their texts.
     pub(crate) columns: Vec<OutputColumn>,
     pub(crate) failed: Vec<usize>,
     pub(crate) failures: Vec<RowFailure>,
@@ -57,14 +57,14 @@ impl Session {
         }
     }
 
-    /// Returns the options for a run that begins now. The deadline counts from this moment.
+    /// Returns the run options, with a deadline that counts from this moment.
     pub(crate) fn options_now(&self) -> RunOptions {
         // A moment beyond the clock's range counts as no deadline. The deadline also covers making the views of outputs.
         let deadline = self.deadline.and_then(|limit| Instant::now().checked_add(limit));
         deadline.into_iter().fold(self.run.clone(), RunOptions::deadline)
     }
 
-    /// The most bytes that an array or a tensor may have: the smaller of the program's limit and the session's.
+    /// The most bytes that an array or a tensor may have in an evaluation: the smaller of the program's limit and the session's.
     pub(crate) fn array_bytes(&self) -> u64 {
         self.limits.array_bytes.min(self.compiled.array_bytes)
     }
@@ -79,7 +79,7 @@ impl Session {
     }
 }
 
-/// Runs `evaluate` in a session. Fails if an earlier evaluation of the session panicked.
+/// Runs `evaluate` with a session. Fails if an earlier evaluation in the session panicked.
 pub(crate) fn with_session(
     session: Option<&mut Session>,
     evaluate: impl FnOnce(&mut Session) -> Result<(), Failure>,
@@ -105,7 +105,7 @@ fn set(session: Option<&mut Session>, change: impl FnOnce(&mut Session) -> Resul
     })
 }
 
-/// Creates a session for a program. `session` receives it, or null on failure.
+/// Creates a session for a program. `session` receives the handle, or null on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_new(
     program: Option<&Program>,
@@ -124,7 +124,7 @@ pub extern "C" fn cembra_session_free(session: Option<Box<Session>>) {
     quiet((), || drop(session));
 }
 
-/// Sets the cancellation token of later evaluations; null removes it.
+/// Sets the token that cancels later evaluations in the session; null removes it.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_set_cancellation(
     session: Option<&mut Session>,
@@ -136,7 +136,7 @@ pub extern "C" fn cembra_session_set_cancellation(
     })
 }
 
-/// Sets the deadline of later evaluations, in milliseconds after each call begins; 0 removes it.
+/// Sets the deadline of the session's later evaluations, in milliseconds after each call begins; 0 removes it.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_set_deadline(session: Option<&mut Session>, milliseconds: u64) -> Option<Box<Error>> {
     set(session, |session| {
@@ -148,7 +148,7 @@ pub extern "C" fn cembra_session_set_deadline(session: Option<&mut Session>, mil
 /// The limits that a session may set for its runs.
 const RUN_LIMITS: [&str; 4] = ["arena_bytes", "array_bytes", "loop_iterations", "string_work"];
 
-/// Sets a limit of later evaluations. The name must be one of the limits for runs.
+/// Sets a limit of the session's later evaluations. The name must be one of the limits that apply to evaluations.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_set_limit(
     session: Option<&mut Session>,
@@ -167,7 +167,7 @@ pub extern "C" fn cembra_session_set_limit(
     })
 }
 
-/// Sets the number of threads for later evaluations; 0 counts as 1.
+/// Sets the number of threads for the session's later evaluations; 0 counts as 1.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_set_threads(session: Option<&mut Session>, threads: usize) -> Option<Box<Error>> {
     set(session, |session| {
@@ -176,7 +176,7 @@ pub extern "C" fn cembra_session_set_threads(session: Option<&mut Session>, thre
     })
 }
 
-/// Sets whether a row that fails ends the call or becomes missing: one of `CEMBRA_ON_ERROR_*`.
+/// Sets whether a row that fails ends the call, or gets missing outputs: one of `CEMBRA_ON_ERROR_*`.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_set_on_error(session: Option<&mut Session>, on_error: u32) -> Option<Box<Error>> {
     set(session, |session| {
@@ -190,13 +190,13 @@ pub extern "C" fn cembra_session_set_on_error(session: Option<&mut Session>, on_
     })
 }
 
-/// Returns the number of rows that failed in the last call; 0 for null.
+/// Returns the number of rows that failed in the session's last call; 0 for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_failed_count(session: Option<&Session>) -> usize {
     session.map_or(0, |session| session.failed.len())
 }
 
-/// Writes the row of the failure number `index`. Returns false and writes nothing if there is no such failure.
+/// Writes the row of the failure with the index `index` in the last call. Returns false and writes nothing if there is no such failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_failed_row(
     session: Option<&Session>,
@@ -206,7 +206,7 @@ pub extern "C" fn cembra_session_failed_row(
     told(session.and_then(|session| session.failed.get(index)).copied(), row)
 }
 
-/// Returns the error of the failed row number `index`; null if there is none.
+/// Returns the error of the failed row with the index `index` in the last call; null if there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_failure(session: Option<&Session>, index: usize) -> Option<Box<Error>> {
     border(|| match session.and_then(|session| Some((session, session.failures.get(index)?))) {

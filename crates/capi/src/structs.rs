@@ -1,5 +1,6 @@
-//! Structs, lists of structs and dictionaries in one row, as C gives them: an address and a description of the fields at it. Fields are matched by
-//! name. Values overwrite those of the previous row, so a call reuses its memory. Arrays and tensors are in `tensors`.
+//! Conversion of structs, lists of structs and dictionaries that C passes for one row: each is an address and a description of the fields there.
+//! Fields are matched by name. The converted values overwrite those of the previous row, whose memory is reused. Arrays and tensors are converted in
+//! `tensors`.
 
 #![deny(clippy::arithmetic_side_effects)]
 

@@ -1,4 +1,4 @@
-//! Converts the arrays and tensors of a row from C's memory.
+//! Converts the arrays and tensors that C passes for one row.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -11,14 +11,14 @@ use compiler::tensor::{Element, Layout};
 use compiler::{ArrayKind, Tensor, Value};
 use std::fmt::Display;
 
-/// Converts a C array. Fails if it needs more than `most` bytes.
+/// Converts an array that C passes to a value. Fails with an error that names `what` if it needs more than `most` bytes.
 pub(crate) fn array(array: &layouts::Array, what: impl Display + Copy, most: u64) -> Result<Value, Failure> {
     // SAFETY: C-MEMORY: whoever gave the array vouched for its elements.
     let loaded = unsafe { Loaded::of(&array.elements, array.len, what) }?;
     loaded.array(most).map(|made| Value::Array(ArrayKind::Dense, made.into()))
 }
 
-/// Converts a C tensor. Fails if it needs more than `most` bytes.
+/// Converts a tensor that C passes to a value. Fails with an error that names `what` if it needs more than `most` bytes.
 pub(crate) fn tensor(tensor: &layouts::Tensor, what: impl Display + Copy, most: u64) -> Result<Value, Failure> {
     let made = match tensor.element {
         kinds::BOOL => read::<Flag, bool>(tensor, what, most, |flags| flags.iter().map(|flag| flag.is_set()).collect()),

@@ -1,4 +1,5 @@
-//! The C views of a row's output values. A session keeps the views and the memory that they point to until it is used again.
+//! The output values of a row as C structs (views) that point into Rust's memory. A session keeps the views, and the memory that they point to, until
+//! its next use.
 
 use crate::failure::Failure;
 use crate::kinds;
@@ -13,8 +14,8 @@ use std::ffi::c_void;
 use std::fmt;
 use std::rc::Rc;
 
-/// Writes a row's values to `outputs` as C views. Writes nothing if a view needs more memory than is allowed, or if time runs out. A number is
-/// written part by part, because writing it to a temporary and moving that takes longer.
+/// Writes a row's values to `outputs` as C structs. Writes nothing if a struct needs more memory than is allowed, or if time runs out. For a float,
+/// the members are written one by one, because writing a whole struct and moving it takes longer.
 #[inline]
 pub(crate) fn write_row(
     outputs: StridedMut<layouts::Value<'static>>,
@@ -60,7 +61,7 @@ const fn is_scalar(value: &Value) -> bool {
     matches!(value, Value::Scalar(_) | Value::Present(_) | Value::Missing(_))
 }
 
-/// The memory and the time that making a row's views may take.
+/// The memory limit and the cancellation token for making the C structs of a row.
 #[derive(Debug)]
 pub(crate) struct Terms {
     pub(crate) room: OutputRoom,
@@ -126,13 +127,13 @@ const fn missing_view(scalar: Scalar) -> layouts::Value<'static> {
     layouts::Value { kind: kinds::of_scalar(scalar), present: Flag(0), r#as: Payload { u64: 0 } }
 }
 
-/// Returns a C view of a text that the session owns.
+/// Returns a `cembra_text` that points to `text`, which the session owns.
 pub(crate) fn kept_text(text: &str) -> Text<'static> {
     // SAFETY: C-MEMORY: the session keeps the text until it is used again, which is what C is promised.
     unsafe { Text::from_raw(text.as_ptr().cast(), text.len()) }
 }
 
-/// The C views of a row's values, with the memory that they need. The addresses of that memory stay the same when the list grows.
+/// The C structs for a row's values, with the memory that they point to. The addresses of that memory stay the same when the list grows.
 #[derive(Debug, Default)]
 pub(crate) struct Views {
     arrays: Vec<Rc<ArrayView>>,
