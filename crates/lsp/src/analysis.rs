@@ -1,5 +1,5 @@
-//! The analysis of one version of a text: the places of its names, its problems, and, on demand, the types of its parts. The
-//! files that the text uses are part of it.
+//! The analysis of one version of a text and of the files that the text uses: the places of names, the problems, and, on demand,
+//! the types of expressions.
 
 use crate::positions::{Encoding, Positions};
 use cembra::doors::SourcePlace;
@@ -10,7 +10,7 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// The results of analysing one version of a text.
+/// The result of analysing one version of a text, with the files that the text uses.
 #[derive(Debug)]
 pub(crate) struct Analysis {
     sources: Sources,
@@ -26,7 +26,7 @@ pub(crate) struct Analysis {
 }
 
 impl Analysis {
-    /// Parses and checks a text.
+    /// Parses and checks the main text of `sources`, and the files that it uses.
     pub(crate) fn of(sources: Sources, looked_for: BTreeSet<String>, limits: &Limits, encoding: Encoding) -> Analysis {
         let read = parse_partially(&sources, Registry::standard(), limits);
         let model = Model::from_program(read.program);
@@ -41,44 +41,43 @@ impl Analysis {
         Analysis { sources, looked_for, model, names: read.names, problems, types, encoding, positions }
     }
 
-    /// The main text.
+    /// The main text, which the analysis is for, without the files that it uses.
     pub(crate) fn text(&self) -> &str {
         self.sources.main()
     }
 
-    /// The text at a span, in any of the files.
+    /// The part of a text at `span`, which may be in the main text or in a used file.
     pub(crate) fn text_at(&self, span: Span) -> &str {
         self.sources.text_at(span)
     }
 
-    /// The text before a span, in the span's file.
+    /// The text before `span`, in the file that has the span.
     pub(crate) fn text_before(&self, span: Span) -> &str {
         let SourcePlace { text, span, .. } = self.sources.place(span);
         text.get(..span.start as usize).unwrap_or_default()
     }
 
-    /// Returns true if the text, or a file that it uses, looked for the file `name`.
+    /// Returns true if the main text, or a file that it uses, tried to use the file `name`, which may not exist.
     pub(crate) fn looks_for(&self, name: &str) -> bool {
         self.looked_for.contains(name)
     }
 
-    /// The errors and warnings of the text and the files that it uses.
+    /// The errors and warnings in the main text and in the files that it uses.
     pub(crate) fn problems(&self) -> &[Diagnostic] {
         &self.problems
     }
 
-    /// The index of the names.
+    /// The index of all definitions and uses of names.
     pub(crate) fn names(&self) -> &NameIndex {
         &self.names
     }
 
-    /// The program, which is incomplete if the text has errors.
+    /// The parsed program, which is incomplete if the text has errors.
     pub(crate) fn program(&self) -> &Program {
         self.model.program()
     }
 
-    /// The declared input whose name is at the span `name`; `None` if there is none. Inputs are sorted by their place in the
-    /// text.
+    /// The declared input whose name is at the span `name`; `None` if no input has its name there.
     pub(crate) fn input(&self, name: Span) -> Option<&Input> {
         let program = self.program();
         let declared = program.definitions.declared_inputs().unwrap_or_default().min(program.inputs.len());
@@ -87,29 +86,29 @@ impl Analysis {
         inputs.get(at).filter(|input| input.span == Some(name))
     }
 
-    /// The type of a node; `None` if it is not known.
+    /// The type of the graph's node `node`; `None` if it is unknown.
     pub(crate) fn node_type(&self, node: NodeId) -> Option<&QType> {
         let types = self.types.get_or_init(|| self.model.node_types(&Options::default()));
         types.get(node.index())?.as_ref()
     }
 
-    /// The type of the value that a name stands for; `None` if it has none.
+    /// The type of the value that `name` stands for; `None` if the name stands for no value, or if the type is unknown.
     pub(crate) fn type_of(&self, name: &NamedPlace) -> Option<&QType> {
         self.node_type(name.node?)
     }
 
-    /// The name of source file number `at`; `None` if there is none.
+    /// The name of the source file with the index `at`; `None` if there is no such file.
     pub(crate) fn file(&self, at: usize) -> Option<&str> {
         self.sources.names().nth(at)
     }
 
-    /// The file that a span is in, and the range there.
+    /// The name of the file that has `span`, and the range of the span in it, for the protocol.
     pub(crate) fn place(&self, span: Span) -> (&str, Range) {
         let place = self.sources.place(span);
         (place.name, self.positions(place).range(place.text, place.span))
     }
 
-    /// The byte at a position in the main text.
+    /// The byte index of `position` in the main text.
     pub(crate) fn byte(&self, position: Position) -> usize {
         let place = self.sources.place(Span::default());
         self.positions(place).byte(place.text, position)
@@ -126,22 +125,24 @@ impl Analysis {
         made
     }
 
-    /// The range of a span of the main text.
+    /// The range that `span` has in its file, for the protocol.
     pub(crate) fn range(&self, span: Span) -> Range {
         self.place(span).1
     }
 
-    /// Returns true if a span is in the main text, not in a file that it uses.
+    /// Returns true if `span` is in the main text, not in a used file.
     pub(crate) fn is_own(&self, span: Span) -> bool {
         span.start as usize <= self.text().len()
     }
 
-    /// The meaning of the name at a byte of the main text, and the span of that name; `None` if there is no name.
+    /// The span of the name at the byte index `byte` of the main text, and what that name refers to; `None` if there is no name
+    /// at `byte`.
     pub(crate) fn referent_at(&self, byte: usize) -> Option<(Span, Referent)> {
         self.names.at(u32::try_from(byte).ok()?)
     }
 
-    /// The definition of the name at a byte of the main text; `None` if there is none.
+    /// The definition of the name at the byte index `byte` of the main text; `None` if there is no name, or if it is an operator
+    /// or a file.
     pub(crate) fn named_at(&self, byte: usize) -> Option<&NamedPlace> {
         match self.referent_at(byte)?.1 {
             Referent::Name(name) => self.names.named_at(name),
@@ -149,7 +150,8 @@ impl Analysis {
         }
     }
 
-    /// The start of the statement that contains a byte of the main text, or else of the last statement before it.
+    /// The byte index at which a statement of the main text starts: the statement that contains `byte`, or else the last one
+    /// before it.
     pub(crate) fn statement_start(&self, byte: usize) -> usize {
         let statements = self.names.statements();
         let before = statements.partition_point(|statement| statement.start as usize <= byte);

@@ -1,4 +1,4 @@
-//! Completion of the word before the cursor: names in scope, operators, words of the language, types, and names of a call's
+//! Completions for the word before the cursor: names in scope, operators, words of the language, types, and names of a call's
 //! arguments. Also the signature of the call around the cursor.
 
 use crate::analysis::Analysis;
@@ -30,8 +30,8 @@ enum Rank {
     Operator,
 }
 
-/// The list of completions at a byte of the text. If more than `MOST` names are in scope, only names that contain the word are
-/// listed; the list is marked as incomplete, so that the editor asks again for a longer word.
+/// The completions for the word at the byte index `byte` of the text. If more than `MOST` names are in scope, only names that
+/// contain the word are listed; the list is marked as incomplete, so that the editor asks again after more letters.
 pub(crate) fn complete(analysis: &Analysis, byte: usize) -> CompletionList {
     let context = context(analysis, byte);
     let range = analysis.range(Span::new(context.word.start, context.word.end));
@@ -51,7 +51,7 @@ fn context(analysis: &Analysis, byte: usize) -> CursorContext {
     cursor_context(analysis.text(), analysis.statement_start(byte), byte)
 }
 
-/// Adds the documentation of an operator to its item.
+/// Returns the completion `item` with the documentation of its operator; other items are returned unchanged.
 pub(crate) fn resolve(mut item: CompletionItem) -> CompletionItem {
     let is_operator = item.kind == Some(CompletionItemKind::FUNCTION) && item.documentation.is_none();
     if let Some(def) = is_operator.then(|| operator(&item.label)).flatten() {
@@ -61,7 +61,7 @@ pub(crate) fn resolve(mut item: CompletionItem) -> CompletionItem {
     item
 }
 
-/// The signature of the call that a byte of the text is in; `None` if there is none.
+/// The signature of the call around the byte index `byte` of the text; `None` outside of calls.
 pub(crate) fn signature(analysis: &Analysis, byte: usize) -> Option<SignatureHelp> {
     let call = context(analysis, byte).call?;
     let callee = callee(analysis, &call)?;

@@ -1,11 +1,12 @@
-//! The definitions and uses of names.
+//! The editor requests about the definitions and uses of names.
 
 use crate::analysis::Analysis;
 use cembra::Span;
 use cembra_expr::Referent;
 use lsp_types::{DocumentHighlight, Location, Position, Range, Uri};
 
-/// The location of the definition of the name, or of the used file, at a byte of the text. `None` if there is neither.
+/// The location where the name at the byte index `byte` is defined, or the start of the file that is used there. `None` if there
+/// is neither a name nor a file.
 pub(crate) fn definition(analysis: &Analysis, byte: usize, uri: &dyn Fn(&str) -> Option<Uri>) -> Option<Location> {
     match analysis.referent_at(byte)?.1 {
         Referent::Name(name) => location(analysis, name, uri),
@@ -16,7 +17,8 @@ pub(crate) fn definition(analysis: &Analysis, byte: usize, uri: &dyn Fn(&str) ->
     }
 }
 
-/// The uses of the name at a byte, in the text and in the files that it uses. The definition is included if `with_definition`.
+/// The locations where the name at the byte index `byte` is used, in the text and in the files that it uses. The definition is
+/// included if `with_definition`.
 pub(crate) fn references(
     analysis: &Analysis,
     byte: usize,
@@ -27,13 +29,14 @@ pub(crate) fn references(
     places.into_iter().filter_map(|place| location(analysis, place, uri)).collect()
 }
 
-/// The definition and the uses of the name at a byte, in the main text only, for highlighting.
+/// The definition and the uses of the name at the byte index `byte`, for highlighting; in the main text only.
 pub(crate) fn highlights(analysis: &Analysis, byte: usize) -> Vec<DocumentHighlight> {
     let places = places(analysis, byte, true).into_iter().filter(|place| analysis.is_own(*place));
     places.map(|place| DocumentHighlight { range: analysis.range(place), kind: None }).collect()
 }
 
-/// The spans of the name at a byte of the text. The definition comes first if `with_definition`; an operator has none.
+/// The spans where the name at the byte index `byte` is used. With `with_definition`, its definition comes first; an operator has
+/// none.
 pub(crate) fn places(analysis: &Analysis, byte: usize, with_definition: bool) -> Vec<Span> {
     let names = analysis.names();
     match analysis.referent_at(byte) {

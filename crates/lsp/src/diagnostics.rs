@@ -1,4 +1,4 @@
-//! Conversion of problems to diagnostics of the protocol. The library finds the problems; their wording is that of `cembra
+//! Conversion of a text's problems to diagnostics of the protocol. The library finds the problems; they are worded as in `cembra
 //! check`.
 
 use crate::analysis::Analysis;
@@ -10,8 +10,8 @@ use lsp_types::{
 /// The source of a problem, as editors show it.
 const SOURCE: &str = "cembra";
 
-/// The diagnostics of a text and of the files that it uses, each with the name of its file. `uri` gives the address of a
-/// file.
+/// Converts the problems of a text and of the files that it uses to diagnostics, each with the name of its file. `uri` returns
+/// the address of a file by its name.
 pub(crate) fn told(
     analysis: &Analysis,
     name: &str,
@@ -40,7 +40,7 @@ pub(crate) fn told(
     analysis.problems().iter().map(told).collect()
 }
 
-/// Returns true for the diagnostic of a text that has definitions only: other texts may use such a text.
+/// Returns true if `problem` says that the text has no output: a text of only definitions is useful to other texts.
 pub(crate) fn is_without_output(problem: &lsp_types::Diagnostic) -> bool {
     matches!(&problem.code, Some(NumberOrString::String(code)) if code == Code::NoOutput.as_str())
 }

@@ -12,19 +12,19 @@ use std::io;
 use std::path::Path;
 use std::rc::Rc;
 
-/// A text that an editor has open.
+/// A text that is open in the editor.
 #[derive(Debug)]
 pub(crate) struct Document {
     /// The address of the text, as the editor writes it.
     pub(crate) uri: Uri,
-    /// The editor's version number of the text.
+    /// The version number that the editor gave the text.
     pub(crate) version: i32,
     text: String,
     /// The analysis of this version; `None` until it is needed.
     analysis: Option<Rc<Analysis>>,
 }
 
-/// The open texts, by name.
+/// The texts that are open in the editor, by name.
 #[derive(Debug)]
 pub(crate) struct Documents {
     open: BTreeMap<String, Document>,
@@ -33,7 +33,7 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
-    /// An empty collection.
+    /// An empty collection of open texts; `encoding` is the unit of the editor's positions.
     pub(crate) fn new(encoding: Encoding) -> Documents {
         Documents { open: BTreeMap::new(), limits: Limits::default(), encoding }
     }
@@ -43,24 +43,24 @@ impl Documents {
         self.open.keys().cloned().collect()
     }
 
-    /// The open text with this name.
+    /// The open text with the name `name`; `None` if it is not open.
     pub(crate) fn get(&self, name: &str) -> Option<&Document> {
         self.open.get(name)
     }
 
-    /// The address of a text, open or not; `None` if its name is not a path.
+    /// The address of the text `name`, open or not; `None` if the name is not a path.
     pub(crate) fn uri(&self, name: &str) -> Option<Uri> {
         self.open.get(name).map(|document| document.uri.clone()).or_else(|| uri_of(name))
     }
 
-    /// Opens a text.
+    /// Adds `text` as an open text.
     pub(crate) fn open(&mut self, uri: Uri, version: i32, text: String) {
         let name = name_of(&uri);
         self.open.insert(name.clone(), Document { uri, version, text, analysis: None });
         self.changed(&name);
     }
 
-    /// Applies changes to an open text; ignores other texts.
+    /// Applies the editor's changes to the open text at `uri`; ignores a text that is not open.
     pub(crate) fn change(&mut self, uri: &Uri, version: i32, changes: Vec<TextDocumentContentChangeEvent>) {
         let name = name_of(uri);
         let Some(document) = self.open.get_mut(&name) else { return };
@@ -77,7 +77,7 @@ impl Documents {
         self.changed(&name);
     }
 
-    /// Closes a text, so that the file on the disk is read again.
+    /// Removes the text at `uri` from the open texts, so that the file on the disk is read again.
     pub(crate) fn close(&mut self, uri: &Uri) {
         let name = name_of(uri);
         self.open.remove(&name);
@@ -100,7 +100,7 @@ impl Documents {
         }
     }
 
-    /// The analysis of an open text; `None` if no text with this name is open.
+    /// The analysis of the open text `name`, computed if necessary; `None` if no text with this name is open.
     pub(crate) fn analysis(&mut self, name: &str) -> Option<Rc<Analysis>> {
         if let Some(known) = &self.open.get(name)?.analysis {
             return Some(known.clone());

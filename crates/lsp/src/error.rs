@@ -2,14 +2,14 @@
 
 use std::io;
 
-/// The reason why a server ended.
+/// The reason why the language server ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
     /// The editor closed the connection, or sent `exit`, without `shutdown` before.
     #[error("the editor is gone without having shut the server down")]
     NotShutDown,
-    /// The editor sent something that is not a message of the protocol, or that cannot be read.
+    /// The editor sent bytes that are not a message of the protocol, or they could not be read.
     #[error("the editor cannot be understood: {0}")]
     Stream(#[source] io::Error),
 }

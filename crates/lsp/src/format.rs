@@ -1,11 +1,12 @@
-//! Formatting of a whole text, as `cembra fmt` does it, but with the line ends that the text has, because an editor shows no others.
+//! Formatting of a whole text, as by `cembra fmt`. But the line ends of the text stay, because an editor does not show which ones
+//! a text has.
 
 use crate::analysis::Analysis;
 use cembra::{Limits, Registry, Span, format};
 use lsp_types::TextEdit;
 
-/// The edits that format a text; `None` if it cannot be parsed. There is at most one edit, which covers only the changed part, so that an
-/// editor keeps its position.
+/// The edits that format the text; `None` if it cannot be parsed. There is at most one edit, which covers only the changed part,
+/// so that the editor keeps its cursor position.
 pub(crate) fn edits(analysis: &Analysis) -> Option<Vec<TextEdit>> {
     let text = analysis.text();
     let made = formatted(text)?;

@@ -1,5 +1,5 @@
-//! Hover texts for the place that the mouse points at: the declaration and the type of a name, the documentation of an
-//! operator, the type of an expression. Types are spelled as a text writes them.
+//! Hover texts, which an editor shows for the place that the mouse points at: the declaration and the type of a name, the
+//! documentation of an operator, the type of an expression. Types are spelled as in the language.
 
 use crate::analysis::Analysis;
 use cembra::{QType, Registry, Span, print_type, reference};
@@ -12,7 +12,7 @@ use std::collections::HashSet;
 /// with several types.
 const TYPES: usize = 4;
 
-/// The hover text for a byte of the text; `None` if there is nothing to show.
+/// The hover text for the byte index `byte` of the text; `None` if there is nothing to show.
 pub(crate) fn hover(analysis: &Analysis, byte: usize) -> Option<Hover> {
     let (span, value) = match analysis.referent_at(byte) {
         Some((span, Referent::Name(name))) => (span, named(analysis, analysis.names().named_at(name)?)),
@@ -27,7 +27,7 @@ pub(crate) fn hover(analysis: &Analysis, byte: usize) -> Option<Hover> {
     Some(Hover { contents, range: Some(analysis.range(span)) })
 }
 
-/// The operator with this name in the graph; `None` if there is none.
+/// The operator that has the name `name` in graphs; `None` if there is none.
 pub(crate) fn operator(name: &str) -> Option<&'static OpDef> {
     let registry = Registry::standard();
     Some(registry.get(registry.find(name)?))
@@ -72,7 +72,7 @@ fn named(analysis: &Analysis, name: &NamedPlace) -> String {
     text
 }
 
-/// The declaration of a name, written or possible, with the type that was inferred.
+/// The declaration of `name` as the text could have it, even if it has none, with the inferred type.
 pub(crate) fn declaration(analysis: &Analysis, name: &NamedPlace) -> String {
     let written = analysis.text_at(name.name);
     // The signature includes the labels of the axes, if the definition has some.

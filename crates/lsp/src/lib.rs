@@ -1,8 +1,8 @@
 //! The language server of cembra: diagnostics, completion and other editor features for texts while they are written. It speaks
 //! the Language Server Protocol over standard input and output, handles one message after the other, and does not evaluate models.
 //!
-//! Each version of a text is analysed at most once: on demand, or when no message waits. `Analysis` holds the result, which
-//! everything else reads.
+//! Each version of a text is analysed at most once: on demand, or when no message waits. The result is an `Analysis`, from which
+//! all requests are answered.
 
 mod analysis;
 mod completion;

@@ -1,28 +1,29 @@
-//! Conversion between positions of the protocol (lines and units of an encoding) and bytes of a text.
+//! Conversion between the protocol's positions, which are a line and an offset in it, and byte indices of a text.
 
 use cembra::Span;
 use cembra_value::Lines;
 use lsp_types::{Position, PositionEncodingKind, Range};
 
-/// The unit in which positions count within a line.
+/// The unit in which the protocol's positions count within a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Encoding {
-    /// Bytes.
+    /// Positions count the bytes from the start of the line.
     Utf8,
-    /// Units of UTF-16; a character may take two. Every editor supports these.
+    /// Positions count UTF-16 units; a character may take two. Every editor supports this.
     Utf16,
-    /// Characters.
+    /// Positions count the characters from the start of the line.
     Utf32,
 }
 
 impl Encoding {
-    /// The best encoding that an editor offers: bytes if possible, because they need no conversion.
+    /// The best encoding in `offered`, the encodings that the editor supports: bytes if possible, because they need no
+    /// conversion.
     pub(crate) fn of(offered: &[PositionEncodingKind]) -> Encoding {
         let all = [Encoding::Utf8, Encoding::Utf32];
         all.into_iter().find(|one| offered.contains(&one.kind())).unwrap_or(Encoding::Utf16)
     }
 
-    /// The protocol's name of the encoding.
+    /// The protocol's name for this encoding.
     pub(crate) fn kind(self) -> PositionEncodingKind {
         match self {
             Encoding::Utf8 => PositionEncodingKind::UTF8,
@@ -43,7 +44,7 @@ impl Encoding {
 /// The number of bytes between entries of `units`. They are needed because a line may be the whole text.
 const STEP: usize = 1 << 10;
 
-/// The line index of a text, for converting positions.
+/// The line index of a text, for converting between the protocol's positions and byte indices.
 #[derive(Debug)]
 pub(crate) struct Positions {
     lines: Lines,
@@ -53,7 +54,7 @@ pub(crate) struct Positions {
 }
 
 impl Positions {
-    /// The index of a text. The same text must be passed to all other functions.
+    /// Makes the line index of `text`. The same text must be passed to all other functions of the index.
     pub(crate) fn of(text: &str, encoding: Encoding) -> Positions {
         let (mut units, mut before) = (Vec::new(), 0);
         for (byte, c) in text.char_indices() {
@@ -65,8 +66,8 @@ impl Positions {
         Positions { lines: Lines::of(text), encoding, units }
     }
 
-    /// The position of a byte. A byte in the middle of a character has the position of the character's start, a byte of a line
-    /// end that of the line's end.
+    /// Converts the byte index `byte` to a position. A byte in the middle of a character has the position of the character's
+    /// start. A byte of a line end has the position of the line's end.
     pub(crate) fn position(&self, text: &str, byte: usize) -> Position {
         let byte = text.floor_char_boundary(byte.min(text.len()));
         let line = self.lines.line_of(byte);
@@ -75,8 +76,8 @@ impl Positions {
         Position::new(number(line), number(character))
     }
 
-    /// The byte of a position. A position after the end of a line means that end, one after the text the text's end, and one in
-    /// the middle of a character the character's start.
+    /// Converts `position` to a byte index. A position after the end of a line means that end, a position after the text means
+    /// the end of the text, and a position in the middle of a character means the character's start.
     pub(crate) fn byte(&self, text: &str, position: Position) -> usize {
         let range = self.lines.range(text, position.line as usize);
         let wanted = self.units_before(text, range.start) + position.character as usize;
@@ -102,7 +103,7 @@ impl Positions {
         self.units.get(at).copied().unwrap_or_default() + rest.sum::<usize>()
     }
 
-    /// The range of a span.
+    /// Converts the byte span `span` of `text` to a range of positions.
     pub(crate) fn range(&self, text: &str, span: Span) -> Range {
         Range::new(self.position(text, span.start as usize), self.position(text, span.end as usize))
     }

@@ -1,4 +1,4 @@
-//! Renaming of a name of the text, in the text and in the files that it uses.
+//! Renaming of a name, in the text that is open and in the files that it uses.
 
 use crate::analysis::Analysis;
 use crate::definition::places;
@@ -10,24 +10,25 @@ use std::collections::HashMap;
 /// The reason why a name cannot be changed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// There is no name at the place, or one that no text defines.
+    /// There is no name at the cursor, or it is one that no text defines.
     #[error("only a name that a text defines can be changed")]
     NoName,
     /// The new name is a word of the language, or not a name.
     #[error("`{0}` is no name: letters, digits and `_`, and no word of the language")]
     NotPlain(String),
-    /// The new name exists already in an overlapping scope.
+    /// The new name is already defined in an overlapping scope.
     #[error("`{0}` is a name already")]
     Taken(String),
 }
 
-/// The range of the name at a byte of the text, if it can be changed.
+/// The range of the name at the byte index `byte` of the text, if it can be renamed; else the reason why not.
 pub(crate) fn renamable(analysis: &Analysis, byte: usize) -> Result<Range, Refusal> {
     let (span, _) = name_at(analysis, byte)?;
     Ok(analysis.range(span))
 }
 
-/// The edits that rename the name at a byte of the text to `new`.
+/// The edits that rename the name at the byte index `byte` of the text to `new`, in all files; or the reason why it cannot be
+/// renamed.
 #[expect(clippy::mutable_key_type, reason = "the protocol's own type, whose keys nobody changes")]
 pub(crate) fn rename(
     analysis: &Analysis,

@@ -1,5 +1,5 @@
-//! Names of texts: the URI that an editor gives a file, and the path that `use` and the file system know. Only `file` URIs of this
-//! machine are paths (RFC 8089); other URIs are used as names unchanged.
+//! Conversion between the URI that an editor has for a text and the text's name, which is a path for `use` and the file system.
+//! Only `file` URIs of this machine are paths (RFC 8089); other URIs are used as names unchanged.
 
 use lsp_types::Uri;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
@@ -24,7 +24,7 @@ const ENCODED: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// The path of a `file` URI of this machine; `None` for any other URI.
+/// The path of the file at `uri`; `None` if this is not a `file` URI of this machine.
 pub(crate) fn path_of(uri: &Uri) -> Option<PathBuf> {
     let (scheme, rest) = uri.as_str().split_once(':')?;
     if !scheme.eq_ignore_ascii_case("file") {
@@ -49,12 +49,12 @@ pub(crate) fn path_of(uri: &Uri) -> Option<PathBuf> {
     Some(PathBuf::from(drive.unwrap_or(&path)))
 }
 
-/// The name of a text: the path for a file, which does not depend on the spelling of its URI, else the URI.
+/// The name of the text at `uri`: the path for a file, however its URI is spelled, else the URI itself.
 pub(crate) fn name_of(uri: &Uri) -> String {
     path_of(uri).map_or_else(|| uri.as_str().to_owned(), |path| path.display().to_string())
 }
 
-/// The URI of a file that no editor has opened; `None` for a name that is not an absolute path.
+/// The URI of the file `name`, for a file that the editor has not opened; `None` if `name` is not an absolute path.
 pub(crate) fn uri_of(name: &str) -> Option<Uri> {
     if !Path::new(name).is_absolute() {
         return None;
