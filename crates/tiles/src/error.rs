@@ -7,56 +7,57 @@ use cembra_value::tensor::TensorErrorKind as Kind;
 use cembra_value::{Error, guarded};
 use std::fmt::Display;
 
-/// The error of a count above its limit: `found` things of the kind `what`, of which there may be `most`.
+/// Returns the error for a count above its limit: there are `found` things of the kind `what`, and at most `most` are
+/// allowed.
 #[cold]
 pub(crate) fn limit(what: &str, found: impl Display, most: impl Display) -> Error {
     Error::tensors(Kind::Limit, format!("{found} {what}: there may be {most}"))
 }
 
-/// The error of two operands whose tilings differ.
+/// Returns the error for two operands whose tilings differ.
 #[cold]
 pub(crate) fn unlike_tilings(what: &str) -> Error {
     Error::tensors(Kind::SizeMismatch, format!("the tilings of {what} differ")).hint("retile one of them")
 }
 
-/// The error of a wrong number of axes.
+/// Returns the error for a wrong number of axes.
 #[cold]
 pub(crate) fn unlike_ranks(found: usize, expected: usize) -> Error {
     Error::tensors(Kind::RankMismatch, format!("{found} axes where there are {expected}"))
 }
 
-/// The error of an element type that tiles do not have.
+/// Returns the error for an element type that tiles cannot have.
 #[cold]
 pub(crate) fn no_floats(scalar: Scalar) -> Error {
     Error::tensors(Kind::ElementType, format!("tiles have no elements of type {}", scalar.short_name()))
         .hint("elements of tiles are f32 or f64")
 }
 
-/// The error of an invalid or unexpected message between ranks.
+/// Returns the error for an invalid or unexpected message between ranks.
 #[cold]
 pub(crate) fn bad_message(message: impl Into<String>) -> Error {
     Error::tensors(Kind::Message, message)
 }
 
-/// The error of a connection between ranks that does not exist, or no longer works. Its code is `link`.
+/// Returns the error for a connection between ranks that does not exist, or no longer works. Its code is `link`.
 #[must_use]
 #[cold]
 pub fn no_link(message: impl Into<String>) -> Error {
     Error::tensors(Kind::Link, message)
 }
 
-/// Runs the code of a link. A panic of the code becomes an error.
+/// Runs the code of a link. A panic in it becomes a link error; `what` names the code.
 pub(crate) fn guarded_link<R>(what: &str, code: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
     guarded(code, |words| Err(no_link(format!("the link panicked at {what}: {words}"))))
 }
 
-/// Runs the code of a user. A panic of the code becomes an error.
+/// Runs a user's code. A panic in it becomes an error; `what` names the code.
 pub(crate) fn caught<R>(what: &str, code: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
     // A closure that panicked may leave its own state half changed, but it changes nothing of this crate.
     guarded(code, |words| Err(Error::tensors(Kind::Evaluation, format!("{what} panicked: {words}"))))
 }
 
-/// The error of two operands whose elements have different types.
+/// Returns the error for two operands whose element types differ.
 #[cold]
 pub(crate) fn unlike_types(a: Scalar, b: Scalar) -> Error {
     let message = format!("elements of type {} and {}", a.short_name(), b.short_name());
@@ -68,7 +69,7 @@ pub(crate) fn check_same_types(a: Scalar, b: Scalar) -> Result<(), Error> {
     if a == b { Ok(()) } else { Err(unlike_types(a, b)) }
 }
 
-/// The error of an operation that cannot be evaluated on tiled tensors.
+/// Returns the error for an operation that cannot be evaluated on tiled tensors.
 #[cold]
 pub(crate) fn not_for_tiles(operation: &Operation) -> Error {
     let message = format!("{} is not evaluated on tiled tensors", name_of(operation));

@@ -1,6 +1,6 @@
-//! Evaluations of one step over tiled tensors: a product by labels, or an elementwise operator. The shape of a result is estimated first;
-//! its tiles are made afterwards, and the result has their true norms. A tile whose estimate passed stays until [`Tiled::truncate`],
-//! however small its elements are.
+//! Evaluations of one step on tiled tensors: a product by labels, or an elementwise operator. The shape of a result is estimated first, and its tiles
+//! are computed afterwards; then the result has the norms of its elements. A tile whose estimate was not below the threshold stays until
+//! [`Tiled::truncate`], however small its elements are.
 
 use crate::distribution::Facts;
 use crate::error::check_same_types;
@@ -16,8 +16,8 @@ use cembra_tensor::{Labels, MatrixProduct, PlainProduct};
 use cembra_value::Error;
 use std::sync::Arc;
 
-/// Evaluates products, sums and functions of tiled tensors. A result is made whole or not at all. Its bits do not depend on the number of
-/// threads, and neither does the error if several tiles cannot be made. Clones share the memory that is kept of dropped results.
+/// Evaluates products, sums and functions of tiled tensors. A result is computed completely or not at all. Neither its bits, nor the error if several
+/// tiles fail, depend on the number of threads. Clones share the memory that dropped results leave for reuse.
 ///
 /// ```
 /// use cembra_tiles::{Evaluator, MOST_TILES, Options, Shape, Tiled, Tiling, Tiling1};
@@ -36,31 +36,31 @@ use std::sync::Arc;
 pub struct Evaluator {
     matrices: Arc<dyn MatrixProduct>,
     pub(crate) workers: Workers,
-    /// The facts that ranks compare besides the tensors and programs.
+    /// The facts, in addition to tensors and programs, that ranks compare before they evaluate.
     pub(crate) facts: Facts,
 }
 
 impl Evaluator {
-    /// An evaluator with these options, whose products of matrices are plain loops.
+    /// Makes an evaluator with these options. It multiplies matrices in plain loops.
     #[must_use]
     pub fn new(options: Options) -> Evaluator {
         let workers = Workers::alone(&options);
         Evaluator { matrices: Arc::new(PlainProduct), workers, facts: Facts::default() }
     }
 
-    /// Shares the tiles of results out to ranks. All of them must carry out the same evaluations in the same order, each with the same
-    /// tensors. They have the same results and errors, with the bits of a single rank. A result is distributed: each rank stores the tiles
-    /// that it owns. Sums over all elements, and other numbers, are on all ranks.
+    /// Distributes the tiles of results over ranks. All ranks must run the same evaluations in the same order, with the same tensors. They get the
+    /// same results and errors, with the bits of a single rank. A result is distributed: each rank stores the tiles that it owns. Single numbers,
+    /// such as sums over all elements, are on all ranks.
     ///
-    /// Before a graph is evaluated the ranks compare what they were given, and also `facts`, each with its name, such as the version of a
-    /// library that multiplies matrices.
+    /// Before a graph is evaluated the ranks compare what they were given, and also `facts`, each with its name, such as the version of a library
+    /// that multiplies matrices.
     #[must_use]
     pub fn ranks(self, ranks: Arc<Ranks>, facts: impl IntoIterator<Item = (String, String)>) -> Evaluator {
         Evaluator { facts: facts.into_iter().collect(), ..self.with(|workers| workers.ranks = Some(ranks)) }
     }
 
-    /// Reports an error because of which this rank cannot begin an evaluation, and returns it. Other ranks that begin it have the error,
-    /// too.
+    /// Reports that this rank cannot begin an evaluation because of `error`, and returns it. Other ranks that begin the evaluation get the same
+    /// error.
     #[must_use]
     pub fn give_up(&self, error: Error) -> Error {
         match self.workers.several() {
@@ -69,8 +69,8 @@ impl Evaluator {
         }
     }
 
-    /// Compares facts about something that each rank then computes by itself. A fact has a name, for the error. All ranks must call this,
-    /// or [`give_up`](Evaluator::give_up).
+    /// Compares facts between ranks, about something that each rank then computes by itself. Each fact has a name, which an error shows. All ranks
+    /// must call this, or [`give_up`](Evaluator::give_up).
     ///
     /// # Errors
     /// If a fact differs, or a rank gave up: the same error on all ranks.
@@ -78,8 +78,7 @@ impl Evaluator {
         self.workers.several().map_or(Ok(()), |ranks| ranks.agree(facts))
     }
 
-    /// Carries out work that each rank does by itself, in which there may be steps of all ranks. If it fails on one of them, all have the
-    /// error.
+    /// Runs `work` on each rank, which may include steps of all ranks. If it fails on one rank, all ranks get the error.
     ///
     /// # Errors
     /// The error of `work` here or on another rank.
@@ -94,58 +93,58 @@ impl Evaluator {
         }
     }
 
-    /// The token that ends evaluations; `None` if there is none.
+    /// The token that cancels evaluations; `None` if there is none.
     #[must_use]
     pub fn token(&self) -> Option<&Cancellation> {
         self.workers.token.as_ref()
     }
 
-    /// Sets which rank owns which tile of results. Without a map, tiles are made where the fewest tiles have to move: a product by the grid
-    /// of ranks for which that is so, other results by the owner of their first operand tile.
+    /// Sets which rank owns which tile of results. Without a map, tiles are computed where the fewest bytes have to move: for a product by the best
+    /// grid of ranks, for other results by the owner of their first operand tile.
     #[must_use]
     pub fn tile_map(self, map: TileMap) -> Evaluator {
         self.with(|workers| workers.map = Some(map))
     }
 
-    /// Sets the implementation of products of matrices. Sums of products of tiles keep their order, so bits depend on it only within a
-    /// tile.
+    /// Sets the implementation of matrix products. Products of tiles are always added in the same order, so its choice affects the bits only within a
+    /// product of two tiles.
     #[must_use]
     pub fn matrices(self, matrices: Arc<dyn MatrixProduct>) -> Evaluator {
         Evaluator { matrices, ..self }
     }
 
-    /// Sets the number of threads that share an evaluation, 1 by default. They are of the pool of the process, or of the pool in which the
-    /// caller runs. The number changes no bit of a result, and no error.
+    /// Sets the number of threads of an evaluation, 1 by default. They belong to the process's thread pool, or to the pool in which the caller runs.
+    /// The number changes no bit of a result, and no error.
     #[must_use]
     pub fn threads(self, threads: usize) -> Evaluator {
         self.with(|workers| workers.threads = threads)
     }
 
-    /// Sets the most bytes of memory that an evaluation takes; there is no limit by default. These bytes are the elements of its result, of sums that
-    /// are not added yet, and of lazy and repacked tiles while they are held. If there are few, fewer tiles are held at once and fewer threads work.
-    /// Plans and tiles, those of operands included, take bytes besides elements: 8 for each product of two tiles, and 448 for each tile. They are
-    /// counted beyond 32 MiB. The elements of stored operands, and the memory of a user's functions, are not counted.
+    /// Sets the memory limit of an evaluation in bytes; there is none by default. The limit covers the elements of its result, of sums that are not
+    /// added yet, and of lazy and repacked tiles that are in use. With a low limit, fewer tiles are in memory at once and fewer threads work. Plans
+    /// and tiles, those of operands included, also take bytes in addition to elements: 8 for each product of two tiles, and 448 for each tile. These
+    /// count beyond 32 MiB. The elements of stored operands, and the memory of a user's functions, are not counted.
     #[must_use]
     pub fn most_bytes(self, most: usize) -> Evaluator {
         let Workers { options, pool, .. } = Workers::alone(&self.workers.options.clone().most_bytes(most));
         self.with(|workers| (workers.options, workers.pool) = (options, pool))
     }
 
-    /// Ends evaluations when a token is cancelled, or when its time is over ([`Cancellation::until`]). The token is checked between two
-    /// tasks, between two rows of a plan, and between two segments of sums, which take milliseconds, unless a function of a user takes
-    /// longer.
+    /// Cancels evaluations when `token` is cancelled, or when its time is over ([`Cancellation::until`]). The token is checked between two tasks,
+    /// between two rows of a plan, and between two segments of sums. These take milliseconds, unless a user's function takes longer.
     #[must_use]
     pub fn cancellation(self, token: Cancellation) -> Evaluator {
         self.with(|workers| workers.token = Some(token))
     }
 
-    /// Records the steps of evaluations in a journal, which also has the progress of the running one.
+    /// Records the steps of evaluations in a journal, which also has the progress of the running evaluation.
     #[must_use]
     pub fn journal(self, journal: Journal) -> Evaluator {
         self.with(|workers| workers.journal = Some(journal))
     }
 
-    /// Plans a product, from shapes alone. If `wanted` is a shape, only its tiles are planned, without screening. No tile is made.
+    /// Plans a product of two tensors by labels, from shapes alone; no tile is computed. If `wanted` is a shape, only tiles of that shape are
+    /// planned, whatever their estimates.
     ///
     /// # Errors
     /// The errors of [`product`](Evaluator::product), except those of making tiles.
@@ -156,22 +155,22 @@ impl Evaluator {
         SymbolicProduct::until(&labels, shapes, wanted, a.scalar_type(), self.options(), self.workers.token.as_ref())
     }
 
-    /// The product of two tensors by labels such as `ij,jk->ik`, summed over labels that the result does not have. Labels of both operands
-    /// and the result are walked together.
+    /// Returns the product of two tensors by labels such as `ij,jk->ik`, summed over labels that the result does not have. A label that both operands
+    /// and the result have is a batch label.
     ///
     /// # Errors
-    /// If labels do not fit the operands; a label is on one operand twice, or is summed and on one operand alone; axes with one label have
-    /// two tilings; elements are of two types; there are too many tiles, products or bytes; a lazy tile cannot be made; or the evaluation
-    /// was ended.
+    /// If labels do not fit the operands; a label is on one operand twice, or is summed and on one operand alone; axes with the same label have
+    /// different tilings; element types differ; there are too many tiles or products; the memory limit does not suffice; a lazy tile cannot be
+    /// computed; or the evaluation was cancelled.
     pub fn product(&self, labels: &str, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
         self.run(&self.plan(labels, a, b, None)?, a, b)
     }
 
-    /// The product of two tensors by labels, of which only the tiles of `wanted` are made. Operand tiles that only other tiles need are not
-    /// made or read. No tile is left out by its estimate.
+    /// Returns the product of two tensors by labels, of which only the tiles of `wanted` are computed, whatever their estimates. Operand tiles that
+    /// only other tiles need are not computed or read.
     ///
     /// # Errors
-    /// The errors of [`product`](Evaluator::product), or the shape has another tiling than the result.
+    /// The errors of [`product`](Evaluator::product), or `wanted` has another tiling than the result.
     pub fn product_within(&self, labels: &str, a: &Tiled, b: &Tiled, wanted: &Shape) -> Result<Tiled, Error> {
         self.run(&self.plan(labels, a, b, Some(wanted))?, a, b)
     }
@@ -188,13 +187,13 @@ impl Evaluator {
         with_float!(a.scalar_type(), T => multiply::<T>(plan, [a, b], &*self.matrices, &workers))
     }
 
-    /// The options of the evaluations.
+    /// The options of this evaluator's evaluations.
     #[must_use]
     pub const fn options(&self) -> &Options {
         &self.workers.options
     }
 
-    /// Returns the evaluator with a lower limit of bytes, because other values hold `held_bytes` of them.
+    /// Returns the evaluator with a memory limit that is lower by `held_bytes`, because other values take these bytes.
     pub(crate) fn beside(&self, held_bytes: usize) -> Evaluator {
         self.clone().with(|workers| {
             workers.options.most_bytes = workers.options.most_bytes.saturating_sub(held_bytes);
@@ -202,23 +201,23 @@ impl Evaluator {
         })
     }
 
-    /// Returns the evaluator for use beside tiles that take `own_bytes` bytes besides their elements.
+    /// Returns the evaluator with a memory limit that accounts for tiles that take `own_bytes` bytes in addition to their elements.
     ///
     /// # Errors
-    /// If there are too few bytes.
+    /// If the memory limit does not suffice.
     pub(crate) fn counting(&self, own_bytes: usize) -> Result<Evaluator, Error> {
         let workers = self.workers.counting(own_bytes, || "what holds tiles".to_owned())?;
         Ok(Evaluator { workers, ..self.clone() })
     }
 
-    /// Returns the evaluator for a plan, which records its steps in a journal. A plan makes no tiles, so its pool of memory is empty.
+    /// Returns the evaluator for a plan, which records its steps in `journal`. A plan computes no tiles, so its memory pool is empty.
     pub(crate) fn of_plan(&self, journal: Journal) -> Evaluator {
         self.clone().with(|workers| {
             (workers.is_plan, workers.journal, workers.pool) = (true, Some(journal), Arc::new(Pool::new(0)));
         })
     }
 
-    /// Returns the evaluator with its workers changed by `change`.
+    /// Returns the evaluator after `change` has modified its workers.
     pub(crate) fn with(mut self, change: impl FnOnce(&mut Workers)) -> Evaluator {
         change(&mut self.workers);
         self

@@ -1,57 +1,59 @@
-//! A journal of evaluations: for each step the tiles of its result and the products that it took, beside the numbers for dense tensors,
-//! which show what sparsity saves. It also has the progress of the running step. Evaluators write it, and nothing depends on it.
+//! A journal of evaluations. For each step it has the tiles of the result and the products of tiles that were computed, beside the numbers
+//! for dense tensors, which show what sparsity saves. It also has the progress of the running step. Evaluators write it, and nothing
+//! depends on it.
 
 use crate::tiled::Tiled;
 use cembra_value::Span;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The kind of a step.
+/// The kind of a step in a journal or plan.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum StepKind {
-    /// A product of two tensors.
+    /// A product of two tensors by labels.
     Product {
-        /// The number of products of tiles that were computed.
+        /// The number of products of two tiles that the step computed.
         products: u64,
-        /// The number of products of tiles for dense tensors.
+        /// The number of products of two tiles that dense tensors would need.
         of: f64,
-        /// The number of multiplications and additions of elements.
+        /// The number of multiplications and additions of elements in the step.
         operations: f64,
     },
-    /// An elementwise expression.
+    /// The evaluation of an elementwise expression.
     Elements,
-    /// A reduction over axes.
+    /// The reduction of a tensor over some of its axes.
     Reduction,
-    /// A view: a tensor with other axes, or some of its tiles.
+    /// A view: a tensor with its axes in another arrangement, or with some of its tiles.
     View,
-    /// A part of a tensor that begins or ends within a tile, so that its elements are copied into tiles of its own. Also a lazy part that
-    /// is stored, or a part that is copied to its place among zeros.
+    /// A part of a tensor that begins or ends within a tile, so that its elements are copied into new tiles. Also a lazy part that is
+    /// stored, or a part that is copied into zeros.
     Part,
 }
 
-/// A step that was computed, or is planned.
+/// A step that was computed, or that a plan lists.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Step {
-    /// The kind of the step.
+    /// The kind of the step, with counts if it is a product.
     pub work: StepKind,
-    /// The place of the step in the source text of a graph; `None` if it has none.
+    /// The location of the step in the source text of its graph; `None` if it has none.
     pub span: Option<Span>,
-    /// The number of present tiles of the result.
+    /// The number of present tiles in the step's result.
     pub tiles: usize,
-    /// The number of tiles in the result's grid.
+    /// The number of tiles in the grid of the step's result, present or absent.
     pub of: f64,
-    /// The bytes of the present tiles, on whichever rank they are.
+    /// The size of the result's present tiles in bytes, on all ranks together.
     pub bytes: usize,
-    /// The most bytes that were held at once besides the result: intermediate tensors, tiles of lazy operands and repacked tiles, and sums
-    /// that were not added yet. The memory of a user's functions is not counted. If ranks share the step, these are the bytes of this rank.
+    /// The most bytes that the step used at once in addition to the result: intermediate tensors, tiles of lazy operands, repacked tiles,
+    /// and sums that were not added yet. The memory of a user's functions is not counted. If ranks share the step, these are the bytes of
+    /// this rank.
     pub held_bytes: usize,
-    /// The number of tasks that were shared out to threads.
+    /// The number of tasks that the step distributed over threads.
     pub tasks: usize,
 }
 
-/// The steps of evaluations, in their order. Clones share one journal.
+/// A list of the steps of evaluations, in their order. Clones share the same list.
 ///
 /// ```
 /// use cembra_tiles::{Evaluator, Journal, Options, Screening, Shape, Tiled, Tiling, Tiling1, StepKind};
@@ -73,17 +75,17 @@ pub struct Journal {
     running: Arc<Running>,
 }
 
-/// The progress of the running evaluation.
+/// The progress of the running evaluation, counted in steps and in parts of the running step.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Progress {
-    /// The number of the running step of the graph, from 1 on; 0 before the first step.
+    /// The number of the running step of the graph, counted from 1; 0 before the first step.
     pub step: usize,
-    /// The number of steps of the graph.
+    /// The total number of steps of the graph.
     pub steps: usize,
-    /// The number of parts of the step that are done: products of tiles, or tiles.
+    /// The number of parts of the running step that are done. A part is a product of tiles, or a tile.
     pub done: usize,
-    /// The number of parts of the step; 0 if it is not counted, as a view is not.
+    /// The total number of parts of the running step; 0 if its parts are not counted, as for a view.
     pub of: usize,
 }
 
@@ -99,14 +101,14 @@ struct Running {
 }
 
 impl Journal {
-    /// The steps so far.
+    /// Returns the steps that were recorded so far.
     #[must_use]
     pub fn steps(&self) -> Vec<Step> {
         self.with(|steps| steps.clone())
     }
 
-    /// The progress of the evaluation, which another thread may ask for while it runs. A product of several tensors is one step, which
-    /// counts from 0 again for each product of two.
+    /// Returns the progress of the running evaluation; another thread may call this. A product of several tensors is one step, whose parts
+    /// are counted from 0 again for each product of two.
     ///
     /// ```
     /// use cembra_tiles::{Evaluator, Journal, MOST_TILES, Options, Shape, Tiled, Tiling, Tiling1};
@@ -134,18 +136,18 @@ impl Journal {
         self.running.step.store(step, Ordering::Relaxed);
     }
 
-    /// Begins a step with `parts` parts.
+    /// Records that a step with `parts` parts begins.
     pub(crate) fn begin(&self, parts: usize) {
         self.running.done.store(0, Ordering::Relaxed);
         self.running.of.store(parts, Ordering::Relaxed);
     }
 
-    /// Counts `parts` more parts as done.
+    /// Counts `parts` more parts of the running step as done.
     pub(crate) fn advance(&self, parts: usize) {
         self.running.done.fetch_add(parts, Ordering::Relaxed);
     }
 
-    /// Records that the running step has `bytes` bytes at once, including its result and other values.
+    /// Records that the running step uses `bytes` bytes at once, including its result.
     pub(crate) fn take(&self, bytes: usize) {
         self.running.taken.fetch_max(bytes, Ordering::Relaxed);
     }
@@ -154,14 +156,14 @@ impl Journal {
         self.with(|steps| steps.len())
     }
 
-    /// Adds a step with one task per tile. `held_bytes` are the bytes of other values beside it.
+    /// Adds a step that took one task per tile of `result`, and used `held_bytes` bytes in addition to the result.
     pub(crate) fn note(&self, work: StepKind, result: &Tiled, held_bytes: usize) {
         let taken = self.running.taken.load(Ordering::Relaxed);
         let held_bytes = held_bytes.max(taken.saturating_sub(result.present_bytes()));
         self.push(work, result, [result.shape().len(), held_bytes]);
     }
 
-    /// Adds a step that took `tasks` tasks, and held `held_bytes` bytes besides its result.
+    /// Adds a step that took `tasks` tasks, and used `held_bytes` bytes in addition to its result.
     pub(crate) fn push(&self, work: StepKind, result: &Tiled, [tasks, held_bytes]: [usize; 2]) {
         let shape = result.shape();
         let step = Step {
@@ -176,7 +178,7 @@ impl Journal {
         self.with(|steps| steps.push(step));
     }
 
-    /// Sets the place in the source text for all steps from number `from` on.
+    /// Sets the location in the source text for all recorded steps from number `from` on.
     pub(crate) fn place(&self, from: usize, span: Option<Span>) {
         self.with(|steps| steps.iter_mut().skip(from).for_each(|step| step.span = span));
     }

@@ -1,12 +1,12 @@
-//! Tiled tensors with block sparsity: tensors that are cut into tiles, of which those whose elements are small are left out.
+//! Tiled tensors with block sparsity: tensors that are cut into tiles, where tiles with small elements are left out.
 //!
 //! * A [`Tiling`] cuts each axis at boundaries ([`Tiling1`]). The grid may have 2^40 tiles: no list is as long as the grid.
 //! * A [`Shape`] lists the present tiles, with the norm of each per element. Shapes of results are estimated from those of operands.
-//! * A [`Tiled`] tensor has a tile for each tile of its shape, stored, or made when it is needed.
+//! * A [`Tiled`] tensor has a tile for each tile of its shape, stored, or computed when it is needed.
 //! * A [`SymbolicProduct`] is the plan of a product, from shapes alone: its tiles, its products of tiles, and the order of their sums.
-//! * An [`Evaluator`] carries out one product, sum or function, on several threads and within a limit of bytes. The order of sums follows
-//!   from shapes, so the bits of results depend neither on which results are made together nor on the thread or rank that makes them.
-//! * A `Checkpoint` has tensors in files, which are read whole or tile by tile. It is behind the feature `checkpoints`.
+//! * An [`Evaluator`] computes one product, sum or function, on several threads and within a memory limit. The order of sums follows from
+//!   shapes, so the bits of results depend neither on which results are computed together nor on the thread or rank that computes them.
+//! * A `Checkpoint` has tensors in files, which are read whole or tile by tile. It needs the feature `checkpoints`.
 //! * [`Evaluator::evaluate`] evaluates a graph of such steps. It is given an evaluator of elementwise expressions.
 //!   [`Evaluator::plan_graph`] lists the steps, from shapes alone.
 //! * [`link`] connects ranks that compute together: messages, and collectives of all ranks.

@@ -1,4 +1,4 @@
-//! Options of evaluations: screening, segments of sums, and limits that are checked before memory is taken.
+//! Options of evaluations on tiled tensors: screening, segments of sums, and limits that are checked before memory is allocated.
 
 use crate::shape::sparse::{MOST_TILES, Screening};
 use crate::tiled::tile::{TILE_BYTES, check_float};
@@ -10,16 +10,16 @@ use cembra_value::tensor::TensorErrorKind as Kind;
 const UNCOUNTED_BYTES: usize = 32 << 20;
 
 /// The rule that cuts sums into segments. The tiles of the summed labels, in their order, belong to one segment until it has `elements`
-/// terms or `tiles` tiles. Tiles count whether they are present or not, except those without elements. Several summed labels are walked in
-/// the order of the left operand, the last the fastest. A segment also ends in front of each 1,024th tile. So all results are cut at the
-/// same places, and the bits of a sum depend neither on threads nor on which results are made together.
+/// terms or `tiles` tiles. Tiles count whether they are present or not, except those without elements. If several labels are summed, they
+/// are iterated in the order of the left operand, the last fastest. A segment also ends before each 1,024th tile. So all results are cut at
+/// the same places, and the bits of a sum depend neither on threads nor on which results are computed together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Segment {
-    /// The number of terms per element at which a segment ends: 8,192 by default.
+    /// The number of terms in an element's sum at which a segment ends: 8,192 by default.
     pub elements: usize,
-    /// The number of tiles at which a segment ends: 256 by default. With fewer, sparse products of small tiles are cut although threads
-    /// have enough to do without it. They read their operands more often then, because blocks that hold the sums of two segments are
-    /// smaller.
+    /// The number of tiles at which a segment ends: 256 by default. With fewer tiles per segment, sparse products of small tiles are cut
+    /// although threads have enough work without it. They then read their operands more often, because a task has to hold the sums of two
+    /// segments, and so computes fewer result tiles at once.
     pub tiles: usize,
 }
 
@@ -29,7 +29,7 @@ impl Default for Segment {
     }
 }
 
-/// Options of evaluations. All limits are checked before memory is taken.
+/// Options of evaluations on tiled tensors. All limits are checked before memory is allocated.
 ///
 /// ```
 /// use cembra_tiles::{Options, Segment};
@@ -45,7 +45,7 @@ pub struct Options {
     most_tiles: usize,
     pub(crate) most_products: u64,
     pub(crate) most_bytes: usize,
-    /// The bytes that other tiles and plans take, besides elements.
+    /// The bytes that plans and tiles of other values take in addition to elements.
     pub(crate) own_bytes: usize,
     pub(crate) block_bytes: usize,
     pub(crate) pool_bytes: usize,
@@ -68,13 +68,14 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Sets the least norm of a present tile, absolute and per element. The default is the distance from 1 to the next number of the type.
+    /// Sets the smallest norm of a present tile, absolute and per element. The default is the machine epsilon of the element type: the
+    /// distance from 1 to the next number.
     #[must_use]
     pub const fn threshold(self, threshold: f64) -> Options {
         Options { threshold: Some(threshold), ..self }
     }
 
-    /// Sets whether tiles whose estimates are below the threshold are left out: true by default.
+    /// Sets whether tiles whose estimated norms are below the threshold are left out: true by default.
     #[must_use]
     pub const fn screen(self, screen: bool) -> Options {
         Options { is_screened: screen, ..self }
@@ -86,41 +87,41 @@ impl Options {
         Options { segment, ..self }
     }
 
-    /// Sets the most present tiles of a result: 16 Mi by default.
+    /// Sets the most present tiles that a result may have: 16 Mi by default.
     #[must_use]
     pub const fn most_tiles(self, most: usize) -> Options {
         Options { most_tiles: most, ..self }
     }
 
-    /// Sets the most products of tiles that a plan visits, including those for tiles that are left out: 2^28 by default. Each takes 8 bytes
-    /// until its product is made.
+    /// Sets the most products of tiles that a plan may visit, including those for tiles that are left out: 2^28 by default. Each takes 8
+    /// bytes until it is computed.
     #[must_use]
     pub const fn most_products(self, most: u64) -> Options {
         Options { most_products: most, ..self }
     }
 
-    /// Sets the most bytes that an evaluation may take.
+    /// Sets the memory limit of an evaluation, in bytes.
     pub(crate) const fn most_bytes(self, most: usize) -> Options {
         Options { most_bytes: most, ..self }
     }
 
-    /// Sets about the number of bytes of the result tiles that are made together, as large as a cache of the second level: 1 MiB by
-    /// default. Products have more where most operand tiles are absent. It changes no bit of a result.
+    /// Sets roughly the number of bytes of the result tiles that one task computes together: 1 MiB by default, the size of a second-level
+    /// cache. Products use more if most operand tiles are absent. It changes no bit of a result.
     #[must_use]
     pub const fn block_bytes(self, bytes: usize) -> Options {
         Options { block_bytes: bytes, ..self }
     }
 
-    /// Sets the most bytes of dropped results that an evaluator keeps, to use them again: 256 MiB by default.
+    /// Sets the most bytes of dropped results that an evaluator keeps for reuse: 256 MiB by default.
     #[must_use]
     pub const fn pool_bytes(self, bytes: usize) -> Options {
         Options { pool_bytes: bytes, ..self }
     }
 
-    /// The screening that decides which tiles with elements of type `scalar` are present.
+    /// Returns the rule that decides which tiles with elements of type `scalar` are present.
     ///
     /// # Errors
-    /// If tiles have no elements of the type, or the threshold is negative or NaN.
+    /// If tiles cannot have elements of this type, or the threshold is negative or NaN.
     pub fn screening(&self, scalar: Scalar) -> Result<Screening, Error> {
         check_float(scalar)?;
         let epsilon = if scalar == Scalar::Float32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
@@ -131,19 +132,19 @@ impl Options {
         Ok(Screening { threshold: if self.is_screened { threshold } else { 0.0 }, most_tiles })
     }
 
-    /// Returns the options of an evaluation beside tensors that have `tiles` stored tiles together. The bytes that these take besides
-    /// elements are counted.
+    /// Returns the options of an evaluation during which tensors with `tiles` stored tiles exist. The bytes that these take in addition to
+    /// elements count against the memory limit.
     ///
     /// # Errors
-    /// If there are too few bytes for them.
+    /// If the memory limit does not suffice for these tiles.
     pub fn beside_tiles(self, tiles: usize) -> Result<Options, Error> {
         self.counting(tiles.saturating_mul(TILE_BYTES), || format!("a list of {tiles} tiles"))
     }
 
-    /// Returns the options with `more` bytes counted for tiles or plans, besides elements. `what` names what takes the bytes.
+    /// Returns the options with `more` bytes, in addition to elements, counted against the memory limit. `what` names what takes the bytes.
     ///
     /// # Errors
-    /// If there are too few bytes.
+    /// If the memory limit does not suffice.
     pub(crate) fn counting(self, more: usize, what: impl FnOnce() -> String) -> Result<Options, Error> {
         let counted = |bytes: usize| bytes.saturating_sub(UNCOUNTED_BYTES);
         let own_bytes = self.own_bytes.saturating_add(more);
@@ -157,12 +158,12 @@ impl Options {
         Ok(Options { most_bytes, own_bytes, ..self })
     }
 
-    /// The most bytes that tiles and plans may still take besides elements.
+    /// The most bytes that tiles and plans may still take in addition to elements.
     pub(crate) const fn own_room(&self) -> usize {
         self.most_bytes.saturating_add(UNCOUNTED_BYTES.saturating_sub(self.own_bytes))
     }
 
-    /// Formats the options that decide results, for the comparison between ranks.
+    /// Formats the options that affect results, for the comparison between ranks.
     pub(crate) fn of_results(&self) -> String {
         let Options { threshold, is_screened, segment, most_tiles, most_products, .. } = self;
         let threshold = threshold.map_or_else(|| "by type".to_owned(), |threshold| threshold.to_string());

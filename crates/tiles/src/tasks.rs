@@ -1,4 +1,4 @@
-//! Tasks of one evaluation, shared out to threads. Each task makes values of its own, in an order that follows from shapes alone, so
+//! Tasks of one evaluation, run on several threads. Each task computes values of its own, in an order that follows from shapes alone. So
 //! results depend neither on the number of threads nor on how work is divided into tasks. Shapes decide this division, and for products
 //! also the number of threads. Errors do not depend on threads either: the error of the first task that fails is returned.
 
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// The resources of an evaluation: threads, the token that ends it, memory and its limit, and the ranks that share the evaluation.
+/// The resources of an evaluation: threads, the token that cancels it, memory and its limit, and the ranks that share the evaluation.
 #[derive(Clone, Debug)]
 pub(crate) struct Workers {
     pub(crate) threads: usize,
@@ -25,17 +25,17 @@ pub(crate) struct Workers {
     pub(crate) pool: Arc<Pool>,
     pub(crate) options: Options,
     pub(crate) journal: Option<Journal>,
-    /// True if the evaluation is a plan, which makes no tile.
+    /// True if the evaluation only plans, so that it computes no tile.
     pub(crate) is_plan: bool,
-    /// The bytes that other values hold during the evaluation.
+    /// The bytes that other values occupy during the evaluation.
     pub(crate) held_bytes: usize,
-    /// The ranks that compute together; `None` if it is this process alone.
+    /// The ranks that compute together; `None` if only this process computes.
     pub(crate) ranks: Option<Arc<Ranks>>,
-    /// The owner of each tile of results; `None` if no map was given.
+    /// The map that decides which rank owns which tile of a result; `None` if no map was given.
     pub(crate) map: Option<TileMap>,
 }
 
-/// Called repeatedly by the thread that waits for tasks. An error ends the tasks.
+/// A function that the thread that waits for tasks calls repeatedly. If it returns an error, the tasks are stopped.
 pub(crate) type Watch<'w> = &'w mut dyn FnMut() -> Result<(), Error>;
 
 /// The pause of a thread that waits for tasks, between two calls of its watch.
@@ -48,7 +48,7 @@ struct Slot<W, R> {
 }
 
 impl Workers {
-    /// Makes workers of one thread of this process alone, without a token, and with the limit of bytes in `options`.
+    /// Makes workers with one thread of this process, no token, and the memory limit in `options`.
     pub(crate) fn alone(options: &Options) -> Workers {
         Workers {
             threads: 1,
@@ -63,31 +63,34 @@ impl Workers {
         }
     }
 
-    /// Returns the ranks that share the tiles of an evaluation; `None` if there is one rank, or no tile is made.
+    /// Returns the ranks that share the evaluation; `None` if there is only one rank, or the evaluation only plans.
     pub(crate) fn several(&self) -> Option<&Ranks> {
         self.ranks.as_deref().filter(|ranks| !self.is_plan && ranks.link().size() > 1)
     }
 
-    /// Takes memory for a tile of these extents. Its elements have arbitrary values.
+    /// Takes memory for a tile with these extents. Its elements have arbitrary values.
     pub(crate) fn memory<T: Float>(&self, extents: &[usize]) -> Result<TileMemory<T>, Error> {
         TileMemory::pooled(index_count(extents)?, &self.pool)
     }
 
-    /// Returns the workers with `more` bytes counted for tiles or plans, besides elements. `what` names what takes the bytes.
+    /// Returns the workers with `more` bytes, in addition to elements, counted against the memory limit. `what` names what takes the
+    /// bytes.
     ///
     /// # Errors
-    /// If there are too few bytes.
+    /// If the memory limit does not suffice.
     pub(crate) fn counting(&self, more: usize, what: impl FnOnce() -> String) -> Result<Workers, Error> {
         let options = self.options.clone().counting(more, what)?;
         Ok(Workers { options, ..self.clone() })
     }
 
-    /// Returns an error if a result of `tiles` tiles would take more bytes than an evaluation may, or than there are.
+    /// Returns an error if a result with `tiles` tiles and `bytes` bytes would exceed the memory limit of an evaluation, or the memory of
+    /// the system.
     pub(crate) fn check_result(&self, tiles: usize, bytes: usize) -> Result<(), Error> {
         self.check_bytes(bytes, || format!("a result of {tiles} tiles"))
     }
 
-    /// Returns an error if `bytes` bytes are more than an evaluation may take, or than there are. `what` names what takes them.
+    /// Returns an error if `bytes` bytes exceed the memory limit of an evaluation, or the memory of the system. `what` names what takes
+    /// them.
     pub(crate) fn check_bytes(&self, bytes: usize, what: impl FnOnce() -> String) -> Result<(), Error> {
         let most = self.options.most_bytes;
         if bytes > most {
@@ -99,7 +102,7 @@ impl Workers {
         if self.is_plan { Ok(()) } else { check_room(bytes) }
     }
 
-    /// Begins a step of `parts` parts: tiles, or products of tiles.
+    /// Begins a step with `parts` parts in the journal. A part is a tile, or a product of tiles.
     pub(crate) fn begin(&self, parts: usize) {
         if let Some(journal) = &self.journal {
             journal.begin(parts);
@@ -113,11 +116,11 @@ impl Workers {
         }
     }
 
-    /// Returns the workers for an evaluation that takes `bytes` bytes, and `each` more per thread: with as many threads as fit the limit,
-    /// and at least one.
+    /// Returns the workers for an evaluation that takes `bytes` bytes, and `each` more per thread. They have as many threads as the
+    /// memory limit allows, and at least one.
     ///
     /// # Errors
-    /// If there are too few bytes for one thread.
+    /// If the memory limit does not suffice for one thread.
     pub(crate) fn within_bytes(
         &self,
         bytes: usize,
@@ -137,7 +140,7 @@ impl Workers {
         Ok(Workers { threads, ..self.clone() })
     }
 
-    /// Returns an error if the evaluation was ended.
+    /// Returns an error if the evaluation was cancelled.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match &self.token {
             Some(token) if token.is_cancelled() => Err(Error::ended_by(Some(token))),
@@ -145,10 +148,10 @@ impl Workers {
         }
     }
 
-    /// Runs tasks, and returns their results in the order of `work`. Tasks of the largest weight are begun first.
+    /// Runs a task for each item of `work`, and returns their results in the same order. Tasks with the largest weight are started first.
     ///
     /// # Errors
-    /// The error of the first task, in the order of `work`, that fails or panics; or the evaluation was ended between two tasks.
+    /// The error of the first task, in the order of `work`, that fails or panics; or the evaluation was cancelled between two tasks.
     pub(crate) fn run<W: Send, R: Send>(
         &self,
         work: Vec<W>,
@@ -158,8 +161,7 @@ impl Workers {
         self.watched(work, weight, task, None)
     }
 
-    /// Runs tasks as [`run`](Workers::run) does, while the calling thread calls `watch`: between two tasks, or while other threads run
-    /// them.
+    /// Runs tasks as [`run`](Workers::run) does. The calling thread calls `watch` between two tasks, or while other threads run tasks.
     ///
     /// # Errors
     /// The errors of [`run`](Workers::run), or the error of `watch`, which comes first.
@@ -260,7 +262,7 @@ struct Shared<'w, W, R> {
 }
 
 impl<W, R> Shared<'_, W, R> {
-    /// Runs tasks until none are left, or the evaluation was ended.
+    /// Runs tasks until none are left, or the evaluation was cancelled.
     fn work(&self, task: &impl Fn(W) -> Result<R, Error>) {
         // Relaxed: locks guard the values that tasks hand over.
         while let Some(at) = self.order.get(self.next.fetch_add(1, Ordering::Relaxed)).copied() {

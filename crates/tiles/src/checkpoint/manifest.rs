@@ -1,4 +1,4 @@
-//! The manifest of a checkpoint, `manifest.json`: its tensors, their tilings, and the shards that have their tiles.
+//! The manifest of a checkpoint, `manifest.json`: it lists the tensors, their tilings, and the shard files that contain their tiles.
 //!
 //! ```json
 //! {
@@ -31,22 +31,22 @@ const FORMAT: &str = "cembra-tiles";
 /// The version that is written, and the newest version that can be read.
 const VERSION: u64 = 1;
 
-/// The contents of a manifest: the tensors of a checkpoint by their names.
+/// The contents of a manifest: an entry for each tensor of the checkpoint, by name.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Manifest {
     pub(super) tensors: BTreeMap<String, Entry>,
 }
 
-/// The entry of one tensor in a manifest.
+/// The entry of one tensor in a checkpoint's manifest.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) tiling: Tiling,
     pub(super) scalar: Scalar,
-    /// The shards, one for each rank that wrote the tensor.
+    /// The shards of the tensor, one for each rank that wrote it.
     pub(super) shards: Vec<Shard>,
 }
 
-/// The entry of one shard in a manifest.
+/// The entry of one shard file in a checkpoint's manifest.
 #[derive(Clone, Debug)]
 pub(super) struct Shard {
     pub(super) file: String,
@@ -184,8 +184,8 @@ impl ShardLine {
 }
 
 impl Entry {
-    /// The hash of a tensor without its tiles: that of its line in the manifest with no shards, and a line feed. Shards begin with it, so
-    /// that one of another tensor is recognized.
+    /// Returns the hash of a tensor's name, type and tiling, without its tiles: the hash of its line in the manifest with no shards, and a line feed.
+    /// Each shard begins with this hash, so that a shard of another tensor is recognized.
     pub(super) fn identity(&self, name: &str) -> Hash {
         let mut hasher = Hasher::new();
         TensorLine { shards: Vec::new(), ..TensorLine::of(name, self) }.hash(&mut hasher);
@@ -209,7 +209,7 @@ impl Manifest {
         text
     }
 
-    /// Adds the tensors of another manifest. A tensor that is here already gets the shards of its other entry.
+    /// Merges another manifest into this one. A tensor that is in both gets the shards of both entries.
     pub(super) fn add(&mut self, other: Manifest) {
         for (name, entry) in other.tensors {
             match self.tensors.get_mut(&name) {
@@ -221,10 +221,10 @@ impl Manifest {
         }
     }
 
-    /// Reads the manifest of a directory.
+    /// Reads the manifest of the checkpoint in `directory`.
     ///
     /// # Errors
-    /// If there is none, it is damaged or of another version, or the entry of a tensor is not valid.
+    /// If there is no manifest, it is damaged or of another version, or the entry of a tensor is not valid.
     pub(super) fn read(directory: &Path) -> Result<Manifest, Error> {
         let file = Opened::open(directory.join(MANIFEST))?;
         let bytes = usize::try_from(file.bytes).unwrap_or(usize::MAX);
@@ -234,7 +234,7 @@ impl Manifest {
         Manifest::of_bytes(&text).map_err(|what| refused(&file.path, what))
     }
 
-    /// Parses the bytes of a manifest. The error describes the flaw, for a message.
+    /// Parses the bytes of a manifest. The error is a description of the flaw, for a message.
     pub(super) fn of_bytes(text: &[u8]) -> Result<Manifest, String> {
         let no_manifest = |error: serde_json::Error| format!("it is no manifest of a checkpoint: {error}");
         let header: Header = serde_json::from_slice(text).map_err(no_manifest)?;
@@ -266,7 +266,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The entry of a tensor.
+    /// Returns the entry of the tensor `name`.
     ///
     /// # Errors
     /// If there is no such tensor.
@@ -278,7 +278,7 @@ impl Manifest {
     }
 }
 
-/// A name or hash from a manifest, shortened and quoted for a message.
+/// Shortens and quotes a name or hash from a manifest, for a message.
 pub(super) fn quoted(text: &str) -> String {
     format!("`{}`", Excerpt::of_value(&text.escape_debug()))
 }

@@ -1,5 +1,5 @@
 //! Checkpoints: tiled tensors in a directory, read whole or tile by tile. The contents of files are described in `manifest.rs` and
-//! `shard.rs`, the order of writing in `writing.rs`.
+//! `shard.rs`, and the order of writing in `writing.rs`.
 
 mod manifest;
 mod names;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// Tiled tensors in a directory, by their names.
 ///
 /// The directory has `manifest.json`, which lists the tensors and their tilings, and files of tiles for each tensor. Elements and norms
-/// keep their bits. Everything has a hash, so a file that was damaged, cut short or exchanged is an error that names it, of the kind
+/// keep their bits. Everything has a hash, so a file that was damaged, cut short or exchanged causes an error that names it, of the kind
 /// [`File`](Kind::File).
 ///
 /// ```
@@ -48,15 +48,16 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Writes tensors as the checkpoint of a directory, which is created if it does not exist. Lazy tiles are made and written one by one,
-    /// and the tensor has the norms of their elements when it is read.
+    /// Writes `tensors` as the checkpoint in `directory`, which is created if it does not exist. Lazy tiles are computed and written one by
+    /// one; when such a tensor is read, its norms are those of its elements.
     ///
-    /// An older checkpoint of the directory stays until all files of the new one are on the disk, whatever happens meanwhile. Then the new
-    /// one takes its place, and the files of the older one are removed. Tensors that are read lazily from the older one may be written too.
-    /// Only one process may write to a directory at a time.
+    /// An older checkpoint in the directory stays until all files of the new one are on the disk. Then the new one replaces it, and the
+    /// files of the older one are removed. Tensors that are read lazily from the older checkpoint may be written too. Only one process may
+    /// write to a directory at a time.
     ///
     /// # Errors
-    /// If two tensors have one name, a lazy tile cannot be made, or a file cannot be written. The older checkpoint is as it was.
+    /// If two tensors have the same name, a lazy tile cannot be computed, or a file cannot be written. Then the older checkpoint is
+    /// unchanged.
     pub fn write<'t>(
         directory: impl AsRef<Path>,
         tensors: impl IntoIterator<Item = (&'t str, &'t Tiled)>,
@@ -64,14 +65,14 @@ impl Checkpoint {
         writing::write(directory.as_ref(), &by_name(tensors)?)
     }
 
-    /// Returns true if a directory has a checkpoint, even if it is damaged.
+    /// Returns true if `directory` has a checkpoint, even if it is damaged.
     #[must_use]
     pub fn is_in(directory: impl AsRef<Path>) -> bool {
         directory.as_ref().join(names::MANIFEST).exists()
     }
 
-    /// Opens the checkpoint of a directory. Only the manifest is read. If a newer checkpoint takes the place of this one, lazy tensors that
-    /// exist by then can still be read, but others are no longer found.
+    /// Opens the checkpoint in `directory`. Only its manifest is read. If a newer checkpoint replaces this one, lazy tensors that were
+    /// opened before can still be read, but others are no longer found.
     ///
     /// # Errors
     /// If there is no manifest, it is damaged or of another version, or the entry of a tensor is not valid.
@@ -81,12 +82,12 @@ impl Checkpoint {
         Ok(Checkpoint { directory, manifest })
     }
 
-    /// The names of the tensors, sorted.
+    /// The names of the tensors in the checkpoint, sorted.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.manifest.tensors.keys().map(String::as_str)
     }
 
-    /// The tiling of a tensor.
+    /// Returns the tiling of the tensor `name`.
     ///
     /// # Errors
     /// If there is no such tensor.
@@ -94,7 +95,7 @@ impl Checkpoint {
         Ok(&self.manifest.entry(name, &self.directory)?.tiling)
     }
 
-    /// The type of the elements of a tensor.
+    /// Returns the type of the elements of the tensor `name`.
     ///
     /// # Errors
     /// If there is no such tensor.
@@ -102,7 +103,7 @@ impl Checkpoint {
         Ok(self.manifest.entry(name, &self.directory)?.scalar)
     }
 
-    /// Reads a tensor with all its tiles. All its data is compared with the hashes.
+    /// Reads the tensor `name` with all its tiles. All its data is compared with the hashes.
     ///
     /// # Errors
     /// If there is no such tensor, a file is missing, damaged or exchanged, or there is no memory for the tiles.
@@ -114,11 +115,11 @@ impl Checkpoint {
         Ok(Tiled::stored(lazy.shape().clone(), lazy.scalar_type(), tiles))
     }
 
-    /// Returns a tensor whose tiles are read when they are needed, each compared with its hash, so it may be larger than memory. The list
-    /// of present tiles is read now. Files stay open until the tensor is dropped.
+    /// Returns the tensor `name`, whose tiles are read when they are needed, each compared with its hash; so the tensor may be larger than
+    /// memory. The list of present tiles is read now. Files stay open until the tensor is dropped.
     ///
     /// # Errors
-    /// If there is no such tensor, or a file is missing, of another length, or its index damaged or exchanged.
+    /// If there is no such tensor, a file is missing or has another length, or its index is damaged or exchanged.
     pub fn lazy(&self, name: &str) -> Result<Tiled, Error> {
         let entry = self.manifest.entry(name, &self.directory)?;
         let (shape, tiles) = StoredTiles::open(&self.directory, name, entry)?;
@@ -127,8 +128,8 @@ impl Checkpoint {
 }
 
 impl Evaluator {
-    /// Writes tensors as the checkpoint of a directory, as [`Checkpoint::write`] does. If ranks share evaluations, each writes the tiles
-    /// that it owns, so all of them must see the directory. Any number of ranks may read it.
+    /// Writes `tensors` as the checkpoint in `directory`, as [`Checkpoint::write`] does. If several ranks share evaluations, each writes
+    /// the tiles that it owns, so all of them must see the directory. The checkpoint may be read by any number of ranks.
     ///
     /// # Errors
     /// The errors of [`Checkpoint::write`] on any rank, returned on all of them.

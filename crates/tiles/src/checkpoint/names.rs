@@ -1,10 +1,9 @@
-//! The names of the files of a checkpoint. A tensor's name may have any characters; the names of files have only those that every system
-//! accepts.
+//! The names of a checkpoint's files. A tensor's name may have any characters; file names have only those that every system accepts.
 
 use blake3::Hash;
 use std::fmt::Write;
 
-/// The file name of the manifest.
+/// The file name of a checkpoint's manifest.
 pub(super) const MANIFEST: &str = "manifest.json";
 
 /// The most bytes of a tensor's name in the file name of its shard. Some systems allow 255 bytes for the whole file name.
@@ -13,11 +12,12 @@ const MOST_BYTES: usize = 96;
 /// The number of hexadecimal digits of a hash in the name of a shard: half of all.
 const DIGITS: usize = blake3::OUT_LEN;
 
-/// The name of a shard, `NAME-HASH.RANK`: the tensor's name, the hash of the shard's index, and the rank that wrote it. A byte of the name
-/// that is not a letter, digit, `_` or `-` of ASCII is written as `%` and two hexadecimal digits, and a long name is cut.
+/// Returns the file name of a shard, `NAME-HASH.RANK`: the tensor's name, the hash of the shard's index, and the rank that wrote it. Each
+/// byte of the tensor's name that is not an ASCII letter, a digit, `_` or `-` is written as `%` and two hexadecimal digits, and a long name
+/// is cut.
 ///
-/// Shards with the same name have the same bytes, because the index has the hashes of the tensor's name and of all tiles. So no shard takes
-/// the place of another one, neither of another tensor nor of an older checkpoint in the same directory.
+/// Shards with the same file name have the same bytes, because the index has the hashes of the tensor's name and of all tiles. So no shard
+/// overwrites one of another tensor, or of an older checkpoint in the same directory.
 pub(super) fn shard(tensor: &str, index: &Hash, rank: usize) -> String {
     let mut name = String::new();
     for byte in tensor.bytes() {
@@ -33,7 +33,7 @@ pub(super) fn shard(tensor: &str, index: &Hash, rank: usize) -> String {
     name
 }
 
-/// Returns true if a name has the form that [`shard`] gives, which names a file in the directory itself.
+/// Returns true if `name` has the form of the file names that [`shard`] returns; such a name never leads out of the directory.
 pub(super) fn is_shard(name: &str) -> bool {
     let parts = name.rsplit_once('.').and_then(|(name, rank)| Some((name.rsplit_once('-')?, rank)));
     let Some(((tensor, digits), rank)) = parts else { return false };

@@ -1,5 +1,5 @@
-//! Writes files of checkpoints under temporary names, to be renamed when they are complete. The contents of files are described in
-//! `manifest.rs` and `shard.rs`.
+//! Writes a checkpoint's files under temporary names; they are renamed when they are complete. The contents of files are described
+//! in `manifest.rs` and `shard.rs`.
 
 use crate::tiled::files::refused;
 use cembra_value::Error;
@@ -13,16 +13,16 @@ use tempfile::NamedTempFile;
 /// The beginning and the end of the name of an incomplete file. Random letters are between them.
 const PART: (&str, &str) = (".checkpoint-", ".part");
 
-/// The error of a file or directory that cannot be written.
+/// Returns the error for a file or directory that cannot be written.
 #[cold]
 pub(super) fn unwritten(path: &Path, cause: &io::Error) -> Error {
     refused(path, format_args!("it cannot be written: {cause}"))
 }
 
-/// Creates a file in a directory. It is removed unless it is renamed.
+/// Creates a temporary file in `directory`. It is removed when dropped, unless it is renamed before.
 ///
 /// # Errors
-/// If nothing can be written there.
+/// If the file cannot be created.
 pub(super) fn part(directory: &Path) -> Result<NamedTempFile, Error> {
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
@@ -35,15 +35,15 @@ pub(super) fn part(directory: &Path) -> Result<NamedTempFile, Error> {
     part.map_err(|cause| unwritten(directory, &cause))
 }
 
-/// Returns true for the name of an incomplete file.
+/// Returns true if `name` is the temporary name of an incomplete file.
 pub(super) fn is_part(name: &str) -> bool {
     name.strip_prefix(PART.0).is_some_and(|rest| rest.ends_with(PART.1))
 }
 
-/// Creates a directory, unless it exists.
+/// Creates the directory `path`, unless it exists.
 ///
 /// # Errors
-/// If it cannot be created.
+/// If the directory cannot be created.
 pub(super) fn create_directory(path: &Path) -> Result<(), Error> {
     if path.is_dir() {
         return Ok(());
@@ -53,7 +53,7 @@ pub(super) fn create_directory(path: &Path) -> Result<(), Error> {
     sync_directory(above.unwrap_or(Path::new(".")))
 }
 
-/// Waits until the names of a directory are on the disk.
+/// Waits until the directory's file names are stored on the disk.
 ///
 /// # Errors
 /// If the system does not confirm it.
@@ -63,7 +63,7 @@ pub(super) fn sync_directory(path: &Path) -> Result<(), Error> {
     synced.map_err(|cause| unwritten(path, &cause))
 }
 
-/// Does nothing: other systems open no directories, and do not tell when names are on the disk.
+/// Does nothing: systems other than Unix cannot open directories, and do not tell when file names are on the disk.
 #[cfg(not(unix))]
 pub(super) fn sync_directory(_: &Path) -> Result<(), Error> {
     Ok(())

@@ -1,5 +1,5 @@
-//! Tiles that are read from shards when they are needed. Each is compared with its hash. Files are opened once and read at positions, so
-//! several threads can read at a time, and a shard can be read after a newer checkpoint took its place.
+//! Tiles that are read from shard files when they are needed. Each is compared with its hash. Files are opened once and read at
+//! positions, so several threads can read at a time, and a shard can be read after a newer checkpoint replaced it.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -15,7 +15,7 @@ use cembra_value::Error;
 use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
 use std::path::Path;
 
-/// The tiles of one tensor in the shards of a checkpoint, read when they are needed.
+/// The tiles of one tensor in the shard files of a checkpoint, read when they are needed.
 #[derive(Debug)]
 pub(super) struct StoredTiles {
     scalar: Scalar,
@@ -25,7 +25,7 @@ pub(super) struct StoredTiles {
 }
 
 impl StoredTiles {
-    /// Opens the shards of a tensor and reads their indices, but no tiles. The shape has the tiles of all shards.
+    /// Opens the shard files of the tensor `name` and reads their indices, but no tiles. The returned shape has the tiles of all shards.
     ///
     /// # Errors
     /// If a shard is missing, damaged or of another tensor, or two have the same tile.

@@ -1,4 +1,4 @@
-//! Shards of a checkpoint: a shard has the tiles of one tensor that one rank wrote. All numbers are little-endian.
+//! Shard files of a checkpoint: a shard has the tiles of one tensor that one rank wrote. All numbers are little-endian.
 //!
 //! | bytes | of the header |
 //! |---|---|
@@ -14,7 +14,7 @@
 //! | 8 | the position of the first element in the file |
 //! | 32 | the hash of the elements |
 //!
-//! Header and records are the index. The elements of the tiles follow in the same order, without gaps, each tile with its last axis the
+//! Header and records are the index. The elements of the tiles follow in the same order, without gaps; in each tile the last axis varies
 //! fastest. So every byte of a shard is covered by a hash: elements by one in the index, the index by one in the manifest.
 
 #![deny(clippy::arithmetic_side_effects)]
@@ -39,17 +39,17 @@ const RECORD: usize = 56;
 /// The number of records that are read at once.
 const PIECE: usize = 1 << 10;
 
-/// The bytes of the index of `tiles` tiles; `None` if a `u64` does not count them.
+/// The number of bytes in the index of a shard with `tiles` tiles; `None` if it does not fit a `u64`.
 pub(super) fn index_bytes(tiles: u64) -> Option<u64> {
     tiles.checked_mul(RECORD as u64)?.checked_add(HEADER as u64)
 }
 
-/// The header of a shard with `tiles` tiles of the tensor with this identity.
+/// Returns the header of a shard with `tiles` tiles of the tensor whose hash is `identity`.
 pub(super) fn header(identity: &Hash, tiles: u64) -> Vec<u8> {
     [&MAGIC[..], &VERSION.to_le_bytes(), identity.as_bytes(), &tiles.to_le_bytes()].concat()
 }
 
-/// The record of one tile in a shard.
+/// The record of one tile in a shard's index.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Record {
     pub(super) tile: u64,
@@ -86,12 +86,12 @@ fn tile_bytes(tiling: &Tiling, scalar: Scalar, tile: u64) -> Option<u64> {
     tiling.tile_extents(tile)?.iter().try_fold(size, |bytes, extent| bytes.checked_mul(*extent as u64))
 }
 
-/// Reads the index of a shard, and compares it with the manifest and with the length of the file. The index takes less than twice that
-/// length in memory.
+/// Reads the index of a shard, and checks it against the manifest and the length of the file. In memory the index takes less than twice
+/// that length.
 ///
 /// # Errors
-/// If the file does not have the length or the hash that the manifest has, it is a shard of another tensor or version, or its tiles are not
-/// tiles of the tensor in ascending order, whose elements fill the rest of the file.
+/// If the file does not have the length or the hash that the manifest has, it is a shard of another tensor or version, or its records are
+/// not valid: they must be tiles of the tensor in ascending order, whose elements fill the rest of the file.
 pub(super) fn read_index(file: &Opened, shard: &Shard, entry: &Entry, identity: &Hash) -> Result<Vec<Record>, Error> {
     let refused = |what: String| refused(&file.path, what);
     if file.bytes != shard.bytes {

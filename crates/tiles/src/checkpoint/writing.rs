@@ -1,5 +1,5 @@
-//! Writes checkpoints. No file of an older checkpoint in the same directory is changed before the new manifest is in its place: until then
-//! a crash leaves the older checkpoint, and afterwards the new one.
+//! Writes checkpoints. No file of an older checkpoint in the same directory is changed before the new manifest is in its place. A crash
+//! before that leaves the older checkpoint, and a crash after it leaves the new one.
 
 use super::manifest::{Entry, Manifest, Shard};
 use super::names::{self, MANIFEST, is_shard};
@@ -19,10 +19,10 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
-/// Writes tensors by their names as the checkpoint of a directory.
+/// Writes `tensors`, given by their names, as the checkpoint in `directory`.
 ///
 /// # Errors
-/// If a file cannot be written, or a lazy tile cannot be made.
+/// If a file cannot be written, or a lazy tile cannot be computed.
 pub(super) fn write(directory: &Path, tensors: &BTreeMap<&str, &Tiled>) -> Result<(), Error> {
     create_directory(directory)?;
     let (manifest, unlisted) = write_shards(directory, tensors, [0, 1])?;
@@ -33,8 +33,8 @@ pub(super) fn write(directory: &Path, tensors: &BTreeMap<&str, &Tiled>) -> Resul
     Ok(())
 }
 
-/// Writes a checkpoint by all ranks, into a directory that all of them see. Each rank writes the tiles that it owns, and a part of tensors
-/// that every rank has.
+/// Writes one checkpoint by all ranks, into a directory that all of them see. Each rank writes the tiles that it owns, and a part of each
+/// tensor that every rank has.
 ///
 /// # Errors
 /// The errors of [`write`] on any rank, returned on all of them; or the link failed.

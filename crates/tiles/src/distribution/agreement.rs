@@ -1,5 +1,5 @@
-//! The facts that ranks compare before they evaluate: the program, the tilings, the present tiles, the options that decide results, and
-//! facts of the machines. Ranks with different facts would wait for tiles that no rank sends, or have different bits.
+//! The facts that ranks compare before they evaluate: the program, the tilings, the present tiles, the options that affect results, and
+//! facts about the machines. Ranks with different facts would wait for tiles that no rank sends, or have different bits.
 
 use crate::link::Ranks;
 use crate::{Options, TileMap, Tiled};
@@ -9,7 +9,7 @@ use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
-/// Facts about a machine and the programs on it: for each a name and a value.
+/// Facts about a machine and its software, each with a name and a value. They must be the same on all ranks.
 pub(crate) type Facts = Arc<[(String, String)]>;
 
 /// Hashes the text that is written to it.
@@ -22,7 +22,7 @@ impl Write for Hashed {
     }
 }
 
-/// Compares the facts of all ranks before a graph is evaluated.
+/// Compares facts between all ranks before a graph is evaluated, so that all evaluate the same.
 ///
 /// # Errors
 /// The first fact that differs, as the same error on all ranks; or the link failed.

@@ -1,5 +1,5 @@
-//! Makes or reads tiles one by one. A task takes neighbouring tiles, about as many as half of a cache holds. Ranks that compute together
-//! each make the tiles that they own, after the operand tiles that these need have come.
+//! Computes or reads tiles one by one. A task takes neighbouring tiles, whose size is about half a cache. If ranks compute together, each
+//! computes the tiles that it owns, after the operand tiles that these need have arrived.
 
 use crate::distribution::{PlannedStep, Read, failed_at, hash_of, in_order, owners_of, shared_out, traffic_of};
 use crate::link::Ranks;
@@ -19,9 +19,11 @@ const MOST_TOGETHER: usize = 1024;
 /// The operands of a step, with all tiles that this rank reads.
 pub(crate) type Operands = SmallVec<[Tiled; 2]>;
 
-/// A step that makes the tiles of a shape, each from tiles of operands. A thread takes `each_bytes` bytes besides the tile that it makes.
+/// A step that computes the tiles of a shape, each from tiles of operands. A thread uses `each_bytes` bytes in addition to the tile that it
+/// computes.
 pub(crate) struct Making<'m> {
-    /// The name of the operation, and the bits of a number that it has. Ranks that carry out a step together compare them.
+    /// The name of the step's operation, and a number that distinguishes operations of the same name, such as a factor's bits. Ranks compare both
+    /// before the step.
     pub(crate) operation: (&'static str, u64),
     pub(crate) shape: &'m Shape,
     pub(crate) scalar: Scalar,
@@ -30,7 +32,7 @@ pub(crate) struct Making<'m> {
 }
 
 impl<'m> Making<'m> {
-    /// Makes a step in which a thread holds, besides the tile that it makes, one lazy tile of each operand.
+    /// Makes a step in which a thread holds one lazy tile of each operand in addition to the tile that it computes.
     pub(crate) fn new(
         operation: (&'static str, u64),
         shape: &'m Shape,
@@ -47,11 +49,11 @@ impl<'m> Making<'m> {
     }
 }
 
-/// The tiles of a shape that are made or read on this rank: all, or those that it owns.
+/// The tiles of a shape that this rank computes or reads: all, or those that it owns.
 pub(crate) struct Parts<'p> {
     pub(crate) shape: &'p Shape,
     pub(crate) scalar: Scalar,
-    /// The positions of the tiles; `None` for all tiles.
+    /// The positions in the shape of this rank's tiles; `None` for all tiles.
     pub(crate) positions: Option<&'p [u32]>,
 }
 
@@ -61,7 +63,7 @@ impl Parts<'_> {
         self.positions.map_or(self.shape.len(), <[u32]>::len)
     }
 
-    /// The position in the shape of tile `at`, counted among the tiles that are made here.
+    /// Returns the position in the shape of this rank's tile number `at`.
     pub(crate) fn position(&self, at: usize) -> usize {
         self.positions.map_or(at, |positions| positions[at] as usize)
     }
@@ -85,11 +87,11 @@ impl Parts<'_> {
         parts
     }
 
-    /// Runs `of_part` on each part, and returns the results in the order of the parts. A part is a range of tile numbers, counted among the tiles
-    /// that are made here. The calling thread runs `watch` meanwhile, if there is one.
+    /// Runs `of_part` on each part, and returns the results in the order of the parts. A part is a range of this rank's tiles. The calling thread
+    /// runs `watch` meanwhile, if it is given.
     ///
     /// # Errors
-    /// The error of the first part that fails, or of `watch`; or the evaluation was ended.
+    /// The error of the first part that fails, or of `watch`; or the evaluation was cancelled.
     pub(crate) fn run<R: Send>(
         &self,
         workers: &Workers,
@@ -111,8 +113,8 @@ impl Parts<'_> {
     }
 }
 
-/// The bytes that a thread holds while it uses one tile of a tensor at a time: those of the largest tile of a lazy tensor, 0 of a stored
-/// one.
+/// The number of bytes that a thread holds while it uses one tile of `tiled`: the size of the largest tile if the tensor is lazy, 0 if it is
+/// stored.
 pub(crate) fn lazy_bytes(tiled: &Tiled) -> usize {
     let (shape, scalar) = (tiled.shape(), tiled.scalar_type());
     let bytes = |tile: &u64| bytes_of(scalar, shape.tiling().volume(*tile));
@@ -120,10 +122,10 @@ pub(crate) fn lazy_bytes(tiled: &Tiled) -> usize {
     all.iter().map(bytes).max().unwrap_or(0)
 }
 
-/// The workers that make the tiles of a result. Each thread takes `each_bytes` bytes besides its tile.
+/// Returns the workers that compute the tiles of a result. Each thread uses `each_bytes` bytes in addition to its tile.
 ///
 /// # Errors
-/// If there are too few bytes.
+/// If the memory limit does not suffice.
 pub(crate) fn workers_for(
     shape: &Shape,
     scalar: Scalar,
@@ -138,11 +140,11 @@ pub(crate) fn workers_for(
     workers.within_bytes(bytes, each_bytes, what)
 }
 
-/// Makes the tensor of a step. `tile` makes each tile from the operands and from its position; the tensor has the norms of the elements. In
-/// a plan no tile is made.
+/// Computes the result tensor of a step. `tile` computes each tile from the operands and its position; the tensor's norms are computed from the
+/// elements. In a plan no tile is computed.
 ///
 /// # Errors
-/// If there are too few bytes, `tile` fails, or the evaluation was ended.
+/// If the memory limit does not suffice, `tile` fails, or the evaluation was cancelled.
 pub(crate) fn tiled_of(
     making: &Making<'_>,
     workers: &Workers,
@@ -155,7 +157,8 @@ pub(crate) fn tiled_of(
     })
 }
 
-/// Makes the tensor of a step. `tile` makes each tile and its norm from the operands and from its position. In a plan no tile is made.
+/// Computes the result tensor of a step. `tile` computes each tile and its norm from the operands and its position. In a plan no tile is
+/// computed.
 ///
 /// # Errors
 /// The errors of [`tiled_of`].
@@ -218,16 +221,16 @@ fn spread_of(making: &Making<'_>, workers: &Workers, ranks: &Ranks, tile: Normed
     spread_with(shape, scalar, ranks, owners, made, &norms)
 }
 
-/// The positions of the tiles that this rank owns.
+/// Returns the positions of the tiles that this rank owns. `owners` has the rank of each tile.
 pub(crate) fn own_positions(owners: &[u32], ranks: &Ranks) -> Vec<u32> {
     let rank = ranks.link().rank() as u32;
     (0..).zip(owners).filter(|(_, owner)| **owner == rank).map(|(at, _)| at).collect()
 }
 
-/// Builds the tensor of which each rank made its own tiles, from these tiles and the norms of all tiles, by rank.
+/// Builds a tensor of which each rank computed the tiles that it owns, from this rank's tiles and the norms of all ranks' tiles.
 ///
 /// # Errors
-/// If a rank made fewer tiles than it owns.
+/// If a rank computed fewer tiles than it owns.
 pub(crate) fn spread_with(
     shape: &Shape,
     scalar: Scalar,
@@ -242,19 +245,19 @@ pub(crate) fn spread_with(
     Ok(Tiled::of_spread(shape.with_norms(norms), scalar, Spread::new(owners, here)))
 }
 
-/// The workers that compute a number per tile. Each thread takes `each_bytes` bytes, and tiles of other ranks take `bytes`.
+/// Returns the workers that compute one number per tile. Each thread uses `each_bytes` bytes, and tiles of other ranks take `bytes` bytes.
 ///
 /// # Errors
-/// If there are too few bytes.
+/// If the memory limit does not suffice.
 pub(crate) fn workers_for_number(workers: &Workers, bytes: usize, each_bytes: usize) -> Result<Workers, Error> {
     workers.within_bytes(bytes, each_bytes, || "lazy tiles, one at a time, a number".to_owned())
 }
 
-/// Computes a number for each tile of the step's shape, and returns the bits of all on all ranks. A thread takes the step's `each_bytes`
+/// Computes a number for each tile of the step's shape, and returns the bits of all numbers on all ranks. A thread uses the step's `each_bytes`
 /// bytes.
 ///
 /// # Errors
-/// If there are too few bytes, the function fails, or the evaluation was ended.
+/// If the memory limit does not suffice, the function fails, or the evaluation was cancelled.
 pub(crate) fn numbers_of(
     making: &Making<'_>,
     workers: &Workers,

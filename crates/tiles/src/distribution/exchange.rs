@@ -1,7 +1,7 @@
-//! Moves tiles between ranks during a step. Each rank knows from the plan which tiles it needs from which rank, and which of its own other
-//! ranks need. Both lists are in one order, so two ranks send and receive their messages in the same order, and no rank asks for a tile. A
-//! rank that fails sends poison in the place of tiles that others await, and receives the tiles sent to it, so that no message is left for
-//! the next step.
+//! Moves tiles between ranks during a step. Each rank knows from the plan which tiles it needs from which rank, and which of its own tiles
+//! other ranks need. Both lists are in the same order, so two ranks send and receive their messages in the same order, and no rank sends
+//! requests. A rank that fails sends a poison message instead of each tile that others await, and receives the tiles sent to it, so that no
+//! message is left for the next step.
 
 use crate::error::bad_message;
 use crate::link::{Done, MessageId, Payload, Ranks, Request, Room, Settling, StepId};
@@ -17,8 +17,8 @@ use std::sync::Arc;
 /// The tag of messages that have tiles. Collectives use another tag.
 const TAG: u16 = 0;
 
-/// A tile that is sent between ranks: its place in the order of the step, its operand, its position in that operand's shape, and the rank
-/// at the other end.
+/// A tile that is sent between two ranks. It is identified by its place in the step's order (`key`), its operand, and its position in that
+/// operand's shape. `peer` is the rank at the other end.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Parcel {
     pub(crate) key: u32,
@@ -27,7 +27,7 @@ pub(crate) struct Parcel {
     pub(crate) peer: u32,
 }
 
-/// The tiles that a rank awaits in a step, and those that it sends. Both lists are sorted.
+/// The tiles that a rank receives in a step (`incoming`), and those that it sends. Both lists are sorted.
 #[derive(Default, Debug)]
 pub(crate) struct Traffic {
     pub(crate) incoming: Vec<Parcel>,
@@ -35,8 +35,8 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// The traffic of rank `rank` in a step. A parcel of `reads` names a tile, and as its peer the rank that reads it. Tiles that all ranks
-    /// have are not sent.
+    /// Returns the tiles that rank `rank` receives and sends in a step. Each parcel of `reads` is a tile that a rank reads; its `peer` is
+    /// that rank. Tiles that all ranks have are not sent.
     pub(crate) fn of(rank: u32, operands: &[&Tiled], reads: impl Iterator<Item = Parcel>) -> Traffic {
         let mut traffic = Traffic::default();
         for read in reads {
@@ -55,13 +55,13 @@ impl Traffic {
         traffic
     }
 
-    /// The bytes of the incoming tiles.
+    /// The number of bytes in the elements of all incoming tiles.
     pub(crate) fn incoming_bytes(&self, operands: &[&Tiled]) -> usize {
         self.incoming.iter().fold(0, |bytes: usize, parcel| bytes.saturating_add(parcel_bytes(operands, *parcel)))
     }
 }
 
-/// The bytes of the tile of a parcel.
+/// The number of bytes in the elements of a parcel's tile.
 pub(crate) fn parcel_bytes(operands: &[&Tiled], parcel: Parcel) -> usize {
     let of = operands[parcel.operand as usize];
     bytes_of(of.scalar_type(), of.tiling().volume(of.shape().tiles()[parcel.position as usize]))
@@ -113,10 +113,10 @@ impl<'e> Exchange<'e> {
         })
     }
 
-    /// Runs the part of this rank in the step. Afterwards all messages of its tiles are complete, even if the part failed.
+    /// Runs `part`, this rank's part of the step. Afterwards all messages with this rank's tiles are complete, even if the part failed.
     ///
     /// # Errors
-    /// The errors of the part, or of the link.
+    /// The errors of `part`, or of the link.
     pub(crate) fn run<R, E: From<Error>>(
         mut self,
         part: impl FnOnce(&mut Exchange<'e>) -> Result<R, E>,
@@ -126,10 +126,10 @@ impl<'e> Exchange<'e> {
         (made.and_then(|made| ended.map(|()| made).map_err(E::from)), self.settling)
     }
 
-    /// Checks whether another rank failed, and gives the link time. Never waits.
+    /// Checks whether another rank failed, and lets the link make progress. Never waits.
     ///
     /// # Errors
-    /// If another rank failed, or the link did.
+    /// If another rank or the link failed.
     pub(crate) fn watch(&mut self) -> Result<(), Error> {
         self.test_next()?;
         self.settling.watch()
@@ -150,7 +150,7 @@ impl<'e> Exchange<'e> {
         Ok(())
     }
 
-    /// Begins to receive and to send the tiles whose place in the order is before `end`.
+    /// Starts to receive and to send the tiles whose place in the step's order is before `end`.
     ///
     /// # Errors
     /// If there is no memory for a tile, or the link failed.
@@ -170,10 +170,10 @@ impl<'e> Exchange<'e> {
         Ok(())
     }
 
-    /// Waits for the tiles whose place in the order is before `end`, and passes each to `came`.
+    /// Waits for the tiles whose place in the step's order is before `end`, and passes each to `came`.
     ///
     /// # Errors
-    /// The errors of [`begin`](Exchange::begin), another rank failed, or the evaluation was ended.
+    /// The errors of [`begin`](Exchange::begin), another rank failed, or the evaluation was cancelled.
     pub(crate) fn arrive(&mut self, end: u32, mut came: impl FnMut(Parcel, Tile)) -> Result<(), Error> {
         self.begin(end)?;
         while let Some(parcel) = self.next().filter(|parcel| parcel.key < end) {
@@ -191,7 +191,7 @@ impl<'e> Exchange<'e> {
         Ok(())
     }
 
-    /// Waits for all tiles, and returns the operands with them.
+    /// Waits for all incoming tiles, and returns the operands with them.
     ///
     /// # Errors
     /// The errors of [`arrive`](Exchange::arrive).

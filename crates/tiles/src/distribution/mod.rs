@@ -1,14 +1,14 @@
-//! Tiled tensors whose tiles are shared out to ranks. All ranks know the shape, the norms and the owner of each tile; each stores the tiles
-//! that it owns. All ranks plan a step of an evaluation from this alone, so each knows which of its tiles others need, and no rank asks.
-//! `link` sends the messages.
+//! Tiled tensors whose tiles are distributed over ranks. All ranks know the shape, the norms and the owner of each tile; each stores the
+//! tiles that it owns. All ranks plan a step of an evaluation from this alone, so each knows which of its tiles other ranks need, without
+//! requests. `link` sends the messages.
 //!
-//! * `each.rs` makes or reads tiles one by one, on threads and on ranks.
+//! * `each.rs` computes or reads tiles one by one, on threads and on ranks.
 //! * `exchange.rs` moves tiles between ranks.
 //! * `together.rs` begins and ends a step on all ranks, with the same error.
 //! * `agreement.rs` compares the facts of ranks before they evaluate.
 //!
 //! `tiled/tile_map.rs` decides which rank owns which tile, and `tiled/spread.rs` has the tiles of one rank. `product/grids.rs` decides
-//! which rank makes which tile of a product.
+//! which rank computes which tile of a product.
 
 mod agreement;
 pub(crate) mod each;

@@ -1,5 +1,5 @@
-//! A step of an evaluation on all ranks. They compare their plans, exchange tiles, and each makes its own part. Then they share the numbers
-//! of their parts, such as norms, or the first error, which is the same on all.
+//! A step of an evaluation on all ranks. They compare their plans, exchange tiles, and each computes its own part. Then they share one
+//! number or more per part, such as norms, or the first error, which is the same on all ranks.
 
 use super::exchange::{Exchange, Parcel, Traffic};
 use crate::error::bad_message;
@@ -11,31 +11,32 @@ use smallvec::SmallVec;
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The positions of the tiles of an operand from which a tile of the result is made.
+/// The positions of an operand's tiles from which one tile of the result is computed.
 pub(crate) type Reads = SmallVec<[usize; 2]>;
 
-/// An operand of a step. `positions` gives the positions of its tiles that are read for the tile at a position of the result.
+/// An operand of a step, and which of its tiles the step reads: `positions` maps the position of a result tile to the positions of the
+/// operand tiles that it is computed from.
 pub(crate) struct Read<'s> {
     pub(crate) of: &'s Tiled,
     pub(crate) positions: &'s (dyn Fn(usize) -> Reads + Sync + 's),
 }
 
 impl<'s> Read<'s> {
-    /// Makes a read of the operand's tile that is at the same position as the result's tile.
+    /// An operand of which each result tile reads the tile at the same position.
     pub(crate) fn in_place(of: &'s Tiled) -> Read<'s> {
         Read { of, positions: &|at| Reads::from_elem(at, 1) }
     }
 }
 
-/// The result of this rank's part, and the numbers of the parts of all ranks, by rank.
+/// The result of this rank's part of a step, and the numbers that each rank shares about its part, by rank.
 pub(crate) type Shared<R> = (R, Vec<Vec<u64>>);
 
-/// A step as planned by one rank.
+/// The plan that one rank makes of a step.
 pub(crate) struct PlannedStep<P> {
     /// The hash of the parts of the plan that must be equal on all ranks.
     pub(crate) hash: u64,
     pub(crate) traffic: Traffic,
-    /// The rest of the plan, which is this rank's own.
+    /// The parts of the plan that are specific to this rank, besides the traffic.
     pub(crate) own: P,
 }
 
@@ -49,18 +50,18 @@ impl From<Error> for Failure {
     }
 }
 
-/// Records the number of a task that failed. The lowest number counts.
+/// Records the number of a task if its `result` is an error. `lowest` keeps the lowest number.
 pub(crate) fn failed_at<R>(lowest: &AtomicU64, task: usize, result: Result<R, Error>) -> Result<R, Error> {
     result.inspect_err(|_| {
         lowest.fetch_min(task as u64, Ordering::Relaxed);
     })
 }
 
-/// Carries a step out on all ranks. `part` makes this rank's part, and records the number of a task that failed.
+/// Runs a step on all ranks. `part` computes this rank's part, and records the number of a task that failed.
 ///
 /// # Errors
-/// If a rank failed: the error of the lowest task, among the failures before others heard of it. Or plans differ, or the link failed. The
-/// error is the same on all ranks.
+/// If a rank failed: the error of the task with the lowest number, among the failures that happened before the ranks were told of the first
+/// one. If plans differ, or the link failed. The error is the same on all ranks.
 pub(crate) fn shared_out<P, R>(
     workers: &Workers,
     ranks: &Ranks,
@@ -95,11 +96,11 @@ pub(crate) fn shared_out<P, R>(
     Ok((made, numbers))
 }
 
-/// The owners of a result's tiles. Without a map of the evaluation, a tile belongs to the owner of the first operand tile that it is made
-/// of, or else to the rank that the grid of all ranks gives.
+/// Chooses the owner of each tile of a result. Without a tile map, a tile gets the owner of the first operand tile that it is computed
+/// from, or else the rank that the grid of all ranks gives.
 ///
 /// # Errors
-/// If the map names ranks that do not exist.
+/// If the tile map names ranks that do not exist.
 pub(crate) fn owners_of(
     workers: &Workers,
     ranks: &Ranks,
@@ -123,7 +124,8 @@ pub(crate) fn owners_of(
     Ok(owners)
 }
 
-/// The traffic of a step whose result has the owners `owners`, and whose tiles read tiles of operands.
+/// Returns the tiles that this rank sends and receives in a step. `owners` are the owners of the result's tiles, and `reads` the operand
+/// tiles that these are computed from.
 pub(crate) fn traffic_of(ranks: &Ranks, owners: &[u32], reads: &[Read<'_>]) -> Traffic {
     let operands: SmallVec<[&Tiled; 4]> = reads.iter().map(|read| read.of).collect();
     let parcels = (0_u32..).zip(reads).filter(|(_, read)| read.of.is_distributed()).flat_map(|(operand, read)| {
@@ -135,7 +137,7 @@ pub(crate) fn traffic_of(ranks: &Ranks, owners: &[u32], reads: &[Read<'_>]) -> T
     Traffic::of(ranks.link().rank() as u32, &operands, parcels)
 }
 
-/// The hash of a plan: of the operation, the tiles that are made and their owners, and the tiles and norms of the operands.
+/// Returns the hash of a step's plan: of the operation, the result tiles and their owners, and the tiles and norms of the operands.
 pub(crate) fn hash_of((name, number): (&str, u64), shape: &Shape, owners: &[u32], operands: &[&Tiled]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(name.as_bytes());
@@ -149,7 +151,7 @@ pub(crate) fn hash_of((name, number): (&str, u64), shape: &Shape, owners: &[u32]
     hasher.finish()
 }
 
-/// Puts the numbers of all ranks into the order of the tiles with the owners `owners`.
+/// Puts the numbers that all ranks shared into the order of the result's tiles, whose owners are `owners`.
 pub(crate) fn in_order(owners: &[u32], by_rank: &[Vec<u64>]) -> Result<Vec<u64>, Error> {
     let mut parts: Vec<_> = by_rank.iter().map(|part| part.iter()).collect();
     let next = |owner: &u32| parts.get_mut(*owner as usize)?.next().copied();

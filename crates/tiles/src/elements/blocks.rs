@@ -1,5 +1,5 @@
-//! Blocks of tiles of a tensor, to be read or to be replaced, without copies of elements; and other orders of axes. Ranges of elements are
-//! in `regions.rs`.
+//! Reading and replacing blocks of whole tiles in a tensor, without copying elements; and permutations of axes. Ranges of elements that
+//! cut tiles are in `regions.rs`.
 
 use crate::elements::recut::begun_at;
 use crate::elements::views::turned;
@@ -13,15 +13,15 @@ use cembra_value::Error;
 use std::ops::Range;
 
 impl Tiled {
-    /// Permutes the axes: axis `i` of the result is axis `of[i]`.
+    /// Permutes the axes: axis `i` of the result is axis `of[i]` of this tensor.
     ///
     /// # Errors
-    /// If `of` does not name each axis once, there is no memory, or a lazy tile cannot be made.
+    /// If `of` does not name each axis once, there is no memory, or a lazy tile cannot be computed.
     pub fn permuted(&self, of: &[usize]) -> Result<Tiled, Error> {
         turned(&Evaluator::new(Options::default()), self, of)
     }
 
-    /// Permutes the axes of a lazy tensor, whose tiles are still made when they are needed. Norms stay as they were promised.
+    /// Permutes the axes of a lazy tensor, whose tiles are still computed when they are needed. Norms stay as they are.
     ///
     /// # Errors
     /// If `of` does not name each axis once.
@@ -39,10 +39,11 @@ impl Tiled {
         Tiled::lazy(&shape, self.scalar_type(), source)
     }
 
-    /// Takes a sub-range of the tiles of each axis. No elements are copied, and lazy tiles stay lazy.
+    /// Returns a block: the given range of tiles along each axis. No elements are copied, and lazy tiles stay lazy. `base` decides whether
+    /// elements keep their indices.
     ///
     /// # Errors
-    /// If there is not a range for each axis, or one is not a range of its tiles.
+    /// If there is not one range per axis, or a range exceeds the tiles of its axis.
     pub fn block(&self, tiles: &[Range<u64>], base: Base) -> Result<Tiled, Error> {
         let (shape, sources) = self.shape().block_with_sources(tiles, base)?;
         if !self.is_lazy() || self.is_planned() {
@@ -57,12 +58,12 @@ impl Tiled {
         Tiled::lazy(&shape, self.scalar_type(), source)
     }
 
-    /// Replaces the tiles from the coordinates `first` on by those of a block. Where the block has absent tiles, the result has none. No
-    /// elements are copied. A lazy tensor is stored before.
+    /// Replaces the tiles from the coordinates `first` on by the tiles of `block`. Where the block has absent tiles, so has the result. No
+    /// elements are copied. A lazy tensor is stored first.
     ///
     /// # Errors
-    /// If the tiles of the block are not as large as those that they replace, the elements are of another type, or a lazy tile cannot be
-    /// made.
+    /// If the block's tiles do not have the extents of those that they replace, the element types differ, or a lazy tile cannot be
+    /// computed.
     pub fn with_block(&self, first: &[u64], block: &Tiled) -> Result<Tiled, Error> {
         check_same_types(self.scalar_type(), block.scalar_type())?;
         self.tiling().check_rank(first.len())?;

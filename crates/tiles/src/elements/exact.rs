@@ -22,7 +22,7 @@ const MANTISSA: u32 = 52;
 /// The stored exponent of infinities and NaNs.
 const LARGEST_EXPONENT: u64 = 2047;
 
-/// Returns the exact sum of numbers, rounded once to FLOAT64, and then to the type of the numbers.
+/// Returns the exact sum of `numbers`, rounded once to FLOAT64, and then to their type.
 pub(crate) fn exact_sum<T: Float>(numbers: &[T]) -> T {
     let mut sum = ExactSum::default();
     numbers.iter().for_each(|number| sum.add(number.to_f64()));

@@ -1,5 +1,5 @@
-//! Steps on tiled tensors that are not products: operators and functions on elements, reductions, parts, other tilings and other orders of axes, and
-//! tensors that are stored or moved between ranks. They are methods of tensors and of evaluators. Expressions of a graph are in `graph/`.
+//! Operations on tiled tensors that are not products: elementwise operators and functions, reductions, parts, other tilings, permutations of axes,
+//! and storing tensors or moving them between ranks. They are methods of tensors and of evaluators. Expressions of a graph are in `graph/`.
 
 pub(crate) mod blocks;
 pub(crate) mod exact;

@@ -1,5 +1,5 @@
-//! Moves whole tensors between ranks: shares them out by a map, or gathers them, so that each rank has all tiles. Also lists the tiles of a
-//! distributed tensor that a rank has.
+//! Moves whole tensors between ranks: distributes their tiles by a map, or gathers them, so that each rank has all tiles. Also lists the
+//! tiles of a distributed tensor that a rank has.
 
 use crate::distribution::{Parcel, PlannedStep, Traffic, hash_of, shared_out};
 use crate::link::Ranks;
@@ -9,11 +9,12 @@ use crate::{Evaluator, Shape, TileMap, Tiled};
 use cembra_value::Error;
 
 impl Evaluator {
-    /// Shares the tiles of a tensor out by a map. Tiles move from the ranks that have them to their owners. Of a tensor that each rank has,
-    /// ranks drop the tiles that they do not own. Lazy tiles are made by their owners. On one rank the result is the same tensor, stored.
+    /// Distributes the tiles of a tensor over the ranks by a map: tiles move from the ranks that have them to their new owners. If every
+    /// rank has all tiles, each drops those that it does not own. Lazy tiles are computed by their owners. With a single rank the result is
+    /// the same tensor, stored.
     ///
     /// # Errors
-    /// If the map names ranks that do not exist, there are too few bytes, a lazy tile cannot be made, or another rank failed.
+    /// If the map names ranks that do not exist, the memory limit does not suffice, a lazy tile cannot be computed, or another rank failed.
     pub fn distributed(&self, a: &Tiled, map: &TileMap) -> Result<Tiled, Error> {
         let workers = self.workers.clone();
         let Some(ranks) = workers.several() else { return self.materialized(a) };
@@ -32,10 +33,10 @@ impl Evaluator {
         Ok(Tiled::of_spread(a.shape().clone(), a.scalar_type(), Spread::new(owners, tiles)))
     }
 
-    /// Returns the tensor with all tiles on each rank. Lazy tiles are made first, each by one rank.
+    /// Returns the tensor with all its tiles on each rank. Lazy tiles are computed first, each by one rank.
     ///
     /// # Errors
-    /// If there are too few bytes, a lazy tile cannot be made, or another rank failed.
+    /// If the memory limit does not suffice, a lazy tile cannot be computed, or another rank failed.
     pub fn gathered(&self, a: &Tiled) -> Result<Tiled, Error> {
         let workers = self.workers.clone();
         let Some(ranks) = workers.several() else { return self.materialized(a) };
@@ -49,7 +50,7 @@ impl Evaluator {
         Ok(Tiled::stored(a.shape().clone(), a.scalar_type(), tiles))
     }
 
-    /// Returns a tile by its number, on all ranks; `None` if it is absent. All ranks must ask for the same tile.
+    /// Returns the tile with this number, on all ranks; `None` if it is absent. All ranks must request the same tile.
     ///
     /// # Errors
     /// The errors of [`gathered`](Evaluator::gathered).
@@ -62,7 +63,7 @@ impl Evaluator {
         self.gathered(&a.with_part_of_tiles(one))?.tile(number)
     }
 
-    /// Returns one element by its indices, on all ranks; 0 in an absent tile. All ranks must ask for the same element.
+    /// Returns the element at the index `element`, on all ranks; 0 in an absent tile. All ranks must request the same element.
     ///
     /// # Errors
     /// The errors of [`Tiled::get`] and of [`tile`](Evaluator::tile).
@@ -102,20 +103,20 @@ impl Evaluator {
 }
 
 impl Tiled {
-    /// True if the tiles are shared out to ranks, so that each rank has a part of them.
+    /// Returns true if the tensor's tiles are distributed over ranks, so that each rank has only some of them.
     #[must_use]
     pub const fn is_distributed(&self) -> bool {
         self.spread().is_some()
     }
 
-    /// The owner of a tile by its number; `None` if the tile is absent, or each rank has all tiles.
+    /// The rank that owns the tile with this number; `None` if the tile is absent, or each rank has all tiles.
     #[must_use]
     pub fn owner(&self, number: u64) -> Option<usize> {
         let owners = self.spread()?.owners();
         Some(owners[self.shape().position(number)?] as usize)
     }
 
-    /// The stored tiles that this rank has, by number: all of a tensor that is not distributed, none of a lazy one.
+    /// The stored tiles of the tensor that this rank has, by number: all if the tensor is not distributed, none if it is lazy.
     pub fn local_tiles(&self) -> impl Iterator<Item = (u64, &Tile)> {
         let numbers = self.shape().tiles().iter().enumerate();
         numbers.filter_map(|(at, number)| Some((*number, self.stored_at(at)?)))

@@ -1,5 +1,5 @@
-//! Operations of users on tiles: a rule that decides from the norms of operands which tiles the result has, and a function that makes each
-//! of them. Tiles are shared out to threads.
+//! User-defined operations on tiles: a rule that decides from the norms of operands which tiles the result has, and a function that
+//! computes each of them. Tiles are computed by several threads.
 
 use crate::distribution::each::{Making, tiled_of};
 use crate::distribution::{Read, Reads};
@@ -13,7 +13,7 @@ use cembra_value::Error;
 use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
 use smallvec::SmallVec;
 
-/// An operation on tensors of one tiling, which makes each tile from the operands' tiles at the same place.
+/// A user-defined operation on tensors with the same tiling, which computes each result tile from the operands' tiles at the same place.
 ///
 /// ```
 /// use cembra_tiles::{Evaluator, Options, Screening, Shape, TileOperation, TilePlace, Tiled, Tiling, Tiling1};
@@ -68,28 +68,29 @@ use smallvec::SmallVec;
 /// # Ok::<(), cembra_value::Error>(())
 /// ```
 pub trait TileOperation: Sync {
-    /// An upper estimate of the norm of the tile at a place, from the norms of the operands' tiles there. At least one of these is present.
-    /// `None` if the result has no tile there. A tile whose estimate is below the threshold is not made. By default the result has a tile
-    /// where all operands have one, and its estimate is infinite, so that it is always made.
+    /// Returns an upper estimate of the norm of the result tile at a place, from the norms of the operands' tiles there, of which at least
+    /// one is present. `None` if the result has no tile there. A tile whose estimate is below the threshold is not computed. By default the
+    /// result has a tile where all operands have one, with an infinite estimate, so that it is always computed.
     fn norm(&self, _place: &TilePlace, norms: &[Option<f64>]) -> Option<f64> {
         norms.iter().all(Option::is_some).then_some(f64::INFINITY)
     }
 
-    /// Makes the tile at a place, with its extents and the operands' type. An absent tile of an operand is `None`, and counts as zeros.
+    /// Computes the result tile at `place`, with the place's extents and the operands' type. An absent operand tile is `None`, and counts
+    /// as zeros.
     ///
     /// # Errors
-    /// If the tile cannot be made.
+    /// If the tile cannot be computed.
     fn tile(&self, place: &TilePlace, tiles: &[Option<Tensor>]) -> Result<Tensor, Error>;
 }
 
 impl Evaluator {
-    /// Applies an operation to tensors of one tiling. The result has the norms of its elements. The operation is not asked for tiles that
-    /// no operand has.
+    /// Applies a user-defined operation to tensors with the same tiling. The result's norms are computed from its elements. The operation
+    /// is not called for places where no operand has a tile.
     ///
     /// # Errors
     /// If there are no operands; their tilings or types of elements differ; an estimate is negative; the operation fails or panics, or
-    /// makes a tile of other extents or another type; there are too many tiles or bytes; a lazy tile cannot be made; or the evaluation was
-    /// ended.
+    /// returns a tile of other extents or another type; there are too many tiles; the memory limit does not suffice; a lazy tile cannot be
+    /// computed; or the evaluation was cancelled.
     pub fn apply(&self, operation: &dyn TileOperation, operands: &[&Tiled]) -> Result<Tiled, Error> {
         let Some((first, others)) = operands.split_first() else {
             return Err(Error::tensors(Kind::OperandCount, "an operation on the tiles of no tensor"));

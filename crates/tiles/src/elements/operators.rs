@@ -1,5 +1,5 @@
-//! Elementwise operators on tiled tensors: sums, differences, products, multiples and functions. Each tile of the result is made from the
-//! tiles at its place, so tiles are shared out to threads.
+//! Elementwise operators on tiled tensors: sums, differences, products, multiples and functions. Each tile of the result is computed from
+//! the operands' tiles at the same place, so several threads can compute tiles.
 
 use crate::distribution::Read;
 use crate::distribution::each::{Making, tiled_of};
@@ -14,16 +14,17 @@ use cembra_value::Error;
 type OfTile<'f> = &'f (dyn Fn(&Workers, &Tile) -> Result<Tile, Error> + Sync);
 
 impl Evaluator {
-    /// The sum of two tensors of one tiling. A tile that only one of them has is shared with it.
+    /// Returns the sum of two tensors with the same tiling. A tile that only one operand has is shared with it, not copied.
     ///
     /// # Errors
-    /// If tilings or types of elements differ, there are too many tiles or bytes, a lazy tile cannot be made, or the evaluation was ended.
+    /// If tilings or types of elements differ, there are too many tiles, the memory limit does not suffice, a lazy tile cannot be
+    /// computed, or the evaluation was cancelled.
     pub fn add(&self, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
         let shape = a.shape().added(b.shape(), &self.options().screening(a.scalar_type())?)?;
         with_float!(a.scalar_type(), T => self.merged::<T>("added", &shape, [a, b], |a, b| a + b, None))
     }
 
-    /// The difference of two tensors of one tiling.
+    /// Returns the difference of two tensors with the same tiling.
     ///
     /// # Errors
     /// The errors of [`add`](Evaluator::add).
@@ -34,7 +35,7 @@ impl Evaluator {
         })
     }
 
-    /// The product, element by element, of two tensors of one tiling.
+    /// Returns the elementwise product of two tensors with the same tiling.
     ///
     /// # Errors
     /// The errors of [`add`](Evaluator::add).
@@ -43,10 +44,10 @@ impl Evaluator {
         with_float!(a.scalar_type(), T => self.merged::<T>("multiplied", &shape, [a, b], |a, b| a * b, None))
     }
 
-    /// A tensor times a factor, which is rounded to the type of the elements.
+    /// Returns `a` times `factor`, which is rounded to the type of the elements.
     ///
     /// # Errors
-    /// If there are too many bytes, a lazy tile cannot be made, or the evaluation was ended.
+    /// If the memory limit does not suffice, a lazy tile cannot be computed, or the evaluation was cancelled.
     pub fn scale(&self, a: &Tiled, factor: f64) -> Result<Tiled, Error> {
         let shape = a.shape().scaled(factor, &self.options().screening(a.scalar_type())?)?;
         let part = a.with_part_of_tiles(shape);
@@ -60,12 +61,12 @@ impl Evaluator {
         })
     }
 
-    /// Applies a function to each element. If the function of 0 is 0, absent tiles stay absent; otherwise all tiles are present, and those
-    /// that were absent are filled with the function of 0.
+    /// Applies `function` to each element. If the function maps 0 to 0, absent tiles stay absent. Otherwise the result has all tiles, and
+    /// those that were absent are filled with the value at 0.
     ///
     /// # Errors
-    /// If elements are of another type, there are too many tiles or bytes, the function panics, a lazy tile cannot be made, or the
-    /// evaluation was ended.
+    /// If elements are of another type, there are too many tiles, the memory limit does not suffice, the function panics, a lazy tile
+    /// cannot be computed, or the evaluation was cancelled.
     pub fn map<T: Float>(&self, a: &Tiled, function: impl Fn(T) -> T + Sync) -> Result<Tiled, Error> {
         check_same_types(a.scalar_type(), T::SCALAR)?;
         let screening = self.options().screening(a.scalar_type())?;

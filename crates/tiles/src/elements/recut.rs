@@ -1,5 +1,5 @@
-//! The elements of a tensor in tiles with other boundaries: finds the tiles that overlap, estimates norms, and copies elements, as tasks
-//! over the tiles that are made. Slices, slices among zeros, ranges that are replaced and other tilings all use this.
+//! Cuts a tensor's elements into tiles with other boundaries: finds the tiles that overlap, estimates norms, and copies elements, in
+//! parallel over the new tiles. Slices, slices among zeros, replaced ranges and other tilings all use this.
 
 use crate::distribution::each::{Making, tiled_of};
 use crate::distribution::{Read, Reads};
@@ -16,10 +16,10 @@ use std::ops::Range;
 /// The most copies from one tile to another that a change of tilings may have, for each tile that may be present.
 const COPIES_PER_TILE: usize = 8;
 
-/// A copy between tiles: the number of the tile that is made, and the position of the tile that it has elements of.
+/// A copy between tiles of two tilings: the number of the new tile, and the position of the old tile from which elements are copied.
 pub(crate) type Copied = (u64, u32);
 
-/// The tiles of a tensor, placed in another tiling.
+/// A tensor whose tiles are to be cut into the tiles of another tiling.
 pub(crate) struct Pieces<'p> {
     /// The tensor whose elements are copied into other tiles.
     pub(crate) of: Tiled,
@@ -28,28 +28,29 @@ pub(crate) struct Pieces<'p> {
     to: &'p Tiling,
 }
 
-/// A tile to make: its copies, and the elements around them.
+/// A new tile to compute: the copies into it, and the elements around them.
 pub(crate) struct Target<'c> {
     pub(crate) number: u64,
-    /// The copies into this tile.
+    /// The copies of elements into this tile.
     pub(crate) copies: &'c [Copied],
-    /// A tile, and ranges within it. Outside of the ranges the new tile has the elements of that tile; within them, it is 0 where nothing
-    /// is copied to. `None` if it is 0 wherever nothing is copied to.
+    /// An existing tile, and ranges within it. Outside of the ranges, the new tile has the elements of the existing one; within them, it
+    /// has copied elements, and zeros elsewhere. `None` if the new tile has only copied elements and zeros.
     pub(crate) around: Option<(Tile, &'c [Range<i64>])>,
 }
 
 impl<'p> Pieces<'p> {
-    /// Places the tiles of a tensor as those of `from`, which has as many tiles of the same extents.
+    /// Prepares to cut the tensor `of` into the tiles of `to`. `from` gives the indices of its elements there; it must have as many tiles,
+    /// with the same extents, as the tensor's own tiling.
     pub(crate) fn new(of: &Tiled, from: Tiling, to: &'p Tiling) -> Pieces<'p> {
         let from = Shape::of_sorted(from, of.shape().tiles().to_vec(), of.shape().norms().to_vec());
         Pieces { of: of.clone(), from, to }
     }
 
-    /// Lists the copies from present tiles to tiles of the other tiling, in ascending order. The other tiling may cover a part of the
-    /// elements, or more.
+    /// Lists the copies from present tiles to tiles of the other tiling, in ascending order. The other tiling may cover only some of the
+    /// elements, or a larger range.
     ///
     /// # Errors
-    /// If there are too many, or there is no memory for them.
+    /// If there are too many copies, or there is no memory for them.
     pub(crate) fn copies(&self, screening: &Screening) -> Result<Vec<Copied>, Error> {
         let Pieces { from, to, .. } = self;
         let overlaps = |number: u64| -> Vec<Range<u64>> {
@@ -80,7 +81,8 @@ impl<'p> Pieces<'p> {
         Ok(found)
     }
 
-    /// An upper estimate of the root of the sum of the squares that are copied: a part of a tile counts as the whole tile.
+    /// Returns an upper estimate of the root of the sum of squares over all elements that `copies` copy. Part of a tile counts as the whole
+    /// tile.
     pub(crate) fn root(&self, copies: &[Copied]) -> f64 {
         let root = |(_, at): &Copied| {
             self.from.norms()[*at as usize] * self.from.tiling().volume(self.from.tiles()[*at as usize])
@@ -99,11 +101,11 @@ impl<'p> Pieces<'p> {
         }
     }
 
-    /// Stores the tiles of a lazy tensor if there are more copies than tiles, so that each tile is made once. Also returns an evaluator for
-    /// use beside the stored tiles.
+    /// Stores the tiles of a lazy tensor if there are more copies than tiles, so that each tile is computed once. Also returns an evaluator
+    /// whose memory limit excludes the stored tiles.
     ///
     /// # Errors
-    /// If there are too few bytes, or a lazy tile cannot be made.
+    /// If the memory limit does not suffice, or a lazy tile cannot be computed.
     pub(crate) fn stored(mut self, run: &Evaluator, copies: usize) -> Result<(Pieces<'p>, Evaluator), Error> {
         if !self.of.is_lazy() || copies <= self.from.len() {
             return Ok((self, run.clone()));
@@ -113,15 +115,16 @@ impl<'p> Pieces<'p> {
         Ok((self, run))
     }
 
-    /// The positions of the tiles that are copied from.
+    /// Returns the positions of the tiles that `copies` copy from.
     pub(crate) fn read(copies: &[Copied]) -> Reads {
         copies.iter().map(|(_, at)| *at as usize).collect()
     }
 
-    /// Makes a tile from the tiles of `of`, which are here. Elements that nothing is copied to are 0, or those of `target.around`.
+    /// Computes a new tile from the tiles of `of`, which must be on this rank. Elements that nothing is copied to are 0, or those of
+    /// `target.around`.
     ///
     /// # Errors
-    /// If there is no memory, or a tile cannot be made.
+    /// If there is no memory, or a tile cannot be computed.
     pub(crate) fn tile<T: Float>(&self, of: &Tiled, target: Target<'_>, workers: &Workers) -> Result<Tile, Error> {
         let ranges = self.to.ranges(target.number).unwrap_or_default();
         let extents = extents_of(&ranges);
@@ -150,11 +153,13 @@ impl<'p> Pieces<'p> {
     }
 }
 
-/// Cuts the elements of a tensor, whose tiles are those of `from`, into the tiles of `to`. Tiles without an element of a present tile are
-/// absent, and so are those that are estimated below the threshold. A tile that is the same in both tilings is shared, and stays.
+/// Cuts the elements of a tensor into the tiles of `to`; `from` gives the indices of its elements there. New tiles without an element of a
+/// present tile are absent, and so are those estimated below the threshold. A tile that is the same in both tilings is shared, and stays
+/// even below the threshold.
 ///
 /// # Errors
-/// If there are too many tiles or copies, there are too few bytes, a lazy tile cannot be made, or the evaluation was ended.
+/// If there are too many tiles or copies, the memory limit does not suffice, a lazy tile cannot be computed, or the evaluation was
+/// cancelled.
 pub(crate) fn recut(
     run: &Evaluator,
     of: &Tiled,
@@ -195,7 +200,7 @@ pub(crate) fn recut(
     })
 }
 
-/// The tiling whose axes begin at the indices `first`, with tiles of the same extents.
+/// Returns the tiling whose axes begin at the indices `first`, with tiles of the same extents.
 ///
 /// # Errors
 /// If an axis would end beyond the largest index.

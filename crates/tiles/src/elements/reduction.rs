@@ -1,7 +1,6 @@
 //! Reductions of tiled tensors over axes. Each tile is reduced by itself, in the order of its elements. The results of tiles are combined
 //! in the order of the tiles, except that sums over all axes are added exactly ([`ExactSum`](crate::elements::exact::ExactSum)). Threads
-//! share the result's tiles, or the tiles of one number. A sum does not visit absent tiles; the largest and the smallest element include
-//! their zeros.
+//! work on different tiles. A sum does not visit absent tiles; a maximum or minimum includes their zeros.
 
 use crate::distribution::each::{Making, lazy_bytes, numbers_of, tiled_of, workers_for_number};
 use crate::distribution::{Read, Reads};
@@ -17,10 +16,10 @@ use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 use std::cmp::Ordering;
 
-/// Reduces `axes`, which the result does not have.
+/// Reduces `axes` of the tensor `of`; the result does not have these axes.
 ///
 /// # Errors
-/// If the reduction is of truth values, there are too many tiles or bytes, or a lazy tile cannot be made.
+/// If the reduction is of truth values, there are too many tiles, the memory limit does not suffice, or a lazy tile cannot be computed.
 pub(crate) fn reduce(run: &Evaluator, reduction: Reduction, axes: &[Axis], of: &Tiled) -> Result<Tiled, Error> {
     if matches!(reduction, Reduction::Any | Reduction::All) {
         let message = format!("{reduction:?} of a tiled tensor");

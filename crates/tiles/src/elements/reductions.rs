@@ -1,6 +1,6 @@
-//! Numbers of tiled tensors: sums, norms, extremes. Each tile is reduced to one FLOAT64 in the order of its elements, and these numbers are
-//! added exactly ([`ExactSum`](crate::elements::exact::ExactSum)). So a sum depends on the tiles, but neither on their order nor on
-//! threads. Absent tiles count as zeros.
+//! Reductions of tiled tensors to single numbers: sums, norms, extremes. Each tile is reduced to one FLOAT64 in the order of its elements,
+//! and these numbers are added exactly ([`ExactSum`](crate::elements::exact::ExactSum)). So a sum depends on the tiles, but neither on
+//! their order nor on threads. Absent tiles count as zeros.
 
 use crate::distribution::each::{Making, lazy_bytes, numbers_of};
 use crate::distribution::{Read, Reads};
@@ -52,7 +52,7 @@ impl Extreme {
 }
 
 impl Evaluator {
-    /// The sum of all elements.
+    /// Returns the sum of all elements of a tensor.
     ///
     /// ```
     /// use cembra_tiles::{Evaluator, MOST_TILES, Options, Shape, Tiled, Tiling, Tiling1};
@@ -65,7 +65,7 @@ impl Evaluator {
     /// ```
     ///
     /// # Errors
-    /// If a lazy tile cannot be made, there are too few bytes for it, or the evaluation was ended.
+    /// If a lazy tile cannot be computed, the memory limit does not suffice for it, or the evaluation was cancelled.
     pub fn sum(&self, a: &Tiled) -> Result<f64, Error> {
         self.sum_of_tiles(("sum", 0), a, |_, tile| {
             with_float!(a.scalar_type(), T => {
@@ -75,7 +75,7 @@ impl Evaluator {
         })
     }
 
-    /// The root of the sum of the squares of all elements. It is not divided by their number, as norms of tiles are.
+    /// Returns the root of the sum of the squares of all elements. Unlike the norms of tiles, it is not divided by the number of elements.
     ///
     /// # Errors
     /// The errors of [`sum`](Evaluator::sum).
@@ -102,7 +102,7 @@ impl Evaluator {
         Ok(squares(scale)?.sqrt() / scale)
     }
 
-    /// The sum of products of the elements of two tensors of one tiling. No tensor of the products is made.
+    /// Returns the sum of the products of corresponding elements of two tensors with the same tiling. The products are not stored.
     ///
     /// # Errors
     /// The errors of [`sum`](Evaluator::sum), or tilings or types of elements differ.
@@ -125,8 +125,8 @@ impl Evaluator {
         Ok(exact_sum(&numbers.into_iter().map(f64::from_bits).collect::<Vec<f64>>()))
     }
 
-    /// The sum of products of the conjugates of the elements of the first tensor and the elements of the second. Elements are real, so this
-    /// equals [`dot`](Evaluator::dot).
+    /// Returns the sum of the products of the conjugates of `a`'s elements with `b`'s elements. Elements are real, so this equals
+    /// [`dot`](Evaluator::dot).
     ///
     /// # Errors
     /// The errors of [`dot`](Evaluator::dot).
@@ -134,10 +134,10 @@ impl Evaluator {
         self.dot(a, b)
     }
 
-    /// The sum of the elements whose two indices are equal.
+    /// Returns the trace of a matrix: the sum of the elements whose two indices are equal.
     ///
     /// # Errors
-    /// The errors of [`sum`](Evaluator::sum), or there are not two axes of the same indices.
+    /// The errors of [`sum`](Evaluator::sum), or the tensor does not have two axes with the same index range.
     pub fn trace(&self, a: &Tiled) -> Result<f64, Error> {
         let tiling = a.tiling();
         tiling.check_rank(2)?;
@@ -165,7 +165,7 @@ impl Evaluator {
         })
     }
 
-    /// The product of all elements: the products of each tile, multiplied in the order of tiles. 1 if there are no elements.
+    /// Returns the product of all elements: each tile's product, multiplied in the order of tiles. 1 if there are no elements.
     ///
     /// # Errors
     /// The errors of [`sum`](Evaluator::sum).
@@ -179,7 +179,7 @@ impl Evaluator {
         Ok(if has_absent_elements(a) { product * 0.0 } else { product })
     }
 
-    /// The least element; NaN if an element is NaN.
+    /// Returns the smallest element; NaN if an element is NaN.
     ///
     /// # Errors
     /// The errors of [`sum`](Evaluator::sum), or there are no elements.
@@ -187,7 +187,7 @@ impl Evaluator {
         self.extreme(a, Extreme { name: "least", is_least: true, is_magnitude: false })
     }
 
-    /// The greatest element; NaN if an element is NaN.
+    /// Returns the largest element; NaN if an element is NaN.
     ///
     /// # Errors
     /// The errors of [`min`](Evaluator::min).
@@ -195,7 +195,7 @@ impl Evaluator {
         self.extreme(a, Extreme { name: "greatest", is_least: false, is_magnitude: false })
     }
 
-    /// The least magnitude of an element; NaN if an element is NaN.
+    /// Returns the smallest absolute value of an element; NaN if an element is NaN.
     ///
     /// # Errors
     /// The errors of [`min`](Evaluator::min).
@@ -203,7 +203,7 @@ impl Evaluator {
         self.extreme(a, Extreme { name: "least magnitude", is_least: true, is_magnitude: true })
     }
 
-    /// The greatest magnitude of an element; NaN if an element is NaN.
+    /// Returns the largest absolute value of an element; NaN if an element is NaN.
     ///
     /// # Errors
     /// The errors of [`min`](Evaluator::min).
@@ -254,7 +254,7 @@ fn filled_tiles(a: &Tiled) -> u64 {
     a.tiling().axes().iter().map(Tiling1::filled_tiles).product()
 }
 
-/// True if an element is in an absent tile.
+/// Returns true if an element is in an absent tile.
 fn has_absent_elements(a: &Tiled) -> bool {
     (a.shape().len() as u64) < filled_tiles(a)
 }

@@ -1,6 +1,6 @@
-//! Ranges of elements of tiled tensors, to be read or to be replaced, and other tilings of the same elements. Ranges may begin and end
-//! within tiles, whose elements are copied then. The methods of `Tiled` run on one thread; an evaluator shares the tiles out, and counts
-//! bytes.
+//! Reading and replacing ranges of elements in tiled tensors, and other tilings of the same elements. Ranges may begin and end within
+//! tiles, whose elements are then copied. The methods of `Tiled` run on one thread; an evaluator uses several threads, and obeys a memory
+//! limit.
 
 use crate::distribution::Read;
 use crate::distribution::each::{Making, lazy_bytes, tiled_of};
@@ -17,29 +17,29 @@ use cembra_value::Error;
 use std::ops::Range;
 
 impl Tiled {
-    /// Takes a sub-range of the elements of each axis, in tiles that this tiling cuts. `base` decides whether elements keep their indices.
-    /// Norms are those of the elements.
+    /// Returns the given range of elements along each axis, in tiles with the same boundaries. `base` decides whether elements keep their
+    /// indices. Norms are computed from the elements.
     ///
     /// # Errors
-    /// If there is not a range for each axis, one is not a range of its elements, there is no memory, or a lazy tile cannot be made.
+    /// If there is not one range per axis, a range exceeds the elements of its axis, there is no memory, or a lazy tile cannot be computed.
     pub fn elements(&self, elements: &[Range<i64>], base: Base, screening: &Screening) -> Result<Tiled, Error> {
         evaluator_of(&[self]).elements(self, elements, base, screening)
     }
 
-    /// Replaces the elements from the index `first` on by those of a part, whatever its tiling. Where the part has absent tiles, elements
+    /// Replaces the elements from the index `first` on by those of `part`, whose tiling may differ. Where `part` has absent tiles, elements
     /// are 0. Tiles of the result whose norms are below the threshold are absent.
     ///
     /// # Errors
-    /// If the part reaches over an end, its elements are of another type, there is no memory, or a lazy tile cannot be made.
+    /// If `part` exceeds an end of the tensor, its elements are of another type, there is no memory, or a lazy tile cannot be computed.
     pub fn with_elements(&self, first: &[i64], part: &Tiled, screening: &Screening) -> Result<Tiled, Error> {
         evaluator_of(&[self, part]).with_elements(self, first, part, screening)
     }
 
-    /// Cuts the same elements into other tiles. Tiles without an element of a present tile are absent, and so are those whose norms are
-    /// below the threshold.
+    /// Cuts the same elements into the tiles of `tiling`. Tiles without an element of a present tile are absent, and so are those whose
+    /// norms are below the threshold.
     ///
     /// # Errors
-    /// If the ranges of elements differ, too many tiles are present, there is no memory, or a lazy tile cannot be made.
+    /// If the tilings' ranges of elements differ, too many tiles are present, there is no memory, or a lazy tile cannot be computed.
     pub fn retile(&self, tiling: &Tiling, screening: &Screening) -> Result<Tiled, Error> {
         evaluator_of(&[self]).retile(self, tiling, screening)
     }
@@ -52,12 +52,12 @@ impl Tiled {
 }
 
 impl Evaluator {
-    /// Takes a sub-range of the elements of each axis, as [`Tiled::elements`] does. Tiles that are estimated below the threshold are not
-    /// made.
+    /// Returns the given range of elements along each axis, as [`Tiled::elements`] does. Tiles estimated below the threshold are not
+    /// computed.
     ///
     /// # Errors
-    /// If there is not a range for each axis, one is not a range of its elements, there are too many tiles or bytes, a lazy tile cannot be
-    /// made, or the evaluation was ended.
+    /// If there is not one range per axis, a range exceeds the elements of its axis, there are too many tiles, the memory limit does not
+    /// suffice, a lazy tile cannot be computed, or the evaluation was cancelled.
     pub fn elements(
         &self,
         a: &Tiled,
@@ -80,12 +80,12 @@ impl Evaluator {
         Ok(cut.with_shape(shape))
     }
 
-    /// Replaces the elements from the index `first` on, as [`Tiled::with_elements`] does. Tiles that are estimated below the threshold are
-    /// not made.
+    /// Replaces the elements from the index `first` on by those of `part`, as [`Tiled::with_elements`] does. Tiles estimated below the
+    /// threshold are not computed.
     ///
     /// # Errors
-    /// If the part reaches over an end, its elements are of another type, there are too many tiles or bytes, a lazy tile cannot be made, or
-    /// the evaluation was ended.
+    /// If `part` exceeds an end of the tensor, its elements are of another type, there are too many tiles, the memory limit does not
+    /// suffice, a lazy tile cannot be computed, or the evaluation was cancelled.
     pub fn with_elements(&self, a: &Tiled, first: &[i64], part: &Tiled, screening: &Screening) -> Result<Tiled, Error> {
         screening.check()?;
         check_same_types(a.scalar_type(), part.scalar_type())?;
@@ -143,10 +143,11 @@ impl Evaluator {
         made?.screened(screening)
     }
 
-    /// Cuts the same elements into other tiles, as [`Tiled::retile`] does. Tiles that are estimated below the threshold are not made.
+    /// Cuts the same elements into the tiles of `tiling`, as [`Tiled::retile`] does. Tiles estimated below the threshold are not computed.
     ///
     /// # Errors
-    /// If the ranges of elements differ, there are too many tiles or bytes, a lazy tile cannot be made, or the evaluation was ended.
+    /// If the tilings' ranges of elements differ, there are too many tiles, the memory limit does not suffice, a lazy tile cannot be
+    /// computed, or the evaluation was cancelled.
     pub fn retile(&self, a: &Tiled, tiling: &Tiling, screening: &Screening) -> Result<Tiled, Error> {
         a.tiling().check_rank(tiling.rank())?;
         let is_same = |(a, b): (&Tiling1, &Tiling1)| (a.lower(), a.upper()) == (b.lower(), b.upper());

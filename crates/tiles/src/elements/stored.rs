@@ -1,5 +1,5 @@
-//! Tensors whose tiles an evaluator makes and stores: from functions and seeds, or from lazy tiles. The results are those of the methods of
-//! `Tiled`, but tiles are shared out to threads, counted, and made in memory that is used again.
+//! Tensors whose tiles an evaluator computes and stores: from functions and seeds, or from lazy tiles. The results are those of the methods
+//! of `Tiled`, but an evaluator uses several threads, obeys a memory limit, and reuses memory.
 
 use crate::distribution::Read;
 use crate::distribution::each::{Making, Parts, lazy_bytes, numbers_of, tiled_of};
@@ -15,35 +15,35 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 impl Tiled {
-    /// Returns the tensor with all tiles stored, and with the norms of their elements. No tile is dropped.
+    /// Returns the tensor with all tiles stored, and with norms computed from their elements. No tile is left out.
     ///
     /// # Errors
-    /// If a lazy tile cannot be made, or there is no memory.
+    /// If a lazy tile cannot be computed, or there is no memory.
     pub fn materialized(&self) -> Result<Tiled, Error> {
         evaluator_of(&[self]).materialized(self)
     }
 
-    /// Returns the tensor without the tiles whose elements have a norm below the threshold, and with the norms of elements. Lazy tiles are
-    /// made, and those that stay are stored.
+    /// Returns the tensor without the tiles whose elements have a norm below the threshold, and with norms computed from elements. Lazy
+    /// tiles are computed, and those that are kept are stored.
     ///
     /// # Errors
-    /// If a lazy tile cannot be made, there is no memory, or too many tiles are left.
+    /// If a lazy tile cannot be computed, there is no memory, or too many tiles are left.
     pub fn truncate(&self, screening: &Screening) -> Result<Tiled, Error> {
         evaluator_of(&[self]).truncate(self, screening)
     }
 }
 
-/// Makes an evaluator on one thread without a limit of bytes. It only plans if a tensor has a shape alone.
+/// Makes an evaluator with one thread and no memory limit. If an operand has a shape but no tiles, it only plans.
 pub(crate) fn evaluator_of(operands: &[&Tiled]) -> Evaluator {
     let run = Evaluator::new(Options::default());
     if operands.iter().any(|operand| operand.is_planned()) { run.of_plan(Journal::default()) } else { run }
 }
 
 impl Evaluator {
-    /// Makes a tensor from a function of each element's index, as [`Tiled::from_fn`] does.
+    /// Computes a tensor whose elements are a function of their index, as [`Tiled::from_fn`] does.
     ///
     /// # Errors
-    /// If there are too many bytes, the function panics, or the evaluation was ended.
+    /// If the memory limit does not suffice, the function panics, or the evaluation was cancelled.
     pub fn from_fn<T: Float>(&self, shape: &Shape, element: impl Fn(&[i64]) -> T + Sync) -> Result<Tiled, Error> {
         let workers = self.workers.clone();
         tiled_of(&Making::new(("made", 0), shape, T::SCALAR, &[]), &workers, |_, at| {
@@ -58,18 +58,19 @@ impl Evaluator {
         })
     }
 
-    /// Makes a tensor of numbers between -1 and 1, as [`Tiled::random`] does: the seed and the index of an element decide its number.
+    /// Makes a tensor of pseudo-random elements between -1 and 1, as [`Tiled::random`] does: an element depends only on `seed` and its
+    /// index.
     ///
     /// # Errors
-    /// If there are too many bytes, or the evaluation was ended.
+    /// If the memory limit does not suffice, or the evaluation was cancelled.
     pub fn random<T: Float>(&self, shape: &Shape, seed: u64) -> Result<Tiled, Error> {
         self.from_fn(shape, |index| T::of_f64(number_at(seed, index)))
     }
 
-    /// Returns the tensor with all tiles stored, and with the norms of their elements. No tile is dropped.
+    /// Returns the tensor with all tiles stored, and with norms computed from their elements. No tile is left out.
     ///
     /// # Errors
-    /// If there are too many bytes, a lazy tile cannot be made, or the evaluation was ended.
+    /// If the memory limit does not suffice, a lazy tile cannot be computed, or the evaluation was cancelled.
     pub fn materialized(&self, a: &Tiled) -> Result<Tiled, Error> {
         if !a.is_lazy() {
             return Ok(a.clone());
@@ -80,11 +81,12 @@ impl Evaluator {
         tiled_of(&making, &self.workers.clone(), |operands, at| operands[0].tile_at(at))
     }
 
-    /// Returns the tensor without the tiles whose elements have a norm below the threshold, and with the norms of elements. Lazy tiles are
-    /// made, and those that stay are stored.
+    /// Returns the tensor without the tiles whose elements have a norm below the threshold, and with norms computed from elements. Lazy
+    /// tiles are computed, and those that are kept are stored.
     ///
     /// # Errors
-    /// If a lazy tile cannot be made, the tiles that stay are too many or take too many bytes, or the evaluation was ended.
+    /// If a lazy tile cannot be computed, there are too many tiles to keep, the memory limit does not suffice, or the evaluation was
+    /// cancelled.
     pub fn truncate(&self, a: &Tiled, screening: &Screening) -> Result<Tiled, Error> {
         let workers = self.workers.clone();
         if workers.several().is_some() && (a.is_lazy() || a.is_distributed()) {
@@ -126,7 +128,7 @@ impl Evaluator {
         Ok(Tiled::stored(building.finish(), scalar, tiles))
     }
 
-    /// Truncates a tensor whose stored tiles are shared out to ranks. Norms are computed where the tiles are.
+    /// Truncates a tensor whose stored tiles are distributed over ranks. Norms are computed where the tiles are.
     fn truncated_by_ranks(&self, a: &Tiled, screening: &Screening) -> Result<Tiled, Error> {
         screening.check()?;
         let reads = [Read::in_place(a)];

@@ -1,5 +1,4 @@
-//! The elements of a tiled tensor in another order of axes, on diagonals, under extents with other axes of one index, or within a range of
-//! each axis. Callers decide which of these is computed.
+//! Views of a tiled tensor's elements: permuted axes, diagonals, extents with added or removed axes of extent 1, and slices.
 
 use crate::distribution::each::{Making, Parts, lazy_bytes, normed_of, tiled_of, workers_for};
 use crate::distribution::{Read, Reads};
@@ -14,10 +13,10 @@ use cembra_value::tensor::{TensorErrorKind as Kind, inverse_axes};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Moves axis `i` of a lazy tensor to axis `to[i]`, still lazy; `None` if the tensor is stored, or axes are a diagonal.
+/// Moves axis `i` of a lazy tensor to axis `to[i]`, and keeps it lazy; `None` if the tensor is stored, or several axes go to the same one.
 ///
 /// # Errors
-/// If no axis moves to one of the places.
+/// If an axis of the result is left out.
 pub(crate) fn turned_lazily(of: &Tiled, to: &[Axis]) -> Result<Option<Tiled>, Error> {
     let places: SmallVec<[usize; 6]> = to.iter().map(|axis| usize::from(*axis)).collect();
     let rank = places.iter().max().map_or(0, |last| last + 1);
@@ -27,10 +26,10 @@ pub(crate) fn turned_lazily(of: &Tiled, to: &[Axis]) -> Result<Option<Tiled>, Er
     }
 }
 
-/// Copies the tensor with permuted axes and the same norms: axis `i` of the result is axis `order[i]` of the tensor.
+/// Copies the tensor with permuted axes: axis `i` of the result is axis `order[i]` of the tensor. Norms stay the same.
 ///
 /// # Errors
-/// If `order` does not name each axis once, there are too few bytes, or a lazy tile cannot be made.
+/// If `order` does not name each axis once, the memory limit does not suffice, or a lazy tile cannot be computed.
 pub(crate) fn turned(run: &Evaluator, of: &Tiled, order: &[usize]) -> Result<Tiled, Error> {
     let (shape, sources) = of.shape().permuted_with_sources(order)?;
     if order.is_sorted() {
@@ -67,10 +66,10 @@ pub(crate) fn turned(run: &Evaluator, of: &Tiled, order: &[usize]) -> Result<Til
     Ok(of.made_of(shape.clone(), positions, made))
 }
 
-/// Moves axis `i` of the tensor to axis `to[i]` of the result: an order of axes, or diagonals where several go to one.
+/// Moves axis `i` of the tensor to axis `to[i]` of the result: a permutation, or a diagonal where several axes go to the same one.
 ///
 /// # Errors
-/// If axes of a diagonal have two tilings, there is no memory, or a lazy tile cannot be made.
+/// If axes of a diagonal have different tilings, there is no memory, or a lazy tile cannot be computed.
 pub(crate) fn with_axes(run: &Evaluator, of: &Tiled, to: &[Axis]) -> Result<Tiled, Error> {
     let places: SmallVec<[usize; 6]> = to.iter().map(|axis| usize::from(*axis)).collect();
     let rank = places.iter().max().map_or(0, |last| last + 1);
@@ -123,10 +122,10 @@ fn norm_on(of: &Tiled, position: usize, elements: f64) -> f64 {
     of.shape().norms()[position] * of.tiling().volume(of.shape().tiles()[position]) / elements
 }
 
-/// Reshapes a tensor to extents that differ only in axes of one index.
+/// Reshapes a tensor to extents that differ only by axes of extent 1.
 ///
 /// # Errors
-/// If other axes differ, or a lazy tile cannot be made.
+/// If other axes differ, or a lazy tile cannot be computed.
 pub(crate) fn reshaped(of: &Tiled, extents: &[usize]) -> Result<Tiled, Error> {
     if of.tiling().extents()[..] == *extents {
         return Ok(of.clone());
@@ -134,7 +133,7 @@ pub(crate) fn reshaped(of: &Tiled, extents: &[usize]) -> Result<Tiled, Error> {
     with_new_ones(of, extents)
 }
 
-/// Reshapes a tensor as [`reshaped`] does, where each axis of one index becomes one tile of index 0, whatever it was before.
+/// Reshapes a tensor as [`reshaped`] does. Each axis of extent 1 becomes a single tile of index 0, whatever its tiling was.
 ///
 /// # Errors
 /// The errors of [`reshaped`].
@@ -169,7 +168,8 @@ fn wide(extents: &[usize]) -> SmallVec<[usize; 6]> {
     (0..extents.len()).filter(|axis| extents[*axis] != 1).collect()
 }
 
-/// The tiling of the same elements under extents that differ only in axes of one index. Each of these axes is one tile of index 0.
+/// Returns the tiling of the same elements under extents that differ only by axes of extent 1. Each of these axes is a single tile of
+/// index 0.
 ///
 /// # Errors
 /// If other axes differ.
@@ -186,10 +186,10 @@ pub(crate) fn with_ones(of: &Tiling, extents: &[usize]) -> Result<Tiling, Error>
     Tiling::new(axes)
 }
 
-/// The ranges of indices that slices select. Slices count elements from 0 on.
+/// Returns the ranges of indices that slices select. Slices count elements from 0.
 ///
 /// # Errors
-/// If a slice leaves elements out between others.
+/// If a slice has a step, so that it skips elements.
 pub(crate) fn ranges_of(of: &Tiling, slices: &[Slice]) -> Result<Ranges, Error> {
     let mut ranges = Ranges::new();
     for (slice, axis) in slices.iter().zip(of.axes()) {
@@ -204,7 +204,7 @@ pub(crate) fn ranges_of(of: &Tiling, slices: &[Slice]) -> Result<Ranges, Error> 
     Ok(ranges)
 }
 
-/// The tiling of a slice of each axis.
+/// Returns the tiling of the part of a tensor that a slice of each axis selects.
 ///
 /// # Errors
 /// The errors of [`ranges_of`], or a slice begins within a tile and has more than 2^24 tiles.
@@ -212,11 +212,11 @@ pub(crate) fn part_of(of: &Tiling, slices: &[Slice]) -> Result<Tiling, Error> {
     of.elements(&ranges_of(of, slices)?, Base::Zero)
 }
 
-/// Takes a slice of each axis, in tiles that the tensor's tiling cuts. Slices count elements from 0 on. If they begin and end where tiles
-/// do, the result is a block, and nothing is copied. A lazy block is stored, unless `may_be_lazy` is true.
+/// Selects a slice of each axis, in tiles with the tensor's boundaries. Slices count elements from 0. If they begin and end at tile
+/// boundaries, the result is a block, and nothing is copied. A lazy block is stored, unless `may_be_lazy` is true.
 ///
 /// # Errors
-/// If a slice leaves elements out between others, there are too few bytes, or a lazy tile cannot be made.
+/// If a slice has a step, so that it skips elements, the memory limit does not suffice, or a lazy tile cannot be computed.
 pub(crate) fn sliced(run: &Evaluator, of: &Tiled, slices: &[Slice], may_be_lazy: bool) -> Result<Tiled, Error> {
     let ranges = ranges_of(of.tiling(), slices)?;
     let tiles: Option<SmallVec<[Range<u64>; 6]>> =
@@ -228,12 +228,13 @@ pub(crate) fn sliced(run: &Evaluator, of: &Tiled, slices: &[Slice], may_be_lazy:
     run.elements(of, &ranges, Base::Zero, &run.options().screening(of.scalar_type())?)
 }
 
-/// Places a tensor in slices of zeros: the gradient of a slice. `tiling` is that of the result; tiles of `of` may be cut at other
-/// boundaries. Tiles of the result without an element of a present tile are absent. A tile that is a whole tile of the result is shared
-/// with it; others are copied among zeros.
+/// Returns zeros into which the tensor `of` is copied at the slices; this is the gradient of a slice. `tiling` is that of the result;
+/// tiles of `of` may have other boundaries. Tiles of the result without an element of a present tile are absent. A whole tile of the
+/// result is shared with `of`; others are copied among zeros.
 ///
 /// # Errors
-/// If a slice leaves elements out between others, there are too many tiles or too few bytes, or a lazy tile cannot be made.
+/// If a slice has a step, so that it skips elements, there are too many tiles, the memory limit does not suffice, or a lazy tile cannot be
+/// computed.
 pub(crate) fn placed(run: &Evaluator, of: &Tiled, slices: &[Slice], tiling: &Tiling) -> Result<Tiled, Error> {
     let ranges = ranges_of(tiling, slices)?;
     let moved = begun_at(of.tiling(), ranges.iter().map(|range| range.start))?;

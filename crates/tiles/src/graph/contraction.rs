@@ -1,7 +1,7 @@
-//! Products of any number of tiled tensors by labels. Diagonals, and labels of one operand alone, are handled first. The factors that are
-//! left are multiplied two at a time, in the order that takes the fewest operations on present tiles. Shapes alone decide the order: up to
-//! four factors all orders are planned, up to sixteen the cheapest pair is always next, and more factors have the order that would be the
-//! best for dense tensors. The product of two is computed elsewhere.
+//! Products of any number of tiled tensors by labels. Diagonals, and labels of one operand alone, are handled first. The remaining factors are
+//! multiplied two at a time, in the order that takes the fewest operations on present tiles. Shapes alone decide the order: for up to four
+//! factors all orders are compared, for up to sixteen the cheapest pair is always next, and more factors use the order that would be best for
+//! dense tensors. The product of two is computed elsewhere.
 
 use crate::elements::reduction::reduce;
 use crate::elements::views::{with_axes, with_new_ones};
@@ -25,10 +25,11 @@ const MOST_VISITED: u64 = 1 << 20;
 /// A factor, or a product of some, with its labels.
 type Labelled<T> = (T, Axes);
 
-/// Multiplies operands by labels, and sums over the labels that the result does not have.
+/// Multiplies the operands by labels, and sums over the labels that the result does not have.
 ///
 /// # Errors
-/// If axes of one label have two tilings, there are too many tiles, products or bytes, or a lazy tile cannot be made.
+/// If axes of one label have different tilings, there are too many tiles or products, the memory limit does not suffice, or a lazy tile cannot
+/// be computed.
 pub(crate) fn contract(run: &Evaluator, labels: &Labels, operands: Vec<Tiled>) -> Result<Tiled, Error> {
     let mut left: Vec<Labelled<Tiled>> = Vec::with_capacity(operands.len());
     for (tiled, own) in operands.iter().cloned().zip(&labels.operands) {
@@ -84,7 +85,7 @@ pub(crate) fn contract(run: &Evaluator, labels: &Labels, operands: Vec<Tiled>) -
     }
 }
 
-/// True if a label of one index is cut in two ways. The empty tiles around a single element do not matter.
+/// Returns true if a label of one index is cut in two ways. The empty tiles around a single element do not matter.
 fn has_unlike_ones(factors: &[Labelled<Tiled>]) -> bool {
     let axes = || factors.iter().flat_map(|(tiled, own)| own.iter().zip(tiled.tiling().axes()));
     let mut known: HashMap<Axis, &Tiling1> = HashMap::new();

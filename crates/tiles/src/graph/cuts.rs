@@ -1,6 +1,6 @@
-//! The tilings of nodes of a graph, found node after node from the tilings of its inputs, without evaluating any. A slice among zeros has
-//! the tiling of the node that it is a slice of. That node may have no value, because only its tiling is read. A node that is evaluated has
-//! the same tiling as the one found here.
+//! The tilings of a graph's nodes, derived node by node from the tilings of its inputs, without evaluating any. A slice placed among zeros
+//! has the tiling of the node that it is a slice of; that node need not be evaluated, because only its tiling is used. A node that is
+//! evaluated gets the same tiling as derived here.
 
 use crate::elements::views::{part_of, with_ones};
 use crate::error::{not_for_tiles, unlike_tilings};
@@ -10,16 +10,16 @@ use cembra_tensor::{Node, Operation, TensorGraph, TensorNodeId};
 use cembra_value::Error;
 use smallvec::SmallVec;
 
-/// The tiling of each axis of a value. `None` for an axis along which the value is the same for all indices: it is cut as the axes that it
+/// The tiling of a node's value along each axis. `None` for an axis along which the value is constant: it can be cut like the axes that it
 /// is combined with.
 pub(crate) type Cuts = SmallVec<[Option<Tiling1>; 6]>;
 
-/// For each needed slice among zeros, the tiling of the node that it is a slice of, by that node's position in the graph; `None` for other
-/// nodes. The list is empty if there are no such slices.
+/// For each slice placed among zeros that the outputs need, returns the tiling of the node that it is a slice of, at that node's position
+/// in the graph; `None` at other positions. The list is empty if there are no such slices.
 ///
 /// # Errors
-/// If, on the way to such a node, an operation is not for tiled tensors, or axes that are walked together have two tilings. The error has
-/// the place in the source text.
+/// If, on the way to such a node, an operation is not for tiled tensors, or axes with a common index have different tilings. The error has
+/// the location in the source text.
 pub(crate) fn around_slices(
     graph: &TensorGraph,
     needed: &[bool],
@@ -93,15 +93,15 @@ fn of_node(graph: &TensorGraph, node: &Node, known: &[Cuts], inputs: &[&Tiled]) 
     }
 }
 
-/// The cuts of a value that has tiles.
+/// The tilings along each axis of a value that has the tiling `tiling`.
 pub(crate) fn cuts_of(tiling: &Tiling) -> Cuts {
     tiling.axes().iter().cloned().map(Some).collect()
 }
 
-/// The cuts of a value with extents `extents`, from those of operands that are aligned at the last axis.
+/// Returns the tilings of an elementwise result with extents `extents`, from those of its operands, whose axes are aligned at the last one.
 ///
 /// # Errors
-/// If two operands cut an axis at other boundaries.
+/// If two operands cut an axis at different boundaries.
 pub(crate) fn aligned<'c>(extents: &[usize], operands: impl Iterator<Item = &'c Cuts>) -> Result<Cuts, Error> {
     let mut cuts: Cuts = SmallVec::from_elem(None, extents.len());
     for operand in operands {
@@ -115,7 +115,7 @@ pub(crate) fn aligned<'c>(extents: &[usize], operands: impl Iterator<Item = &'c 
     Ok(cuts)
 }
 
-/// Combines the tilings of two axes that are walked together.
+/// Combines the tilings of two axes with a common index.
 ///
 /// # Errors
 /// If they are cut at other boundaries. The empty tiles around a single element do not matter.
@@ -127,7 +127,7 @@ fn meet(known: &mut Option<Tiling1>, axis: &Tiling1) -> Result<(), Error> {
     Err(unlike_tilings(&format!("axes that are walked together, {known:?} and {axis:?},")))
 }
 
-/// The tiling of a value that is made into tiles: an axis along which it is the same is one tile.
+/// Returns the tiling of a value that is stored in tiles; an axis along which the value is constant becomes one tile.
 ///
 /// # Errors
 /// If there are more tiles than a grid may have.

@@ -1,6 +1,6 @@
-//! Elementwise expressions over tiled tensors. The tiles of the value follow from those of the tensors, and from the value of the
-//! expression at zeros. Each present tile is computed by one compiled expression, whatever its extents. The [`Evaluator`] computes sums,
-//! differences, products and multiples of tensors of one tiling, and copies no tile without need.
+//! Elementwise expressions on tiled tensors. The tiles of the result follow from those of the tensors, and from the value of the expression
+//! at zeros. Each present tile is computed by the same compiled expression, whatever its extents. Sums, differences, products and multiples
+//! of tensors with the same tiling are computed by the [`Evaluator`] itself, which copies no tile unnecessarily.
 
 use crate::distribution::each::{Making, lazy_bytes, tiled_of, workers_for};
 use crate::distribution::{Read, Reads};
@@ -62,10 +62,10 @@ impl<'t> Leaf<'t> {
     }
 }
 
-/// Evaluates an expression, whose value has the extents `extents`, on the tensors `leaves`.
+/// Evaluates an elementwise expression on the tensors `leaves`; its value has the extents `extents`.
 ///
 /// # Errors
-/// If tilings differ, there are too many tiles or bytes, or an element fails.
+/// If tilings differ, there are too many tiles, the memory limit does not suffice, or an operator fails on an element.
 pub(crate) fn evaluate(
     run: &Evaluator,
     region: &Region,
@@ -86,8 +86,8 @@ pub(crate) fn evaluate(
     with_float!(scalar, T => run.make::<T>(&tiling))
 }
 
-/// Evaluates an expression that is one operator of the evaluator, on tensors of one tiling, or on one tensor and a number. `None` for other
-/// expressions.
+/// Evaluates an expression that is one operator of the evaluator, on tensors with the same tiling, or on one tensor and a number. `None`
+/// for other expressions.
 fn by_evaluator(
     run: &Evaluator,
     region: &Region,
@@ -144,11 +144,11 @@ fn by_evaluator(
     }
 }
 
-/// The product of two tensors that are aligned at the last axis, one of which is the same along some axes. It is computed as a product by
-/// labels, so absent tiles are not visited.
+/// Returns the elementwise product of two tensors that are aligned at the last axis; one is constant along some axes. It is computed as a
+/// product by labels, so absent tiles are not visited.
 ///
 /// # Errors
-/// The errors of a product.
+/// The errors of a product by labels.
 pub(crate) fn broadcast_product(run: &Evaluator, extents: &[usize], operands: [&Tiled; 2]) -> Result<Tiled, Error> {
     let mut is_met = [false; cembra_runtime::MOST_AXES];
     let (mut narrow, mut labels) = (Vec::new(), Vec::new());

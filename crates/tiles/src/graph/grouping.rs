@@ -1,6 +1,6 @@
-//! Decides which nodes of a graph have values in tiles, and which are computed where they are read. A chain of elementwise operators is one
-//! expression that is evaluated tile by tile: `exp(a + b) * c` is one expression of three tensors, and no tile of the sum is ever stored.
-//! The values of expressions are found elsewhere.
+//! Decides which nodes of a graph are stored in tiles, and which are fused into the expressions that read them. A chain of elementwise
+//! operators is one expression that is evaluated tile by tile: `exp(a + b) * c` is one expression of three tensors, and no tile of the sum
+//! is ever stored. The expressions are evaluated elsewhere.
 
 use cembra_ops::id;
 use cembra_runtime::Scalar;
@@ -10,43 +10,43 @@ use smallvec::SmallVec;
 /// The most steps of an expression, because long ones take long to compile.
 const MOST_STEPS: usize = 128;
 
-/// The source of an operand of a step.
+/// The source of an operand in a fused expression.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
     /// A tensor in tiles, by its position among the tensors that the expression reads.
     Leaf(usize),
-    /// The result of an earlier step.
+    /// The result of an earlier step of the expression, by the step's position.
     Step(usize),
 }
 
-/// The work of a step.
+/// The operation of one step in a fused expression.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
-    /// A constant, by its bits.
+    /// The step is a constant, given by its bits.
     Constant(u64),
-    /// An elementwise operator.
+    /// The step applies an elementwise operator to operands.
     Apply(ElementOperator, Vec<Place>),
-    /// The operand itself, perhaps broadcast to more indices.
+    /// The step's result is its operand, perhaps broadcast to more indices.
     Same(Place),
 }
 
-/// A step of an elementwise expression.
+/// A step of a fused elementwise expression.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub(crate) action: Action,
     pub(crate) scalar: Scalar,
 }
 
-/// An elementwise expression: the tensors in tiles that it reads, and its steps, of which the last is its value.
+/// A fused elementwise expression: the tensors in tiles that it reads, and its steps; the last step's result is its value.
 #[derive(Clone, Debug)]
 pub(crate) struct Region {
     pub(crate) leaves: Vec<TensorNodeId>,
-    /// The element type of each leaf.
+    /// The element type of each tensor that the expression reads.
     pub(crate) leaf_types: Vec<Scalar>,
     pub(crate) steps: Vec<Step>,
 }
 
-/// The nodes that have values in tiles, by position.
+/// The decision for each node of a graph whether it is stored in tiles, by position.
 pub(crate) struct Grouping {
     is_made: Vec<bool>,
     /// Marks the values that other expressions read. Values that are constant along an axis have one tile along it. An expression that
@@ -54,7 +54,7 @@ pub(crate) struct Grouping {
     is_read: Vec<bool>,
 }
 
-/// Returns true if a node is computed element by element.
+/// Returns true if `node` is computed element by element.
 pub(crate) fn is_elementwise(graph: &TensorGraph, node: &Node) -> bool {
     match node.operation {
         Operation::Map(_) => !is_broadcast_product(graph, node),
@@ -67,8 +67,8 @@ pub(crate) fn is_elementwise(graph: &TensorGraph, node: &Node) -> bool {
     }
 }
 
-/// Returns true for a product of two tensors, one of which lacks axes of the result. It is computed as a product by labels, which visits
-/// only present tiles.
+/// Returns true for a product of two tensors, one of which lacks some axes of the result. It is computed as a product by labels, which
+/// visits only present tiles.
 pub(crate) fn is_broadcast_product(graph: &TensorGraph, node: &Node) -> bool {
     let Operation::Map(op) = &node.operation else { return false };
     let extents = |operand: &TensorNodeId| graph.extents(*operand);
@@ -93,7 +93,7 @@ fn cut_axes(graph: &TensorGraph, node: &Node, is_cut: &[SmallVec<[bool; 6]>]) ->
 }
 
 impl Grouping {
-    /// Groups the nodes that outputs need: decides which have values in tiles.
+    /// Decides which of the nodes that `outputs` need are stored in tiles.
     pub(crate) fn of(graph: &TensorGraph, outputs: &[TensorNodeId], needed: &[bool]) -> Grouping {
         let mut is_forced = vec![false; graph.len()];
         let mut readers = vec![0_usize; graph.len()];
@@ -139,12 +139,12 @@ impl Grouping {
         Grouping { is_made, is_read }
     }
 
-    /// True if the node has a value in tiles.
+    /// Returns true if the node is stored in tiles.
     pub(crate) fn is_made(&self, id: TensorNodeId) -> bool {
         self.is_made[id.index()]
     }
 
-    /// The expression of a node that is computed element by element.
+    /// Returns the fused expression that computes the elementwise node `root`.
     pub(crate) fn region(&self, graph: &TensorGraph, root: TensorNodeId) -> Region {
         let (mut leaves, mut inner) = (Vec::new(), vec![root]);
         let mut open = vec![root];

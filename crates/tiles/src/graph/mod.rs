@@ -1,6 +1,6 @@
-//! Graphs of operators on tiled tensors. The nodes that outputs need are evaluated in their order, each on tiles, and a value is dropped
-//! after its last use. The tiling of each axis follows from the operands: axes that are walked together must be cut at the same boundaries.
-//! The reference of `cembra-tensor` defines the meaning of nodes. Each kind of node is evaluated in a file of its own.
+//! Graphs of operators on tiled tensors. The nodes that outputs need are evaluated in their order, and a value is dropped after its last
+//! use. The tiling of each axis follows from the operands: axes with a common index must be cut at the same boundaries. The reference
+//! evaluator of `cembra-tensor` defines the meaning of nodes. Each kind of node is evaluated in a file of its own.
 
 pub(crate) mod contraction;
 pub(crate) mod cuts;
@@ -25,15 +25,16 @@ use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 
 impl Evaluator {
-    /// Evaluates nodes of a graph, given a tiled tensor for each leaf. `elements` evaluates elementwise expressions, once for each tile.
+    /// Evaluates the nodes `outputs` of a graph, given a tiled tensor for each leaf. `elements` evaluates elementwise expressions, once for
+    /// each tile.
     ///
-    /// A result has a tile where its estimate is not below the threshold. A result without axes is one tile of one element, which is never
-    /// left out.
+    /// A result has a tile where its estimated norm is not below the threshold. A result without axes is one tile of one element, which is
+    /// never left out.
     ///
     /// # Errors
-    /// If there are not as many inputs as leaves, or one is of another type or other extents; axes that are walked together have two
-    /// tilings; an operation is not for tiled tensors; there are too many tiles or bytes; an element fails; or a lazy tile cannot be made.
-    /// The error has the place in the text that the node was written for.
+    /// If there are not as many inputs as leaves, or an input has another type or other extents; axes with a common index have different
+    /// tilings; an operation is not for tiled tensors; there are too many tiles; the memory limit does not suffice; an operator fails on an
+    /// element; or a lazy tile cannot be computed. The error has the location in the source text of the node.
     pub fn evaluate(
         &self,
         graph: &TensorGraph,
@@ -44,12 +45,12 @@ impl Evaluator {
         self.evaluate_from(graph, outputs, inputs, elements, Resumed { known: &[], after: &mut |_, _| Ok(()) })
     }
 
-    /// Evaluates nodes of a graph as [`evaluate`](Evaluator::evaluate) does, continuing an evaluation that ended early: some outputs are
-    /// known, and the others are passed on when they are made.
+    /// Evaluates a graph as [`evaluate`](Evaluator::evaluate) does, but continues an evaluation that ended early: outputs that are already
+    /// known are not computed again, and each other output is passed on as soon as it is computed.
     ///
     /// # Errors
-    /// The errors of [`evaluate`](Evaluator::evaluate); a known output is of another type or other extents; or those of the function that
-    /// outputs are passed to.
+    /// The errors of [`evaluate`](Evaluator::evaluate); a known output is of another type or other extents; or the errors of the function
+    /// that outputs are passed to.
     pub fn evaluate_from(
         &self,
         graph: &TensorGraph,
@@ -186,12 +187,12 @@ impl Evaluator {
     }
 }
 
-/// The state from which an evaluation of the same graph and inputs continues.
+/// The state from which an evaluation continues. It must be of the same graph and inputs.
 pub struct Resumed<'r> {
-    /// The known outputs, by their places in the list of outputs. Others are made.
+    /// The outputs that are already known, each with its position in the list of outputs. The other outputs are computed.
     pub known: &'r [(usize, Tiled)],
-    /// Called with each output that was made, and its place in the list of outputs, before later steps run. If ranks share the evaluation,
-    /// it is called on all.
+    /// A function that is called with each output that was computed, and its position in the list of outputs, before later steps run. If
+    /// ranks share the evaluation, it is called on all ranks.
     pub after: &'r mut dyn FnMut(usize, &Tiled) -> Result<(), Error>,
 }
 
@@ -359,7 +360,7 @@ fn read_by(
 }
 
 /// Checks that all operations are for tiled tensors, before any is evaluated: an operand may not be for them either, and its error would
-/// say less. The error has the place in the source text.
+/// say less. The error has the location in the source text.
 fn check_operations(graph: &TensorGraph, steps: &[GraphStep]) -> Result<(), Error> {
     for (id, _) in steps.iter().filter(|(_, region)| region.is_none()) {
         let operation = &graph.node(*id).operation;

@@ -1,6 +1,6 @@
-//! Plans of graphs: the steps that an evaluation would take, from shapes alone. A plan is an evaluation of tensors without tiles. Each step
-//! finds the tiles of its result and checks their bytes, and the result has estimated norms. The steps are in the files that evaluate them;
-//! this file makes the tensors without tiles.
+//! Plans of graphs: the steps that an evaluation would take, from shapes alone. A plan runs an evaluation on tensors without tiles. Each
+//! step determines the tiles of its result and checks the memory limit, and the result has estimated norms. The code of the steps is in the
+//! files that evaluate them; this file makes the tensors without tiles.
 
 use crate::journal::Step;
 use crate::tiled::planned::{Planned, without_tiles};
@@ -12,15 +12,15 @@ use cembra_value::Error;
 use cembra_value::tensor::Layout;
 
 impl Planned {
-    /// A planned tensor, stored, that is made of these tiles. If `keeps_all` is true, its tiles are some of these in their order, and
-    /// stored tiles are not copied.
+    /// Makes a planned tensor with the tiles of `shape`, computed from this planned tensor's tiles. If `keeps_all` is true, they are tiles
+    /// of this tensor in the same order, and stored tiles are not copied.
     pub(crate) fn stored(&self, shape: Shape, scalar: Scalar, keeps_all: bool) -> Tiled {
         let planned = if keeps_all && !self.is_lazy() { self.clone() } else { Planned::new(false) };
         Tiled::of_plan(shape, scalar, planned)
     }
 
-    /// A planned tensor, stored, whose axis `to[i]` is axis `i` of `of`. Its tiles are made of those at `positions` of `of`. A tile is
-    /// copied unless its elements keep their order.
+    /// Makes a planned tensor whose axis `to[i]` is axis `i` of `of`. Its tiles are computed from the tiles at `positions` of `of`. A tile
+    /// is copied unless its elements keep their order.
     ///
     /// # Errors
     /// If a tile has more elements than a tensor may have, or an axis has no place.
@@ -45,17 +45,17 @@ impl Planned {
 }
 
 impl Tiled {
-    /// A tensor of which only the shape is known, for [plans](Evaluator::plan_graph). In an evaluation its tiles would be stored; here
-    /// there are none, and asking for one is an error.
+    /// Makes a tensor of which only the shape is known, for [plans](Evaluator::plan_graph). It stands for a stored tensor, but has no
+    /// tiles, and requesting one is an error.
     ///
     /// # Errors
-    /// If tiles have no elements of the type.
+    /// If tiles cannot have elements of type `scalar`.
     pub fn planned(shape: &Shape, scalar: Scalar) -> Result<Tiled, Error> {
         check_float(scalar)?;
         Ok(Tiled::of_plan(shape.clone(), scalar, Planned::new(false)))
     }
 
-    /// True if the tensor is for plans, and has a shape but no tiles.
+    /// Returns true if the tensor is for plans: it has a shape but no tiles.
     #[must_use]
     pub const fn is_planned(&self) -> bool {
         self.plan().is_some()
@@ -72,11 +72,12 @@ impl Tiled {
 
 impl Evaluator {
     /// Lists the steps that [`evaluate`](Evaluator::evaluate) would take, with the tiles and bytes of each result, and the products of
-    /// tiles. No tile is made or read, so inputs may be [lazy](Tiled::lazy), or have a shape alone ([`Tiled::planned`]). Elementwise
-    /// expressions are evaluated for zeros, which decides where they are 0.
+    /// tiles. No tile is computed or read, so inputs may be [lazy](Tiled::lazy), or have only a shape ([`Tiled::planned`]). Elementwise
+    /// expressions are evaluated only at zeros, to find out where they are 0.
     ///
-    /// An evaluation knows the norms of its intermediate results, where a plan has only estimates, which are at least as large. So where
-    /// tiles are left out, the plan has no fewer tiles. At a threshold of 0 its numbers are those of the evaluation.
+    /// An evaluation knows the norms of its intermediate results, whereas a plan has only estimates, which are at least as large. So if
+    /// tiles are left out, the plan has at least as many tiles as the evaluation. At a threshold of 0 its numbers are those of the
+    /// evaluation.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -111,8 +112,8 @@ impl Evaluator {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`evaluate`](Evaluator::evaluate), except those of making tiles. A limit of bytes may fail the plan although the
-    /// evaluation would take fewer.
+    /// The errors of [`evaluate`](Evaluator::evaluate), except those of computing tiles. The memory limit may fail the plan although the
+    /// evaluation would take fewer bytes.
     pub fn plan_graph(
         &self,
         graph: &TensorGraph,
@@ -127,7 +128,7 @@ impl Evaluator {
         Ok(journal.steps())
     }
 
-    /// Checks that operands have tiles, unless this is a plan.
+    /// Returns an error if an operand has no tiles, unless this evaluator only plans.
     pub(crate) fn check_tiles(&self, operands: &[&Tiled]) -> Result<(), Error> {
         if !self.workers.is_plan && operands.iter().any(|operand| operand.is_planned()) {
             Err(without_tiles())

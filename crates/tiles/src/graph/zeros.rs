@@ -1,6 +1,6 @@
-//! The value of an elementwise expression on tiles of which some are absent. It is absent if the expression is 0 at their zeros, or one
-//! number for all elements, or computed by the steps that are left. `a * b + c` without a tile of `a` is `c` there, even if `b` is
-//! infinite: an absent tile is exactly zero. The present tiles are found elsewhere.
+//! The value of an elementwise expression at tiles where some of its tensors have no tile. The value is absent if the expression is 0 at
+//! those zeros; or one number for all elements; or computed by the steps that remain. `a * b + c` without a tile of `a` is `c` there, even
+//! if `b` is infinite: an absent tile is exactly zero. The present tiles are determined elsewhere.
 
 use crate::graph::grouping::{Action, Place, Region, Step};
 use cembra_ops::id;
@@ -9,23 +9,23 @@ use cembra_tensor::{Body, BodyStep, Data, Elements, Operand, Tensor};
 use cembra_value::{Error, ScalarValue};
 use smallvec::SmallVec;
 
-/// The value of a step on one tile of the result, where some operand tiles are absent.
+/// The value of one step of an expression on one tile of the result, where some operand tiles are absent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Content {
-    /// Zeros that result from absent tiles.
+    /// The value is 0 because operand tiles are absent.
     Absent,
-    /// A number that all elements have, by its bits; the flag is true if it results from absent tiles.
+    /// The value is the same for all elements, given by its bits; the flag is true if that is because operand tiles are absent.
     Uniform(u64, bool),
-    /// Elements that must be computed.
+    /// The elements differ and must be computed.
     Varies,
 }
 
-/// The value of an expression on tiles of the result for which certain of its tensors have tiles.
+/// The value of an elementwise expression on those tiles of the result for which a certain subset of its tensors has tiles.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     contents: Vec<Content>,
     leaves: Vec<Content>,
-    /// The expression to compute, and the positions of the tensors that it reads; `None` if no elements must be computed.
+    /// The expression that must be computed, and the positions of the tensors that it reads; `None` if nothing must be computed.
     pub(crate) kernel: Option<(Body, Vec<usize>)>,
 }
 
@@ -40,7 +40,7 @@ struct Bound {
 const UNKNOWN: Bound = Bound { norm: f64::INFINITY, largest: f64::INFINITY };
 
 impl Pattern {
-    /// Finds the value of an expression where the tensors marked in `present` have tiles.
+    /// Determines the value of an expression on tiles where exactly the tensors marked in `present` have tiles.
     ///
     /// # Errors
     /// If an operator fails on zeros, or cannot be compiled.
@@ -87,7 +87,7 @@ impl Pattern {
         }
     }
 
-    /// The value of the whole expression.
+    /// The value of the whole expression, which is that of its last step.
     pub(crate) fn value(&self) -> Content {
         self.contents.last().copied().unwrap_or(Content::Absent)
     }
@@ -150,8 +150,8 @@ impl Pattern {
         (body, read)
     }
 
-    /// An upper estimate of the norm of a tile of `volume` elements, from the norm and the largest magnitude of each tensor's tile.
-    /// Infinite if nothing is known.
+    /// Returns an upper estimate of the norm of a result tile with `volume` elements, from the norm and the largest absolute value of each
+    /// tensor's tile. Infinite if nothing is known.
     pub(crate) fn estimate(&self, region: &Region, leaves: &[(f64, f64)], volume: f64) -> f64 {
         let mut bounds: Vec<Bound> = Vec::with_capacity(self.contents.len());
         for (at, step) in region.steps.iter().enumerate() {
@@ -225,7 +225,7 @@ fn of_numbers(region: &Region, step: &Step, operands: &[Content], elements: &dyn
     Ok(made.first().map_or(0, |data: &Data| data.bits(0)))
 }
 
-/// Returns the float with these bits; `None` if `scalar` is not a float type.
+/// Converts the bits of a float to a value; `None` if `scalar` is not a float type.
 pub(crate) fn float(scalar: Scalar, bits: u64) -> Option<f64> {
     match scalar {
         Scalar::Float64 => Some(f64::from_bits(bits)),
@@ -234,7 +234,7 @@ pub(crate) fn float(scalar: Scalar, bits: u64) -> Option<f64> {
     }
 }
 
-/// Returns the magnitude of the float with these bits; `None` if `scalar` is not a float type.
+/// Converts the bits of a float to its absolute value; `None` if `scalar` is not a float type.
 pub(crate) fn magnitude(scalar: Scalar, bits: u64) -> Option<f64> {
     float(scalar, bits).map(f64::abs)
 }

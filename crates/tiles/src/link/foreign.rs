@@ -1,6 +1,6 @@
-//! A link that the library did not write. It is asked for its rank and size once, and these are checked: a link may answer anything, and
-//! something else each time. All other code reads the numbers from here, so no list is longer than a checked number. A panic of the link is
-//! an error.
+//! A wrapper for a link that a user wrote. The link is asked for its rank and size once, and the answers are checked, because a user's link
+//! may answer anything, and something else each time. All other code uses the checked numbers, so no list can become too long. A panic of
+//! the link becomes an error.
 
 use super::payload::{Payload, Room};
 use super::request::Request;
@@ -9,7 +9,7 @@ use crate::error::{guarded_link, limit};
 use cembra_value::Error;
 use std::sync::Arc;
 
-/// A link of known rank and size. Panics of its requests are caught by [`Request::test`].
+/// A user's link, with its checked rank and size. Panics of its requests are caught by [`Request::test`].
 #[derive(Debug)]
 pub(crate) struct ForeignLink {
     link: Arc<dyn Link>,
@@ -19,7 +19,7 @@ pub(crate) struct ForeignLink {
 }
 
 impl ForeignLink {
-    /// Asks a link for its rank and its size.
+    /// Wraps a user's link, and asks it for its rank and its size.
     ///
     /// # Errors
     /// If the rank is not below the size, or the size is above [`MOST_LINKED_RANKS`].

@@ -1,5 +1,5 @@
-//! The header of a message between ranks: 32 bytes, all numbers little-endian. It identifies the message, so that one of another build,
-//! another plan or another step is an error and never taken for a tile.
+//! The header of a message between ranks: 32 bytes, all numbers little-endian. It identifies the message, so that a message of another
+//! build, another plan or another step causes an error and is never taken for a tile.
 //!
 //! | bytes | |
 //! |---|---|
@@ -17,27 +17,28 @@ use crate::error::{bad_message, limit};
 use cembra_value::Error;
 use std::fmt;
 
-/// The number of bytes in the header of a message.
+/// The number of bytes in a message's header.
 pub const HEADER_BYTES: usize = 32;
 
 const MAGIC: [u8; 4] = *b"cemt";
 const VERSION: u8 = 1;
 
-/// The most bytes of contents, which 6 bytes can count.
+/// The most bytes of contents that a message may have: the most that 6 bytes can count.
 pub const MOST_CONTENT_BYTES: u64 = (1 << 48) - 1;
 
-/// The identity of a message, by which its receiver knows it. Two messages of one run have different identities.
+/// The identity of a message, which its receiver checks. Two messages of one run have different identities.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MessageId {
-    /// The hash of the plan that decides which rank sends which tiles.
+    /// The hash of the plan that decides which rank sends which tiles, and so this message.
     pub plan: u64,
-    /// The number of the step within the plan.
+    /// The number of the step within the plan, in which the message is sent.
     pub step: u32,
-    /// The number of the tile, or of another content that is sent.
+    /// The number of the tile, or of the other content, that the message contains.
     pub tile: u64,
 }
 
-/// The plan number of messages of exchanges between all ranks, which belong to no plan. Their steps are the numbers of exchanges.
+/// The `plan` in the identity of messages that belong to no plan, because they are collectives of all ranks. Their `step` is the number
+/// of the collective.
 pub(super) const EXCHANGES: u64 = u64::MAX;
 
 impl fmt::Display for MessageId {
@@ -53,13 +54,13 @@ impl fmt::Display for MessageId {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Content {
-    /// Any bytes, such as those of collectives.
+    /// The message contains bytes with no particular meaning, such as those of collectives.
     Bytes = 0,
-    /// A tile of FLOAT32.
+    /// The message contains a tile with elements of FLOAT32.
     Float32 = 1,
-    /// A tile of FLOAT64.
+    /// The message contains a tile with elements of FLOAT64.
     Float64 = 2,
-    /// Nothing: the sender could not make the tile that it stands for.
+    /// The message contains nothing: the sender could not compute the tile that was expected.
     Poison = 255,
 }
 
@@ -78,7 +79,7 @@ impl fmt::Display for Content {
     }
 }
 
-/// The header of a message.
+/// The header of a message between ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Header {
     id: MessageId,
@@ -87,10 +88,10 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header of a message with `length` bytes of contents.
+    /// Makes the header of a message with `length` bytes of contents.
     ///
     /// # Errors
-    /// If there are more than [`MOST_CONTENT_BYTES`].
+    /// If `length` is more than [`MOST_CONTENT_BYTES`].
     pub fn new(id: MessageId, content: Content, length: u64) -> Result<Header, Error> {
         if length > MOST_CONTENT_BYTES {
             return Err(limit("bytes of a message", length, MOST_CONTENT_BYTES));
@@ -110,13 +111,13 @@ impl Header {
         self.content
     }
 
-    /// The length of the contents in bytes. Poison has the length of the tile that it stands for, but no contents.
+    /// The length of the message's contents in bytes. A poison message has the length of the tile that it replaces, but no contents.
     #[must_use]
     pub const fn length(&self) -> u64 {
         self.length
     }
 
-    /// The header as bytes.
+    /// Encodes the header as bytes.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
@@ -135,10 +136,10 @@ impl Header {
         bytes
     }
 
-    /// Reads a header.
+    /// Decodes a header from bytes.
     ///
     /// # Errors
-    /// If the bytes are not a header, of another version, or of unknown contents.
+    /// If the bytes are not a header, or its version or kind of contents is unknown.
     pub fn parse(bytes: &[u8]) -> Result<Header, Error> {
         let found = bytes.len();
         let [m0, m1, m2, m3, version, content, rest @ ..] = bytes else { return Err(no_header(found)) };
@@ -165,10 +166,10 @@ impl Header {
         Ok(Header { id: MessageId { plan: number(0), step, tile: number(8) }, content, length })
     }
 
-    /// Checks that this is the header that was awaited, or that of poison in its place.
+    /// Checks that this header is `awaited`, or that of a poison message in its place.
     ///
     /// # Errors
-    /// If it is of another plan, another tile, another length or other contents.
+    /// If the message belongs to another plan, step or tile, or has another length or kind of contents.
     pub fn check(&self, awaited: &Header) -> Result<(), Error> {
         let (found, wanted) = (self.id, awaited.id);
         if found.plan != wanted.plan {

@@ -1,34 +1,35 @@
-//! Reads the environment that a launcher gives to the processes it starts: the number of ranks, the number of this one, and the family of
-//! libraries that the launcher belongs to. No library is loaded.
+//! Reads the environment variables that an MPI launcher sets for the processes it starts: the number of processes, the rank of this
+//! process, and the kind of MPI that the launcher belongs to. No library is loaded.
 
 use super::no_link;
 use cembra_value::Error;
 
-/// The families of MPI libraries. A library of another family than the launcher's does not find its ranks.
+/// The kind of an MPI launcher. A library of another kind of MPI does not find the launcher's ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
-    /// Open MPI, and launchers that start processes as it does.
+    /// The launcher is Open MPI's, or starts processes as Open MPI does.
     OpenMpi,
-    /// MPICH, and launchers that start processes as it does.
+    /// The launcher is MPICH's, or starts processes as MPICH does.
     Mpich,
 }
 
-/// The facts that the launcher gives to a process.
+/// The facts that an MPI launcher passed to this process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Launch {
-    /// The family of the library that belongs to the launcher.
+    /// The kind of MPI that the launcher belongs to.
     pub family: Family,
-    /// The number of this process among those that the launcher started.
+    /// The rank of this process among those that the launcher started, from 0.
     pub rank: usize,
-    /// The number of processes; `None` if the launcher does not give it.
+    /// The number of processes that the launcher started; `None` if the launcher does not tell.
     pub size: Option<usize>,
 }
 
 impl Launch {
-    /// Reads the environment, whose variables `variable` returns; `None` if no launcher started the process.
+    /// Reads the launcher's environment variables through `variable`, which returns the value of a variable by name. `None` if no
+    /// launcher started the process.
     ///
     /// # Errors
-    /// If a variable is not a number.
+    /// If the value of a variable is not a number.
     pub fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Launch>, Error> {
         let number = |name: &str| {
             let number = |text: String| {
@@ -50,10 +51,10 @@ impl Launch {
         Ok(None)
     }
 
-    /// Checks that a library knows as many ranks as the launcher, and this one by the same number.
+    /// Checks that the rank and size that the MPI library `library` reports agree with the launcher's.
     ///
     /// # Errors
-    /// If it does not, because it is not the launcher's library.
+    /// If they differ, because the library belongs to another MPI than the launcher.
     pub fn check(&self, rank: usize, size: usize, library: &str) -> Result<(), Error> {
         if rank == self.rank && self.size.is_none_or(|known| known == size) {
             return Ok(());

@@ -1,6 +1,6 @@
-//! Links: the connection between ranks that compute together. A [`Link`] sends and receives messages and never waits. This crate has one
-//! link, between threads of a process, and none between processes. Collectives are the same functions for every link ([`Ranks`]), with the
-//! same order of messages, and a link never adds numbers.
+//! Links: the connection between ranks that compute together. A [`Link`] sends and receives messages and never waits. This crate has a link
+//! between threads of one process, but none between processes. Collectives are the same functions for every link ([`Ranks`]), with the same
+//! order of messages, and a link never adds numbers.
 //!
 //! ```
 //! use cembra_tiles::link::{MessageId, Payload, Patience, Room, run_ranks};
@@ -44,50 +44,51 @@ pub use waiting::{Patience, Wait};
 
 use std::fmt;
 
-/// The most ranks that a link may have. Some lists are as long as there are ranks.
+/// The most ranks that a link may have; the limit bounds lists with an entry per rank.
 pub const MOST_LINKED_RANKS: usize = 1 << 16;
 
-/// The largest tag: every link has all tags up to it. [`Ranks`] uses it for its collectives.
+/// The largest message tag: every link supports all tags from 0 to it. [`Ranks`] uses this tag for its collectives.
 pub const MOST_TAG: u16 = 32_767;
 
-/// The connection to the other ranks, as one rank sees it. No function waits: a message is complete once its [`Request`] says so.
+/// The connection of one rank to the other ranks. No function waits: a message is complete once its [`Request`] says so.
 ///
-/// Messages of one sender with one tag are matched with receives in the order in which both began, whatever the order in which requests are
-/// tested. Messages with other senders or tags have no order. Only one thread of a rank uses its link, the thread that made it.
+/// Messages from one sender with one tag are matched with receives in the order in which both were started, whatever the order in which
+/// requests are tested. Messages with different senders or tags have no order. Only one thread of a rank may use its link, the thread that
+/// made it.
 pub trait Link: Send + Sync + fmt::Debug {
-    /// The number of this rank, from 0 to one below the size.
+    /// Returns the number of this rank, from 0 to the number of ranks minus 1.
     fn rank(&self) -> usize;
 
-    /// The number of ranks, at least 1.
+    /// Returns the number of ranks, at least 1.
     fn size(&self) -> usize;
 
-    /// Begins to send a message. A rank may send to itself.
+    /// Starts to send a message to rank `to`. A rank may send to itself.
     ///
     /// # Errors
     /// If there is no such rank or tag, or the link failed.
     fn send(&self, to: usize, tag: u16, payload: Payload) -> Result<Request, Error>;
 
-    /// Begins to receive the next message from rank `from` with a tag.
+    /// Starts to receive the next message from rank `from` with the tag `tag`.
     ///
     /// # Errors
     /// If there is no such rank or tag, no memory, or the link failed.
     fn receive(&self, from: usize, tag: u16, room: Room) -> Result<Request, Error>;
 
-    /// Ends all ranks. If they are processes of their own, they exit with `code`, and this does not return. Otherwise all requests of other
-    /// ranks are errors from now on.
+    /// Aborts the computation on all ranks. If they are processes of their own, they exit with `code`, and this function does not return.
+    /// Otherwise all requests of other ranks fail from now on.
     fn abort(&self, code: i32);
 
-    /// True if the link unparks the thread of a rank whenever a message for it arrives, another rank ends or the run is aborted. Such a
-    /// rank sleeps while it waits. Otherwise it tests its requests again and again, after pauses that grow with the wait.
+    /// Returns true if the link unparks the thread of a rank whenever a message for it arrives, another rank ends or the run is aborted.
+    /// Then a waiting rank sleeps. Otherwise it tests its requests again and again, after pauses that grow with the wait.
     fn wakes(&self) -> bool {
         false
     }
 }
 
-/// Checks that a link has a rank `peer` and a tag.
+/// Checks that a link has a rank `peer` and supports the tag `tag`.
 ///
 /// # Errors
-/// If it does not.
+/// If there is no such rank or tag.
 pub fn check_stream(link: &dyn Link, peer: usize, tag: u16) -> Result<(), Error> {
     if peer >= link.size() {
         return Err(no_link(format!("there is no rank {peer} among {}", link.size())));

@@ -1,6 +1,6 @@
-//! Messages between ranks, and the memory that a message is received in. Between threads, the receiver of a tile shares its memory with the
-//! sender. Between processes, a tile is received into its own memory. No rank copies elements. The header of a tile is apart from it:
-//! several steps may send one tile, each with a header of its own.
+//! Messages between ranks, and the memory that a message is received in. Between threads, the receiver of a tile shares the sender's memory.
+//! Between processes, a tile is received directly into the memory that it stays in. No rank copies elements. The header of a tile is stored apart
+//! from it, so several steps may send the same tile, each with a header of its own.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -13,7 +13,7 @@ use cembra_value::Error;
 use cembra_value::tensor::{check_room, index_count};
 use std::sync::Arc;
 
-/// A message: its header, and its contents. Cloning it copies no contents.
+/// A message to send, or one that arrived: its header, and its contents. Cloning it copies no contents.
 #[derive(Clone, Debug)]
 pub struct Payload {
     header: Header,
@@ -29,27 +29,28 @@ enum Data {
 }
 
 impl Payload {
-    /// A message with a tile, whose memory is shared.
+    /// Makes a message from a tile, whose memory is shared.
     ///
     /// # Errors
-    /// If it is longer than a message may be.
+    /// If the tile is longer than a message may be.
     pub fn of_tile(id: MessageId, tile: Tile) -> Result<Payload, Error> {
         let scalar = tile.tensor().scalar_type();
         let header = tile_header(id, scalar, tile.tensor().layout().len())?;
         Ok(Payload { header, data: Data::Tile(tile) })
     }
 
-    /// A message with bytes.
+    /// Makes a message from bytes.
     ///
     /// # Errors
-    /// If there are more than a message may have.
+    /// If there are more bytes than a message may have.
     pub fn of_bytes(id: MessageId, bytes: impl Into<Arc<Vec<u8>>>) -> Result<Payload, Error> {
         let bytes = bytes.into();
         let header = Header::new(id, Content::Bytes, bytes.len() as u64)?;
         Ok(Payload { header, data: Data::Bytes(bytes) })
     }
 
-    /// Poison, for a message that its sender could not make. It has the identity and the length that the receiver awaits.
+    /// Makes a poison message, which replaces a message that its sender could not compute. It has the identity and the length that the receiver
+    /// expects.
     #[must_use]
     pub fn poison(room: &Room) -> Payload {
         let header = Header::new(room.awaited.id(), Content::Poison, room.awaited.length());
@@ -57,13 +58,13 @@ impl Payload {
         Payload { header: header.unwrap_or(room.awaited), data: Data::Poison }
     }
 
-    /// The header of the message.
+    /// The header of this message.
     #[must_use]
     pub const fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The tile; `None` if the message is not a tile.
+    /// The tile that the message contains; `None` if the message does not contain a tile.
     #[must_use]
     pub const fn tile(&self) -> Option<&Tile> {
         match &self.data {
@@ -72,7 +73,7 @@ impl Payload {
         }
     }
 
-    /// The bytes; empty if the message is not one of bytes.
+    /// The bytes that the message contains; empty if it contains a tile or poison.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match &self.data {
@@ -81,7 +82,7 @@ impl Payload {
         }
     }
 
-    /// The bytes, shared; empty if the message is not one of bytes.
+    /// Returns the bytes that the message contains, shared; empty if it contains a tile or poison.
     pub(super) fn into_bytes(self) -> Arc<Vec<u8>> {
         match self.data {
             Data::Bytes(bytes) => bytes,
@@ -89,7 +90,7 @@ impl Payload {
         }
     }
 
-    /// The address of the contents, and their length in bytes, for links that send bytes. The contents stay there, unchanged, while the
+    /// The address of the message's contents, and their length in bytes, for links that send bytes. The contents stay there, unchanged, while the
     /// payload or a clone of it exists.
     #[must_use]
     pub fn place(&self) -> (*const u8, usize) {
@@ -117,7 +118,7 @@ fn tile_header(id: MessageId, scalar: Scalar, elements: usize) -> Result<Header,
     Header::new(id, content, bytes as u64)
 }
 
-/// A message that a receiver awaits. Memory for it is taken only if the contents do not arrive in memory already.
+/// The description of a message that a receiver expects. Memory is allocated for it only if the contents do not arrive in memory already.
 #[derive(Clone, Debug)]
 pub struct Room {
     awaited: Header,
@@ -128,39 +129,39 @@ pub struct Room {
 }
 
 impl Room {
-    /// Awaits a tile with elements of type `scalar` and these extents.
+    /// Expects a tile with elements of type `scalar` and the extents `extents`.
     ///
     /// # Errors
-    /// If tiles have no elements of the type, or there are more than a message may have.
+    /// If tiles cannot have elements of this type, or the tile is longer than a message may be.
     pub fn for_tile(id: MessageId, scalar: Scalar, extents: &[usize]) -> Result<Room, Error> {
         let awaited = tile_header(id, scalar, index_count(extents)?)?;
         Ok(Room { awaited, extents: Some(extents.to_vec()), pool: None })
     }
 
-    /// Makes the tile take memory of a pool.
+    /// Makes the expected tile use memory of `pool`.
     #[must_use]
     pub(crate) fn pooled(self, pool: &Arc<Pool>) -> Room {
         Room { pool: Some(pool.clone()), ..self }
     }
 
-    /// Awaits `length` bytes.
+    /// Expects `length` bytes.
     ///
     /// # Errors
-    /// If there are more than a message may have.
+    /// If `length` is more than a message may have.
     pub fn for_bytes(id: MessageId, length: usize) -> Result<Room, Error> {
         Ok(Room { awaited: Header::new(id, Content::Bytes, length as u64)?, extents: None, pool: None })
     }
 
-    /// The header of the message that is awaited.
+    /// The header of the expected message.
     #[must_use]
     pub const fn awaited(&self) -> &Header {
         &self.awaited
     }
 
-    /// Completes a receive with contents that arrived in memory of the same process. They are not copied.
+    /// Completes a receive with contents that are already in memory of this process. They are not copied.
     ///
     /// # Errors
-    /// If the message is not the one that was awaited.
+    /// If the message is not the expected one.
     pub fn taken(self, header: &[u8; HEADER_BYTES], payload: Payload) -> Result<Done, Error> {
         let Some(header) = arrived(header, &self.awaited)? else { return Ok(Done::Poisoned) };
         let fits = match (&payload.data, &self.extents) {
@@ -173,7 +174,7 @@ impl Room {
         if fits { Ok(Done::Received(payload)) } else { Err(not_as_its_header(&header)) }
     }
 
-    /// Takes memory for the awaited message.
+    /// Allocates memory for the expected message.
     ///
     /// # Errors
     /// If there is no memory.
@@ -211,7 +212,7 @@ fn not_as_its_header(header: &Header) -> Error {
     bad_message(format!("{} is not what its header says", header.id()))
 }
 
-/// Memory that a message is received into.
+/// Memory that an expected message is received into.
 #[derive(Debug)]
 pub struct Memory {
     awaited: Header,
@@ -226,8 +227,8 @@ enum Place {
 }
 
 impl Memory {
-    /// The address that the contents are written to, and their length in bytes. Any bytes are valid contents. The address does not change until the
-    /// memory is dropped or [`filled`](Memory::filled).
+    /// The address to which the contents must be written, and their length in bytes. Any bytes are valid contents. The address does not change
+    /// until the memory is dropped or [`filled`](Memory::filled).
     pub fn place(&mut self) -> (*mut u8, usize) {
         fn of<T: Float>(memory: &mut TileMemory<T>) -> (*mut u8, usize) {
             let elements = memory.elements_mut();
@@ -240,10 +241,10 @@ impl Memory {
         }
     }
 
-    /// Completes a receive into this memory, with the header that arrived. A tile stays in the memory that it was received in.
+    /// Completes a receive into this memory, with the header that arrived. A tile stays in this memory.
     ///
     /// # Errors
-    /// If the message is not the one that was awaited.
+    /// If the message is not the expected one.
     pub fn filled(self, header: &[u8; HEADER_BYTES]) -> Result<Done, Error> {
         let Some(header) = arrived(header, &self.awaited)? else { return Ok(Done::Poisoned) };
         let data = match self.place {
@@ -255,19 +256,19 @@ impl Memory {
     }
 }
 
-/// The outcome of a request.
+/// The outcome of a completed request.
 #[derive(Clone, Debug)]
 pub enum Done {
-    /// The message is on its way, and its memory is no longer needed.
+    /// The message was sent, and its memory is no longer needed.
     Sent,
-    /// The message that was awaited arrived.
+    /// The expected message arrived.
     Received(Payload),
-    /// Poison arrived, because the sender could not make the message.
+    /// A poison message arrived, because the sender could not compute the expected one.
     Poisoned,
 }
 
 impl Done {
-    /// The message that arrived; `None` if a message was sent, or poison arrived.
+    /// Returns the message that arrived; `None` if a message was sent, or poison arrived.
     #[must_use]
     pub fn into_payload(self) -> Option<Payload> {
         match self {

@@ -1,5 +1,5 @@
 //! Collectives, which all ranks call together, as functions over any link. Messages go to rank 0 in the order of ranks, and from there
-//! along a tree, so that even among many ranks each waits for few. A collective that fails on one rank is the same error on all.
+//! along a tree, so that even with many ranks each waits for few messages. A collective that fails on one rank gives the same error on all.
 
 use super::foreign::ForeignLink;
 use super::header::{EXCHANGES, MessageId};
@@ -15,26 +15,26 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The most bytes that a rank may share with the others at once.
+/// The most bytes that one rank may share with the others in one collective.
 pub const MOST_SHARED_BYTES: u64 = 1 << 28;
 
 /// The bytes of the first message of an exchange, which has the number of bytes in all. Bytes that do not fit follow in a second message.
 const FIRST_BYTES: usize = 512;
 const IN_FIRST: usize = FIRST_BYTES - size_of::<u64>();
 
-/// A failure of a rank: the first task that failed there, by a number with the same meaning on all ranks, and its error.
+/// A failure on one rank: the first task that failed there, and its error.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The number of the task that failed. It means the same task on all ranks.
+    /// The number of the task that failed. The number means the same task on all ranks.
     pub task: u64,
-    /// The error of the task.
+    /// The error with which the task failed.
     pub error: Error,
 }
 
-/// The ranks that compute together, as one of them sees them. All of them must call the same functions in the same order.
+/// The ranks that compute together, as one of them sees them. All ranks must call the same functions in the same order.
 ///
-/// These functions wait without a token: a rank whose run was cancelled reports it by its [`Failure`], as it reports any other error, so
-/// that ranks never disagree on their progress.
+/// These functions ignore cancellation tokens: a rank whose run was cancelled reports it by its [`Failure`], like any other error, so that
+/// ranks never disagree on their progress.
 #[derive(Debug)]
 pub struct Ranks {
     link: Arc<dyn Link>,
@@ -53,16 +53,16 @@ pub struct Ranks {
     broken: OnceLock<Error>,
 }
 
-/// The tiles that a rank sent to others so far.
+/// Counts of the tiles that a rank has sent to others so far.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Sent {
-    /// The number of tiles.
+    /// The number of tiles that were sent.
     pub tiles: u64,
-    /// The bytes of the elements of these tiles.
+    /// The number of bytes in the elements of the sent tiles.
     pub bytes: u64,
 }
 
-/// The identity of a step that all ranks have begun: its number, and the hash of its plan. The messages of its tiles carry both.
+/// The identity of a step that all ranks have begun: its number, and the hash of its plan. The messages with the step's tiles carry both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct StepId {
     pub(crate) plan: u64,
@@ -113,7 +113,7 @@ impl Ranks {
         })
     }
 
-    /// Sets the longest time that a rank waits for the others without progress: 300 seconds by default.
+    /// Sets the longest time that a rank waits without receiving anything: 300 seconds by default.
     #[must_use]
     pub fn stall(self, stall: Duration) -> Ranks {
         Ranks { patience: self.patience.stall(stall), ..self }
@@ -129,7 +129,7 @@ impl Ranks {
         Exchange { ranks: self, number: self.exchanges.fetch_add(1, Ordering::Relaxed), purpose }
     }
 
-    /// Returns the bytes of rank `from` on all ranks. The bytes of the others are ignored.
+    /// Returns the bytes of rank `from` on all ranks. The `bytes` of other ranks are ignored.
     ///
     /// # Errors
     /// If there is no such rank, the bytes are more than [`MOST_SHARED_BYTES`], or the link failed.
@@ -141,7 +141,7 @@ impl Ranks {
         exchange.spread(from, || Ok(bytes))
     }
 
-    /// Returns the bytes of each rank, by rank, on all ranks.
+    /// Returns on all ranks the bytes of each rank, in the order of ranks.
     ///
     /// # Errors
     /// If the bytes of all ranks are more than [`MOST_SHARED_BYTES`], or the link failed: the same error on all ranks.
@@ -154,12 +154,12 @@ impl Ranks {
         self.by_rank(&all)
     }
 
-    /// Compares facts on all ranks. A fact has a value, and a name for the error, such as "the tiling of `a`, axis 2". All ranks must list
-    /// their facts in the same order.
+    /// Checks that facts are the same on all ranks. A fact has a value, and a name for the error message, such as "the tiling of `a`, axis
+    /// 2". All ranks must list their facts in the same order.
     ///
     /// # Errors
-    /// If a fact differs: the first that does, on the first rank that has another one than rank 0. The error is the same on all ranks. Or
-    /// if the link failed.
+    /// If a fact differs: the error names the first such fact, on the first rank that differs from rank 0. The error is the same on all
+    /// ranks. Or if the link failed.
     pub fn agree<N: AsRef<str>, V: AsRef<str>>(&self, facts: &[(N, V)]) -> Result<(), Error> {
         let mut bytes = Vec::new();
         for (name, value) in facts {
@@ -173,13 +173,13 @@ impl Ranks {
         self.exchange(Purpose::Agree).together(Ok(bytes), compared).map(drop)
     }
 
-    /// Takes part in a comparison ([`agree`](Ranks::agree)) of the other ranks with an error instead of facts. All ranks have the error,
-    /// which is returned.
+    /// Takes part in a comparison ([`agree`](Ranks::agree)) of the other ranks with an error instead of facts. All ranks then get this
+    /// error, which is also returned.
     pub(crate) fn disagree(&self, error: Error) -> Error {
         self.exchange(Purpose::Agree).together(Err(error.clone()), |_| Ok(Vec::new())).err().unwrap_or(error)
     }
 
-    /// Tells all ranks whether any of them failed.
+    /// Tells all ranks whether any of them failed. `own` is the outcome on this rank.
     ///
     /// # Errors
     /// The errors of [`settle_with`](Ranks::settle_with).
@@ -187,18 +187,18 @@ impl Ranks {
         self.settle_with(own.map(|()| Vec::new())).map(drop)
     }
 
-    /// Returns the bytes of each rank, by rank, on all ranks, unless one of them failed.
+    /// Returns on all ranks the bytes of each rank, in the order of ranks, unless a rank failed. `own` is the outcome on this rank.
     ///
     /// # Errors
-    /// If a rank failed: the error of the lowest task, and of the lowest rank where several have that task. It is the same on all ranks,
-    /// with the code, the message, the place and the first hint of the original. Or if the bytes are more than [`MOST_SHARED_BYTES`], or
-    /// the link failed.
+    /// If a rank failed: the error of the task with the lowest number, and of the lowest rank where several failed in that task. It is the
+    /// same on all ranks, with the code, the message, the location and the first hint of the original. Or if the bytes are more than
+    /// [`MOST_SHARED_BYTES`], or the link failed.
     pub fn settle_with(&self, own: Result<Vec<u8>, Failure>) -> Result<Vec<Vec<u8>>, Error> {
         Settling::begin(self, false)?.end(own)
     }
 
     /// Begins a step of an evaluation on all ranks, whose plans must be the same. `plan` is the hash of this rank's plan, or the failure to
-    /// make one.
+    /// make a plan.
     ///
     /// # Errors
     /// The errors of [`settle_with`](Ranks::settle_with), or plans differ.
@@ -218,52 +218,52 @@ impl Ranks {
         }
     }
 
-    /// The number of errors so far that all ranks had together. If a function fails and the number is higher than before, all ranks have
-    /// that error.
+    /// The number of errors so far that all ranks got together. If a function fails and this number has grown, all ranks have its error.
     pub(crate) fn shared_errors(&self) -> u32 {
         self.shared_errors.load(Ordering::Relaxed)
     }
 
-    /// Records that another rank sent poison in this step.
+    /// Records that another rank sent a poison message in this step.
     pub(crate) fn note_poison(&self) {
         self.is_poisoned.store(true, Ordering::Relaxed);
     }
 
-    /// True if another rank sent poison in this step. Then an error of this rank is not the first one.
+    /// Returns true if another rank sent a poison message in this step. Then an error of this rank is not the first one.
     pub(crate) fn is_poisoned(&self) -> bool {
         self.is_poisoned.load(Ordering::Relaxed)
     }
 
-    /// Counts a tile that is sent.
+    /// Counts a sent tile, whose elements have `bytes` bytes.
     pub(crate) fn note_sent(&self, bytes: usize) {
         self.sent_tiles.fetch_add(1, Ordering::Relaxed);
         self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// The tiles that this rank sent to others so far.
+    /// Returns counts of the tiles that this rank has sent to others so far.
     #[must_use]
     pub fn sent(&self) -> Sent {
         let [tiles, bytes] = [&self.sent_tiles, &self.sent_bytes].map(|count| count.load(Ordering::Relaxed));
         Sent { tiles, bytes }
     }
 
-    /// The error after which the link cannot be used, because messages that no rank takes may be under way; `None` if the link works.
+    /// The error after which the link cannot be used any more, because there may be messages that no rank receives; `None` if the link
+    /// works.
     #[must_use]
     pub fn broken(&self) -> Option<&Error> {
         self.broken.get()
     }
 
-    /// The rules by which this rank waits.
+    /// The rules by which this rank waits for messages: the longest wait, and how it is woken.
     pub(crate) const fn patience(&self) -> &Patience {
         &self.patience
     }
 
-    /// Returns an error if the link cannot be used any more.
+    /// Returns an error if an earlier error made the link unusable.
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.broken.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Records an error of the link. After it, messages that no rank takes may be under way, so all later functions return that error.
+    /// Records an error of the link. After it there may be messages that no rank receives, so all later functions return that error.
     pub(crate) fn checked<R>(&self, result: Result<R, Error>) -> Result<R, Error> {
         result.inspect_err(|error| {
             let _first = self.broken.set(error.clone());

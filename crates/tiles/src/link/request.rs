@@ -1,4 +1,5 @@
-//! Requests: messages under way. A request owns the memory of its message, so dropping it early frees no memory that is still written to.
+//! Requests: messages that are being sent or received. A request owns the memory of its message, so dropping it early frees no memory that
+//! is still in use.
 
 use super::header::MessageId;
 use super::payload::Done;
@@ -6,23 +7,23 @@ use crate::error::{bad_message, guarded_link};
 use cembra_value::Error;
 use std::fmt;
 
-/// A message under way, implemented by a link.
+/// A message that is being sent or received, implemented by a link.
 pub trait Transfer: Send {
-    /// Returns the outcome of the message; `None` if it is not complete. Never waits.
+    /// Returns the outcome of the message; `None` while it is not complete. Never waits.
     ///
     /// # Errors
-    /// If the link failed, or the message that arrived is not the one that was awaited.
+    /// If the link failed, or the message that arrived is not the expected one.
     fn test(&mut self) -> Result<Option<Done>, Error>;
 }
 
-/// A message that a rank waits for, with the rank at its other end and its direction.
+/// A message that a rank waits for, described for error messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Awaited {
-    /// The rank at the other end of the message.
+    /// The rank that sends or receives the message.
     pub peer: usize,
-    /// True if the message is sent, false if it is received.
+    /// True if this rank sends the message, false if it receives it.
     pub is_sent: bool,
-    /// The identity of the message.
+    /// The identity of the message that this rank waits for.
     pub id: MessageId,
 }
 
@@ -33,8 +34,8 @@ impl fmt::Display for Awaited {
     }
 }
 
-/// A message under way. A message whose request is dropped early still takes place: it is sent, or takes its turn among the messages of its
-/// sender and tag. Its memory is not freed before.
+/// A message that is being sent or received. If its request is dropped early, the message is still sent, or received in its turn among the
+/// messages with its sender and tag. Its memory is not freed before that.
 #[must_use = "a message is over only when its request was tested"]
 pub struct Request {
     awaited: Awaited,
@@ -42,21 +43,21 @@ pub struct Request {
 }
 
 impl Request {
-    /// Wraps a message that a link has under way.
+    /// Wraps a message that a link has begun to send or receive.
     pub fn new(awaited: Awaited, transfer: Box<dyn Transfer>) -> Request {
         Request { awaited, transfer: Some(transfer) }
     }
 
-    /// The message that is awaited.
+    /// The message that this request waits for.
     #[must_use]
     pub const fn awaited(&self) -> Awaited {
         self.awaited
     }
 
-    /// Returns the outcome of the message; `None` if it is not complete. Never waits.
+    /// Returns the outcome of the message; `None` while it is not complete. Never waits.
     ///
     /// # Errors
-    /// If the link failed, the message that arrived is not the one that was awaited, or the request was complete before.
+    /// If the link failed, the message that arrived is not the expected one, or an earlier call has returned the outcome.
     pub fn test(&mut self) -> Result<Option<Done>, Error> {
         let Some(transfer) = &mut self.transfer else {
             return Err(bad_message(format!("{} was over already", self.awaited)));

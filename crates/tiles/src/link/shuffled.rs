@@ -1,5 +1,5 @@
-//! A link for tests that delays messages, in another order for each seed. Messages of one sender with one tag keep their order, as on every
-//! link.
+//! A link for tests that delays messages, so that they complete in another order for each seed. Messages with the same sender and tag keep
+//! their order, as on every link.
 
 use super::Link;
 use super::payload::{Done, Payload, Room};
@@ -9,7 +9,8 @@ use cembra_value::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A link whose messages are late, by a seed: each is complete only after some tests of its request. Most need few tests, and some many.
+/// A link whose messages are delayed, depending on a seed: each is complete only after its request was tested several times. Most need few
+/// tests, some need many.
 #[derive(Debug)]
 pub struct Shuffled {
     link: Arc<dyn Link>,
@@ -17,7 +18,7 @@ pub struct Shuffled {
 }
 
 impl Shuffled {
-    /// A link that delays the messages of another one. Ranks with the same seed have different delays.
+    /// Makes a link that delays the messages of `link`. Ranks with the same seed have different delays.
     #[must_use]
     pub fn new(link: Arc<dyn Link>, seed: u64) -> Shuffled {
         let state = mixed(seed ^ mixed(link.rank() as u64 + 1));

@@ -1,4 +1,4 @@
-//! Ranks as threads of one process, for tests and for teaching: messages wait in mailboxes, and their contents are shared rather than copied.
+//! Ranks as threads of one process, for tests and for learning: messages wait in mailboxes, and their contents are shared instead of copied.
 
 use super::header::HEADER_BYTES;
 use super::payload::{Done, Payload, Room};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 
-/// The most ranks that one process may run as threads.
+/// The most ranks that [`run_ranks`] can run as threads of one process.
 pub const MOST_RANKS: usize = 1024;
 
 /// The bytes of a rank's stack: as many as the first thread of a program has.
@@ -188,8 +188,8 @@ impl Drop for Receive {
     }
 }
 
-/// Runs a function on `ranks` ranks, each a thread, and returns their results by rank. If a rank panics, every result is that error. The
-/// messages of a rank that ended can still be received; to await others from it is an error.
+/// Runs a function on `ranks` ranks, each a thread, and returns their results, in the order of ranks. If a rank panics, every result is that
+/// error. The messages of a rank that ended can still be received; waiting for others from it is an error.
 pub fn run_ranks<R: Send>(
     ranks: usize,
     run: impl Fn(Arc<dyn Link>) -> Result<R, Error> + Sync,

@@ -1,6 +1,6 @@
-//! Waiting for messages: a rank never waits inside of a link, but tests its requests and pauses, at first briefly. A rank that its link
-//! wakes sleeps until then; the pauses of others grow with the wait. Between two tests a rank checks whether the run was cancelled, and
-//! whether nothing has come for too long.
+//! Waiting for messages: a rank never waits inside of a link, but tests its requests and pauses in between. If the link wakes the rank, a
+//! pause ends when a message arrives; otherwise pauses are short at first and grow with the wait. Between two tests a rank checks whether
+//! the run was cancelled, and whether nothing has arrived for too long.
 
 use super::payload::Done;
 use super::request::{Awaited, Request};
@@ -25,7 +25,7 @@ const LONGEST: Duration = Duration::from_millis(20);
 /// The longest sleep of a rank that its link wakes. It limits the delay of an event that wakes no thread: a token is cancelled.
 const ASLEEP: Duration = Duration::from_millis(50);
 
-/// The rules by which a rank waits for a message: the longest wait, and the token that ends it.
+/// The rules by which a rank waits for messages: the longest wait, and the token that cancels it.
 #[derive(Clone, Debug)]
 pub struct Patience {
     token: Option<Cancellation>,
@@ -41,35 +41,35 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// Sets the token that ends the wait.
+    /// Sets the token that cancels the wait.
     #[must_use]
     pub fn token(self, token: Option<Cancellation>) -> Patience {
         Patience { token, ..self }
     }
 
-    /// Sets the longest time without progress: 300 seconds by default.
+    /// Sets the longest time without progress, after which the wait fails: 300 seconds by default.
     #[must_use]
     pub fn stall(self, stall: Duration) -> Patience {
         Patience { stall, ..self }
     }
 
-    /// Sets whether the link unparks the thread that waits, as [`Link::wakes`](super::Link::wakes) tells: false by default. If true, the
-    /// thread sleeps until then.
+    /// Sets whether the link unparks the waiting thread, as [`Link::wakes`](super::Link::wakes) tells: false by default. If true, the
+    /// thread sleeps until it is unparked.
     #[must_use]
     pub fn woken(self, is_woken: bool) -> Patience {
         Patience { is_woken, ..self }
     }
 
-    /// Begins a wait.
+    /// Begins a wait that follows these rules.
     #[must_use]
     pub fn begin(&self) -> Wait<'_> {
         Wait { patience: self, tests: 0, since: Instant::now(), is_brisk: false }
     }
 
-    /// Waits for one request.
+    /// Waits until a request is complete.
     ///
     /// # Errors
-    /// The errors of [`Request::test`], the run was cancelled, or nothing came for too long.
+    /// The errors of [`Request::test`], the run was cancelled, or nothing arrived for too long.
     pub fn one(&self, request: &mut Request) -> Result<Done, Error> {
         let mut wait = self.begin();
         loop {
@@ -80,7 +80,7 @@ impl Patience {
         }
     }
 
-    /// Waits for several requests, and returns their outcomes in their order.
+    /// Waits until all requests are complete, and returns their outcomes in the same order.
     ///
     /// # Errors
     /// The errors of [`one`](Patience::one).
@@ -118,7 +118,7 @@ fn pause(pauses: u32, waited: Duration, is_woken: bool) -> Duration {
     (waited / PART).clamp(brisk, LONGEST)
 }
 
-/// A wait: its time so far, and the state that decides its next pause.
+/// A wait in progress: its time so far, and the state that decides its next pause.
 #[derive(Debug)]
 pub struct Wait<'p> {
     patience: &'p Patience,
@@ -130,23 +130,23 @@ pub struct Wait<'p> {
 }
 
 impl<'p> Wait<'p> {
-    /// Records progress: pauses are short again, and the time without progress begins anew.
+    /// Records progress: pauses become short again, and the time without progress starts anew.
     pub fn progress(&mut self) {
         self.tests = 0;
         self.since = Instant::now();
     }
 
-    /// Makes pauses short, however long the wait lasts, for large messages. MPI libraries send these in several steps, each while a rank
-    /// tests a request. With long pauses, ranks would wait for each other's pauses: products on four ranks took twice as long.
+    /// Keeps pauses short, however long the wait lasts; this is for large messages. MPI libraries send these in several steps, each while
+    /// a rank tests a request. With long pauses, ranks would wait for each other's pauses: products on four ranks took twice as long.
     #[must_use]
     pub fn brisk(self) -> Wait<'p> {
         Wait { is_brisk: true, ..self }
     }
 
-    /// Pauses until the next test, or until another thread unparks this one.
+    /// Pauses until the next test, or until another thread unparks this one. `awaited` describes the message for an error.
     ///
     /// # Errors
-    /// If the run was cancelled, or nothing came for too long.
+    /// If the run was cancelled, or nothing arrived for too long.
     pub fn pause(&mut self, awaited: impl Fn() -> Awaited) -> Result<(), Error> {
         let Patience { token, stall, is_woken } = self.patience;
         if let Some(token) = token.as_ref().filter(|token| token.is_cancelled()) {

@@ -1,4 +1,5 @@
-//! Encodes texts and errors as bytes, for messages between ranks. All numbers are little-endian. Bytes that cannot be decoded are an error.
+//! Encodes strings and errors as bytes, for messages between ranks. All numbers are little-endian. Bytes that cannot be decoded cause an
+//! error.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -7,13 +8,13 @@ use cembra_runtime::FaultKind;
 use cembra_value::tensor::TensorErrorKind;
 use cembra_value::{Code, Diagnostic, Error, EvaluationFault, Span};
 
-/// Appends bytes, after their number.
+/// Appends the number of `bytes`, and then `bytes`.
 pub(super) fn put(to: &mut Vec<u8>, bytes: &[u8]) {
     to.extend((bytes.len() as u64).to_le_bytes());
     to.extend(bytes);
 }
 
-/// Bytes that are decoded from their beginning on.
+/// The bytes of a message that remain to be decoded.
 pub(super) struct Reader<'b>(pub(super) &'b [u8]);
 
 impl<'b> Reader<'b> {
@@ -28,7 +29,7 @@ impl<'b> Reader<'b> {
         self.take().map(u64::from_le_bytes)
     }
 
-    /// The next bytes that [`put`] appended.
+    /// Decodes bytes that [`put`] appended.
     pub(super) fn bytes(&mut self) -> Result<&'b [u8], Error> {
         let length = self.number()?;
         let (taken, rest) =
@@ -37,7 +38,7 @@ impl<'b> Reader<'b> {
         Ok(taken)
     }
 
-    /// The next text that [`put`] appended.
+    /// Decodes a string that [`put`] appended.
     pub(super) fn text(&mut self) -> Result<&'b str, Error> {
         str::from_utf8(self.bytes()?).map_err(|_| bad_message("a text between ranks is not UTF-8"))
     }
@@ -54,7 +55,7 @@ const FAULT: u8 = 1;
 const VALUES: u8 = 2;
 const MODEL: u8 = 3;
 
-/// Appends an error: its code, message, place and first hint. Of several problems of a model it is the first.
+/// Appends an error: its code, message, location and first hint. If it stands for several problems of a model, only the first is appended.
 pub(super) fn put_error(to: &mut Vec<u8>, error: &Error) {
     let (class, kind) = match (error.tensor_kind(), error.fault_kind()) {
         (Some(kind), _) => (TENSORS, kind.as_str()),
@@ -79,7 +80,7 @@ pub(super) fn put_error(to: &mut Vec<u8>, error: &Error) {
     }
 }
 
-/// Decodes an error that [`put_error`] appended. It has the same code, kind, message and place.
+/// Decodes an error that [`put_error`] appended. It has the same code, kind, message and location.
 pub(super) fn take_error(from: &mut Reader<'_>) -> Result<Error, Error> {
     let [class] = from.take()?;
     let [fault, start, end] = [from.take(), from.take(), from.take()].map(|number| number.map(u32::from_le_bytes));

@@ -1,6 +1,6 @@
-//! The operands of a product as sparse matrices of tiles. Rows are the coordinates that the left operand and the result have, columns those
-//! that only the right operand and the result have, and keys those that both operands have. No list is as long as a grid: tables are made
-//! only for grids that are about as small as the number of tiles, and other tiles are looked up in sorted lists.
+//! The operands of a product as sparse matrices of tiles. A row combines the coordinates that the left operand shares with the result, a
+//! column those that only the right operand shares with it, and a key those that both operands have. No list is as long as a grid: tables
+//! are made only for grids that are about as small as the number of tiles, and other tiles are looked up in sorted lists.
 
 use crate::product::roles::Roles;
 use crate::product::segments::segment_starts;
@@ -10,19 +10,19 @@ use crate::{Segment, Shape, Tiling, Tiling1};
 use cembra_tensor::{Axes, Axis};
 use cembra_value::Error;
 
-/// A tile of the left operand in the sparse matrix of a product.
+/// A tile of a product's left operand, as an entry of the sparse matrix of tiles.
 #[derive(Clone, Copy)]
 pub(crate) struct LeftTile {
-    /// The number of the tile's row, which ascends with the tiles of the result.
+    /// The number of the row that the tile is in. Rows ascend with the tiles of the result.
     pub(crate) row: u64,
-    /// The norm of the tile, times the factor of estimates of its products.
+    /// The norm of the tile, times a factor for the estimates of its products.
     pub(crate) weight: f64,
     pub(crate) position: u32,
-    /// The row of the right operand that has the tile's key.
+    /// The row of the right operand's matrix that has the same key as this tile.
     pub(crate) right_row: u32,
 }
 
-/// The tiles of the right operand that have one key.
+/// The tiles of a product's right operand that have the same key.
 pub(crate) struct RightRow {
     key: u64,
     start: u32,
@@ -33,20 +33,20 @@ pub(crate) struct RightRow {
     factor: f64,
 }
 
-/// A tile of the right operand, in the order of sums and of columns.
+/// A tile of a product's right operand, in a list that is sorted in the order of sums and then of columns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RightTile {
-    /// The position of the tile in its shape.
+    /// The position of the tile among the right operand's present tiles.
     pub(crate) position: u32,
-    /// The number of the tile's key among the keys of the right operand.
+    /// The index of the tile's key among the keys of the right operand.
     pub(crate) key: u32,
-    /// The segment of sums that the products of the tile are in.
+    /// The index of the segment of sums that the tile's products belong to.
     pub(crate) segment: u32,
 }
 
-/// The operands of a product as sparse matrices of tiles.
+/// The two operands of a product as sparse matrices of tiles.
 pub(crate) struct Factors {
-    /// The left operand's tiles whose keys the right operand has, sorted by row and key.
+    /// The left operand's tiles whose keys the right operand has too, sorted by row and key.
     pub(crate) left: Vec<LeftTile>,
     pub(crate) rows: Numbering,
     right_rows: Vec<RightRow>,
@@ -54,11 +54,11 @@ pub(crate) struct Factors {
     positions: Vec<u32>,
     columns: Vec<u32>,
     norms: Vec<f64>,
-    /// For each column, the term that it adds to the number of a result tile; ascending.
+    /// For each column, the amount that it adds to the number of a result tile; ascending.
     pub(crate) column_numbers: Vec<u64>,
 }
 
-/// The grid of some labels of the result, in its order, and the terms that its tiles add to the numbers of result tiles.
+/// The grid of some of the result's labels, in its order, and the amount that each of its tiles adds to the number of a result tile.
 pub(crate) struct Numbering {
     labels: Axes,
     strides: TileIndex,
@@ -81,7 +81,7 @@ impl Numbering {
         weights(operand, &self.labels, &self.strides)
     }
 
-    /// The term that a tile of this grid adds to the number of a result tile.
+    /// Returns the amount that `tile`, a tile of this grid, adds to the number of a result tile.
     pub(crate) fn number(&self, mut tile: u64) -> u64 {
         let mut number = 0;
         for (stride, result_stride) in self.strides.iter().zip(&self.result_strides) {
@@ -145,7 +145,7 @@ impl Factors {
         }
     }
 
-    /// The number of the first tile of a row of the right operand, and the column and the norm of each tile of the row.
+    /// Returns the tiles of a row of the right operand's matrix: the number of its first tile, and the column and the norm of each tile.
     #[inline]
     pub(crate) fn right_row(&self, row: u32) -> (u32, &[u32], &[f64]) {
         let RightRow { start, end, .. } = self.right_rows[row as usize];
@@ -153,7 +153,7 @@ impl Factors {
         (start, &self.columns[tiles.clone()], &self.norms[tiles])
     }
 
-    /// The tiles of the right operand, in the order of sums and of columns.
+    /// Returns the tiles of the right operand, in the order of sums and then of columns.
     pub(crate) fn right_tiles(&self) -> Vec<RightTile> {
         let mut tiles = Vec::with_capacity(self.positions.len());
         for (row, key) in self.right_rows.iter().zip(0..) {
@@ -236,7 +236,7 @@ fn distinct(tiles: impl Iterator<Item = u64>, grid: u64, count: usize) -> Vec<u6
 
 /// A lookup from a tile of a grid to its position in an ascending list of tiles.
 enum Index {
-    /// For each tile of the grid its position, or [`ABSENT`].
+    /// A table with an entry for each tile of the grid: its position, or [`ABSENT`].
     Table(Vec<u32>),
     Sorted(Vec<u64>),
 }
@@ -263,7 +263,7 @@ impl Index {
     }
 }
 
-/// The tiles of a shape that limits a product, row by row.
+/// The tiles of a shape that limits which tiles of a product are computed, by row.
 pub(crate) struct Wanted {
     /// The row and the column of each tile, ascending. Columns that the right operand does not have are left out.
     tiles: Vec<(u64, u32)>,
@@ -288,7 +288,7 @@ impl Wanted {
         Ok(Wanted { tiles })
     }
 
-    /// The tiles of a row, with their columns.
+    /// Returns the wanted tiles in a row, each with its row and column.
     pub(crate) fn columns(&self, row: u64) -> &[(u64, u32)] {
         let start = self.tiles.partition_point(|(known, _)| *known < row);
         let len = self.tiles[start..].partition_point(|(known, _)| *known == row);

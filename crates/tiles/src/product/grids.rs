@@ -1,6 +1,6 @@
-//! Decides which rank makes which tile of a product. Ranks form a grid: planes by the labels of both operands and the result, rows by those
-//! of the left operand, columns by those of the right one. Of all grids whose busiest rank has about the least work, the one is taken for
-//! which the fewest bytes have to move. Shapes and owners alone decide, so all ranks find the same grid.
+//! Decides which rank computes which tile of a product. Ranks form a grid: planes by the batch labels (of both operands and the result),
+//! rows by the labels of the left operand, columns by those of the right one. Among the grids whose busiest rank has about the least work,
+//! the one is used for which the fewest bytes have to move. Shapes and owners alone decide, so all ranks choose the same grid.
 
 use crate::link::Ranks;
 use crate::shape::weighing::{Weighing, strides_of};
@@ -15,7 +15,7 @@ const MOST_LOAD: f64 = 1.1;
 /// A grid of ranks: planes, rows and columns.
 type Grid = [u64; 3];
 
-/// Chooses the grid of ranks for a product, and returns the owners of its tiles, by position.
+/// Chooses the grid of ranks for a product, and returns the owner of each of the result's tiles.
 pub(crate) fn owners_of_product(
     ranks: &Ranks,
     plan: &SymbolicProduct,
@@ -101,7 +101,7 @@ fn moved_bytes(plan: &SymbolicProduct, operands: [&Tiled; 2], owners: &[u32], si
     readers.iter().zip(operands).map(|(readers, operand)| readers.bytes(operand)).fold(0, usize::saturating_add)
 }
 
-/// The ranks that read each tile of an operand, as one bit per tile and rank. Nothing is recorded for an operand that each rank has.
+/// The ranks that read each tile of an operand, as one bit per tile and rank. Empty if every rank has all tiles of the operand.
 pub(crate) struct Readers {
     words: usize,
     bits: Vec<u64>,
@@ -121,7 +121,7 @@ impl Readers {
         }
     }
 
-    /// Lists the position of each tile with each rank that reads it.
+    /// Lists each tile's position together with each rank that reads the tile.
     pub(crate) fn ranks(&self) -> impl Iterator<Item = (u32, u32)> {
         let of_tile = |(position, words): (usize, &[u64])| {
             let of_word = |(at, word): (usize, &u64)| {

@@ -1,6 +1,6 @@
-//! The product of two sparse matrices of tiles, row by row, by the algorithm of Gustavson (ACM TOMS 1978). A row is walked twice: first the
-//! estimates of its tiles are summed, then the products of the tiles that are kept are written to their places, each tile's in the order of
-//! its sum.
+//! The product of two sparse matrices of tiles, row by row, by the algorithm of Gustavson (ACM TOMS 1978). Each row is visited twice: first
+//! the estimates of its tiles are summed; then the products of the tiles that are not left out are listed, each tile's in the order of its
+//! sum.
 
 use crate::Screening;
 use crate::error::limit;
@@ -9,34 +9,35 @@ use cembra_runtime::{Cancellation, advise_huge_pages};
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 
-/// A tile of the result of a product, with its products of tiles.
+/// A tile of a product's result, with the products of tiles that are summed for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    /// The position of the tile's first product in the list of products.
+    /// The index of the tile's first product in the list of products.
     pub(crate) first: usize,
     pub(crate) count: u32,
-    /// The column, among the columns of the right operand.
+    /// The column that the tile is in, among the columns of the right operand.
     pub(crate) column: u32,
 }
 
-/// A product of two tiles: the position of the left one in its shape, and the place of the right one in the order of sums.
+/// A product of two tiles: the position of the left tile in its shape, and the index of the right tile in the order of sums.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct TileProduct {
     pub(crate) left: u32,
     pub(crate) right: u32,
 }
 
-/// The tiles of a product, row by row, and the products of tiles that are summed for them.
+/// The result of multiplying two sparse matrices of tiles: the result's tiles, row by row, and the products of tiles that are summed for
+/// them.
 #[derive(Default)]
 pub(crate) struct Made {
     pub(crate) entries: Vec<Entry>,
-    /// The number of each tile, and the estimate of its norm.
+    /// For each result tile, its number; the field `bounds` has the estimate of its norm.
     pub(crate) numbers: Vec<u64>,
     pub(crate) bounds: Vec<f64>,
-    /// For each row, the position after its last entry.
+    /// For each row of the result, the index after its last entry.
     pub(crate) row_ends: Vec<usize>,
     pub(crate) products: Vec<TileProduct>,
-    /// The number of products that were visited.
+    /// The number of products of tiles that the multiplication visited, including those for tiles that were left out.
     pub(crate) visited: u64,
 }
 
@@ -54,11 +55,11 @@ const NOWHERE: u32 = u32::MAX;
 
 const UNTOUCHED: Column = Column { bound: 0.0, count: 0, next: NOWHERE };
 
-/// The bytes per result tile in a plan: its entry, number and bound, and its place in two orders.
+/// The number of bytes per result tile in a plan: for its entry, number and bound, and its position in two orders.
 pub(crate) const ENTRY_BYTES: usize = size_of::<Entry>() + size_of::<u64>() + size_of::<f64>() + 2 * size_of::<u32>();
 
-/// Multiplies, and keeps the tiles whose estimates are not below the threshold. A plan of more than `most_bytes` bytes is an error. The
-/// token is checked for each row of tiles.
+/// Multiplies two sparse matrices of tiles, and keeps the result tiles whose estimates are not below the threshold. If the plan would have
+/// more than `most_bytes` bytes, returns an error. The token is checked for each row of tiles.
 pub(crate) fn multiply(
     factors: &Factors,
     wanted: Option<&Wanted>,

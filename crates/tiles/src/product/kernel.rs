@@ -1,5 +1,5 @@
-//! Products of two tiles: how the axes of packed tiles form the rows, columns and terms of matrices, and the order in which the axes of a
-//! tile are packed if they do not. It follows from labels alone.
+//! Products of two tiles: how the axes of packed tiles form the rows, columns and terms of matrices, and in which order the axes of a
+//! tile are packed if they do not. Labels alone decide this.
 
 use crate::product::roles::Roles;
 use crate::tiled::tile::Float;
@@ -8,10 +8,10 @@ use cembra_value::Error;
 use cembra_value::tensor::Extents;
 use std::ops::Range;
 
-/// The axes of one of the three tensors as three groups of labels. Each group is one run of axes of a packed tile.
+/// The axes of a product's operand or result, arranged as three groups of labels. Each group is a run of adjacent axes in a packed tile.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Arrangement {
-    /// For each axis of the packed tile, the axis of the tensor; `None` if tiles are in an order that the kernel takes.
+    /// For each axis of the packed tile, the axis of the tensor; `None` if the tensor's own order is suitable, so that nothing is packed.
     pub(crate) order: Option<Vec<usize>>,
     /// The axes of each group in the packed tile.
     groups: [Range<usize>; 3],
@@ -41,7 +41,7 @@ impl Arrangement {
         Arrangement { order: Some(order), groups: [0..a, a..a + b, a + b..a + b + c] }
     }
 
-    /// The extents of the packed tile, for a tile of the tensor with these extents.
+    /// Returns the extents of the packed tile, given the extents of a tile of the tensor.
     pub(crate) fn packed(&self, extents: &[usize]) -> Extents {
         match &self.order {
             None => extents.into(),
@@ -58,10 +58,10 @@ impl Arrangement {
     }
 }
 
-/// The elements of a packed tile, and its extents.
+/// The elements of a packed tile, and the extents of its axes.
 pub(crate) type PackedTile<'t, T> = (&'t [T], &'t [usize]);
 
-/// The method by which two tiles are multiplied.
+/// The method by which two tiles are multiplied: the arrangements of both operands and of the result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TileKernel {
     pub(crate) operands: [Arrangement; 2],
@@ -80,7 +80,8 @@ impl TileKernel {
         }
     }
 
-    /// Multiplies packed tiles, and writes the product to a packed tile. If `adds` is true, the product is added to its elements.
+    /// Multiplies packed tiles, and writes the product to a packed tile. If `adds` is true, the product is added to that tile's elements
+    /// instead.
     ///
     /// # Errors
     /// If extents do not agree.

@@ -1,8 +1,8 @@
 //! Products of two tiled tensors by labels: planned from shapes alone (`symbolic.rs`), and carried out as planned (`numeric.rs`).
 //!
 //! * `roles.rs`, `segments.rs`, `factors.rs` and `gustavson.rs` are parts of the plan.
-//! * `kernel.rs` multiplies two tiles, `supply.rs` makes tiles of operands that are not stored as a product needs them.
-//! * `grids.rs` decides which rank makes which tile.
+//! * `kernel.rs` multiplies two tiles; `supply.rs` computes the operand tiles that a product needs and that are not stored.
+//! * `grids.rs` decides which rank computes which tile.
 //!
 //! Products of more than two tensors are in `graph/contraction.rs`.
 

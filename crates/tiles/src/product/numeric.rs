@@ -1,7 +1,7 @@
-//! Products of tiled tensors, carried out as a symbolic product plans them. A task makes the sums of a block of result tiles, in the order
-//! of sums, so that tiles of the operands stay in the cache; where blocks are few, a task makes one segment of them. Tasks share nothing
-//! but operands: each segment is summed from zero, and segments are added in their order, whichever thread made them. So no bit depends on
-//! blocks, on the panels that lazy tiles are made in, or on the threads that run tasks.
+//! Products of tiled tensors, computed as a symbolic product plans them. A task computes the sums of a block of result tiles, in the order
+//! of sums, so that operand tiles stay in the cache; if there are few blocks, a task computes only one segment of the sums. Tasks share
+//! nothing but operands: each segment is summed from zero, and segments are added in their order, whichever thread computed them. So no
+//! bit depends on blocks, on the panels in which lazy tiles are computed, or on the threads that run tasks.
 
 use crate::distribution::each::spread_with;
 use crate::distribution::{Exchange, PlannedStep, failed_at, hash_of, shared_out};
@@ -75,7 +75,8 @@ struct Run<'r> {
     lowest: &'r AtomicU64,
 }
 
-/// Computes the product of two operands by its plan, with true norms. If the evaluation is a plan itself, no tile is made.
+/// Computes the product of two operands by its plan, with norms computed from the elements. If the evaluation only plans, no tile is
+/// computed.
 pub(crate) fn multiply<T: Float>(
     plan: &SymbolicProduct,
     operands: [&Tiled; 2],
@@ -186,7 +187,7 @@ fn multiply_on<T: Float>(
 struct Memory {
     panels: Panels,
     workers: Workers,
-    /// The number of segments that are summed at once if they are shared out to threads; 0 if they are not.
+    /// The number of segments that are summed at once if they are distributed over threads; 0 if they are not.
     wave: usize,
     /// The most bytes that the product holds at once, besides its result.
     beside_bytes: usize,
@@ -226,7 +227,7 @@ impl Run<'_> {
         Ok(made.into_iter().map(|(_, made)| made).collect())
     }
 
-    /// True if the tile of an entry is made here.
+    /// Returns true if the tile of an entry is made here.
     fn is_own(&self, entry: usize) -> bool {
         self.makers.is_none_or(|makers| makers.is_own(self.plan.position(entry)))
     }
@@ -235,7 +236,7 @@ impl Run<'_> {
     /// cache.
     ///
     /// # Errors
-    /// If the evaluation was ended.
+    /// If the evaluation was cancelled.
     fn blocks<T: Float>(&self) -> Result<Vec<Block<T>>, Error> {
         let plan = self.plan;
         let count = plan.shape().len();
@@ -287,7 +288,7 @@ impl Run<'_> {
     /// Decides from the limit of bytes which tiles of operands are held together and how many threads work.
     ///
     /// # Errors
-    /// If there are too few bytes for one thread that holds the tiles of one key.
+    /// If the memory limit does not suffice for one thread that holds the tiles of one key.
     fn memory<T: Float>(&self, supply: &Supply<'_>, blocks: &[Block<T>]) -> Result<Memory, Error> {
         let most = self.workers.options.most_bytes;
         let bytes = |target: &Target<T>| size_of::<T>().saturating_mul(volume(&target.extents));
@@ -368,8 +369,8 @@ impl Run<'_> {
         workers.watched(blocks, work, add, watch)
     }
 
-    /// Adds the products of a few blocks, whose segments are shared out to threads, `wave` of them at once. If there is one segment alone,
-    /// the products are left to one task per block.
+    /// Adds the products of a few blocks, whose segments are distributed over threads, `wave` of them at once. If there is one segment
+    /// alone, the products are left to one task per block.
     fn segments<T: Float>(
         &self,
         supply: &Supply<'_>,

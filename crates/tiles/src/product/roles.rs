@@ -1,5 +1,5 @@
-//! The roles of labels in a product of two tensors: some are walked together, some are summed, and some only one operand has. The product
-//! of two tiles is, for each index of the labels walked together, a product of matrices.
+//! The roles of labels in a product of two tensors: batch labels are in both operands and the result, some labels are summed, and some
+//! only one operand has. The product of two tiles is a matrix product for each index of the batch labels.
 
 use crate::error::unlike_tilings;
 use crate::{Tiling, Tiling1};
@@ -8,20 +8,20 @@ use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// The labels of a product by their roles. Labels of the result are in its order, labels that are summed in the order of the left operand.
+/// The labels of a product by their roles. Labels of the result are in its order, and summed labels in the order of the left operand.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Roles {
-    /// Labels of both operands and the result.
+    /// The labels that both operands and the result have.
     pub(crate) batch: Axes,
-    /// Labels of the left operand and the result.
+    /// The labels that the left operand and the result have, but not the right operand.
     pub(crate) rows: Axes,
-    /// Labels of the right operand and the result.
+    /// The labels that the right operand and the result have, but not the left operand.
     pub(crate) columns: Axes,
-    /// Labels of both operands, which are summed.
+    /// The labels that both operands have and that are summed.
     pub(crate) terms: Axes,
-    /// The labels of the axes of the operands.
+    /// For each operand, the label of each of its axes.
     pub(crate) operands: [Axes; 2],
-    /// The labels of the axes of the result.
+    /// The label of each axis of the result.
     pub(crate) result: Axes,
 }
 
@@ -62,17 +62,17 @@ impl Roles {
         })
     }
 
-    /// A hash of the labels: products by other labels have another number.
+    /// Returns a hash of the labels: products with different labels get different numbers.
     pub(crate) fn number(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         (&self.operands, &self.result).hash(&mut hasher);
         hasher.finish()
     }
 
-    /// The tiling of the result, from the tilings of the operands.
+    /// Returns the tiling of the product's result, from the tilings of the operands.
     ///
     /// # Errors
-    /// If an operand has another number of axes than labels, or axes with one label have two tilings.
+    /// If an operand does not have one axis per label, or axes with the same label have different tilings.
     pub(crate) fn result_tiling(&self, operands: [&Tiling; 2]) -> Result<Tiling, Error> {
         let mut known: Vec<Option<&Tiling1>> = vec![None; usize::from(Axis::MAX) + 1];
         for (labels, tiling) in self.operands.iter().zip(operands) {

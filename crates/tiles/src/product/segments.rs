@@ -1,6 +1,6 @@
-//! Cuts sums into segments of the tiles of the summed labels, by their tilings alone. Neither the present tiles nor the result move a cut,
-//! so a segment is the same part of all results, and whole segments can be summed apart. [`Segment`] defines the rule; the thread that sums
-//! a segment is chosen elsewhere.
+//! Cuts sums into segments, which are ranges of tiles of the summed labels. Only the tilings decide, not the present tiles or the result.
+//! So a segment is the same part of every result's sum, and different segments can be summed separately. [`Segment`] defines the rule;
+//! which thread sums a segment is chosen elsewhere.
 
 use crate::{Segment, Tiling1};
 
@@ -23,7 +23,8 @@ struct Walk<'t> {
     outer: usize,
 }
 
-/// For each of `tiles`, the first tile of its segment. The tiles are numbers in the grid of the summed labels, and must ascend.
+/// Returns, for each of `tiles`, the first tile of the segment that it belongs to. Tiles are numbered in the grid of the summed labels, and
+/// must ascend.
 pub(crate) fn segment_starts(axes: &[&Tiling1], segment: Segment, tiles: impl Iterator<Item = u64>) -> Vec<u64> {
     let mut walk = Walk { axes, segment, next: 0, first: 0, tiles: 0, elements: 0, line_end: 0, outer: 1 };
     tiles.map(|tile| walk.to(tile)).collect()

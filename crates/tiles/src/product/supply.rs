@@ -1,7 +1,7 @@
-//! Tiles of operands that must be made for a product: those of lazy tensors, and those whose axes are not in an order that matrices have. A
-//! tile has one coordinate of the labels that both operands have, its *key*. So a product that goes through the keys in order makes each
-//! tile once, and does not need it after its key. A *panel* is a range of keys whose tiles are held together; memory decides how wide
-//! panels are. Tiles that other ranks own come in panels, too.
+//! Operand tiles that must be computed for a product: those of lazy tensors, and those whose axes must be permuted for a matrix product.
+//! The coordinates of the labels that both operands have are a tile's *key*. A product that processes the keys in order computes each tile
+//! once, and does not need it after its key. A *panel* is a range of keys whose tiles are in memory together; the memory limit decides how
+//! wide panels are. Tiles that other ranks own arrive in panels, too.
 
 use crate::SymbolicProduct;
 use crate::distribution::{Parcel, Traffic};
@@ -33,36 +33,37 @@ struct Need {
     position: u32,
 }
 
-/// The tiles of operands that a product needs.
+/// The operand tiles that a product needs, stored or to be computed.
 pub(crate) struct Supply<'o> {
     operands: [Operand<'o>; 2],
     /// The tiles that must be made, in the order of keys.
     needs: Vec<Need>,
 }
 
-/// The ranks that make the tiles of a product.
+/// The assignment of a product's result tiles to the ranks that compute them.
 #[derive(Clone, Copy)]
 pub(crate) struct Makers<'m> {
-    /// The rank that makes each tile of the result, by position.
+    /// For each tile of the result, by position, the rank that computes it.
     pub(crate) owners: &'m [u32],
     pub(crate) rank: u32,
     pub(crate) ranks: u64,
 }
 
 impl Makers<'_> {
-    /// True if this rank makes the tile at a position of the result.
+    /// Returns true if this rank computes the result tile at `position`.
     pub(crate) fn is_own(&self, position: usize) -> bool {
         self.owners[position] == self.rank
     }
 }
 
-/// The panels of a product, each given by the key at its end. `cuts_segments` is true if a panel ends within a segment of sums.
+/// The panels of a product, each given by the key at its end. A panel is a range of keys whose operand tiles are in memory together.
+/// `cuts_segments` is true if a panel ends within a segment of sums.
 pub(crate) struct Panels {
     pub(crate) ends: Vec<u32>,
     pub(crate) cuts_segments: bool,
-    /// The bytes of the tiles of the largest panel, or of two such panels if the next one comes while one is used.
+    /// The number of bytes in the tiles of the largest panel, or in two such panels if `looks_ahead`.
     pub(crate) most_bytes: usize,
-    /// True if the tiles of other ranks for the next panel come while one is used.
+    /// True if the next panel's tiles arrive from other ranks while a panel is used.
     pub(crate) looks_ahead: bool,
 }
 
@@ -103,7 +104,7 @@ impl<'o> Supply<'o> {
         Supply { operands: [left, right], needs }
     }
 
-    /// The bytes of lists with an entry for each operand tile, for operands whose tiles must be made.
+    /// The number of bytes of the lists with an entry per operand tile, for operands whose tiles must be computed.
     pub(crate) fn own_bytes(operands: [&Tiled; 2], kernel: &TileKernel) -> usize {
         let each = size_of::<Option<Tile>>() + size_of::<Need>() + size_of::<bool>();
         let is_made = |of: &usize| !is_ready(operands[*of], &kernel.operands[*of]);
@@ -116,7 +117,7 @@ impl<'o> Supply<'o> {
         bytes_of(tiled.scalar_type(), tiled.tiling().volume(tiled.shape().tiles()[need.position as usize]))
     }
 
-    /// The most bytes that the tiles of one key take, and for each operand whether it has any of these tiles.
+    /// Returns the most bytes that the tiles of one key take, and for each operand whether any of its tiles must be computed.
     pub(crate) fn least_bytes(&self) -> (usize, [bool; 2]) {
         let of_key = |needs: &[Need]| {
             let bytes = needs.iter().fold(0, |bytes: usize, need| bytes.saturating_add(self.bytes(*need)));
@@ -125,7 +126,7 @@ impl<'o> Supply<'o> {
         self.needs.chunk_by(|a, b| a.key == b.key).map(of_key).max().unwrap_or_default()
     }
 
-    /// The most bytes that a thread has beside the tile that it makes: those of a lazy tile whose axes are permuted.
+    /// The most bytes that a thread uses in addition to the tile that it computes: those of a lazy tile whose axes are permuted.
     pub(crate) fn making_bytes(&self) -> usize {
         let is_turned = |need: &&Need| {
             let Operand { tiled, arrangement, .. } = &self.operands[usize::from(need.operand)];
@@ -134,8 +135,9 @@ impl<'o> Supply<'o> {
         self.needs.iter().filter(is_turned).map(|need| self.bytes(*need)).max().unwrap_or(0)
     }
 
-    /// Splits the keys into panels of at most `most_bytes` bytes, or of one key. Panels end where segments of sums do, unless a segment has
-    /// more bytes. If tiles come from other ranks, two panels fit in these bytes, unless one key has more than half of them.
+    /// Splits the keys of a product into panels of at most `most_bytes` bytes, but at least one key each. Panels end where segments of sums
+    /// end, unless a segment needs more bytes. If tiles arrive from other ranks, two panels fit into `most_bytes`, unless one key needs
+    /// more than half of it.
     pub(crate) fn panels(&self, plan: &SymbolicProduct, most_bytes: usize) -> Panels {
         let half = most_bytes / 2;
         let looks_ahead =
@@ -178,15 +180,15 @@ impl<'o> Supply<'o> {
         panels
     }
 
-    /// Stores a tile that came from another rank.
+    /// Stores a tile that arrived from another rank.
     pub(crate) fn came(&mut self, parcel: Parcel, tile: Tile) {
         self.operands[parcel.operand as usize].made[parcel.position as usize] = Some(tile);
     }
 
-    /// Makes the tiles of a panel of keys. Tiles of other ranks must have come.
+    /// Computes the operand tiles whose keys are in the range `panel`. Tiles of other ranks must have arrived.
     ///
     /// # Errors
-    /// The error of the first tile, by keys, that cannot be made.
+    /// The error of the first tile, in the order of keys, that cannot be computed.
     pub(crate) fn make(&mut self, panel: Range<u32>, workers: &Workers) -> Result<(), Error> {
         let is_made = |need: &&Need| {
             let Operand { arrangement, made, .. } = &self.operands[usize::from(need.operand)];
@@ -212,7 +214,7 @@ impl<'o> Supply<'o> {
         Ok(())
     }
 
-    /// Drops the tiles of a panel of keys.
+    /// Drops the computed operand tiles whose keys are in the range `panel`.
     pub(crate) fn drop_tiles(&mut self, panel: Range<u32>) {
         for need in self.within(panel).to_vec() {
             self.operands[usize::from(need.operand)].made[need.position as usize] = None;
@@ -225,7 +227,7 @@ impl<'o> Supply<'o> {
         &self.needs[place(panel.start)..place(panel.end)]
     }
 
-    /// A tile of an operand in the order of axes that the kernel takes; `None` if it was not made.
+    /// Returns an operand's tile, packed in the order of axes that the kernel needs; `None` if it was not computed.
     #[inline]
     pub(crate) fn tile(&self, operand: usize, position: usize) -> Option<&Tile> {
         let Operand { tiled, arrangement, made } = &self.operands[operand];
@@ -244,13 +246,13 @@ fn is_ready(tiled: &Tiled, arrangement: &Arrangement) -> bool {
 }
 
 impl Operand<'_> {
-    /// True if a tile must be made or received, because it is not stored here as the kernel takes it.
+    /// Returns true if a tile must be made or received, because it is not stored here as the kernel takes it.
     fn has_to_come(&self, position: u32) -> bool {
         self.arrangement.order.is_some() || self.tiled.stored_at(position as usize).is_none()
     }
 }
 
-/// The tiles that ranks send each other for a product. The key of a tile is its place in the order.
+/// Returns the tiles that this rank sends and receives for a product. Their place in the order is the key.
 pub(crate) fn traffic_of(plan: &SymbolicProduct, operands: [&Tiled; 2], makers: Makers<'_>) -> Traffic {
     let mut readers = operands.map(|operand| Readers::new(operand, makers.ranks));
     // The key of each tile of a distributed operand that is read.

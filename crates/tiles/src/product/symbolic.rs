@@ -1,10 +1,10 @@
-//! Symbolic products: the tiles of the product of two tensors, estimates of their norms, and for each tile the products of tiles that are
-//! summed, from shapes alone. They are found row by row as Gustavson multiplies sparse matrices (ACM TOMS 1978): rows are present
-//! coordinates of the result's axes that come from the left operand, columns those from the right one. No tile is made, and no list is as
-//! long as a grid.
+//! Symbolic products: from shapes alone, the tiles of the product of two tensors, estimates of their norms, and for each tile the products
+//! of tiles that are summed. They are computed row by row as Gustavson multiplies sparse matrices (ACM TOMS 1978): rows are present
+//! coordinates of the result's axes that come from the left operand, columns those from the right one. No tile is computed, and no list is
+//! as long as a grid.
 //!
-//! The estimate of `c = sum over k of a b` is `sum over k of |a| |b| K^2 B`: K elements are summed for each product of tiles, and B
-//! elements have the labels that both operands and the result have.
+//! The estimate of `c = sum over k of a b` is `sum over k of |a| |b| K^2 B`. Here K is the number of elements that are summed in each
+//! product of tiles, and B the number of index combinations of the batch labels, which both operands and the result have.
 
 use crate::product::factors::{Factors, RightTile, Wanted};
 use crate::product::gustavson::{ENTRY_BYTES, Entry, TileProduct, multiply};
@@ -18,7 +18,8 @@ use std::ops::Range;
 /// The bytes per operand tile in the lists of a plan that is being made.
 const FACTOR_BYTES: usize = 100;
 
-/// The plan of a product of two tiled tensors: its shape, with estimates as norms, and for each tile the products of tiles that are summed.
+/// The plan of a product of two tiled tensors: the shape of the result, with estimates as norms, and for each tile the products of tiles
+/// that are summed.
 ///
 /// ```
 /// use cembra_runtime::Scalar;
@@ -41,26 +42,26 @@ const FACTOR_BYTES: usize = 100;
 pub struct SymbolicProduct {
     pub(crate) roles: Roles,
     shape: Shape,
-    /// The result tiles, row by row.
+    /// The tiles of the result, row by row.
     pub(crate) entries: Vec<Entry>,
     /// For each row, the position after its last entry.
     row_ends: Vec<usize>,
     /// The position of each entry in the shape, and the entry of each position; `None` if entries are in the order of the shape.
     orders: Option<[Vec<u32>; 2]>,
-    /// The products of two tiles, for each result tile in the order of its sum.
+    /// The products of two tiles that are summed, grouped by result tile, and each group in the order of its sum.
     pub(crate) products: Vec<TileProduct>,
-    /// The right operand's tiles in the order of sums.
+    /// The tiles of the product's right operand, in the order in which sums add their products.
     pub(crate) right: Vec<RightTile>,
     visited: u64,
 }
 
 impl SymbolicProduct {
-    /// Plans a product by labels. With a shape `wanted` the result has only tiles of it, no tile is left out by its estimate, and products
-    /// for other tiles are not planned. A wanted tile that no product contributes to is absent, which is 0.
+    /// Plans a product by labels. If `wanted` is a shape, the result has only tiles of that shape, whatever their estimates, and products
+    /// for other tiles are not planned. A wanted tile that no product contributes to is absent, so its elements are 0.
     ///
     /// # Errors
-    /// If labels do not fit the operands, are on an operand twice or summed in one operand alone; axes of one label have two tilings; the
-    /// wanted shape has another tiling; or there are too many tiles or products.
+    /// If labels do not fit the operands, are on an operand twice or summed in one operand alone; axes with the same label have different
+    /// tilings; `wanted` has another tiling than the result; or there are too many tiles or products.
     pub fn of(
         labels: &Labels,
         operands: [&Shape; 2],
@@ -71,7 +72,7 @@ impl SymbolicProduct {
         SymbolicProduct::until(labels, operands, wanted, scalar, options, None)
     }
 
-    /// Plans a product as [`of`](SymbolicProduct::of) does, unless the token ends it.
+    /// Plans a product as [`of`](SymbolicProduct::of) does, unless the token cancels it.
     pub(crate) fn until(
         labels: &Labels,
         operands: [&Shape; 2],
@@ -112,31 +113,31 @@ impl SymbolicProduct {
         })
     }
 
-    /// The shape of the result, with estimates as norms: true norms are at most as large.
+    /// The shape of the result, with estimates as norms; the norms of the computed elements are at most as large.
     #[must_use]
     pub const fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The number of products of tiles that the result takes.
+    /// The number of products of two tiles that the result takes.
     #[must_use]
     pub const fn product_count(&self) -> usize {
         self.products.len()
     }
 
-    /// The bytes that the plan takes.
+    /// The number of bytes that the plan itself takes.
     pub(crate) fn own_bytes(&self) -> usize {
         let of_right = self.right.len() * size_of::<RightTile>();
         self.products.len() * size_of::<TileProduct>() + self.entries.len() * ENTRY_BYTES + of_right
     }
 
-    /// The number of products of tiles that were visited, including those for tiles that were left out.
+    /// The number of products of tiles that planning visited, including those for tiles that were left out.
     #[must_use]
     pub const fn visited(&self) -> u64 {
         self.visited
     }
 
-    /// The number of multiplications of elements that the products take, if the left operand has the shape `left`.
+    /// The number of multiplications of elements that the product takes. `left` is the shape of the left operand.
     pub(crate) fn multiplications(&self, left: &Shape) -> f64 {
         // The labels of the left operand that are summed.
         let is_summed: Vec<bool> =
@@ -154,23 +155,23 @@ impl SymbolicProduct {
         self.shape.tiles().iter().enumerate().map(of_tile).sum()
     }
 
-    /// The products of tiles that are summed for a tile, given by its position among the result's present tiles: the positions of the left
-    /// and the right tile in their shapes, in the order of the sum. Empty if there is no such tile.
+    /// The products of tiles that are summed for the result tile at `position` among the result's present tiles. Each product is the
+    /// positions of the left and the right tile in their shapes, in the order of the sum. Empty if there is no such tile.
     pub fn products(&self, position: usize) -> impl Iterator<Item = (usize, usize)> {
         let entry = self.entry_at(position);
         let products = entry.map_or(&[][..], |entry| self.products_of(entry));
         products.iter().map(|product| (product.left as usize, self.right[product.right as usize].position as usize))
     }
 
-    /// The segments of the sum for a tile, as ranges of its [`products`](SymbolicProduct::products). Each is summed from zero, and their
-    /// sums are added in their order. The tilings of the summed labels decide where sums are cut, so all tiles are cut at the same places;
-    /// segments without products of the tile are left out.
+    /// The segments of the sum for the result tile at `position`, as ranges of its [`products`](SymbolicProduct::products). Each segment is
+    /// summed from zero, and the segments are added in their order. The tilings of the summed labels decide where sums are cut, so all
+    /// tiles are cut at the same places; segments without products of the tile are left out.
     pub fn segments(&self, position: usize) -> impl Iterator<Item = Range<usize>> {
         let entry = self.entry_at(position);
         self.segments_of(entry.map_or(&[][..], |entry| self.products_of(entry)))
     }
 
-    /// The segment of sums that each key of the right operand belongs to.
+    /// Returns, for each key of the right operand, the segment of sums that it belongs to.
     pub(crate) fn segments_of_keys(&self) -> Vec<u32> {
         self.right.chunk_by(|a, b| a.key == b.key).map(|tiles| tiles[0].segment).collect()
     }
@@ -180,18 +181,18 @@ impl SymbolicProduct {
         self.right.chunk_by(|a, b| a.key == b.key).count()
     }
 
-    /// True if the sums of the product are cut into several segments.
+    /// Returns true if the sums of the product are cut into several segments.
     pub(crate) fn has_segments(&self) -> bool {
         self.right.iter().any(|tile| tile.segment > 0)
     }
 
-    /// The range of entries of each row of tiles.
+    /// For each row of result tiles, the range of its tiles in the list `entries`.
     pub(crate) fn rows(&self) -> impl Iterator<Item = Range<usize>> {
         let starts = std::iter::once(0).chain(self.row_ends.iter().copied());
         starts.zip(&self.row_ends).map(|(start, end)| start..*end)
     }
 
-    /// The entries, each with its position in the shape.
+    /// The entries of the result's tiles, each with its position in the shape.
     pub(crate) fn entries_with_positions(&self) -> impl Iterator<Item = (Entry, usize)> {
         self.entries.iter().enumerate().map(|(at, entry)| (*entry, self.position(at)))
     }
@@ -205,7 +206,7 @@ impl SymbolicProduct {
         self.entries.get(entry).copied()
     }
 
-    /// The position of an entry among the result's present tiles.
+    /// Returns the position of an entry's tile among the result's present tiles.
     pub(crate) fn position(&self, entry: usize) -> usize {
         self.orders.as_ref().map_or(entry, |[positions, _]| positions[entry] as usize)
     }
@@ -218,7 +219,7 @@ impl SymbolicProduct {
         self.right[product.right as usize]
     }
 
-    /// Splits the products of one tile into segments.
+    /// Splits `products`, the products of one result tile, into segments.
     pub(crate) fn segments_of<'p>(&'p self, products: &'p [TileProduct]) -> impl Iterator<Item = Range<usize>> + 'p {
         let segment = |product: &TileProduct| self.right(*product).segment;
         let mut start = 0;

@@ -1,7 +1,7 @@
-//! The algebra of shapes: upper estimates of the norms of a result from those of its operands, before any tile exists. Norms are per element,
-//! so `|a + b| <= |a| + |b|` holds for them, and a product of elements has the number of elements as a factor. Sums over products of tiles are
-//! in `product/symbolic.rs`. An infinite norm times 0 is NaN, which keeps the tile, because nothing is known of it. Time is linear in the
-//! present tiles, except for sorting where axes are permuted.
+//! The algebra of shapes: upper estimates of the norms of a result from those of its operands, before any tile is computed. Norms are per
+//! element, so `|a + b| <= |a| + |b|` holds for them, and a product of elements has the number of elements as a factor. Sums over products of
+//! tiles are in `product/symbolic.rs`. An infinite norm times 0 is NaN, which keeps the tile, because nothing is known about it. The time is
+//! linear in the number of present tiles, except for sorting when axes are permuted.
 
 use crate::error::unlike_tilings;
 use crate::shape::sparse::Building;
@@ -12,7 +12,7 @@ use cembra_value::Error;
 use std::ops::Range;
 
 impl Shape {
-    /// The shape of the tensor times a factor: `|factor| s`.
+    /// Returns the shape of this tensor times `factor`, with norms `|factor| s`.
     ///
     /// # Errors
     /// If the threshold is negative or NaN.
@@ -20,7 +20,7 @@ impl Shape {
         self.mapped(|_, norm| factor.abs() * norm, screening)
     }
 
-    /// The shape of a sum or difference of two tensors: `s1 + s2`.
+    /// Returns the shape of a sum or difference of two tensors, with norms `s1 + s2`.
     ///
     /// # Errors
     /// If the tilings differ, or too many tiles are left.
@@ -48,7 +48,7 @@ impl Shape {
         Ok(Shape::of_sorted(self.tiling().clone(), tiles, norms))
     }
 
-    /// The shape of the product, element by element, of two tensors: `s1 s2 V`, where V is the number of elements of the tile.
+    /// Returns the shape of the elementwise product of two tensors, with norms `s1 s2 V`, where V is the number of elements in the tile.
     ///
     /// # Errors
     /// If the tilings differ, or too many tiles are left.
@@ -65,8 +65,8 @@ impl Shape {
         Ok(made.finish())
     }
 
-    /// The shape of a function of each element. If the function of 0 is 0, absent tiles stay absent; otherwise all tiles are present.
-    /// Nothing is known of the norms, so they are infinite.
+    /// Returns the shape of a function that is applied to each element. If the function maps 0 to 0 (`keeps_zero`), absent tiles stay absent;
+    /// otherwise all tiles are present. Nothing is known about the norms, so they are infinite.
     ///
     /// # Errors
     /// If too many tiles are left.
@@ -78,7 +78,7 @@ impl Shape {
         }
     }
 
-    /// The tiles that are present here and in the shape `wanted`, with the norms from here.
+    /// Returns the tiles that are present both here and in `wanted`, with the norms from here.
     ///
     /// # Errors
     /// If the tilings differ.
@@ -91,7 +91,7 @@ impl Shape {
         Ok(Shape::of_sorted(self.tiling().clone(), tiles, norms))
     }
 
-    /// The tiles whose norms are not below the threshold.
+    /// Returns the shape without the tiles whose norms are below the threshold.
     ///
     /// # Errors
     /// If the threshold is negative or NaN, or too many tiles are left.
@@ -99,7 +99,7 @@ impl Shape {
         self.mapped(|_, norm| norm, screening)
     }
 
-    /// Permutes the axes: axis `i` of the result is axis `of[i]`.
+    /// Permutes the axes: axis `i` of the result is axis `of[i]` of this shape.
     ///
     /// # Errors
     /// If `of` does not name each axis once.
@@ -107,7 +107,7 @@ impl Shape {
         Ok(self.permuted_with_sources(of)?.0)
     }
 
-    /// Permutes the axes as [`permuted`](Shape::permuted) does, and returns the position here of each tile of the result.
+    /// Permutes the axes as [`permuted`](Shape::permuted) does, and also returns for each tile of the result its position in this shape.
     pub(crate) fn permuted_with_sources(&self, of: &[usize]) -> Result<(Shape, Vec<u32>), Error> {
         let tiling = self.tiling().permuted(of)?;
         let mut weights = tiling.strides();
@@ -131,15 +131,15 @@ impl Shape {
         Ok((Shape::of_sorted(tiling, found.into_iter().map(|([tile, _], _)| tile).collect(), norms), sources))
     }
 
-    /// The shape of a block: a sub-range of the tiles of each axis.
+    /// Returns the shape of a block: the given range of tiles along each axis. `base` decides whether elements keep their indices.
     ///
     /// # Errors
-    /// If there is not a range for each axis, or one is not a range of its tiles.
+    /// If there is not one range per axis, or a range exceeds the tiles of its axis.
     pub fn block(&self, tiles: &[Range<u64>], base: Base) -> Result<Shape, Error> {
         Ok(self.block_with_sources(tiles, base)?.0)
     }
 
-    /// The shape of a block as [`block`](Shape::block) gives it, and the position here of each of its tiles.
+    /// Returns the shape of a block as [`block`](Shape::block) does, and also for each tile of the block its position in this shape.
     pub(crate) fn block_with_sources(&self, tiles: &[Range<u64>], base: Base) -> Result<(Shape, Vec<u32>), Error> {
         let tiling = self.tiling().block(tiles, base)?;
         let strides = tiling.strides();
@@ -186,12 +186,12 @@ fn in_groups(tiles: &[([u64; 2], u32)], groups: usize) -> Vec<([u64; 2], u32)> {
     sorted
 }
 
-/// Checks that two tilings are equal.
+/// Returns an error unless two tilings are equal.
 pub(crate) fn check_same_tilings(a: &Tiling, b: &Tiling) -> Result<(), Error> {
     if a == b { Ok(()) } else { Err(unlike_tilings(&format!("{a:?} and {b:?}"))) }
 }
 
-/// For each number that two ascending lists have in common, its positions in both.
+/// Returns, for each number that both ascending lists contain, its positions in the two lists.
 pub(crate) fn common(a: &[u64], b: &[u64]) -> Vec<(u32, u32)> {
     // A pair is written before it is known whether it stays, so there is no branch on numbers.
     let mut found = vec![(0, 0); a.len().min(b.len())];
@@ -207,7 +207,8 @@ pub(crate) fn common(a: &[u64], b: &[u64]) -> Vec<(u32, u32)> {
     found
 }
 
-/// Merges two ascending lists, with the position of each number in either list.
+/// Merges two ascending lists. Returns each number that either list contains, with its position in each list; `None` if a list does not
+/// contain it.
 pub(crate) fn merge<'t>(a: &'t [u64], b: &'t [u64]) -> impl Iterator<Item = (u64, Option<usize>, Option<usize>)> + 't {
     let (mut i, mut j) = (0, 0);
     std::iter::from_fn(move || {

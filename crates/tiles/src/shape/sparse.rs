@@ -1,5 +1,5 @@
-//! Sparse shapes: the present tiles of a grid, and the norms of their elements. A shape stores the present tiles alone, so a grid of 2^40
-//! tiles takes only the memory of its present tiles. `algebra.rs` estimates the norms of results from those of operands.
+//! Sparse shapes: the present tiles of a grid, and the norms of their elements. A shape stores only the present tiles, so a grid of 2^40
+//! tiles takes little memory if few are present. `algebra.rs` estimates the norms of results from those of operands.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -10,13 +10,14 @@ use cembra_value::tensor::TensorErrorKind as Kind;
 use std::fmt;
 use std::sync::Arc;
 
-/// The most tiles that a shape stores by default.
+/// The most tiles that a shape may store, by default.
 pub const MOST_TILES: usize = 16 << 20;
 
-/// The most tiles of a grid that are visited one by one. A larger grid would take minutes; its norms must be given as a list of tiles.
+/// The most tiles of a grid that may be visited one by one. A larger grid would take minutes, so its norms must be given as a list of
+/// tiles.
 pub const MOST_VISITED: u64 = 1 << 28;
 
-/// Checks that a grid is small enough to visit its tiles one by one.
+/// Returns an error if a grid has too many tiles to visit them one by one.
 pub(crate) fn check_visited(tiling: &Tiling) -> Result<(), Error> {
     if tiling.tiles() <= MOST_VISITED {
         return Ok(());
@@ -27,24 +28,24 @@ pub(crate) fn check_visited(tiling: &Tiling) -> Result<(), Error> {
 
 /// The rule that decides whether a tile is present.
 ///
-/// A tile is absent if its norm is less than `threshold`. A norm that is NaN is not less than anything, so the tile is kept; an infinite
-/// norm keeps it too.
+/// A tile is absent if its norm is less than `threshold`. A norm that is NaN or infinite is not less, so the tile is present.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Screening {
-    /// The least norm of a present tile. A norm is a root of a sum of squares, divided by the number of elements. 0 keeps all tiles.
+    /// The smallest norm of a present tile. A norm is the root of a sum of squares, divided by the number of elements. A threshold of 0
+    /// keeps all tiles.
     pub threshold: f64,
-    /// The most tiles that may be present.
+    /// The most tiles that may be present in a shape.
     pub most_tiles: usize,
 }
 
 impl Screening {
-    /// A rule with this threshold, and with [`MOST_TILES`].
+    /// Makes a rule with this threshold, and with the limit [`MOST_TILES`].
     #[must_use]
     pub const fn threshold(threshold: f64) -> Screening {
         Screening { threshold, most_tiles: MOST_TILES }
     }
 
-    /// Returns true if a tile of this norm is present.
+    /// Returns true if a tile with this norm is present.
     #[must_use]
     #[inline]
     pub fn keeps(&self, norm: f64) -> bool {
@@ -52,7 +53,7 @@ impl Screening {
         !matches!(norm.partial_cmp(&self.threshold), Some(std::cmp::Ordering::Less))
     }
 
-    /// Checks that `tiles` tiles may be present.
+    /// Returns an error if `tiles` are more tiles than may be present.
     pub(crate) fn check_count(&self, tiles: u64) -> Result<(), Error> {
         // Plans count tiles in 32 bits.
         let most = (self.most_tiles as u64).min(u64::from(u32::MAX));
@@ -63,7 +64,7 @@ impl Screening {
             .hint("raise the threshold, make larger tiles, or raise `most_tiles` or `most_bytes`"))
     }
 
-    /// Checks that the threshold is neither negative nor NaN.
+    /// Returns an error if the threshold is negative or NaN.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.threshold >= 0.0 {
             return Ok(());
@@ -97,7 +98,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// A shape with all tiles that have elements. Nothing is known of their norms, which are infinite, so that no threshold drops them.
+    /// Makes a shape in which all tiles with elements are present. Nothing is known about their norms, which are infinite, so that no
+    /// threshold drops them.
     ///
     /// # Errors
     /// If the grid has more tiles than may be present.
@@ -107,16 +109,17 @@ impl Shape {
         Shape::of_norms(tiling, (0..tiling.tiles()).map(|tile| (tile, f64::INFINITY)), &screening)
     }
 
-    /// A shape without tiles.
+    /// Makes a shape without present tiles.
     #[must_use]
     pub fn empty(tiling: &Tiling) -> Shape {
         Shape::of_sorted(tiling.clone(), Vec::new(), Vec::new())
     }
 
-    /// A shape with the tiles of a list whose norms are not below the threshold. Tiles that the list does not have are absent.
+    /// Makes a shape from a list of tiles with their norms, without those whose norms are below the threshold. Tiles that the list does
+    /// not have are absent.
     ///
     /// # Errors
-    /// If a tile is not one of the grid or does not come after the one before, a norm is negative, or too many tiles are left.
+    /// If a tile is not in the grid or the list does not ascend, a norm is negative, or too many tiles are left.
     pub fn of_norms(
         tiling: &Tiling,
         norms: impl IntoIterator<Item = (u64, f64)>,
@@ -136,8 +139,8 @@ impl Shape {
         Ok(made.finish())
     }
 
-    /// A shape with the tiles of the grid whose norms are not below the threshold. `norm` returns the norm for a tile's coordinates. It is
-    /// called for each tile that has elements, in their order.
+    /// Makes a shape with the tiles of the grid whose norms are not below the threshold. `norm` returns the norm for a tile's coordinates;
+    /// it is called for each tile that has elements, in their order.
     ///
     /// # Errors
     /// If the grid has more than [`MOST_VISITED`] tiles, a norm is negative, too many tiles are left, or the function fails.
@@ -157,7 +160,7 @@ impl Shape {
         Ok(made.finish())
     }
 
-    /// A shape of tiles that ascend and have elements, with norms that are not negative. The caller must ensure this.
+    /// Makes a shape from tiles that ascend and have elements, and from norms that are not negative. The caller must ensure this.
     pub(crate) fn of_sorted(tiling: Tiling, mut tiles: Vec<u64>, mut norms: Vec<f64>) -> Shape {
         debug_assert!(tiles.is_sorted_by(|a, b| a < b) && tiles.len() == norms.len());
         // Shapes live long, and these lists have room for all tiles that there might have been.
@@ -172,13 +175,13 @@ impl Shape {
         Shape { norms: Arc::new(norms), ..self.clone() }
     }
 
-    /// The tiling of the grid.
+    /// The tiling of the tensor, which defines the grid.
     #[must_use]
     pub const fn tiling(&self) -> &Tiling {
         &self.tiling
     }
 
-    /// The numbers of the present tiles, in ascending order.
+    /// The numbers of the present tiles in the grid, in ascending order.
     #[must_use]
     pub fn tiles(&self) -> &[u64] {
         &self.tiles
@@ -190,36 +193,36 @@ impl Shape {
         &self.norms
     }
 
-    /// The number of present tiles.
+    /// The number of present tiles in the shape.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tiles.len()
     }
 
-    /// True if no tile is present.
+    /// Returns true if no tile is present.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tiles.is_empty()
     }
 
-    /// The numbers and norms of the present tiles, in ascending order of tiles.
+    /// The number and the norm of each present tile, in ascending order of tiles.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (u64, f64)> {
         self.tiles.iter().copied().zip(self.norms.iter().copied())
     }
 
-    /// The position of a tile among the present tiles; `None` if it is absent.
+    /// The position of `tile` among the present tiles; `None` if it is absent.
     #[must_use]
     pub fn position(&self, tile: u64) -> Option<usize> {
         self.tiles.binary_search(&tile).ok()
     }
 
-    /// The norm of a tile; `None` if it is absent.
+    /// The norm of `tile`; `None` if it is absent.
     #[must_use]
     pub fn norm(&self, tile: u64) -> Option<f64> {
         self.norms.get(self.position(tile)?).copied()
     }
 
-    /// The number of elements of all present tiles, which may be more than there is memory for.
+    /// The number of elements in all present tiles; they may need more memory than there is.
     #[must_use]
     pub fn present_elements(&self) -> f64 {
         self.tiles.iter().map(|tile| self.tiling.volume(*tile)).sum()
@@ -242,7 +245,7 @@ impl fmt::Debug for Shape {
     }
 }
 
-/// A shape to which tiles are added in ascending order.
+/// A shape under construction: tiles are added in ascending order.
 pub(crate) struct Building {
     tiling: Tiling,
     screening: Screening,
@@ -255,7 +258,7 @@ impl Building {
         Building { tiling: tiling.clone(), screening, tiles: Vec::new(), norms: Vec::new() }
     }
 
-    /// Makes room for `tiles` tiles, but for no more than may be present, because lists that grow are moved.
+    /// Reserves memory for `tiles` more tiles, but for no more than may be present.
     pub(crate) fn with_room(mut self, tiles: usize) -> Building {
         let room = tiles.min(self.screening.most_tiles);
         // Without room the lists grow.
@@ -263,10 +266,10 @@ impl Building {
         self
     }
 
-    /// Adds a tile after the last one, unless its norm is below the threshold or it has no elements. Returns true if it is present.
+    /// Adds a tile after the last one, unless its norm is below the threshold or it has no elements. Returns true if it was added.
     ///
     /// # Errors
-    /// If the tile is not one of the grid, the norm is negative, or there are too many tiles.
+    /// If the tile is not in the grid, the norm is negative, or there are too many tiles.
     pub(crate) fn add(&mut self, tile: u64, norm: f64) -> Result<bool, Error> {
         if norm < 0.0 {
             return Err(
@@ -283,7 +286,7 @@ impl Building {
         self.add_known(tile, norm)
     }
 
-    /// Adds a tile as [`add`](Building::add) does. The caller must ensure that it is one of the grid with elements, and that the norm is
+    /// Adds a tile as [`add`](Building::add) does. The caller must ensure that it is in the grid and has elements, and that the norm is
     /// not negative.
     #[inline]
     pub(crate) fn add_known(&mut self, tile: u64, norm: f64) -> Result<bool, Error> {

@@ -1,5 +1,5 @@
-//! Tilings of tensors: a tiling for each axis, and the grid of tiles that they make. A tile has a number, its position in the grid with the
-//! last axis the fastest. No list is as long as the grid: a [`Shape`](crate::Shape) lists the present tiles.
+//! Tilings of tensors: a tiling for each axis, and the grid of tiles that they define. A tile has a number, its position in the grid, where
+//! the last axis varies fastest. No list is as long as the grid: a [`Shape`](crate::Shape) lists only the present tiles.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -14,23 +14,23 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The coordinates of a tile in the grid, one for each axis.
+/// The coordinates of a tile in the grid of tiles, one for each axis.
 pub type TileIndex = SmallVec<[u64; 6]>;
 
-/// The elements of a tile, as a range for each axis.
+/// A box of elements, such as those of a tile: a range of indices for each axis.
 pub type Ranges = SmallVec<[Range<i64>; 6]>;
 
-/// The indices of the elements of a part of a tensor.
+/// The indices that the elements of a part of a tensor get.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Base {
-    /// The first element of each axis has index 0.
+    /// The first element of the part gets index 0 on each axis.
     #[default]
     Zero,
-    /// Elements keep their indices.
+    /// The elements of the part keep the indices that they have in the tensor.
     Kept,
 }
 
-/// The tiling of a tensor: its grid of tiles, present or absent. Cloning it copies nothing.
+/// The tiling of a tensor, which defines its grid of tiles, present or absent. Cloning it copies nothing.
 ///
 /// ```
 /// use cembra_tiles::{Tiling, Tiling1};
@@ -50,7 +50,7 @@ pub struct Tiling {
 }
 
 impl Tiling {
-    /// The tiling of a tensor with these axes.
+    /// Makes the tiling of a tensor from the tilings of its axes.
     ///
     /// # Errors
     /// If there are more axes than a tensor may have, or more tiles than a `u64` counts.
@@ -75,25 +75,25 @@ impl Tiling {
         &self.axes
     }
 
-    /// The number of axes.
+    /// The number of axes of the tensor.
     #[must_use]
     pub fn rank(&self) -> usize {
         self.axes.len()
     }
 
-    /// The number of tiles of the grid, present or absent.
+    /// The number of tiles in the grid, present or absent.
     #[must_use]
     pub const fn tiles(&self) -> u64 {
         self.tiles
     }
 
-    /// The number of elements along each axis.
+    /// The number of elements of the tensor along each axis.
     #[must_use]
     pub fn extents(&self) -> Extents {
         self.axes.iter().map(Tiling1::extent).collect()
     }
 
-    /// The coordinates of a tile; `None` if there is no such tile.
+    /// The coordinates of the tile with the number `tile`; `None` if there is no such tile.
     #[must_use]
     pub fn index_of(&self, tile: u64) -> Option<TileIndex> {
         if tile >= self.tiles {
@@ -109,7 +109,7 @@ impl Tiling {
         Some(index)
     }
 
-    /// The number of the tile with these coordinates; `None` if there is no such tile.
+    /// The number of the tile with the coordinates `index`; `None` if there is no such tile.
     #[must_use]
     pub fn number_of(&self, index: &[u64]) -> Option<u64> {
         if index.len() != self.rank() {
@@ -123,7 +123,7 @@ impl Tiling {
         })
     }
 
-    /// For each axis, the difference of the numbers of tiles that are neighbours along it.
+    /// For each axis, the difference between the numbers of two tiles that are neighbours along it.
     #[must_use]
     pub fn strides(&self) -> TileIndex {
         let mut strides: TileIndex = SmallVec::from_elem(1, self.rank());
@@ -136,14 +136,14 @@ impl Tiling {
         strides
     }
 
-    /// The elements of a tile; `None` if there is no such tile.
+    /// The index range of the tile's elements along each axis; `None` if there is no such tile.
     #[must_use]
     pub fn ranges(&self, tile: u64) -> Option<Ranges> {
         let index = self.index_of(tile)?;
         self.axes.iter().zip(&index).map(|(axis, at)| axis.range(*at)).collect()
     }
 
-    /// The number of elements of each axis of a tile; `None` if there is no such tile.
+    /// The number of the tile's elements along each axis; `None` if there is no such tile.
     #[must_use]
     pub fn tile_extents(&self, tile: u64) -> Option<Extents> {
         let ranges = self.ranges(tile)?;
@@ -151,13 +151,13 @@ impl Tiling {
         Some(ranges.iter().map(|range| range.end.abs_diff(range.start) as usize).collect())
     }
 
-    /// The number of elements of a tile, as a float because it may be too large for an integer; 0 if there is no such tile.
+    /// The number of elements in a tile, as a float because it may be too large for an integer; 0 if there is no such tile.
     #[must_use]
     pub fn volume(&self, tile: u64) -> f64 {
         self.tile_extents(tile).map_or(0.0, |extents| extents.iter().map(|extent| *extent as f64).product())
     }
 
-    /// The number of the tile that has an element; `None` if there is no such element.
+    /// The number of the tile that contains the element at an index; `None` if there is no such element.
     #[must_use]
     pub fn tile_of(&self, element: &[i64]) -> Option<u64> {
         if element.len() != self.rank() {
@@ -167,27 +167,29 @@ impl Tiling {
         self.number_of(&index?)
     }
 
-    /// Takes a sub-range of the tiles of each axis.
+    /// Returns the tiling of a block: the given range of tiles along each axis. `base` decides whether elements keep their indices.
     ///
     /// # Errors
-    /// If there is not a range for each axis, or one is not a range of its tiles.
+    /// If there is not one range per axis, or a range exceeds the tiles of its axis.
     pub fn block(&self, tiles: &[Range<u64>], base: Base) -> Result<Tiling, Error> {
         self.check_rank(tiles.len())?;
         let axes = self.axes.iter().zip(tiles).map(|(axis, tiles)| based(axis.block(tiles.clone())?, base));
         Tiling::new(axes.collect::<Result<Vec<_>, Error>>()?)
     }
 
-    /// Takes a sub-range of the elements of each axis, cut where this tiling cuts them.
+    /// Returns the tiling of the given range of elements along each axis, with the same boundaries within it. `base` decides whether
+    /// elements keep their indices.
     ///
     /// # Errors
-    /// If there is not a range for each axis, one is not a range of its elements, or it begins within a tile and has more than 2^24 tiles.
+    /// If there is not one range per axis, or a range exceeds the elements of its axis, or begins within a tile and has more than 2^24
+    /// tiles.
     pub fn elements(&self, elements: &[Range<i64>], base: Base) -> Result<Tiling, Error> {
         self.check_rank(elements.len())?;
         let axes = self.axes.iter().zip(elements).map(|(axis, elements)| based(axis.elements(elements.clone())?, base));
         Tiling::new(axes.collect::<Result<Vec<_>, Error>>()?)
     }
 
-    /// Permutes the axes: axis `i` of the result is axis `of[i]`.
+    /// Permutes the axes: axis `i` of the result is axis `of[i]` of this tiling.
     ///
     /// # Errors
     /// If `of` does not name each axis once.
@@ -203,7 +205,7 @@ impl Tiling {
         Tiling::new(of.iter().map(|axis| &self.axes[*axis]))
     }
 
-    /// Checks that the tiling has `rank` axes.
+    /// Returns an error unless the tiling has `rank` axes.
     pub(crate) fn check_rank(&self, rank: usize) -> Result<(), Error> {
         if rank == self.rank() { Ok(()) } else { Err(unlike_ranks(rank, self.rank())) }
     }

@@ -1,4 +1,4 @@
-//! Tilings of one axis: a range of elements that boundaries cut into tiles. Tiles may differ in size and may be empty.
+//! Tilings of one axis: a range of indices that boundaries cut into tiles. Tiles may differ in size and may be empty.
 //! [`Tiling`](crate::Tiling) combines the axes of a tensor.
 
 #![deny(clippy::arithmetic_side_effects)]
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The most boundaries that are listed if an axis of tiles of one size is cut within its first tile.
 const MOST_LISTED: u64 = 1 << 24;
 
-/// The tiling of one axis. Cloning it copies no boundaries.
+/// The tiling of one axis: the range of its indices, cut into tiles at boundaries. Cloning it copies no boundaries.
 ///
 /// ```
 /// use cembra_tiles::Tiling1;
@@ -31,15 +31,16 @@ pub struct Tiling1(Boundaries);
 /// The boundaries of tiles. Equal tilings have one form: tiles of one size, of which only the last may be shorter, are never a list.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Boundaries {
-    /// `tiles` tiles of `size` elements, at least 1 of each; only the last tile may be shorter. A single tile has the size of the whole
-    /// range.
+    /// There are `tiles` tiles of `size` elements, at least 1 of each; only the last tile may be shorter. A single tile has the size of the
+    /// whole range.
     Uniform { lower: i64, upper: i64, size: i64, tiles: u64 },
-    /// Boundaries in ascending order, at least one.
+    /// The boundaries between tiles are listed in ascending order, at least one.
     Listed(Arc<[i64]>),
 }
 
 impl Tiling1 {
-    /// The tiles between `boundaries`, which must ascend: two equal ones have an empty tile between them. A single boundary has no tiles.
+    /// Makes the tiling with a tile between each two adjacent `boundaries`, which must ascend. Two equal boundaries have an empty tile
+    /// between them. A single boundary makes no tiles.
     ///
     /// # Errors
     /// If there are no boundaries, one is less than the one before, or the range has more elements than an axis may have.
@@ -64,8 +65,8 @@ impl Tiling1 {
         Ok(Tiling1(if is_uniform { uniform } else { Boundaries::Listed(boundaries.into()) }))
     }
 
-    /// Cuts the elements from 0 on into tiles of `size` elements; the last tile may be shorter. Without elements there are no tiles. No
-    /// boundary is stored.
+    /// Cuts the indices `0..elements` into tiles of `size` elements; the last tile may be shorter. Without elements there are no tiles. No
+    /// boundaries are stored.
     ///
     /// # Errors
     /// If the size is 0, or there are more elements than an axis may have.
@@ -83,7 +84,7 @@ impl Tiling1 {
         Ok(Tiling1(Boundaries::Uniform { lower: 0, upper, size, tiles }))
     }
 
-    /// The number of tiles, empty ones included.
+    /// The number of tiles along the axis, including empty ones.
     #[must_use]
     pub fn tiles(&self) -> u64 {
         match &self.0 {
@@ -92,7 +93,7 @@ impl Tiling1 {
         }
     }
 
-    /// The size of the tiles; `None` if they have several sizes. The last one may be shorter.
+    /// The size of the tiles, if all have the same size except that the last one may be shorter; else `None`.
     #[must_use]
     pub fn tile_size(&self) -> Option<u64> {
         match &self.0 {
@@ -101,7 +102,7 @@ impl Tiling1 {
         }
     }
 
-    /// The number of tiles that have elements.
+    /// The number of tiles that have at least one element.
     pub(crate) fn filled_tiles(&self) -> u64 {
         match &self.0 {
             Boundaries::Uniform { tiles, .. } => *tiles,
@@ -109,7 +110,7 @@ impl Tiling1 {
         }
     }
 
-    /// The index of the first element.
+    /// The index of the axis's first element.
     #[must_use]
     pub fn lower(&self) -> i64 {
         match &self.0 {
@@ -118,7 +119,7 @@ impl Tiling1 {
         }
     }
 
-    /// The index after that of the last element.
+    /// The index after the axis's last element.
     #[must_use]
     pub fn upper(&self) -> i64 {
         match &self.0 {
@@ -127,20 +128,20 @@ impl Tiling1 {
         }
     }
 
-    /// The number of elements of the axis.
+    /// The number of elements along the axis.
     #[must_use]
     pub fn extent(&self) -> usize {
         // Constructors check that it is at most `isize::MAX`.
         self.upper().abs_diff(self.lower()) as usize
     }
 
-    /// The elements of a tile; `None` if there is no such tile.
+    /// The index range of a tile's elements; `None` if there is no such tile.
     #[must_use]
     pub fn range(&self, tile: u64) -> Option<Range<i64>> {
         Some(self.0.at(tile)?..self.0.at(tile.checked_add(1)?)?)
     }
 
-    /// The tile that has an element; `None` outside of the range. An empty tile has no element.
+    /// The tile that contains the element at an index; `None` if the axis has no such element.
     #[must_use]
     pub fn tile_of(&self, element: i64) -> Option<u64> {
         if element < self.lower() || element >= self.upper() {
@@ -154,15 +155,15 @@ impl Tiling1 {
         })
     }
 
-    /// The boundaries, in ascending order.
+    /// The boundaries between the tiles, including both ends, in ascending order.
     pub fn boundaries(&self) -> impl Iterator<Item = i64> {
         (0..=self.tiles()).map_while(|at| self.0.at(at))
     }
 
-    /// Takes a range of tiles, which keep their elements' indices.
+    /// Returns the tiling of a range of tiles, whose elements keep their indices.
     ///
     /// # Errors
-    /// If the tiles are not tiles of this tiling, or the range is descending.
+    /// If `tiles` exceeds the tiles of the axis, or is descending.
     pub fn block(&self, tiles: Range<u64>) -> Result<Tiling1, Error> {
         let [Some(lower), Some(upper)] = [self.0.at(tiles.start), self.0.at(tiles.end)] else {
             return Err(outside(&tiles, "tiles", self));
@@ -180,10 +181,11 @@ impl Tiling1 {
         }
     }
 
-    /// Takes a range of elements, which keep their indices, cut where this tiling cuts them. Empty tiles at either end are left out.
+    /// Returns the tiling of a range of elements, which keep their indices, with the same boundaries within it. Empty tiles at either end
+    /// are left out.
     ///
     /// # Errors
-    /// If the elements are not elements of this tiling, the range is descending, or it begins within a tile and has more than 2^24 tiles.
+    /// If `elements` exceeds the elements of the axis, is descending, or begins within a tile and has more than 2^24 tiles.
     pub fn elements(&self, elements: Range<i64>) -> Result<Tiling1, Error> {
         if elements.start > elements.end || elements.start < self.lower() || elements.end > self.upper() {
             return Err(outside(&elements, "elements", self));
@@ -211,10 +213,10 @@ impl Tiling1 {
         Tiling1::new(std::iter::once(elements.start).chain(inner).chain([elements.end]))
     }
 
-    /// Moves the tiling so that its first element has the index `lower`.
+    /// Shifts the tiling so that the first element has the index `lower`.
     ///
     /// # Errors
-    /// If the last element would have no index.
+    /// If the index of the last element would be too large for an `i64`.
     pub fn rebased(&self, lower: i64) -> Result<Tiling1, Error> {
         let far = || Error::tensors(Kind::Tiling, format!("a range from {lower} on that has no last index"));
         let moved = |boundary: i64| {
@@ -230,15 +232,15 @@ impl Tiling1 {
         }))
     }
 
-    /// The tiles that have exactly these elements, without empty tiles at either end; `None` if there are no elements, or a tile has others
-    /// too.
+    /// The tiles that consist of exactly these elements, without empty tiles at either end; `None` if there are no elements, or they do not
+    /// begin and end at boundaries.
     pub(crate) fn tiles_within(&self, elements: &Range<i64>) -> Option<Range<u64>> {
         let tiles = self.overlapping(elements);
         let own = self.0.at(tiles.start)?..self.0.at(tiles.end)?;
         (!tiles.is_empty() && own == *elements).then_some(tiles)
     }
 
-    /// The tiles from the first to the last that have some of these elements, including empty tiles between them.
+    /// The tiles from the first to the last one that contain some of these elements, including empty tiles in between.
     pub(crate) fn overlapping(&self, elements: &Range<i64>) -> Range<u64> {
         let (start, end) = (elements.start.max(self.lower()), elements.end.min(self.upper()));
         if start >= end {

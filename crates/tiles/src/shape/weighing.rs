@@ -1,11 +1,11 @@
-//! Weighted sums of the coordinates of tiles: the numbers of the same tiles in other grids. Tiles are mostly asked for in ascending order,
-//! so the sums of outer coordinates are stored while these stay.
+//! Weighted sums of the coordinates of tiles, which give the numbers of the same tiles in other grids. Tiles are mostly requested in
+//! ascending order, so the sum over the outer coordinates is stored while these stay the same.
 
 use crate::Tiling;
 use crate::shape::tiling::TileIndex;
 use smallvec::SmallVec;
 
-/// Computes weighted sums of the coordinates of the tiles of a grid, with several weights for each axis.
+/// Computes weighted sums of the coordinates of a grid's tiles, with several weights for each axis.
 pub(crate) struct Weighing<const N: usize> {
     /// The number of tiles of each axis but the last, and the weights of the axis.
     outer: SmallVec<[(u64, [u64; N]); 6]>,
@@ -16,7 +16,8 @@ pub(crate) struct Weighing<const N: usize> {
 }
 
 impl<const N: usize> Weighing<N> {
-    /// Weighs by `N` lists, each with a weight for each axis. Sums are numbers of a grid, so they fit.
+    /// Prepares `N` weighted sums. `weights` has `N` lists, each with one weight per axis. The sums are tile numbers in a grid, so they fit
+    /// a `u64`.
     pub(crate) fn new(tiling: &Tiling, weights: [&[u64]; N]) -> Weighing<N> {
         let axes = tiling.axes().iter().enumerate();
         let mut outer: SmallVec<[(u64, [u64; N]); 6]> =
@@ -26,7 +27,7 @@ impl<const N: usize> Weighing<N> {
         Weighing { outer, last, line: (0, 0, [0; N]) }
     }
 
-    /// The weighted sums for a tile.
+    /// Returns the `N` weighted sums of the coordinates of `tile`.
     #[inline]
     pub(crate) fn of(&mut self, tile: u64) -> [u64; N] {
         let (count, weights) = self.last;
@@ -45,7 +46,7 @@ impl<const N: usize> Weighing<N> {
     }
 }
 
-/// The strides of a grid whose axes have `tiles` tiles, the last the fastest, and the number of its tiles.
+/// Returns the strides of a grid whose axes have `tiles` tiles, where the last axis varies fastest, and the number of tiles in the grid.
 pub(crate) fn strides_of(tiles: impl DoubleEndedIterator<Item = u64>) -> (TileIndex, u64) {
     let mut count = 1_u64;
     // Grids of some axes of a grid that has tiles have fewer tiles, so products fit where they matter.
@@ -59,7 +60,7 @@ pub(crate) fn strides_of(tiles: impl DoubleEndedIterator<Item = u64>) -> (TileIn
     (strides, count)
 }
 
-/// Returns true if a table of a grid is about as small as the number of tiles.
+/// Returns true if a table with an entry per tile of a grid is about as small as the number of present tiles.
 pub(crate) fn is_small(grid: u64, tiles: usize) -> bool {
     grid <= (tiles as u64).saturating_mul(4).saturating_add(1024)
 }

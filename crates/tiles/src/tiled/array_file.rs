@@ -1,5 +1,5 @@
-//! Arrays in files of other programs as tiled tensors: a tile reads its own elements when it is needed. The crate that knows a format reads
-//! its header.
+//! Arrays in files of other programs, as tiled tensors: a tile reads its own elements when it is needed. The crate that knows the file
+//! format reads the file's header.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -13,16 +13,16 @@ use cembra_value::tensor::{Extents, Tensor, element_bytes, index_count};
 use smallvec::SmallVec;
 use std::path::PathBuf;
 
-/// The place of the elements of an array in a file, and their format.
+/// The location of an array's elements in a file, and their format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ArrayPlace {
-    /// The position of the first element, in bytes.
+    /// The position of the array's first element in the file, in bytes.
     pub first: u64,
     /// The type of the array's elements.
     pub scalar: Scalar,
-    /// True if the highest byte of an element is the first.
+    /// True if an element's most significant byte is first.
     pub is_big_endian: bool,
-    /// True if the first axis is the fastest, as in Fortran; false if the last one is.
+    /// True if the first axis varies fastest, as in Fortran; false if the last one does.
     pub is_column_major: bool,
 }
 
@@ -45,9 +45,9 @@ struct ArrayFile {
 }
 
 impl Tiled {
-    /// Opens an array in a file as a tensor in these tiles. Its elements are read when they are needed, so it may be larger than memory.
-    /// All tiles that have elements are present, with infinite norms, because nothing is known of them: [`truncate`](Tiled::truncate) reads
-    /// all tiles, and keeps those that are not small.
+    /// Opens an array in a file as a tensor with the tiling `tiling`. Its elements are read when they are needed, so it may be larger than
+    /// memory. All tiles that have elements are present, with infinite norms, because nothing is known about them.
+    /// [`truncate`](Tiled::truncate) reads all tiles, and keeps those that are not small.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -65,8 +65,8 @@ impl Tiled {
     /// ```
     ///
     /// # Errors
-    /// If there is no such file, it has fewer elements than the tiling, tiles have no elements of the type, or there are more tiles than
-    /// [`MOST_TILES`].
+    /// If there is no such file, it has fewer elements than the tiling, tiles cannot have elements of the array's type, or there are more
+    /// tiles than [`MOST_TILES`].
     pub fn from_file(path: impl Into<PathBuf>, place: ArrayPlace, tiling: &Tiling) -> Result<Tiled, Error> {
         let file = Opened::open(path.into())?;
         let extents = tiling.extents();

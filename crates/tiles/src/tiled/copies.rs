@@ -1,4 +1,5 @@
-//! Copies boxes of elements from one packed memory into another: the part of a tile that is in a range of elements.
+//! Copies boxes of elements from one packed block of memory into another; a box is the part of a tile within a range of
+//! each axis.
 
 use crate::shape::tiling::Ranges;
 use crate::tiled::tile::Float;
@@ -6,25 +7,25 @@ use cembra_value::tensor::{CopiedAxis, copy_axes};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Packed elements with the last axis the fastest, and the ranges of their indices.
+/// Packed elements of a box, where the last axis varies fastest, and the range of their indices on each axis.
 pub(crate) struct Packed<'r, M> {
     pub(crate) memory: M,
     pub(crate) ranges: &'r [Range<i64>],
 }
 
-/// The elements that two boxes share; `None` if they share none.
+/// Returns the box of elements that two boxes share; `None` if they share none.
 pub(crate) fn intersection(a: &[Range<i64>], b: &[Range<i64>]) -> Option<Ranges> {
     let shared: Ranges = a.iter().zip(b).map(|(a, b)| a.start.max(b.start)..a.end.min(b.end)).collect();
     shared.iter().all(|range| range.start < range.end).then_some(shared)
 }
 
-/// Copies the elements of the box `shared`, which must be within both ranges.
+/// Copies the elements of the box `shared`, which must be within the boxes of both `from` and `to`.
 pub(crate) fn copy_box<T: Float>(from: &Packed<'_, &[T]>, to: &mut Packed<'_, &mut [T]>, shared: &[Range<i64>]) {
     let (from_first, from_strides) = place(from.ranges, shared);
     copy(from.memory, from_first, &from_strides, to, shared);
 }
 
-/// Sets the elements of the box `shared`, which must be within the ranges, to 0.
+/// Sets the elements of the box `shared`, which must be within the box of `to`, to 0.
 pub(crate) fn clear_box<T: Float>(to: &mut Packed<'_, &mut [T]>, shared: &[Range<i64>]) {
     let strides: SmallVec<[isize; 6]> = SmallVec::from_elem(0, shared.len());
     copy(&[T::default()], 0, &strides, to, shared);

@@ -1,4 +1,4 @@
-//! Files that tensors are read from, at positions. Errors name the file. The formats of files are described where they are read.
+//! Files that tensors are read from, at positions. Errors name the file. The file formats are described where they are read.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -10,16 +10,16 @@ use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The bytes of elements that are read or written at once.
+/// The number of bytes of elements that are read or written at once.
 pub(crate) const PIECE_BYTES: usize = 1 << 16;
 
-/// The error of a file or directory that is damaged, or that cannot be read or written.
+/// Returns the error for a file or directory that is damaged, or that cannot be read or written.
 #[cold]
 pub(crate) fn refused(path: &Path, what: impl Display) -> Error {
     Error::tensors(Kind::File, format!("{}: {what}", path.display()))
 }
 
-/// The error of a file or directory that the system cannot read.
+/// Returns the error for a file or directory that the system cannot read.
 #[cold]
 pub(crate) fn unread(path: &Path, cause: &io::Error) -> Error {
     match cause.kind() {
@@ -28,7 +28,7 @@ pub(crate) fn unread(path: &Path, cause: &io::Error) -> Error {
     }
 }
 
-/// A file that is open for reading.
+/// A file that is open for reading at positions.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) path: PathBuf,
@@ -38,10 +38,10 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Opens a file.
+    /// Opens a file for reading.
     ///
     /// # Errors
-    /// If there is none, it is a directory, a pipe or a device, or it cannot be read.
+    /// If there is no such file, it is a directory, a pipe or a device, or it cannot be read.
     pub(crate) fn open(path: PathBuf) -> Result<Opened, Error> {
         // Checked first, because opening a pipe could take for ever.
         let about = |found: io::Result<Metadata>| match found {
@@ -55,10 +55,10 @@ impl Opened {
         Ok(Opened { path, bytes, file })
     }
 
-    /// Fills `bytes` from a position in the file on. Several threads may read at once.
+    /// Fills `bytes` with the file's bytes from `position` on. Several threads may read at once.
     ///
     /// # Errors
-    /// If the file ends before, or cannot be read.
+    /// If the file ends too early, or cannot be read.
     pub(crate) fn read_exact_at(&self, bytes: &mut [u8], position: u64) -> Result<(), Error> {
         let (mut rest, mut at) = (bytes, position);
         while !rest.is_empty() {
@@ -75,8 +75,9 @@ impl Opened {
         Ok(())
     }
 
-    /// Reads neighbouring elements from `position` on, in pieces of at most [`PIECE_BYTES`]. `piece` is memory for one piece. `seen` is
-    /// given the bytes of each piece before they become elements, and may bring the lowest byte of each element to the front.
+    /// Reads adjacent elements from `position` on, in pieces of at most [`PIECE_BYTES`]. `piece` is a buffer for one piece. `seen` is
+    /// called with the bytes of each piece before they are converted to elements; it may reverse the bytes of each element to
+    /// little-endian order.
     ///
     /// # Errors
     /// The errors of [`read_exact_at`](Opened::read_exact_at).

@@ -1,5 +1,5 @@
-//! Makes tiled tensors by functions: of the index of an element, of a seed, or of the tiles of another tensor. Also makes shapes from a
-//! seed.
+//! Constructs tiled tensors from functions: of an element's index, of a seed, or of another tensor's tiles. Also constructs random
+//! shapes.
 
 use crate::error::caught;
 use crate::shape::mixing::{STEP, mixed};
@@ -13,8 +13,8 @@ use cembra_value::tensor::{Tensor, TensorErrorKind as Kind, check_room};
 use smallvec::SmallVec;
 
 impl Shape {
-    /// A shape with about the fraction `part` of all tiles, which a seed chooses. Nothing is known of the norms, which are infinite, as
-    /// those of [`dense`](Shape::dense).
+    /// Makes a shape in which about the fraction `part` of all tiles is present, chosen pseudo-randomly by `seed`. Nothing is known
+    /// about the norms, which are infinite, as in [`dense`](Shape::dense).
     ///
     /// ```
     /// use cembra_tiles::{MOST_TILES, Shape, Tiling, Tiling1};
@@ -26,7 +26,7 @@ impl Shape {
     /// ```
     ///
     /// # Errors
-    /// If the part is not from 0 to 1, the grid has more than [`MOST_VISITED`](crate::MOST_VISITED) tiles, or more than `most_tiles` are
+    /// If `part` is not from 0 to 1, the grid has more than [`MOST_VISITED`](crate::MOST_VISITED) tiles, or more than `most_tiles` are
     /// present.
     pub fn random(tiling: &Tiling, part: f64, seed: u64, most_tiles: usize) -> Result<Shape, Error> {
         if !(0.0..=1.0).contains(&part) {
@@ -54,7 +54,7 @@ impl Shape {
 }
 
 impl Tiled {
-    /// Makes the tensor whose element at an index is a function of the index. The function is not called for elements of absent tiles.
+    /// Makes a tensor by calling `element` with the index of each element. It is not called for elements of absent tiles.
     ///
     /// ```
     /// use cembra_tiles::{MOST_TILES, Shape, Tiled, Tiling, Tiling1};
@@ -82,8 +82,8 @@ impl Tiled {
         Ok(Tiled::with_true_norms(shape, T::SCALAR, tiles.collect::<Result<_, Error>>()?))
     }
 
-    /// Makes a tensor of numbers between -1 and 1. A seed and the index of an element decide its number, so it is the same under any
-    /// tiling. Numbers are as random as hashes are: use them for tests and measurements.
+    /// Makes a tensor of pseudo-random elements between -1 and 1. An element depends only on `seed` and its index, so it is the same
+    /// under any tiling. The elements have only the randomness of a hash function: use them for tests and measurements.
     ///
     /// # Errors
     /// If there is no memory for the tiles.
@@ -91,10 +91,10 @@ impl Tiled {
         Tiled::from_fn(shape, |index| T::of_f64(number_at(seed, index)))
     }
 
-    /// Makes a tensor of a list of tiles, one for each tile of a shape, in their order. Norms are those of the elements.
+    /// Makes a tensor from a list of tiles, one for each tile of `shape`, in their order. Norms are computed from the elements.
     ///
     /// # Errors
-    /// If there are not as many tiles, or one does not have the extents of its place and the type `T`.
+    /// If the number of tiles differs from the shape's, or a tile does not have the extents that the shape gives and the type `T`.
     pub fn from_tiles<T: Float>(shape: &Shape, tiles: impl IntoIterator<Item = Tensor>) -> Result<Tiled, Error> {
         let mut made = Vec::new();
         let mut given = tiles.into_iter();
@@ -110,10 +110,11 @@ impl Tiled {
         Ok(Tiled::with_true_norms(shape, T::SCALAR, made))
     }
 
-    /// Makes the tensor whose tiles are a function of the tiles here. Absent tiles stay absent, and the function is not called for them.
+    /// Returns the tensor whose tiles are computed by `map` from the tiles here. Absent tiles stay absent, and `map` is not called for
+    /// them.
     ///
     /// # Errors
-    /// If the function fails or panics, returns a tile of other extents or another type, or a lazy tile cannot be made.
+    /// If `map` fails or panics, or returns a tile of other extents or another type, or a lazy tile cannot be computed.
     pub fn map_tiles(&self, mut map: impl FnMut(&TilePlace, &Tensor) -> Result<Tensor, Error>) -> Result<Tiled, Error> {
         let mut made = Vec::with_capacity(self.shape().len());
         for tile in self.tiles() {
@@ -127,7 +128,7 @@ impl Tiled {
     }
 }
 
-/// Fills the packed elements of these ranges, the last axis the fastest.
+/// Fills `elements`, the packed elements of the box `ranges`, by calling `element` with each index. The last axis varies fastest.
 pub(crate) fn fill<T: Float>(ranges: &Ranges, elements: &mut [T], element: &mut impl FnMut(&[i64]) -> T) {
     let mut index: SmallVec<[i64; 6]> = ranges.iter().map(|range| range.start).collect();
     for made in elements {
@@ -143,7 +144,7 @@ pub(crate) fn fill<T: Float>(ranges: &Ranges, elements: &mut [T], element: &mut 
     }
 }
 
-/// A number, at least -1 and below 1, for a seed and an index. A state is mixed once for each axis.
+/// Returns a pseudo-random number, at least -1 and below 1, for a seed and an element's index.
 pub(crate) fn number_at(seed: u64, index: &[i64]) -> f64 {
     number_of(index.iter().fold(first_hash(seed), |hash, at| next_hash(hash, at.cast_unsigned())))
 }

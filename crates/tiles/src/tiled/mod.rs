@@ -1,6 +1,6 @@
-//! Tiled tensors: a shape, and a tile for each tile of the shape, stored or made on demand. Absent tiles read as exact zeros. `making.rs`
-//! makes tiled tensors by functions, `elements/blocks.rs` cuts tensors and puts them together, and `graph/plan.rs` makes tensors that have
-//! a shape alone.
+//! Tiled tensors: a shape, and a tile for each tile of the shape, stored or computed on demand. Absent tiles read as exact zeros.
+//! `making.rs` constructs tiled tensors from functions, `elements/blocks.rs` reads and replaces parts of tensors, and `graph/plan.rs` makes
+//! tensors that have only a shape.
 
 pub(crate) mod array_file;
 pub(crate) mod copies;
@@ -28,19 +28,19 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The place of a tile in a tensor: its number, its coordinates in the grid, and its elements.
+/// The place of a tile in its tensor: its number, its coordinates in the grid, and the index ranges of its elements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TilePlace {
-    /// The position of the tile in the grid, the last axis the fastest.
+    /// The tile's number: its position in the grid, where the last axis varies fastest.
     pub number: u64,
-    /// The coordinates of the tile in the grid.
+    /// The tile's coordinates in the grid, one per axis.
     pub index: TileIndex,
-    /// The elements, as a range for each axis.
+    /// The index range of the tile's elements along each axis.
     pub ranges: Ranges,
 }
 
 impl TilePlace {
-    /// The place of a tile; `None` if there is no such tile.
+    /// Returns the place of the tile with this number; `None` if there is no such tile.
     #[must_use]
     pub fn of(tiling: &Tiling, number: u64) -> Option<TilePlace> {
         Some(TilePlace { number, index: tiling.index_of(number)?, ranges: tiling.ranges(number)? })
@@ -59,12 +59,13 @@ impl TilePlace {
     }
 }
 
-/// Makes tiles on demand. Functions from a place to a tensor implement this.
+/// Computes the tiles of a lazy tensor on demand. Functions from a place to a tensor implement this.
 pub trait TileSource: Send + Sync {
-    /// Makes the elements of a tile, with the extents of the place and the type of the tensor. They must be the same each time.
+    /// Computes the elements of the tile at `place`, with the extents of the place and the type of the tensor. They must be the same each
+    /// time.
     ///
     /// # Errors
-    /// If the tile cannot be made.
+    /// If the tile cannot be computed.
     fn tile(&self, place: &TilePlace) -> Result<Tensor, Error>;
 }
 
@@ -77,16 +78,16 @@ impl<F: Fn(&TilePlace) -> Result<Tensor, Error> + Send + Sync> TileSource for F 
 /// The tiles of a tensor.
 #[derive(Clone)]
 enum Tiles {
-    /// Stored tiles, in the order of the shape.
+    /// The tiles are stored in memory, in the order of the shape.
     Stored(Arc<[Tile]>),
     Lazy(Arc<dyn TileSource>),
-    /// Tiles that are shared out to ranks.
+    /// The tiles are distributed over ranks.
     Spread(Spread),
-    /// The tiles of a plan, which are never made.
+    /// The tensor is for plans: its tiles are never computed.
     Planned(Planned),
 }
 
-/// A tensor in tiles. Its shape lists the tiles that are present. Cloning it copies no elements.
+/// A tensor that is cut into tiles. Its shape lists the tiles that are present; absent tiles are zeros. Cloning it copies no elements.
 ///
 /// ```
 /// use cembra_tiles::{Screening, Tiled, Tiling, Tiling1};
@@ -109,10 +110,11 @@ pub struct Tiled {
 }
 
 impl Tiled {
-    /// Cuts a dense tensor into tiles, and leaves out those whose norms are below the threshold. Norms are those of the elements.
+    /// Cuts a dense tensor into tiles, and leaves out those whose norms are below the threshold. Norms are computed from the elements.
     ///
     /// # Errors
-    /// If the tiling is of other extents, the elements are not floats, there are too many tiles, or there is no memory for a copy.
+    /// If the tiling has other extents than the tensor, the elements are not floats, there are too many tiles, or there is no memory for a
+    /// copy.
     pub fn from_tensor(tensor: &Tensor, tiling: &Tiling, screening: &Screening) -> Result<Tiled, Error> {
         screening.check()?;
         let scalar = tensor.scalar_type();
@@ -143,17 +145,18 @@ impl Tiled {
         Ok(Tiled::stored(shape.finish(), scalar, tiles))
     }
 
-    /// A tensor whose tiles are made when they are needed, from their places. The norms of the shape are a promise: they decide which tiles
-    /// are asked for at all, and are not compared with elements before [`truncate`](Tiled::truncate) is called.
+    /// Makes a lazy tensor: `source` computes a tile from its place each time it is needed. The norms of the shape are a promise: they
+    /// decide which tiles are requested at all, and are not compared with elements before [`truncate`](Tiled::truncate) is called.
     ///
     /// # Errors
-    /// If tiles have no elements of the type.
+    /// If tiles cannot have elements of that type.
     pub fn lazy(shape: &Shape, scalar: Scalar, source: impl TileSource + 'static) -> Result<Tiled, Error> {
         check_float(scalar)?;
         Ok(Tiled { shape: shape.clone(), scalar, tiles: Tiles::Lazy(Arc::new(source)) })
     }
 
-    /// The bytes of the elements of present tiles, stored or not. Of tiles that are shared out to ranks, only those that are here count.
+    /// The number of bytes in the elements of present tiles, stored or lazy. If tiles are distributed over ranks, only those on this rank
+    /// count.
     pub(crate) fn present_bytes(&self) -> usize {
         match &self.tiles {
             Tiles::Spread(spread) => {
@@ -164,12 +167,12 @@ impl Tiled {
         }
     }
 
-    /// The bytes that the tiles take besides their elements. A lazy tile has a number and a norm.
+    /// The number of bytes that the tiles take in addition to their elements. A lazy tile takes only a number and a norm.
     pub(crate) fn own_bytes(&self) -> usize {
         self.shape.len().saturating_mul(if self.is_lazy() { 2 * size_of::<u64>() } else { TILE_BYTES })
     }
 
-    /// True if all tiles share the memory of another tensor's tiles, in its order, or are made on demand.
+    /// Returns true if all tiles share the memory of `other`'s tiles, in the same order, or are computed on demand.
     pub(crate) fn shares_tiles(&self, other: &Tiled) -> bool {
         match (&self.tiles, &other.tiles) {
             _ if self.is_lazy() => true,
@@ -186,7 +189,7 @@ impl Tiled {
         }
     }
 
-    /// The plan of a tensor without tiles; `None` for a tensor that has tiles.
+    /// The facts about a planned tensor, which has no tiles; `None` for a tensor that has tiles.
     pub(crate) const fn plan(&self) -> Option<&Planned> {
         match &self.tiles {
             Tiles::Planned(planned) => Some(planned),
@@ -194,7 +197,7 @@ impl Tiled {
         }
     }
 
-    /// The tiles that this rank has; `None` for a tensor that is not distributed.
+    /// The tiles that this rank has; `None` if the tensor is not distributed.
     pub(crate) const fn spread(&self) -> Option<&Spread> {
         match &self.tiles {
             Tiles::Spread(spread) => Some(spread),
@@ -202,12 +205,12 @@ impl Tiled {
         }
     }
 
-    /// A tensor whose tiles are shared out to ranks.
+    /// Makes a tensor whose tiles are distributed over ranks.
     pub(crate) const fn of_spread(shape: Shape, scalar: Scalar, spread: Spread) -> Tiled {
         Tiled { shape, scalar, tiles: Tiles::Spread(spread) }
     }
 
-    /// Returns the tensor with tiles of other ranks that came, by position.
+    /// Returns the tensor with additional tiles, which arrived from other ranks, each with its position.
     pub(crate) fn with_tiles(&self, came: Vec<(u32, Tile)>) -> Tiled {
         match &self.tiles {
             Tiles::Spread(spread) if !came.is_empty() => {
@@ -217,18 +220,18 @@ impl Tiled {
         }
     }
 
-    /// A tensor of a plan, whose tiles are never made.
+    /// Makes a tensor for a plan, whose tiles are never computed.
     pub(crate) const fn of_plan(shape: Shape, scalar: Scalar, planned: Planned) -> Tiled {
         Tiled { shape, scalar, tiles: Tiles::Planned(planned) }
     }
 
-    /// A stored tensor. `tiles` must be in the order of the shape, with the extents that it gives.
+    /// Makes a tensor with stored tiles. `tiles` must be in the order of the shape, with the extents that it gives.
     pub(crate) fn stored(shape: Shape, scalar: Scalar, tiles: Vec<Tile>) -> Tiled {
         debug_assert_eq!(shape.len(), tiles.len());
         Tiled { shape, scalar, tiles: Tiles::Stored(tiles.into()) }
     }
 
-    /// A stored tensor, with the norms of its tiles' elements.
+    /// Makes a tensor with stored tiles. Its norms are computed from their elements.
     pub(crate) fn with_true_norms(shape: &Shape, scalar: Scalar, tiles: Vec<Tile>) -> Tiled {
         let norms = tiles.iter().map(Tile::norm).collect();
         Tiled::stored(shape.with_norms(norms), scalar, tiles)
@@ -240,7 +243,7 @@ impl Tiled {
         self.shape.tiling()
     }
 
-    /// The present tiles, and their norms.
+    /// The shape of the tensor: its present tiles, and their norms.
     #[must_use]
     pub const fn shape(&self) -> &Shape {
         &self.shape
@@ -252,7 +255,7 @@ impl Tiled {
         self.scalar
     }
 
-    /// True if tiles are made when they are needed.
+    /// Returns true if the tensor is lazy: its tiles are computed when they are needed.
     #[must_use]
     pub const fn is_lazy(&self) -> bool {
         match &self.tiles {
@@ -262,22 +265,22 @@ impl Tiled {
         }
     }
 
-    /// The bytes of the elements of all present tiles, on whichever rank they are; at most `usize::MAX`. Lazy tiles take as many when they
-    /// are made.
+    /// The number of bytes in the elements of all present tiles, on all ranks together; at most `usize::MAX`. Lazy tiles count as if they
+    /// were stored.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         bytes_of(self.scalar, self.shape.present_elements())
     }
 
-    /// Returns a tile by its number; `None` if it is absent.
+    /// Returns the tile with this number in the grid; `None` if it is absent.
     ///
     /// # Errors
-    /// If a lazy tile cannot be made, or has other extents than its place or another type than the tensor.
+    /// If a lazy tile cannot be computed, or does not have the extents of its place and the type of the tensor.
     pub fn tile(&self, number: u64) -> Result<Option<Tile>, Error> {
         self.shape.position(number).map(|at| self.tile_at(at)).transpose()
     }
 
-    /// Returns a tile by its position among the present tiles, which must exist.
+    /// Returns the tile at `position` among the present tiles, which must exist.
     pub(crate) fn tile_at(&self, position: usize) -> Result<Tile, Error> {
         let source = match &self.tiles {
             Tiles::Stored(tiles) => return Ok(tiles[position].clone()),
@@ -296,7 +299,7 @@ impl Tiled {
         Tile::of(&tensor)
     }
 
-    /// A stored tile by its position among the present tiles; `None` for a lazy tensor, or if another rank has the tile.
+    /// Returns the stored tile at `position` among the present tiles; `None` if the tensor is lazy, or another rank has the tile.
     pub(crate) fn stored_at(&self, position: usize) -> Option<&Tile> {
         match &self.tiles {
             Tiles::Stored(tiles) => tiles.get(position),
@@ -305,15 +308,15 @@ impl Tiled {
         }
     }
 
-    /// The present tiles in their order. Each is made when the iterator comes to it.
+    /// The present tiles in their order, each with its number. A lazy tile is computed when the iterator reaches it.
     pub fn tiles(&self) -> impl ExactSizeIterator<Item = Result<(u64, Tile), Error>> {
         self.shape.tiles().iter().enumerate().map(|(at, number)| Ok((*number, self.tile_at(at)?)))
     }
 
-    /// Returns one element by its indices; 0 in an absent tile.
+    /// Returns the element at the index `element`; 0 if its tile is absent.
     ///
     /// # Errors
-    /// If there is no such element, it is of another type, or a lazy tile cannot be made.
+    /// If there is no such element, it is of another type, or a lazy tile cannot be computed.
     pub fn get<T: Float>(&self, element: &[i64]) -> Result<T, Error> {
         if T::SCALAR != self.scalar {
             let message =
@@ -332,7 +335,7 @@ impl Tiled {
         Ok(tile.elements::<T>()[at])
     }
 
-    /// Keeps the tiles that are present here and in `wanted`. The others become absent.
+    /// Keeps the tiles that are also present in `wanted`. The others become absent.
     ///
     /// # Errors
     /// If the tilings differ.
@@ -341,15 +344,14 @@ impl Tiled {
         Ok(self.with_part_of_tiles(shape))
     }
 
-    /// Keeps some of the present tiles: those of `shape`, which must have the same grid.
+    /// Keeps only the tiles of `shape`, which must be present here and have the same grid.
     pub(crate) fn with_part_of_tiles(&self, shape: Shape) -> Tiled {
         let is_stored = matches!(self.tiles, Tiles::Stored(_) | Tiles::Spread(_));
         let kept = if is_stored { common(self.shape.tiles(), shape.tiles()) } else { Vec::new() };
         self.with_sources(shape, kept.iter().map(|(at, _)| *at as usize))
     }
 
-    /// A tensor of some of this tensor's stored tiles, perhaps in another order. `sources` has, for each tile of `shape`, its position in
-    /// this tensor.
+    /// Makes a tensor from some of the stored tiles of this tensor. `sources` has, for each tile of `shape`, its position in this tensor.
     pub(crate) fn with_sources(&self, shape: Shape, sources: impl Iterator<Item = usize> + Clone) -> Tiled {
         let tiles = match &self.tiles {
             Tiles::Lazy(source) => Tiles::Lazy(source.clone()),
@@ -360,8 +362,8 @@ impl Tiled {
         Tiled { shape, scalar: self.scalar, tiles }
     }
 
-    /// A tensor whose tiles were made of this tensor's stored tiles. `sources` has, for each tile of `shape`, the position of the tile that
-    /// it was made of. `made` has the new tiles of those that this rank has, in the order of the shape.
+    /// Makes a tensor whose tiles were computed from stored tiles of this tensor. `sources` has, for each tile of `shape`, the position of
+    /// the tile that it was computed from. `made` has the new tiles whose sources are on this rank, in the order of the shape.
     pub(crate) fn made_of(&self, shape: Shape, sources: impl Iterator<Item = usize> + Clone, made: Vec<Tile>) -> Tiled {
         let tiles = match &self.tiles {
             Tiles::Spread(spread) => Tiles::Spread(spread.made_of(sources, made)),
@@ -370,16 +372,16 @@ impl Tiled {
         Tiled { shape, scalar: self.scalar, tiles }
     }
 
-    /// Returns the tensor with another shape, which must have as many tiles with the same extents.
+    /// Returns the tensor with another shape, which must have as many tiles, with the same extents.
     pub(crate) fn with_shape(&self, shape: Shape) -> Tiled {
         debug_assert_eq!(shape.len(), self.shape.len());
         Tiled { shape, ..self.clone() }
     }
 
-    /// Copies the elements to a dense tensor with the extents of the tiling, 0 where tiles are absent.
+    /// Copies the elements to a dense tensor with the extents of the tiling; elements of absent tiles are 0.
     ///
     /// # Errors
-    /// If there is no memory for the elements, or a lazy tile cannot be made.
+    /// If there is no memory for the elements, or a lazy tile cannot be computed.
     pub fn to_tensor(&self) -> Result<Tensor, Error> {
         let extents = self.tiling().extents();
         let mut made = Data::zeros(self.scalar, index_count(&extents)?)?;
@@ -402,7 +404,7 @@ fn place<T: Float>(tile: &Tile, ranges: &[Range<i64>], memory: &mut [T], whole: 
     copy_box(&from, &mut Packed { memory, ranges: whole }, ranges);
 }
 
-/// Checks that a tile made by a user has the extents of its place, and the type `scalar`.
+/// Returns an error if a tile from a user's code does not have the extents of its place and the type `scalar`.
 pub(crate) fn check_tile(tensor: &Tensor, place: &TilePlace, scalar: Scalar) -> Result<(), Error> {
     let index = &place.index[..];
     if tensor.scalar_type() != scalar {
@@ -418,7 +420,7 @@ pub(crate) fn check_tile(tensor: &Tensor, place: &TilePlace, scalar: Scalar) -> 
     Ok(())
 }
 
-/// The bytes of `elements` elements; at most `usize::MAX`.
+/// The number of bytes that `elements` elements take; at most `usize::MAX`.
 pub(crate) fn bytes_of(scalar: Scalar, elements: f64) -> usize {
     // A float that is too large becomes `usize::MAX`.
     (elements * Data::element_size(scalar).unwrap_or(1) as f64) as usize

@@ -1,11 +1,11 @@
-//! A planned tensor has a shape and no tiles. In place of its tiles it has two facts: whether an evaluation would make them when they are
-//! needed, and with which tensors it would share their memory. `graph/plan.rs` makes plans.
+//! A planned tensor has a shape and no tiles. Instead of tiles it has two facts: whether an evaluation would compute them only when they
+//! are needed, and with which tensors it would share their memory. `graph/plan.rs` makes plans.
 
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 use std::sync::Arc;
 
-/// The facts that a planned tensor has in place of its tiles.
+/// The facts that a planned tensor has instead of tiles: whether it would be lazy, and which tensors would share its memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
     /// True if an evaluation would make the tiles only when they are needed.
@@ -28,7 +28,7 @@ impl Planned {
     }
 }
 
-/// The error of asking a planned tensor for a tile.
+/// Returns the error for requesting a tile of a planned tensor, which has none.
 #[cold]
 pub(crate) fn without_tiles() -> Error {
     Error::tensors(Kind::Evaluation, "a tile of a tensor of which only the shape is known")

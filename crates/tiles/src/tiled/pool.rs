@@ -1,6 +1,6 @@
-//! Memory that is used again: the elements of a result go back to their pool when the last tile that has them is dropped. The system clears
-//! the pages of new memory when they are first written, which takes as long as a good part of a product of small tiles. Lists are stored by
-//! their length, so a pool serves evaluations whose tiles have the same extents again and again.
+//! Memory that is reused: the elements of a result return to their pool when the last tile that uses them is dropped. This saves time
+//! because the system clears the pages of new memory when they are first written, which takes a good part of the time of a product of small
+//! tiles. Lists are grouped by their length, so a pool serves evaluations whose tiles have the same extents again and again.
 
 use cembra_value::tensor::{Buffer, Data, Element};
 use std::collections::BTreeMap;
@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// A type of elements whose memory a pool can reuse. Code outside of this crate cannot name this trait.
 pub trait Recycled: Element {
-    /// The lists of elements of this type in a pool.
+    /// Returns those lists of a pool whose elements have this type, grouped by length.
     fn lists(lists: &mut Lists) -> &mut ByLength<Self>;
 }
 
 /// Lists of elements, by their length.
 type ByLength<T> = BTreeMap<usize, Vec<Vec<T>>>;
 
-/// The lists of elements that a pool has, and their bytes.
+/// The unused lists of elements in a pool, and their total size in bytes.
 #[derive(Default)]
 pub struct Lists {
     bytes: usize,
@@ -36,7 +36,7 @@ impl Recycled for f64 {
     }
 }
 
-/// Lists of elements that are not in use, of at most `most_bytes` bytes together.
+/// A pool of lists of elements that are not in use, with at most `most_bytes` bytes together.
 pub(crate) struct Pool {
     most_bytes: usize,
     /// The lists of elements in the pool, of at most `most_bytes` bytes.
@@ -48,7 +48,7 @@ impl Pool {
         Pool { most_bytes, lists: Mutex::default() }
     }
 
-    /// Takes a list of `len` elements with arbitrary values; `None` if there is none of this length.
+    /// Takes a list of `len` elements with arbitrary values from the pool; `None` if the pool has none of this length.
     pub(crate) fn take<T: Recycled>(self: &Arc<Pool>, len: usize) -> Option<Pooled<T>> {
         let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
         let list = T::lists(&mut lists).get_mut(&len)?.pop()?;
@@ -56,12 +56,12 @@ impl Pool {
         Some(Pooled { elements: list, pool: Arc::downgrade(self) })
     }
 
-    /// Makes elements go back to this pool when they are dropped.
+    /// Wraps elements so that they return to this pool when they are dropped.
     pub(crate) fn lend<T: Recycled>(self: &Arc<Pool>, elements: Vec<T>) -> Pooled<T> {
         Pooled { elements, pool: Arc::downgrade(self) }
     }
 
-    /// Frees all lists if they take more than `most_bytes` bytes.
+    /// Frees all unused lists if they take more than `most_bytes` bytes together.
     pub(crate) fn shrink(&self, most_bytes: usize) {
         let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
         if lists.bytes > most_bytes {
@@ -69,7 +69,7 @@ impl Pool {
         }
     }
 
-    /// The bytes of the lists in the pool.
+    /// The total size of the unused lists in the pool, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner).bytes
     }
@@ -100,7 +100,7 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// Elements that go back to their pool when they are dropped, if it still exists.
+/// A list of elements that returns to its pool when it is dropped, if the pool still exists.
 #[derive(Debug)]
 pub(crate) struct Pooled<T: Recycled> {
     elements: Vec<T>,
@@ -108,7 +108,7 @@ pub(crate) struct Pooled<T: Recycled> {
 }
 
 impl<T: Recycled> Pooled<T> {
-    /// Wraps elements that belong to no pool, and are freed when they are dropped.
+    /// Wraps elements that belong to no pool, so that they are freed when they are dropped.
     pub(crate) fn free(elements: Vec<T>) -> Pooled<T> {
         Pooled { elements, pool: Weak::new() }
     }
@@ -117,7 +117,7 @@ impl<T: Recycled> Pooled<T> {
         &mut self.elements
     }
 
-    /// Turns the elements into data of a tensor.
+    /// Converts the elements to the data of a tensor.
     pub(crate) fn into_data(mut self) -> Data {
         if self.pool.strong_count() == 0 {
             T::data(std::mem::take(&mut self.elements))

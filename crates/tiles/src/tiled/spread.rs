@@ -1,12 +1,12 @@
-//! Tiles that are shared out to ranks, as one rank has them: the owner of each tile, and the tiles that this rank owns. During a step a
-//! rank may have tiles of others, too.
+//! The tiles of a distributed tensor, as one rank has them: the owner of each tile, and the tiles that this rank owns. During a step a
+//! rank may temporarily have tiles of others, too.
 
 use crate::error::no_link;
 use crate::tiled::tile::Tile;
 use cembra_value::Error;
 use std::sync::Arc;
 
-/// The tiles of a distributed tensor that one rank has, and the owners of all tiles.
+/// The tiles of a distributed tensor that this rank has, and the owners of all its tiles.
 #[derive(Clone)]
 pub(crate) struct Spread {
     /// The owner of each present tile, by position.
@@ -16,31 +16,32 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Tiles in the order of a shape, `None` where another rank has them, with the owners of all.
+    /// Combines the owners of all tiles with the tiles that this rank has. Both are in the order of the shape; a tile on another rank
+    /// is `None`.
     pub(crate) fn new(owners: impl Into<Arc<[u32]>>, tiles: Vec<Option<Tile>>) -> Spread {
         let spread = Spread { owners: owners.into(), tiles: tiles.into() };
         debug_assert_eq!(spread.owners.len(), spread.tiles.len());
         spread
     }
 
-    /// The owner of each present tile, in the order of the shape.
+    /// The rank that owns each present tile, in the order of the shape.
     pub(crate) const fn owners(&self) -> &Arc<[u32]> {
         &self.owners
     }
 
-    /// A tile by its position; `None` if another rank has it.
+    /// Returns the tile at `position` in the shape; `None` if this rank does not have it.
     pub(crate) fn at(&self, position: usize) -> Option<&Tile> {
         self.tiles.get(position)?.as_ref()
     }
 
-    /// Selects the tiles at some positions, in this order.
+    /// Selects the tiles at `positions`, in this order, with their owners.
     pub(crate) fn part(&self, positions: impl Iterator<Item = usize> + Clone) -> Spread {
         let owners: Vec<u32> = positions.clone().map(|at| self.owners[at]).collect();
         Spread::new(owners, positions.map(|at| self.tiles[at].clone()).collect())
     }
 
-    /// Replaces the tiles at some positions, in this order, by tiles that were made of them. `made` has the new tiles of those that are
-    /// here.
+    /// Selects the tiles at `positions`, in this order, and replaces them by tiles that were computed from them. `made` has a new tile
+    /// for each of them that is on this rank.
     pub(crate) fn made_of(&self, positions: impl Iterator<Item = usize> + Clone, made: Vec<Tile>) -> Spread {
         let owners: Vec<u32> = positions.clone().map(|at| self.owners[at]).collect();
         let mut made = made.into_iter();
@@ -48,7 +49,7 @@ impl Spread {
         Spread::new(owners, positions.map(tile).collect())
     }
 
-    /// Adds tiles of other ranks that came, by position.
+    /// Adds tiles that arrived from other ranks, each with its position.
     pub(crate) fn with(&self, came: Vec<(u32, Tile)>) -> Spread {
         let mut tiles = self.tiles.to_vec();
         came.into_iter().for_each(|(at, tile)| tiles[at as usize] = Some(tile));
@@ -60,14 +61,14 @@ impl Spread {
         self.tiles.iter().enumerate().filter(|(_, tile)| tile.is_some()).map(|(at, _)| at)
     }
 
-    /// True if all tiles that are here share the memory of another tensor's tiles, in its order.
+    /// Returns true if all tiles on this rank share the memory of `other`'s tiles, in the same order.
     pub(crate) fn shares_tiles(&self, other: &Spread) -> bool {
         let mut others = other.tiles.iter().flatten();
         let mut own = self.tiles.iter().flatten();
         own.all(|own| others.any(|other| own.tensor().shares_memory(other.tensor())))
     }
 
-    /// The error of a tile that another rank has, by its position and number.
+    /// Returns the error for a tile that another rank has. The tile is given by its position in the shape and its number in the grid.
     #[cold]
     pub(crate) fn elsewhere(&self, position: usize, number: u64) -> Error {
         let owner = self.owners.get(position).copied().unwrap_or_default();

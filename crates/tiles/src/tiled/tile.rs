@@ -1,5 +1,6 @@
-//! Tiles: the elements of one tile in memory of its own, packed with the last axis the fastest, from an address on that is a multiple of 64
-//! bytes. So the layout of a tile follows from its extents, and a product of two tiles has the same bits wherever their elements come from.
+//! Tiles: the elements of one tile in memory of its own, packed so that the last axis varies fastest, from an address that is a multiple of
+//! 64 bytes. So the layout of a tile follows from its extents, and a product of two tiles has the same bits wherever their elements come
+//! from.
 
 use crate::error::no_floats;
 use crate::tiled::pool::{Pool, Pooled, Recycled};
@@ -10,25 +11,25 @@ use cembra_value::tensor::{CopiedAxis, Layout, Tensor, copy_axes, index_count, z
 use std::ops::{Add, Mul, Neg, Sub};
 use std::sync::Arc;
 
-/// The alignment of tiles in bytes: a line of the cache.
+/// The alignment of a tile's elements in bytes: the size of a cache line.
 pub const ALIGNMENT: usize = 64;
 
-/// The bytes of a stored tile besides its elements: its place in shapes and lists, its header, and the overhead of the allocator. Measured
-/// for tiles of one element.
+/// The bytes of a stored tile in addition to its elements: its entries in shapes and lists, its header, and the overhead of the allocator.
+/// Measured for tiles of one element.
 pub(crate) const TILE_BYTES: usize = 448;
 
-/// A type that elements of tiles can have: `f32` or `f64`.
+/// A type that the elements of tiles can have: `f32` or `f64`.
 pub trait Float: Recycled + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Neg<Output = Self> {
     /// Converts the element to FLOAT64.
     fn to_f64(self) -> f64;
 
-    /// The element that is nearest to a number.
+    /// Returns the nearest element of this type to `number`.
     fn of_f64(number: f64) -> Self;
 
-    /// The elements as [`DataMut`], memory of any type of elements.
+    /// Wraps a slice of elements as [`DataMut`], a slice with any element type.
     fn part(elements: &mut [Self]) -> DataMut<'_>;
 
-    /// Computes a product of matrices of this type.
+    /// Computes a matrix product of this type, with the implementation `matrices`.
     fn multiply(matrices: &dyn MatrixProduct, product: Multiplication<'_, Self>);
 }
 
@@ -68,7 +69,7 @@ impl Float for f64 {
     }
 }
 
-/// Runs generic code for an element type, which the code calls `$T`. An error if tiles have no elements of the type.
+/// Runs generic code for an element type, which the code calls `$T`. An error if tiles cannot have elements of that type.
 macro_rules! with_float {
     ($scalar:expr, $T:ident => $result:expr) => {
         match $scalar {
@@ -86,17 +87,17 @@ macro_rules! with_float {
 }
 pub(crate) use with_float;
 
-/// Checks that tiles can have elements of a type.
+/// Returns an error if tiles cannot have elements of the type `scalar`.
 pub(crate) fn check_float(scalar: Scalar) -> Result<(), Error> {
     if matches!(scalar, Scalar::Float32 | Scalar::Float64) { Ok(()) } else { Err(no_floats(scalar)) }
 }
 
-/// The elements of a tile. Cloning it copies no elements.
+/// A tile of a tensor: its elements, in memory of their own. Cloning it copies no elements.
 #[derive(Clone, Debug)]
 pub struct Tile(Tensor);
 
 impl Tile {
-    /// Makes a tile of the elements of a tensor. They are copied, unless they are packed and aligned already and nothing else is in their
+    /// Makes a tile from the elements of a tensor. They are copied, unless they are packed and aligned already and nothing else is in their
     /// memory.
     ///
     /// # Errors
@@ -105,7 +106,7 @@ impl Tile {
         Tile::copied_to(tensor, None)
     }
 
-    /// Makes a tile as [`of`](Tile::of) does, but a copy takes memory of `pool`, if there is one.
+    /// Makes a tile as [`of`](Tile::of) does, but a copy uses memory of `pool`, if that is given.
     ///
     /// # Errors
     /// The errors of [`of`](Tile::of).
@@ -135,7 +136,7 @@ impl Tile {
         })
     }
 
-    /// The tile as a tensor that shares its memory.
+    /// Returns the tile as a tensor that shares its memory.
     #[must_use]
     pub const fn tensor(&self) -> &Tensor {
         &self.0
@@ -147,7 +148,7 @@ impl Tile {
         self.0.extents()
     }
 
-    /// The elements, the last axis the fastest; empty if they are of another type than `T`.
+    /// The elements of the tile, where the last axis varies fastest; empty if they are of another type than `T`.
     #[must_use]
     pub fn elements<T: Float>(&self) -> &[T] {
         let layout = self.0.layout();
@@ -155,8 +156,8 @@ impl Tile {
         first.and_then(|elements| elements.get(..layout.len())).unwrap_or_default()
     }
 
-    /// The norm of the tile: the root of the sum of squares, divided by the number of elements; 0 without elements. Squares are added in
-    /// FLOAT64, in an order that depends on their number alone.
+    /// Returns the norm of the tile: the root of the sum of squares, divided by the number of elements; 0 without elements. Squares are
+    /// added in FLOAT64, in an order that depends on their number alone.
     #[must_use]
     pub fn norm(&self) -> f64 {
         let norm = with_float!(self.0.scalar_type(), T => Ok::<f64, Error>(norm(self.elements::<T>())));
@@ -167,7 +168,7 @@ impl Tile {
 /// The number of partial sums in a sum of squares: as many as the widest vectors have lanes.
 const LANES: usize = 8;
 
-/// The root of the sum of squares, divided by the number of elements.
+/// Returns the norm of a tile's elements: the root of the sum of squares, divided by their number.
 pub(crate) fn norm<T: Float>(elements: &[T]) -> f64 {
     if elements.is_empty() {
         return 0.0;
@@ -204,7 +205,7 @@ const fn padding<T>() -> usize {
     ALIGNMENT / size_of::<T>() - 1
 }
 
-/// Memory of a tile that is being made.
+/// Memory for a tile whose elements are being computed.
 #[derive(Debug)]
 pub(crate) struct TileMemory<T: Float> {
     memory: Pooled<T>,
@@ -213,13 +214,13 @@ pub(crate) struct TileMemory<T: Float> {
 }
 
 impl<T: Float> TileMemory<T> {
-    /// Memory for a tile of `len` elements, which are 0.
+    /// Allocates memory for a tile of `len` elements, which are 0.
     pub(crate) fn zeros(len: usize) -> Result<TileMemory<T>, Error> {
         let memory = zeros(len.saturating_add(padding::<T>()))?;
         Ok(TileMemory::of(Pooled::free(memory), len))
     }
 
-    /// Memory of a pool for a tile of `len` elements with arbitrary values.
+    /// Takes memory for a tile of `len` elements from `pool`; they have arbitrary values.
     pub(crate) fn pooled(len: usize, pool: &Arc<Pool>) -> Result<TileMemory<T>, Error> {
         let padded = len.saturating_add(padding::<T>());
         let memory = match pool.take(padded) {
@@ -235,7 +236,7 @@ impl<T: Float> TileMemory<T> {
         TileMemory { memory, first, len }
     }
 
-    /// Memory for a tile of these extents, whose elements are 0.
+    /// Allocates memory for a tile with these extents, whose elements are 0.
     pub(crate) fn of_extents(extents: &[usize]) -> Result<TileMemory<T>, Error> {
         TileMemory::zeros(index_count(extents)?)
     }
@@ -248,10 +249,10 @@ impl<T: Float> TileMemory<T> {
         &mut self.memory.elements_mut()[self.first..][..self.len]
     }
 
-    /// Makes a tile with these extents of the memory.
+    /// Makes a tile with these extents from the memory.
     ///
     /// # Errors
-    /// If the extents have another number of elements.
+    /// If the number of elements in the memory does not fit the extents.
     pub(crate) fn into_tile(self, extents: &[usize]) -> Result<Tile, Error> {
         let layout = Layout::row_major(extents)?.moved(self.first);
         Ok(Tile(Tensor::from_parts(self.memory.into_data(), layout)?))

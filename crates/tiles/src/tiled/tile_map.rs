@@ -1,5 +1,5 @@
-//! Maps that decide which rank owns which tile, from the place of a tile in its grid. A tensor then has a list of owners, one for each
-//! present tile.
+//! Maps that decide which rank owns which tile, from a tile's place in the grid. A distributed tensor then stores a list of owners, one
+//! for each present tile.
 
 use crate::error::no_link;
 use crate::shape::mixing::mixed;
@@ -37,37 +37,37 @@ enum Kind {
 }
 
 impl TileMap {
-    /// A block-cyclic map over a grid of `rows` by `columns` ranks. The first half of a tensor's axes, the longer one, are its rows, the
-    /// others its columns: rank `(i % rows) * columns + j % columns` owns the tile in row `i` and column `j` of tiles. The tiles of a
-    /// tensor of one axis are dealt out one by one.
+    /// Makes a block-cyclic map over a grid of `rows` by `columns` ranks. The first half of a tensor's axes (the larger half, if their
+    /// number is odd) counts as rows, the others as columns: rank `(i % rows) * columns + j % columns` owns the tile in row `i` and
+    /// column `j` of tiles. The tiles of a tensor with one axis are assigned to the ranks in turn.
     #[must_use]
     pub const fn grid(rows: usize, columns: usize) -> TileMap {
         TileMap(Kind::Grid { rows, columns })
     }
 
-    /// The map over the grid of all ranks that is nearest to a square, with no more rows than columns.
+    /// Makes a block-cyclic map over the grid of all ranks that is closest to a square, with no more rows than columns.
     #[must_use]
     pub fn square(ranks: usize) -> TileMap {
         let rows = (1..=ranks.isqrt().max(1)).rev().find(|rows| ranks.is_multiple_of(*rows)).unwrap_or(1);
         TileMap::grid(rows, (ranks / rows).max(1))
     }
 
-    /// A map by a hash of the tile's number, for tensors whose present tiles a grid would share out unevenly.
+    /// Makes a map by a hash of the tile's number, for tensors whose present tiles a grid would distribute unevenly.
     #[must_use]
     pub const fn hashed() -> TileMap {
         TileMap(Kind::Hashed)
     }
 
-    /// A map by a function, which must be the same on all ranks.
+    /// Makes a map by a function from a tile's place to its owner, which must be the same on all ranks.
     #[must_use]
     pub fn by(owner: impl Fn(&TilePlace) -> usize + Send + Sync + 'static) -> TileMap {
         TileMap(Kind::By(Arc::new(owner)))
     }
 
-    /// The owner of each present tile, in the order of the shape.
+    /// Returns the owner of each present tile, in the order of the shape. `ranks` is the number of ranks.
     ///
     /// # Errors
-    /// If the grid has no ranks, or more than there are; or the function names a rank that does not exist.
+    /// If the map's grid of ranks is empty or larger than `ranks`, or the function returns a rank that does not exist.
     pub fn owners(&self, shape: &Shape, ranks: usize) -> Result<Vec<u32>, Error> {
         let grid = match self.0 {
             Kind::Grid { rows, columns } => rows.saturating_mul(columns),

@@ -1,6 +1,6 @@
-//! The end of work that all ranks do together: each reports a failure or gives bytes, and all receive the bytes of all or the same error.
-//! Ranks begin to listen before they work, so that a failure stops the others early: rank 0 passes the first failure that it receives on at
-//! once, and receives the other reports afterwards.
+//! The end of work that all ranks do together: each reports a failure or some bytes, and all receive either the bytes of all ranks or the
+//! same error. Ranks begin to listen before they work, so that a failure stops the others early: rank 0 forwards the first failure that it
+//! receives at once, and receives the other reports afterwards.
 
 use super::{Exchange, Failure, Letter, Purpose, Ranks};
 use crate::error::bad_message;
@@ -11,10 +11,10 @@ use cembra_value::Error;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The task of failures that follow from failures of other ranks. They count only if there is no other failure.
+/// The task number of failures that were caused by failures of other ranks. Such a failure is reported only if there is no other one.
 pub(crate) const FOLLOWS: u64 = u64::MAX;
 
-/// The common outcome of all ranks, while they work.
+/// The common outcome of work that all ranks do together, while they work.
 pub(crate) struct Settling<'r> {
     exchange: Exchange<'r>,
     /// True if ranks listen while they work: then the first failure is passed on before the other ranks have reported.
@@ -35,7 +35,7 @@ struct Incoming {
 
 enum State {
     Awaited(Request),
-    /// The first message, which has the number of bytes that follow.
+    /// The first message of the report has arrived; it has the number of bytes that follow.
     First(Arc<Vec<u8>>),
     Whole(Letter),
 }
@@ -117,8 +117,8 @@ impl Incoming {
 }
 
 impl<'r> Settling<'r> {
-    /// Begins to listen. `listens` must be false for ranks that do not look while they work; the error is then that of the lowest task of
-    /// all.
+    /// Begins to listen for the reports of other ranks. `listens` must be false for ranks that do not call `watch` while they work; then
+    /// the error is that of the task with the lowest number on all ranks.
     ///
     /// # Errors
     /// If the link failed.
@@ -134,7 +134,7 @@ impl<'r> Settling<'r> {
         Ok(Settling { exchange, listens, letters, result: None, sending: Vec::new() })
     }
 
-    /// Checks whether another rank failed, and passes that on. Waits for nothing but the rest of a long letter.
+    /// Checks whether another rank failed, and forwards its report. Does not wait, except for the rest of a long report.
     ///
     /// # Errors
     /// The error that all ranks have, or the link failed.
@@ -187,7 +187,7 @@ impl<'r> Settling<'r> {
         Ok(())
     }
 
-    /// Reports the outcome of this rank, waits for the others, and returns the bytes of all, by rank.
+    /// Reports the outcome of this rank, waits for the others, and returns the bytes of all ranks, in the order of ranks.
     ///
     /// # Errors
     /// The errors of [`Ranks::settle_with`].
