@@ -1,5 +1,5 @@
-//! Elementwise expressions: the scalar computation that maps of a graph do for one element. An evaluator runs it for many elements. A
-//! single map is a body with one operator; a region of maps that are evaluated together is a body with several.
+//! Elementwise expressions: the scalar computation that elementwise nodes of a graph (maps) do for one element. An evaluator runs it
+//! for many elements. A single map is a body with one operator; a region of maps that are evaluated together is a body with several.
 
 use crate::maps::{ElementOperator, OperandType};
 use crate::{Data, DataMut, Tensor};
@@ -15,11 +15,12 @@ pub type Operand = u32;
 pub enum BodyStep {
     /// A constant: its type, and its bits as frames store them.
     Constant(Scalar, u64),
-    /// A scalar operator on earlier values, whose types are exactly those that it takes, and on its literal texts.
+    /// A scalar operator, applied to earlier values of the body and to its string literals. The values' types are exactly those that
+    /// the operator takes.
     Apply(ElementOperator, SmallVec<[Operand; 3]>),
 }
 
-/// An elementwise expression that refers to no graph: equal bodies compute the same.
+/// An elementwise expression by itself, without references to a graph: equal bodies compute the same.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Body {
     /// The types of the body's inputs.
@@ -31,7 +32,7 @@ pub struct Body {
 }
 
 impl Body {
-    /// Returns the body of one operator. Literal operands become constants of the body, the others become its inputs.
+    /// Returns the body that applies one operator. Literal operands become constants of the body, the others become its inputs.
     pub(crate) fn of_operator(op: &ElementOperator, operands: &[OperandType], result: Scalar) -> Body {
         let inputs: Vec<Scalar> =
             operands.iter().filter(|(_, bits)| bits.is_none()).map(|(scalar, _)| *scalar).collect();
@@ -51,16 +52,16 @@ impl Body {
     }
 }
 
-/// The number of graph nodes that are visited between two calls of [`Elements::go_on`].
+/// The number of graph nodes that are visited between two calls of [`Elements::go_on`], which checks for cancellation.
 pub(crate) const LOOKED_AT: usize = 256;
 
-/// An evaluator of elementwise expressions, for the reference and for constants that are folded while a graph is rewritten.
+/// An evaluator of elementwise expressions. The reference evaluator uses it, and the rewriter uses it to fold constants.
 pub trait Elements: Sync {
     /// Evaluates a body on the elements of `operands`, which have the types of its inputs and are broadcast to `extents`. Overwrites
     /// `outputs`, which have the types of the body's outputs, with the elements of each output. The last axis varies fastest.
     ///
     /// # Errors
-    /// If the body cannot be compiled, `outputs` do not fit, or an element fails.
+    /// If the body cannot be compiled, `outputs` do not fit, or an operator fails on an element.
     fn map_into(
         &self,
         body: &Body,
@@ -82,13 +83,14 @@ pub trait Elements: Sync {
         Ok(outputs)
     }
 
-    /// The most bytes that a tensor may have in this evaluation.
+    /// Returns the most bytes that one tensor may have in this evaluation.
     fn most_bytes(&self) -> u64;
 
-    /// Returns an error if the evaluation or the rewriting must end. It is called before each step, and during a long one.
+    /// Returns an error if the evaluation or the rewriting must stop, for example because it was cancelled. It is called before each
+    /// step, and repeatedly during a long one.
     ///
     /// # Errors
-    /// If it must end.
+    /// If the evaluation or the rewriting must stop.
     fn go_on(&self) -> Result<(), Error> {
         Ok(())
     }

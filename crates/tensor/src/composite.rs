@@ -1,5 +1,5 @@
-//! Functions on tensors that are composed of several operators. Each is defined once, here, by the nodes that it expands to, so whatever
-//! holds for these operators holds for the function too.
+//! Functions on tensors that are composed of several operators. Each is defined here by the nodes that it expands to, so whatever holds for
+//! these nodes, such as their gradients, holds for the function too.
 
 use crate::graph::check_axis;
 use crate::node::Reduction;
@@ -9,7 +9,7 @@ use cembra_runtime::Scalar;
 use cembra_value::Error;
 
 impl TensorGraph {
-    /// Reduces `axes`, which stay in the result with an extent of 1.
+    /// Reduces `x` over `axes`, which stay in the result with an extent of 1.
     ///
     /// # Errors
     /// The errors of [`TensorGraph::reduce`].
@@ -27,7 +27,7 @@ impl TensorGraph {
         self.reshape(made, &extents)
     }
 
-    /// The sum over `axes`, divided by the number of elements that were added.
+    /// Returns the mean of `x` over `axes`: the sum, divided by the number of elements that were added.
     ///
     /// # Errors
     /// If there is no such axis, or the elements are not floats.
@@ -45,8 +45,9 @@ impl TensorGraph {
         self.map(id::DIVIDE, &[sum, count])
     }
 
-    /// The sum of the elements up to and including each index of an axis. Sums are made of sums of 1, 2, 4, .. elements, so the rounding
-    /// error grows with the logarithm of the extent. Elements of f32 are added in f64; integers wrap around.
+    /// Returns the cumulative sum along `axis`: at each index, the sum of the elements up to and including that index. Sums are made of
+    /// sums of 1, 2, 4, .. elements, so the rounding error grows with the logarithm of the extent. Elements of type f32 are added in f64;
+    /// integers wrap around.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -90,8 +91,8 @@ impl TensorGraph {
         self.cast(sums, scalar)
     }
 
-    /// The first index along `axis` of the largest element, or of a NaN if there is one. The result does not have this axis. +0 and -0 are
-    /// equal.
+    /// Returns the first index along `axis` of the largest element, or of a NaN if there is one. The result does not have this axis. +0 and
+    /// -0 are equal.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -110,8 +111,8 @@ impl TensorGraph {
         self.first_extreme(Reduction::Max, x, axis)
     }
 
-    /// The first index along `axis` of the smallest element, or of a NaN if there is one. The result does not have this axis. +0 and -0 are
-    /// equal.
+    /// Returns the first index along `axis` of the smallest element, or of a NaN if there is one. The result does not have this axis. +0
+    /// and -0 are equal.
     ///
     /// # Errors
     /// The errors of [`TensorGraph::argmax`].
@@ -144,7 +145,7 @@ impl TensorGraph {
         self.map(id::SUBTRACT, &[x, largest])
     }
 
-    /// `e / sum(e)` along an axis, where `e` is `exp(x - max(x))`.
+    /// Returns the softmax of `x` along `axis`: `e / sum(e)`, where `e` is `exp(x - max(x))`.
     ///
     /// # Errors
     /// If there is no such axis, or the elements are not numbers.
@@ -155,7 +156,7 @@ impl TensorGraph {
         self.map(id::DIVIDE, &[powers, sum])
     }
 
-    /// `z - log(sum(exp(z)))` along an axis, where `z` is `x - max(x)`.
+    /// Returns the logarithm of the softmax of `x` along `axis`: `z - log(sum(exp(z)))`, where `z` is `x - max(x)`.
     ///
     /// # Errors
     /// If there is no such axis, or the elements are not numbers.
@@ -167,9 +168,9 @@ impl TensorGraph {
         self.map(id::SUBTRACT, &[below, logarithm])
     }
 
-    /// `log(sum(exp(x - m))) + m` along an axis, which the result does not have. `m` is the largest element if it is finite, else 0: so
-    /// elements that are all `-inf` give `-inf` and have the gradient 0, an element that is `inf` gives `inf` and has the whole gradient,
-    /// and a NaN gives NaN. Integers become f32 before, so that no difference of them wraps.
+    /// Returns `log(sum(exp(x - m))) + m` along `axis`, which the result does not have. `m` is the largest element if it is finite, else 0.
+    /// So elements that are all `-inf` give `-inf` and have the gradient 0, an element that is `inf` gives `inf` and has the whole
+    /// gradient, and a NaN gives NaN. Integers are converted to f32 first, so that no difference of them wraps.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -211,11 +212,11 @@ impl TensorGraph {
         self.map(id::TENSOR_WHERE, &[is_infinite, largest, sum])
     }
 
-    /// The mean over rows of `-sum(y * log_softmax(z))`: the cross entropy of the distributions `y` and of those that the rows of `z` stand
-    /// for.
+    /// Returns the mean over rows of `-sum(y * log_softmax(z))`: the cross entropy between the distributions in the rows of `y` and the
+    /// softmax of the rows of `z`.
     ///
-    /// It has a gradient of its own: `(p * sum(y) - y) / rows` for `z`, where `p` is `softmax(z)`, which is `(p - y) / rows` where rows of
-    /// `y` sum up to 1; and `-log_softmax(z) / rows` for `y`.
+    /// It has a gradient of its own. For `z` it is `(p * sum(y) - y) / rows`, where `p` is `softmax(z)`; this is `(p - y) / rows` where a
+    /// row of `y` sums to 1. For `y` it is `-log_softmax(z) / rows`.
     ///
     /// # Errors
     /// If `z` and `y` are not matrices of the same extents, or their elements are not floats.
@@ -240,10 +241,11 @@ impl TensorGraph {
         Ok(made[0])
     }
 
-    /// `function(x)` where `condition` holds, `otherwise` elsewhere. Elsewhere the function is given `fill` instead of `x`.
+    /// Returns `function(x)` where `condition` holds, and `otherwise` elsewhere. Where `condition` does not hold, `function` is given
+    /// `fill` instead of `x`.
     ///
-    /// Use it for functions that fail, as a division of integers by 0 does: `tensor.where` computes both branches. Derivatives need it only
-    /// if the function has a gradient of its own, because a branch that is not chosen has no cotangent.
+    /// Use it for functions that can fail, as an integer division by 0 does, because `tensor.where` computes both branches. Derivatives
+    /// need it only if the function has a gradient of its own, because a branch that is not chosen has no cotangent.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -259,7 +261,7 @@ impl TensorGraph {
     /// ```
     ///
     /// # Errors
-    /// If the type of `x` does not have the number `fill`, the function fails, or types and extents do not fit.
+    /// If the type of `x` cannot represent `fill`, `function` fails, or types and extents do not fit.
     pub fn where_safe(
         &mut self,
         condition: TensorNodeId,
@@ -274,7 +276,7 @@ impl TensorGraph {
         self.map(id::TENSOR_WHERE, &[condition, made, otherwise])
     }
 
-    /// `(x - mean) / sqrt(mean((x - mean) ^ 2) + eps)` along an axis.
+    /// Returns `x` normalised along `axis`: `(x - mean) / sqrt(mean((x - mean) ^ 2) + eps)`.
     ///
     /// # Errors
     /// If there is no such axis, or the elements are not floats.
@@ -293,7 +295,7 @@ impl TensorGraph {
         self.map(id::DIVIDE, &[centred, deviation])
     }
 
-    /// The element type of a node.
+    /// Returns the element type of a node.
     #[must_use]
     pub fn scalar(&self, id: TensorNodeId) -> Scalar {
         self.node(id).scalar

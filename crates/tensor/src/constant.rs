@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// A constant tensor with its elements in row-major order. Two are equal if their elements have the same bits.
+/// A constant tensor with its elements in row-major order. Two constants are equal if their elements have the same
+/// bits.
 #[derive(Clone, PartialEq)]
 pub struct ConstantTensor(Tensor);
 
@@ -55,7 +56,7 @@ impl TensorGraph {
     /// ```
     ///
     /// # Errors
-    /// If there is no room for another node.
+    /// If the graph has too many nodes.
     pub fn constant_tensor(&mut self, tensor: &Tensor) -> Result<TensorNodeId, Error> {
         let tensor = Tensor::of_data(tensor.extents(), tensor.gathered())?;
         let (scalar, extents) = (tensor.scalar_type(), tensor.extents().into());
@@ -63,10 +64,10 @@ impl TensorGraph {
         self.intern(Node { operation, operands: SmallVec::new(), scalar, extents })
     }
 
-    /// The integers `0..extent`, as an i64 tensor with one axis.
+    /// Returns the integers `0..extent`, as an i64 tensor with one axis.
     ///
     /// # Errors
-    /// If a tensor may not have `extent` elements, or there is no room for another node.
+    /// If a tensor may not have `extent` elements, or the graph has too many nodes.
     pub fn iota(&mut self, extent: usize) -> Result<TensorNodeId, Error> {
         cembra_value::tensor::index_count(&[extent])?;
         let extents = Extents::from_slice(&[extent]);

@@ -1,5 +1,5 @@
-//! The order in which several tensors are multiplied, two at a time. Any order gives the same sums, but the costs differ by orders of
-//! magnitude. Up to [`EXHAUSTIVE`] factors the best order is found, for more a good one.
+//! The order in which a product of several tensors is computed, two factors at a time. Any order gives the same sums, but the costs differ by
+//! orders of magnitude. Up to [`EXHAUSTIVE`] factors the cheapest order is found; for more factors a greedy search finds a good one.
 
 use crate::body::{Elements, LOOKED_AT};
 use crate::node::{Axis, Labels, Operation};
@@ -16,7 +16,7 @@ const EXHAUSTIVE: usize = 8;
 /// The most factors for which all pairs are compared to choose the next product. More factors are multiplied from left to right.
 const COMPARED: usize = 128;
 
-/// A set of labels, one bit per label.
+/// A set of axis labels, one bit per label.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct LabelSet([u128; 2]);
 
@@ -36,7 +36,7 @@ impl LabelSet {
         LabelSet([self.0[0] | other.0[0], self.0[1] | other.0[1]])
     }
 
-    /// True if the set has a label.
+    /// Returns true if the set contains `label`.
     #[must_use]
     pub fn has(self, label: Axis) -> bool {
         self.0[usize::from(label / 128)] >> (label % 128) & 1 != 0
@@ -57,25 +57,25 @@ impl LabelSet {
     }
 }
 
-/// The kind of a product of two operands, by their labels.
+/// The kind of a product of two operands, which follows from the labels of their axes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ProductClass {
-    /// An operand has no labels.
+    /// An operand has no labels: it is a number that scales the other one.
     Scale,
-    /// Both operands and the result have the same labels.
+    /// Both operands and the result have the same labels, so the product is elementwise.
     Hadamard,
-    /// No label is in both operands, so nothing is summed.
+    /// No label is in both operands, so nothing is summed: an outer product.
     Outer,
-    /// The labels that both operands have are summed: a product of matrices, of a matrix and a vector, or of vectors.
+    /// The labels that both operands have are summed: a matrix product, a matrix-vector product, or a dot product.
     Contraction,
-    /// Some labels that both operands have stay in the result, beside other labels.
+    /// Some labels that both operands have stay in the result, and there are other labels too: for example a batch of matrix products.
     General,
 }
 
 impl ProductClass {
-    /// Returns the class of a product of two operands; `None` if it does not have two. The flag is true if an operand has a label that
-    /// neither the other operand nor the result has: that operand is summed over it first.
+    /// Returns the class of a product of two operands; `None` if there are not two. The flag is true if an operand has a label that neither the
+    /// other operand nor the result has; that operand is summed over the label first.
     ///
     /// ```
     /// use cembra_tensor::{Labels, ProductClass};
@@ -110,7 +110,7 @@ impl ProductClass {
         Some((class, reduces))
     }
 
-    /// The name of the class in lower case.
+    /// The name of the class in lower case, such as `outer`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -123,25 +123,26 @@ impl ProductClass {
     }
 }
 
-/// An order of products, with its cost.
+/// An order in which a product of several factors is computed, with its cost.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ProductOrder {
-    /// For each product, the positions of its two factors in the list of remaining factors. Both are removed, then the product is appended.
+    /// For each product of two, the positions of its two factors in the list of remaining factors. Both are removed from the list, and their
+    /// product is appended.
     pub pairs: Vec<[usize; 2]>,
-    /// The number of operations. For dense tensors, a product counts as the product of the extents of all its labels, or as twice that if a
-    /// label is summed over.
+    /// The total cost of this order, in operations. For dense tensors, a product of two counts as the product of the extents of all its labels, or
+    /// as twice that if a label is summed over.
     pub operations: f64,
-    /// The number of elements of the largest product.
+    /// The number of elements of the largest product of two that this order computes.
     pub largest: f64,
 }
 
-/// The cost of products of two factors, by which an order of products is chosen.
+/// A cost model for products of two factors, by which an order of products is chosen.
 pub trait ProductCost {
     /// A factor of the product, or a product of several factors.
     type Factor;
 
-    /// Returns the product of two factors, and the number of its operations. Both factors together have the labels `all`, and their product
-    /// has the labels `kept`. `None` if the product is too large to be considered.
+    /// Returns the product of two factors, and the number of operations that it takes. Both factors together have the labels `all`, and their
+    /// product has the labels `kept`. `None` if the product is too large to be considered.
     ///
     /// # Errors
     /// If the factors cannot be multiplied.
@@ -152,7 +153,7 @@ pub trait ProductCost {
         kept: LabelSet,
     ) -> Result<Option<(Self::Factor, f64)>, Error>;
 
-    /// Returns the number of elements of a factor. Among orders of equal operations, the one with the smaller products is better.
+    /// Returns the number of elements of a factor. Among orders with equally many operations, the one with the smaller products is better.
     fn size(&self, factor: &Self::Factor) -> f64;
 
     /// True if products of factors without a common label are taken only where there are no others, even if they cost less.
@@ -161,8 +162,8 @@ pub trait ProductCost {
     /// True if, among orders of equal cost, the one that is found last is taken.
     const LAST_OF_EQUAL: bool;
 
-    /// Returns a key that breaks ties between pairs of equal cost: the pair with the least key is taken. A pair is the numbers of two
-    /// factors; products are numbered after the factors.
+    /// Returns a key that breaks ties between pairs of factors with equal cost: the pair with the smallest key is multiplied. `pair` has the
+    /// numbers of the two factors; products are numbered after the original factors.
     fn precedence(pair: [usize; 2]) -> [usize; 2];
 }
 
@@ -209,7 +210,7 @@ struct Planned<F> {
 }
 
 impl ProductOrder {
-    /// Chooses an order for the factors of a product, whose labels have the extents `extents`.
+    /// Chooses an order for the factors of the product `labels`. `extents` has the extent of each label.
     #[must_use]
     pub fn of(labels: &Labels, extents: &[usize]) -> ProductOrder {
         let cost = Dense { extents };
@@ -260,8 +261,8 @@ impl ProductOrder {
         order
     }
 
-    /// Returns the cheapest order; among the cheapest, the one whose largest product is the smallest. `None` if each order has a product
-    /// that is too large to be considered. The time is exponential in the number of factors.
+    /// Returns the cheapest order of products; among the cheapest, the one whose largest product is the smallest. `None` if each order has a
+    /// product that is too large to be considered. The time is exponential in the number of factors.
     ///
     /// # Errors
     /// The errors of [`ProductCost::product`].
@@ -349,9 +350,9 @@ impl ProductOrder {
         Ok(Some(ProductOrder { pairs, operations: whole.operations, largest: whole.largest }))
     }
 
-    /// Returns the order that always multiplies the best two factors next. The best are those with the least value of `rule`, which is
-    /// given the operations, the size of the product, and the sizes of the two. Pairs without a common label come last. `None` if only
-    /// products remain that are too large to be considered.
+    /// Returns the order that always multiplies the best pair of factors next. The best pair has the smallest value of `rule`, which is given the
+    /// operations, the size of the product, and the sizes of the two factors. Pairs without a common label come last. `None` if only products
+    /// remain that are too large to be considered.
     ///
     /// # Errors
     /// The errors of [`ProductCost::product`].
@@ -527,9 +528,9 @@ impl PartialEq for Candidate {
 impl Eq for Candidate {}
 
 impl TensorGraph {
-    /// Returns a new graph for `outputs`, in which products of several factors are products of two, and its outputs. All leaves stay.
-    /// `None` if there are no such products. The graph is for dense tensors: a slice among zeros has lost the node that says how it is
-    /// tiled.
+    /// Returns a new graph for `outputs`, in which products of several factors are replaced by products of two, and the outputs in the new graph.
+    /// All leaves stay. `None` if there are no such products. The new graph is for dense tensors only: a slice among zeros has lost the operand
+    /// that says how it is tiled.
     ///
     /// # Errors
     /// If the new graph has too many nodes, or [`elements.go_on`](Elements::go_on) ends the rewriting.
@@ -567,8 +568,8 @@ impl TensorGraph {
         Ok(Some((made, outputs.iter().filter_map(|output| new[output.index()]).collect())))
     }
 
-    /// Replaces a product of several factors by products of two in a cheap order, and returns that order. Other nodes stay as they are,
-    /// with `None`. So does a product whose order needs an intermediate tensor with more axes or elements than allowed.
+    /// Replaces the node `product`, a product of several factors, by products of two in a cheap order, and returns that order. Any other node is
+    /// returned as it is, with `None`. So is a product whose order needs an intermediate tensor with more axes or elements than allowed.
     ///
     /// # Errors
     /// If the graph has too many nodes.

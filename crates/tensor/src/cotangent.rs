@@ -1,5 +1,6 @@
-//! Cotangents, and the elements for which they exist. An element that was not chosen has no cotangent: whatever it would be multiplied with
-//! does not count, even infinity. A mask beside the numbers marks such elements, because 0 times infinity would be NaN.
+//! Cotangents, and the elements for which they exist. An element that a conditional did not choose has no cotangent: whatever it would be
+//! multiplied with does not count, even infinity. A mask beside the cotangent's values marks such elements, because 0 times infinity would
+//! be NaN.
 
 use crate::node::Operation;
 use crate::{Extents, TensorGraph, TensorNodeId};
@@ -9,38 +10,39 @@ use smallvec::SmallVec;
 
 type NodeResult = Result<TensorNodeId, Error>;
 
-/// The cotangent of a node: its numbers, and a mask of the elements that have one.
+/// The cotangent of a node: its values, and a mask of the elements for which it exists.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cotangent {
-    /// The numbers of the cotangent, with the type and extents of its node.
+    /// The node with the cotangent's values. It has the type and the extents of the node that the cotangent belongs to.
     pub(crate) value: TensorNodeId,
-    /// A mask that broadcasts to the extents of the numbers, true where the cotangent exists. `None` if it exists everywhere.
+    /// A mask that broadcasts to the extents of the values, true where the cotangent exists. `None` if it exists everywhere.
     pub(crate) exists: Option<TensorNodeId>,
-    /// True if the numbers are 0 where the cotangent does not exist. They may be anything else, such as NaN.
+    /// True if the values are 0 where the cotangent does not exist. If false, they may be anything there, such as NaN.
     pub(crate) is_zero_elsewhere: bool,
 }
 
-/// The cotangents that a node gives its differentiated operands, in their order; `None` for an operand that gets none.
+/// The cotangents that a node passes to its differentiated operands, in their order; `None` for an operand without a cotangent.
 pub(crate) type OperandCotangents = SmallVec<[Option<Cotangent>; 3]>;
 
-/// The way in which an operation carries the cotangent of its result to an operand. All are linear, with factors that are 0 or 1.
+/// The way in which an operation passes the cotangent of its result on to an operand. All are linear, with factors that are 0 or 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Carried {
-    /// A view: an element of the operand gets one of the numbers.
+    /// An element of the operand receives one element of the cotangent: the cotangent is viewed, as for a reshape.
     Seen,
-    /// A sum: an element of the operand gets the sum of some of the numbers.
+    /// An element of the operand receives the sum of some of the cotangent's elements, as for a broadcast.
     Added,
-    /// A scatter: the elements of the operand that the operation read get a number, or the sum of some. The other elements get none.
+    /// Only the elements of the operand that the operation reads receive an element of the cotangent, or the sum of several, as for a
+    /// slice. The others receive none.
     Placed,
 }
 
 impl Cotangent {
-    /// A cotangent that exists for all elements.
+    /// Makes a cotangent that exists for all elements.
     pub(crate) fn everywhere(value: TensorNodeId) -> Cotangent {
         Cotangent { value, exists: None, is_zero_elsewhere: false }
     }
 
-    /// The numbers of the cotangent, with zeros where it does not exist.
+    /// Returns the values of the cotangent, with zeros where it does not exist.
     pub(crate) fn with_zeros(self, graph: &mut TensorGraph) -> NodeResult {
         match self.exists {
             Some(exists) if !self.is_zero_elsewhere => {
@@ -51,7 +53,7 @@ impl Cotangent {
         }
     }
 
-    /// True if the mask has axes, so that it may differ between elements.
+    /// Returns true if the mask has axes, so that it may differ between elements.
     pub(crate) fn is_masked(&self, graph: &TensorGraph) -> bool {
         self.exists.is_some_and(|exists| !graph.extents(exists).is_empty())
     }
@@ -65,9 +67,9 @@ impl Cotangent {
         Ok(Cotangent { exists, is_zero_elsewhere: self.is_zero_elsewhere && mask.is_none(), ..self })
     }
 
-    /// Returns the cotangents `made` by a function that was given this cotangent with zeros where it does not exist. A mask without axes
-    /// holds for them too. A mask with axes is dropped, because it is not known which elements of the operands the function read for which
-    /// element of its result.
+    /// Returns the cotangents of operands, whose values `made` were computed from this cotangent with zeros where it does not exist. A mask
+    /// without axes holds for them too. A mask with axes is dropped, because it is not known which elements of the operands affect which
+    /// element of the result.
     pub(crate) fn for_all(
         self,
         graph: &TensorGraph,
@@ -77,7 +79,7 @@ impl Cotangent {
         made.into_iter().map(|made| made.map(|value| Cotangent { exists, ..Cotangent::everywhere(value) })).collect()
     }
 
-    /// The sum of two cotangents of a node.
+    /// Returns the sum of two cotangents of the same node.
     pub(crate) fn plus(self, other: Cotangent, graph: &mut TensorGraph) -> Result<Cotangent, Error> {
         if self.exists == other.exists {
             let value = graph.map(id::ADD, &[self.value, other.value])?;
@@ -101,8 +103,9 @@ impl Cotangent {
         Ok(Cotangent { value, exists: Some(exists), is_zero_elsewhere: true })
     }
 
-    /// Returns the cotangent that `operand` has through an operation. `carry` computes its numbers from those of the result. `carry` also
-    /// computes its mask from that of the result: as truth values, or as numbers that are 1 where the mask holds and 0 elsewhere.
+    /// Returns the cotangent that this one gives `operand` through an operation. `carry` computes the values from those of this cotangent.
+    /// It also computes the mask from this cotangent's mask: given as truth values, or as numbers that are 1 where the mask holds and 0
+    /// elsewhere.
     pub(crate) fn carried(
         self,
         graph: &mut TensorGraph,

@@ -1,5 +1,5 @@
-//! Operations of users: the code that computes a whole tensor is the user's, and opaque to graphs. Its answers are checked, and it writes
-//! to memory whose size it cannot change. So it can give wrong elements, but do no other harm.
+//! User-defined operations: user code, opaque to graphs, computes a whole tensor. Its answers are checked, and it writes to memory whose
+//! size it cannot change. So it can give wrong elements, but do no other harm.
 
 use crate::node::{Node, Operation};
 use crate::{Data, Extents, Layout, Tensor, TensorErrorKind, TensorGraph, TensorMut, TensorNodeId};
@@ -13,17 +13,17 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// The type and the extents of a tensor.
+/// The type and the extents of a tensor, without its elements.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TensorType {
     /// The type of the tensor's elements.
     pub scalar: Scalar,
-    /// The tensor's number of indices along each axis.
+    /// The number of indices along each axis of the tensor.
     pub extents: Extents,
 }
 
 impl TensorType {
-    /// The type of tensors with elements of type `scalar` and these extents.
+    /// Makes the type of tensors with elements of type `scalar` and the given extents.
     #[must_use]
     pub fn new(scalar: Scalar, extents: &[usize]) -> TensorType {
         TensorType { scalar, extents: extents.into() }
@@ -34,10 +34,10 @@ impl TensorType {
     }
 }
 
-/// An operation of a user. It must define `execute` or `element_form`.
+/// A user-defined operation on tensors. It must define `execute` or `element_form`.
 ///
-/// A panic in any of its functions is an error that names the operation: of the evaluation, or of the call that builds a graph, which stays
-/// as it was.
+/// A panic in any of its functions becomes an error that names the operation. If it happens while a graph is built, the graph stays as it
+/// was.
 ///
 /// ```
 /// use cembra_runtime::Scalar;
@@ -78,24 +78,24 @@ impl TensorType {
 /// # Ok::<(), Error>(())
 /// ```
 pub trait TensorOp: Send + Sync + 'static {
-    /// The name of the operation, for listings and errors.
+    /// The operation's name, for listings and errors.
     fn name(&self) -> &str;
 
-    /// Bytes that tell operations with the same name apart. Operations with equal identities on the same operands are one node, executed
-    /// once. `None` makes every use a node of its own, even on the same operands. An operation with a state, such as random numbers or a
-    /// counter, needs that.
+    /// Returns bytes that tell operations with the same name apart. Operations with equal identities on the same operands are one node,
+    /// executed once. With `None` every use is a node of its own, even on the same operands. An operation with a state, such as random
+    /// numbers or a counter, must return `None`.
     fn identity(&self) -> Option<Vec<u8>> {
         None
     }
 
-    /// Returns the type and the extents of the result.
+    /// Returns the type and the extents of the operation's result.
     ///
     /// # Errors
     /// If the operation does not take these inputs.
     fn shape(&self, inputs: &[TensorType]) -> Result<TensorType, Error>;
 
-    /// Writes all elements of the result to `output`, which has zeros in row-major order. By default the element form computes each
-    /// element.
+    /// Computes the operation: writes all elements of the result to `output`, which initially has zeros in row-major order. By default
+    /// `element_form` computes each element.
     ///
     /// # Errors
     /// If the result cannot be computed.
@@ -103,17 +103,17 @@ pub trait TensorOp: Send + Sync + 'static {
         by_elements(self.name(), self.element_form(), inputs, output)
     }
 
-    /// Returns the code that computes one element without the others; `None` if there is none. It serves access to single elements, and
-    /// tensors that are never made as a whole. It must give the same bits as `execute`.
+    /// Returns an implementation that computes single elements of the result, or `None`. It serves access to single elements, and tensors
+    /// that are never computed as a whole. It must give the same bits as `execute`.
     fn element_form(&self) -> Option<&dyn ElementForm> {
         None
     }
 
-    /// Returns the cotangents of the inputs, made from that of the result: for each input a node of its type and extents, or `None` if it
-    /// has no cotangent. `None` instead of the list means that the operation has no derivative.
+    /// Returns the cotangents of the inputs, computed from the cotangent of the result: for each input a node of its type and extents, or
+    /// `None` if it has no cotangent. `None` instead of the list means that the operation has no derivative.
     ///
     /// # Errors
-    /// If a node cannot be made.
+    /// If a node cannot be built.
     fn vjp(
         &self,
         graph: &mut TensorGraph,
@@ -126,17 +126,17 @@ pub trait TensorOp: Send + Sync + 'static {
     }
 }
 
-/// Computes single elements of an operation's result. It first lists the input elements that it reads, and is then given their values. So
-/// elements that depend on other elements need no recursion.
+/// Computes single elements of a user-defined operation's result. It first lists the input elements that it reads, and is then given their
+/// values. So elements that depend on other elements are computed without recursion.
 pub trait ElementForm {
-    /// Lists the input elements from which the element at `index` is computed.
+    /// Lists in `wanted` the input elements from which the result's element at `index` is computed.
     ///
     /// # Errors
     /// The errors of [`ElementReads::element`].
     fn reads(&self, inputs: &[TensorType], index: &[usize], wanted: &mut ElementReads<'_>) -> Result<(), Error>;
 
-    /// Computes the element at `index` from the values `read`, which are in the order in which `reads` listed them. It must be of the
-    /// result's type.
+    /// Computes the result's element at `index` from the values `read`, which are in the order in which `reads` listed them. The element
+    /// must have the result's type.
     ///
     /// # Errors
     /// If the element cannot be computed.
@@ -153,17 +153,17 @@ pub struct ElementReads<'w> {
 }
 
 impl<'w> ElementReads<'w> {
-    /// Begins a list of reads, which is appended to `list`.
+    /// Begins a list of elements to read, which is appended to `list`.
     pub(crate) fn new(inputs: &'w [TensorType], list: &'w mut Vec<usize>) -> ElementReads<'w> {
         ElementReads { inputs, list, count: 0 }
     }
 
-    /// The number of elements that were asked for.
+    /// The number of input elements that were requested so far.
     pub(crate) const fn count(&self) -> usize {
         self.count
     }
 
-    /// Asks for an element of an input.
+    /// Requests the element at `index` of the input number `input`.
     ///
     /// # Errors
     /// If there is no such input, or no such index.
@@ -184,7 +184,7 @@ impl<'w> ElementReads<'w> {
     }
 }
 
-/// An operation of a user in a graph.
+/// A user-defined operation, as a node of a graph stores it.
 #[derive(Clone)]
 pub struct Custom {
     op: Arc<dyn TensorOp>,
@@ -195,35 +195,35 @@ pub struct Custom {
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Identity {
     Of(Arc<[u8]>),
-    /// The number of an operation without an identity, which equals no other.
+    /// A number that no other operation has, for an operation without an identity.
     Unique(u32),
 }
 
 impl Custom {
-    /// The name of the operation.
+    /// The operation's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// True if the operation has no identity, so that it equals no other.
+    /// Returns true if the operation has no identity, so that it equals no other operation.
     pub(crate) const fn is_unique(&self) -> bool {
         matches!(self.identity, Identity::Unique(_))
     }
 
-    /// Returns the code that computes one element of the result; `None` if there is none.
+    /// Returns the implementation that computes single elements of the result; `None` if there is none.
     #[must_use]
     pub fn element_form(&self) -> Option<&dyn ElementForm> {
         self.op.element_form()
     }
 
-    /// The types and extents of the operands of a node.
+    /// Returns the types and extents of the operands of `node`.
     #[must_use]
     pub fn inputs(graph: &TensorGraph, node: &Node) -> Vec<TensorType> {
         node.operands.iter().map(|operand| TensorType::of(graph.node(*operand))).collect()
     }
 
-    /// Executes the operation of `node` on the values `operands`.
+    /// Executes the operation of `node` on the operands' values, and returns the result.
     pub(crate) fn value(&self, node: &Node, operands: &[&Tensor]) -> Result<Tensor, Error> {
         let inputs: Vec<Tensor> = operands.iter().copied().cloned().collect();
         let layout = Layout::row_major(&node.extents)?;
@@ -233,11 +233,11 @@ impl Custom {
         Tensor::of_data(&node.extents, data)
     }
 
-    /// Appends to `list` the elements that the element at `index` reads, each as the number of its input and its index. Returns their
-    /// number.
+    /// Appends to `list` the input elements that the result's element at `index` is computed from. Each is given by the number of its
+    /// input, followed by its index. Returns how many were appended.
     ///
     /// # Errors
-    /// If the operation fails, or asks for an element that no input has.
+    /// If the operation fails, or requests an element that no input has.
     pub fn reads(
         &self,
         form: &dyn ElementForm,
@@ -250,7 +250,7 @@ impl Custom {
         Ok(wanted.count())
     }
 
-    /// Computes the element at `index` and returns its bits.
+    /// Computes the result's element at `index` and returns its bits.
     ///
     /// # Errors
     /// If the operation fails, or gives an element of another type.
@@ -266,7 +266,7 @@ impl Custom {
         of_type(&self.name, scalar, &made)
     }
 
-    /// Makes the cotangents of the inputs by the operation's derivative.
+    /// Builds the cotangents of the inputs, by the derivative that the operation defines.
     pub(crate) fn cotangents(
         &self,
         graph: &mut TensorGraph,
@@ -288,7 +288,7 @@ impl Custom {
     }
 }
 
-/// The error of a panic in the code of an operation with this name.
+/// Returns the error for a panic in the code of the operation `name`, where `words` is the panic's message.
 pub(crate) fn panicked(name: &str, words: &str) -> Error {
     Error::tensors(TensorErrorKind::Evaluation, format!("`{name}` panicked: {words}"))
 }
@@ -365,7 +365,7 @@ impl fmt::Debug for Custom {
 }
 
 impl TensorGraph {
-    /// Adds an operation of a user. Without operands it is an input that makes its own elements.
+    /// Adds a user-defined operation on `operands` to the graph. Without operands it is an input that makes its own elements.
     ///
     /// # Errors
     /// If the operation does not take the operands, or its result type is not one that tensors have.

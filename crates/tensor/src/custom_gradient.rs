@@ -1,5 +1,5 @@
-//! Gradients that a user defines: a function is built of ordinary nodes, and so is its gradient. A node with the value of the function's
-//! result stores the user's rule. Reverse mode uses this rule and does not differentiate the function.
+//! User-defined gradients: a function is built of ordinary nodes, and so is its gradient. A node with the value of the function's result
+//! stores the user's rule. Reverse mode uses this rule and does not differentiate the function.
 
 use crate::custom::panicked;
 use crate::node::{Node, Operation};
@@ -26,7 +26,7 @@ struct Rule {
     backward: Box<Backward>,
 }
 
-/// Marks a node as a result of a function with a gradient of its own. The node's operands are the value, the function's inputs, and its
+/// Marks a node as a result of a function with a user-defined gradient. The node's operands are the function's value, its inputs, and its
 /// residuals.
 #[derive(Clone)]
 pub struct CustomVjp {
@@ -36,28 +36,30 @@ pub struct CustomVjp {
 }
 
 impl CustomVjp {
-    /// The name of the function.
+    /// The name of the function with the user-defined gradient.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.rule.name
     }
 
-    /// The position of this result among the function's results, and the number of results.
+    /// The position of this node among the function's results, and the number of its results.
     pub(crate) fn output(&self) -> (usize, usize) {
         (self.output, self.rule.outputs.len())
     }
 
-    /// A number that all results of one application have in common, but no other results, even of functions with the same name.
+    /// An identifier of one application of the function: equal for all results of that application, and different from all others, even of
+    /// functions with the same name.
     pub(crate) fn rule(&self) -> usize {
         Arc::as_ptr(&self.rule).addr()
     }
 
-    /// The function's inputs among the operands of a node, which also has the value and the residuals.
+    /// Returns the function's inputs, which are some of the operands of `node`.
     pub(crate) fn inputs<'n>(&self, node: &'n Node) -> &'n [TensorNodeId] {
         &node.operands[1..=self.rule.inputs]
     }
 
-    /// Makes the cotangents of the inputs from those of the results. A result without a cotangent counts as having zeros.
+    /// Builds the cotangents of the function's inputs from those of its results, by the user's rule. A result without a cotangent is given
+    /// zeros.
     pub(crate) fn cotangents(
         &self,
         graph: &mut TensorGraph,
@@ -78,7 +80,7 @@ impl CustomVjp {
     }
 }
 
-/// Checks the number, types and extents of cotangents that a user made for `inputs`. An input that is not a float gets `None`.
+/// Checks the number, types and extents of the cotangents that a user's code made for `inputs`. An input that is not a float gets `None`.
 pub(crate) fn checked(
     graph: &TensorGraph,
     name: &str,
@@ -127,15 +129,15 @@ impl fmt::Debug for CustomVjp {
 }
 
 impl TensorGraph {
-    /// Adds a function with a gradient of its own. `forward` makes the results from the inputs, and residuals, which are whatever nodes the
-    /// gradient needs. From the residuals and the cotangents of all results, `backward` makes for each input a cotangent of its type and
-    /// extents, or `None`. Other nodes that `forward` uses are constant for the gradient.
+    /// Adds a function with a user-defined gradient. `forward` builds the results from the inputs, and also residuals: whatever nodes the
+    /// gradient needs. `backward` is given the residuals and the cotangents of all results. For each input it builds a cotangent of the
+    /// input's type and extents, or returns `None`. Other nodes that `forward` uses are constant for the gradient.
     ///
-    /// Both make ordinary nodes, so the gradient is rewritten, planned and differentiated like all others. Forward mode is the reverse of
-    /// the reverse, and works if `backward` is linear in the cotangents; where it is not, evaluating the tangents is an error.
+    /// Both build ordinary nodes, so the gradient is rewritten, planned and differentiated like all others. Forward mode is computed as the
+    /// reverse of the reverse, and works if `backward` is linear in the cotangents; where it is not, evaluating the tangents is an error.
     ///
-    /// Equal functions on equal inputs are one node. Functions are equal if their names and the nodes that they made are, so parameters
-    /// that only `backward` uses must be part of the name. A panic in a closure is an error, and leaves the graph as good as it was.
+    /// Equal functions on equal inputs are one node. Functions are equal if their names and the nodes that they built are equal, so
+    /// parameters that only `backward` uses must be part of the name. A panic in a closure becomes an error, and leaves the graph valid.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -156,7 +158,7 @@ impl TensorGraph {
     /// ```
     ///
     /// # Errors
-    /// If `forward` fails, or has no result.
+    /// If `forward` fails, or returns no results.
     pub fn custom_vjp(
         &mut self,
         name: &str,

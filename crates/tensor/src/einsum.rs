@@ -1,6 +1,6 @@
-//! Products by labels, as `einsum` writes them: `ij,jk->ik`. A letter names an axis; axes with one letter are walked together, and a letter
-//! that the result does not have is summed over. `...` stands for the axes that have no letter. Axes of extent 1 broadcast, as in NumPy:
-//! their elements are used for all indices that other operands have there.
+//! Products by labels, as `einsum` writes them: `ij,jk->ik`. A letter names an axis. Axes with the same letter share one index, and a
+//! letter that the result does not have is summed over. `...` stands for the axes that have no letter. Axes of extent 1 broadcast, as in
+//! NumPy: their elements are used for all indices of the other operands' axes.
 
 use crate::node::{Axes, Axis, Labels};
 use crate::{TensorErrorKind, TensorGraph, TensorNodeId};
@@ -41,7 +41,7 @@ impl Term {
     }
 }
 
-/// The most labels that a product may have, axes under `...` included: all that an [`Axis`] can number.
+/// The most labels that a product may have, including those of axes under `...`: as many as an [`Axis`] can number.
 pub const MOST_LABELS: usize = Axis::MAX as usize + 1;
 
 /// The numbers of labels: first the letters in the order in which they occur, then the axes of `...`, aligned at the last.
@@ -182,7 +182,8 @@ impl Labels {
 }
 
 impl TensorGraph {
-    /// Multiplies elements whose labels agree, and sums over the labels that the result does not have.
+    /// Multiplies the elements of `operands` whose labels agree, and sums over the labels that the result does not have. `text` gives the
+    /// labels, as in `ij,jk->ik`.
     ///
     /// ```
     /// use cembra_runtime::Scalar;

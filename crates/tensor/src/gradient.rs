@@ -1,5 +1,5 @@
-//! Derivatives: extends a graph by the cotangents of its nodes, which are nodes like all others. The derivative of an elementwise operator
-//! is in its record; the derivatives of the operations of graphs are here.
+//! Derivatives: extends a graph by the cotangents of its nodes, which are ordinary nodes. The derivative of an elementwise operator is in
+//! its entry of the operator registry; the derivatives of tensor operations are here.
 
 use crate::cotangent::{Carried, Cotangent, OperandCotangents};
 use crate::node::{Axis, Labels, Node, Operation, Reduction};
@@ -54,12 +54,12 @@ impl Expansion for Elementwise<'_> {
 }
 
 impl TensorGraph {
-    /// Returns the gradients of `number` with respect to the nodes `wrt`, as nodes of the same extents. A node that the number does not
-    /// depend on has zeros. So has an expression that is made for this call alone, whatever it is made of: [`TensorGraph::needed`] tells
-    /// which nodes the number is made of.
+    /// Returns the gradients of `number` with respect to the nodes `wrt`, as nodes of the same extents. A node of `wrt` that `number` does
+    /// not depend on has the gradient 0. So does an expression that was built only for this call, even if `number` depends on the same
+    /// operands: [`TensorGraph::needed`] tells which nodes `number` depends on.
     ///
-    /// At a kink the derivative is 0 (`math.abs`, `tensor.relu`), elements that tie for an extreme share it equally, and steps such as
-    /// `math.floor` have none.
+    /// Conventions: at a kink the derivative is 0 (`math.abs`, `tensor.relu`), elements that tie for a maximum or minimum share it equally,
+    /// and steps such as `math.floor` have no derivative.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -82,9 +82,9 @@ impl TensorGraph {
         self.gradients_with(number, wrt, &[])
     }
 
-    /// Returns the gradients of `number` with respect to the nodes `wrt`, with less memory. Values that the gradients need stay in memory
-    /// until then, except those of the nodes `recomputed`: these are computed again, from operands that are not among them. Operations of
-    /// users that have a state are never computed again.
+    /// Returns the gradients of `number` with respect to the nodes `wrt`, using less memory. Values that the gradients need usually stay in
+    /// memory until then. Those of the nodes `recomputed` do not: they are computed again, from operands that are not in `recomputed`.
+    /// User-defined operations with a state are never computed again.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -113,7 +113,8 @@ impl TensorGraph {
         ReversePass::of_number(self, number, recomputed)?.cotangents(self, wrt)
     }
 
-    /// Reverse mode: for each node of `wrt`, the sum over outputs of the output's cotangent times the derivative of the output by the node.
+    /// Computes cotangents in reverse mode: for each node of `wrt`, the sum over outputs of the output's cotangent times the derivative of
+    /// the output with respect to the node.
     ///
     /// # Errors
     /// If a cotangent is not of its output's type and extents, or an operator on the way has no derivative.
@@ -126,8 +127,8 @@ impl TensorGraph {
         self.cotangents_with(outputs, cotangents, wrt, &[])
     }
 
-    /// Reverse mode as [`TensorGraph::cotangents`] does it, where the nodes `recomputed` are computed again as for
-    /// [`TensorGraph::gradients_with`].
+    /// Computes cotangents in reverse mode as [`TensorGraph::cotangents`] does, where the values of the nodes `recomputed` are computed
+    /// again, as for [`TensorGraph::gradients_with`].
     ///
     /// # Errors
     /// The errors of [`TensorGraph::cotangents`].
@@ -141,11 +142,11 @@ impl TensorGraph {
         ReversePass::of(self, outputs, cotangents, recomputed)?.cotangents(self, wrt)
     }
 
-    /// Forward mode: for each output, the sum over the nodes of `wrt` of the derivative of the output by the node times the node's tangent.
-    /// It is computed as the reverse of the reverse, which is linear in the cotangents.
+    /// Computes tangents in forward mode: for each output, the sum over the nodes of `wrt` of the output's derivative with respect to the
+    /// node times the node's tangent. It is computed as the reverse of the reverse, which is linear in the cotangents.
     ///
     /// # Errors
-    /// If a tangent is not of its node's type and extents, or an operator on the way has no derivative, or no second one.
+    /// If a tangent is not of its node's type and extents, or an operator on the way has no derivative or no second derivative.
     pub fn tangents(
         &mut self,
         outputs: &[TensorNodeId],
@@ -161,8 +162,8 @@ impl TensorGraph {
         self.cotangents(&reverse, tangents, &seeds)
     }
 
-    /// The cotangents of a node's operands, computed from the cotangent of its result. Where the result was not chosen, no operand has a
-    /// cotangent through it.
+    /// Returns the cotangents of a node's operands, computed from the cotangent of its result. For elements of the result without a
+    /// cotangent, the operands receive none either.
     pub(crate) fn operand_cotangents(
         &mut self,
         id: TensorNodeId,

@@ -1,5 +1,6 @@
 //! Graphs of operators on tensors: an arena in which operands come before the nodes that use them. A node has an element type and extents.
-//! Equal operations on equal operands are one node. Errors are found when a node is made. The reference defines the meaning of nodes.
+//! Equal operations on equal operands are one node. Errors are reported when a node is built. The reference evaluator defines the meaning
+//! of nodes.
 
 use crate::node::{Axes, Axis, Labels, Leaf, Node, Operation, Reduction, TensorNodeId};
 use crate::{Extents, Layout, MOST_AXES, Slice, TensorErrorKind};
@@ -14,7 +15,7 @@ use smallvec::SmallVec;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-/// The most factors that one product by labels may have. Finding an order for them takes time in the square of their number.
+/// The most factors that one product by labels may have. The time to find an order for them is quadratic in their number.
 pub const MOST_FACTORS: usize = 1024;
 
 /// A graph of operators on tensors whose element types and extents are known.
@@ -58,13 +59,13 @@ impl std::fmt::Debug for TensorGraph {
 }
 
 impl TensorGraph {
-    /// An empty graph, with the operators of the language.
+    /// Makes an empty graph, whose nodes apply the operators of the language.
     #[must_use]
     pub fn standard() -> TensorGraph {
         TensorGraph::new(Registry::standard())
     }
 
-    /// An empty graph, with the operators of a registry.
+    /// Makes an empty graph, whose nodes apply the operators of `registry`.
     #[must_use]
     pub fn new(registry: &'static Registry) -> TensorGraph {
         /// The most nodes by default: as many as node positions can number, with room for nodes that rewriting adds.
@@ -83,25 +84,25 @@ impl TensorGraph {
         }
     }
 
-    /// Sets the place in the source text for nodes that are made from now on. A node that exists already keeps its place.
+    /// Sets the location in the source text for nodes that are built from now on. An existing node keeps its location.
     pub fn set_span(&mut self, span: Option<Span>) {
         self.span = span;
     }
 
-    /// The place in the source text that a node was made for; `None` if there is none.
+    /// The location in the source text that a node was built for; `None` if it has none.
     #[must_use]
     pub fn span(&self, id: TensorNodeId) -> Option<Span> {
         self.spans.get(id.index()).copied().flatten()
     }
 
-    /// Limits the graph to at most `most_nodes` nodes. A lower limit stays.
+    /// Limits the graph to at most `most_nodes` nodes. An existing lower limit stays.
     #[must_use]
     pub fn limited(self, most_nodes: usize) -> TensorGraph {
         TensorGraph { most_nodes: self.most_nodes.min(most_nodes), ..self }
     }
 
-    /// Marks the graph as evaluated on tiles, which have no truth values and evaluate both branches of a choice. Gradients that are made
-    /// from now on need neither: a slice that is not read has a cotangent of zeros there, and so have the factors of products.
+    /// Marks the graph as evaluated on tiles. Evaluation on tiles has no truth values and computes both branches of a choice. So gradients
+    /// that are built from now on have a cotangent of 0 where a slice is not read, and do not check whether factors of products are finite.
     pub fn set_for_tiles(&mut self) {
         self.is_for_tiles = true;
     }
@@ -114,59 +115,59 @@ impl TensorGraph {
         self.has_seeds
     }
 
-    /// An empty graph for nodes of this one. Unique nodes of this graph stay unique there.
+    /// Makes an empty graph for rewritten nodes of this one. Unique nodes of this graph stay unique there.
     pub(crate) fn successor(&self) -> TensorGraph {
         TensorGraph { next_unique: self.next_unique, ..TensorGraph::new(self.registry) }
     }
 
-    /// Returns a number that no other node has.
+    /// Returns a number that no other unique node of the graph has.
     pub(crate) fn unique(&mut self) -> u32 {
         self.next_unique += 1;
         self.next_unique
     }
 
-    /// The operators that nodes may apply.
+    /// The operators that nodes of this graph may apply.
     #[must_use]
     pub const fn registry(&self) -> &'static Registry {
         self.registry
     }
 
-    /// The node with an id.
+    /// Returns the node with the given id.
     #[must_use]
     pub fn node(&self, id: TensorNodeId) -> &Node {
         &self.nodes[id.index()]
     }
 
-    /// The nodes in their order, operands before their users.
+    /// The nodes of the graph in their order, operands before their users.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = (TensorNodeId, &Node)> {
         self.nodes.iter().enumerate().map(|(at, node)| (TensorNodeId(at as u32), node))
     }
 
-    /// The number of nodes.
+    /// The number of nodes in the graph.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// True if the graph has no nodes.
+    /// Returns true if the graph has no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// The inputs, in the order of their numbers.
+    /// The inputs of the graph, in the order of their numbers.
     #[must_use]
     pub fn leaves(&self) -> &[Leaf] {
         &self.leaves
     }
 
-    /// The extents of a node.
+    /// The number of indices along each axis of a node.
     #[must_use]
     pub fn extents(&self, id: TensorNodeId) -> &[usize] {
         &self.node(id).extents
     }
 
-    /// The type of a node: that of a scalar if it has no axes.
+    /// The type of a node's value: a tensor type, or a scalar type if the node has no axes.
     #[must_use]
     pub fn qtype(&self, id: TensorNodeId) -> QType {
         let Node { scalar, extents, .. } = self.node(id);
@@ -174,13 +175,13 @@ impl TensorGraph {
         if extents.is_empty() { QType::Scalar(*scalar) } else { QType::Tensor(*scalar, extents.len() as u8) }
     }
 
-    /// Marks the nodes that the values of `outputs` depend on, by position.
+    /// Returns, for each node by its position, whether the values of `outputs` depend on it.
     #[must_use]
     pub fn needed(&self, outputs: &[TensorNodeId]) -> Vec<bool> {
         self.reached(outputs, Node::read)
     }
 
-    /// Marks the nodes that the values of `outputs`, or gradients of them, depend on, by position.
+    /// Returns, for each node by its position, whether the values or gradients of `outputs` depend on it.
     pub(crate) fn needed_for_gradients(&self, outputs: &[TensorNodeId]) -> Vec<bool> {
         self.reached(outputs, Node::kept)
     }
@@ -213,7 +214,7 @@ impl TensorGraph {
         self.intern(Node { operation, operands: operands.into(), scalar, extents: extents.into() })
     }
 
-    /// Returns the node that equals `node`, which is added if there is none. The caller must pass the right type and extents.
+    /// Returns the node that equals `node`, which is added to the graph if there is none. The caller must pass the right type and extents.
     pub(crate) fn intern(&mut self, node: Node) -> Result<TensorNodeId, Error> {
         let hash = FxBuildHasher.hash_one(&node);
         let (nodes, known) = (&mut self.nodes, &mut self.known);
@@ -235,10 +236,10 @@ impl TensorGraph {
         Ok(id)
     }
 
-    /// Adds an input. Every call makes another one.
+    /// Adds an input to the graph. Every call makes another one, even with the same name.
     ///
     /// # Errors
-    /// If tensors have no such elements, axes or extents.
+    /// If tensors cannot have such elements, axes or extents.
     pub fn leaf(&mut self, name: &str, scalar: Scalar, extents: &[usize]) -> Result<TensorNodeId, Error> {
         index_count(extents)?;
         if !scalar.is_tensor_element() {
@@ -250,10 +251,10 @@ impl TensorGraph {
         Ok(node)
     }
 
-    /// A constant without axes, rounded once to the type; `true` and `false` are 1 and 0.
+    /// Returns a constant without axes, the value of `number` rounded once to the type `scalar`; truth values are 1 and 0.
     ///
     /// # Errors
-    /// If tensors have no such elements, or an integer type does not have the number.
+    /// If tensors cannot have such elements, or `scalar` is an integer type that cannot represent `number`.
     pub fn constant(&mut self, scalar: Scalar, number: f64) -> Result<TensorNodeId, Error> {
         let whole = |least: f64, above: f64| {
             if number.trunc() == number && (least..above).contains(&number) {
@@ -273,10 +274,10 @@ impl TensorGraph {
         self.constant_bits(scalar, bits)
     }
 
-    /// A constant without axes, of the type of `value`.
+    /// Returns a constant without axes, with the value and the type of `value`.
     ///
     /// # Errors
-    /// If tensors have no such elements.
+    /// If tensors cannot have such elements.
     pub fn literal(&mut self, value: &ScalarValue) -> Result<TensorNodeId, Error> {
         let scalar = value.scalar();
         if !scalar.is_tensor_element() {
@@ -285,16 +286,16 @@ impl TensorGraph {
         self.constant_bits(scalar, value.bits())
     }
 
-    /// A constant of the type that [`number_type`](TensorGraph::number_type) gives for `beside`.
+    /// Returns a constant with the value `number`, of the type that [`number_type`](TensorGraph::number_type) gives for `beside`.
     ///
     /// # Errors
-    /// If there is no room for another node.
+    /// If the graph has too many nodes.
     pub fn number(&mut self, number: f64, beside: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
         self.constant(self.number_type(beside), number)
     }
 
-    /// The float type of a number with a fraction beside the nodes `beside`, as among scalars: f32 if their common type with it is f32,
-    /// else f64.
+    /// The float type that a fractional number takes on in an operation with the nodes `beside`, by the rules for scalars: f32 if the
+    /// common type is f32, else f64.
     #[must_use]
     pub fn number_type(&self, beside: &[TensorNodeId]) -> Scalar {
         let mut numbers = beside.iter().map(|node| self.node(*node).scalar).filter(|scalar| scalar.is_numeric());
@@ -302,25 +303,26 @@ impl TensorGraph {
         if common == Some(Scalar::Float32) { Scalar::Float32 } else { Scalar::Float64 }
     }
 
-    /// A node without a value. No node that is evaluated may depend on it.
+    /// Adds a node without a value, a placeholder for differentiation. No node that is evaluated may depend on it.
     pub(crate) fn seed(&mut self, scalar: Scalar, extents: &[usize]) -> Result<TensorNodeId, Error> {
         self.has_seeds = true;
         let operation = Operation::Seed(self.unique());
         self.intern(Node { operation, operands: SmallVec::new(), scalar, extents: extents.into() })
     }
 
-    /// The node at a position.
+    /// The id of the node at `position`.
     pub(crate) const fn id(&self, position: u32) -> TensorNodeId {
         TensorNodeId(position)
     }
 
-    /// A constant without axes, given by its bits.
+    /// Returns a constant without axes, given by its bits.
     pub(crate) fn constant_bits(&mut self, scalar: Scalar, bits: u64) -> Result<TensorNodeId, Error> {
         let operation = Operation::Constant(bits);
         self.intern(Node { operation, operands: SmallVec::new(), scalar, extents: Extents::new() })
     }
 
-    /// The extents that all operands broadcast to: aligned at the last axis, each the same or 1.
+    /// Returns the extents that all operands broadcast to. Axes are aligned at the last one; the extents of aligned axes must be equal or
+    /// 1.
     ///
     /// # Errors
     /// If extents differ where neither is 1.
@@ -350,10 +352,10 @@ impl TensorGraph {
         Ok(made)
     }
 
-    /// Reduces `axes`, which the result does not have.
+    /// Reduces `axes` of the operand, which the result does not have.
     ///
     /// # Errors
-    /// If there is no such axis, the reduction does not take elements of this type, or the largest or smallest of no elements is asked for.
+    /// If there is no such axis, the reduction does not take elements of this type, or a maximum or minimum of no elements is requested.
     pub fn reduce(
         &mut self,
         reduction: Reduction,
@@ -384,10 +386,10 @@ impl TensorGraph {
         self.intern_on(Operation::Reduce(reduction, axes), &[operand], &extents)
     }
 
-    /// Multiplies elements of the operands, and sums over the labels that the result does not have.
+    /// Multiplies elements of the operands by labels, and sums over the labels that the result does not have.
     ///
     /// # Errors
-    /// If labels do not fit the operands, their elements are not numbers, or there are more than [`MOST_FACTORS`].
+    /// If `labels` do not fit the operands, their elements are not numbers, or there are more than [`MOST_FACTORS`] operands.
     pub fn contract(&mut self, labels: Labels, operands: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
         if operands.len() > MOST_FACTORS {
             let message = format!("a product of {} tensors: it may have {MOST_FACTORS}", operands.len());
@@ -406,10 +408,10 @@ impl TensorGraph {
         self.intern(Node { operation, operands, scalar, extents })
     }
 
-    /// Moves axis `i` of the operand to axis `to[i]` of the result: a transposition, or a diagonal where several axes go to one.
+    /// Moves axis `i` of the operand to axis `to[i]` of the result: a transposition, or a diagonal where several axes go to the same one.
     ///
     /// # Errors
-    /// If an axis of the result is left out, or axes of unlike extents go to one.
+    /// If an axis of the result is left out, or axes of different extents go to the same one.
     pub fn with_axes(&mut self, operand: TensorNodeId, to: &[usize]) -> Result<TensorNodeId, Error> {
         let node = self.node(operand);
         let layout = Layout::row_major(&node.extents)?.with_axes(to)?;
@@ -429,7 +431,7 @@ impl TensorGraph {
         self.with_axes(operand, &to)
     }
 
-    /// Takes a slice of each axis.
+    /// Selects a slice of each axis of the operand.
     ///
     /// # Errors
     /// If there is not one slice per axis, or one is not within its axis.
@@ -442,8 +444,8 @@ impl TensorGraph {
         self.slice_anew(operand, slices)
     }
 
-    /// Takes a slice of each axis. The result is another node than the operand, even if the slices are all of it: the indices of a tiled
-    /// tensor may begin elsewhere than at 0, those of a slice do not.
+    /// Selects a slice of each axis, as a new node even if the slices select the whole operand. This matters for tiled tensors: their
+    /// indices may begin elsewhere than at 0, those of a slice begin at 0.
     ///
     /// # Errors
     /// The errors of [`slice`](TensorGraph::slice).
@@ -453,7 +455,7 @@ impl TensorGraph {
         self.intern_on(Operation::Slice(slices.into()), &[operand], layout.extents())
     }
 
-    /// Repeats the elements for all indices of axes that are new, in front, or had the extent 1.
+    /// Repeats the elements of the operand along axes that are added in front, or had the extent 1.
     ///
     /// # Errors
     /// If an extent changes that was not 1.
@@ -466,16 +468,16 @@ impl TensorGraph {
         self.intern_on(Operation::Broadcast, &[operand], extents)
     }
 
-    /// Zeros of type `scalar` and of extents `extents`.
+    /// Returns zeros of type `scalar`, with the extents `extents`.
     pub(crate) fn zeros(&mut self, scalar: Scalar, extents: &[usize]) -> Result<TensorNodeId, Error> {
         let zero = self.constant(scalar, 0.0)?;
         self.broadcast(zero, extents)
     }
 
-    /// The elements in the same order under other extents.
+    /// Gives the operand other extents, with the elements in the same row-major order.
     ///
     /// # Errors
-    /// If the extents have another number of indices.
+    /// If `extents` have another number of elements.
     pub fn reshape(&mut self, operand: TensorNodeId, extents: &[usize]) -> Result<TensorNodeId, Error> {
         let node = self.node(operand);
         if node.extents[..] == *extents {
@@ -485,10 +487,10 @@ impl TensorGraph {
         self.intern_on(Operation::Reshape, &[operand], extents)
     }
 
-    /// Zeros of extents `extents`, except for the diagonals that [`TensorGraph::with_axes`] would select: these are the operand.
+    /// Returns zeros of extents `extents`, into which the operand is copied at the diagonals that [`TensorGraph::with_axes`] would select.
     ///
     /// # Errors
-    /// If the operand is not of the diagonals' extents.
+    /// If the operand does not have the extents of the diagonals.
     pub fn place_axes(
         &mut self,
         operand: TensorNodeId,
@@ -505,10 +507,10 @@ impl TensorGraph {
         self.place(&[operand], &seen, operation, extents)
     }
 
-    /// Zeros of extents `extents`, except for the slices, which are the operand. It is not known how the result is cut into tiles.
+    /// Returns zeros of extents `extents`, into which the operand is copied at the slices. How the result is cut into tiles is not known.
     ///
     /// # Errors
-    /// If the operand is not of the extents of the slices.
+    /// If the operand does not have the extents of the slices.
     pub fn place_slice(
         &mut self,
         operand: TensorNodeId,
@@ -522,8 +524,8 @@ impl TensorGraph {
         self.place(&[operand], &seen, Operation::PlaceSlice(slices.into()), extents)
     }
 
-    /// Zeros with the extents and the tiles of `within`, except for the slices, which are the operand. The result is another node than the
-    /// operand even if the slices are all of it, as for [`slice_anew`](TensorGraph::slice_anew). The value of `within` is not read.
+    /// Returns zeros with the extents and the tiles of `within`, into which the operand is copied at the slices. The result is a new node
+    /// even if the slices select everything, as for [`slice_anew`](TensorGraph::slice_anew). The value of `within` is not read.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -539,7 +541,7 @@ impl TensorGraph {
     /// ```
     ///
     /// # Errors
-    /// If the operand is not of the extents of the slices.
+    /// If the operand does not have the extents of the slices.
     pub fn place_slice_in(
         &mut self,
         operand: TensorNodeId,
@@ -567,7 +569,7 @@ impl TensorGraph {
         self.intern_on(operation, operands, extents)
     }
 
-    /// Selects the indices of `axis` that the tensor `indices` contains. The axes of `indices` replace that axis.
+    /// Selects elements along `axis`, at the indices that the tensor `indices` contains. The axes of `indices` replace that axis.
     ///
     /// # Errors
     /// If there is no such axis, or the elements of `indices` are not integers.
@@ -576,7 +578,7 @@ impl TensorGraph {
         self.intern_on(Operation::Take(axis as Axis), &[operand, indices], &extents)
     }
 
-    /// Zeros of extents `extents`, to which the operand is added at the indices of `axis` that the tensor `indices` contains.
+    /// Returns zeros of extents `extents`, to which the operand is added along `axis`, at the indices that the tensor `indices` contains.
     ///
     /// # Errors
     /// If there is no such axis, the operand does not have the extents of a [`take`](TensorGraph::take) with these indices, or its elements
@@ -616,10 +618,10 @@ impl TensorGraph {
         Ok(made)
     }
 
-    /// Concatenates the operands along an axis. They are cast to one type.
+    /// Concatenates the operands along an axis. Their elements are cast to one type.
     ///
     /// # Errors
-    /// If there are no operands or no such axis, or other extents differ.
+    /// If there are no operands or no such axis, or the extents of other axes differ.
     pub fn concat(&mut self, operands: &[TensorNodeId], axis: usize) -> Result<TensorNodeId, Error> {
         let Some(first) = operands.first() else {
             return Err(Error::tensors(TensorErrorKind::OperandCount, "a concatenation of nothing"));
@@ -664,7 +666,7 @@ impl TensorGraph {
     }
 }
 
-/// Returns an error if a tensor of `rank` axes has no such axis.
+/// Returns an error if a tensor of `rank` axes does not have the axis `axis`.
 pub(crate) fn check_axis(axis: usize, rank: usize) -> Result<(), Error> {
     if axis < rank {
         return Ok(());

@@ -1,6 +1,7 @@
-//! Elementwise operators as nodes of graphs. The registry gives the result type for operand types; this file decides what the registry is
-//! asked. An operator may look at the literals among its operands, as `round(x, 2)` does, and an operand may be left out whose default is
-//! to have none. Texts are not elements, so literal texts are part of the operator, as is the text that it is compiled from.
+//! Elementwise operators as nodes of graphs. The operator registry gives the result type for operand types; this file decides which operand
+//! types it is asked for. An operator's result type may depend on the values of literal operands, as in `round(x, 2)`. An operand may be
+//! left out if its default is to be absent. Strings are not elements of tensors, so string literals are stored in the operator, as is the
+//! text that it is compiled from.
 
 use crate::node::{Node, Operation};
 use crate::{TensorErrorKind, TensorGraph, TensorNodeId};
@@ -13,19 +14,19 @@ use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The type of an operand, and its bits if it is a literal.
+/// The type of an operand, and its bits if the operand is a literal.
 pub(crate) type OperandType = (Scalar, Option<u64>);
 
-/// An operand of an elementwise operator.
+/// An operand of an elementwise operator: a node, or a string literal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MapOperand<'t> {
-    /// The elements of a node.
+    /// The elements of this node.
     Node(TensorNodeId),
-    /// A literal text, the same for all elements.
+    /// A string literal, the same for all elements.
     Text(&'t str),
 }
 
-/// A scalar operator that is applied to elements, with the texts among its operands.
+/// A scalar operator that is applied to each element, with the string literals among its operands.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ElementOperator {
     op: OpId,
@@ -40,7 +41,7 @@ impl From<OpId> for ElementOperator {
 }
 
 impl ElementOperator {
-    /// An operator with its literal texts. `operands` has `None` for each operand with elements.
+    /// Makes an elementwise operator with its string literals. `operands` has `None` for each operand that is a tensor.
     #[must_use]
     pub fn new<'t>(op: OpId, operands: impl IntoIterator<Item = Option<&'t str>>) -> ElementOperator {
         let texts: Vec<Option<Arc<str>>> = operands.into_iter().map(|text| text.map(Arc::from)).collect();
@@ -48,19 +49,19 @@ impl ElementOperator {
         ElementOperator { op, texts: has_texts.then(|| texts.into()) }
     }
 
-    /// The scalar operator.
+    /// The id of the scalar operator.
     #[must_use]
     pub const fn id(&self) -> OpId {
         self.op
     }
 
-    /// True if there are texts among the operands.
+    /// Returns true if there are string literals among the operands.
     #[must_use]
     pub const fn has_texts(&self) -> bool {
         self.texts.is_some()
     }
 
-    /// Lists a value for each operand in order: the next of `elements`, or `text` of a literal text.
+    /// Returns one value per operand, in order: the next item of `elements` for a tensor, or `text` of a string literal.
     pub fn with_texts<'t, T>(
         &'t self,
         elements: impl IntoIterator<Item = T>,
@@ -86,7 +87,7 @@ impl ElementOperator {
     }
 }
 
-/// Resolves the types of an elementwise operator on operands of given types.
+/// Finds the overload of an elementwise operator for operands of the given types.
 pub(crate) fn resolve<'r>(
     registry: &'r Registry,
     op: &ElementOperator,
@@ -110,8 +111,8 @@ pub(crate) fn resolve<'r>(
 }
 
 impl TensorGraph {
-    /// Applies a scalar operator, by its name or alias, to each element. Parameters that have defaults may be left out, and those that must
-    /// be literals are [constants](TensorGraph::constant).
+    /// Applies a scalar operator, given by its name or alias, to each element. Parameters with defaults may be left out. Parameters that
+    /// must be literals are passed as [constants](TensorGraph::constant).
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -127,14 +128,14 @@ impl TensorGraph {
     /// ```
     ///
     /// # Errors
-    /// If there is no such operator, it does not take these types, its result is not an element, or extents do not broadcast.
+    /// If there is no such operator, it does not take these types, its result cannot be a tensor element, or extents do not broadcast.
     pub fn apply(&mut self, operator: &str, operands: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
         let operands: SmallVec<[MapOperand<'_>; 4]> = operands.iter().copied().map(MapOperand::Node).collect();
         self.apply_with(operator, &operands)
     }
 
-    /// Applies a scalar operator to each element, where some operands are literal texts. Use it for operators of your own that take texts,
-    /// or that are [compiled from one](cembra_ops::UserOperator::compiled).
+    /// Applies a scalar operator to each element, where some operands are string literals. Use it for operators of your own that take
+    /// strings, or that are [compiled from one](cembra_ops::UserOperator::compiled).
     ///
     /// ```
     /// use cembra_ops::{Registry, UserOperator};
@@ -189,11 +190,11 @@ impl TensorGraph {
         Ok(made)
     }
 
-    /// Applies a scalar operator, with its literal texts, to each element. Operands are cast to the types it takes, as they are among
-    /// scalars. Texts are not compiled here: see [`TensorGraph::check_texts`].
+    /// Applies a scalar operator, with its string literals, to each element. Operands are cast to the types that the operator takes, as for
+    /// scalars. Operators that are compiled from a text are not compiled here: see [`TensorGraph::check_texts`].
     ///
     /// # Errors
-    /// If the operator does not take these types, its result is not an element, or extents do not broadcast.
+    /// If the operator does not take these types, its result cannot be a tensor element, or extents do not broadcast.
     pub fn map(&mut self, op: impl Into<ElementOperator>, operands: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
         let op = op.into();
         let refused = |message: String| Error::tensors(TensorErrorKind::ElementType, message);
@@ -226,10 +227,10 @@ impl TensorGraph {
         self.intern(Node { operation: Operation::Map(op), operands: cast, scalar, extents })
     }
 
-    /// Checks that operators can be compiled from their texts, for the nodes from position `from` on. Evaluators compile them again.
+    /// Checks that operators can be compiled from their texts, for all nodes from position `from` on. Evaluators compile them again.
     ///
     /// # Errors
-    /// If one cannot be compiled; the error has the reason.
+    /// If an operator cannot be compiled; the error has the reason.
     pub fn check_texts(&self, from: usize) -> Result<(), Error> {
         for at in from..self.len() {
             let node = self.node(self.id(at as u32));
@@ -249,10 +250,10 @@ impl TensorGraph {
         Ok(())
     }
 
-    /// Casts the elements to another type.
+    /// Casts the elements of the operand to the type `scalar`.
     ///
     /// # Errors
-    /// If there is no cast to the type, or tensors have no such elements.
+    /// If there is no cast to `scalar`, or tensors cannot have elements of that type.
     pub fn cast(&mut self, operand: TensorNodeId, scalar: Scalar) -> Result<TensorNodeId, Error> {
         if self.node(operand).scalar == scalar {
             return Ok(operand);
@@ -265,7 +266,8 @@ impl TensorGraph {
         self.intern(Node { operation, operands: [operand].as_slice().into(), scalar, extents })
     }
 
-    /// The types of an operator's operands. If the operator may look at literals, those among the operands have their bits.
+    /// Returns the types of an operator's operands. If the operator's result type may depend on literals, operands that are literals have
+    /// their bits too.
     pub(crate) fn operand_types(&self, op: OpId, operands: &[TensorNodeId]) -> SmallVec<[OperandType; 4]> {
         let looks_at_literals = !self.registry().get(op).is_typed_by_types();
         let of = |operand: &TensorNodeId| match self.node(*operand).operation {

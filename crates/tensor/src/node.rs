@@ -1,4 +1,4 @@
-//! Nodes of graphs: the operations, their operands, and the types and extents of their results.
+//! Nodes of graphs: their operations, their operands, and the types and extents of their results.
 
 use crate::constant::ConstantTensor;
 use crate::custom::Custom;
@@ -11,34 +11,34 @@ use cembra_value::tensor::index_count;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The number of an axis or of a label.
+/// The number of an axis of a tensor, or of a label in a product.
 pub type Axis = u8;
 
-/// A list of axes or labels; in a transposition, the axis that each axis goes to.
+/// A list of axes or labels. In a transposition, entry `i` is the axis that axis `i` goes to.
 pub type Axes = SmallVec<[Axis; 8]>;
 
-/// The number of a node in its graph.
+/// The number of a node, its position in its graph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TensorNodeId(pub(crate) u32);
 
 impl TensorNodeId {
-    /// The node's position in its graph. Operands have lower positions.
+    /// The node's position in its graph. Operands have lower positions than their users.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// The way in which several elements become one.
+/// The way in which a reduction combines several elements to one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Reduction {
-    /// The sum; integers wrap. 0 if there are no elements.
+    /// The sum of the elements, where integers wrap; 0 if there are no elements.
     Sum,
-    /// The product; integers wrap. 1 if there are no elements.
+    /// The product of the elements, where integers wrap; 1 if there are no elements.
     Product,
-    /// The largest element. A NaN counts as the largest, and +0 is above -0.
+    /// The largest element. A NaN counts as larger than all numbers, and +0 as larger than -0.
     Max,
-    /// The smallest element. A NaN counts as the smallest, and -0 is below +0.
+    /// The smallest element. A NaN counts as smaller than all numbers, and -0 as smaller than +0.
     Min,
     /// True if at least one element is true; false if there are no elements.
     Any,
@@ -46,12 +46,12 @@ pub enum Reduction {
     All,
 }
 
-/// The labels of the axes of a product. Labels are numbers; axes with the same label have the same extent.
+/// The labels of the axes in a product. Labels are numbers; axes with the same label share one index and have the same extent.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Labels {
-    /// The labels of the axes of each operand.
+    /// For each operand of the product, the label of each of its axes.
     pub operands: Vec<Axes>,
-    /// The labels of the result's axes, which must differ. Labels that the result does not have are summed over.
+    /// The label of each axis of the result; they must differ. Labels that the result does not have are summed over.
     pub output: Axes,
 }
 
@@ -59,64 +59,67 @@ pub struct Labels {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Operation {
-    /// The input with this number.
+    /// An input of the graph, by its number.
     Leaf(u32),
-    /// A node without a value, by which forward mode differentiates. The number makes each seed a node of its own.
+    /// A placeholder without a value, which forward mode differentiates by. The number makes each seed a node of its own.
     Seed(u32),
-    /// A number or truth value without axes: its bits in the layout of frames, padded with zeros.
+    /// A constant number or truth value without axes: its bits in the layout of frames, padded with zeros.
     Constant(u64),
-    /// A constant tensor.
+    /// A constant tensor: a tensor whose elements are part of the graph.
     Tensor(ConstantTensor),
-    /// The index along the only axis, as i64.
+    /// The integers 0, 1, 2, .. along the only axis, as i64.
     Iota,
-    /// A scalar operator on each element, with operands broadcast to the extents of the result.
+    /// A scalar operator, applied to each element. The operands are broadcast to the extents of the result.
     Map(ElementOperator),
-    /// A reduction over these axes, which are in ascending order.
+    /// A reduction of the operand over the given axes, which are in ascending order.
     Reduce(Reduction, Axes),
-    /// A product by labels: products of elements, summed over the labels that the result does not have.
+    /// A product of the operands by labels: elements are multiplied, and summed over the labels that the result does not have.
     Contract(Arc<Labels>),
-    /// Axis `i` of the operand moves to axis `to[i]` of the result; several axes that go to one are a diagonal.
+    /// A transposition or diagonal: with the list `to`, axis `i` of the operand moves to axis `to[i]` of the result. Several axes that go
+    /// to the same one are a diagonal.
     Axes(Axes),
-    /// The operand's elements in a slice of each axis.
+    /// A slice of each axis of the operand.
     Slice(SmallVec<[Slice; 2]>),
-    /// The elements repeated for all indices of new axes, or of axes of extent 1.
+    /// The operand's elements, repeated along axes that are new or had the extent 1.
     Broadcast,
-    /// The elements in the same order under other extents.
+    /// The operand with other extents, its elements in the same row-major order.
     Reshape,
-    /// Zeros, except for the diagonals that `Axes` would select: these are the operand.
+    /// Zeros, into which the operand is copied at the diagonals that `Axes` would select: the adjoint of `Axes`.
     PlaceAxes(Axes),
-    /// Zeros, except for the slices, which are the first operand. A second operand is the node that they are slices of. It is not read:
-    /// where tensors have tiles, the zeros are cut as that node is.
+    /// Zeros, into which the first operand is copied at the slices: the adjoint of `Slice`. A second operand, if there is one, is the
+    /// tensor that they are slices of. It is not read: where tensors have tiles, the result is cut like it.
     PlaceSlice(SmallVec<[Slice; 2]>),
-    /// The indices of an axis that the second operand contains. The axes of the second operand replace that axis.
+    /// The first operand's elements along an axis, at the indices that the second operand contains. The axes of the second operand replace
+    /// that axis.
     Take(Axis),
-    /// Zeros, to which the first operand is added at the indices of an axis that the second operand contains.
+    /// Zeros, to which the first operand is added along an axis, at the indices that another operand contains: the adjoint of `Take`.
     PlaceTake(Axis),
     /// The operands concatenated along an axis.
     Concat(Axis),
-    /// The first operand, with a gradient that a user defines.
+    /// The first operand, marked as the result of a function with a user-defined gradient.
     CustomVjp(CustomVjp),
-    /// An operation of a user.
+    /// A user-defined operation.
     Custom(Custom),
-    /// The operand, hidden from rewrites. The number makes each barrier a node of its own.
+    /// The operand itself, hidden from rewrites. The number makes each barrier a node of its own.
     Barrier(u32),
 }
 
-/// A node: its operation, its operands, and the type and extents of its result.
+/// A node of a graph: its operation, its operands, and the type and extents of its result.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Node {
-    /// The operation of the node.
+    /// The operation that the node applies to its operands.
     pub operation: Operation,
-    /// The operands of the operation.
+    /// The operands of the node, which come before it in the graph.
     pub operands: SmallVec<[TensorNodeId; 2]>,
-    /// The type of the result's elements.
+    /// The type of the elements of the node's result.
     pub scalar: Scalar,
-    /// The number of indices of each axis of the result.
+    /// The number of indices along each axis of the node's result.
     pub extents: Extents,
 }
 
 impl Node {
-    /// The operands from which the node's value is computed. Other operands serve its gradient or its tiles alone.
+    /// The operands from which the node's value is computed. Other operands serve only its gradient, or the way in which it is cut into
+    /// tiles.
     #[must_use]
     pub fn read(&self) -> &[TensorNodeId] {
         match self.operation {
@@ -125,8 +128,8 @@ impl Node {
         }
     }
 
-    /// The operands whose tiles decide how the node's value is cut into tiles: those from which it is computed. A slice among zeros is cut
-    /// as the node that it is a slice of, and the list is empty if that is not known.
+    /// The operands whose tiles decide how the node's value is cut into tiles. They are those from which it is computed, except for a slice
+    /// placed among zeros: this is cut as the tensor that it is a slice of, and the list is empty if that is not known.
     #[must_use]
     pub fn cut_by(&self) -> &[TensorNodeId] {
         match self.operation {
@@ -135,7 +138,7 @@ impl Node {
         }
     }
 
-    /// The operands that the node's value or gradients of it need.
+    /// The operands that the node's value, or gradients of it, need.
     pub(crate) fn kept(&self) -> &[TensorNodeId] {
         match self.operation {
             Operation::PlaceSlice(_) => self.read(),
@@ -143,7 +146,7 @@ impl Node {
         }
     }
 
-    /// Returns the node without operands that only decide how it is cut into tiles.
+    /// Returns the node without operands that only decide how its value is cut into tiles.
     pub(crate) fn without_cuts(&self) -> Node {
         Node { operands: self.kept().into(), ..self.clone() }
     }
@@ -163,21 +166,22 @@ impl Node {
 pub struct Leaf {
     /// The name of the input; may be empty.
     pub name: Arc<str>,
-    /// The node of the input.
+    /// The input as a node of the graph.
     pub node: TensorNodeId,
 }
 
 impl Labels {
-    /// True if an operand has a label that the result does not have, even one of extent 1: then products are summed, starting with +0.
+    /// Returns true if an operand has a label that the result does not have, even one of extent 1. Then products are summed, starting with
+    /// +0.
     #[must_use]
     pub fn is_sum(&self) -> bool {
         self.operands.iter().flatten().any(|label| !self.output.contains(label))
     }
 
-    /// The extent of each label, by its number.
+    /// Returns the extent of each label, by the label's number. `operands` has the extents of each operand.
     ///
     /// # Errors
-    /// If uses of a label have unlike extents, or an operand has not one label per axis.
+    /// If axes with the same label have different extents, or an operand does not have one label per axis.
     pub fn label_extents(&self, operands: &[&[usize]]) -> Result<Vec<usize>, Error> {
         if operands.len() != self.operands.len() {
             let message = format!("{} operands for {} lists of labels", operands.len(), self.operands.len());
@@ -201,18 +205,18 @@ impl Labels {
         Ok(found.into_iter().map(|extent| extent.unwrap_or(1)).collect())
     }
 
-    /// Checks that the indices of all labels together can be counted, because a loop over more would have no end. `extents` has the extents
-    /// of the labels.
+    /// Checks that the combinations of the indices of all labels can be counted in a `usize`, because a loop over more would never end.
+    /// `extents` has the extent of each label.
     ///
     /// # Errors
-    /// If there are more than a `usize` can count.
+    /// If there are more combinations than a `usize` can count.
     pub fn check_countable(&self, extents: &[usize]) -> Result<(), Error> {
         let all = extents.iter().try_fold(1_usize, |all, extent| all.checked_mul((*extent).max(1)));
         let message = || format!("a product of more than 2^{} terms", usize::BITS);
         all.map(drop).ok_or_else(|| Error::tensors(TensorErrorKind::Limit, message()))
     }
 
-    /// The extents of the result of a product of operands with these extents.
+    /// Returns the extents of the product's result, for operands with the extents `operands`.
     ///
     /// # Errors
     /// The errors of [`label_extents`](Labels::label_extents); a label of the result that no operand has, or that it has twice; more

@@ -1,5 +1,6 @@
 //! The reference evaluator: a graph is evaluated node by node, in the order of its nodes, without rewriting and without fusing. Of a
-//! conditional only the chosen branch is computed. The reference defines the meaning of nodes; other evaluators are compared with it.
+//! conditional only the chosen branch is computed. The reference evaluator defines the meaning of nodes; other evaluators are compared with
+//! it.
 
 use crate::body::{Body, Elements};
 use crate::node::{Labels, Leaf, Operation};
@@ -17,11 +18,11 @@ use cembra_value::Error;
 use cembra_value::tensor::zeros;
 use smallvec::SmallVec;
 
-/// Evaluates nodes of a graph, given a tensor for each leaf.
+/// Evaluates the nodes `outputs` of a graph, given a tensor for each leaf.
 ///
 /// # Errors
 /// If there are not as many inputs as leaves, an input is not of its leaf's type and extents, an index is outside of its axis, or an
-/// element fails.
+/// operator fails on an element.
 pub fn evaluate(
     graph: &TensorGraph,
     outputs: &[TensorNodeId],
@@ -181,15 +182,15 @@ fn is_view(node: &Node) -> bool {
     )
 }
 
-/// Checks that a node needs no more than `most` bytes, the limit of a tensor. Views need none.
+/// Checks that the value of a node needs no more than `most` bytes, the limit for one tensor. Views need none.
 ///
 /// # Errors
-/// If it needs more.
+/// If the value needs more than `most` bytes.
 pub fn check_size(node: &Node, most: u64) -> Result<(), Error> {
     if is_view(node) { Ok(()) } else { check_bytes(node.scalar, &node.extents, most) }
 }
 
-/// Checks that tensors are inputs for the leaves of a graph.
+/// Checks that `inputs` fit the leaves of a graph.
 ///
 /// # Errors
 /// If there are not as many inputs as leaves, or one is not of the leaf's type and extents.
@@ -199,10 +200,10 @@ pub fn check_inputs(graph: &TensorGraph, inputs: &[Tensor]) -> Result<(), Error>
     leaves.try_for_each(|(leaf, input)| check_input(graph, leaf, input.scalar_type(), input.extents()))
 }
 
-/// Checks that a graph has `count` leaves. The message calls the inputs `inputs`.
+/// Checks that a graph has `count` leaves. `inputs` is the word for the inputs in the error message.
 ///
 /// # Errors
-/// If the counts differ.
+/// If the graph has another number of leaves.
 pub fn check_count(graph: &TensorGraph, count: usize, inputs: &str) -> Result<(), Error> {
     let leaves = graph.leaves().len();
     if leaves == count {
@@ -211,7 +212,7 @@ pub fn check_count(graph: &TensorGraph, count: usize, inputs: &str) -> Result<()
     Err(Error::tensors(TensorErrorKind::OperandCount, format!("{count} {inputs} for {leaves} inputs")))
 }
 
-/// Checks that a leaf of a graph has the type and the extents of its input.
+/// Checks that an input's type `scalar` and its `extents` are those of a leaf.
 ///
 /// # Errors
 /// If the type or the extents differ.
@@ -249,11 +250,11 @@ fn map_value(
     Tensor::of_data(&node.extents, data)
 }
 
-/// Computes a node that is not an elementwise operator, from the values of its operands.
+/// Computes the value of a node that is not an elementwise operator, from the values of its operands.
 ///
 /// # Errors
-/// If an index is outside of its axis, an operation of a user fails, `go_on` ends the evaluation, or the node is an elementwise operator or
-/// a seed.
+/// If an index is outside of its axis, a user-defined operation fails, `go_on` ends the evaluation, or the node is an elementwise operator
+/// or a seed.
 pub fn node_value(node: &Node, operands: &[&Tensor], inputs: &[Tensor], go_on: GoOn<'_>) -> Result<Tensor, Error> {
     let made = |data: Data| Tensor::of_data(&node.extents, data);
     match &node.operation {
@@ -312,11 +313,11 @@ fn concat(node: &Node, operands: &[&Tensor], axis: Axis) -> Result<Tensor, Error
     Tensor::of_data(&node.extents, data)
 }
 
-/// Multiplies operands by labels. Terms are added in the order of the labels, which is that of [`sums`] along a last axis; floats are added
-/// in FLOAT64. Without labels to sum over nothing is added.
+/// Multiplies operands by labels. Terms are added in the order of the labels, as [`sums`] along a last axis are; floats are added in
+/// FLOAT64. If no label is summed over, nothing is added.
 ///
 /// # Errors
-/// If the labels do not fit the operands, all of them together have more indices than can be counted, the elements are not numbers, or
+/// If the labels do not fit the operands, the labels have more index combinations than can be counted, the elements are not numbers, or
 /// `go_on` ends the work.
 pub fn contract(labels: &Labels, operands: &[&Tensor], node: &Node, go_on: GoOn<'_>) -> Result<Data, Error> {
     let extents = labels.label_extents(&operands.iter().map(|operand| operand.extents()).collect::<Vec<_>>())?;

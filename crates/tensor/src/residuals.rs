@@ -1,12 +1,12 @@
-//! Residuals: the values of a function that its gradient needs. They stay in memory until the gradient reads them. Or they are computed
-//! again from barriers, which keep the copies from being one node with the originals.
+//! Residuals: the values of a function that its gradient needs. Either they stay in memory until the gradient reads them, or they are
+//! computed again from barriers, which keep the recomputed nodes from being merged with the originals.
 
 use crate::node::{Node, Operation};
 use crate::{TensorGraph, TensorNodeId};
 use cembra_value::Error;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The copies of nodes that are computed again. Each is made when a gradient first asks for it.
+/// The copies of nodes whose values a gradient computes again. Each copy is built when a gradient first needs it.
 #[derive(Debug, Default)]
 pub(crate) struct Copies {
     named: FxHashSet<TensorNodeId>,
@@ -15,7 +15,7 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
-    /// Selects from `nodes` the nodes that can be computed again.
+    /// Selects from `nodes` those whose values can be computed again.
     pub(crate) fn of(graph: &TensorGraph, nodes: &[TensorNodeId]) -> Copies {
         // A node without operands is not computed, and an operation with a state would give another result.
         let is_computed = |node: &TensorNodeId| {
@@ -31,7 +31,7 @@ impl Copies {
         Copies { named: nodes.iter().flat_map(with_value).filter(is_computed).collect(), ..Copies::default() }
     }
 
-    /// The node that a gradient reads for `node`: its copy, if it is computed again, else the node itself.
+    /// Returns the node that a gradient reads instead of `node`: its copy, if it is computed again, else the node itself.
     pub(crate) fn of_node(&mut self, graph: &mut TensorGraph, node: TensorNodeId) -> Result<TensorNodeId, Error> {
         if !self.named.contains(&node) {
             return Ok(node);
@@ -76,8 +76,8 @@ impl Copies {
 }
 
 impl TensorGraph {
-    /// Returns a node with the same value, through which no rule looks. No two barriers are one node, so an operator on a barrier is
-    /// another node than the same operator on its operand. A barrier costs nothing.
+    /// Returns a node with the same value, which rewrite rules do not look through. Each barrier is a node of its own, so an operator
+    /// on a barrier is another node than the same operator on the barrier's operand. A barrier costs nothing at run time.
     ///
     /// ```
     /// use cembra_runtime::Scalar;

@@ -1,5 +1,5 @@
-//! Reverse mode that can be continued: a [`ReversePass`] stores the cotangents that it gathered, so derivatives of one number by many nodes
-//! that are asked for one after the other take one pass over the graph together.
+//! Reverse mode that can be continued: a [`ReversePass`] stores the cotangents that it has computed. So derivatives of one number with
+//! respect to many nodes, requested one after the other, take one pass over the graph together.
 
 use crate::cotangent::{Cotangent, OperandCotangents};
 use crate::custom_gradient::CustomVjp;
@@ -42,10 +42,10 @@ struct State {
     given: Option<Result<OperandCotangents, u32>>,
 }
 
-/// A pass of reverse mode from some outputs. It goes only as far as it is asked for, and never visits a node twice.
+/// A reverse-mode pass from some outputs. It goes only as far as requested, and never visits a node twice.
 ///
-/// The cotangent of a node is the sum over all of its users, whatever else is asked for. So a pass that is continued makes the same nodes
-/// as one pass for all.
+/// The cotangent of a node is the sum over all of its users, whatever else is requested. So a pass that is continued builds the same nodes
+/// as one pass for all requests.
 #[derive(Default)]
 pub struct ReversePass {
     /// The states of the nodes that an output needs, by position.
@@ -62,10 +62,11 @@ impl std::fmt::Debug for ReversePass {
 }
 
 impl ReversePass {
-    /// Begins a pass from a number, for its gradients. The nodes `recomputed` are computed again, as for [`TensorGraph::gradients_with`].
+    /// Begins a pass from `number`, for its gradients. The values of the nodes `recomputed` are computed again, as for
+    /// [`TensorGraph::gradients_with`].
     ///
     /// # Errors
-    /// If the node is not a float without axes.
+    /// If `number` is not a float without axes.
     pub fn of_number(
         graph: &mut TensorGraph,
         number: TensorNodeId,
@@ -83,7 +84,7 @@ impl ReversePass {
         ReversePass::of(graph, &[number], &[one], recomputed)
     }
 
-    /// Begins a pass from outputs with these cotangents.
+    /// Begins a pass from outputs with the given cotangents.
     ///
     /// # Errors
     /// If a cotangent is not of its output's type and extents.
@@ -111,22 +112,22 @@ impl ReversePass {
         Ok(pass)
     }
 
-    /// The number of nodes that the pass may visit. Its memory grows with this number.
+    /// The number of nodes that this pass may visit. Its memory grows with this number.
     #[must_use]
     pub fn len(&self) -> usize {
         self.states.len()
     }
 
-    /// True if the pass visits no node.
+    /// Returns true if the graph has no nodes for this pass to visit.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.states.is_empty()
     }
 
-    /// Returns the cotangent of each of the nodes `wrt` of the pass's graph; zeros for a node that no output depends on.
+    /// Returns the cotangent of each node of `wrt`, which must be nodes of the pass's graph; zeros for a node that no output depends on.
     ///
     /// # Errors
-    /// If an operator between the node and the outputs has no derivative. Other nodes can be asked for afterwards.
+    /// If an operator between the node and the outputs has no derivative. Other nodes can still be requested afterwards.
     pub fn cotangents(&mut self, graph: &mut TensorGraph, wrt: &[TensorNodeId]) -> Result<Vec<TensorNodeId>, Error> {
         for at in self.unsettled(wrt) {
             self.pass(graph, at);

@@ -1,5 +1,5 @@
-//! Reductions, one element of the result after the other. The terms of a sum are in the order of its reduced axes, ascending, whatever the
-//! layout. Floats are added in FLOAT64; [`Order`] says which sums have the order of a [`ChainFold`].
+//! Reductions, computed one result element after the other. The terms of a sum are in the order of its reduced axes, ascending, whatever
+//! the memory layout. Floats are added in FLOAT64; [`Order`] says which sums use a [`ChainFold`].
 
 use crate::walk::{CopiedAxis, FAR, GoOn, Watch, copy_axes};
 use crate::{Axis, Data, DataMut, Element, Layout, Reduction, TensorErrorKind};
@@ -8,27 +8,27 @@ use cembra_value::Error;
 use cembra_value::with_data;
 use multiversion::multiversion;
 
-/// The most sums that are added to side by side, where elements of one sum are far apart.
+/// The most sums that are computed side by side, for reductions whose terms are far apart in memory.
 pub const SIDE_BY_SIDE: usize = 1 << 11;
 
-/// The order in which floats are added.
+/// The order in which the floats of a sum are added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// In the order of the elements.
+    /// The floats are added one by one, in the order of the elements.
     InOrder,
-    /// In chains, as a [`ChainFold`] adds them.
+    /// The floats are added in several interleaved chains, as a [`ChainFold`] does it.
     Chains,
 }
 
 impl Order {
-    /// The order of a sum over `axes` of a tensor of `rank` axes: in chains if the last axis is reduced.
+    /// The order of addition for a sum over `axes` of a tensor with `rank` axes: in chains if the last axis is reduced.
     #[must_use]
     #[inline]
     pub fn of(axes: &[Axis], rank: usize) -> Order {
         if axes.iter().any(|axis| usize::from(*axis) + 1 == rank) { Order::Chains } else { Order::InOrder }
     }
 
-    /// Begins a fold of `len` elements in this order.
+    /// Begins a fold of `len` elements in this order of addition.
     pub fn fold<W: Copy, C: Fn(W, W) -> W + Copy>(self, len: usize, (neutral, combine): (W, C)) -> ChainFold<W, C> {
         match self {
             Order::InOrder => ChainFold::in_order(neutral, combine),
@@ -45,7 +45,7 @@ impl Order {
     }
 }
 
-/// Adds each element of a row to a sum of its own. The code is compiled for each kind of vectors.
+/// Adds each element of `row` to the sum at the same position. The code is compiled for each vector instruction set.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 pub fn take_row<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(sums: &mut [W], row: &[T], combine: C) {
     for (sum, element) in sums.iter_mut().zip(row) {
@@ -53,14 +53,14 @@ pub fn take_row<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(sums: &mut [W], 
     }
 }
 
-/// Extends a fold by elements that are adjacent. The code is compiled for each kind of vectors.
+/// Extends a fold by adjacent elements. The code is compiled for each vector instruction set.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 pub fn extend<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(fold: &mut ChainFold<W, C>, elements: &[T]) {
     fold.extend_slice(elements, W::of);
 }
 
-/// Reduces each line of `length` adjacent elements to one element of `made`, in the order of [`Order::Chains`]. For many short lines this
-/// takes less time than a [`ChainFold`] for each. The code is compiled for each kind of vectors.
+/// Reduces each run of `length` adjacent elements to one element of `made`, in the order of [`Order::Chains`]. For many short runs this
+/// takes less time than a [`ChainFold`] for each. The code is compiled for each vector instruction set.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 pub fn take_lines<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(
     elements: &[T],
@@ -86,22 +86,22 @@ pub fn take_lines<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(
     }
 }
 
-/// An accumulator for elements of type `T`.
+/// An accumulator for a reduction of elements of type `T`.
 pub trait Folded<T>: Copy + Send + 'static {
     /// Converts an element to an accumulator.
     fn of(element: T) -> Self;
 
-    /// Converts the accumulator to an element.
+    /// Converts the accumulator to an element, rounding if the accumulator is wider.
     fn narrow(self) -> T;
 
-    /// Reduces a line of adjacent elements, at least one, in a faster way than one after the other; `None` if there is none.
+    /// Reduces at least one adjacent element in a faster way than one after the other; `None` if there is no faster way.
     #[inline(always)]
     fn of_line(_: &[T]) -> Option<Self> {
         None
     }
 }
 
-/// An element that can be reduced: its accumulators, their neutral values, and how two of them are combined.
+/// An element type that can be reduced: its accumulators, their neutral values, and how two of them are combined.
 pub trait Reduced: Element {
     /// The accumulator of sums and products.
     type Wide: Folded<Self>;
@@ -118,16 +118,16 @@ pub trait Reduced: Element {
     /// The neutral value of [`smaller`](Reduced::smaller): no element is above it.
     const MOST: Self::Below;
 
-    /// The sum of two accumulators.
+    /// Returns the sum of two accumulators.
     fn add(a: Self::Wide, b: Self::Wide) -> Self::Wide;
 
-    /// The product of two accumulators.
+    /// Returns the product of two accumulators.
     fn multiply(a: Self::Wide, b: Self::Wide) -> Self::Wide;
 
-    /// The larger of two accumulators.
+    /// Returns the larger of two accumulators.
     fn larger(a: Self::Above, b: Self::Above) -> Self::Above;
 
-    /// The smaller of two accumulators.
+    /// Returns the smaller of two accumulators.
     fn smaller(a: Self::Below, b: Self::Below) -> Self::Below;
 
     /// Converts an accumulator to an element.
@@ -163,12 +163,12 @@ macro_rules! with_reduction {
     };
 }
 
-/// The number of floats between minus infinity and a float, where +0 is one above -0; a NaN is above infinity. So the largest float is the
-/// largest integer, for which vectors have an instruction.
+/// An integer key for maxima: the number of floats between minus infinity and a float, where +0 is one above -0, and a NaN is above
+/// infinity. So the largest float has the largest integer, and maxima use the vector instruction for integers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Above<U>(U);
 
-/// The number of floats between a float and infinity; a NaN is below minus infinity.
+/// An integer key for minima: the number of floats between minus infinity and a float, where a NaN is below minus infinity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Below<U>(U);
 
@@ -322,10 +322,10 @@ reduced! {
     bool: bool, bool, bool; false, true, false, true; |x| x, |a, b| a ^ b, a & b, a | b, a & b;
 }
 
-/// Reduces `axes` and returns the elements of the result.
+/// Reduces `axes` of a tensor, and returns the elements of the result.
 ///
 /// # Errors
-/// If the largest or the smallest of no elements is asked for, there is no memory for the result, or `go_on` ends the work.
+/// If a maximum or minimum of no elements is requested, there is no memory for the result, or `go_on` ends the work.
 pub fn reduce(
     reduction: Reduction,
     axes: &[Axis],
@@ -358,7 +358,7 @@ fn across(layout: &Layout) -> Option<(Layout, [CopiedAxis; 2])> {
     Some((outer, [lines, CopiedAxis { extent: width, from: far, to: 1 }]))
 }
 
-/// Reduces `axes` and overwrites memory of the same type with the elements of the result.
+/// Reduces `axes` of a tensor, and writes the elements of the result to memory of the same type.
 ///
 /// # Errors
 /// The errors of [`reduce`]; or the memory has another type or another number of elements.

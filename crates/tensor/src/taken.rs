@@ -1,5 +1,5 @@
-//! Takes elements along an axis by indices, and the adjoint, which adds to the places that elements were taken from. The elements taken or
-//! added may be a view of more elements than there is memory for, so no list of positions or indices is made.
+//! Gathers elements along an axis by indices; and the adjoint, which adds to the elements that were gathered. The gathered elements may be
+//! a view of more elements than there is memory for, so no list of positions or indices is made.
 
 use crate::walk::{GoOn, WalkedAxis, Watch, try_walk};
 use crate::{Axis, Data, DataMut, Element, Layout, Node, Tensor, TensorErrorKind};
@@ -99,7 +99,7 @@ fn visit_taken(
     })
 }
 
-/// Takes elements along an axis, for a node with the extents of the result.
+/// Gathers the elements of `operand` along `axis`, at the indices `named`. `node` has the extents of the result.
 ///
 /// # Errors
 /// If an index is outside of its axis, or `go_on` ends the work.
@@ -129,7 +129,8 @@ pub(crate) fn take(operand: &Tensor, named: &Tensor, axis: Axis, node: &Node, go
     }))
 }
 
-/// The adjoint of [`take`]: adds each element to the one that it was taken from, for a node with the extents of the source.
+/// The adjoint of [`take`]: adds each element to the one that it was gathered from. `node` has the extents of the tensor that was gathered
+/// from.
 ///
 /// # Errors
 /// The errors of [`take`].
@@ -170,10 +171,10 @@ pub(crate) fn place_take(
     Tensor::of_data(&node.extents, data)
 }
 
-/// Converts an element of an index tensor to an index.
+/// Converts an element of an index tensor to an index of an axis of `extent` indices.
 ///
 /// # Errors
-/// If an axis of `extent` indices does not have it.
+/// If the axis does not have the index.
 #[inline]
 pub fn named_index(index: i64, extent: usize) -> Result<usize, Error> {
     let found = usize::try_from(index).ok().filter(|index| *index < extent);

@@ -1,4 +1,4 @@
-//! Counts the bytes of tensors that an evaluation has at a time, and compares them with their limit.
+//! Counts the bytes of the tensors that an evaluation holds at a time, and checks them against a limit.
 
 use crate::{TensorErrorKind, check_bytes};
 use cembra_runtime::Scalar;
@@ -6,7 +6,7 @@ use cembra_value::Error;
 use cembra_value::Limit;
 use cembra_value::tensor::element_bytes;
 
-/// The bytes of the tensors that an evaluation has made and not yet dropped, with one limit for all.
+/// The size in bytes of the tensors that an evaluation has created and not yet dropped, with a common limit.
 #[derive(Clone, Debug)]
 pub struct TensorBytes {
     bytes: u128,
@@ -16,16 +16,16 @@ pub struct TensorBytes {
 }
 
 impl TensorBytes {
-    /// A count of no bytes, with the limit `most`.
+    /// Begins a count at 0 bytes, with a limit of `most` bytes.
     #[must_use]
     pub const fn none(most: u64) -> TensorBytes {
         TensorBytes { bytes: 0, peak: 0, most }
     }
 
-    /// Counts another tensor.
+    /// Adds the bytes of a tensor that is about to be created.
     ///
     /// # Errors
-    /// If it is too large, alone or with the others.
+    /// If the tensor exceeds the limit, alone or together with the other tensors.
     pub fn take(&mut self, scalar: Scalar, extents: &[usize]) -> Result<(), Error> {
         check_bytes(scalar, extents, self.most)?;
         self.bytes += element_bytes(scalar, extents).unwrap_or(0);
@@ -40,18 +40,18 @@ impl TensorBytes {
         Err(Error::tensors(TensorErrorKind::Limit, message).hint(Limit::ArrayBytes.hint()))
     }
 
-    /// The most bytes at a time so far, which are within the limit.
+    /// The most bytes that tensors had at a time so far, which is within the limit.
     #[must_use]
     pub fn peak(&self) -> u64 {
         u64::try_from(self.peak).unwrap_or(u64::MAX)
     }
 
-    /// Raises the peak to that of `other`, if that is higher.
+    /// Raises the peak of this count to that of `other`, if that is higher.
     pub fn reach(&mut self, other: &TensorBytes) {
         self.peak = self.peak.max(other.peak);
     }
 
-    /// Stops counting a tensor that was dropped.
+    /// Subtracts the bytes of a tensor that was dropped.
     pub fn give(&mut self, scalar: Scalar, extents: &[usize]) {
         self.bytes = self.bytes.saturating_sub(element_bytes(scalar, extents).unwrap_or(0));
     }

@@ -1,13 +1,14 @@
-//! Regular checks whether to go on with a walk over an index space. The walks themselves are those of `cembra_value`, re-exported.
+//! Checks that let a long loop over an index space be ended early. The loops themselves are those of `cembra_value`, re-exported.
 
 use cembra_value::Error;
 
 pub use cembra_value::tensor::{CopiedAxis, WalkedAxis, copy_axes, try_walk};
 
-/// Returns an error if the work must end. It is called regularly, because a view may repeat an element of memory any number of times.
+/// A check that returns an error if the work must end, for example after cancellation. It is called regularly, because even a small
+/// tensor may have a view of very many elements.
 pub type GoOn<'g> = &'g dyn Fn() -> Result<(), Error>;
 
-/// Counts the elements that are visited, and calls a [`GoOn`] after each [`ELEMENTS`](Watch::ELEMENTS) of them.
+/// Counts the elements that a loop visits, and calls a [`GoOn`] after each [`ELEMENTS`](Watch::ELEMENTS) of them.
 pub struct Watch<'g> {
     go_on: GoOn<'g>,
     /// The number of elements since the last call.
@@ -15,17 +16,17 @@ pub struct Watch<'g> {
 }
 
 impl<'g> Watch<'g> {
-    /// The number of elements after which `go_on` is called again.
+    /// The number of visited elements after which the check is called again.
     pub const ELEMENTS: usize = 1 << 16;
 
-    /// Begins a count at 0, for calls of `go_on`.
+    /// Begins a count at 0 visited elements, for calls of `go_on`.
     #[must_use]
     #[inline]
     pub const fn new(go_on: GoOn<'g>) -> Watch<'g> {
         Watch { go_on, seen: 0 }
     }
 
-    /// Counts `count` more elements.
+    /// Counts `count` more visited elements, and calls the check if it is due.
     ///
     /// # Errors
     /// If `go_on` ends the work.
@@ -42,5 +43,5 @@ impl<'g> Watch<'g> {
     }
 }
 
-/// About the least distance between elements, in elements, at which each has a cache line of its own.
+/// Roughly the distance between elements, in elements, from which on each has a cache line of its own.
 pub const FAR: usize = 16;

@@ -1,22 +1,22 @@
 //! The conditions under which a run skips steps: of `if c then a @ b else x` the product is computed only where `c` holds. A guard is a
-//! list of conditions. Guards are found for every node, from the outputs to the leaves. Maps that a step computes where it reads them have
-//! no guard of their own: an elementwise expression evaluates the branch that it chooses.
+//! list of conditions. Guards are computed for every node, from the outputs to the leaves. Elementwise maps that are fused into the step
+//! that reads them have no guard of their own: an elementwise expression evaluates the branch that it chooses.
 
 use crate::node::{Node, Operation};
 use crate::{TensorGraph, TensorNodeId};
 use cembra_ops::id;
 use smallvec::SmallVec;
 
-/// A node of one truth value, and the value that it must have.
+/// A node whose value is a single truth value, and the value that it must have for a step to run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Condition {
-    /// The node of the condition, which has no axes.
+    /// The node whose value is tested; it has no axes.
     pub node: TensorNodeId,
-    /// The required truth value.
+    /// The truth value that the node must have.
     pub holds: bool,
 }
 
-/// Conditions that must all hold. A condition is computed if those before it hold.
+/// Conditions that must all hold for a step to run. A condition is computed only if those before it hold.
 pub type Guard = SmallVec<[Condition; 1]>;
 
 /// The most conditions of a guard. Conditionals that are nested deeper compute both branches.
@@ -31,14 +31,14 @@ pub fn branches(graph: &TensorGraph, node: &Node) -> Option<[(TensorNodeId, Cond
     is_lazy.then(|| [branch(chosen, true), branch(other, false)])
 }
 
-/// The guards of all nodes of a graph: the conditions under which each is computed.
+/// The guards of all nodes of a graph: the conditions under which each node is computed.
 pub(super) struct Guards {
     /// The guard of each node; empty if no node has one.
     all: Vec<Option<Guard>>,
 }
 
 impl Guards {
-    /// Finds the guards of the nodes that outputs need.
+    /// Computes the guards of the nodes that `outputs` need, which `needed` marks.
     pub(super) fn of(graph: &TensorGraph, outputs: &[TensorNodeId], needed: &[bool]) -> Guards {
         let mut all: Vec<Option<Guard>> = Vec::new();
         if !graph.nodes().any(|(id, node)| needed[id.index()] && branches(graph, node).is_some()) {
@@ -65,12 +65,12 @@ impl Guards {
         Guards { all }
     }
 
-    /// The guard of a node.
+    /// The guard of a node; empty if the node is computed always.
     pub(super) fn get(&self, node: TensorNodeId) -> &[Condition] {
         self.all.get(node.index()).and_then(Option::as_ref).map_or(&[], |guard| &guard[..])
     }
 
-    /// The condition nodes in the guards of the nodes for which `is_of` holds.
+    /// The nodes tested by the guards of those nodes for which `is_of` holds.
     pub(super) fn conditions(&self, graph: &TensorGraph, is_of: impl Fn(TensorNodeId) -> bool) -> Vec<TensorNodeId> {
         let guarded = graph.nodes().map(|(id, _)| id).filter(|id| !self.get(*id).is_empty() && is_of(*id));
         let mut nodes: Vec<TensorNodeId> =
@@ -80,7 +80,8 @@ impl Guards {
         nodes
     }
 
-    /// Cuts each guard before its first condition without a value in memory. With fewer conditions, a step is only run more often.
+    /// Shortens each guard: drops its first condition whose node has no value in memory, and all after that. With fewer conditions, a step
+    /// is only run more often.
     pub(super) fn keep(&mut self, has_value: impl Fn(TensorNodeId) -> bool) {
         for guard in self.all.iter_mut().flatten() {
             let kept = guard.iter().take_while(|condition| has_value(condition.node)).count();
@@ -88,7 +89,7 @@ impl Guards {
         }
     }
 
-    /// True if no step is ever skipped.
+    /// Returns true if all guards are empty, so that no step is ever skipped.
     pub(super) fn are_none(&self) -> bool {
         self.all.iter().flatten().all(|guard| guard.is_empty())
     }

@@ -1,6 +1,6 @@
 //! Plans as text: one line per step, with what it computes, reads and drops. For products the line also has the labels, the tensors that
-//! are copied into another order, and the method. The text assumes inputs in row-major order, and products that are computed as products of
-//! matrices; the counts of a run depend on its tensors.
+//! are copied into another order, and the method. The text assumes inputs in row-major order, and products that are computed as matrix
+//! products; the counters of a run depend on its tensors.
 
 use super::{Condition, Plan, PlanCounters, Region, Step, Work, is_view};
 use crate::Data;
@@ -18,9 +18,9 @@ use std::fmt;
 impl Plan {
     /// Formats a line for each step, and one for the counters. `graph` must be the one that was planned.
     ///
-    /// For a product the line has the labels, whether it is made by products of matrices (`gemm`, of rows, columns and terms) or in loops,
-    /// the operands that are copied (`[P (ba)]`, in the order of these labels), whether the result is copied from such an order, and the
-    /// number of copied bytes if all inputs are in row-major order.
+    /// For a product the line has: the labels; the method, which is matrix products (`gemm`, with rows, columns and terms) or loops; the
+    /// operands that are copied (`[P (ba)]`, in the order of these labels); whether the result is copied from such an order; and the number
+    /// of copied bytes if all inputs are in row-major order.
     ///
     /// ```
     /// use cembra_runtime::Scalar;

@@ -1,6 +1,6 @@
-//! Plans: the nodes of a graph that are computed into memory, in their order, and the nodes that are computed where they are read. Maps
-//! that are read together are one step over one index space; views become layouts of a step's inputs. A plan changes no bit of a result,
-//! except in sums of products that are computed as products of matrices.
+//! Plans: the nodes of a graph that are computed into memory, in their order, and the nodes that are computed where they are read.
+//! Elementwise maps that are read together are one step over one index space; views become layouts of a step's inputs. A plan changes no
+//! bit of a result, except in sums of products that are computed as matrix products.
 
 mod guards;
 mod in_place;
@@ -23,83 +23,84 @@ use crate::{Axis, Extents, Node, TensorGraph, TensorNodeId};
 use cembra_value::tensor::element_bytes;
 use smallvec::SmallVec;
 
-/// A node, and the view through which a step's index space reads it.
+/// A node that a step reads, and the view through which the step's index space reads it.
 pub type ViewedNode = (TensorNodeId, View);
 
-/// Maps that are computed together, as one expression for each index.
+/// Elementwise maps that are computed together, as one expression for each index.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Region {
     /// The extents of the region's index space.
     pub extents: Extents,
-    /// The expression that is computed for each index.
+    /// The elementwise expression that is computed for each index.
     pub body: Body,
-    /// The nodes that the region reads, which have values by then, each with the view from the index space.
+    /// The nodes that the region reads, whose values earlier steps have computed, each with the view through which the index space reads
+    /// it.
     pub inputs: Vec<ViewedNode>,
 }
 
-/// The work of a step.
+/// The computation that a step carries out.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Work {
-    /// Elementwise maps.
+    /// Elementwise maps, fused into one expression.
     Map(Region),
-    /// A reduction, followed by maps if these alone read its result.
+    /// A reduction, followed by elementwise maps if only these read its result.
     Reduce {
-        /// The way in which elements are combined.
+        /// The operation that combines the reduced elements.
         reduction: Reduction,
         /// The axes that are reduced, in ascending order.
         axes: SmallVec<[Axis; 8]>,
-        /// The elements that are reduced: an expression of maps, or a node, which is then the region's only input.
+        /// The elements that are reduced: an elementwise expression, or a node, which is then the region's only input.
         of: Region,
-        /// Maps of the result, which is their first input; `None` if no maps follow.
+        /// Elementwise maps of the reduction's result, which is their first input; `None` if no maps follow.
         then: Option<Region>,
     },
-    /// A product of two operands by labels, followed by maps if these alone read it.
+    /// A product of two operands by labels, followed by elementwise maps if only these read its result.
     Product {
         /// The node of the product.
         product: TensorNodeId,
-        /// Maps of the product, which is their first input; `None` if no maps follow.
+        /// Elementwise maps of the product, which is their first input; `None` if no maps follow.
         then: Option<Region>,
     },
-    /// Steps that are run together for some rows, then for the next rows, and so on.
+    /// Several steps that are run together for some rows, then for the next rows, and so on.
     Rows {
-        /// The number of leading axes that the steps have in common.
+        /// The number of leading axes that the steps have in common, which index the rows.
         depth: usize,
-        /// The steps in their order.
+        /// The steps that are run for each group of rows, in their order.
         steps: Vec<Step>,
     },
-    /// Reductions over the same axes of one index space, which walk their inputs in one loop. Some are followed by maps.
+    /// Reductions over the same axes of one index space, which read their inputs in one loop. Some are followed by elementwise maps.
     SharedReductions(Vec<Step>),
-    /// A single node, evaluated as by the reference.
+    /// The operation of a single node, evaluated as by the reference evaluator.
     Node,
 }
 
-/// A step of a plan: the work that makes one value, or several in one loop.
+/// A step of a plan: it computes the value of one node, or the values of several in one loop.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Step {
-    /// The node whose value the step makes.
+    /// The node whose value the step computes; if it computes several, the last one's node.
     pub node: TensorNodeId,
-    /// The work that makes the value.
+    /// The computation that the step carries out.
     pub work: Work,
-    /// The conditions under which the step is run. If one does not hold, no chosen branch reads its value.
+    /// The conditions under which the step is run. If one does not hold, the step's value is not needed.
     pub guard: Guard,
-    /// The nodes whose values no later step reads.
+    /// The nodes whose values are dropped after the step, because no later step reads them.
     pub last_uses: Vec<TensorNodeId>,
 }
 
-/// The size of a plan, in numbers.
+/// Counters that describe the size of a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct PlanCounters {
-    /// The number of steps that compute something. Views do not count.
+    /// The number of steps in the plan that compute something. Views do not count.
     pub steps: usize,
-    /// The number of elementwise expressions that are compiled and run.
+    /// The number of elementwise expressions that the plan compiles and runs.
     pub kernels: usize,
-    /// The number of values that are computed into memory and are not outputs.
+    /// The number of values that the plan computes into memory and that are not outputs.
     pub temporaries: usize,
-    /// The bytes of all temporaries together.
+    /// The size of all temporaries together, in bytes.
     pub temp_bytes: u64,
 }
 
-/// A plan: the steps by which the outputs of a graph are computed.
+/// The steps by which the outputs of a graph are computed, in their order.
 ///
 /// ```
 /// use cembra_runtime::Scalar;
@@ -121,7 +122,7 @@ pub struct Plan {
     counters: PlanCounters,
 }
 
-/// Returns true if a node only gives another layout of the memory of its operand, and computes nothing.
+/// Returns true if a node only gives another layout to the memory of its operand, and computes nothing.
 #[must_use]
 pub fn is_view(graph: &TensorGraph, node: &Node) -> bool {
     match node.operation {
@@ -162,35 +163,35 @@ impl Plan {
         plan
     }
 
-    /// The size of the plan, in numbers.
+    /// Counters that describe the size of the plan.
     #[must_use]
     pub const fn counters(&self) -> PlanCounters {
         self.counters
     }
 
-    /// The steps, each after those whose values it reads.
+    /// The steps of the plan. Each step comes after the steps whose values it reads.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// The output nodes.
+    /// The nodes that the plan computes as outputs.
     #[must_use]
     pub fn outputs(&self) -> &[TensorNodeId] {
         &self.outputs
     }
 
-    /// Checks the plan, which must be one of `graph`. Debug builds check whenever a plan is made.
+    /// Checks the plan against `graph`, from which it must have been made. Debug builds check whenever a plan is made.
     ///
     /// # Errors
-    /// The first flaw.
+    /// The first flaw that is found in the plan.
     pub fn verify(&self, graph: &TensorGraph) -> Result<(), PlanFlaw> {
         verify::verify(graph, self)
     }
 }
 
 impl Step {
-    /// A step without conditions, which drops no values.
+    /// Makes a step that is always run, and drops no values.
     #[must_use]
     pub fn new(node: TensorNodeId, work: Work) -> Step {
         Step { node, work, guard: Guard::new(), last_uses: Vec::new() }
@@ -238,7 +239,7 @@ impl Step {
 }
 
 /// Returns, for each step, the values that no later step reads. `reads` has the values that each step reads; outputs are read after all
-/// steps. `base` names the value whose memory a value may share: a step that reads one of them counts as reading both.
+/// steps. `base` returns the node whose memory a view shares: a step that reads the view counts as reading both.
 pub fn last_uses<R: IntoIterator<Item = TensorNodeId>>(
     graph: &TensorGraph,
     outputs: &[TensorNodeId],

@@ -1,5 +1,5 @@
-//! Groups maps into steps. All readers of a map are known before it is decided whether it is computed where it is read, or once into
-//! memory. Nodes are visited once, from the outputs to the leaves, so that planning is linear.
+//! Groups elementwise maps into steps. All readers of a map are known before it is decided whether the map is fused into its readers, or
+//! computed once into memory. Nodes are visited once, from the outputs to the leaves, so planning takes linear time.
 
 use super::guards::{Guards, branches};
 use super::view::View;
@@ -80,7 +80,7 @@ fn cost_on(registry: &Registry, op: &ElementOperator, operands: &[OperandType]) 
     (cost, effects.may_stop(), ret)
 }
 
-/// The cost of a body per element, in simple operations.
+/// The cost of an elementwise body per element, counted in simple operations.
 #[must_use]
 pub fn cost_of_body(registry: &Registry, body: &Body) -> u64 {
     let mut types: Vec<Option<OperandType>> = body.inputs.iter().map(|scalar| Some((*scalar, None))).collect();
@@ -106,12 +106,12 @@ pub fn cost_of_body(registry: &Registry, body: &Body) -> u64 {
     all
 }
 
-/// Returns true if the node is an operator that may stop the evaluation.
+/// Returns true if the node is an operator whose evaluation may fail.
 pub(super) fn may_stop(graph: &TensorGraph, node: TensorNodeId) -> bool {
     cost(graph.registry(), graph, graph.node(node)).1
 }
 
-/// Returns the steps, operands before their readers, and the guards of the nodes.
+/// Returns the steps that compute `outputs`, each after the steps whose values it reads, and the guards of the nodes.
 pub(super) fn steps(graph: &TensorGraph, outputs: &[TensorNodeId]) -> (Vec<Step>, Guards) {
     let needed = graph.needed(outputs);
     let costs = costs(graph, &needed);
@@ -143,8 +143,8 @@ pub(super) fn steps(graph: &TensorGraph, outputs: &[TensorNodeId]) -> (Vec<Step>
     (with_epilogues(graph, &has_own, steps, &guards), guards)
 }
 
-/// Marks the nodes that have a value of their own when elements of `output` are computed one at a time. Memory never pays off then: a map
-/// has a value only where an expression would become too long, or be in too many places.
+/// Marks the nodes that get a value of their own when elements of `output` are computed one at a time. Storing intermediate values never
+/// pays off then: a map has a value of its own only where its expression would become too long, or be repeated too often.
 #[must_use]
 pub fn computed_alone(graph: &TensorGraph, output: TensorNodeId) -> Vec<bool> {
     let needed = graph.needed(&[output]);
@@ -261,9 +261,10 @@ fn is_constant(graph: &TensorGraph, node: TensorNodeId) -> bool {
     matches!(graph.node(node).operation, Operation::Constant(_))
 }
 
-/// Returns the region that computes a node in one step: an expression over nodes that have values.
+/// Returns the region that computes the node `root` in one step: an elementwise expression over nodes that have values, which `is_made`
+/// marks.
 ///
-/// If `own` is true, the root is computed here although it has a value, since this is the step that makes it.
+/// If `own` is true, `root` itself is computed here although it is marked, because this is the step that computes it.
 #[must_use]
 pub fn region(graph: &TensorGraph, is_made: &[bool], root: TensorNodeId, own: bool) -> Region {
     let node = graph.node(root);

@@ -1,8 +1,8 @@
-//! Checks plans against their graph, without the code that makes plans. A step is followed from the indices of its space down to the nodes
-//! that it reads, one operation of the graph at a time, and compared with what the step says.
+//! Checks plans against their graph, without the code that makes plans. A step is followed from the indices of its index space down to the
+//! nodes that it reads, one operation of the graph at a time, and compared with the step's description.
 //!
-//! The view of an operand from an index space is linear in each axis. So views are compared at a few points: the first index, the last one,
-//! and for each axis the second one along it.
+//! The view through which an index space reads an operand is linear in each axis. So views are compared at a few points: the first index,
+//! the last one, and for each axis the second one along it.
 
 use super::{Condition, Plan, Region, Step, View, ViewedNode, Work, branches};
 use crate::body::{BodyStep, Operand};
@@ -11,34 +11,34 @@ use crate::{Extents, Node, TensorGraph, TensorNodeId};
 use cembra_runtime::Scalar;
 use rustc_hash::FxHashMap;
 
-/// A flaw of a plan, with the number of the affected node in the graph.
+/// An error in a plan, with the number of the affected node in the graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PlanFlaw {
-    /// A step reads a node, or an output is a node, that has no value by then.
+    /// A step reads a node that has no value yet, or an output has no value at the end.
     #[error("%{0} is read, and has no value")]
     Unmade(usize),
-    /// Two steps make a node.
+    /// Two steps compute the same node.
     #[error("%{0} is made twice")]
     MadeTwice(usize),
-    /// A value is dropped before it is read, or twice.
+    /// A value is dropped before its last use, or twice.
     #[error("%{0} is dropped too early")]
     Dropped(usize),
-    /// A step sees a node outside of its extents, or with another number of axes.
+    /// A step reads a node at indices outside of its extents, or with a wrong number of axes.
     #[error("%{0} is seen outside of its extents")]
     Outside(usize),
-    /// A step computes something other than its node.
+    /// A step computes something other than the value of its node.
     #[error("%{0} is not what its step computes")]
     Computed(usize),
-    /// The type of an input of an expression is not that of the node.
+    /// An expression's input has another type than the node that it reads.
     #[error("%{0} is read as another type")]
     Type(usize),
-    /// The steps of a node are run for some rows after others, but read other rows of each other's values.
+    /// Steps that are run row by row read other rows of each other's values than those that are computed at the time.
     #[error("a row of %{0} is made of other rows")]
     Rows(usize),
-    /// Reductions that share a loop differ in their axes or in their index spaces.
+    /// Reductions that share a loop have different axes or index spaces.
     #[error("%{0} is reduced over other axes than what it shares a loop with")]
     Loop(usize),
-    /// A step is skipped although an output may depend on its node, or before its conditions are known.
+    /// A step is skipped although an output may depend on its node, or its guard is tested before the conditions are computed.
     #[error("%{0} is skipped where it may be read")]
     Skipped(usize),
 }
@@ -134,10 +134,10 @@ struct Verifier<'p> {
     at: usize,
 }
 
-/// Checks a plan for outputs of a graph.
+/// Checks that `plan` computes outputs of `graph` correctly.
 ///
 /// # Errors
-/// The first flaw.
+/// The first flaw that is found in the plan.
 pub(super) fn verify(graph: &TensorGraph, plan: &Plan) -> Result<(), PlanFlaw> {
     let dropped_behind = dropped_behind(graph, plan)?;
     let mut verifier = Verifier { graph, has_value: vec![false; graph.len()], dropped_behind, at: 0 };

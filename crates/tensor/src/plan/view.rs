@@ -1,6 +1,6 @@
-//! Views without a tensor: how an index space of a step maps to indices of a node. Each index of the node is a constant, or linear in the
-//! index along one axis of the space. Transpositions, diagonals, slices, broadcasts and axes of extent 1 have this form, and so has one
-//! after another.
+//! Views without a tensor: maps from the indices of a step's index space to the indices of a node. Each index of the node is a constant,
+//! or linear in the index along one axis of the space. Transpositions, diagonals, slices, broadcasts and axes of extent 1 have this form,
+//! and so have compositions of them.
 
 use crate::node::{Axis, Node, Operation};
 use crate::{Extents, Layout, Strides};
@@ -29,13 +29,13 @@ impl AxisSource {
 pub struct View(SmallVec<[AxisSource; 4]>);
 
 impl View {
-    /// The view of a node whose axes are those of the index space.
+    /// The identity view, of a node whose axes are those of the index space.
     #[must_use]
     pub fn identity(extents: &[usize]) -> View {
         View(extents.iter().enumerate().map(|(axis, extent)| AxisSource::along(axis, *extent)).collect())
     }
 
-    /// The view of an operand from a node that is a map or only a view; `None` if it is neither.
+    /// The view through which `node`, if it is an elementwise map or a view, reads `operand`; `None` if it is neither.
     #[must_use]
     pub fn of_operand(node: &Node, operand: &Node) -> Option<View> {
         let (from, to) = (&operand.extents, &node.extents);
@@ -73,7 +73,8 @@ impl View {
         }))
     }
 
-    /// Composes views: the node that `next` sees from this view's node, seen from this view's index space.
+    /// Composes two views: this one reads a node from an index space, `next` reads an operand from that node; the result reads the operand
+    /// from the index space.
     pub(crate) fn then(&self, next: &View) -> View {
         // Along an axis of extent 0 the index may be anything, because no element is read.
         let place = |place: &AxisSource| match place.axis {
@@ -87,20 +88,21 @@ impl View {
         View(next.0.iter().map(place).collect())
     }
 
-    /// True if the node's leading axes are those of the index space, with the extents `rows`, and no other axis depends on them.
+    /// Returns true if the node's leading axes are those of the index space, with the extents `rows`, and no other axis depends on them.
     pub(crate) fn keeps_rows(&self, rows: &[usize]) -> bool {
         let is_row = |(axis, extent): (usize, &usize)| self.0.get(axis) == Some(&AxisSource::along(axis, *extent));
         let is_within = |place: &AxisSource| place.axis.is_none_or(|axis| usize::from(axis) >= rows.len());
         rows.iter().enumerate().all(is_row) && self.0.iter().skip(rows.len()).all(is_within)
     }
 
-    /// The view of a node whose axis `i` follows axis `axes[i]` of the space. Several may follow one. `extents` are those of the node.
+    /// The view of a node whose axis `i` follows axis `axes[i]` of the index space. Several axes may follow the same one. `extents` are
+    /// those of the node.
     #[must_use]
     pub fn along(axes: &[Axis], extents: &[usize]) -> View {
         View(axes.iter().zip(extents).map(|(axis, extent)| AxisSource::along(usize::from(*axis), *extent)).collect())
     }
 
-    /// The index of the node for the index `space`.
+    /// The index in the node that the index `space` of the index space is mapped to.
     pub fn index<'v>(&'v self, space: &'v [usize]) -> impl Iterator<Item = usize> + 'v {
         self.0.iter().map(|place| {
             let along = place.axis.map_or(0, |axis| space[usize::from(axis)].cast_signed());
@@ -108,13 +110,13 @@ impl View {
         })
     }
 
-    /// True if the view is of a node of `rank` axes, from an index space of `space` axes.
+    /// Returns true if this is a view of a node with `rank` axes, from an index space with `space` axes.
     pub(crate) fn is_between(&self, space: usize, rank: usize) -> bool {
         let is_of_space = |place: &AxisSource| place.axis.is_none_or(|axis| usize::from(axis) < space);
         self.0.len() == rank && self.0.iter().all(is_of_space)
     }
 
-    /// The layout through which an index space of extents `extents` sees a node with the given layout.
+    /// Returns the memory layout through which an index space of extents `extents` reads a node with the memory layout `layout`.
     #[must_use]
     pub fn layout(&self, layout: &Layout, extents: &[usize]) -> Layout {
         let mut strides: Strides = SmallVec::from_elem(0, extents.len());
@@ -130,14 +132,15 @@ impl View {
     }
 }
 
-/// Splits an index space into parts of at most `most` indices, each given by a slice of every axis. Both the parts, and the indices within
-/// one, follow each other in the order of indices.
+/// Splits an index space into parts of at most `most` indices, each given by a slice of every axis. The parts, and the indices within each
+/// part, are in row-major order.
 #[inline]
 pub fn pieces(extents: &[usize], most: usize) -> impl ExactSizeIterator<Item = SmallVec<[crate::Slice; 6]>> {
     some_pieces(extents, most, 0..usize::MAX)
 }
 
-/// Returns the parts `which` of those of [`pieces`]. The last ones take no longer to find than the first.
+/// Returns the parts of an index space that [`pieces`] has at the positions `which`. The last parts take no longer to compute than the
+/// first.
 #[inline]
 pub fn some_pieces(
     extents: &[usize],

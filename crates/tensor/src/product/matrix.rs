@@ -1,27 +1,27 @@
-//! Products of two matrices in memory: the description of a product, checked once, the trait of its implementations, and a plain one. The
-//! plan decides which tensors are which matrices.
+//! Products of two matrices in memory: the description of a product, checked once; the trait of its implementations; and a plain
+//! implementation. The plan decides which tensors are which matrices.
 
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind;
 use std::fmt;
 
-/// The place of a matrix in memory: the position of its first element, and its strides, in elements.
+/// The layout of a matrix in memory: the position of its first element, its size, and its strides, all in elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MatrixLayout {
-    /// The position of the first element in its memory.
+    /// The position of the matrix's first element in its memory, in elements.
     pub offset: usize,
-    /// The number of rows.
+    /// The number of rows of the matrix.
     pub rows: usize,
-    /// The number of columns.
+    /// The number of columns of the matrix.
     pub columns: usize,
-    /// The distance from an element to the one below it.
+    /// The distance in memory from an element to the one in the next row, in elements.
     pub row_stride: isize,
-    /// The distance from an element to the next one in its row.
+    /// The distance in memory from an element to the next one in its row, in elements.
     pub column_stride: isize,
 }
 
 impl MatrixLayout {
-    /// True if all elements are within memory of `memory` elements.
+    /// Returns true if all elements are within memory of `memory` elements.
     fn is_within(&self, memory: usize) -> bool {
         self.rows == 0 || self.columns == 0 || self.last().is_some_and(|last| last < memory)
     }
@@ -34,7 +34,7 @@ impl MatrixLayout {
         self.offset.checked_add_signed(down.max(0).checked_add(along.max(0))?)
     }
 
-    /// True if it is certain that no two elements have the same position.
+    /// Returns true if it is certain that no two elements have the same position.
     fn is_injective(&self) -> bool {
         let down = (self.row_stride.unsigned_abs(), self.rows);
         let along = (self.column_stride.unsigned_abs(), self.columns);
@@ -60,8 +60,8 @@ impl MatrixLayout {
     }
 }
 
-/// A product of two matrices to be computed. It was checked that shapes agree, that all elements are within their memory, and that no two
-/// elements of the result share a position.
+/// A product of two matrices that is to be computed. It was checked that the sizes agree, that all elements are within their memory, and
+/// that no two elements of the result share a position.
 #[derive(Debug)]
 pub struct Multiplication<'d, T> {
     to: &'d mut [T],
@@ -71,10 +71,11 @@ pub struct Multiplication<'d, T> {
 }
 
 impl<'d, T> Multiplication<'d, T> {
-    /// A product of two matrices. If `adds` is true, it is added to the elements of the result's memory, else it overwrites them.
+    /// Describes a product of two matrices. If `adds` is true, the product is added to the elements of the result's memory, else it
+    /// overwrites them.
     ///
     /// # Errors
-    /// If shapes do not agree, elements are outside of their memory, or elements of the result may overlap.
+    /// If sizes do not agree, elements are outside of their memory, or elements of the result may overlap.
     pub fn new(
         (to, result): (&'d mut [T], MatrixLayout),
         (a, left): (&'d [T], MatrixLayout),
@@ -97,24 +98,24 @@ impl<'d, T> Multiplication<'d, T> {
         Ok(Multiplication { to, factors: [a, b], layouts: [left, right, result], adds })
     }
 
-    /// The result's memory, and the place of the result in it.
+    /// The memory of the result, and the layout of the result in it.
     pub const fn result(&mut self) -> (&mut [T], MatrixLayout) {
         (self.to, self.layouts[2])
     }
 
-    /// The left matrix's memory, and the place of the matrix in it.
+    /// The memory of the left matrix, and the layout of the matrix in it.
     #[must_use]
     pub const fn left(&self) -> (&'d [T], MatrixLayout) {
         (self.factors[0], self.layouts[0])
     }
 
-    /// The right matrix's memory, and the place of the matrix in it.
+    /// The memory of the right matrix, and the layout of the matrix in it.
     #[must_use]
     pub const fn right(&self) -> (&'d [T], MatrixLayout) {
         (self.factors[1], self.layouts[1])
     }
 
-    /// True if the product is added to the elements that the result has.
+    /// Returns true if the product is added to the result's elements instead of overwriting them.
     #[must_use]
     pub const fn adds(&self) -> bool {
         self.adds
@@ -128,17 +129,17 @@ impl<'d, T> Multiplication<'d, T> {
     }
 }
 
-/// An implementation of products of matrices of floats. The same product must have the same bits each time, whatever else runs: shapes
-/// alone may decide how an implementation splits its work.
+/// An implementation of matrix products of floats. The same product must have the same bits each time, whatever else runs: only the sizes
+/// may decide how an implementation splits its work.
 pub trait MatrixProduct: fmt::Debug + Send + Sync {
-    /// Computes a product of matrices of FLOAT32. Sums are in that type or a wider one.
+    /// Computes a matrix product of FLOAT32. Sums are in that type or a wider one.
     fn multiply_f32(&self, product: Multiplication<'_, f32>);
 
-    /// Computes a product of matrices of FLOAT64.
+    /// Computes a matrix product of FLOAT64.
     fn multiply_f64(&self, product: Multiplication<'_, f64>);
 }
 
-/// Computes products of matrices in plain loops: each element is summed in the order of its terms, in its own type.
+/// Computes matrix products in plain loops: each element is summed in the order of its terms, in its own type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PlainProduct;
 
@@ -155,8 +156,8 @@ impl MatrixProduct for PlainProduct {
 /// The most terms, and the most columns, of a block: the packed part of the right matrix stays in the cache while all rows use it.
 const BLOCK: usize = 128;
 
-/// Computes a product in plain loops: one block of the right matrix after the other, with a row of sums for each row of the left one. Each
-/// element is summed in the order of its terms. `add_product(sum, a, b)` adds the product of `a` and `b` to `sum`.
+/// Computes a matrix product in plain loops: one block of the right matrix after the other, with a row of sums for each row of the left
+/// matrix. Each element is summed in the order of its terms. `add_product(sum, a, b)` returns `sum` plus the product of `a` and `b`.
 #[doc(hidden)]
 pub fn multiply_plainly<T: Copy + Default>(product: Multiplication<'_, T>, add_product: impl Fn(T, T, T) -> T) {
     // Columns are the inner loop, so the elements of a row of the result should be adjacent.

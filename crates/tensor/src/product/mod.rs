@@ -1,5 +1,5 @@
-//! Plans of products of two operands by labels: the copies, and the loops or products of matrices that follow. The engine runs such plans.
-//! The multiplication of two matrices is a trait, of which the engine has the fast implementation.
+//! Plans of products of two operands by labels: the copies of operands, and the loops or matrix products that follow. The engine runs such
+//! plans. The multiplication of two matrices is a trait, of which the engine has the fast implementation.
 
 mod matrix;
 mod places;

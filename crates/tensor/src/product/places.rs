@@ -1,21 +1,21 @@
-//! The positions of the elements and terms of a small product, found once so that nothing is walked when it is computed. Nothing is
-//! computed here.
+//! The memory positions of the elements and terms of a small product, listed once so that computing the product needs no index arithmetic.
+//! Nothing is computed here.
 
 use smallvec::SmallVec;
 
 /// The most elements that are computed together: the engine has code for each number of them.
 const TOGETHER: usize = 4;
 
-/// The positions of the elements of a product, relative to the first ones.
+/// The memory positions of the elements and terms of a small product, in elements from the start of each tensor.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Places {
-    /// The number of elements that are computed together: they share their factors in the first operand, and are adjacent in the second one
-    /// and in the result. 1 if elements are computed one by one.
+    /// The number of result elements that are computed together: they use the same factors of the first operand, and are adjacent in the
+    /// second operand and in the result. 1 if elements are computed one by one.
     pub together: usize,
-    /// For each element of the result, or the first of those computed together: the positions of its first factors in both operands, and
-    /// its own.
+    /// For each result element, or for the first of those computed together, three positions: of its first factor in the first operand, of
+    /// its first factor in the second operand, and of the element in the result.
     pub elements: Vec<[isize; 3]>,
-    /// For each term of a sum, the distances of its factors from those of the first term.
+    /// For each term of a sum, the distances in memory of its two factors from those of the first term, in elements.
     pub terms: Vec<[isize; 2]>,
 }
 
@@ -30,8 +30,8 @@ fn all<const N: usize>(labels: impl Iterator<Item = (usize, [isize; N])>) -> Vec
 }
 
 impl Places {
-    /// The positions of a product, whose elements have all indices of the labels `kept`, and whose terms have those of `summed`. The last
-    /// label is the fastest.
+    /// Lists the positions of a product. Its elements are indexed by the labels `kept`, the terms of each by the labels `summed`. The last
+    /// label varies fastest.
     pub(super) fn new(
         kept: impl Iterator<Item = (usize, [isize; 3])>,
         summed: impl Iterator<Item = (usize, [isize; 2])>,
@@ -45,7 +45,7 @@ impl Places {
         Places { together, elements: all(kept.into_iter()), terms: all(summed) }
     }
 
-    /// The number of multiplications of two elements in the product.
+    /// The number of multiplications of two elements that the product takes.
     #[must_use]
     #[inline]
     pub fn products(&self) -> usize {

@@ -1,5 +1,5 @@
 //! Plans of products of two operands: the labels that are rows, columns and terms of matrices, the labels that are looped over, and the
-//! copies that are needed for this. Nothing is computed here.
+//! copies that this needs. Nothing is computed here.
 //!
 //! A group of labels is one dimension of a matrix if the strides of each nest in those of the next, in all tensors that have the group. If
 //! they do not, either the labels that break the nesting are looped over, or an operand is copied into the order that is needed, or the
@@ -21,71 +21,72 @@ const LEAST_SLICE: usize = 64 * 64 * 64;
 const LEAST_PANEL: usize = 1 << 26;
 const LEAST_LINES: usize = 256;
 
-/// Labels that are walked as one: the number of their indices, and their strides in both operands and the result.
+/// Labels that are treated as one: their indices are counted together, with one stride per tensor.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FusedLabels {
-    /// The number of indices of the fused labels.
+    /// The number of index combinations of the fused labels.
     pub extent: usize,
-    /// The strides in the left operand, in the right one and in the result, in elements; 0 in a tensor that does not have the labels.
+    /// The strides of the fused labels in the left operand, the right operand and the result, in elements; 0 in a tensor that does not
+    /// have the labels.
     pub strides: [isize; 3],
 }
 
-/// The preparation of an operand before the product.
+/// The preparation of an operand before the product, such as a copy.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Preparation {
-    /// None: the operand is read as it is.
+    /// Nothing: the operand is read as it is.
     None,
-    /// The operand is copied into another order.
+    /// The operand is copied, with its axes in another order.
     Permute(Vec<CopiedAxis>),
-    /// The operand is summed over labels that nothing else has, each given by its extent and stride. The sums may have any order.
+    /// The operand is summed over labels that no other tensor has, each given by its extent and stride. The sums may have any order.
     Sum(Vec<CopiedAxis>, Vec<(usize, isize)>),
 }
 
-/// The method of a product once its operands are prepared.
+/// The method by which a product is computed once its operands are prepared.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Kernel {
-    /// Nothing to compute: the result has no elements, or its elements are sums without terms, which are 0.
+    /// Nothing is computed: the result has no elements, or its elements are sums without terms, which are 0.
     Zeros,
-    /// Sums of a few products, term by term, because starting a product of matrices would take longer.
+    /// The elements are summed term by term. The product is small, so starting a matrix product would take longer.
     Direct {
-        /// Labels of the result that are looped over.
+        /// The labels of the result, over which the product loops.
         kept: Vec<FusedLabels>,
-        /// The positions of the product's elements and terms.
+        /// The memory positions of the product's elements and terms.
         places: Places,
-        /// False if the product has no label to sum over, not even one of extent 1: then a product of -0 stays -0.
+        /// False if no label is summed over, not even one of extent 1: then a product of -0 stays -0.
         is_sum: bool,
     },
-    /// Loops over labels of the result and, within these, over labels that are summed: products of elements, of vectors, and of matrices
-    /// and vectors.
+    /// Nested loops: over labels of the result and, within these, over labels that are summed. Used for products of elements, of vectors,
+    /// and of a matrix and a vector.
     Nest {
-        /// The labels of the result, each a loop.
+        /// The labels of the result, each of which is a loop.
         kept: Vec<FusedLabels>,
-        /// The labels that are summed, each a loop.
+        /// The labels that are summed over, each of which is a loop.
         summed: Vec<FusedLabels>,
-        /// The position of the innermost loop among `kept` followed by `summed`.
+        /// The index of the innermost loop in the list `kept` followed by `summed`.
         inner: usize,
-        /// False if the product has no label to sum over, not even one of extent 1: then a product of -0 stays -0.
+        /// False if no label is summed over, not even one of extent 1: then a product of -0 stays -0.
         is_sum: bool,
     },
-    /// Products of matrices, one for each index of the loops around them.
+    /// Matrix products, one for each index of the loops around them.
     Matrices {
-        /// Labels of the result that are looped over.
+        /// The labels of the result over which the matrix products are looped.
         kept: Vec<FusedLabels>,
-        /// Labels that are summed and looped over: each product is added to those before.
+        /// The labels that are summed over in loops: each matrix product is added to those before.
         summed: Vec<FusedLabels>,
-        /// The rows, the columns and the terms of each product.
+        /// The labels that are the rows, the columns and the terms of each matrix product.
         dimensions: [FusedLabels; 3],
     },
 }
 
-/// The way in which a product of two operands is computed.
+/// The way in which a product of two operands by labels is computed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ProductPlan {
-    /// The preparation of each operand.
+    /// The preparation of each operand, left and right.
     pub operands: [Preparation; 2],
-    /// The method of the product.
+    /// The method by which the product is computed once the operands are prepared.
     pub kernel: Kernel,
-    /// The copy of the result into its own order; `None` if it is made in that order.
+    /// The copy of the result into its own order of axes; `None` if it is computed in that order.
     pub result: Option<Vec<CopiedAxis>>,
 }
 
@@ -120,16 +121,17 @@ const COLUMNS: [bool; 3] = [false, true, true];
 const TERMS: [bool; 3] = [true, true, false];
 
 impl ProductPlan {
-    /// The fewest multiplications of a panel of loops over vectors.
+    /// The fewest multiplications that a panel has, if a product that is computed in loops is split into panels.
     pub const LEAST_LOOPS: usize = 1 << 21;
 
-    /// The number of elements of the result that loops sum at a time.
+    /// The number of result elements that a loop sums at a time.
     pub const CHUNK: usize = 4096;
 
-    /// The lengths of lines whose sums all stay in registers: from the lanes of one register to those of eight.
+    /// The numbers of adjacent result elements whose sums all stay in registers: from the lanes of one register to those of eight.
     pub const IN_REGISTERS: RangeInclusive<usize> = 8..=64;
 
-    /// The plan for operands with the layouts `layouts`, whose elements have `bytes` bytes each, and a result in row-major order.
+    /// Plans a product by `labels` for operands with the layouts `layouts`, whose elements have `bytes` bytes each. The result is in
+    /// row-major order.
     ///
     /// ```
     /// use cembra_tensor::{Labels, Layout, ProductPlan};
@@ -142,7 +144,7 @@ impl ProductPlan {
     /// ```
     ///
     /// # Errors
-    /// If the labels are not two lists, or the layouts do not fit them.
+    /// If `labels` does not have two operands, or the layouts do not fit it.
     pub fn of(labels: &Labels, layouts: [&Layout; 2], bytes: usize) -> Result<ProductPlan, Error> {
         let extents = layouts.map(Layout::extents);
         let result = Layout::row_major(&labels.output_extents(&extents)?)?;
@@ -169,8 +171,8 @@ impl ProductPlan {
     }
 
     /// Returns the number of indices per panel, if the first label of a result, with `extent` indices, is split into panels. A panel is a
-    /// product of its own that takes as long as its part of the whole. `None` if the product has no two panels. `has` tells which operands
-    /// have the label.
+    /// product of its own, and all panels together take about as long as the whole product. `has` tells which operands have the label.
+    /// `None` if the product is not split, because it is too small, or because a copy would be repeated for each panel.
     #[must_use]
     pub fn panel(&self, extent: usize, has: [bool; 2]) -> Option<usize> {
         // The preparation of an operand without the label would be repeated for each panel.
@@ -203,13 +205,13 @@ impl ProductPlan {
         Some(extent.div_ceil(panels))
     }
 
-    /// The number of tensors, operands and result, that are copied into another order.
+    /// The number of tensors, among the operands and the result, that are copied into another order.
     #[must_use]
     pub fn permutes(&self) -> usize {
         self.copied().iter().flatten().count()
     }
 
-    /// The numbers of elements of the temporary tensors, if the result has `result` elements.
+    /// The number of elements of each temporary tensor, if the result has `result` elements.
     pub fn temporaries(&self, result: usize) -> impl Iterator<Item = usize> {
         let prepared = self.operands.iter().filter_map(|operand| match operand {
             Preparation::None => None,
@@ -220,8 +222,8 @@ impl ProductPlan {
         prepared.chain(self.result.is_some().then_some(result))
     }
 
-    /// The axes of each operand and of the result that are copied into another order, in the ascending order of their labels, without axes
-    /// of one index; `None` for a tensor that is not copied.
+    /// For each operand and the result, the axes that are copied into another order, in the ascending order of their labels, without axes
+    /// of extent 1; `None` for a tensor that is not copied.
     pub(crate) fn copied(&self) -> [Option<&[CopiedAxis]>; 3] {
         let operand = |of: usize| match &self.operands[of] {
             Preparation::Permute(axes) => Some(&axes[..]),

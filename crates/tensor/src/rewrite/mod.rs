@@ -1,7 +1,8 @@
-//! Rewriting: a graph becomes one with less to compute and the same results. It is done once for a whole graph, operands before their
-//! users. Every rule is an entry of a table, and rules of users are entries like those of the library.
+//! Rewriting: a graph is replaced by one with less to compute and the same results. It is done once for a whole graph, operands before
+//! their users. Every rule is an entry of a table, and user-defined rules are entries like those of the library.
 //!
-//! Results are the same if they are equal bit for bit, where all NaNs are equal. Rules that are not exact in this sense need a switch each.
+//! Results are the same if they are equal bit for bit, where all NaNs are equal. Each kind of rule that is not exact in this sense must be
+//! allowed explicitly.
 
 mod pattern;
 mod rules;
@@ -21,29 +22,29 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-/// The ways in which a rule may change results.
+/// The ways in which a rewrite rule may change results.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum Exactness {
-    /// No change of any bit, except that a NaN may be another NaN.
+    /// The rule changes no bit of a result, except that a NaN may be another NaN.
     Exact,
-    /// The sign of zeros may change.
+    /// The rule may change the sign of zeros.
     SignedZeros,
-    /// Results from infinities and NaN may change.
+    /// The rule may change results that are computed from infinities and NaN.
     FiniteOnly,
-    /// The rounding of ordinary numbers may change: sums and products are taken in another order, or quotients are computed as products.
+    /// The rule may change the rounding of ordinary numbers: sums and products are computed in another order, or quotients as products.
     Reassociate,
-    /// The rounding of ordinary numbers, and overflow, may change: functions that undo each other are left out.
+    /// The rule may change the rounding of ordinary numbers, and overflow: functions that undo each other are left out.
     Inverses,
 }
 
 impl Exactness {
-    /// The kinds of changes, without `Exact`.
+    /// The ways in which a rule may change results, all except `Exact`.
     pub const ALL: [Exactness; 4] =
         [Exactness::SignedZeros, Exactness::FiniteOnly, Exactness::Reassociate, Exactness::Inverses];
 }
 
-/// Rewrites graphs by rules: those of the user first, then those of the library.
+/// Rewrites graphs by rules: user-defined rules first, then those of the library.
 #[derive(Clone, Debug)]
 pub struct Rewriter {
     of_user: Vec<Arc<Compiled>>,
@@ -67,11 +68,11 @@ fn library() -> &'static FxHashMap<u16, Vec<Compiled>> {
 /// The result of rewriting a graph.
 #[derive(Clone, Debug)]
 pub struct Rewritten {
-    /// The new graph: the nodes that the outputs need, and all leaves.
+    /// The new graph: the rewritten nodes that the outputs need, and all leaves.
     pub graph: TensorGraph,
-    /// The outputs in the new graph.
+    /// The rewritten outputs, as nodes of the new graph.
     pub outputs: Vec<TensorNodeId>,
-    /// For each rule, the number of nodes that it made and that are still needed.
+    /// For each rule, the number of nodes that it created and that the outputs still need.
     pub applied: BTreeMap<Arc<str>, usize>,
 }
 
@@ -86,17 +87,17 @@ impl Default for Rewriter {
 }
 
 impl Rewriter {
-    /// Allows rules that change results in this way too.
+    /// Also allows rules that change results in the way `exactness`.
     #[must_use]
     pub fn allow(mut self, exactness: Exactness) -> Rewriter {
         self.allowed.push(exactness);
         self
     }
 
-    /// Adds a rule of the user, which is tried before those that are there.
+    /// Adds a user-defined rule, which is tried before the rules that were added so far.
     ///
     /// # Errors
-    /// If it is not of the form of rules, or names an operator that does not exist.
+    /// If the rule's pattern or replacement is not valid, or names an operator that does not exist.
     pub fn rule(mut self, rule: &RewriteRule<'_>, graph: &TensorGraph) -> Result<Rewriter, Error> {
         self.of_user.insert(0, Arc::new(Compiled::new(rule, graph.registry())?));
         Ok(self)
@@ -110,8 +111,8 @@ impl Rewriter {
         rules.filter(|rule| self.allowed.contains(&rule.exactness))
     }
 
-    /// Rewrites the nodes that `outputs` need. The result is for dense tensors: a slice among zeros has lost the node that says how it is
-    /// tiled.
+    /// Rewrites the nodes that `outputs` need, and returns a new graph. The new graph is for dense tensors only: a slice among zeros has
+    /// lost the operand that says how it is tiled.
     ///
     /// # Errors
     /// If the new graph has too many nodes, a constant fails, or [`elements.go_on`](Elements::go_on) ends the rewriting.
@@ -169,7 +170,7 @@ impl Rewriter {
     }
 }
 
-/// The state of one rewriting.
+/// The state of rewriting one graph.
 pub(crate) struct Rewriting<'r> {
     pub(crate) made: TensorGraph,
     rules: &'r Rewriter,
@@ -183,7 +184,8 @@ pub(crate) struct Rewriting<'r> {
 }
 
 impl Rewriting<'_> {
-    /// Returns the node that rules make of `node`. The depth of replacements is bounded, and so is their number.
+    /// Returns the node that the rules replace `node` by, or the node itself if no rule applies. The depth and the number of replacements
+    /// are bounded.
     pub(crate) fn node(&mut self, mut node: Node) -> Result<TensorNodeId, Error> {
         self.order_operands(&mut node);
         if let Some(folded) = self.folded(&node)? {
@@ -201,7 +203,7 @@ impl Rewriting<'_> {
         self.made.intern(node)
     }
 
-    /// True if a node is used more than once, so that its replacement may be made beside it.
+    /// Returns true if a node has several users. Replacing it for one of them would then compute its replacement in addition to it.
     pub(crate) fn is_shared(&self, node: TensorNodeId) -> bool {
         self.uses.get(&node).is_some_and(|uses| *uses > 1)
     }
@@ -278,7 +280,7 @@ impl Rewriting<'_> {
         parts.last().copied().ok_or_else(incomplete)
     }
 
-    /// Applies an operator to rewritten nodes, and rewrites the result.
+    /// Applies an elementwise operator to rewritten nodes, and rewrites the result.
     pub(crate) fn map(
         &mut self,
         op: impl Into<ElementOperator>,
@@ -290,13 +292,13 @@ impl Rewriting<'_> {
         if matches!(node.operation, Operation::Map(_)) && self.left > 0 { self.node(node) } else { Ok(plain) }
     }
 
-    /// Adds a product by labels, and rewrites it.
+    /// Adds a product by labels to the new graph, and rewrites it.
     pub(crate) fn contract(&mut self, labels: Labels, operands: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
         let plain = self.made.contract(labels, operands)?;
         self.again(plain)
     }
 
-    /// Adds a reduction, and rewrites it.
+    /// Adds a reduction to the new graph, and rewrites it.
     pub(crate) fn reduce(
         &mut self,
         reduction: Reduction,

@@ -1,5 +1,5 @@
-//! Patterns of rules: expressions such as `add(neg(x), y)`, in which `x` stands for anything, `#c` for any constant, and a number for a
-//! constant of that value and sign. They are parsed once, into lists in which operands come before their users.
+//! Patterns of rewrite rules: expressions such as `add(neg(x), y)`, in which `x` stands for any node, `#c` for any constant, and a
+//! number for a constant of that value and sign. They are parsed once, into lists in which operands come before their users.
 
 use super::{Exactness, RewriteRule};
 use crate::node::{Node, Operation};
@@ -14,19 +14,19 @@ use std::sync::Arc;
 /// The most commutative operators of a pattern: all combinations of their operand orders are tried.
 const MOST_COMMUTATIVE: usize = 4;
 
-/// A part of a pattern or of a replacement; an operand is the position of another part.
+/// A node of a rule's pattern or replacement. An operand is given by the position of another such node.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum PatternNode {
-    /// Any node, the same wherever the variable occurs.
+    /// A variable: any node, but the same one wherever the variable occurs.
     Variable(usize),
-    /// Any constant, the same wherever the variable occurs.
+    /// A variable for a constant: any constant, but the same one wherever the variable occurs.
     Constant(usize),
-    /// The constant with this value and sign.
+    /// A constant with exactly this value and sign.
     Number(f64),
     Apply(OpId, SmallVec<[usize; 3]>),
 }
 
-/// A parsed rule.
+/// A rewrite rule after parsing.
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) name: Arc<str>,
@@ -40,7 +40,7 @@ pub(super) struct Compiled {
     commutative: SmallVec<[usize; 4]>,
 }
 
-/// A match of a rule's pattern, as the guard of the rule sees it.
+/// A match of a rule's pattern, as the rule's guard receives it.
 #[derive(Debug)]
 pub struct RuleMatch<'f> {
     graph: &'f TensorGraph,
@@ -54,19 +54,19 @@ impl RuleMatch<'_> {
         self.nodes[at].map(|node| self.graph.node(node))
     }
 
-    /// The value of the constant that a name stands for; NaN if it does not stand for one.
+    /// The value of the constant that the variable `name` stands for; NaN if it does not stand for a constant.
     #[must_use]
     pub fn number(&self, name: &str) -> f64 {
         self.node(name).and_then(number).unwrap_or(f64::NAN)
     }
 
-    /// The element type of the node that a name stands for; `None` if the pattern does not have the name.
+    /// The element type of the node that the variable `name` stands for; `None` if the pattern does not have the variable.
     #[must_use]
     pub fn scalar(&self, name: &str) -> Option<Scalar> {
         self.node(name).map(|node| node.scalar)
     }
 
-    /// Rounds a number to the type of the node that a name stands for.
+    /// Rounds `number` to the element type of the node that the variable `name` stands for.
     #[must_use]
     pub fn rounded(&self, name: &str, number: f64) -> f64 {
         if self.scalar(name) == Some(Scalar::Float32) { f64::from(number as f32) } else { number }
@@ -218,7 +218,7 @@ impl Compiled {
         })
     }
 
-    /// The position of the operator that the pattern begins with.
+    /// The position of the pattern's outermost operator.
     pub(super) fn root(&self) -> u16 {
         match self.pattern.last() {
             Some(PatternNode::Apply(op, _)) => op.index() as u16,
@@ -227,14 +227,14 @@ impl Compiled {
     }
 }
 
-/// The nodes that the names of a pattern stand for.
+/// The nodes that the variables of a matched pattern stand for.
 #[derive(Debug)]
 pub(super) struct Match {
     nodes: Vec<Option<TensorNodeId>>,
 }
 
 impl Match {
-    /// A match of a rule's pattern with a node, whose operands are in the graph; `None` if the rule does not apply.
+    /// Matches a rule's pattern with `node`, whose operands are in the graph; `None` if the rule does not apply.
     pub(super) fn of(rule: &Compiled, graph: &TensorGraph, node: &Node) -> Option<Match> {
         // Operands of commutative operators are tried in both orders.
         (0..1_u32 << rule.commutative.len()).find_map(|swapped| {
@@ -285,18 +285,19 @@ impl Match {
         true
     }
 
-    /// True if all matched nodes are floats or truth values.
+    /// Returns true if all matched nodes are floats or truth values.
     fn floats(&self, graph: &TensorGraph) -> bool {
         let is_integer = |id: &TensorNodeId| matches!(graph.scalar(*id), Scalar::Int32 | Scalar::Int64);
         !self.nodes.iter().flatten().any(is_integer)
     }
 
-    /// The node that a variable stands for. The pattern has all variables of the replacement.
+    /// The node that a variable stands for. The pattern contains all variables of the replacement.
     pub(super) fn node(&self, variable: usize) -> Option<TensorNodeId> {
         self.nodes.get(variable).copied().flatten()
     }
 
-    /// The type of the numbers in a replacement: that of the first matched node that is not a truth value, or else that of `like`.
+    /// The type for number constants in a replacement: that of the first matched node that is not a truth value, or else that of
+    /// `like`.
     pub(super) fn scalar(&self, graph: &TensorGraph, like: &Node) -> Scalar {
         let found = self.nodes.iter().flatten().map(|id| graph.scalar(*id)).find(|scalar| *scalar != Scalar::Boolean);
         found.unwrap_or(like.scalar)

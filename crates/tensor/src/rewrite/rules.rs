@@ -1,31 +1,31 @@
-//! The rules on elementwise operators, one entry each. Whether a rule is exact was tested on hardware with special values and random bits
-//! of both precisions, and is compared with golden data. Rules that are not exact have a switch.
+//! The rewrite rules on elementwise operators, one entry each. Whether a rule is exact was tested on hardware with special values and
+//! random bits of both float types, and is compared with golden data. Rules that are not exact must be allowed explicitly.
 
 use super::Exactness;
 use super::pattern::RuleMatch;
 
 /// A rewrite rule: its replacement takes the place of its pattern.
 ///
-/// A pattern consists of operators by name, names that stand for anything, `#` and a name for a constant, and numbers. Operands of
-/// commutative operators are matched in either order.
+/// A pattern consists of operators by name, variables that stand for any node, variables with `#` that stand for constants, and numbers.
+/// Operands of commutative operators are matched in either order.
 #[derive(Clone, Copy, Debug)]
 pub struct RewriteRule<'t> {
-    /// The name under which uses of the rule are counted.
+    /// The rule's name, under which its uses are counted.
     pub name: &'t str,
-    /// The expression that is replaced.
+    /// The pattern: an expression that the rule replaces.
     pub pattern: &'t str,
-    /// The expression that takes its place.
+    /// The replacement: the expression that takes the place of the pattern.
     pub replacement: &'t str,
-    /// A condition on the match; `None` if there is none.
+    /// A further condition on the matched nodes; `None` if the rule has none.
     pub guard: Option<fn(&RuleMatch<'_>) -> bool>,
     /// The way in which the rule may change results.
     pub exactness: Exactness,
-    /// True if the rule holds for integers too.
+    /// True if the rule also holds for integers.
     pub integers: bool,
 }
 
 impl<'t> RewriteRule<'t> {
-    /// An exact rule for floats and truth values.
+    /// Makes an exact rule for floats and truth values.
     #[must_use]
     pub const fn exact(name: &'t str, pattern: &'t str, replacement: &'t str) -> Self {
         RewriteRule { name, pattern, replacement, guard: None, exactness: Exactness::Exact, integers: false }
@@ -92,7 +92,7 @@ fn counts(found: &RuleMatch<'_>) -> bool {
     is_integer(found) || [2.0, 3.0, 4.0].contains(&found.number("c"))
 }
 
-/// The rules of the library, in the order in which they are tried.
+/// The rewrite rules of the library, in the order in which they are tried.
 #[must_use]
 pub fn rules() -> &'static [RewriteRule<'static>] {
     use Exactness::{FiniteOnly, Inverses, Reassociate, SignedZeros};

@@ -1,5 +1,5 @@
-//! Rules on operations that only change the indices of elements, on reductions and on products by labels. They look at numbers of axes and
-//! extents, so they are code and not patterns. Each has a name, as patterns have.
+//! Rewrite rules on operations that only change the indices of elements, on reductions, and on products by labels. They depend on numbers
+//! of axes and extents, so they are code and not patterns. Each has a name, as the other rules have.
 
 use super::Rewriting;
 use crate::node::{Axes, Axis, Labels, Node, Operation, Reduction};
@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 /// The name of the rule that applied, and the node that it made.
 type Replacement = Option<(&'static str, TensorNodeId)>;
 
-/// The replacement of a node whose operands were rewritten; `None` if no rule applies.
+/// Returns the replacement of a node whose operands were rewritten; `None` if no rule applies.
 pub(super) fn replaced(run: &mut Rewriting<'_>, node: &Node) -> Result<Replacement, Error> {
     match &node.operation {
         Operation::Map(op) => {
@@ -118,7 +118,7 @@ fn slice_of_slice(run: &mut Rewriting<'_>, slices: &[Slice], node: &Node) -> Res
     }
 }
 
-/// True if the order in which elements are reduced can change the result.
+/// Returns true if the order in which elements are reduced can change the result.
 fn is_ordered(reduction: Reduction, node: &Node) -> bool {
     matches!(reduction, Reduction::Sum | Reduction::Product) && node.scalar.is_float()
 }

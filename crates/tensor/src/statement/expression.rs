@@ -1,4 +1,4 @@
-//! Labelled expressions that are built part by part. Tensors are nodes of a graph; names of tensors are not known here.
+//! Expressions over labelled tensors, built part by part. Tensors are given as nodes of a graph; their names are not known here.
 
 use super::FullReduction;
 use super::labels::Demands;
@@ -8,8 +8,8 @@ use crate::{ElementOperator, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_value::Error;
 use cembra_value::Span;
 
-/// A part of an expression. It can be an operand of one other part only, because the labels that it delivers depend on that part. A value
-/// that is needed twice must be made twice.
+/// A part of a labelled expression. It can be an operand of only one other part, because the labels that its value has depend on that
+/// part. A value that is needed twice must be built twice.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Subexpression(u32);
 
@@ -45,7 +45,7 @@ impl Expression {
     /// The most parts that an expression may have.
     const MOST_PARTS: usize = 1 << 20;
 
-    /// An expression without parts, for a target with the labels `target`, which stand at `span` in the source text.
+    /// Begins an expression for a target with the labels `target`, which stand at `span` in the source text.
     ///
     /// # Errors
     /// If a text between commas is not a label.
@@ -56,10 +56,10 @@ impl Expression {
         Ok(Expression { tree, known_labels, target_labels, target_span: span, nodes: Vec::new() })
     }
 
-    /// Checks that an expression may have `parts` parts.
+    /// Checks that an expression may have as many as `parts` parts.
     ///
     /// # Errors
-    /// If it may not.
+    /// If it would have too many parts.
     pub fn check_room(parts: usize) -> Result<(), Error> {
         if parts <= Self::MOST_PARTS {
             return Ok(());
@@ -79,7 +79,7 @@ impl Expression {
         Ok(Subexpression(self.tree.push(part, span)))
     }
 
-    /// Adds a node with labels for its axes. A label that occurs twice is a diagonal.
+    /// Adds a node, with a label for each of its axes, separated by commas. A label that occurs twice selects a diagonal.
     ///
     /// # Errors
     /// If a text between commas is not a label, or there are too many parts.
@@ -89,7 +89,7 @@ impl Expression {
         self.push(tree::ExpressionNode::Tensor(self.nodes.len() as u32 - 1, labels), span)
     }
 
-    /// Adds a number, which takes on the type of the operands beside it.
+    /// Adds a number, whose type is adapted to the operands beside it.
     ///
     /// # Errors
     /// If there are too many parts.
@@ -97,7 +97,7 @@ impl Expression {
         self.push(tree::ExpressionNode::Number(number), span)
     }
 
-    /// Adds a part with the opposite sign of `of`.
+    /// Adds the negation of the part `of`.
     ///
     /// # Errors
     /// If there are too many parts.
@@ -105,7 +105,7 @@ impl Expression {
         self.push(tree::ExpressionNode::Negated(of.0), span)
     }
 
-    /// Adds the sum of two parts. A part that lacks a label of the other is repeated along it.
+    /// Adds the sum of two parts. A part is repeated along labels that only the other part has.
     ///
     /// # Errors
     /// If there are too many parts.
@@ -113,7 +113,7 @@ impl Expression {
         self.push(tree::ExpressionNode::Sum(a.0, b.0), span)
     }
 
-    /// Adds the difference of two parts. A part that lacks a label of the other is repeated along it.
+    /// Adds the difference of two parts. A part is repeated along labels that only the other part has.
     ///
     /// # Errors
     /// If there are too many parts.
@@ -121,7 +121,8 @@ impl Expression {
         self.push(tree::ExpressionNode::Difference(a.0, b.0), span)
     }
 
-    /// Adds the product of two parts, summed over labels that both have and that are not demanded by the parts around it or the target.
+    /// Adds the product of two parts. It is summed over labels that both parts have, unless the target or the parts around it need the
+    /// label.
     ///
     /// # Errors
     /// If there are too many parts.
@@ -129,7 +130,7 @@ impl Expression {
         self.push(tree::ExpressionNode::Product(a.0, b.0), span)
     }
 
-    /// Adds the quotient of two parts: by a number, or element by element.
+    /// Adds the quotient of two parts: division by a number, or element by element.
     ///
     /// # Errors
     /// If there are too many parts.
@@ -143,7 +144,7 @@ impl Expression {
         }
     }
 
-    /// Adds an operator, with its literal texts, on the elements of parts. A part that lacks a label of the others is repeated along it.
+    /// Adds an elementwise operator, with its string literals, on parts. A part is repeated along labels that only other parts have.
     ///
     /// # Errors
     /// If there are too many parts.
@@ -156,7 +157,7 @@ impl Expression {
         self.push(tree::ExpressionNode::Map(op.into(), parts.into_iter().map(|part| part.0).collect()), span)
     }
 
-    /// Adds the reduction of all elements of a part to one number. It has no labels, whatever the part has.
+    /// Adds the reduction of all elements of the part `of` to one number, which has no labels.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -196,7 +197,7 @@ impl Expression {
         Lowering::new(&self.tree, demands, graph, &self.nodes).value()
     }
 
-    /// Builds the node of the expression, for an operator on it and on the target's elements, whose axes have the extents `extents`. The
+    /// Builds the node of the expression, as an operand beside the target's own elements. `extents` are those of the target's axes. The
     /// node broadcasts along labels of the target that no part has.
     ///
     /// ```
@@ -216,8 +217,8 @@ impl Expression {
     /// ```
     ///
     /// # Errors
-    /// If the target has another number of labels than `extents`, labels do not fit each other, the extents or the tensors, or the
-    /// expression has no parts.
+    /// If the target does not have one label per extent, labels do not fit each other, the extents or the tensors, or the expression has
+    /// no parts.
     pub fn lower_beside(&self, graph: &mut TensorGraph, extents: &[usize]) -> Result<TensorNodeId, Error> {
         if self.tree.parts.is_empty() {
             return Err(Error::tensors(TensorErrorKind::Syntax, "an expression without parts").at(self.target_span));

@@ -1,7 +1,7 @@
-//! Finds the labels that every part of a labelled expression must deliver. The target demands its labels. A sum, and any other elementwise
-//! operator, demands of each operand the labels that it has, and repeats it along the others. A factor delivers those of its labels that
-//! are demanded, or that another factor has too. A label of two factors that is not demanded is summed over, so parentheses around products
-//! change nothing.
+//! Determines the labels that the value of every part of a labelled expression must have. The target requires its labels. A sum, and any
+//! other elementwise operator, requires from each operand the labels that the operand has, and repeats it along the others. A factor of a
+//! product keeps those of its labels that are required, or that another factor has too. A label of two factors that is not required is
+//! summed over, so parentheses around products change nothing.
 
 use super::tree::{ExpressionNode, Tree};
 use super::whole::{FullReduction, check_trace};
@@ -14,27 +14,28 @@ use smallvec::SmallVec;
 /// A set of labels, one bit per label.
 pub(super) type Set = u128;
 
-/// The labels that parts have, and the labels that they must deliver.
+/// For each part of a labelled expression, the labels that it has, and the labels that its value must have.
 #[derive(Debug)]
 pub(super) struct Demands {
-    /// The labels that each part of the expression has.
+    /// For each part of the expression, the set of labels that it has.
     pub(super) own: Vec<Set>,
-    /// The labels that each part must deliver.
+    /// For each part of the expression, the set of labels that its value must have.
     pub(super) wanted: Vec<Set>,
-    /// Marks the parts that deliver a value. A part that is looked through does not: it belongs to a product around it.
+    /// For each part of the expression, whether it is computed as a value of its own. A product or negation inside a larger product is not:
+    /// it is merged into that product.
     pub(super) is_delivered: Vec<bool>,
 }
 
-/// A product with all its factors. Parentheses and signs are looked through.
+/// A product with all its factors, including those of nested products. Parentheses and signs are looked through.
 #[derive(Default, Debug)]
 pub(super) struct Chain {
-    /// The factors that are not numbers, in the order of the text.
+    /// The factors of the product that are not numbers, in the order of the text.
     pub(super) factors: SmallVec<[u32; 4]>,
     /// The numbers and signs, in the order of the text.
     scales: SmallVec<[Scale; 4]>,
 }
 
-/// A number that a product is multiplied or divided by.
+/// A number by which a product is multiplied or divided.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Scale {
     Times(f64),
@@ -42,7 +43,7 @@ pub(super) enum Scale {
 }
 
 impl Chain {
-    /// Collects the factors and numbers of a product.
+    /// Collects the factors and numbers of the part `product` of `tree`.
     pub(super) fn of(tree: &Tree, product: u32) -> Chain {
         let mut chain = Chain::default();
         // Parts, and the scales that come after them.
@@ -66,7 +67,7 @@ impl Chain {
         chain
     }
 
-    /// The value of all numbers of the chain together.
+    /// The product of all numbers in the chain.
     pub(super) fn number(&self) -> f64 {
         self.scales(Scalar::Float64).into_iter().fold(1.0, |number, scale| match scale {
             Scale::Times(by) => number * by,
@@ -74,8 +75,9 @@ impl Chain {
         })
     }
 
-    /// The scales of a product of elements of a type: the product of all numbers, and the product of all divisors. If one of these is
-    /// outside the range of the type, although no number of the text need be, the scales are returned one by one.
+    /// The numbers by which a product with elements of type `scalar` is scaled: the product of all factors that are numbers, and the
+    /// product of all divisors. If one of these is outside the range of the type, the numbers are returned one by one, because each may be
+    /// within the range.
     pub(super) fn scales(&self, scalar: Scalar) -> SmallVec<[Scale; 4]> {
         let rounded = |number: f64| if scalar == Scalar::Float32 { f64::from(number as f32) } else { number };
         let (mut number, mut divisor) = (1.0, 1.0);
@@ -96,7 +98,7 @@ impl Chain {
         self.scales.clone()
     }
 
-    /// The labels that more than one factor has.
+    /// The labels that more than one factor of the product has.
     pub(super) fn shared(&self, own: &[Set]) -> Set {
         let mut met = [0, 0];
         for factor in &self.factors {
@@ -114,7 +116,8 @@ impl Scale {
     }
 }
 
-/// The product whose elements `part` sums up: it need not be made before it is summed. `None` if `part` is not such a sum.
+/// Returns the product that `part` sums over all elements, which need not be computed before it is summed. `None` if `part` is not such a
+/// sum.
 pub(super) fn summed_product(tree: &Tree, part: u32) -> Option<Chain> {
     let ExpressionNode::FullReduction(FullReduction::Sum, of) = tree.parts[part as usize] else { return None };
     matches!(tree.parts[of as usize], ExpressionNode::Product(..)).then(|| Chain::of(tree, of))
@@ -126,7 +129,7 @@ fn set(labels: &[u32]) -> Set {
 }
 
 impl Demands {
-    /// Finds the labels to deliver to a target with the labels `target_labels`, which stand at `target_span`.
+    /// Determines the labels that each part must have, for a target with the labels `target_labels`, which stand at `target_span`.
     pub(super) fn of(tree: &Tree, target_labels: &[u32], target_span: Span) -> Result<Demands, Error> {
         if tree.labels.len() > Set::BITS as usize {
             let message = format!("an expression of {} labels: it may have {}", tree.labels.len(), Set::BITS);
@@ -206,8 +209,8 @@ impl Demands {
         Ok(Demands { wanted, is_delivered, ..demands })
     }
 
-    /// The error of a label of the target that no part has; `None` if all are used. Other errors are reported first, because such a label
-    /// is often a misspelling of another one.
+    /// Returns the error for a label of the target that no part has; `None` if there is no such label. Other errors are reported first,
+    /// because such a label is often a misspelling of another one.
     pub(super) fn unbound(&self, tree: &Tree, target_labels: &[u32]) -> Option<Error> {
         let label = first(set(target_labels) & !self.own[tree.root() as usize])?;
         let message = format!("nothing has the label `{}` of the target", name(tree, label));

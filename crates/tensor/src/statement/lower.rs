@@ -1,5 +1,5 @@
-//! Builds the graph nodes of labelled expressions. The node of a part has its labels as axes in the order of the labels' numbers, which
-//! begins with the target's; so parts fit each other as they are.
+//! Builds the graph nodes of labelled expressions. The axes of a part's node are its labels, in the order of the labels' numbers. The
+//! target's labels have the first numbers, so the parts fit each other without transpositions.
 
 use super::labels::{Chain, Demands, Scale, Set, summed_product};
 use super::tree::{ExpressionNode, Tree};
@@ -11,7 +11,7 @@ use cembra_value::Error;
 use cembra_value::Span;
 use smallvec::SmallVec;
 
-/// The state of building the nodes of an expression.
+/// The state of building the graph nodes of a labelled expression.
 pub(super) struct Lowering<'s> {
     tree: &'s Tree,
     demands: Demands,
@@ -54,8 +54,8 @@ impl<'s> Lowering<'s> {
         self.node(self.tree.root())
     }
 
-    /// Builds the node of the whole expression beside a target with the given labels and extents. It broadcasts along labels that no part
-    /// has.
+    /// Builds the node of the whole expression, as an operand beside a target with the given labels and extents. The node broadcasts
+    /// along labels that no part has.
     pub(super) fn value_beside(&mut self, target: &[u32], extents: &[usize]) -> Result<TensorNodeId, Error> {
         for (label, extent) in target.iter().zip(extents) {
             self.meet(*label, *extent)?;

@@ -1,5 +1,5 @@
-//! Turns expressions over labelled tensors, `a("i,k") * b("k,j")`, into graphs: finds the labels that are summed, and builds the nodes.
-//! Texts are parsed elsewhere, in the language of models.
+//! Turns expressions over labelled tensors, `a("i,k") * b("k,j")`, into graphs: determines the labels that are summed over, and builds
+//! the nodes. Texts are parsed elsewhere, in the language of models.
 
 mod expression;
 mod labels;

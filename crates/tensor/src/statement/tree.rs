@@ -1,5 +1,5 @@
-//! Labelled expressions as trees in an arena, in which operands come before their users; and labels as they are written. `labels` finds the
-//! meaning of labels.
+//! Labelled expressions as trees in an arena, in which operands come before their users; and labels as they are written. `labels`
+//! determines over which labels to sum.
 
 use super::FullReduction;
 use crate::{ElementOperator, TensorErrorKind};
@@ -8,10 +8,10 @@ use cembra_value::Error;
 use cembra_value::Span;
 use smallvec::{SmallVec, smallvec};
 
-/// A part of an expression. Operands are positions of other parts in the tree.
+/// A part of a labelled expression. Its operands are positions of other parts in the tree.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum ExpressionNode {
-    /// A tensor: its position in the list of nodes, and the labels of its axes.
+    /// A tensor: its position in the expression's list of nodes, and the label of each of its axes.
     Tensor(u32, Vec<u32>),
     Number(f64),
     Negated(u32),
@@ -20,13 +20,13 @@ pub(super) enum ExpressionNode {
     Product(u32, u32),
     /// A part divided by a number.
     Quotient(u32, f64),
-    /// An operator on the elements of parts, which are aligned by their labels.
+    /// An elementwise operator on other parts, which are aligned by their labels.
     Map(ElementOperator, SmallVec<[u32; 3]>),
     FullReduction(FullReduction, u32),
 }
 
 impl ExpressionNode {
-    /// The operands of the part.
+    /// The positions of the part's operands in the tree.
     pub(super) fn operands(&self) -> SmallVec<[u32; 3]> {
         match self {
             ExpressionNode::Tensor(..) | ExpressionNode::Number(_) => smallvec![],
@@ -41,7 +41,7 @@ impl ExpressionNode {
     }
 }
 
-/// A labelled expression. Its last part is the whole of it.
+/// A labelled expression. Its last part is the root.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Tree {
     pub(super) parts: Vec<ExpressionNode>,
@@ -54,14 +54,14 @@ impl Tree {
         self.parts.len().saturating_sub(1) as u32
     }
 
-    /// Appends a part and returns its position.
+    /// Appends a part to the tree and returns its position.
     pub(super) fn push(&mut self, part: ExpressionNode, span: Span) -> u32 {
         self.parts.push(part);
         self.spans.push(span);
         self.root()
     }
 
-    /// Reads the labels of a text, separated by commas, and returns their numbers.
+    /// Parses labels that are separated by commas, and returns their numbers.
     pub(super) fn read_labels(&mut self, known: &mut Positions, text: &str) -> Result<Vec<u32>, Error> {
         let mut labels = Vec::new();
         if text.trim().is_empty() {

@@ -1,4 +1,4 @@
-//! Reductions of all elements to one number, as labelled expressions have them as methods.
+//! Reductions of all elements to one number, which labelled expressions have as methods.
 
 use crate::node::Reduction;
 use crate::{TensorGraph, TensorNodeId};
@@ -8,28 +8,28 @@ use cembra_value::Error;
 /// A reduction of all elements of an expression to one number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FullReduction {
-    /// The sum of the elements.
+    /// The sum of all elements.
     Sum,
-    /// The product of the elements.
+    /// The product of all elements.
     Product,
-    /// The smallest element.
+    /// The smallest of all elements.
     Min,
-    /// The largest element.
+    /// The largest of all elements.
     Max,
-    /// The smallest magnitude of an element.
+    /// The smallest absolute value among the elements.
     AbsMin,
-    /// The largest magnitude of an element.
+    /// The largest absolute value among the elements.
     AbsMax,
-    /// The square root of the sum of the squares.
+    /// The Euclidean norm: the square root of the sum of the squares of the elements.
     Norm,
-    /// The sum of the squares.
+    /// The sum of the squares of the elements.
     SquaredNorm,
     /// The sum of the diagonal of a matrix.
     Trace,
 }
 
 impl FullReduction {
-    /// Reduces all elements of a node to one number.
+    /// Reduces all elements of `node` to one number, as a new node.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -43,8 +43,7 @@ impl FullReduction {
     /// ```
     ///
     /// # Errors
-    /// If the type of the elements has no such number, there are no elements for a smallest or largest one, or the trace is not of two
-    /// axes.
+    /// If the reduction does not exist for the element type, a minimum or maximum is of no elements, or a trace is not of two axes.
     pub fn of(self, graph: &mut TensorGraph, node: TensorNodeId) -> Result<TensorNodeId, Error> {
         let axes: Vec<usize> = (0..graph.extents(node).len()).collect();
         let absolute = |g: &mut TensorGraph| g.map(id::ABS, &[node]);
@@ -76,7 +75,7 @@ impl FullReduction {
     }
 }
 
-/// Checks that an expression of `axes` axes has a trace: it must have two.
+/// Checks that a labelled expression of `axes` axes has a trace: it must have two.
 pub(super) fn check_trace(axes: usize) -> Result<(), Error> {
     if axes == 2 {
         return Ok(());

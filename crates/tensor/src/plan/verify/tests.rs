@@ -1,4 +1,4 @@
-//! Plans that are broken on purpose, in each way that the verifier knows.
+//! Tests of the plan verifier: plans that are broken on purpose, one for each flaw that it finds.
 
 use super::*;
 use crate::node::Reduction;
