@@ -1,15 +1,15 @@
-//! The binary interfaces of MPI libraries: the types of their handles, and the few constants that are needed. Functions
-//! have the same names and arguments in all of them.
+//! The binary interfaces of MPI libraries: the types of their handles, and the few constants that this crate needs. MPI
+//! functions have the same names and arguments in all interfaces.
 
 use std::ffi::{c_int, c_void};
 
-/// A handle of a communicator, a type or an error handler; in one library all have the same size.
+/// A handle of a communicator, a data type or an error handler. In one library all handles have the same size.
 pub(crate) trait Handle: Copy + Send + Sync + 'static {
-    /// The handle with this value, as the caller's program stores it.
+    /// Converts the value of an `MPI_Comm`, as the caller's program stores it, to a handle.
     fn of_value(value: usize) -> Self;
 }
 
-/// A handle that is an address, as in Open MPI and in the standard interface.
+/// A handle that is an address, as in Open MPI and in the standard interface of MPI 5.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub(crate) struct Address(pub(crate) *mut c_void);
@@ -32,21 +32,21 @@ impl Handle for c_int {
     }
 }
 
-/// The constants of a binary interface.
+/// The handles and numbers that an MPI library's binary interface defines as constants.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Constants<H> {
     pub(crate) world: H,
     pub(crate) byte: H,
     pub(crate) errors_return: H,
-    /// The address that is passed where no status is wanted.
+    /// The address that stands for `MPI_STATUS_IGNORE`, passed where the caller wants no status.
     pub(crate) no_status: usize,
-    /// The level of thread support at which only the main thread calls MPI; `serialized` is the level at which one thread
-    /// at a time does.
+    /// `MPI_THREAD_FUNNELED`: only the main thread calls MPI. The field `serialized` is `MPI_THREAD_SERIALIZED`: one
+    /// thread at a time does.
     pub(crate) funneled: c_int,
     pub(crate) serialized: c_int,
 }
 
-/// The constants of MPICH and compatible libraries, whose handles are integers of 32 bits.
+/// The constants of MPICH and compatible libraries, whose handles are 32-bit integers.
 pub(crate) const MPICH: Constants<c_int> = Constants {
     world: 0x4400_0000,
     byte: 0x4c00_010d,
@@ -56,7 +56,7 @@ pub(crate) const MPICH: Constants<c_int> = Constants {
     serialized: 2,
 };
 
-/// The constants of the standard interface of MPI 5.
+/// Returns the constants of the standard interface of MPI 5.
 pub(crate) fn standard() -> Constants<Address> {
     Constants {
         world: Address::of_value(0x101),
@@ -68,7 +68,7 @@ pub(crate) fn standard() -> Constants<Address> {
     }
 }
 
-/// The constants of Open MPI, whose handles are the addresses of variables of the library.
+/// Returns the constants of Open MPI, whose handles are the addresses of variables in the library.
 pub(crate) const fn open_mpi(world: Address, byte: Address, errors_return: Address) -> Constants<Address> {
     Constants { world, byte, errors_return, no_status: 0, funneled: 1, serialized: 2 }
 }

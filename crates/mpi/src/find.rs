@@ -1,5 +1,5 @@
-//! Finds the MPI library: the one whose path is given, else the one that the process has initialised, else one of the
-//! launcher's family.
+//! Finds the MPI library: the one at the given path; else the one that this process has initialised; else one that fits
+//! the launcher, Open MPI or MPICH.
 
 use crate::abi::Handle;
 use crate::library::{Interface, Library};
@@ -50,7 +50,8 @@ fn of_family(family: Family) -> Result<Interface, Error> {
     Err(no_link(message).hint("set `CEMBRA_MPI` to the path of the launcher's library"))
 }
 
-/// Opens a link to the ranks that a launcher started; `None` if there is neither a launcher nor a path.
+/// Opens a link to the ranks that an MPI launcher started. `None` if there is neither a launcher nor a `path` of a
+/// library.
 pub(crate) fn open(launch: Option<&Launch>, path: Option<&OsStr>) -> Result<Option<Arc<dyn Link>>, Error> {
     let found = match (path, launch) {
         (Some(path), _) => Interface::open(path)?,
@@ -79,10 +80,11 @@ pub(crate) fn open(launch: Option<&Launch>, path: Option<&OsStr>) -> Result<Opti
     .map(Some)
 }
 
-/// Opens a link to the ranks of a communicator.
+/// Opens a link to the ranks of `communicator`, through the library at `path`, or else the one that this process has
+/// initialised.
 ///
 /// # Safety
-/// MPI-HANDLE: the number must be the handle of an intracommunicator of the library that is found.
+/// MPI-HANDLE: `communicator` must be the handle of an intracommunicator of that library.
 pub(crate) unsafe fn of_communicator(communicator: usize, path: Option<&OsStr>) -> Result<Arc<dyn Link>, Error> {
     let found = match path {
         Some(path) => Interface::open(path)?,

@@ -1,8 +1,8 @@
-//! Ranks as processes: a [`Link`] through MPI. The MPI library is found and loaded when the program runs. So building needs
-//! none, and one program runs with each of Open MPI, MPICH and libraries with the standard interface of MPI 5.
+//! Ranks as processes: a [`Link`] that sends messages through MPI. The MPI library is found and loaded at run time. So
+//! building needs none, and one program runs with Open MPI, MPICH and libraries with the standard interface of MPI 5.
 //!
-//! MPI only carries bytes: it adds no numbers, and no call waits. Only the thread that made the link may use it; a call on
-//! another thread is an error. Messages above 1 GiB are split.
+//! MPI only transports bytes: it does no reductions, and no call blocks. Only the thread that made the link may use it; a
+//! call on another thread is an error. Messages above 1 GiB are split.
 //!
 //! ```no_run
 //! use cembra_tiles::link::Ranks;
@@ -30,13 +30,13 @@ use std::sync::Arc;
 /// Returns a link to the other ranks of the program that started this process; `None` if there is neither an MPI launcher
 /// nor `CEMBRA_MPI`.
 ///
-/// The library is the one at the path `CEMBRA_MPI`, else one that this process has loaded and initialised, else one of the
-/// launcher's family. It is initialised here unless it already is; then it is finalised when the link and all its requests
-/// are dropped.
+/// The library is the one at the path `CEMBRA_MPI`; else one that this process has loaded and initialised; else one that
+/// fits the launcher (Open MPI or MPICH). If it is not initialised yet, this function initialises it, and it is finalised
+/// when the link and all its requests are dropped.
 ///
 /// # Errors
 /// If there is no such library, if it cannot be loaded or initialised, or if its ranks differ from the launcher's, because
-/// it belongs to another MPI. Some libraries end the process themselves if a launcher of another family started it.
+/// it belongs to another MPI. Some libraries end the process themselves if another MPI's launcher started it.
 pub fn from_environment() -> Result<Option<Arc<dyn Link>>, Error> {
     let launch = Launch::of(|name| std::env::var(name).ok())?;
     let path = std::env::var_os("CEMBRA_MPI").filter(|path| !path.is_empty());

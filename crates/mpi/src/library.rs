@@ -1,5 +1,5 @@
 //! A loaded MPI library: its functions, with the types that the standard gives them, and its error texts. It stays loaded
-//! as long as the process, as MPI requires.
+//! until the process ends, as MPI requires.
 
 use crate::abi::{Address, Constants, Handle, MPICH, open_mpi, standard};
 use cembra_tiles::link::{Error, no_link};
@@ -7,7 +7,7 @@ use libloading::os::unix::{Library as Loaded, RTLD_GLOBAL, RTLD_NOW, Symbol};
 use std::ffi::{OsStr, c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
 
-/// Memory for a request handle of any interface: an integer of 32 bits or an address.
+/// Memory for an MPI request handle of any library: a 32-bit integer or an address.
 pub(crate) type RequestRoom = u64;
 
 /// The bytes of memory for an error text, more than any library writes.
@@ -60,7 +60,7 @@ unsafe fn symbol<T: Copy>(library: &Loaded, name: &str) -> Result<T, Error> {
     Ok(*found)
 }
 
-/// A stream of messages: a peer, a tag, and the communicator.
+/// The peer, the tag and the communicator of a stream of messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream<H> {
     pub(crate) peer: c_int,
@@ -68,21 +68,21 @@ pub(crate) struct Stream<H> {
     pub(crate) communicator: H,
 }
 
-/// A library whose binary interface is known.
+/// A loaded MPI library whose handles have type `H`.
 pub(crate) struct Library<H> {
     functions: Functions<H>,
     pub(crate) constants: Constants<H>,
     pub(crate) name: String,
 }
 
-/// A library whose handles are either addresses or integers.
+/// A loaded MPI library, by the type of its handles: addresses or integers.
 pub(crate) enum Interface {
     Addresses(Library<Address>),
     Numbers(Library<c_int>),
 }
 
 impl Interface {
-    /// Loads a library and never unloads it.
+    /// Loads the MPI library at `path` and never unloads it.
     pub(crate) fn open(path: &OsStr) -> Result<Interface, Error> {
         let name = path.to_string_lossy().into_owned();
         // SAFETY: MPI-LIBRARY: loading an MPI library runs the same initialisers as in every program with MPI.
@@ -90,7 +90,7 @@ impl Interface {
         Interface::of(loaded.map_err(|error| no_link(format!("{name} cannot be loaded: {error}")))?, name)
     }
 
-    /// The MPI library whose symbols are visible in the whole process; `None` if there is none.
+    /// Returns the MPI library whose symbols are visible in the whole process; `None` if there is none.
     pub(crate) fn of_process() -> Option<Interface> {
         let this = Loaded::this();
         // SAFETY: MPI-LIBRARY: the symbol is only looked for.
@@ -98,7 +98,7 @@ impl Interface {
         is_there.then(|| Interface::of(this, "the MPI of this process".to_owned()).ok()).flatten()
     }
 
-    /// Opens a library by name if the process has already loaded it; else `None`.
+    /// Opens the MPI library `name` if the process has already loaded it; else returns `None`.
     pub(crate) fn loaded_already(name: &str) -> Option<Interface> {
         /// From `dlfcn.h`: do not load anything.
         const RTLD_NOLOAD: c_int = if cfg!(target_os = "linux") { 4 } else { 0x10 };
@@ -136,7 +136,7 @@ impl Interface {
         Ok(Interface::Numbers(Library { functions: Functions::of(&loaded)?, constants: MPICH, name }))
     }
 
-    /// True if the library was initialised, and not finalised since.
+    /// Returns true if this MPI library was initialised, and was not finalised since.
     pub(crate) fn is_running(&self) -> bool {
         match self {
             Interface::Addresses(library) => library.is_running(),
@@ -167,7 +167,7 @@ impl<H: Handle> Library<H> {
         Ok(number)
     }
 
-    /// True if the library was initialised, and not finalised since.
+    /// Returns true if this MPI library was initialised, and was not finalised since.
     pub(crate) fn is_running(&self) -> bool {
         self.has_begun() && !self.has_ended()
     }
@@ -184,7 +184,7 @@ impl<H: Handle> Library<H> {
         self.number("MPI_Finalized", |flag| unsafe { (functions.finalized)(flag) }).is_ok_and(|flag| flag != 0)
     }
 
-    /// Initialises MPI for calls of this thread.
+    /// Initialises MPI so that this thread may call it.
     pub(crate) fn initialise(&self) -> Result<(), Error> {
         let (functions, wanted) = (&self.functions, self.constants.funneled);
         if self.has_ended() {
@@ -202,7 +202,7 @@ impl<H: Handle> Library<H> {
         Ok(())
     }
 
-    /// Returns an error if this thread may not call an MPI that was initialised elsewhere.
+    /// Returns an error if this thread may not call the MPI library, which other code initialised.
     pub(crate) fn check_thread(&self) -> Result<(), Error> {
         let functions = &self.functions;
         // SAFETY: MPI-LIBRARY: MPI is running.
@@ -215,10 +215,11 @@ impl<H: Handle> Library<H> {
         Ok(())
     }
 
-    /// Duplicates a communicator and makes the duplicate return errors. Returns the duplicate with its rank and size.
+    /// Duplicates the communicator `of`, and makes the duplicate report errors to its caller. Returns the duplicate, this
+    /// process's rank in it, and its number of ranks.
     ///
     /// # Safety
-    /// MPI-HANDLE: the handle must be that of an intracommunicator. MPI must be running, and this thread must be allowed to
+    /// MPI-HANDLE: `of` must be the handle of an intracommunicator. MPI must be running, and this thread must be allowed to
     /// call it.
     pub(crate) unsafe fn duplicate(&self, of: H) -> Result<(H, usize, usize), Error> {
         let functions = &self.functions;
@@ -238,7 +239,7 @@ impl<H: Handle> Library<H> {
         Ok((own, rank, size))
     }
 
-    /// Begins to send bytes if `is_sent`, else to receive them.
+    /// Starts a send of bytes if `is_sent`, else a receive, without waiting for its end.
     ///
     /// # Safety
     /// MPI-MESSAGE: the bytes and the request must stay in place until a test reports that the request is over. Until then,
@@ -264,7 +265,7 @@ impl<H: Handle> Library<H> {
         self.check(code, what)
     }
 
-    /// Returns whether a request is over.
+    /// Returns true if the send or receive of `request` has completed.
     ///
     /// # Safety
     /// MPI-MESSAGE: the request must have been begun, and no test may have reported that it is over. MPI-HANDLE: this
@@ -276,7 +277,7 @@ impl<H: Handle> Library<H> {
         Ok(flag != 0)
     }
 
-    /// Ends all processes of the program.
+    /// Ends all processes of the program, with the exit code `code`.
     ///
     /// # Safety
     /// MPI-HANDLE: the communicator must be one of this library.
@@ -285,7 +286,7 @@ impl<H: Handle> Library<H> {
         unsafe { (self.functions.abort)(communicator, code) };
     }
 
-    /// Frees a communicator, and finalises MPI if `is_ours`.
+    /// Frees `communicator`, and finalises MPI if `is_ours`.
     ///
     /// # Safety
     /// MPI-HANDLE: the communicator must be a duplicate that nothing uses any more, and this thread must be allowed to call

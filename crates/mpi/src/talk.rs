@@ -1,6 +1,6 @@
-//! The link: messages through MPI. A message is its header of 32 bytes, then its contents in pieces of at most 1 GiB. All
-//! have one tag, and MPI keeps them in order. Memory that MPI reads or writes belongs to the message until its request is
-//! over; a request that is dropped before that leaks the memory.
+//! The link between ranks: messages through MPI. A message is its header of 32 bytes, then its contents in pieces of at most 1
+//! GiB. All have the same tag, and MPI keeps them in order. Memory that MPI reads or writes belongs to the message until its
+//! request has completed; a request that is dropped before that leaks the memory.
 
 use crate::abi::Handle;
 use crate::library::{Library, RequestRoom, Stream};
@@ -16,7 +16,7 @@ use std::thread::{self, ThreadId};
 /// The most bytes per MPI call, because MPI counts them in 32 bits.
 const PIECE_BYTES: usize = 1 << 30;
 
-/// A link to the ranks of a communicator.
+/// A link to the ranks of an MPI communicator, for use on the thread that made it.
 pub(crate) struct MpiLink<H: Handle>(Arc<Inner<H>>);
 
 struct Inner<H: Handle> {
@@ -31,11 +31,12 @@ struct Inner<H: Handle> {
 }
 
 impl<H: Handle> MpiLink<H> {
-    /// Makes a link to the ranks of a communicator, through a duplicate of it.
+    /// Makes a link to the ranks of the communicator `of`, through a duplicate of it. If `is_ours`, MPI is finalised when the
+    /// link is dropped.
     ///
     /// # Safety
-    /// MPI-HANDLE: the handle must be that of an intracommunicator. MPI must be running, and this thread must be allowed to
-    /// call it.
+    /// MPI-HANDLE: `of` must be the handle of an intracommunicator. MPI must be running, and this thread must be allowed to call
+    /// it.
     pub(crate) unsafe fn new(library: Library<H>, of: H, is_ours: bool) -> Result<MpiLink<H>, Error> {
         // SAFETY: MPI-HANDLE: the caller promises it.
         let (communicator, rank, size) = unsafe { library.duplicate(of)? };
@@ -43,7 +44,7 @@ impl<H: Handle> MpiLink<H> {
         Ok(MpiLink(Arc::new(Inner { library, communicator, rank, size, thread, is_ours })))
     }
 
-    /// The name of the library.
+    /// The name or path of the MPI library that this link uses.
     pub(crate) fn library(&self) -> &str {
         &self.0.library.name
     }
@@ -142,7 +143,7 @@ struct Flight {
 }
 
 enum Contents {
-    /// The payload, which owns the memory that MPI reads.
+    /// The payload of a message to send. It owns the memory that MPI reads.
     Sent(#[expect(dead_code, reason = "MPI reads its memory")] Payload),
     Received(Memory),
 }
