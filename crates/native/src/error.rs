@@ -8,16 +8,16 @@ use cembra_value::Diagnostic;
 pub enum ErrorKind {
     /// This machine or operating system cannot run code from this crate.
     Unsupported,
-    /// The plan or its code exceeds a limit.
+    /// The plan or its machine code exceeds a limit.
     Limit,
-    /// The code needs more stack than allowed.
+    /// The machine code needs more stack than allowed.
     Stack,
-    /// The code generator refused the function.
+    /// The code generator rejected a function of the plan.
     CodeGenerator,
-    /// There was no memory for the code.
+    /// There was no executable memory for the machine code.
     Memory,
-    /// The number of columns or ports differs from that of inputs and outputs, or one of them does not fit the type
-    /// of its values.
+    /// The number of columns or arrays differs from that of inputs and outputs, or one of them does not fit the type of
+    /// its values.
     Columns,
 }
 
@@ -35,13 +35,13 @@ impl Error {
         Error { kind, message: message.into(), limit: None }
     }
 
-    /// The diagnostic of the exceeded limit; `None` if the reason is another one.
+    /// Returns the diagnostic of the exceeded limit; `None` if the compilation failed for another reason.
     #[must_use]
     pub fn limit(&self) -> Option<&Diagnostic> {
         self.limit.as_deref()
     }
 
-    /// The reason for the failure.
+    /// Returns the reason why the compilation failed.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind

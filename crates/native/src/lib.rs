@@ -1,10 +1,10 @@
-//! The native backend, and the only crate that uses Cranelift. It plays the recording that `cembra-record` makes of a plan into a function
-//! builder: lines of instructions, between blocks for conditionals and loops. The code needs no relocations, is in memory that is freed with
-//! its last reference, and works on the caller's structs in place.
+//! The native backend, and the only crate that uses Cranelift. It emits machine code for the outline that `cembra-record` makes of a plan:
+//! straight-line tapes, between basic blocks for conditionals and loops. The code needs no relocations, is in memory that is freed with its
+//! last reference, and works on the caller's structs in place.
 //!
-//! * `scalar` plays a tape for one row, `lanes` for several; `emit` has the parts that both share.
-//! * `translate` combines lines, calls, branches and loops to functions, for one row or for a loop over rows.
-//! * `artifact` makes code that runs, is cached, or goes into object files.
+//! * `scalar` emits the code of a tape for one row, `lanes` for several rows at once; `emit` has the parts that both share.
+//! * `translate` combines tapes, calls, branches and loops to functions, for one row or for a loop over rows.
+//! * `artifact` makes machine code that is run, is cached, or goes into object files.
 
 mod artifact;
 mod emit;
@@ -21,5 +21,5 @@ pub use cembra_runtime::RawFunction;
 pub use error::{Error, ErrorKind};
 
 /// The version of cembra, and a hash of the sources that machine code depends on. Processes with the same fingerprint compile a model to the
-/// same code.
+/// same machine code.
 pub const FINGERPRINT: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("CEMBRA_CODE_SOURCES"), ")");

@@ -1,6 +1,6 @@
 //! Generation of a plan's machine code. Its functions are built and compiled one after the other in the thread's scratch
-//! memory, concatenated, and the calls between them are filled in. The code can be placed anywhere, because calls are
-//! relative and nothing else refers to an address.
+//! memory and concatenated, and then the calls between them are resolved. The code can be placed anywhere, because these
+//! calls are relative and nothing else refers to an address.
 
 use super::isa::{Codegen, Tier};
 use crate::error::{Error, ErrorKind};
@@ -19,13 +19,14 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The most stack that an evaluation of a plan may take, in bytes, for all of its functions that call one another.
+/// The most stack that an evaluation of a plan may take, in bytes, counting all of the plan's functions that call one
+/// another.
 pub const STACK_BYTES: usize = 256 << 10;
 
 /// The stack that a call takes besides the function's frame, in bytes: the return address and the caller's frame pointer.
 const CALL_STACK: usize = 16;
 
-/// The alignment of functions, and of the whole code.
+/// The alignment of each function in the machine code, and of the whole code, in bytes.
 pub(crate) const ALIGNMENT: usize = 16;
 
 /// The bytes between functions: on x86-64 an instruction that traps.
@@ -37,22 +38,23 @@ const MOST_KEPT: usize = 1 << 12;
 /// The machine code of a plan.
 #[derive(Debug)]
 pub(crate) struct Code {
-    /// The bytes. They start with the entry, a function of the signature `RawFunction`.
+    /// The machine code's bytes. They start with the entry function, of type `RawFunction`.
     pub(crate) bytes: Vec<u8>,
-    /// The most stack that the code takes, in bytes, without functions outside of it.
+    /// The most stack that the machine code takes, in bytes, not counting the external functions that it calls.
     pub(crate) stack: usize,
 }
 
-/// The listings of a compilation, for `explain`.
+/// The listings of a plan's compilation, as `explain` shows them.
 #[derive(Clone, Debug, Default)]
 pub struct Listings {
-    /// The functions as they were passed to the code generator.
+    /// The plan's functions in Cranelift's textual form (CLIF), as passed to the code generator.
     pub clif: String,
-    /// The machine code as printed by the code generator.
+    /// The machine code as text, printed by the code generator.
     pub vcode: String,
-    /// The machine code's bytes.
+    /// The bytes of the plan's machine code.
     pub code: Vec<u8>,
-    /// The ranges of the code that belong to a step of the plan, in order. Other bytes belong to a function as a whole.
+    /// The byte ranges in the machine code that belong to a step of the plan, in ascending order. Other bytes belong to a
+    /// function as a whole.
     pub steps: Vec<(Range<usize>, StepId)>,
 }
 
@@ -78,7 +80,7 @@ thread_local! {
     static SCRATCH: RefCell<Option<Box<Scratch>>> = const { RefCell::new(None) };
 }
 
-/// Generates the code of a plan for a machine, and adds its listings to `listings`.
+/// Generates the machine code of a plan with `codegen`, and adds its listings to `listings`.
 ///
 /// # Errors
 /// If a limit is exceeded, or the code generator fails.
@@ -94,8 +96,8 @@ pub(crate) fn generate(
     of_outline(&outline, tier, codegen, budget, listings, None)
 }
 
-/// Generates the code of a plan as a loop over the rows of columns of these forms; `None` if the plan is split into
-/// several functions.
+/// Generates the machine code of a plan as a loop over the rows of columns, which have the given forms. `None` if the plan
+/// is split into several functions.
 ///
 /// # Errors
 /// As for `generate`.
@@ -218,8 +220,8 @@ fn all(
     Ok(Code { bytes, stack })
 }
 
-/// Checks a separately compiled function. Fails if it needs relocations or a larger alignment, or exceeds the limit of
-/// code or stack.
+/// Checks a separately compiled function. Fails if its code needs relocations or a larger alignment, or exceeds the limit
+/// for code or for stack.
 pub(crate) fn check_alone(code: &CompiledCode, budget: &Budget) -> Result<(), Error> {
     let limits = budget.limits();
     if !code.buffer.relocs().is_empty() {
@@ -252,7 +254,7 @@ fn stack(code: &CompiledCode) -> usize {
     code.buffer.frame_layout().map_or(0, |frame| frame.frame_to_fp_offset as usize) + CALL_STACK
 }
 
-/// The signature of compiled code, `RawFunction`.
+/// Returns the signature of compiled plans, which is that of `RawFunction`.
 pub(crate) fn signature(isa: &dyn TargetIsa) -> ir::Signature {
     let mut signature = ir::Signature::new(isa.default_call_conv());
     signature.params.extend([AbiParam::new(types::I64); 4]);

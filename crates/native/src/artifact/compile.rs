@@ -1,5 +1,5 @@
-//! Compilation of a plan: its code is generated, published, and wrapped so that it cannot be called after its pages are
-//! freed.
+//! Compilation of a plan: its machine code is generated, made executable, and wrapped so that it cannot be called after its
+//! pages are freed.
 
 use super::code::{self, Listings};
 use super::isa::{self, Tier};
@@ -11,7 +11,7 @@ use cembra_runtime::{CodePages, Context, FramePtr, KernelCall, KernelChain, RawF
 use cembra_value::Budget;
 use std::sync::Arc;
 
-/// A compiled plan. Its code lives as long as this value, or a clone of its pages.
+/// A compiled plan. Its machine code lives as long as this value, or a clone of its pages.
 #[derive(Debug)]
 pub struct Compiled {
     pages: Arc<CodePages>,
@@ -59,31 +59,31 @@ impl Calls {
 }
 
 impl Compiled {
-    /// The code's entry. It is valid only while this value, or a clone of its pages, lives.
+    /// Returns the entry function of the machine code. It is valid only while this value, or a clone of its pages, lives.
     #[must_use]
     pub fn raw(&self) -> RawFunction {
         self.function
     }
 
-    /// Sets the table of kernel calls in a context. This is needed for calling the bare function; `call` does it by itself.
+    /// Sets the table of kernel calls in `context`. A caller of the raw function must do this; `call` does it by itself.
     pub fn prepare_context(&self, context: &mut Context) {
         // SAFETY: CODE-ALIVE: a caller of the bare function owns the compiled plan, which has the table.
         unsafe { context.set_calls(self.calls.table.as_ptr()) };
     }
 
-    /// The most stack that a call takes, in bytes. Functions outside of the model, such as kernels, need more.
+    /// The most stack that a call of the compiled plan takes, in bytes. External functions, such as kernels, need more.
     #[must_use]
     pub fn stack_bytes(&self) -> usize {
         self.stack
     }
 
-    /// Returns true if the code came from a cache.
+    /// Returns true if the machine code came from a cache.
     #[must_use]
     pub fn was_cached(&self) -> bool {
         self.was_cached
     }
 
-    /// The memory of the code.
+    /// The memory pages of the machine code.
     #[must_use]
     pub fn pages(&self) -> &Arc<CodePages> {
         &self.pages
@@ -109,7 +109,7 @@ impl Function for Compiled {
     }
 }
 
-/// Compiles a plan in a tier, for the given locations of its inputs and outputs.
+/// Compiles a plan to machine code with the effort `tier`. `binding` gives the locations of its inputs and outputs.
 ///
 /// # Errors
 /// If the machine is not supported, a limit is exceeded, or there is no memory for the code.
@@ -119,10 +119,10 @@ pub fn compile(plan: &Plan, binding: &Binding, tier: Tier, budget: &Budget) -> R
     unsafe { install(plan, &code.bytes, code.stack, false) }
 }
 
-/// Publishes code as a compiled plan.
+/// Makes machine code executable and returns it as a compiled plan.
 ///
 /// # Safety
-/// CODE-ENTRY: `code::generate` made the bytes from this plan for this machine.
+/// CODE-ENTRY: `code::generate` must have made `bytes` from this plan for this machine.
 pub(crate) unsafe fn install(plan: &Plan, bytes: &[u8], stack: usize, was_cached: bool) -> Result<Compiled, Error> {
     let pages = store::publish(bytes)?;
     // SAFETY: CODE-ENTRY, promised by the caller.
@@ -130,7 +130,7 @@ pub(crate) unsafe fn install(plan: &Plan, bytes: &[u8], stack: usize, was_cached
     Ok(Compiled { pages, function, calls: Calls::of(plan), stack, was_cached })
 }
 
-/// Compiles a plan and returns the listings, without making the code runnable.
+/// Compiles a plan and returns the listings of its machine code, without making the code executable.
 ///
 /// # Errors
 /// As for `compile`.

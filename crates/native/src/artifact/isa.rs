@@ -1,5 +1,5 @@
-//! The instruction sets and settings for compiling: those of the host, which are built once per process and tier, and those
-//! of targets for object files.
+//! The instruction sets and settings that code is compiled for: those of the host, which are built once per process and
+//! tier, and those of targets for object files.
 
 use crate::error::{Error, ErrorKind};
 use cranelift_codegen::isa::{self, LookupError, OwnedTargetIsa};
@@ -10,8 +10,8 @@ use target_lexicon::{PointerWidth, Triple};
 
 /// The target of an object file: a platform, and the extensions of its instruction set that code may use.
 ///
-/// The default is this machine's platform with the baseline of its architecture, so that the file runs on every such
-/// machine. All extensions give the same bits.
+/// The default is this machine's platform with the baseline of its architecture, so the object file runs on every machine
+/// of that platform. Extensions change no bit of a result.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Target {
     triple: Option<String>,
@@ -20,26 +20,27 @@ pub struct Target {
 }
 
 impl Target {
-    /// This machine's platform, with the baseline of its architecture.
+    /// Returns this machine's platform, with the baseline of its architecture.
     #[must_use]
     pub fn host() -> Self {
         Target::default()
     }
 
-    /// A platform by its triple, such as `aarch64-unknown-linux-gnu`.
+    /// Returns the target of a platform triple, such as `aarch64-unknown-linux-gnu`, with the baseline of its architecture.
     #[must_use]
     pub fn triple(triple: impl Into<String>) -> Self {
         Target { triple: Some(triple.into()), ..Target::default() }
     }
 
-    /// Allows an extension or a level of the architecture by the code generator's name: `has_fma`, `x86-64-v3`, `has_lse`.
+    /// Allows the code to use an extension or an architecture level, by the code generator's name: `has_fma`, `x86-64-v3`,
+    /// `has_lse`.
     #[must_use]
     pub fn feature(mut self, name: impl Into<String>) -> Self {
         self.features.push(name.into());
         self
     }
 
-    /// Allows every extension of this machine. The file then needs a machine that has all of them.
+    /// Allows the code to use every extension of this machine. The object file then needs a machine that has all of them.
     #[must_use]
     pub fn native_features(mut self) -> Self {
         self.native = true;
@@ -51,9 +52,9 @@ impl Target {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum Tier {
-    /// Fast compilation: registers are allocated in one pass, and mathematical functions are called.
+    /// Compiles fast: registers are allocated in one pass, and mathematical functions are called.
     Quick,
-    /// Fast code: mathematical functions are inlined.
+    /// Makes fast code: mathematical functions are inlined.
     #[default]
     Optimised,
 }
@@ -69,17 +70,17 @@ const SETTINGS: &[(&str, &str)] = &[
     ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
 ];
 
-/// The code generator for a machine and a tier.
+/// The code generator's settings for a machine and a tier.
 #[derive(Clone)]
 pub(crate) struct Codegen {
-    /// The settings for most functions. Rules and tapes leave little to optimise: for straight lines and branches the code
-    /// generator's optimisation takes a quarter of the time and gains nothing.
+    /// The settings for most functions, without the code generator's optimisation: for straight-line code and branches it
+    /// would take a quarter of the time and gain nothing.
     pub(crate) fast: OwnedTargetIsa,
-    /// The settings for functions that gain from optimisation; `None` in the tier `Quick`.
+    /// The settings for functions that gain from the code generator's optimisation; `None` in the tier `Quick`.
     pub(crate) optimising: Option<OwnedTargetIsa>,
 }
 
-/// The code generator for this machine.
+/// Returns the code generator for this machine.
 pub(crate) fn host(tier: Tier) -> Result<Codegen, Error> {
     static HOSTS: [OnceLock<Result<Codegen, Error>>; 2] = [OnceLock::new(), OnceLock::new()];
     let codegen = || {
@@ -92,7 +93,7 @@ pub(crate) fn host(tier: Tier) -> Result<Codegen, Error> {
     HOSTS[tier as usize].get_or_init(codegen).clone()
 }
 
-/// The code generator for a target.
+/// Returns the code generator for an object file's target.
 pub(crate) fn of(target: &Target, tier: Tier) -> Result<Codegen, Error> {
     let name = target.triple.as_deref().unwrap_or("this machine");
     let for_name = format!("for {name}");

@@ -1,4 +1,4 @@
-//! The products of compiling a plan: functions that run, cache entries, object files.
+//! The products of compiling a plan: runnable functions, cache entries, object files.
 
 mod cache;
 mod code;

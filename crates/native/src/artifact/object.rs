@@ -1,6 +1,6 @@
 //! Object files: the machine code of a plan, and the tables that `cembra_runtime::ObjectModel` describes, as data with
-//! relocations. The code itself has no relocations. A file has no undefined symbols, because the code finds the
-//! functions that it calls through the context.
+//! relocations. The code itself has no relocations. An object file has no undefined symbols, because its code calls
+//! external functions through the context.
 
 use super::code::{self, signature};
 use super::isa::{self, Target, Tier};
@@ -15,27 +15,27 @@ use cranelift_object::{ObjectBuilder, ObjectModule};
 /// A step that can fail, for the table of sites in an object file.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// The step.
+    /// The step that can fail.
     pub step: StepId,
-    /// The name of the operator.
+    /// The name of the step's operator.
     pub operator: String,
-    /// The type of its result.
+    /// The type of the step's result.
     pub result: String,
-    /// The place of the operator in the text: the first byte and the byte after the last. Both are equal if the place
-    /// is not known.
+    /// The location of the operator in the source text: the offset of the first byte, and of the byte after the last.
+    /// Both are equal if the location is not known.
     pub span: (u32, u32),
 }
 
-/// The steps that call functions of the library. Object files do not support them.
+/// Returns the steps that call functions of the cembra library. Object files do not support such steps.
 pub fn called_steps(plan: &Plan) -> impl Iterator<Item = StepId> {
     cembra_record::callees(plan).map(|(step, _)| step)
 }
 
-/// Makes an object file of a plan. It defines the data `name_model`, an `ObjectModel`. The sites must be in the order
-/// of their steps.
+/// Makes an object file of a plan. It defines the data symbol `name_model`, an `ObjectModel`, where `name` is the
+/// parameter. `sites` must be in the order of their steps.
 ///
 /// # Errors
-/// If the target is not supported, a step calls a function of the library, or a limit is exceeded.
+/// If the target is not supported, a step calls a function of the cembra library, or a limit is exceeded.
 pub fn object(
     plan: &Plan,
     binding: &Binding,

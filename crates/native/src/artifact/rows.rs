@@ -1,6 +1,6 @@
-//! Native evaluation of rows: a plan's machine code as a `BatchFunction`. A plan without strings that is a single function
-//! becomes a loop in machine code. Any other plan is evaluated row by row in a frame, because limits on strings apply per row,
-//! and the strings of a row must be copied before the next row.
+//! Native evaluation of a plan on many rows: its machine code as a `BatchFunction`. A plan without strings that compiles to a
+//! single function becomes a loop in machine code. Any other plan is evaluated row by row in a frame, because limits on
+//! strings apply per row, and the strings of a row must be copied before the next row.
 
 use super::code;
 use super::compile::{Compiled, compile, install};
@@ -17,7 +17,7 @@ use cembra_value::Budget;
 /// The most rows per call. Others read the results while these are in the first-level cache.
 const MOST_ROWS: usize = 1024;
 
-/// A plan, compiled for the rows of columns. Its code lives as long as this value.
+/// A plan, compiled to evaluate the rows of columns. Its machine code lives as long as this value.
 #[derive(Debug)]
 pub struct CompiledRows {
     code: Compiled,
@@ -31,13 +31,13 @@ pub struct CompiledRows {
 /// The way rows are evaluated.
 #[derive(Debug)]
 enum RowCalls {
-    /// A single call for all rows: the code's input are the columns, its output is a `Progress`.
+    /// A single call of the machine code for all rows: its inputs are the columns, its output is a `Progress`.
     Loop,
-    /// A call for each row, with inputs and outputs in the frame.
+    /// A call of the machine code for each row, with the row's inputs and outputs in the frame.
     Frame { inputs: Vec<Transfer>, outputs: Vec<Transfer>, has_strings: bool },
 }
 
-/// Compiles a plan for columns of these forms: those of its inputs, then of its outputs.
+/// Compiles a plan to evaluate the rows of columns. `forms` are the forms of the columns for its inputs, then for its outputs.
 ///
 /// # Errors
 /// If the forms do not fit the plan's inputs and outputs, the machine is not supported, a limit is exceeded, or there is no
@@ -71,7 +71,7 @@ pub fn compile_rows(plan: &Plan, forms: &[ColumnForm], tier: Tier, budget: &Budg
 }
 
 impl CompiledRows {
-    /// The pages of its machine code.
+    /// The memory pages of the machine code.
     #[must_use]
     pub fn pages(&self) -> &CodePages {
         self.code.pages()

@@ -1,4 +1,4 @@
-//! Publishing of machine code in the process's code memory.
+//! Places finished machine code in the process's executable memory.
 
 use crate::error::{Error, ErrorKind};
 use cembra_runtime::{CodeMemory, CodePages};

@@ -1,5 +1,5 @@
-//! Scaling and splitting of floats, for which the code generator has no instructions: their expansions, applied to numbers
-//! or vectors.
+//! Scaling and splitting of floats, for which the code generator has no instructions. They are expanded to simpler
+//! instructions, on scalars or on vectors.
 
 use super::instructions::{choose, compare, constant, shift};
 use super::state::FunctionState;
@@ -9,7 +9,7 @@ use cranelift_codegen::ir;
 use cranelift_frontend::FunctionBuilder;
 
 impl FunctionState<'_> {
-    /// `a * 2^power`, as defined by `Bin::Scale`.
+    /// Emits `a * 2^power`, as defined by `Bin::Scale`.
     pub(super) fn scale(
         &mut self,
         builder: &mut FunctionBuilder<'_>,
@@ -19,7 +19,7 @@ impl FunctionState<'_> {
         self.expand(builder, scaling(ty), &[a, power], 0)
     }
 
-    /// The mantissa or the exponent of a float.
+    /// Emits the split of the float `a`: its exponent if `op` is `Un::Exponent`, else its mantissa.
     pub(super) fn split(
         &mut self,
         builder: &mut FunctionBuilder<'_>,

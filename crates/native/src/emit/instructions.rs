@@ -1,6 +1,6 @@
-//! Emission of single tape instructions, given the machine values of their operands. Numbers and vectors use the same builder
-//! methods, chosen by the types of the operands, so players of all widths share this module. Vector types, and operations
-//! that must be done lane by lane, belong to the player in lanes.
+//! Emission of single tape instructions, given the machine values of their operands. Scalars and vectors use the same builder
+//! methods, chosen by the types of the operands, so the scalar and the vector code generation share this module. Vector
+//! types, and operations that must be done lane by lane, are in `lanes`.
 
 use super::memory::clif_type;
 use super::state::FunctionState;
@@ -10,7 +10,7 @@ use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 
-/// Replaces an operation by one with the same result that suits the processor better.
+/// Replaces the operation `op` on `a` and `b` by one with the same result that suits the processor better.
 pub(crate) fn suited(tape: &Tape, op: Bin, a: Val, b: Val) -> (Bin, Val, Val) {
     let (two, float) = match tape.ty(a) {
         MachineType::F32 => (u64::from(2_f32.to_bits()), true),
@@ -23,8 +23,8 @@ pub(crate) fn suited(tape: &Tape, op: Bin, a: Val, b: Val) -> (Bin, Val, Val) {
     if float && op == Bin::Mul && tape.known_bits(b) == Some(two) { (Bin::Add, a, a) } else { (op, a, b) }
 }
 
-/// A comparison, or its negation if `opposite`. The result is a byte that is 0 or 1, or for vectors integers of all zeros or
-/// all ones.
+/// Emits a comparison, or its negation if `opposite`. For scalars the result is a byte that is 0 or 1; for vectors, each lane
+/// is all zeros or all ones.
 pub(crate) fn compare(
     builder: &mut FunctionBuilder<'_>,
     op: Cmp,
@@ -54,7 +54,7 @@ pub(crate) fn compare(
     builder.ins().icmp(if opposite { cc.complement() } else { cc }, a, b)
 }
 
-/// Selects `on` where the result of a comparison holds, else `off`.
+/// Emits a selection: `on` where the comparison result `holds` is true, else `off`.
 pub(crate) fn choose(builder: &mut FunctionBuilder<'_>, holds: ir::Value, on: ir::Value, off: ir::Value) -> ir::Value {
     let ty = builder.func.dfg.value_type(on);
     if !ty.is_vector() {
@@ -64,7 +64,7 @@ pub(crate) fn choose(builder: &mut FunctionBuilder<'_>, holds: ir::Value, on: ir
     builder.ins().bitselect(holds, on, off)
 }
 
-/// A shift by a constant.
+/// Emits a shift of `a` by `by` bits.
 pub(crate) fn shift(builder: &mut FunctionBuilder<'_>, op: Shift, a: ir::Value, by: u8) -> ir::Value {
     let by = builder.ins().iconst(types::I32, i64::from(by));
     match op {
@@ -73,7 +73,7 @@ pub(crate) fn shift(builder: &mut FunctionBuilder<'_>, op: Shift, a: ir::Value, 
     }
 }
 
-/// A constant with these bits: a number, or a vector of `lanes` equal numbers.
+/// Emits a constant with the given bits: a scalar, or a vector of `lanes` equal scalars.
 pub(crate) fn constant(builder: &mut FunctionBuilder<'_>, ty: MachineType, bits: u64, lanes: u32) -> ir::Value {
     if let Some(vector) = clif_type(ty).by(lanes).filter(|ty| ty.is_vector()) {
         return splat(builder, vector, bits);
@@ -87,7 +87,7 @@ pub(crate) fn constant(builder: &mut FunctionBuilder<'_>, ty: MachineType, bits:
     }
 }
 
-/// A vector whose lanes all have these bits.
+/// Emits a vector constant of type `ty` whose lanes all have the given bits.
 pub(crate) fn splat(builder: &mut FunctionBuilder<'_>, ty: ir::Type, bits: u64) -> ir::Value {
     let lane = &bits.to_le_bytes()[..ty.lane_type().bytes() as usize];
     let all = builder.func.dfg.constants.insert(lane.repeat(ty.lane_count() as usize).into());
@@ -100,8 +100,8 @@ fn float_type(ty: ir::Type) -> MachineType {
 }
 
 impl FunctionState<'_> {
-    /// Emits an operation on a number. On a vector it is possible if it is not a conversion and the processor has the
-    /// instruction.
+    /// Emits the operation `op` on a scalar. A vector is possible too, if `op` is not a conversion and the processor has a
+    /// vector instruction for it.
     pub(crate) fn unary(&mut self, builder: &mut FunctionBuilder<'_>, op: Un, a: ir::Value) -> ir::Value {
         let from = builder.func.dfg.value_type(a);
         let (float, narrow) = (from.lane_type().is_float(), from.lane_type() == types::F32);
@@ -140,7 +140,7 @@ impl FunctionState<'_> {
         }
     }
 
-    /// Emits an operation on two numbers, or on two vectors if the processor has the instruction.
+    /// Emits an operation on two scalars, or on two vectors if the processor has a vector instruction for it.
     pub(crate) fn binary(
         &mut self,
         builder: &mut FunctionBuilder<'_>,
@@ -181,7 +181,7 @@ impl FunctionState<'_> {
         }
     }
 
-    /// `a * b + c`, rounded once, of numbers, or of vectors if the processor has the instruction.
+    /// Emits `a * b + c`, rounded once, on scalars, or on vectors if the processor has a vector instruction for it.
     pub(crate) fn fma(&mut self, builder: &mut FunctionBuilder<'_>, [a, b, c]: [ir::Value; 3]) -> ir::Value {
         if self.environment.isa.has_native_fma() {
             return builder.ins().fma(a, b, c);

@@ -1,26 +1,27 @@
-//! Properties of the target machine that players ask for.
+//! Properties of the target machine on which code generation depends.
 
 use cranelift_codegen::isa::{CallConv, TargetIsa};
 use cranelift_codegen::settings::RegallocAlgorithm;
 use target_lexicon::Architecture;
 
 /// Returns true in the tier `Quick`, where registers are allocated in one pass. There the number of instructions
-/// determines the compile time, not the number of values in registers.
+/// determines the compile time, not the number of values that are live in registers.
 pub(crate) fn is_quick(isa: &dyn TargetIsa) -> bool {
     isa.flags().regalloc_algorithm() == RegallocAlgorithm::SinglePass
 }
 
-/// Returns true if the code generator supports vectors of 128 bits for this architecture.
+/// Returns true if the code generator supports 128-bit vectors for this architecture.
 pub(crate) fn has_vectors(isa: &dyn TargetIsa) -> bool {
     matches!(isa.triple().architecture, Architecture::X86_64 | Architecture::Aarch64(_))
 }
 
-/// Returns true for x86-64, where floats cannot be selected directly and comparisons have a preferred order.
+/// Returns true if the target is x86-64, where floats cannot be selected directly and comparisons have a preferred
+/// operand order.
 pub(crate) fn is_x86_64(isa: &dyn TargetIsa) -> bool {
     isa.triple().architecture == Architecture::X86_64
 }
 
-/// Returns true if the machine has a calling convention that preserves all registers.
+/// Returns true if the target has a calling convention in which the callee preserves all registers.
 pub(crate) fn can_preserve_registers(isa: &dyn TargetIsa) -> bool {
     is_x86_64(isa) && isa.default_call_conv() == CallConv::SystemV
 }

@@ -1,15 +1,15 @@
-//! Values of a plan as values of the code generator: loading, storing, and spreading over the machine values that are passed
-//! from one block to another.
+//! Values of a plan as values of the code generator: loading them, storing them, and splitting them into the machine values
+//! that are passed from one basic block to another.
 
 use cembra_record::{Datum, MachineValue, Presence, datum_types};
 use cembra_runtime::{InFrame, MachineType, QType, Scalar};
 use cranelift_codegen::ir::{self, AliasRegion, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 
-/// A value of the plan, with values of the code generator as its parts.
+/// A value of the plan, whose presence and payload are values of the code generator.
 pub(crate) type EmittedValue = MachineValue<ir::Value>;
 
-/// The code generator's type of a machine type.
+/// Returns the code generator's type for a machine type.
 pub(crate) const fn clif_type(ty: MachineType) -> ir::Type {
     match ty {
         MachineType::I32 => types::I32,
@@ -20,7 +20,7 @@ pub(crate) const fn clif_type(ty: MachineType) -> ir::Type {
     }
 }
 
-/// The code generator's type of a number; `None` for booleans and for types without a register.
+/// Returns the code generator's type for numbers of type `scalar`; `None` for booleans and for types without a register.
 pub(crate) fn number_type(scalar: Scalar) -> Option<ir::Type> {
     scalar.machine_type().filter(|ty| *ty != MachineType::Flag).map(clif_type)
 }
@@ -33,7 +33,7 @@ pub(crate) fn zero(builder: &mut FunctionBuilder<'_>, ty: ir::Type) -> ir::Value
     }
 }
 
-/// Appends the machine values that pass a value across a join.
+/// Appends to `out` the machine values by which a value of type `qtype` is passed as block parameters.
 pub(crate) fn spread(builder: &mut FunctionBuilder<'_>, qtype: &QType, held: &EmittedValue, out: &mut Vec<ir::Value>) {
     match qtype.in_frame() {
         InFrame::Scalar(scalar) => spread_datum(builder, scalar, &held.datum, out),
@@ -66,7 +66,7 @@ fn spread_datum(builder: &mut FunctionBuilder<'_>, scalar: Scalar, datum: &Datum
     }
 }
 
-/// The presence as a byte, 0 or 1.
+/// Emits a value's presence as a byte: 1 if the value is present, else 0.
 pub(crate) fn presence_flag(builder: &mut FunctionBuilder<'_>, presence: Presence<ir::Value>) -> ir::Value {
     match presence {
         Presence::Present => builder.ins().iconst(types::I8, 1),
@@ -81,9 +81,9 @@ pub(crate) struct Memory {
     pub(crate) base: ir::Value,
     pub(crate) offset: u32,
     pub(crate) region: AliasRegion,
-    /// True if the memory is not written during the call, and may be read from the first instruction on.
+    /// True if the memory at this location is not written during the call, so a load may be moved to the function's start.
     pub(crate) constant: bool,
-    /// True if the address is aligned for the value.
+    /// True if the address is aligned for the value that is accessed.
     pub(crate) aligned: bool,
 }
 
@@ -110,7 +110,7 @@ impl Memory {
         builder.ins().load(ty, self.load_flags(), self.base, self.offset as i32)
     }
 
-    /// Loads the byte, zero-extended to 32 bits.
+    /// Loads the byte at this location, zero-extended to 32 bits.
     pub(crate) fn load_byte(self, builder: &mut FunctionBuilder<'_>) -> ir::Value {
         builder.ins().uload8(types::I32, self.load_flags(), self.base, self.offset as i32)
     }
@@ -120,7 +120,7 @@ impl Memory {
     }
 }
 
-/// Loads a value from memory in the layout of its type.
+/// Loads a value of type `qtype` from memory, in the memory layout of that type.
 pub(crate) fn load(builder: &mut FunctionBuilder<'_>, qtype: &QType, from: Memory) -> EmittedValue {
     match qtype.in_frame() {
         InFrame::Scalar(scalar) => MachineValue::present(load_datum(builder, scalar, from)),
@@ -146,7 +146,7 @@ pub(crate) fn load(builder: &mut FunctionBuilder<'_>, qtype: &QType, from: Memor
     }
 }
 
-/// Loads the datum of a present value.
+/// Loads the payload of a present value of type `scalar`.
 pub(crate) fn load_datum(builder: &mut FunctionBuilder<'_>, scalar: Scalar, from: Memory) -> Datum<ir::Value> {
     match scalar.machine_type() {
         Some(MachineType::Flag) => Datum::Flag(from.load(builder, types::I8)),
@@ -156,7 +156,7 @@ pub(crate) fn load_datum(builder: &mut FunctionBuilder<'_>, scalar: Scalar, from
     }
 }
 
-/// Stores a value to memory in the layout of its type.
+/// Stores a value of type `qtype` to memory, in the memory layout of that type.
 pub(crate) fn store(builder: &mut FunctionBuilder<'_>, qtype: &QType, held: &EmittedValue, to: Memory) {
     match qtype.in_frame() {
         InFrame::Scalar(scalar) => store_datum(builder, scalar, &held.datum, to),
@@ -179,8 +179,8 @@ pub(crate) fn store(builder: &mut FunctionBuilder<'_>, qtype: &QType, held: &Emi
     }
 }
 
-/// Copies a value part by part, so that few parts are in registers at once. The time of the register allocator is quadratic in
-/// the number of values that live at the same time.
+/// Copies a value of type `qtype` field by field, so that few fields are in registers at once. The time of the register
+/// allocator is quadratic in the number of values that are live at the same time.
 pub(crate) fn copy(builder: &mut FunctionBuilder<'_>, qtype: &QType, from: Memory, to: Memory) {
     // The recursion is bounded by the limit on the nesting of tuples.
     if let InFrame::Tuple(fields) = qtype.in_frame() {
@@ -193,7 +193,7 @@ pub(crate) fn copy(builder: &mut FunctionBuilder<'_>, qtype: &QType, from: Memor
     store(builder, qtype, &held, to);
 }
 
-/// Stores the datum of a present value.
+/// Stores the payload of a present value of type `scalar`.
 pub(crate) fn store_datum(builder: &mut FunctionBuilder<'_>, scalar: Scalar, datum: &Datum<ir::Value>, to: Memory) {
     match datum {
         Datum::Flag(value) | Datum::Num(value) => to.store(builder, *value),

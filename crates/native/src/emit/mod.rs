@@ -1,5 +1,5 @@
-//! The parts that all players share: emission of tape instructions, values in memory, the state of a function that is being
-//! built, and properties of the machine.
+//! The parts that scalar and vector code generation share: emission of tape instructions, values in memory, the state of a
+//! function that is being built, and properties of the machine.
 
 mod expansion;
 pub(crate) mod instructions;

@@ -1,5 +1,5 @@
-//! The state of a function that is being built, besides its instructions: its environment, the imports that calls share,
-//! and findings for the end.
+//! The state of a function that is being built, besides its instructions: its environment, the signatures that it imports
+//! once for all calls, and notes for the steps after building.
 
 use super::memory::clif_type;
 use cembra_runtime::{Context, FaultKind, RuntimeFn, STATUS_FAULT};
@@ -12,14 +12,14 @@ use cranelift_frontend::FunctionBuilder;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// The environment of a function that is being built.
+/// The fixed surroundings of a function that is being built: the target, and the evaluation's context.
 #[derive(Clone, Copy)]
 pub(crate) struct Environment<'a> {
     pub(crate) isa: &'a dyn TargetIsa,
-    /// The address of the evaluation's context.
+    /// The address of the evaluation's context, as a value in the function.
     pub(crate) context: ir::Value,
     pub(crate) context_region: AliasRegion,
-    /// True if instructions are marked with the steps that they belong to. It takes time and only listings need it.
+    /// True if each instruction is marked with the step that it belongs to. Marking takes time, and only listings need it.
     pub(crate) marks_steps: bool,
 }
 
@@ -38,16 +38,16 @@ struct Preserving {
     words: StackSlot,
 }
 
-/// Findings while a function is built, for its completion.
+/// Notes that are taken while a function is built, and used when it is completed.
 #[derive(Default)]
 pub(crate) struct Findings {
-    /// Loads that were replaced by others.
+    /// Loads in the function that were replaced by other loads.
     pub(crate) replaced: Vec<ir::Inst>,
-    /// True once the function contains something that gains from the code generator's optimisation.
+    /// True if the function contains something that gains from the code generator's optimisation.
     pub(crate) is_improvable: bool,
 }
 
-/// The state of a function being built.
+/// The state of a function that is being built, besides its instructions.
 pub(crate) struct FunctionState<'a> {
     pub(crate) environment: Environment<'a>,
     imports: Imports,
@@ -55,7 +55,7 @@ pub(crate) struct FunctionState<'a> {
 }
 
 impl<'a> FunctionState<'a> {
-    /// The state of an empty function.
+    /// Returns the state for a function that has no instructions yet.
     pub(crate) fn new(
         builder: &mut FunctionBuilder<'_>,
         isa: &'a dyn TargetIsa,
@@ -70,19 +70,21 @@ impl<'a> FunctionState<'a> {
         }
     }
 
-    /// The flags for accesses to those fields of the context that change during a call.
+    /// Returns the memory flags for accesses to fields of the context that change during a call.
     pub(crate) fn context_flags(&self) -> MemFlagsData {
         MemFlagsData::trusted().with_alias_region(Some(self.environment.context_region))
     }
 
-    /// Marks the following instructions as belonging to a step of the plan, or with `None` to the function as a whole.
+    /// Marks the instructions that follow as belonging to a `step` of the plan; `None` marks them as belonging to the
+    /// function as a whole.
     pub(crate) fn mark(&self, builder: &mut FunctionBuilder<'_>, step: Option<u32>) {
         if self.environment.marks_steps {
             builder.set_srcloc(step.map_or_else(SourceLoc::default, SourceLoc::new));
         }
     }
 
-    /// Emits a return with a fault, whose operand bits are stored to the context's record.
+    /// Emits a return from the function with a fault of `kind`. The bits of `operands` and the `site` are stored to the
+    /// context's fault record.
     pub(crate) fn fail(&self, builder: &mut FunctionBuilder<'_>, kind: FaultKind, operands: [ir::Value; 2], site: u32) {
         let (flags, context) = (self.context_flags(), self.environment.context);
         for (value, offset) in [(site, Context::FAULT_SITE_OFFSET), (kind as u32, Context::FAULT_KIND_OFFSET)] {
@@ -119,7 +121,7 @@ impl<'a> FunctionState<'a> {
         builder.inst_results(call)[0]
     }
 
-    /// Emits a call of a runtime function on floats that preserves all registers: operands and result are passed in memory.
+    /// Emits a call of a runtime function on floats that preserves all registers. Operands and result are passed in memory.
     pub(crate) fn call_preserving(
         &mut self,
         builder: &mut FunctionBuilder<'_>,
@@ -149,7 +151,7 @@ impl<'a> FunctionState<'a> {
     }
 }
 
-/// Makes an alias region: memory that does not overlap any other region.
+/// Makes an alias region: a class of memory accesses that do not overlap those of any other region.
 pub(crate) fn region(builder: &mut FunctionBuilder<'_>, number: u32, name: &'static str) -> AliasRegion {
     builder.func.dfg.alias_regions.insert(AliasRegionData { user_id: number, description: name.into() })
 }

@@ -1,8 +1,9 @@
-//! Tapes on arrays: a tape is compiled to a loop over rows that computes two or four of them at a time, and single rows at the
-//! end. The input is only a tape and its ports, without plan, frame or conditionals.
+//! Tapes on arrays: a tape, which is a straight-line program, is compiled to a loop over rows that computes two or four rows at
+//! a time in vectors, and the last rows singly. The input is only the tape and a description of its arrays, without a plan, a
+//! frame or conditionals.
 //!
-//! For several lanes the loop finds out only whether one of them fails, before it stores any of their results. The caller must
-//! run the rows again to learn which row fails and why, so code in lanes records no faults.
+//! For several rows at once, the code finds out only whether one of them fails, before it stores any of their results. The
+//! caller must run the rows again to learn which row fails and why. So vector code records no faults.
 
 mod player;
 mod ports;
@@ -22,22 +23,22 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// The number of rows that are computed at a time. Results have the same bits for all of them.
+/// The number of rows that vector code computes at a time. Results have the same bits whatever the number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Lanes {
-    /// A single row: the code is the same as for single evaluations.
+    /// The code computes a single row at a time, by the same instructions as a single evaluation.
     One,
-    /// Two rows: numbers of 64 bits fill a vector.
+    /// The code computes two rows at a time: 64-bit numbers fill a 128-bit vector.
     Two,
-    /// Four rows: numbers of 32 bits fill a vector, numbers of 64 bits two vectors.
+    /// The code computes four rows at a time: 32-bit numbers fill a 128-bit vector, 64-bit numbers fill two.
     Four,
 }
 
 impl Lanes {
-    /// Every number of lanes.
+    /// The numbers of rows that code can compute at a time.
     pub const ALL: [Lanes; 3] = [Lanes::One, Lanes::Two, Lanes::Four];
 
-    /// The number of lanes.
+    /// The number of rows that are computed at a time.
     #[must_use]
     pub const fn count(self) -> usize {
         match self {
@@ -67,7 +68,7 @@ impl Lanes {
 /// PORTS: the pointers are to the arrays of all inputs, then of all outputs, with as many elements as rows.
 type Loop = unsafe extern "C" fn(*const *mut u8, usize, *mut Context) -> i32;
 
-/// A tape, compiled to a loop over arrays. Its code lives as long as this value.
+/// A tape, which is a straight-line program, compiled to a loop over arrays. Its machine code lives as long as this value.
 #[derive(Debug)]
 pub struct LaneLoop {
     pages: Arc<CodePages>,
@@ -92,19 +93,20 @@ unsafe impl TapeLoop for LaneLoop {
     }
 }
 
-/// The instructions that can be played in lanes: all of them. Those without a vector instruction are done lane by lane.
+/// Returns which instructions of a tape can be compiled to vector code: all of them. Those without a vector instruction are
+/// done lane by lane.
 #[must_use]
 pub fn can_play() -> CanPlay {
     |_, _| true
 }
 
-/// Compiles a finished tape to a loop over arrays, with the number of lanes that suits its numbers. The ports are the array
-/// layouts of inputs and outputs; outputs without a port are in rows. Instructions that neither an output nor a fault needs are
-/// left out.
+/// Compiles a finished tape to a loop over arrays, with the number of lanes that suits its types. `inputs` and `outputs`
+/// describe the memory layout of each array; an output without a description has one element per row. Instructions that neither
+/// an output nor a fault needs are left out.
 ///
 /// # Errors
-/// If the machine is not supported, the tape cannot have these ports, the code exceeds a limit of the budget, or there is no
-/// memory for it.
+/// If the machine is not supported, the tape cannot have these array layouts, the machine code exceeds a limit of the budget,
+/// or there is no memory for it.
 pub fn compile(tape: &Tape, inputs: &[Port], outputs: &[Port], budget: &Budget) -> Result<LaneLoop, Error> {
     let isa = host(Tier::Optimised)?.fast;
     // Lanes need SSE4.1.
@@ -112,10 +114,10 @@ pub fn compile(tape: &Tape, inputs: &[Port], outputs: &[Port], budget: &Budget) 
     compile_for(&isa, tape, [inputs, outputs], lanes, budget)
 }
 
-/// Compiles a finished tape as [`compile`] does, but with a given number of lanes, for comparing them.
+/// Compiles a finished tape as [`compile`] does, but with a given number of lanes, to compare them.
 ///
 /// # Errors
-/// As for `compile`, or if the machine has no lanes.
+/// As for [`compile`], or if the machine does not have the vector instructions that several lanes need.
 pub fn compile_in(
     lanes: Lanes,
     tape: &Tape,

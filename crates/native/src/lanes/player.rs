@@ -1,8 +1,9 @@
-//! The player in lanes: it plays a tape on two or four rows at once, in vectors of 128 bits. It shares the emission of
-//! instructions with the scalar player (`crate::emit`). The two are separate because their values differ: vectors, masks of
-//! two widths and faults that are tested at the end of the tape here; single values, bytes, pairs and branches there.
+//! Vector code generation: emits the code of a tape for two or four rows at once, in 128-bit vectors. It shares the emission
+//! of instructions (`crate::emit`) with scalar code generation. The two are separate because their values differ: here
+//! vectors, masks of two widths, and faults that are tested at the end of the tape; there single values, bytes, pairs and
+//! branches.
 //!
-//! Operations without a vector instruction are done lane by lane, as the scalar player does them.
+//! Operations without a vector instruction are done lane by lane, with scalar instructions.
 
 use super::Lanes;
 use super::vectors::{self, Vectors, Width, vector_type};
@@ -41,7 +42,7 @@ enum EmittedResult {
     Mask(Widths),
 }
 
-/// The player of one tape.
+/// Emits the vector code of one tape.
 pub(crate) struct Player<'p, 'b, 'f> {
     pub(crate) builder: &'p mut FunctionBuilder<'b>,
     state: &'p mut FunctionState<'f>,
@@ -56,7 +57,8 @@ pub(crate) struct Player<'p, 'b, 'f> {
 type Operation = fn(&mut FunctionBuilder<'_>, ir::Value, ir::Value) -> ir::Value;
 
 impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
-    /// Plays the live instructions. `inputs` are the vectors of the tape's inputs in order; masks have `Width::Single`.
+    /// Emits vector code for the tape's live instructions. `inputs` are the vectors of the tape's inputs in order; masks
+    /// among them have `Width::Single`.
     pub(crate) fn play(
         builder: &'p mut FunctionBuilder<'b>,
         state: &'p mut FunctionState<'f>,
@@ -79,7 +81,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         player
     }
 
-    /// A byte that is not 0 if a played instruction fails in some lane; `None` if none can fail.
+    /// Returns a byte that is not 0 if an emitted instruction fails in some lane; `None` if none can fail.
     pub(crate) fn any_failed(&mut self) -> Option<ir::Value> {
         let [single, double] = std::mem::take(&mut self.failed).0;
         let failed = match (single, double) {
@@ -102,7 +104,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         self.builder.ins().vany_true(all)
     }
 
-    /// The vectors of an instruction's result.
+    /// Returns the vectors that hold the numeric result of instruction `val`.
     pub(crate) fn numbers(&mut self, val: Val) -> Vectors {
         match &self.made[val.index()] {
             EmittedResult::Numbers(numbers) => numbers.clone(),
@@ -113,7 +115,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         }
     }
 
-    /// The lanes of a mask in the width `width`.
+    /// Returns the vectors of `mask`, with lanes of the width `width`.
     pub(crate) fn mask(&mut self, mask: Mask, width: Width) -> Vectors {
         let EmittedResult::Mask(widths) = &mut self.made[mask.index()] else {
             debug_assert!(false, "v{} is used as a mask but was not played", mask.index());

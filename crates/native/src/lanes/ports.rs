@@ -1,5 +1,6 @@
-//! Ports in lanes: loading the elements of a strip's rows from arrays into vectors, and storing vectors to arrays. An array holds
-//! numbers directly and masks as bits. The bits of an output are collected in a word, which is stored when it is full.
+//! The tape's inputs and outputs in vector code: loading the elements of several rows from arrays into vectors, and storing vectors
+//! to arrays. Numbers are stored directly, masks as one bit per row. The bits of an output mask are collected in a 64-bit word,
+//! which is stored when it is full.
 
 use super::Lanes;
 use super::vectors::{SIZE, Vectors, Width, count, per_vector, recast, vector_type};
@@ -13,12 +14,12 @@ use smallvec::smallvec;
 /// The alignment of arrays is not known.
 const FLAGS: MemFlagsData = MemFlagsData::new().with_notrap();
 
-/// Loads the element that all rows share: a number, or a mask as a byte.
+/// Loads an element of type `ty` that all rows share; a mask is loaded as a byte.
 pub(super) fn load_shared(builder: &mut FunctionBuilder<'_>, from: ir::Value, ty: MachineType) -> ir::Value {
     builder.ins().load(clif_type(ty), FLAGS, from, 0)
 }
 
-/// A vector with the same element in all lanes. A mask has `Width::Single`.
+/// Returns vectors of type `ty` with `element` in all lanes. A mask has `Width::Single`.
 pub(super) fn spread(builder: &mut FunctionBuilder<'_>, lanes: Lanes, ty: MachineType, element: ir::Value) -> Vectors {
     let element = match ty {
         MachineType::Flag => {
@@ -31,7 +32,7 @@ pub(super) fn spread(builder: &mut FunctionBuilder<'_>, lanes: Lanes, ty: Machin
     smallvec![vector; count(lanes, ty)]
 }
 
-/// An array, and the row of the first lane.
+/// Consecutive rows of an array, one per lane: the array's address, and the index of the first lane's row.
 #[derive(Clone, Copy)]
 pub(super) struct Rows {
     pub(super) array: ir::Value,
@@ -39,7 +40,8 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// The chains that the rows of a strip are added to. A strip has at most [`CHAINS`] rows and begins at a multiple of its length.
+    /// Returns the running sums (chains) that the rows from `row` on are added to, each row to its own. There are at most [`CHAINS`]
+    /// rows, and `row` is a multiple of their number.
     pub(super) fn of_chains(builder: &mut FunctionBuilder<'_>, array: ir::Value, row: ir::Value) -> Rows {
         Rows { array, first: builder.ins().band_imm_s(row, CHAINS as i64 - 1) }
     }
@@ -60,7 +62,7 @@ impl Rows {
         builder.ins().ushr(byte, bit)
     }
 
-    /// Loads the number of one row, or its mask as 0 or 1.
+    /// Loads the element of the first row only; an element of a mask is loaded as 0 or 1.
     pub(super) fn load_one(self, builder: &mut FunctionBuilder<'_>, ty: MachineType) -> ir::Value {
         if ty == MachineType::Flag {
             let bits = self.load_bits(builder);
@@ -72,13 +74,13 @@ impl Rows {
         builder.ins().load(ty, FLAGS, from, 0)
     }
 
-    /// Stores the number of one row.
+    /// Stores `value`, a number, to the first row only.
     pub(super) fn store_one(self, builder: &mut FunctionBuilder<'_>, value: ir::Value) {
         let to = self.address(builder, builder.func.dfg.value_type(value).bytes());
         builder.ins().store(FLAGS, value, to, 0);
     }
 
-    /// Loads numbers, or a mask of `Width::Single`.
+    /// Loads the elements of all lanes: numbers, or a mask of `Width::Single`.
     pub(super) fn load(self, builder: &mut FunctionBuilder<'_>, lanes: Lanes, ty: MachineType) -> Vectors {
         if ty == MachineType::Flag {
             return self.load_mask(builder);
@@ -93,7 +95,7 @@ impl Rows {
         offsets.map(|offset| builder.ins().load(vector_type(ty), FLAGS, from, offset)).collect()
     }
 
-    /// Stores numbers.
+    /// Stores the numbers of all lanes to their rows.
     pub(super) fn store(self, builder: &mut FunctionBuilder<'_>, lanes: Lanes, ty: MachineType, numbers: &Vectors) {
         let to = self.address(builder, clif_type(ty).bytes());
         if lanes.count() < per_vector(ty) {
@@ -119,7 +121,7 @@ impl Rows {
     }
 }
 
-/// The mask width from which the bits of outputs are made; with it all lanes of the vector are in use.
+/// Returns the mask width that fills a whole vector with `lanes` lanes. The bits of output masks are made from this width.
 pub(super) const fn width_of_bits(lanes: Lanes) -> Width {
     match lanes {
         Lanes::Four => Width::Single,
@@ -127,13 +129,13 @@ pub(super) const fn width_of_bits(lanes: Lanes) -> Width {
     }
 }
 
-/// The bits of a mask of this width, as a word.
+/// Returns the bits of `mask` as a 64-bit word, one bit per lane. The mask must have the width `width_of_bits`.
 pub(super) fn bits_of(builder: &mut FunctionBuilder<'_>, mask: &Vectors) -> ir::Value {
     let bits = builder.ins().vhigh_bits(types::I32, mask[0]);
     builder.ins().uextend(types::I64, bits)
 }
 
-/// Puts the bits of the rows from `first` on into a word. These bits of the word must be zeros.
+/// Puts `bits`, which belong to the rows from `first` on, into `word`. These bits of the word must be zeros.
 pub(super) fn gathered(
     builder: &mut FunctionBuilder<'_>,
     word: ir::Value,
@@ -145,7 +147,7 @@ pub(super) fn gathered(
     builder.ins().bor(word, bits)
 }
 
-/// Stores the word that contains the bit of a row.
+/// Stores the 64-bit `word` that contains the bit of `row` to an array of bits.
 pub(super) fn store_word(builder: &mut FunctionBuilder<'_>, array: ir::Value, row: ir::Value, word: ir::Value) {
     let number = builder.ins().ushr_imm_u(row, 6);
     let offset = builder.ins().ishl_imm_u(number, 3);

@@ -1,5 +1,5 @@
-//! The loop over rows. It takes them in strips of as many rows as there are lanes, plays the tape on each strip, and
-//! stores the results once no lane has failed. Rows after the last whole strip are taken one by one.
+//! The loop over rows in vector code. It takes as many rows at a time as there are lanes (a strip), runs the tape on
+//! them, and stores the results once no lane has failed. The rows after the last whole strip are taken one by one.
 
 use super::Lanes;
 use super::player::Player as LanePlayer;
@@ -39,7 +39,7 @@ struct At {
     words: Vec<ir::Value>,
 }
 
-/// Builds a function of the type `Loop`.
+/// Builds a function of the type `Loop`, which runs `tape` on all rows.
 pub(super) fn build(
     builder: &mut FunctionBuilder<'_>,
     isa: &dyn TargetIsa,

@@ -1,5 +1,5 @@
-//! Tests of lanes for a processor with little more than they need: no fused multiply-add, no comparison of 64-bit
-//! integers, no instructions with three operands. Tests outside of the crate run on the host, which has more.
+//! Tests of vector code for a processor with little more than it needs: no fused multiply-add, no comparison of 64-bit
+//! integers, no instructions with three operands. Tests outside of this crate run on the host, which has more.
 
 use super::*;
 use cembra_ops::{Lower, OperandType, Registry, record};

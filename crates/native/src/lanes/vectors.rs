@@ -1,5 +1,5 @@
-//! Numbers and masks in lanes, as vectors of 128 bits: as many vectors as the numbers fill, at least one. Two lanes of 32
-//! bits fill half a vector, whose other half is ignored. This module extracts, combines and converts lanes.
+//! Numbers and masks of several rows, one row per lane, in as many 128-bit vectors as the numbers fill, at least one. Two
+//! lanes of 32 bits fill half a vector, whose other half is ignored. This module extracts, combines and converts lanes.
 
 use super::Lanes;
 use crate::emit::instructions::splat;
@@ -8,23 +8,23 @@ use cranelift_codegen::ir::{self, Endianness, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 use smallvec::{SmallVec, smallvec};
 
-/// The vectors with the numbers of all lanes, the first lanes first.
+/// The vectors that together hold one value per lane, the first lanes first.
 pub(crate) type Vectors = SmallVec<[ir::Value; 2]>;
 
 /// The size of a vector in bytes.
 pub(crate) const SIZE: usize = 16;
 
-/// The width of a mask's lanes, which are all ones or all zeros. It is the width of the numbers that were compared.
+/// The width of a mask's lanes, each all ones or all zeros. It is the width of the numbers whose comparison gave the mask.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Width {
-    /// 32 bits.
+    /// The mask's lanes have 32 bits each.
     Single,
-    /// 64 bits.
+    /// The mask's lanes have 64 bits each.
     Double,
 }
 
 impl Width {
-    /// The width of numbers of a type.
+    /// Returns the width of numbers of type `ty`.
     pub(crate) const fn of(ty: MachineType) -> Width {
         match ty {
             MachineType::I64 | MachineType::F64 => Width::Double,
@@ -32,7 +32,7 @@ impl Width {
         }
     }
 
-    /// The other width.
+    /// Returns the other of the two widths.
     pub(crate) const fn other(self) -> Width {
         match self {
             Width::Single => Width::Double,
@@ -40,7 +40,7 @@ impl Width {
         }
     }
 
-    /// The integer type of this width.
+    /// Returns the integer type of this width.
     pub(crate) const fn integer(self) -> MachineType {
         match self {
             Width::Single => MachineType::I32,
@@ -49,7 +49,7 @@ impl Width {
     }
 }
 
-/// The type of a vector with numbers of this type.
+/// Returns the type of a vector whose lanes have type `ty`.
 pub(crate) const fn vector_type(ty: MachineType) -> ir::Type {
     match ty {
         MachineType::I32 | MachineType::Flag => types::I32X4,
@@ -59,17 +59,17 @@ pub(crate) const fn vector_type(ty: MachineType) -> ir::Type {
     }
 }
 
-/// The number of lanes in a vector of a type.
+/// The number of lanes in one vector of type `ty`.
 pub(crate) fn per_vector(ty: MachineType) -> usize {
     vector_type(ty).lane_count() as usize
 }
 
-/// The number of vectors that the numbers of all lanes fill.
+/// The number of vectors that `lanes` values of type `ty` fill, at least one.
 pub(crate) fn count(lanes: Lanes, ty: MachineType) -> usize {
     lanes.count().div_ceil(per_vector(ty))
 }
 
-/// Reinterprets the bits of a vector as a vector of another type.
+/// Reinterprets the bits of a vector as a vector of type `to`.
 pub(crate) fn recast(builder: &mut FunctionBuilder<'_>, to: ir::Type, vector: ir::Value) -> ir::Value {
     if builder.func.dfg.value_type(vector) == to {
         return vector;
@@ -77,19 +77,19 @@ pub(crate) fn recast(builder: &mut FunctionBuilder<'_>, to: ir::Type, vector: ir
     builder.ins().bitcast(to, MemFlagsData::new().with_endianness(Endianness::Little), vector)
 }
 
-/// Vectors with the same number in all lanes.
+/// Returns vectors with the same constant in all lanes, given by its bits.
 pub(crate) fn constant(builder: &mut FunctionBuilder<'_>, lanes: Lanes, ty: MachineType, bits: u64) -> Vectors {
     let vector = splat(builder, vector_type(ty), bits);
     smallvec![vector; count(lanes, ty)]
 }
 
-/// The number in a lane.
+/// Extracts the value in lane `lane` from vectors.
 pub(crate) fn lane(builder: &mut FunctionBuilder<'_>, vectors: &Vectors, lane: usize) -> ir::Value {
     let per = builder.func.dfg.value_type(vectors[0]).lane_count() as usize;
     builder.ins().extractlane(vectors[lane / per], (lane % per) as u8)
 }
 
-/// Vectors from the numbers of all lanes.
+/// Builds vectors from one number per lane.
 pub(crate) fn from_lanes(builder: &mut FunctionBuilder<'_>, ty: MachineType, numbers: &[ir::Value]) -> Vectors {
     let vector = |numbers: &[ir::Value]| {
         let first = builder.ins().scalar_to_vector(vector_type(ty), numbers[0]);
@@ -139,7 +139,7 @@ fn narrowed(builder: &mut FunctionBuilder<'_>, vectors: &Vectors) -> ir::Value {
     recast(builder, types::I32X4, even)
 }
 
-/// Converts numbers to another type as `Un::Convert` does; `None` if processors do not have it as a vector instruction.
+/// Converts numbers to another type as `Un::Convert` does; `None` if processors have no vector instruction for it.
 pub(crate) fn convert(
     builder: &mut FunctionBuilder<'_>,
     lanes: Lanes,
@@ -180,7 +180,7 @@ pub(crate) fn convert(
     })
 }
 
-/// Converts a mask to the other width.
+/// Converts `mask` from the width `from` to the other width.
 pub(crate) fn rewidened(builder: &mut FunctionBuilder<'_>, lanes: Lanes, from: Width, mask: &Vectors) -> Vectors {
     match from {
         Width::Single => {

@@ -1,7 +1,7 @@
-//! Blends: selections of floats by comparisons of floats, computed in vector registers. There a mask is as wide as a number,
-//! and a selection is three logical operations. The scalar player's usual selection uses integer registers, so each number
-//! must be moved there and back. The vectors hold the number in every lane, and the result is the first lane; the other lanes
-//! are not used. The players of `crate::lanes` compute many rows; this is for one row.
+//! Blends: selections of floats by comparisons of floats, computed in vector registers. There a mask is as wide as a float,
+//! and a selection is three logical operations. The usual scalar selection uses integer registers, so each float must be
+//! moved there and back. The vectors hold the float in every lane; the result is the first lane, and the other lanes are not
+//! used. This is for code that computes one row; code for many rows is in `crate::lanes`.
 
 use super::playing::{Playing, vector_of};
 use crate::emit::{clif_type, instructions, machine};
@@ -13,16 +13,16 @@ use cranelift_codegen::isa::TargetIsa;
 /// The form in which an instruction is played.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum VectorForm {
-    /// Played as a number, or as a mask in a byte.
+    /// The instruction is computed as a scalar; its mask is a byte.
     Scalar,
-    /// A selection, in vectors. Its result is also available as a number.
+    /// The instruction is a selection, computed in vectors. Its result is also available as a scalar.
     Selected,
-    /// In vectors, used by selections only, and played just before the first of them, because an early result would occupy a
-    /// register. Of nested selections the innermost comes first.
+    /// The instruction is computed in vectors, and used by selections only. It is emitted just before the first of them,
+    /// because an early result would occupy a register. Of nested selections the innermost comes first.
     Deferred,
-    /// Like `Deferred`, after a selection has requested it.
+    /// Like `Deferred`, after a selection has requested the instruction.
     Demanded,
-    /// A mask in vectors that others use as a byte.
+    /// The instruction gives a mask in vectors that other instructions use as a byte too.
     MaskBoth,
 }
 
@@ -81,20 +81,22 @@ fn find(isa: &dyn TargetIsa, tape: &Tape) -> Vec<VectorForm> {
     if moved < saved { forms } else { Vec::new() }
 }
 
-/// The forms of a tape's instructions, and the vectors that were made so far. Both are empty if nothing is played in vectors.
+/// The choice between scalar and vector form for a tape's instructions, and the vectors emitted so far. Both lists are empty
+/// if no instruction is computed in vectors.
 pub(super) struct Blends {
     forms: Vec<VectorForm>,
     vectors: Vec<Option<ir::Value>>,
 }
 
 impl Blends {
-    /// Chooses the forms of a tape's instructions, before any is played.
+    /// Chooses scalar or vector form for each instruction of `tape`, before any is emitted.
     pub(super) fn of(isa: &dyn TargetIsa, tape: &Tape) -> Blends {
         let forms = find(isa, tape);
         Blends { vectors: vec![None; forms.len()], forms }
     }
 
-    /// Plays an instruction in vectors if that is its form. Returns true if the instruction needs nothing else.
+    /// Emits the instruction at index `at` in vectors if it has a vector form. Returns true if the instruction needs no
+    /// scalar code.
     pub(super) fn play(&mut self, playing: &mut Playing<'_, '_, '_>, at: usize) -> bool {
         match self.forms.get(at) {
             None | Some(VectorForm::Scalar) => return false,

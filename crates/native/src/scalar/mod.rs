@@ -1,4 +1,4 @@
-//! The scalar player, which makes the code of a tape for one row.
+//! Scalar code generation: emits the code of a tape for one row.
 
 mod blends;
 mod pairs;

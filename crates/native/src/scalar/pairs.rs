@@ -1,5 +1,6 @@
 //! Pairs: two FLOAT64 divisions on a tape, or two square roots, neither of which needs the other's result. A processor
-//! computes both in one vector instruction in the time of one, and no other instruction takes as long.
+//! computes both in one vector instruction in the time of one. No other instructions take long enough to be worth
+//! pairing.
 
 use cembra_runtime::MachineType;
 use cembra_tape::{Bin, Instr, Tape, Un};
@@ -7,16 +8,17 @@ use cembra_tape::{Bin, Instr, Tape, Un};
 /// The largest distance between the two instructions of a pair on the tape, plus one.
 const FARTHEST: usize = 64;
 
-/// Two instructions to play as one, by their index on the tape.
+/// Two instructions of a tape that are emitted as one vector instruction, by their indices on the tape.
 pub(super) struct Pair {
     pub(super) first: usize,
     pub(super) second: usize,
-    /// The instructions after the first one that the second one needs, in order.
+    /// The instructions between the two of the pair whose results the second one needs, in order.
     pub(super) between: Vec<usize>,
 }
 
-/// The pairs among the live instructions, in the order of their first ones. Each instruction is in at most one pair. The
-/// operands of a pair are played before it, as whole pairs or as single instructions.
+/// Finds the pairs among the live instructions of `tape`, in the order of each pair's first instruction. Each
+/// instruction is in at most one pair. The operands of a pair are emitted before it, as whole pairs or as single
+/// instructions.
 pub(super) fn find(tape: &Tape) -> Vec<Pair> {
     let (instrs, live) = (tape.instrs(), tape.live());
     let mut pairs: Vec<Pair> = Vec::new();

@@ -1,5 +1,5 @@
-//! The scalar player: it plays a tape into a function builder, for one lane, with masks as bytes. It only selects
-//! instructions; rules have defined their meaning.
+//! Scalar code generation: emits a tape's instructions into a function builder, for one row, with masks as bytes. It only
+//! selects machine instructions; the rules that recorded the tape have defined the meaning.
 
 use super::blends::Blends;
 use super::pairs::{self, Pair};
@@ -11,8 +11,8 @@ use cembra_tape::{Bin, Cmp, Instr, Mask, Tape, Un, Val};
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 
-/// Plays the live instructions of a tape. `inputs` are the values of its inputs in order. `values` is filled with the results
-/// of its instructions.
+/// Emits the live instructions of `tape`. `inputs` are the values of the tape's inputs in order. `values` is filled with the
+/// results of its instructions.
 pub(crate) fn play(
     builder: &mut FunctionBuilder<'_>,
     state: &mut FunctionState<'_>,

@@ -1,4 +1,4 @@
-//! A tape that is being played as single values: the results so far, and the forms in which players need operands.
+//! A tape whose scalar code is being emitted: the results so far, and access to operands in a register or as integers.
 
 use crate::emit::{FunctionState, clif_type, instructions};
 use cembra_runtime::MachineType;
@@ -6,16 +6,16 @@ use cembra_tape::{Mask, Tape, Val};
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 
-/// A tape that is being played.
+/// A tape whose scalar code is being emitted.
 pub(super) struct Playing<'p, 'b, 'f> {
     pub(super) builder: &'p mut FunctionBuilder<'b>,
     pub(super) state: &'p mut FunctionState<'f>,
     pub(super) tape: &'p Tape,
-    /// The result of each instruction; `None` if it was not played yet, or has none.
+    /// The result of each instruction on the tape; `None` if the instruction was not emitted yet, or has no result.
     pub(super) values: &'p mut Vec<Option<ir::Value>>,
 }
 
-/// The vector type with lanes of the type `ty`; `None` if that is not a float.
+/// Returns the vector type with lanes of type `ty`; `None` if `ty` is not a float.
 pub(super) fn vector_of(ty: ir::Type) -> Option<ir::Type> {
     if ty.is_float() { ty.by(types::I8X16.bits() / ty.bits()) } else { None }
 }
@@ -40,8 +40,8 @@ impl Playing<'_, '_, '_> {
         }
     }
 
-    /// A number that will be in a register. A float constant gets there from a vector with one instruction; otherwise it
-    /// would take two, through an integer register.
+    /// Returns the number `val`, which the caller needs in a register. A float constant gets there from a vector with
+    /// one instruction; otherwise it would take two, through an integer register.
     pub(super) fn in_register(&mut self, val: Val) -> ir::Value {
         match self.tape.known_bits(val).zip(vector_of(clif_type(self.tape.ty(val)))) {
             Some((bits, ty)) => {
@@ -52,8 +52,8 @@ impl Playing<'_, '_, '_> {
         }
     }
 
-    /// The bits of a float as an integer. For a constant, or a value from memory that does not change, no conversion is
-    /// needed.
+    /// Returns the bits of the float `val` as an integer. A constant, or a value loaded from memory that does not
+    /// change, needs no conversion.
     pub(super) fn integer(&mut self, val: Val) -> ir::Value {
         let int = if self.tape.ty(val) == MachineType::F32 { types::I32 } else { types::I64 };
         if let Some(bits) = self.tape.known_bits(val) {

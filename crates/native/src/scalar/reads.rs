@@ -8,7 +8,8 @@ use cranelift_codegen::ir::{self, Inst, InstBuilder, InstructionData, Opcode, Va
 use rustc_hash::FxHashSet;
 
 impl Playing<'_, '_, '_> {
-    /// Loads a number again, as another type of the same size. `None` if it was not loaded from memory that does not change.
+    /// Loads the number `val` again, as another type of the same size. `None` if it was not loaded from memory that does not
+    /// change.
     pub(crate) fn read_as(&mut self, val: Val, ty: ir::Type) -> Option<Value> {
         let load = self.load_of(val)?;
         let InstructionData::Load { flags, arg: base, offset, .. } = self.builder.func.dfg.insts[load] else {
@@ -30,8 +31,8 @@ impl Playing<'_, '_, '_> {
     }
 }
 
-/// Removes those of the loads whose results are not used. The code generator does not, because it assumes that a load may have
-/// an effect.
+/// Removes those of `loads` whose results are not used. The code generator does not, because it assumes that a load may have an
+/// effect.
 pub(crate) fn remove_unused(func: &mut ir::Function, loads: &[Inst]) {
     if loads.is_empty() {
         return;

@@ -1,5 +1,5 @@
-//! Accesses to elements of columns. They are outside of the memory that a function is given, so the address is computed from
-//! the step's operands.
+//! Loads and stores of single column elements. Columns are outside of the memory that a function receives, so an element's
+//! address is computed from the step's operands.
 
 use super::body::Body;
 use crate::emit::{Memory, memory};
@@ -8,7 +8,7 @@ use cembra_record::{Datum, MemoryAccess};
 use cranelift_codegen::ir::{self, InstBuilder, types};
 
 impl Body<'_, '_, '_> {
-    /// Loads or stores the element that a step accesses.
+    /// Emits the load or store of the column element that step `id` accesses.
     pub(super) fn access(&mut self, id: StepId, access: MemoryAccess) {
         let plan = self.plan();
         let step = plan.step(id);

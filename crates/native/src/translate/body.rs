@@ -1,6 +1,6 @@
-//! The body of a function that is being built: its instructions so far, the memory that it is given, and the machine values
-//! of the plan's values. Values stay in registers. Memory is used only for inputs, outputs, literal texts, and values that
-//! are passed from one piece to another.
+//! The body of a function that is being built: its instructions so far, the memory that it receives, and the machine values
+//! that hold the plan's values. Values stay in registers. Memory is used only for inputs, outputs, string literals, and
+//! values that are passed from one of the plan's functions to another.
 
 use super::columns::Row;
 use crate::emit::{EmittedValue, FunctionState, Memory, memory, region};
@@ -12,10 +12,11 @@ use cranelift_codegen::ir::{self, AliasRegion, InstBuilder, types};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::FunctionBuilder;
 
-/// The memory that a function is given: the caller's input and output, and the frame. They do not overlap.
+/// The memory that a function of a plan receives: the caller's input, the caller's output, and the frame. They do not
+/// overlap.
 #[derive(Clone, Copy)]
 pub(super) struct Memories {
-    /// The addresses of input, output and frame.
+    /// The addresses of input, output and frame, in this order.
     pub(super) addresses: [ir::Value; 3],
     pub(super) regions: [AliasRegion; 3],
 }
@@ -37,30 +38,30 @@ impl Memories {
         }
     }
 
-    /// The frame's address.
+    /// The address of the frame.
     pub(super) fn frame(&self) -> ir::Value {
         self.addresses[2]
     }
 }
 
-/// A function that is being built.
+/// The body of a function that is being built.
 pub(super) struct Body<'a, 'b, 'f> {
     pub(super) outline: &'a Outline<'a>,
     pub(super) builder: &'a mut FunctionBuilder<'b>,
     pub(super) state: FunctionState<'f>,
     pub(super) memories: Memories,
-    /// The machine values of the plan's values. Values that a branch computed or loaded are removed after it.
+    /// The machine values that hold the plan's values. Those that a branch computed or loaded are removed after the branch.
     pub(super) held: &'a mut ScopedValueMap<EmittedValue>,
-    /// The current row, if inputs and outputs are columns.
+    /// The current row, if inputs and outputs are columns; else `None`.
     pub(super) row: Option<Row<'a>>,
     /// The alias region of all columns, created by the first access. It does not overlap the others.
     columns: Option<AliasRegion>,
-    /// True if a branch has just ended, because the conditional at its end has jumped to its join.
+    /// True if a branch has just ended, because the conditional at its end has jumped to the branch's join block.
     pub(super) has_joined: bool,
 }
 
 impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
-    /// A body with an empty entry block. The function's parameters are input, output, frame and context.
+    /// Begins a body, with an empty entry block. The function's parameters are input, output, frame and context.
     pub(super) fn new(
         outline: &'a Outline<'a>,
         builder: &'a mut FunctionBuilder<'b>,
@@ -79,7 +80,7 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         Body { outline, builder, state, memories, held, row: None, columns: None, has_joined: false }
     }
 
-    /// The alias region of columns.
+    /// Returns the alias region for accesses to columns.
     pub(super) fn columns(&mut self) -> AliasRegion {
         *self.columns.get_or_insert_with(|| region(self.builder, 4, "columns"))
     }
@@ -92,8 +93,8 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         self.memories.at(place)
     }
 
-    /// The machine values of a value. Those of a literal are made at each use. A value of another piece or of the caller is
-    /// loaded at its first use.
+    /// Returns the machine values that hold `value`. A literal is emitted at each use. A value of the caller, or of another
+    /// function of the plan, is loaded at its first use.
     pub(super) fn value(&mut self, value: ValueId) -> EmittedValue {
         if let Some(held) = self.held.get(value) {
             return held.clone();
@@ -132,7 +133,7 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         }
     }
 
-    /// Makes a tuple in its slot, field by field, without machine values for it.
+    /// Writes a tuple to its memory slot, field by field, without machine values for the whole tuple.
     pub(super) fn make_in_slot(&mut self, tuple: ValueId, fields: &[ValueId]) {
         let (outline, slot) = (self.outline, self.plan().place(tuple));
         for (field, inside) in fields.iter().zip(outline.plan.value(tuple).qtype.field_offsets()) {
@@ -140,7 +141,7 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         }
     }
 
-    /// Records the machine values of a value, and stores them to its slot if others load it from there.
+    /// Records the machine values that hold `value`, and stores them to its memory slot if other code loads it from there.
     pub(super) fn made(&mut self, value: ValueId, made: EmittedValue) {
         if self.outline.locations.is_stored(value) {
             self.store(value, &made, self.plan().place(value));
@@ -148,20 +149,20 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         self.made_in_slot(value, made);
     }
 
-    /// Records the machine values of a value that is in its slot already, or need not be there.
+    /// Records the machine values that hold `value`, which is in its memory slot already, or need not be there.
     pub(super) fn made_in_slot(&mut self, value: ValueId, made: EmittedValue) {
         if !self.outline.locations.is_in_slot_only(value) {
             self.held.set(value, made);
         }
     }
 
-    /// Stores a value to a location.
+    /// Emits the store of `value`, held in `held`, to the location `place`.
     pub(super) fn store(&mut self, value: ValueId, held: &EmittedValue, place: ValueLocation) {
         let to = self.memory(place);
         memory::store(self.builder, &self.outline.plan.value(value).qtype, held, to);
     }
 
-    /// Stores an output to its location.
+    /// Emits the store of the output at index `at` to its location.
     pub(super) fn output(&mut self, at: usize) {
         let (outline, plan) = (self.outline, self.plan());
         let (value, place) = (plan.outputs()[at].value, outline.binding.outputs[at]);

@@ -1,12 +1,12 @@
-//! Conditionals: the code branches to one of two blocks, which jump to a common join, whose parameters are the result. A
-//! conditional at the end of a branch uses the join of that branch. Otherwise a chain of joins that only pass a value on would
-//! cost the quick tier moves in each of them (benchmark S5: 5 % of a call, 21 % for calls that wait for each other).
+//! Conditionals: the code branches to one of two blocks, which jump to a common join block, whose parameters are the result. A
+//! conditional at the end of a branch uses the join block of that branch. Otherwise a chain of joins that only pass a value on
+//! would cost the quick tier moves in each of them (benchmark S5: 5 % of a call, 21 % for calls that wait for each other).
 
 use super::body::Body;
 use cembra_plan::{BlockId, StepId};
 use cranelift_codegen::ir::{self, InstBuilder};
 
-/// A conditional whose branches are being built.
+/// A conditional of the plan whose branches are being emitted.
 #[derive(Clone, Copy)]
 pub(super) struct Branch {
     step: StepId,
@@ -20,8 +20,8 @@ pub(super) struct Branch {
 }
 
 impl Body<'_, '_, '_> {
-    /// Begins the branch for a present condition. The result goes to the join `outer` of the enclosing conditional, if that is
-    /// given.
+    /// Begins the branch that runs if the condition is present. The conditional's result goes to `outer`, the join block of
+    /// the enclosing conditional, if that is given.
     pub(super) fn begin_branch(&mut self, step: StepId, condition: ir::Value, outer: Option<ir::Block>) -> Branch {
         let [on, off] = [(); 2].map(|()| self.builder.create_block());
         let join = outer.unwrap_or_else(|| {
@@ -36,13 +36,13 @@ impl Body<'_, '_, '_> {
         Branch { step, off, join, is_outer: outer.is_some(), known: self.held.depth() }
     }
 
-    /// Ends the branch for a present condition, and begins the other one.
+    /// Ends the branch that runs if the condition is present, and begins the branch that runs if it is missing.
     pub(super) fn begin_other_branch(&mut self, branch: Branch, on: BlockId) {
         self.jump_to_join(branch, on);
         self.builder.switch_to_block(branch.off);
     }
 
-    /// Ends the other branch, and continues at the join.
+    /// Ends the branch that runs if the condition is missing, and continues at the join block.
     pub(super) fn end_branches(&mut self, branch: Branch, off: BlockId) {
         self.jump_to_join(branch, off);
         if branch.is_outer {
@@ -56,7 +56,7 @@ impl Body<'_, '_, '_> {
         self.made(out, result);
     }
 
-    /// Records the result of a conditional whose condition is known, so that only one branch is built.
+    /// Records the result of a conditional whose condition is known at compile time, so that only one branch was emitted.
     pub(super) fn end_only_branch(&mut self, step: StepId, branch: BlockId) {
         if let Some(result) = self.plan().block(branch).result {
             let held = self.value(result);

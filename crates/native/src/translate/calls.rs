@@ -1,5 +1,6 @@
 //! Calls. An operator without a rule is called on registers if its types fit, otherwise as a kernel: its arguments are stored
-//! to the frame and its result is loaded from there. Other pieces of the plan are called with the same memory.
+//! to the frame and its result is loaded from there. The other functions that a large plan is split into are called with the
+//! same memory.
 
 use super::body::Body;
 use super::exits::Exits;
@@ -12,7 +13,7 @@ use cranelift_codegen::ir::{
     self, AbiParam, ExtFuncData, ExternalName, InstBuilder, MemFlagsData, SigRef, UserExternalName, types,
 };
 
-/// The signatures of called functions, imported at their first use.
+/// The signatures of called functions, each imported at its first use.
 #[derive(Default)]
 pub(super) struct Calls {
     kernel: Option<SigRef>,
@@ -24,7 +25,7 @@ fn number_type(qtype: &QType) -> Option<ir::Type> {
 }
 
 impl Calls {
-    /// Emits the call of a step, if it has one.
+    /// Emits the call of step `id`, if the step has one.
     pub(super) fn step(&mut self, body: &mut Body<'_, '_, '_>, exits: &mut Exits, id: StepId) {
         let Some((callee, number)) = body.outline.callee(id) else { return };
         exits.poll(body.builder, &body.state);
@@ -73,8 +74,8 @@ impl Calls {
         memory::load(body.builder, &plan.value(step.out).qtype, from)
     }
 
-    /// Calls a piece by its number, which is replaced by the distance when the functions are put together. The function
-    /// returns at once if the piece fails.
+    /// Emits the call of another function (piece) of the plan, by its number, which is resolved to a relative address when
+    /// the functions are put together. The calling function returns at once if the callee fails.
     pub(super) fn piece(&mut self, body: &mut Body<'_, '_, '_>, exits: &mut Exits, number: usize) {
         let signature = *self.piece.get_or_insert_with(|| {
             let own = body.builder.func.signature.clone();

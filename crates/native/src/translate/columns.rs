@@ -1,5 +1,5 @@
-//! Columns in machine code: loading a row's value from a column, and storing one to it, for each form of columns. The loop
-//! over rows is in `rows.rs`.
+//! Columns in machine code: loading a row's value from a column and storing one to it, for each form of column. The loop over
+//! rows is in `rows.rs`.
 
 use crate::emit::{EmittedValue, Memory, memory};
 use cembra_record::{Datum, MachineValue, Presence};
@@ -8,11 +8,11 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, AliasRegion, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 
-/// The most distances from the first row that are carried along, each for all columns with the same stride. More would not
-/// stay in registers.
+/// The most byte offsets that the loop over rows updates from row to row, each for all columns with the same stride. More
+/// would not stay in registers.
 pub(super) const KEPT: usize = 3;
 
-/// The distance in bytes from the first row to the current one, in columns of a stride class.
+/// The offset in bytes from the first row to the current one, for all columns with one stride.
 #[derive(Clone, Copy)]
 pub(super) struct Distance {
     pub(super) pace: u8,
@@ -28,15 +28,15 @@ struct Bit {
     number: ir::Value,
 }
 
-/// The current row, and the columns.
+/// The current row of the loop, and the columns that it accesses.
 #[derive(Clone, Copy)]
 pub(super) struct Row<'a> {
     pub(super) forms: &'a [ColumnForm],
-    /// The address of the column descriptions.
+    /// The address of the array of column descriptions.
     pub(super) columns: ir::Value,
     pub(super) number: ir::Value,
     pub(super) distances: [Option<Distance>; KEPT],
-    /// The alias regions of inputs, and of outputs.
+    /// The alias regions of input columns, and of output columns.
     pub(super) regions: [AliasRegion; 2],
     /// The bit position for inputs that are bits, after the first load of one. Then, for outputs that are bits, the index of
     /// the word, after the first store of one.
@@ -44,7 +44,7 @@ pub(super) struct Row<'a> {
     output_word: Option<ir::Value>,
 }
 
-/// A stride, as a field of a column's description.
+/// A column's stride, as a field of the column's description.
 #[derive(Clone, Copy)]
 pub(super) struct Stride {
     column: usize,
@@ -52,8 +52,8 @@ pub(super) struct Stride {
     pub(super) pace: u8,
 }
 
-/// The strides whose distances are carried along: those that several columns share. For other columns the row is multiplied by
-/// the stride.
+/// Returns the strides whose offsets the loop updates from row to row: those that several columns share. For other columns the
+/// row index is multiplied by the stride.
 pub(super) fn kept_strides(forms: &[ColumnForm]) -> impl Iterator<Item = Stride> {
     let fields = [Column::STRIDE_OFFSET, Column::PRESENCE_STRIDE_OFFSET];
     let all = move || {
@@ -69,7 +69,7 @@ pub(super) fn kept_strides(forms: &[ColumnForm]) -> impl Iterator<Item = Stride>
 }
 
 impl<'a> Row<'a> {
-    /// The row with this number.
+    /// Makes the row with the index `number`.
     pub(super) fn new(
         forms: &'a [ColumnForm],
         columns: ir::Value,
@@ -86,7 +86,7 @@ impl<'a> Row<'a> {
         builder.ins().load(types::I64, flags, self.columns, Column::SIZE * column as i32 + field)
     }
 
-    /// Loads a stride.
+    /// Emits the load of a stride from its column's description.
     pub(super) fn stride(&self, builder: &mut FunctionBuilder<'_>, stride: Stride) -> ir::Value {
         self.field(builder, stride.column, stride.field)
     }
@@ -177,7 +177,7 @@ impl<'a> Row<'a> {
         Memory { base, offset: 0, region, constant, aligned: true }
     }
 
-    /// Loads the row's value of an input.
+    /// Emits the load of the current row's value from an input column.
     pub(super) fn load(&mut self, builder: &mut FunctionBuilder<'_>, column: usize, qtype: &QType) -> EmittedValue {
         let region = self.regions[0];
         let form = self.forms[column];
@@ -210,7 +210,7 @@ impl<'a> Row<'a> {
         MachineValue { presence, datum }
     }
 
-    /// Stores the row's value of an output.
+    /// Emits the store of the current row's value to an output column.
     pub(super) fn store(
         &mut self,
         builder: &mut FunctionBuilder<'_>,

@@ -1,9 +1,9 @@
-//! The blocks through which a function is left early: after cancellation, and after the failure of a called piece. Each is
-//! created at its first use, and only once.
+//! The blocks through which a function is left early: after cancellation, and after the failure of a called function of
+//! the plan. Each is created at its first use, and only once.
 //!
-//! Generated code polls for cancellation before it calls a kernel, which may run long, and before each further round of a
-//! loop. It does not poll at its start, which is up to the caller. Comparisons of strings cannot fail, so before writing
-//! outputs the code checks whether there was work left for all of them.
+//! Generated code polls for cancellation before it calls a kernel, which may run long, and before each further iteration
+//! of a loop. It does not poll at its start, which is up to the caller. Comparisons of strings cannot fail, but they use
+//! up a work budget; so before writing outputs the code checks that the budget sufficed.
 
 use crate::emit::FunctionState;
 use cembra_runtime::{Context, FaultKind, STATUS_FAULT};
@@ -11,7 +11,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 
-/// The blocks through which a function is left early.
+/// The blocks through which a function is left early, each created at its first use.
 #[derive(Default)]
 pub(super) struct Exits {
     cancelled: Option<ir::Block>,
@@ -19,7 +19,7 @@ pub(super) struct Exits {
 }
 
 impl Exits {
-    /// Emits a poll, which leaves the function if the evaluation was cancelled.
+    /// Emits a check that leaves the function if the evaluation was cancelled.
     pub(super) fn poll(&mut self, builder: &mut FunctionBuilder<'_>, state: &FunctionState<'_>) {
         let fixed = MemFlagsData::trusted().with_readonly().with_can_move();
         let flag = builder.ins().load(types::I64, fixed, state.environment.context, Context::CANCEL_OFFSET);
@@ -28,8 +28,8 @@ impl Exits {
         leave_if(builder, raised, &mut self.cancelled);
     }
 
-    /// Emits a check, which leaves the function if a comparison of strings found no work left. The context then determines
-    /// the fault.
+    /// Emits a check that leaves the function if the work budget did not suffice for a comparison of strings. The context
+    /// then determines the fault.
     pub(super) fn check_work(&mut self, builder: &mut FunctionBuilder<'_>, state: &FunctionState<'_>) {
         let left =
             builder.ins().load(types::I64, state.context_flags(), state.environment.context, Context::WORK_LEFT_OFFSET);
@@ -37,12 +37,12 @@ impl Exits {
         leave_if(builder, none, &mut self.cancelled);
     }
 
-    /// Emits a check, which leaves the function if a called piece has failed.
+    /// Emits a check that leaves the function if a called function of the plan has returned a failure as `status`.
     pub(super) fn leave_on_status(&mut self, builder: &mut FunctionBuilder<'_>, status: ir::Value) {
         leave_if(builder, status, &mut self.failed);
     }
 
-    /// Fills the blocks. Afterwards the function cannot be left through them.
+    /// Fills the exit blocks with code. Afterwards no new exits are possible.
     pub(super) fn finish(self, builder: &mut FunctionBuilder<'_>, state: &FunctionState<'_>) {
         for (block, is_cancelled) in [(self.cancelled, true), (self.failed, false)] {
             let Some(block) = block else { continue };

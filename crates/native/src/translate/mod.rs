@@ -1,5 +1,5 @@
-//! Translation of a piece of a plan to a function. Each straight line of steps is recorded on a tape and played; conditionals and
-//! loops become blocks; steps without a rule become calls.
+//! Translation of a plan, or of a piece of a large plan, to a function. Each straight run of steps is recorded on a tape and
+//! emitted; conditionals and loops become basic blocks; steps without a rule become calls.
 
 mod accesses;
 mod body;
@@ -28,7 +28,7 @@ pub(crate) use rows::Progress;
 use rows::Rows;
 use std::ops::Range;
 
-/// Memory for building functions, reused from one to the next.
+/// Memory for building functions, reused from one function to the next.
 #[derive(Default)]
 pub(crate) struct Workspace {
     /// The machine values of the plan's values, in the function that is being built.
@@ -39,21 +39,21 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    /// Prepares for a plan. Mathematical functions are `inlined` or called.
+    /// Resets the memory for building the functions of `plan`. Mathematical functions are inlined if `inlined`, else called.
     pub(crate) fn reset(&mut self, plan: &Plan, inlined: bool) {
         self.held.reset(plan);
         self.line.reset(plan, inlined);
     }
 
-    /// The number of values that there is memory for.
+    /// The number of the plan's values that the memory has room for without growing.
     pub(crate) fn capacity(&self) -> usize {
         self.held.capacity()
     }
 }
 
-/// Builds the body of the function for a piece of a plan. Its parameters are input, output, frame and context. Returns true if
+/// Builds the body of the function for a piece of a plan, with the parameters input, output, frame and context. Returns true if
 /// the code generator's optimisation would improve it. If `columns` are given, the plan must be a single piece, and the function
-/// evaluates it on rows: the first two parameters are the columns and a `Progress`.
+/// evaluates it on rows: the first two parameters are then the columns and a `Progress`.
 pub(crate) fn translate(
     builder: &mut FunctionBuilder<'_>,
     isa: &dyn TargetIsa,
@@ -102,17 +102,17 @@ struct Translation<'a, 'b, 'f> {
 
 /// The work that remains for a piece.
 enum Todo {
-    /// A block; its result goes to the join, if there is one.
+    /// Emit a block of the plan; its result goes to the join block, if one is given.
     Block(BlockId, Option<ir::Block>),
-    /// Some of a block's steps; the result of the block goes to the join, if there is one.
+    /// Emit these steps of a block of the plan; the block's result goes to the join block, if one is given.
     Steps(BlockId, Range<usize>, Option<ir::Block>),
-    /// The branch for a present condition is done, and the other one follows.
+    /// End the branch that runs if the condition is present, and begin the other branch.
     Else(Branch, [BlockId; 2]),
-    /// Both branches are done.
+    /// End both branches of a conditional at their join block.
     Join(Branch, BlockId),
-    /// The only branch of a conditional with a known condition is done.
+    /// End the only emitted branch of a conditional whose condition is known.
     Known(StepId, BlockId),
-    /// A round of a loop is done. Rounds start at the block.
+    /// End an iteration of a loop, whose iterations start at the given block.
     Again(StepId, ir::Block),
 }
 

@@ -1,6 +1,7 @@
-//! Loops: a block whose parameters are the state. It is entered with the first state, and again from the end of each
-//! round. The rounds of all loops of an evaluation are counted, and the limit is checked before each further round. The
-//! count is in a register if the plan is a single function, else in the context, where all pieces find it.
+//! Loops: a basic block whose parameters are the loop's state. It is entered with the first state, and again from the
+//! end of each iteration. The iterations of all loops in an evaluation are counted together, and the limit is checked
+//! before each further iteration. The count is in a register if the plan is a single function, else in the context,
+//! where all of its functions find it.
 
 use super::body::Body;
 use super::exits::Exits;
@@ -10,7 +11,7 @@ use cembra_runtime::{Context, FaultKind};
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, condcodes::IntCC, types};
 use cranelift_frontend::Variable;
 
-/// The number of rounds that may still run.
+/// The number of loop iterations that an evaluation may still run.
 #[derive(Default)]
 pub(super) struct Rounds {
     /// The variable with that number; `None` if it is in the context.
@@ -18,7 +19,7 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// Initialises the number of rounds at the start of an evaluation, if there are loops.
+    /// Initialises the number of remaining iterations at the start of an evaluation, if the plan has loops.
     pub(super) fn begin(&mut self, body: &mut Body<'_, '_, '_>) {
         if !body.outline.has_loops {
             return;
@@ -53,7 +54,7 @@ impl Rounds {
         }
     }
 
-    /// Starts the next round or leaves the loop, depending on the mask in the round's result.
+    /// Emits the start of the next iteration or the end of the loop, depending on the mask in the iteration's result.
     pub(super) fn end_round(
         &self,
         body: &mut Body<'_, '_, '_>,
@@ -111,7 +112,7 @@ fn most(body: &mut Body<'_, '_, '_>) -> ir::Value {
     body.builder.ins().load(types::I64, flags, body.state.environment.context, Context::ITERATIONS_OFFSET)
 }
 
-/// Begins a loop: jumps to a new block, in which rounds start, with the first state.
+/// Begins a loop: jumps with the first state to a new block, in which each iteration starts.
 pub(super) fn begin_rounds(body: &mut Body<'_, '_, '_>, init: ValueId, state: ValueId) -> ir::Block {
     // The code generator's optimisation moves addresses and constants out of the loop.
     body.state.findings.is_improvable = true;

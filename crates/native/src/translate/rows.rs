@@ -1,6 +1,6 @@
-//! Rows: a whole plan in a loop over the rows of columns. Inputs are loaded at the start of a row, outputs are stored at its end;
-//! in between the code is that of a single evaluation. A row that fails leaves the function, and the progress says which row it
-//! was; the caller goes on with the next one.
+//! Rows: a whole plan in a loop over the rows of columns. Inputs are loaded at the start of each row, and outputs are stored at
+//! its end; in between the code is that of a single evaluation. If a row fails, the code returns, and `Progress` says which row
+//! it was; the caller goes on with the next one.
 
 use super::body::Body;
 use super::columns::{Distance, KEPT, Row, Stride, kept_strides};
@@ -9,7 +9,8 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use std::mem::offset_of;
 
-/// The rows that remain, at least one. The code reads where to begin and end, and writes the current row to `next`.
+/// The range of rows that remain to be evaluated, at least one. The code reads both fields, and writes the index of the current
+/// row to `next`.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Progress {
@@ -17,7 +18,7 @@ pub(crate) struct Progress {
     pub(crate) end: usize,
 }
 
-/// The loop over rows.
+/// The loop over rows that is being emitted.
 pub(super) struct Rows {
     start: ir::Block,
     /// The strides whose distances from the first row are carried from row to row.
@@ -25,7 +26,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Loads the inputs that all rows share, begins the loop, and loads the other inputs of the row.
+    /// Emits the loads of inputs that all rows share, begins the loop, and emits the loads of the row's other inputs.
     pub(super) fn begin<'a>(body: &mut Body<'a, '_, '_>, forms: &'a [ColumnForm]) -> Rows {
         let [columns, progress, _] = body.memories.addresses;
         let [inputs, outputs, _] = body.memories.regions;
@@ -55,7 +56,7 @@ impl Rows {
         Rows { start, strides }
     }
 
-    /// Goes on with the next row, or leaves the function after the last one.
+    /// Emits the step to the next row, and the return after the last one.
     pub(super) fn end(self, body: &mut Body<'_, '_, '_>) {
         let Some(row) = body.row else { return };
         let builder = &mut *body.builder;

@@ -1,5 +1,6 @@
-//! The folder of a code cache. It is opened only if no other user can write to it, read and written without waiting for locks,
-//! and kept below a size. Entries appear whole, by renaming. A failed read or write is not an error of the caller.
+//! The folder of a code cache. It is opened only if no other user can write to it, is read and written without waiting for
+//! locks, and is kept below a size limit. A file appears under its name only when it is complete. A failed read or write is a
+//! cache miss, not an error.
 
 use super::key::Key;
 use cembra_value::{Code, Diagnostic};
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The start and the end of the names of incomplete files; random letters are between them.
 const PART: (&str, &str) = (".cembra-", ".part");
 
-/// A folder that only this user can write to.
+/// A folder for cached machine code that no other user can write to.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
@@ -25,8 +26,8 @@ fn refused(path: &Path, why: impl std::fmt::Display) -> Diagnostic {
 }
 
 impl Folder {
-    /// Opens a folder, and creates it if it does not exist. `most` is the most bytes of its files. Fails if others can write
-    /// to it.
+    /// Opens the folder at `path`, and creates it if it does not exist. `most` is the most bytes that its files may have
+    /// together. Fails if other users can write to the folder.
     pub(super) fn open(path: &Path, most: u64) -> Result<Folder, Diagnostic> {
         create(path).map_err(|e| refused(path, e))?;
         // Links are resolved once, here, so that the folder which is checked is the folder which is used.
@@ -37,7 +38,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Reads an entry that has at most `most` bytes.
+    /// Reads the cache entry of `key`. Fails if the entry does not exist or has more than `most` bytes.
     pub(super) fn read(&self, key: &Key, most: u64) -> io::Result<Vec<u8>> {
         let path = self.path.join(key.file_name());
         // Checked first, because opening something other than a file could block forever.
@@ -53,7 +54,7 @@ impl Folder {
         if bytes.len() as u64 > most { Err(too_large()) } else { Ok(bytes) }
     }
 
-    /// Writes an entry; failures are ignored.
+    /// Writes `entry` as the cache entry of `key`. A failure is ignored, as the code is then compiled again.
     pub(super) fn write(&self, key: &Key, entry: &[u8]) {
         if self.try_write(key, entry).is_ok()
             && self.held.fetch_add(entry.len() as u64, Ordering::Relaxed) + entry.len() as u64 > self.most

@@ -1,5 +1,5 @@
-//! Keys of the code cache: a hash of everything that machine code depends on. It is the name of an entry and the key of its
-//! checksum, so an entry that was damaged, truncated, or renamed fails the check.
+//! Keys of the code cache: a hash of everything that machine code depends on. The hash names a cache entry's file and keys
+//! its checksum, so an entry that was damaged, truncated, or renamed fails the check.
 
 use super::super::isa::{Codegen, Tier};
 use cembra_plan::{Binding, Plan};
@@ -13,16 +13,16 @@ const HEADER: usize = Key::MAGIC.len() + blake3::OUT_LEN;
 /// The extension of the names of entries.
 const ENDING: &str = ".code";
 
-/// The key of an entry.
+/// The key of a cache entry: a hash of everything that its machine code depends on.
 pub(super) struct Key(blake3::Hash);
 
 impl Key {
-    /// The first bytes of an entry.
+    /// The first bytes of each cache entry.
     pub(super) const MAGIC: &[u8; 16] = b"cembra code  01\n";
-    /// The bytes of an entry besides its code: the header, and the code's stack size.
+    /// The number of bytes in a cache entry besides the machine code: the header, and the code's stack size.
     pub(super) const OVERHEAD: usize = HEADER + size_of::<u64>();
 
-    /// The key of the code that a plan is compiled to.
+    /// Returns the key of the machine code that `plan` is compiled to.
     pub(super) fn of(codegen: &Codegen, plan: &Plan, binding: &Binding, tier: Tier, limits: &Limits) -> Key {
         let mut bytes = Bytes(Vec::with_capacity(64 * (plan.step_count() + plan.value_count())));
         let Binding { inputs, outputs } = binding;
@@ -31,12 +31,12 @@ impl Key {
         Key(surroundings(codegen, tier).clone().update(&bytes.0).finalize())
     }
 
-    /// The name of the entry's file.
+    /// Returns the name of the file that stores this key's cache entry.
     pub(super) fn file_name(&self) -> String {
         format!("{}{ENDING}", self.0.to_hex())
     }
 
-    /// Returns true if `name` is the name of an entry.
+    /// Returns true if `name` has the form of a cache entry's file name.
     pub(super) fn is_file_name(name: &str) -> bool {
         name.strip_suffix(ENDING).is_some_and(|hash| blake3::Hash::from_hex(hash).is_ok())
     }
@@ -45,13 +45,14 @@ impl Key {
         blake3::keyed_hash(self.0.as_bytes(), body)
     }
 
-    /// Makes the entry with this key, for code that takes `stack` bytes of stack.
+    /// Makes the cache entry with this key, for machine code that takes `stack` bytes of stack.
     pub(super) fn seal(&self, code: &[u8], stack: usize) -> Vec<u8> {
         let body = [&(stack as u64).to_le_bytes(), code].concat();
         [Key::MAGIC.as_slice(), self.checksum(&body).as_bytes(), &body].concat()
     }
 
-    /// The code of an entry and the stack that it takes. `None` if the entry is damaged or has another key.
+    /// Returns the machine code in a cache entry, and the bytes of stack that it takes. `None` if `entry` is damaged or has
+    /// another key.
     pub(super) fn open<'e>(&self, entry: &'e [u8]) -> Option<(&'e [u8], usize)> {
         let (header, body) = entry.split_at_checked(HEADER)?;
         let checksum = header.strip_prefix(Key::MAGIC)?;

@@ -1,6 +1,6 @@
 //! The code cache: a folder that keeps machine code from one process to the next. An entry is a file whose name is the hash
-//! of everything that its code depends on. It is used only if its checksum, which is keyed with that hash, is right.
-//! Anything else is a miss, and the code is compiled as without a cache.
+//! of everything that its code depends on. The entry is used only if its checksum, which is keyed with that hash, is right.
+//! Otherwise it is a cache miss, and the code is compiled as without a cache.
 
 mod folder;
 mod key;
@@ -45,7 +45,7 @@ struct Inner {
 }
 
 impl CodeCache {
-    /// The default for the most bytes of files in a folder: 256 MiB.
+    /// The default limit for the size of a cache folder: 256 MiB for all its files together.
     pub const MOST_BYTES: u64 = 256 << 20;
 
     /// Opens a folder as a cache. If it does not exist, it is created with access for its owner only.
@@ -57,17 +57,17 @@ impl CodeCache {
         CodeCache::open_within(folder, CodeCache::MOST_BYTES)
     }
 
-    /// Opens a folder as a cache of at most about `most` bytes; if it grows larger, the oldest files are removed.
+    /// Opens a folder as a cache of about `most` bytes at most. If it grows larger, its oldest files are removed.
     ///
     /// # Errors
-    /// As for `open`.
+    /// As for [`open`](CodeCache::open).
     pub fn open_within(folder: impl AsRef<Path>, most: u64) -> Result<CodeCache, Diagnostic> {
         let folder = Folder::open(folder.as_ref(), most)?;
         let [hits, misses, damaged, bypassed] = [(); 4].map(|()| AtomicU64::new(0));
         Ok(CodeCache(Arc::new(Inner { folder, hits, misses, damaged, bypassed })))
     }
 
-    /// The numbers of hits, misses and other requests since the cache was opened, through any of its clones.
+    /// Returns the counts of cache hits, misses and other events since the cache was opened, through any of its clones.
     #[must_use]
     pub fn counters(&self) -> CacheCounters {
         let Inner { folder: _, hits, misses, damaged, bypassed } = &*self.0;
@@ -76,8 +76,8 @@ impl CodeCache {
         CacheCounters { hits, misses, damaged, bypassed, ..CacheCounters::default() }
     }
 
-    /// Takes the code of a plan from the cache, or compiles it as [`compile`](crate::compile) does and stores it. A failure
-    /// to store it is ignored.
+    /// Takes the machine code of a plan from the cache, or compiles it as [`compile`](crate::compile) does and stores it. A
+    /// failure to store it is ignored.
     ///
     /// # Errors
     /// As for [`compile`](crate::compile).
