@@ -38,7 +38,7 @@ unsafe impl Send for Arena {}
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// The default limit: 64 MiB.
+    /// The default limit of an arena: 64 MiB between two resets, in bytes.
     pub const LIMIT: usize = 64 << 20;
 
     /// The largest limit, in bytes: the system cannot allocate more.
@@ -60,7 +60,7 @@ impl Arena {
         }
     }
 
-    /// The size of all chunks together, in bytes.
+    /// The memory that the arena has allocated, all its chunks together, in bytes.
     #[must_use]
     pub const fn memory_bytes(&self) -> usize {
         self.size
@@ -72,14 +72,14 @@ impl Arena {
         self.limit
     }
 
-    /// The number of bytes that were handed out since the last reset.
+    /// The number of bytes that the arena handed out since its last reset.
     #[must_use]
     pub const fn used(&self) -> usize {
         self.before + self.taken
     }
 
-    /// Takes all pieces back. Several chunks are replaced by one of their total size. If one evaluation needed a lot of memory, the memory goes
-    /// back to the system after some evaluations that need little.
+    /// Takes back all memory that the arena handed out. Several chunks are replaced by a single chunk of their total size. If one evaluation
+    /// needed a lot of memory, it goes back to the system after some evaluations that need little.
     #[inline]
     pub fn reset(&mut self) {
         if self.size > Slack::KEPT {
@@ -93,7 +93,7 @@ impl Arena {
         self.room = self.size.min(self.limit);
     }
 
-    /// Takes all pieces back and sets the limit to `limit` bytes. The memory goes back to the system if it is larger than that.
+    /// Takes back all memory that the arena handed out, and sets its limit to `limit` bytes. Memory is freed if it is larger than the limit.
     pub fn reset_to(&mut self, limit: usize) {
         self.limit = limit.min(Arena::MOST);
         if self.size > self.limit {
@@ -127,7 +127,7 @@ impl Arena {
     /// Returns a piece of `len` bytes that is valid until the next reset. Its content is unspecified.
     ///
     /// # Errors
-    /// If the limit is exceeded.
+    /// If the arena's limit is exceeded.
     #[inline]
     pub fn allocate(&mut self, len: usize) -> Result<&mut [u8], Fault> {
         if self.room - self.taken < len {

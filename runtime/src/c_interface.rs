@@ -13,7 +13,7 @@ pub(crate) struct EvaluatorHandle {
     fault: Option<ModelFault>,
 }
 
-/// Makes an evaluator. If that is not possible, writes null and returns a status that gives the reason.
+/// Makes an evaluator for the model. If that is not possible, writes null and returns a status that gives the reason.
 ///
 /// # Safety
 /// C-HANDLE: `model` is defined by an object file, `evaluator` can be written.
@@ -79,13 +79,13 @@ pub(crate) unsafe extern "C" fn cembra_evaluator_fault(evaluator: &EvaluatorHand
     true
 }
 
-/// Sets the most rounds that the loops of each evaluation may run together.
+/// Limits the loops of each later evaluation to `limit` rounds in total.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cembra_evaluator_set_loop_rounds(evaluator: &mut EvaluatorHandle, limit: u64) {
     evaluator.evaluator.context.set_iterations(limit);
 }
 
-/// Sets the token that later evaluations poll; null removes it.
+/// Sets the cancellation token that later evaluations of this evaluator poll; null removes the token.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cembra_evaluator_set_cancellation(
     evaluator: &mut EvaluatorHandle,
@@ -94,19 +94,19 @@ pub(crate) extern "C" fn cembra_evaluator_set_cancellation(
     evaluator.evaluator.context.set_cancellation(token.cloned());
 }
 
-/// Makes a token that is not cancelled.
+/// Makes a cancellation token that is not cancelled.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cembra_cancellation_new() -> Box<Cancellation> {
     Box::default()
 }
 
-/// Cancels a token, from any thread.
+/// Cancels a cancellation token; any thread may call it.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cembra_cancellation_cancel(token: &Cancellation) {
     token.cancel();
 }
 
-/// Frees a token. Evaluators that poll it keep a reference of their own to its flag.
+/// Frees a cancellation token. Evaluators that poll it keep a reference of their own to its flag.
 ///
 /// # Safety
 /// C-HANDLE.
@@ -121,7 +121,7 @@ pub(crate) extern "C" fn cembra_fault_name(kind: u32) -> Text<'static> {
     Text::new(FaultKind::from_number(kind).map_or("", FaultKind::name))
 }
 
-/// Returns the meaning of a status that refuses a model; an empty text for every other status.
+/// Returns the message of a status that refuses a model; an empty text for every other status.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cembra_status_message(status: i32) -> Text<'static> {
     let refusals = [Refusal::Revision, Refusal::FloatMode];

@@ -71,7 +71,7 @@ pub(crate) fn civil(days: i64) -> (i32, i32, i32) {
     ((year + 400 * cycle + i64::from(month <= 2)) as i32, month as i32, day_of_month as i32)
 }
 
-/// Returns the day of the year, from 1 to 366.
+/// Returns the number of a date's day in its year, from 1 to 366.
 pub(crate) fn day_of_year(year: i32, month: i32, day: i32) -> i32 {
     const BEFORE: [i32; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
     BEFORE[(month as usize + 11) % 12] + day + i32::from(is_leap(year) && month > 2)
@@ -108,34 +108,34 @@ impl Date {
         (day <= 28 || found.civil() == (year, month.cast_signed(), day.cast_signed())).then_some(found)
     }
 
-    /// Year, month from 1 and day from 1. The year before 1 is 0.
+    /// The date's year, its month from 1 to 12, and its day from 1. The year before 1 is 0.
     #[must_use]
     pub fn civil(self) -> (i32, i32, i32) {
         civil(i64::from(self.0))
     }
 
-    /// The day of the week as in ISO 8601: Monday is 1, Sunday is 7.
+    /// The date's day of the week as in ISO 8601: Monday is 1, Sunday is 7.
     #[must_use]
     pub fn weekday(self) -> i32 {
         // 1970-01-01 was a Thursday.
         (i64::from(self.0) + 3).rem_euclid(7) as i32 + 1
     }
 
-    /// The day of the year, from 1 to 366.
+    /// The date's day in its year, from 1 to 366.
     #[must_use]
     pub fn day_of_year(self) -> i32 {
         let (year, month, day) = self.civil();
         day_of_year(year, month, day)
     }
 
-    /// The timestamp of the day's first moment; `None` if that does not fit in 64 bits of microseconds.
+    /// The timestamp at which the date's day begins in UTC; `None` if it does not fit in 64 bits of microseconds.
     #[must_use]
     pub fn midnight(self) -> Option<Timestamp> {
         i64::from(self.0).checked_mul(Timestamp::DAY).map(Timestamp)
     }
 
-    /// Returns true if the year is from 1 to 9999, so that it is written with four digits. Operators read and write texts for these years
-    /// only.
+    /// Returns true if the date's year is from 1 to 9999, so that it is written with four digits. Operators read and write texts for these
+    /// years only.
     #[must_use]
     pub fn has_text(self) -> bool {
         (Date::FIRST..=Date::LAST).contains(&self)
@@ -169,14 +169,14 @@ impl Timestamp {
     pub(crate) const SECOND: i64 = 1_000_000;
     const MINUTE: i64 = 60 * Timestamp::SECOND;
 
-    /// The day, in UTC.
+    /// The timestamp's day, in UTC.
     #[must_use]
     pub fn date(self) -> Date {
         // All timestamps together span some hundred million days, so the number fits.
         Date(self.0.div_euclid(Timestamp::DAY) as i32)
     }
 
-    /// Hour, minute, second and microsecond, in UTC.
+    /// The timestamp's hour, minute, second and microsecond, in UTC.
     #[must_use]
     pub fn time(self) -> (i32, i32, i32, i32) {
         let micros = self.0.rem_euclid(Timestamp::DAY);
@@ -185,8 +185,8 @@ impl Timestamp {
         (part(seconds / 3600), part(seconds / 60 % 60), part(seconds % 60), part(micros % Timestamp::SECOND))
     }
 
-    /// Returns true if the year is from 1 to 9999, so that it is written with four digits. Operators read and write texts for these years
-    /// only.
+    /// Returns true if the timestamp's year is from 1 to 9999, so that it is written with four digits. Operators read and write texts for
+    /// these years only.
     #[must_use]
     pub fn has_text(self) -> bool {
         self.date().has_text()

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
-/// A token that ends evaluations. Clones are the same token. It may be given to any number of evaluations on any threads. A token that was cancelled
-/// stays cancelled.
+/// A token that cancels evaluations. Clones are the same token. A token may be given to any number of evaluations on any threads. Once it is
+/// cancelled, it stays cancelled.
 ///
 /// ```
 /// let token = cembra_runtime::Cancellation::new();
@@ -78,7 +78,7 @@ impl Cancellation {
         Cancellation(self.flag_of_runs())
     }
 
-    /// Makes a flag for runs that have a time limit. It is raised with this token.
+    /// Makes a cancellation flag for runs with a time limit. Cancelling this token raises that flag too.
     pub(crate) fn flag_of_runs(&self) -> Arc<Flag> {
         let made = Arc::new(Flag { of: Some(self.0.clone()), ..Flag::default() });
         self.0.add(&made);
@@ -90,7 +90,7 @@ impl Cancellation {
         made
     }
 
-    /// The token whose flag is `flag`.
+    /// Makes a token whose flag is `flag`.
     pub(crate) fn of_flag(flag: Arc<Flag>) -> Cancellation {
         Cancellation(flag)
     }
@@ -100,8 +100,8 @@ impl Cancellation {
         self.0.raise(CANCELLED);
     }
 
-    /// Returns true after `cancel`, or after the deadline. Only a token of runs with a [time limit](crate::TimeLimit) becomes false again, when the
-    /// next run begins.
+    /// Returns true once the token was cancelled or its deadline has passed. Only for a token of runs with a [time limit](crate::TimeLimit), the
+    /// result becomes false again when the next run begins.
     #[inline]
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
@@ -114,7 +114,7 @@ impl Cancellation {
         if self.0.inherited() == OVERDUE { FaultKind::Deadline } else { FaultKind::Cancelled }
     }
 
-    /// The flag's state, which lives as long as the token.
+    /// The address of the token's flag, as a byte that is not 0 once the token is cancelled. It is valid as long as the token lives.
     pub(crate) fn flag(&self) -> *const AtomicU8 {
         &raw const self.0.state
     }

@@ -83,7 +83,7 @@ impl Combine<f64> for Addition {
     }
 }
 
-/// Combines the total of all earlier blocks with the result of the next block.
+/// Combines `before`, the total of all earlier blocks, with `block`, the result of the next block.
 #[inline(always)]
 pub fn then_block<W>(before: W, block: W, combine: impl Combine<W>) -> W {
     combine.combine(before, block)
@@ -117,7 +117,7 @@ impl Default for Chains {
 }
 
 impl<W: Copy> Chains<W> {
-    /// Chains without elements: each is the neutral element.
+    /// Chains without elements: each of them is `neutral`, the neutral element.
     #[must_use]
     #[inline(always)]
     pub const fn new(neutral: W) -> Self {
@@ -146,7 +146,7 @@ impl<W: Copy> Chains<W> {
         take_each(&mut self.0, rest, widen, combine);
     }
 
-    /// The chains as one number: the second half is combined with the first half, until one number is left.
+    /// The chains combined to one number: the second half is combined with the first half, until one number is left.
     #[inline(always)]
     pub fn joined(&self, combine: impl Combine<W>) -> W {
         const { assert!(CHAINS == 1 << 6) };
@@ -238,25 +238,25 @@ pub struct ChainFold<W, C> {
     total: W,
 }
 
-/// The accumulators for some consecutive elements.
+/// The accumulators that some consecutive elements of a fold must be combined with.
 #[derive(Debug)]
 pub enum FoldTarget<'f, W> {
     /// A single number, with which all elements are combined, one after the other.
     InOrder(&'f mut W),
-    /// A chain for each element, the first chain for the first element.
+    /// A chain for each element: the first element is combined with the first chain, and so on.
     Row(&'f mut [W]),
     /// The elements belong to all chains in turn, beginning with chain 0.
     Rows(&'f mut Chains<W>),
 }
 
 impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
-    /// The fold of `len` elements, from the first one on.
+    /// A fold of `len` elements that has no elements yet.
     #[inline]
     pub fn new(len: usize, neutral: W, combine: C) -> Self {
         ChainFold::from_block(len, 0, neutral, combine)
     }
 
-    /// The fold of some blocks of `len` elements. `start` is the position of the first element, which must be the start of a block.
+    /// A fold of some of the blocks of `len` elements. `start` is the position of the first element, which must be the start of a block.
     /// [`then`](ChainFold::then) joins blocks that were folded separately. It is inlined, so that the chains are constructed where they
     /// stay.
     #[inline(always)]
@@ -267,7 +267,7 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
         ChainFold { neutral, combine, len, is_in_order, at: start, chains, total: neutral }
     }
 
-    /// A fold of any number of elements one after the other, without chains.
+    /// A fold that combines any number of elements one after the other, without chains.
     #[inline]
     pub fn in_order(neutral: W, combine: C) -> Self {
         ChainFold { neutral, combine, len: usize::MAX, is_in_order: true, at: 0, chains: None, total: neutral }
@@ -293,7 +293,7 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
         }
     }
 
-    /// Folds the next `count` elements one by one. `element(i)` returns element `i` of them, or `None` if it is missing.
+    /// Folds the next `count` elements one by one. `element(i)` returns the `i`th of them, or `None` if that is missing.
     #[inline]
     pub fn extend_each(&mut self, count: usize, mut element: impl FnMut(usize) -> Option<W>) {
         let combine = self.combine;
@@ -354,7 +354,7 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
     /// sums only: zero may be added for a missing element, because no sum is -0.
     ///
     /// `None` if the next element does not belong to chain 0, if the elements belong to two blocks, if fewer than `count` elements are left,
-    /// or if elements are in order and these are not all of them.
+    /// or if the fold has so few elements that it has no chains, unless `count` is all of them.
     #[inline(always)]
     pub fn lend(&mut self, count: usize) -> Option<&mut Chains<W>> {
         if count > self.len.saturating_sub(self.at) {
@@ -395,7 +395,7 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
         self.then_block(block.finish());
     }
 
-    /// The result of the elements so far.
+    /// The fold's result for the elements so far.
     #[inline]
     pub fn finish(&self) -> W {
         match &self.chains {
@@ -407,7 +407,7 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
     }
 }
 
-/// Several folds whose elements are interleaved like columns: a row has the next element of each fold.
+/// Several folds side by side, such as those of a table's columns: each row has the next element of every fold.
 #[derive(Clone, Debug)]
 pub struct ChainFolds<W, C> {
     neutral: W,
@@ -424,13 +424,13 @@ pub struct ChainFolds<W, C> {
 }
 
 impl<W: Copy, C: Combine<W>> ChainFolds<W, C> {
-    /// Folds of `len` elements each. There are no folds until [`begin`](ChainFolds::begin).
+    /// An empty list of folds, for folds of `len` elements each. There are no folds until [`begin`](ChainFolds::begin).
     pub const fn new(len: usize, neutral: W, combine: C) -> Self {
         let is_in_order = is_in_order(len);
         ChainFolds { neutral, combine, is_in_order, width: 0, rows: Vec::new(), at: 0, totals: Vec::new() }
     }
 
-    /// Folds of elements one after the other, without chains.
+    /// An empty list of folds, for folds that combine their elements one after the other, without chains.
     pub const fn in_order(neutral: W, combine: C) -> Self {
         ChainFolds::new(0, neutral, combine)
     }

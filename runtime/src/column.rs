@@ -12,13 +12,13 @@ use std::sync::Arc;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// The first row's value, or the first byte of its bits. An input is never written through this pointer.
+    /// The address of the first row's value, or of the first byte if values are bits. An input is never written through this pointer.
     pub data: *mut u8,
-    /// Bytes from one row's value to the next; 0 if all rows share one value. Not used for bits.
+    /// The distance in bytes from one row's value to the next; 0 if all rows share one value. Not used if values are bits.
     pub stride: isize,
-    /// The first row's presence: a byte, or the first byte of bits. Null if all rows are present.
+    /// The address of the first row's presence byte, or of the first byte if presences are bits. Null if all rows are present.
     pub presence: *mut u8,
-    /// Bytes from one row's presence to the next. Not used for bits.
+    /// The distance in bytes from one row's presence to the next. Not used if presences are bits.
     pub presence_stride: isize,
 }
 
@@ -37,15 +37,15 @@ unsafe impl Sync for Column {}
 
 layout! {
     Column: i32 {
-        /// The size of a column's description in bytes.
+        /// The size of a [`Column`] in bytes.
         pub SIZE = (size);
-        /// Offset of the address of the data.
+        /// Offset of the address of the data in a [`Column`].
         pub DATA_OFFSET = (offset of data);
-        /// Offset of the stride of the data.
+        /// Offset of the data's stride in a [`Column`].
         pub STRIDE_OFFSET = (offset of stride);
-        /// Offset of the address of the presence.
+        /// Offset of the address of the presences in a [`Column`].
         pub PRESENCE_OFFSET = (offset of presence);
-        /// Offset of the stride of the presence.
+        /// Offset of the presences' stride in a [`Column`].
         pub PRESENCE_STRIDE_OFFSET = (offset of presence_stride);
     }
 }
@@ -53,12 +53,12 @@ layout! {
 /// The format of a column's data.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum DataForm {
-    /// Values in the layout of frames, one per stride, at any address: numbers, a byte for BOOLEAN (0 or 1), string views (address, then length),
-    /// tuples.
+    /// The data are values in the layout of frames, one per stride, at any address: numbers, a byte for BOOLEAN (0 or 1), string views (address,
+    /// then length), tuples.
     Values,
-    /// BOOLEAN as bits. The first row is the lowest bit of the first byte.
+    /// The data are BOOLEAN values as bits. The first row is the lowest bit of the first byte.
     Bits,
-    /// No data, for UNIT.
+    /// The column has no data, because its type is UNIT.
     Nothing,
     /// Sums of an output over rows, in FLOAT64: [`CHAINS`](crate::CHAINS) sums that already have a value. Each present row, in order, adds its
     /// number to the sum whose index is the row modulo `CHAINS`; a call must begin with a row of sum 0. No sum may be -0 before the call. If a row
@@ -66,37 +66,37 @@ pub enum DataForm {
     Chains,
 }
 
-/// The format of a column's presence.
+/// The format in which a column tells which rows are present.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PresenceForm {
     /// Every row is present.
     All,
-    /// One bit per row. The first row is the lowest bit of the first byte.
+    /// The column has one presence bit per row. The first row is the lowest bit of the first byte.
     Bits,
-    /// One byte per stride; any value but 0 means present.
+    /// The column has one presence byte per stride; any value but 0 means that the row is present.
     Bytes,
 }
 
 /// The properties of a column that must be known before code for it is compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ColumnForm {
-    /// The format of the data.
+    /// The format of the column's data.
     pub data: DataForm,
-    /// The format of the presence. It is `All` for inputs of a type that is not optional.
+    /// The format of the column's presences. It is `All` for inputs of a type that is not optional.
     pub presence: PresenceForm,
-    /// True if the rows of an input are indices into a dictionary of values.
+    /// True if the column is an input whose rows are indices into a dictionary of values.
     pub is_dictionary: bool,
-    /// True if all rows share one value and one presence byte, so that strides are 0. Only for inputs without bits.
+    /// True if all rows of the column share one value and one presence byte, so that its strides are 0. Only for inputs without bits.
     pub is_shared: bool,
-    /// True if values are contiguous, so that the stride is the size of a value.
+    /// True if the column's values are contiguous, so that the stride is the size of a value.
     pub is_dense: bool,
-    /// Classes of equal strides among all columns of a function: one for the data, one for the presence bytes. Strides with the same class are
-    /// equal; class 0 means unknown.
+    /// The classes of this column's strides: that of its data, and that of its presence bytes. All strides of a class, in any column of a
+    /// function, are equal; class 0 means unknown.
     pub paces: [u8; 2],
 }
 
 impl ColumnForm {
-    /// The form of contiguous numbers that are all present.
+    /// The form of a column of contiguous numbers that are all present.
     pub const DENSE: ColumnForm = ColumnForm {
         data: DataForm::Values,
         presence: PresenceForm::All,
@@ -106,7 +106,7 @@ impl ColumnForm {
         paces: [0; 2],
     };
 
-    /// Returns true if an input or an output of the type `qtype` may have this form.
+    /// Returns true if an input or an output of the type `qtype` may have this column form.
     #[must_use]
     pub fn fits(&self, qtype: &QType, is_output: bool) -> bool {
         let has_data = match (self.data, qtype.scalar()) {
@@ -125,7 +125,7 @@ impl ColumnForm {
     }
 }
 
-/// The rows of a strip that the reference evaluation must repeat, because they fail, reach a limit, or may do so.
+/// The set of rows in a block that must be evaluated again, by the reference evaluation, because they fail, reach a limit, or may do so.
 #[derive(Clone, Debug, Default)]
 pub struct FailedRows {
     words: Vec<u64>,
@@ -133,18 +133,18 @@ pub struct FailedRows {
 }
 
 impl FailedRows {
-    /// An empty set with room for `rows` rows.
+    /// An empty set of failed rows, with room for `rows` rows.
     #[must_use]
     pub fn none(rows: usize) -> FailedRows {
         FailedRows { words: vec![0; rows.div_ceil(64)], any: false }
     }
 
-    /// Adds a row.
+    /// Adds `row` to the failed rows.
     pub fn add(&mut self, row: usize) {
         self.add_all(row..row + 1);
     }
 
-    /// Adds the rows of a range.
+    /// Adds the rows of the range `rows` to the failed rows.
     pub fn add_all(&mut self, rows: Range<usize>) {
         if rows.end > 64 * self.words.len() {
             self.words.resize(rows.end.div_ceil(64), 0);
@@ -155,14 +155,14 @@ impl FailedRows {
         }
     }
 
-    /// Returns true if the set is not empty.
+    /// Returns true if there are failed rows.
     #[inline]
     #[must_use]
     pub fn any(&self) -> bool {
         self.any
     }
 
-    /// The first row of the set that is at least `from`.
+    /// The first failed row that is at least `from`; `None` if there is none.
     #[must_use]
     pub fn next(&self, from: usize) -> Option<usize> {
         let first = self.words.get(from / 64)? >> (from % 64);
@@ -174,7 +174,7 @@ impl FailedRows {
         Some(64 * word + self.words[word].trailing_zeros() as usize)
     }
 
-    /// Removes all rows and returns them in order.
+    /// Removes all failed rows from the set and returns them in order.
     pub fn drain(&mut self) -> impl Iterator<Item = usize> + '_ {
         self.any = false;
         self.words.iter_mut().enumerate().flat_map(|(at, word)| {
@@ -187,11 +187,12 @@ impl FailedRows {
     }
 }
 
-/// The most rows in a strip if intermediate values are stored per row: as many as stay in the first-level cache.
+/// The most rows that are evaluated at once if intermediate values are stored per row. Their values for a block of this size stay in the first-level
+/// cache.
 pub const STRIP_ROWS: usize = 1024;
 
-/// The most rows in a strip without stored intermediate values, chosen so that the overhead per strip does not matter. Blocks of sums end at a
-/// multiple of it.
+/// The most rows that are evaluated at once if no intermediate values are stored. With a block of this size, the overhead per call does not matter.
+/// Blocks of sums end at a multiple of it.
 pub const LONG_STRIP_ROWS: usize = 1 << 14;
 
 /// Bytes in a cache line and in the widest vector. Aligned vectors of this size are loaded and stored at once.
@@ -210,7 +211,7 @@ pub fn drain_past_caches() {
     }
 }
 
-/// Prefetches the cache line at an address into the nearest cache. The address need not be mapped.
+/// Prefetches the cache line at the address `at` into the nearest cache. The address need not be mapped.
 #[inline(always)]
 pub fn prefetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
@@ -222,40 +223,40 @@ pub fn prefetch<T>(at: *const T) {
     let _ = at;
 }
 
-/// The sizes of the memory that a function needs besides its columns.
+/// The sizes of the scratch memory that a compiled function needs besides its columns.
 #[derive(Clone, Debug, Default)]
 pub struct ScratchLayout {
-    /// The most rows that the function takes in one call, a multiple of 64.
+    /// The most rows that the compiled function takes in one call, a multiple of 64.
     pub rows: usize,
-    /// The bytes that the intermediate values of a strip take.
+    /// The bytes of scratch memory that the intermediate values of one call's rows take.
     pub bytes: usize,
-    /// The initial frame for its rows.
+    /// The initial frame for rows that the function evaluates one by one.
     pub frame: Frame,
 }
 
-/// The memory of one thread for evaluating strips.
+/// The scratch memory of one thread for evaluating blocks of rows.
 #[derive(Debug)]
 pub struct Scratch {
-    /// The intermediate values of a strip, as words.
+    /// The intermediate values of one block of rows, as 64-bit words.
     pub words: Vec<u64>,
-    /// The frame in which rows are evaluated.
+    /// The frame in which rows are evaluated one by one.
     pub frame: Frame,
-    /// The strings of a strip's outputs. They outlive the rows that make them.
+    /// The memory for strings in the outputs of a block of rows. The strings outlive the evaluations that make them.
     pub texts: Arena,
-    /// The rows that must be evaluated again. The caller empties it.
+    /// The rows of a block that must be evaluated again. The caller empties the set.
     pub failed: FailedRows,
     /// True if the run writes so much that its outputs would not stay in the caches, so stores may bypass them. Before other threads read the
     /// outputs, the caller must call [`drain_past_caches`].
     pub past_caches: bool,
-    /// Addresses of data that is read soon. The function may prefetch from each address as many bytes as it reads for a strip.
+    /// Addresses of data that is read soon. From each address, the compiled function may prefetch as many bytes as it reads for a block of rows.
     pub ahead: Vec<usize>,
-    /// The state that the function carries from one strip of a run to the next.
+    /// The state that the compiled function keeps between two blocks of rows of one run; `None` if it has no such state.
     pub kept: Option<Box<dyn Any + Send>>,
 }
 
 impl Scratch {
-    /// Allocates the memory for a layout. Strings may take [`Arena::LIMIT`] bytes; rows whose strings do not fit count as failed and are evaluated
-    /// again.
+    /// Allocates scratch memory of the sizes in `layout`. Strings may take [`Arena::LIMIT`] bytes; rows whose strings do not fit count as failed
+    /// and are evaluated again.
     #[must_use]
     pub fn new(layout: &ScratchLayout) -> Scratch {
         Scratch {
@@ -270,48 +271,49 @@ impl Scratch {
     }
 }
 
-/// The distinct values of a dictionary column, which its rows name by index.
+/// The distinct values of a dictionary column, which its rows refer to by index.
 pub trait Dictionary: Debug + Send + Sync {
-    /// The number of values.
+    /// The number of values in the dictionary.
     fn values(&self) -> u32;
 
-    /// Writes the value with index `number`, which has a scalar type, to `to`. Writes zeros and returns false if the value is missing or there is
-    /// no such index.
+    /// Writes the dictionary's value with the index `number`, which has a scalar type, to `to`. Writes zeros and returns false if the value is
+    /// missing or there is no such index.
     ///
     /// # Safety
     /// COLUMNS: there is room for a value of the column's scalar type.
     unsafe fn write(&self, number: u32, to: *mut u8) -> bool;
 }
 
-/// The dictionary indices of a strip's rows.
+/// For a dictionary column and a block of rows: each row's index into the dictionary.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbers<'a> {
-    /// The index of each row's value; `values()` for a row without one.
+    /// Each row's index into the dictionary; the dictionary's number of values for a row without a value.
     pub of_rows: *const u32,
-    /// True if every row has a value.
+    /// True if every row of the block has a value.
     pub all_present: bool,
-    /// The values.
+    /// The dictionary that the indices refer to.
     pub dictionary: &'a dyn Dictionary,
 }
 
 /// The columns that a function was compiled for: those of the model's inputs, then those of its outputs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MadeFor {
-    /// The types of inputs and outputs.
+    /// The types of the model's inputs, then of its outputs.
     pub types: Box<[QType]>,
-    /// The form of each column.
+    /// The forms of the columns: those of the inputs, then those of the outputs.
     pub forms: Box<[ColumnForm]>,
 }
 
-/// A model, compiled to evaluate the rows of columns.
+/// A model, compiled to a function that evaluates many rows, which are stored in columns.
 ///
 /// # Safety
 /// COLUMNS: `run` reads and writes only what its contract names, and gives the results of the model.
 pub unsafe trait BatchFunction: Debug + Send + Sync {
-    /// The sizes of the memory that the function needs besides columns.
+    /// The sizes of the scratch memory that the function needs besides columns.
     fn scratch(&self) -> ScratchLayout;
 
-    /// The columns that the function was compiled for. With columns of other types or forms it would read and write outside of their values.
+    /// The columns that the function was compiled for. With columns of other types or forms, the function would read and write outside of their
+    /// values.
     fn made_for(&self) -> &MadeFor;
 
     /// The most rows that the function takes in one call, as in its `ScratchLayout`.
@@ -342,7 +344,7 @@ pub unsafe trait BatchFunction: Debug + Send + Sync {
         _ = (output, scratch, known, f);
     }
 
-    /// Begins a run: discards the state that the scratch carries from an earlier run.
+    /// Begins a run: discards the state that `scratch` has from an earlier run.
     fn begin(&self, scratch: &mut Scratch, context: &Context) {
         _ = (scratch, context);
     }
@@ -375,7 +377,7 @@ pub unsafe trait BatchFunction: Debug + Send + Sync {
     fn memory_bytes(&self) -> usize;
 }
 
-/// A model, compiled to a loop over columns of numbers, without scratch.
+/// A model, compiled to a loop over columns of numbers, which needs no scratch memory.
 ///
 /// # Safety
 /// COLUMNS: `play` and `play_at` read and write only what their contracts name, and give the results of the model.
@@ -419,8 +421,8 @@ pub unsafe trait BareFunction: Debug + Send + Sync {
     }
 }
 
-/// The machine code of a loop over columns of numbers. Its arguments are the addresses of the columns' first numbers, the number of rows, and 1 as
-/// the number of lines. Returns 0 if no row fails. The caller must ensure COLUMNS.
+/// The machine code of a loop over columns of numbers. Its arguments are the addresses of the columns' first numbers, the number of rows, and
+/// the constant 1. Returns 0 if no row fails. The caller must ensure COLUMNS.
 #[cfg(target_arch = "x86_64")]
 pub type LoopEntry = unsafe extern "sysv64" fn(*const *mut u8, usize, usize) -> u32;
 

@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FaultRecord {
-    /// The step of the plan that failed.
+    /// The index of the step that failed, in the plan.
     pub site: u32,
-    /// The number of the [`FaultKind`].
+    /// The number of the fault's [`FaultKind`].
     pub kind: u32,
-    /// The fault's operands.
+    /// The operands of the fault, as its kind defines them.
     pub operands: [u64; 2],
 }
 
@@ -64,23 +64,24 @@ impl Default for Context {
 
 layout! {
     Context: i32 {
-        /// Offset of the pointer to the table of runtime functions.
+        /// Offset in a [`Context`] of the pointer to the table of runtime functions.
         pub FUNCTIONS_OFFSET = (offset of functions);
-        /// Offset of the pointer to the table of kernel calls.
+        /// Offset in a [`Context`] of the pointer to the table of kernel calls.
         pub CALLS_OFFSET = (offset of calls);
-        /// Offset of the pointer to the byte that is not 0 once the evaluation is cancelled. There always is such a byte.
+        /// Offset in a [`Context`] of a pointer to the byte that is not 0 once the evaluation is cancelled. The pointer is never null.
         pub CANCEL_OFFSET = (offset of cancel);
-        /// Offset of the fault record's site.
+        /// Offset in a [`Context`] of the fault record's site.
         pub FAULT_SITE_OFFSET = (offset of fault.site);
-        /// Offset of the fault record's kind.
+        /// Offset in a [`Context`] of the fault record's kind.
         pub FAULT_KIND_OFFSET = (offset of fault.kind);
-        /// Offset of the first operand of the fault record; the second follows 8 bytes later.
+        /// Offset in a [`Context`] of the first operand of the fault record; the second follows 8 bytes later.
         pub FAULT_OPERANDS_OFFSET = (offset of fault.operands);
-        /// Offset of the most rounds that the loops of one evaluation may run together.
+        /// Offset in a [`Context`] of the most rounds that the loops of one evaluation may run together.
         pub ITERATIONS_OFFSET = (offset of iterations);
-        /// Offset of the number of rounds that the loops of this evaluation may still run. Generated code initialises it.
+        /// Offset in a [`Context`] of the number of rounds that the loops of this evaluation may still run. Generated code initialises it.
         pub ROUNDS_LEFT_OFFSET = (offset of rounds_left);
-        /// Offset of the work on strings that is left, 8 bytes: negative after a comparison that needed more.
+        /// Offset in a [`Context`] of the work on strings that this evaluation may still do, 8 bytes. It is negative after a comparison that needed
+        /// more.
         pub WORK_LEFT_OFFSET = (offset of work_left);
     }
 }
@@ -131,7 +132,7 @@ impl Context {
     /// Sets the addresses of the caller's structs for the evaluation that begins.
     ///
     /// # Safety
-    /// CALL: they are the memory that the evaluation was given.
+    /// CALL: `input` and `output` are the memory that the evaluation was given.
     #[inline]
     pub unsafe fn set_structs(&mut self, input: FramePtr, output: FramePtr) {
         (self.input, self.output) = (input, output);
@@ -201,15 +202,15 @@ impl Context {
             && self.arena.limit().saturating_sub(self.arena.used()) >= bytes
     }
 
-    /// Begins an evaluation: frees the strings of the last one and resets the work to zero.
+    /// Begins an evaluation: frees the strings of the last evaluation and resets the work to zero.
     #[inline]
     pub fn begin(&mut self) {
         self.arena.reset();
         self.work_left = self.work;
     }
 
-    /// Ends an evaluation whose function returned `status`, and returns its final status: a fault if a comparison exceeded the work limit, else
-    /// `status`.
+    /// Ends an evaluation whose compiled function returned `status`, and returns the evaluation's final status: a fault if a comparison exceeded the
+    /// work limit, else `status`.
     #[inline]
     #[must_use]
     pub fn end(&mut self, status: i32) -> i32 {
@@ -238,7 +239,7 @@ impl Context {
         }
     }
 
-    /// Polls the token after an operator that has done `units` units of work on strings, if that was long.
+    /// Polls the token after an operator that has done `units` units of work on strings, if `units` is large.
     ///
     /// # Errors
     /// If the evaluation was cancelled, or its time is over.
@@ -264,10 +265,10 @@ impl Context {
         x.len() == y.len() && (!self.may_compare(x.len()) || compare::equal(x, y))
     }
 
-    /// Checks that there was enough work left for all comparisons.
+    /// Checks that the comparisons of this evaluation did not exceed the limit for work on strings.
     ///
     /// # Errors
-    /// If there was not, or the evaluation was cancelled.
+    /// If they did, or the evaluation was cancelled.
     #[inline]
     pub fn check_compared(&self) -> Result<(), Fault> {
         if self.work_left < 0 { Err(self.no_work()) } else { Ok(()) }
@@ -302,7 +303,7 @@ impl Context {
         Fault::with(FaultKind::WorkLimit, self.string_work())
     }
 
-    /// Sets the token that later evaluations poll; `None` removes it. They have no time limit then.
+    /// Sets the token that later evaluations poll; `None` removes it. A time limit for runs is removed.
     pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
         self.cancel = token.as_ref().map_or(&raw const NEVER, Cancellation::flag);
         self.token = token;
@@ -310,13 +311,13 @@ impl Context {
         self.is_watched = self.tally.is_some();
     }
 
-    /// Sets the counter of later evaluations; `None` removes it.
+    /// Sets the tally that counts later evaluations; `None` removes it.
     pub fn set_tally(&mut self, tally: Option<Arc<Tally>>) {
         self.tally = tally;
         self.is_watched = self.tally.is_some() || self.time_limit.is_some();
     }
 
-    /// Counts an evaluation if there is a counter.
+    /// Adds one evaluation to the context's tally, if it has one.
     #[inline]
     pub fn count_evaluation(&self) {
         if let Some(tally) = &self.tally {
@@ -324,14 +325,14 @@ impl Context {
         }
     }
 
-    /// Returns true if runs have a time limit, or evaluations are counted.
+    /// Returns true if the context's runs have a time limit, or a tally counts its evaluations.
     #[inline]
     #[must_use]
     pub const fn is_watched(&self) -> bool {
         self.is_watched
     }
 
-    /// Returns true if runs have a time limit.
+    /// Returns true if the context's runs have a time limit.
     #[inline]
     #[must_use]
     pub const fn has_time_limit(&self) -> bool {
@@ -350,7 +351,7 @@ impl Context {
         self.put_time_limit(limit);
     }
 
-    /// Removes the time limit, so that later runs are parts of one run. The token remains that of the limit.
+    /// Removes the time limit and returns it, so that several later runs can be timed as one run. The token of the limit remains.
     pub fn take_time_limit(&mut self) -> Option<TimeLimit> {
         self.is_watched = self.tally.is_some();
         self.time_limit.take()
@@ -378,7 +379,7 @@ impl Context {
         }
     }
 
-    /// Returns true if the token allows no new run. A last run that exceeded its time limit does not prevent one.
+    /// Returns true if no new run may begin, because the token was cancelled. A new run may begin if only the last one exceeded its time limit.
     #[inline]
     #[must_use]
     pub fn lets_none_begin(&self) -> bool {
@@ -399,13 +400,13 @@ impl Context {
         self.token.as_ref().is_some_and(Cancellation::is_cancelled)
     }
 
-    /// The arena for the strings of an evaluation.
+    /// The context's arena: the memory for strings that an evaluation makes.
     #[inline]
     pub fn arena(&mut self) -> &mut Arena {
         &mut self.arena
     }
 
-    /// Bytes of memory that the arena holds.
+    /// The bytes of memory that the context's arena holds.
     #[must_use]
     pub fn arena_bytes(&self) -> usize {
         self.arena.memory_bytes()
@@ -418,8 +419,8 @@ impl Context {
         STATUS_FAULT
     }
 
-    /// Makes a fault of the kind [`FaultKind::Invalid`] with a reason. The context stores the reason until the next one. `code` is the operator's own
-    /// error code for the reason, if it has one.
+    /// Makes a fault of the kind [`FaultKind::Invalid`] with the text `reason`. The context stores the text until the next fault with a reason.
+    /// `code` is the operator's own error code for the reason, if it has one.
     #[cold]
     pub fn refuse(&mut self, reason: String, code: Option<&'static str>) -> Fault {
         self.reason = (reason.into(), code);

@@ -32,15 +32,15 @@ const DAY: u64 = 24 * HOUR;
 /// The reason why a literal is not a duration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DurationFault {
-    /// A part is not a number immediately followed by a unit, or a `_` is not between two digits.
+    /// A part of the literal is not a number immediately followed by a unit, or a `_` is not between two digits.
     Part,
-    /// A unit is not shorter than the one before it.
+    /// A unit in the literal is not shorter than the unit before it.
     Order,
-    /// A part before the last one has a fraction.
+    /// A part of the literal that is not its last part has a fraction.
     Fraction,
-    /// The length is not a whole number of microseconds.
+    /// The literal's length is not a whole number of microseconds.
     Digits,
-    /// The length does not fit in 64 bits of microseconds.
+    /// The literal's length does not fit in 64 bits of microseconds.
     Range,
 }
 
@@ -166,19 +166,21 @@ impl Duration {
         }
     }
 
-    /// Returns the product with an integer; `None` if it does not fit in 64 bits.
+    /// Returns the duration multiplied by an integer; `None` if it does not fit in 64 bits.
     #[must_use]
     pub fn times(self, factor: i64) -> Option<Duration> {
         self.0.checked_mul(factor).map(Duration)
     }
 
-    /// Returns the product with a float, rounded to microseconds, halves to even; `None` for NaN, or if it does not fit in 64 bits.
+    /// Returns the duration multiplied by a float, rounded to microseconds, halves to even; `None` for NaN, or if it does not fit in 64
+    /// bits.
     #[must_use]
     pub fn times_float(self, factor: f64) -> Option<Duration> {
         rounded(self.0 as f64 * factor)
     }
 
-    /// Returns the quotient by an integer, rounded to microseconds, halves to even; `None` for zero, or if it does not fit in 64 bits.
+    /// Returns the duration divided by an integer, rounded to microseconds, halves to even; `None` for zero, or if it does not fit in 64
+    /// bits.
     #[must_use]
     pub fn over(self, divisor: i64) -> Option<Duration> {
         let (quotient, rest) = (self.0.checked_div(divisor)?, self.0.checked_rem(divisor)?);
@@ -193,8 +195,8 @@ impl Duration {
         if is_up { quotient.checked_add(away).map(Duration) } else { Some(Duration(quotient)) }
     }
 
-    /// Returns the quotient by a float, rounded to microseconds, halves to even; `None` if it is NaN, infinite, or does not fit in 64
-    /// bits.
+    /// Returns the duration divided by a float, rounded to microseconds, halves to even; `None` if it is NaN, infinite, or does not fit
+    /// in 64 bits.
     #[must_use]
     pub fn over_float(self, divisor: f64) -> Option<Duration> {
         rounded(self.0 as f64 / divisor)

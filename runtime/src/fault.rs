@@ -16,21 +16,21 @@ pub enum FaultKind {
     DivisionByZero = 1,
     /// A cast of a value that the target type cannot hold; the operand is the value.
     CastRange = 2,
-    /// A value was required and is missing.
+    /// An operator requires a value, and the value is missing.
     MissingValue = 3,
-    /// An assertion does not hold; the operand is the message, a text view.
+    /// An assertion does not hold; the operand is the message, a view of a text.
     Assertion = 4,
     /// An evaluation makes more strings than its arena may hold; the operand is the limit in bytes.
     ArenaLimit = 5,
     /// An argument is outside of an operator's domain; the operands are a view of a text with the reason, or zeros.
     Invalid = 6,
-    /// A text that does not have the form that is required for parsing it; the operand is the text.
+    /// A text cannot be parsed, because it does not have the required form; the operand is the text.
     Parse = 7,
     /// The evaluation's token was cancelled. Not the fault of any operator.
     Cancelled = 8,
     /// The loops of an evaluation run more rounds than allowed; the operand is the limit.
     IterationLimit = 9,
-    /// An index outside of a sequence; the operands are the index and the size.
+    /// An index is outside of a sequence; the operands are the index and the sequence's size.
     IndexRange = 10,
     /// An evaluation does more work on strings than it may; the operand is the limit. Any operator that reads strings can end with this fault, and
     /// none of them causes it.
@@ -45,7 +45,7 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
-    /// Returns true if the kind is a fault of the whole evaluation, not of the operator that noticed it.
+    /// Returns true if this kind is a fault of the whole evaluation, not of the operator that noticed it.
     #[must_use]
     pub const fn is_of_evaluation(self) -> bool {
         matches!(self, FaultKind::WorkLimit) || self.is_of_token()
@@ -57,7 +57,7 @@ impl FaultKind {
         matches!(self, FaultKind::Cancelled | FaultKind::Deadline)
     }
 
-    /// All kinds of faults.
+    /// All kinds of faults, in the order of their numbers.
     pub const ALL: [FaultKind; 14] = [
         FaultKind::DivisionByZero,
         FaultKind::CastRange,
@@ -81,7 +81,7 @@ impl FaultKind {
         FaultKind::ALL.into_iter().find(|kind| *kind as u32 == number)
     }
 
-    /// Returns the code of the kind, as in the documentation and in machine-readable output.
+    /// Returns the name of this kind of fault, as in the documentation and in machine-readable output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -149,9 +149,9 @@ impl FaultKind {
 /// A failure of one operator: the kind, and up to 16 bytes that say more (operand bits, or pointer and length of a text).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// The kind of the failure.
+    /// The kind of the operator's failure.
     pub kind: FaultKind,
-    /// The operand's bits, zero-extended; or a text view.
+    /// The bits of the fault's operands, zero-extended; or a view of a text, as address and length.
     pub operands: [u64; 2],
 }
 

@@ -5,19 +5,19 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
-/// The state of a flag that is not raised, for contexts without a token.
+/// The state of a flag that is never raised, for contexts without a cancellation token.
 pub(crate) static NEVER: AtomicU8 = AtomicU8::new(RUNS);
 
-/// The state of a flag that is not raised. It must be 0, because generated code tests for that. The other states follow.
+/// The state of a cancellation flag that is not raised. It must be 0, because generated code tests for 0.
 pub(crate) const RUNS: u8 = 0;
-/// The state of a flag that was raised by a cancellation.
+/// The state of a cancellation flag that was raised by a cancellation.
 pub(crate) const CANCELLED: u8 = 1;
-/// The state of a flag that was raised by a deadline.
+/// The state of a cancellation flag that was raised by a deadline.
 pub(crate) const OVERDUE: u8 = 2;
-/// A bit that is added to the state: the time limit of the run is over. The next run clears it.
+/// A bit that is added to a flag's state while the time limit of a run is exceeded. The next run clears it.
 pub(crate) const LATE: u8 = 4;
 
-/// A flag, and the flags that are raised with it.
+/// A flag that cancels evaluations, and the flags that are raised with it.
 #[derive(Debug, Default)]
 pub(crate) struct Flag {
     pub(crate) state: AtomicU8,
@@ -26,13 +26,13 @@ pub(crate) struct Flag {
     /// The root flag, which has no deadline and from which this one was derived, and the deadline at which the clock raises this flag. `None`
     /// without a deadline.
     pub(crate) until: Option<(Arc<Flag>, Instant)>,
-    /// For a flag of runs: the flag that raises it.
+    /// For a flag of runs with a time limit: the flag of the token that raises it. Else `None`.
     #[expect(dead_code, reason = "the clock raises it only while it is alive")]
     pub(crate) of: Option<Arc<Flag>>,
 }
 
 impl Flag {
-    /// Raises the flag and all flags that are raised with it, unless it is raised already.
+    /// Raises the flag and all flags that are raised with it, with the state `state`, unless it is raised already.
     pub(crate) fn raise(&self, state: u8) {
         let open = self.raise_alone(state);
         Flag::raise_all(open, state);
@@ -58,7 +58,7 @@ impl Flag {
         std::mem::take(&mut *self.others.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Adds a flag that is raised with this one.
+    /// Adds `other` to the flags that are raised with this one.
     pub(crate) fn add(&self, other: &Arc<Flag>) {
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         if others.len() == others.capacity() {
@@ -67,12 +67,13 @@ impl Flag {
         others.push(Arc::downgrade(other));
     }
 
-    /// Raises the flag because its time is over.
+    /// Raises the flag because its deadline has passed.
     pub(crate) fn end_by_time(&self) {
         self.raise(OVERDUE);
     }
 
-    /// Raises the flag until [`lower`](Flag::lower), because the time limit of its run is over. Flags that depend on it are raised permanently.
+    /// Raises the flag until [`lower`](Flag::lower), because its run has exceeded the time limit. Flags that depend on it are raised
+    /// permanently.
     pub(crate) fn raise_late(&self) {
         self.state.fetch_or(LATE, Ordering::Relaxed);
         Flag::raise_all(self.take_others(), OVERDUE);
@@ -89,7 +90,7 @@ impl Flag {
         self.state.load(Ordering::Relaxed) & LATE != 0
     }
 
-    /// The state without the bit `LATE`.
+    /// The flag's state without the bit `LATE`.
     pub(crate) fn lasting(&self) -> u8 {
         self.state.load(Ordering::Relaxed) & !LATE
     }

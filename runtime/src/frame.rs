@@ -1,5 +1,5 @@
 //! Frames: contiguous plain bytes that hold every leaf, literal, temporary and output of a model, and the layout that
-//! assigns their offsets. A frame needs no destructor. It is reset by copying the template with the literals over it.
+//! assigns offsets to them. A frame needs no destructor. It is reset by copying the template with the literals over it.
 //!
 //! A slot is an offset that carries its type. Reading and writing through a slot is unchecked in release builds: the
 //! invariant FRAME-SLOT of `docs/safety.md` is that slots are used only with frames of the layout that made them.
@@ -21,7 +21,7 @@ impl<T> Slot<T> {
         Slot { offset, holds: PhantomData }
     }
 
-    /// The offset from the start of the frame, in bytes.
+    /// The slot's offset from the start of the frame, in bytes.
     #[must_use]
     pub const fn offset(self) -> u32 {
         self.offset
@@ -39,9 +39,9 @@ impl<T> Copy for Slot<T> {}
 /// An offset in frames, with the type of the value there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TypedSlot {
-    /// The offset from the start of the frame, in bytes.
+    /// The slot's offset from the start of the frame, in bytes.
     pub offset: u32,
-    /// The type of the value.
+    /// The type of the value in the slot.
     pub qtype: QType,
 }
 
@@ -52,7 +52,8 @@ impl std::fmt::Display for TypedSlot {
     }
 }
 
-/// A struct built at run time: slots are appended, each at the next offset its alignment allows.
+/// The layout of a frame, like that of a struct that is built at run time: slots are appended, each at the next offset
+/// that its alignment allows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FrameLayout {
     size: u32,
@@ -79,13 +80,13 @@ impl FrameLayout {
         Some(offset)
     }
 
-    /// Size in bytes, rounded up to the alignment.
+    /// The frame's size in bytes, rounded up to the alignment.
     #[must_use]
     pub fn size(&self) -> u32 {
         Layout { size: self.size, align: self.align }.align_up(self.size)
     }
 
-    /// Alignment in bytes, at most 8.
+    /// The frame's alignment in bytes, at most 8.
     #[must_use]
     pub fn align(&self) -> u32 {
         self.align
@@ -99,8 +100,8 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// A frame that starts with these bytes. They must not contain views, because only the numbers of their pointers would
-    /// be copied. A frame with views must be cloned from another frame.
+    /// A frame with the contents `bytes`. They must not contain views of strings, because a pointer that is copied as
+    /// plain bytes is not valid. A frame with views must be cloned from another frame.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let memory = Memory::zeroed(bytes.len());
@@ -115,13 +116,13 @@ impl Frame {
         Frame { memory: Memory::zeroed(size) }
     }
 
-    /// The start of the frame, for reading and writing through slots.
+    /// A pointer to the start of the frame, for reading and writing through slots.
     #[inline]
     pub fn ptr(&mut self) -> FramePtr {
         FramePtr { base: self.memory.start().as_ptr() }
     }
 
-    /// Size in bytes.
+    /// The frame's size in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         self.memory.size()
@@ -150,13 +151,13 @@ pub struct FramePtr {
 }
 
 impl FramePtr {
-    /// A pointer to memory that is read and written like a frame.
+    /// A pointer to memory at `base` that is read and written like a frame.
     #[must_use]
     pub const fn from_raw(base: *mut u8) -> Self {
         FramePtr { base }
     }
 
-    /// The address.
+    /// The address of the memory's first byte.
     #[must_use]
     pub const fn as_ptr(self) -> *mut u8 {
         self.base

@@ -1,10 +1,10 @@
-//! The functions that generated code calls, in one table that it reaches through the context. So generated code contains no
-//! addresses, and it can be moved and cached. One list defines the number, the signature and the function.
+//! The functions that generated code calls. They are in one table, whose address is in the context. So generated code contains no
+//! addresses, and can be moved and cached. One list defines the number, the signature and the implementation of each function.
 
 use crate::preserving::call_preserving;
 use crate::{Bytes, Context, MachineType, compare, math};
 
-/// An entry of the function table. Only generated code casts it back to its signature.
+/// An entry of the function table: the address of a function. Only generated code casts it back to its signature.
 pub(crate) type Address = *const ();
 
 macro_rules! runtime_functions {
@@ -128,7 +128,7 @@ bits! {
     u8: |b| b as u8, u64::from;
 }
 
-/// The address of the function table, for contexts.
+/// The address of the table of functions that generated code calls. Contexts store it.
 pub(crate) fn table() -> *const Address {
     TABLE.0.as_ptr()
 }
@@ -142,57 +142,57 @@ runtime_functions! {
     Expm1F32 = "expm1_f32" (x: F32) -> F32 { math::expm1_f32(x) }
     /// e to the power of x, minus 1, without cancellation near 0.
     Expm1F64 = "expm1_f64" (x: F64) -> F64 { math::expm1_f64(x) }
-    /// Natural logarithm.
+    /// The natural logarithm of x.
     LogF32 = "log_f32" (x: F32) -> F32 { math::log_f32(x) }
-    /// Natural logarithm.
+    /// The natural logarithm of x.
     LogF64 = "log_f64" (x: F64) -> F64 { math::log_f64(x) }
-    /// Natural logarithm of 1 + x.
+    /// The natural logarithm of 1 + x.
     Log1pF32 = "log1p_f32" (x: F32) -> F32 { math::log1p_f32(x) }
-    /// Natural logarithm of 1 + x.
+    /// The natural logarithm of 1 + x.
     Log1pF64 = "log1p_f64" (x: F64) -> F64 { math::log1p_f64(x) }
-    /// Logarithm to base 2.
+    /// The logarithm of x to base 2.
     Log2F32 = "log2_f32" (x: F32) -> F32 { math::log2_f32(x) }
-    /// Logarithm to base 2.
+    /// The logarithm of x to base 2.
     Log2F64 = "log2_f64" (x: F64) -> F64 { math::log2_f64(x) }
-    /// Logarithm to base 10.
+    /// The logarithm of x to base 10.
     Log10F32 = "log10_f32" (x: F32) -> F32 { math::log10_f32(x) }
-    /// Logarithm to base 10.
+    /// The logarithm of x to base 10.
     Log10F64 = "log10_f64" (x: F64) -> F64 { math::log10_f64(x) }
     /// x to the power of y.
     PowF32 = "pow_f32" (x: F32, y: F32) -> F32 { math::pow_f32(x, y) }
     /// x to the power of y.
     PowF64 = "pow_f64" (x: F64, y: F64) -> F64 { math::pow_f64(x, y) }
-    /// The remainder of the truncating division, with the sign of x.
+    /// The remainder of the truncating division x / y, with the sign of x.
     FmodF32 = "fmod_f32" (x: F32, y: F32) -> F32 { math::fmod_f32(x, y) }
-    /// The remainder of the truncating division, with the sign of x.
+    /// The remainder of the truncating division x / y, with the sign of x.
     FmodF64 = "fmod_f64" (x: F64, y: F64) -> F64 { math::fmod_f64(x, y) }
-    /// The floor of the exact quotient.
+    /// The floor of the exact quotient x / y.
     FloorDivideF32 = "floor_divide_f32" (x: F32, y: F32) -> F32 { math::floor_divide_f32(x, y) }
-    /// The floor of the exact quotient.
+    /// The floor of the exact quotient x / y.
     FloorDivideF64 = "floor_divide_f64" (x: F64, y: F64) -> F64 { math::floor_divide_f64(x, y) }
-    /// The remainder of the floor division, with the sign of y.
+    /// The remainder of the floor division x / y, with the sign of y.
     RemainderF32 = "remainder_f32" (x: F32, y: F32) -> F32 { math::remainder_f32(x, y) }
-    /// The remainder of the floor division, with the sign of y.
+    /// The remainder of the floor division x / y, with the sign of y.
     RemainderF64 = "remainder_f64" (x: F64, y: F64) -> F64 { math::remainder_f64(x, y) }
-    /// Sine.
+    /// The sine of x, an angle in radians.
     SinF32 = "sin_f32" (x: F32) -> F32 { math::sin_f32(x) }
-    /// Sine.
+    /// The sine of x, an angle in radians.
     SinF64 = "sin_f64" (x: F64) -> F64 { math::sin_f64(x) }
-    /// Cosine.
+    /// The cosine of x, an angle in radians.
     CosF32 = "cos_f32" (x: F32) -> F32 { math::cos_f32(x) }
-    /// Cosine.
+    /// The cosine of x, an angle in radians.
     CosF64 = "cos_f64" (x: F64) -> F64 { math::cos_f64(x) }
-    /// Hyperbolic sine.
+    /// The hyperbolic sine of x.
     SinhF32 = "sinh_f32" (x: F32) -> F32 { math::sinh_f32(x) }
-    /// Hyperbolic sine.
+    /// The hyperbolic sine of x.
     SinhF64 = "sinh_f64" (x: F64) -> F64 { math::sinh_f64(x) }
-    /// Hyperbolic tangent.
+    /// The hyperbolic tangent of x.
     TanhF32 = "tanh_f32" (x: F32) -> F32 { math::tanh_f32(x) }
-    /// Hyperbolic tangent.
+    /// The hyperbolic tangent of x.
     TanhF64 = "tanh_f64" (x: F64) -> F64 { math::tanh_f64(x) }
-    /// Arc tangent.
+    /// The arc tangent of x, in radians.
     AtanF32 = "atan_f32" (x: F32) -> F32 { math::atan_f32(x) }
-    /// Arc tangent.
+    /// The arc tangent of x, in radians.
     AtanF64 = "atan_f64" (x: F64) -> F64 { math::atan_f64(x) }
     /// The angle of the point (x, y), from -pi to pi.
     Atan2F32 = "atan2_f32" (y: F32, x: F32) -> F32 { math::atan2_f32(y, x) }
@@ -206,13 +206,13 @@ runtime_functions! {
     Exp2F32 = "exp2_f32" (x: F32) -> F32 { math::exp2_f32(x) }
     /// 2 to the power of x.
     Exp2F64 = "exp2_f64" (x: F64) -> F64 { math::exp2_f64(x) }
-    /// Error function.
+    /// The error function of x.
     ErfF32 = "erf_f32" (x: F32) -> F32 { math::erf_f32(x) }
-    /// Error function.
+    /// The error function of x.
     ErfF64 = "erf_f64" (x: F64) -> F64 { math::erf_f64(x) }
-    /// 1 minus the error function, without cancellation.
+    /// 1 minus the error function of x, without cancellation.
     ErfcF32 = "erfc_f32" (x: F32) -> F32 { math::erfc_f32(x) }
-    /// 1 minus the error function, without cancellation.
+    /// 1 minus the error function of x, without cancellation.
     ErfcF64 = "erfc_f64" (x: F64) -> F64 { math::erfc_f64(x) }
     /// The probability that a standard normal variable is at most x.
     NormalCdfF32 = "normal_cdf_f32" (x: F32) -> F32 { math::normal_cdf_f32(x) }

@@ -1,6 +1,6 @@
 //! Functions that are called with a context: compiled models, and kernels. A kernel computes one operator on frame slots and
-//! goes on with the next call of its chain. The interpreter runs such chains; generated code calls the kernels that have no
-//! form in instructions, through a table in the context.
+//! goes on with the next call of its chain. The interpreter runs such chains; generated code calls the kernels of operators
+//! for which it has no instructions, through a table in the context.
 
 use crate::layout::layout;
 use crate::{Context, Fault, FramePtr, STATUS_FAULT, STATUS_OK};
@@ -50,7 +50,7 @@ impl KernelChain {
         }
     }
 
-    /// Ends a row of calls: the previous call does not go on with the next one that is appended.
+    /// Ends a sequence of calls: the last appended call does not go on with a call that is appended later.
     pub fn end(&mut self) {
         // SAFETY: KERNEL-ROW, of which this kernel needs nothing.
         unsafe extern "C" fn end(_: &mut Context, _: FramePtr, _: Call) -> i32 {
@@ -59,18 +59,19 @@ impl KernelChain {
         self.0.push(Word { kernel: end });
     }
 
-    /// Frees the memory that was reserved for more calls.
+    /// Frees the memory that the chain has reserved for more calls.
     pub fn shrink_to_fit(&mut self) {
         self.0.shrink_to_fit();
     }
 
-    /// The position of the next call that is appended, in words.
+    /// The position in the chain, in words, of the next call that is appended.
     #[must_use]
     pub fn position(&self) -> usize {
         self.0.len()
     }
 
-    /// The call at a position. It is valid while the chain lives and neither grows nor shrinks.
+    /// The call at `position`, which `position()` returned before the call was appended. It is valid while the chain lives
+    /// and neither grows nor shrinks.
     #[inline]
     #[must_use]
     pub fn call(&self, position: usize) -> Call {
@@ -84,7 +85,7 @@ impl KernelChain {
     }
 }
 
-/// A call in a kernel chain.
+/// A call of a kernel, as an address in a kernel chain.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub struct Call(*const Word);
@@ -106,8 +107,8 @@ impl Call {
         unsafe { ((*self.0).kernel)(context, frame, self) }
     }
 
-    /// Goes on with the next call. `slots` is the number of slots of this call. A kernel must do nothing afterwards, so that
-    /// this becomes a jump.
+    /// Runs the next call of the chain and returns its status. `slots` is the number of slots of this call. A kernel must do
+    /// nothing afterwards, so that the compiler can turn this call into a jump.
     ///
     /// # Safety
     /// KERNEL-ROW, and this call has `slots` slots.
@@ -168,7 +169,7 @@ impl Call {
 /// CALL: the contract is stated at `cembra_plan::Function::call`.
 pub type RawFunction = unsafe extern "C" fn(*const u8, *mut u8, *mut u8, *mut Context) -> i32;
 
-/// The result of a function that is called on registers, returned in two registers itself.
+/// The result of a function whose arguments are in registers. It is returned in two registers too.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RegisterResult {
@@ -178,9 +179,9 @@ pub struct RegisterResult {
 
 layout! {
     RegisterResult: u32 {
-        /// Offset of the status, which is returned in the first register.
+        /// Offset in a [`RegisterResult`] of the status, which is returned in the first register.
         STATUS_OFFSET = (offset of status);
-        /// Offset of the result's bits, which are returned in the second register.
+        /// Offset in a [`RegisterResult`] of the result's bits, which are returned in the second register.
         BITS_OFFSET = (offset of bits);
     }
 }
@@ -190,10 +191,10 @@ impl RegisterResult {
     pub const STATUS_MISSING: i32 = 2;
     /// A missing result.
     pub const MISSING: RegisterResult = RegisterResult { status: RegisterResult::STATUS_MISSING as u64, bits: 0 };
-    /// No result: the context's fault record is filled.
+    /// The result of a call that failed: the context's fault record has the fault.
     pub const FAULT: RegisterResult = RegisterResult { status: STATUS_FAULT as u64, bits: 0 };
 
-    /// A present result with these bits, zero-extended.
+    /// A present result with the bits `bits`, zero-extended.
     #[must_use]
     pub const fn value(bits: u64) -> RegisterResult {
         RegisterResult { status: STATUS_OK as u64, bits }
@@ -204,23 +205,24 @@ impl RegisterResult {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct KernelCall {
-    /// The kernel, or the function on registers. The code that uses the entry knows which of the two it is.
+    /// The address of the kernel, or of a function that takes its arguments in registers. The code that uses the entry knows
+    /// which of the two it is.
     pub function: *const (),
-    /// The call that is passed to a kernel.
+    /// The call that is passed to the function if it is a kernel.
     pub call: Call,
-    /// The data that is passed to a function on registers.
+    /// The data that is passed to the function if it takes its arguments in registers.
     pub data: *const (),
 }
 
 layout! {
     KernelCall: i32 {
-        /// The size of an entry in bytes.
+        /// The size of a [`KernelCall`] in bytes.
         pub SIZE = (size);
-        /// Offset of the function in an entry.
+        /// Offset of the function's address in a [`KernelCall`].
         pub FUNCTION_OFFSET = (offset of function);
-        /// Offset of the call that is passed to a kernel.
+        /// Offset in a [`KernelCall`] of the call that is passed to a kernel.
         pub CALL_OFFSET = (offset of call);
-        /// Offset of the data in an entry.
+        /// Offset in a [`KernelCall`] of the data that is passed to a function on registers.
         pub DATA_OFFSET = (offset of data);
     }
 }

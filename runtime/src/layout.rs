@@ -4,9 +4,9 @@
 /// The size and the alignment of a type, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
-    /// Size in bytes, a multiple of `align`.
+    /// The type's size in bytes, a multiple of `align`.
     pub size: u32,
-    /// Alignment in bytes, a power of two, at most 8.
+    /// The type's alignment in bytes, a power of two, at most 8.
     pub align: u32,
 }
 
@@ -34,7 +34,7 @@ macro_rules! layout {
                 $vis const $constant: $number = layout!(@number $($part)+) as $number;
             )*
 
-            /// The names and values of these constants, for the agreement.
+            /// The names and values of this type's layout constants, for the agreement between machine code and this crate.
             pub(crate) const LAYOUT: &[(&str, u64)] = &[
                 $((concat!(stringify!($owner), layout!(@name $($part)+)), Self::$constant as u64)),*
             ];

@@ -3,15 +3,15 @@
 /// The type of a value in a register, such as an argument of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MachineType {
-    /// 32-bit integer.
+    /// A 32-bit integer.
     I32,
-    /// 64-bit integer or pointer.
+    /// A 64-bit integer or a pointer.
     I64,
-    /// binary32.
+    /// A floating-point number of 32 bits, IEEE 754 binary32.
     F32,
-    /// binary64.
+    /// A floating-point number of 64 bits, IEEE 754 binary64.
     F64,
-    /// A byte, 0 or 1.
+    /// A truth value: a byte, 0 or 1.
     Flag,
 }
 
@@ -26,7 +26,7 @@ impl MachineType {
         }
     }
 
-    /// Returns true for binary32 and binary64.
+    /// Returns true for the floating-point types binary32 and binary64.
     #[must_use]
     pub const fn is_float(self) -> bool {
         matches!(self, MachineType::F32 | MachineType::F64)

@@ -4,8 +4,8 @@
 
 use std::ptr::NonNull;
 
-/// Memory that starts as zeros, aligned to 8 bytes. Its address is valid as long as it lives, and does not change when the
-/// owner is moved.
+/// Memory that starts as zeros, aligned to 8 bytes. Its address is valid as long as the value lives, and does not change when
+/// the value is moved.
 #[derive(Debug)]
 pub(crate) struct Memory(NonNull<[u64]>);
 
@@ -26,7 +26,7 @@ impl Memory {
         self.0.cast()
     }
 
-    /// Size in bytes, a multiple of 8.
+    /// The memory's size in bytes, a multiple of 8.
     pub(crate) const fn size(&self) -> usize {
         self.0.len() * 8
     }

@@ -7,21 +7,21 @@ use crate::{Date, Timestamp};
 /// The units that dates and timestamps can be truncated to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CalendarUnit {
-    /// A year, from 1 January.
+    /// A year: values are truncated to 1 January.
     Year,
-    /// A quarter, from the first of January, April, July or October.
+    /// A quarter: values are truncated to the first of January, April, July or October.
     Quarter,
-    /// A month, from its first day.
+    /// A month: values are truncated to its first day.
     Month,
-    /// A week, from Monday.
+    /// A week: values are truncated to its Monday.
     Week,
-    /// A day, from midnight in UTC.
+    /// A day: timestamps are truncated to midnight in UTC.
     Day,
-    /// An hour, from the full hour in UTC.
+    /// An hour: timestamps are truncated to the full hour in UTC.
     Hour,
-    /// A minute, from the full minute.
+    /// A minute: timestamps are truncated to the full minute.
     Minute,
-    /// A second, from the full second.
+    /// A second: timestamps are truncated to the full second.
     Second,
 }
 
@@ -52,7 +52,7 @@ fn with_text(date: Option<Date>) -> Option<Date> {
 }
 
 impl Date {
-    /// The day with this year, this month from 1 and this day from 1; `None` if there is no such day in the years 1 to 9999.
+    /// The date with this year, this month from 1 and this day from 1; `None` if there is no such day in the years 1 to 9999.
     #[must_use]
     pub fn of_parts(year: i32, month: i32, day: i32) -> Option<Date> {
         with_text(Date::of(year, u32::try_from(month).ok()?, u32::try_from(day).ok()?))
@@ -108,28 +108,28 @@ impl Date {
         is_leap(self.civil().0)
     }
 
-    /// The quarter of the year, from 1 to 4.
+    /// The date's quarter of the year, from 1 to 4.
     #[must_use]
     pub fn quarter(self) -> i32 {
         (self.civil().1 + 2) / 3
     }
 
-    /// The year and week of ISO 8601: weeks begin on Monday and belong to the year of their Thursday.
+    /// The date's year and week of ISO 8601: weeks begin on Monday and belong to the year of their Thursday.
     #[must_use]
     pub fn iso_week(self) -> (i32, i32) {
         let (year, month, day) = civil(i64::from(self.0) + i64::from(4 - self.weekday()));
         (year, (day_of_year(year, month, day) - 1) / 7 + 1)
     }
 
-    /// The last day of the month; `None` outside of the years 1 to 9999.
+    /// The last day of the date's month; `None` outside of the years 1 to 9999.
     #[must_use]
     pub fn end_of_month(self) -> Option<Date> {
         let (year, month, _) = self.civil();
         Date::of_parts(year, month, length(year, month))
     }
 
-    /// The first day of the unit that contains the date. For a day and shorter units it is the date itself. `None` outside of the
-    /// years 1 to 9999.
+    /// The first day of the unit that contains the date. For `Day` and shorter units the result is the date itself. `None` outside
+    /// of the years 1 to 9999.
     #[must_use]
     pub fn start_of(self, unit: CalendarUnit) -> Option<Date> {
         let (year, month, _) = self.civil();
@@ -146,8 +146,8 @@ impl Date {
 }
 
 impl Timestamp {
-    /// The timestamp of a time of a day, in UTC; `None` if there is no such time, or it is outside of the years 1 to 9999. Seconds
-    /// are rounded to microseconds, halves to even.
+    /// The timestamp at this time of the day `date`, in UTC; `None` if there is no such time, or the result is outside of the years
+    /// 1 to 9999. Seconds are rounded to microseconds, halves to even.
     #[must_use]
     pub fn of_parts(date: Date, hour: i32, minute: i32, second: f64) -> Option<Timestamp> {
         if !(0..24).contains(&hour) || !(0..60).contains(&minute) || !(0.0..60.0).contains(&second) {

@@ -1,10 +1,10 @@
-//! The description of a model in an object file.
+//! The description of a compiled model that an object file contains as data.
 
 use crate::layout::layout;
 use crate::{RawFunction, Text};
 
-/// The description of a model in an object file. The file defines it as read-only data, under the name of the model and
-/// `_model`; programs only pass references to it on.
+/// The description of a model in an object file. The file defines it as read-only data, under the model's name followed
+/// by `_model`. Programs only pass on references to it.
 #[repr(C)]
 #[derive(Debug)]
 pub struct ObjectModel {
@@ -31,7 +31,7 @@ pub(crate) struct LiteralText {
     pub(crate) text: Text<'static>,
 }
 
-/// A step whose operator can fail.
+/// A step whose operator can fail: an entry of a model's table of sites.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Site {
@@ -45,23 +45,24 @@ pub(crate) struct Site {
 
 layout! {
     ObjectModel: u32 {
-        /// Offset of the revision, 4 bytes.
+        /// Offset in a model's description of the interface revision, 4 bytes.
         pub REVISION_OFFSET = (offset of revision);
-        /// Offset of the size of frames, 4 bytes.
+        /// Offset in a model's description of the size of frames, 4 bytes.
         pub FRAME_BYTES_OFFSET = (offset of frame_bytes);
-        /// Offset of the fingerprint of the agreement that the file was made for, 8 bytes.
+        /// Offset in a model's description of the fingerprint of the agreement that the file was made for, 8 bytes.
         pub INTERFACE_OFFSET = (offset of interface);
-        /// Offset of the pointer to the function.
+        /// Offset in a model's description of the pointer to the compiled function.
         pub FUNCTION_OFFSET = (offset of function);
-        /// Offset of the pointer to the table of texts.
+        /// Offset in a model's description of the pointer to the table of text literals.
         pub TEXTS_OFFSET = (offset of texts);
-        /// Offset of the number of texts, 8 bytes.
+        /// Offset in a model's description of the number of text literals, 8 bytes.
         pub TEXT_COUNT_OFFSET = (offset of text_count);
-        /// Offset of the pointer to the table of sites, in the order of their steps.
+        /// Offset in a model's description of the pointer to the table of sites (steps that can fail), in the order of
+        /// their steps.
         pub SITES_OFFSET = (offset of sites);
-        /// Offset of the number of sites, 8 bytes.
+        /// Offset in a model's description of the number of sites, 8 bytes.
         pub SITE_COUNT_OFFSET = (offset of site_count);
-        /// The size of the whole description.
+        /// The size of a model's whole description, in bytes.
         pub SIZE = (size);
     }
 }
@@ -86,19 +87,19 @@ layout! {
 }
 
 impl ObjectModel {
-    /// The size of an entry in the table of texts: the slot as 8 bytes, then the text.
+    /// The size in bytes of an entry in the table of text literals: the slot as 8 bytes, then the text.
     pub const TEXT_SIZE: u32 = LiteralText::SIZE;
-    /// The size of an entry in the table of sites: step, start and end of the span as 4 bytes each, 4 unused bytes, the
-    /// operator's name, and the type of its result.
+    /// The size in bytes of an entry in the table of sites: step, start and end of the span as 4 bytes each, 4 unused
+    /// bytes, the operator's name, and the type of its result.
     pub const SITE_SIZE: u32 = Site::SIZE;
 
-    /// The table of text literals.
+    /// The model's table of text literals.
     pub(crate) fn texts(&self) -> &[LiteralText] {
         // SAFETY: OBJECT-MODEL: `texts` points to `text_count` entries.
         if self.text_count == 0 { &[] } else { unsafe { table(self.texts, self.text_count) } }
     }
 
-    /// The site of a step of the plan; `None` if the step is not in the table.
+    /// The site of the plan's step `step`; `None` if the step cannot fail, so that it is not in the table.
     pub(crate) fn site(&self, step: u32) -> Option<&Site> {
         // SAFETY: OBJECT-MODEL: `sites` points to `site_count` entries.
         let sites = if self.site_count == 0 { &[] } else { unsafe { table(self.sites, self.site_count) } };

@@ -41,20 +41,20 @@ impl<T: Copy> Optional<T> {
         Optional { present: condition as u8, value: MaybeUninit::new(value) }
     }
 
-    /// Returns true if the value is present.
+    /// Returns true if the optional's value is present.
     #[must_use]
     pub const fn is_present(&self) -> bool {
         self.present != 0
     }
 
-    /// A reference to the value; `None` if it is missing.
+    /// A reference to the optional's value; `None` if it is missing.
     #[must_use]
     pub const fn as_ref(&self) -> Option<&T> {
         // SAFETY: FRAME-SLOT: code that sets the presence, here or in memory, has written the value.
         if self.present != 0 { Some(unsafe { self.value.assume_init_ref() }) } else { None }
     }
 
-    /// The value; `None` if it is missing.
+    /// The optional's value; `None` if it is missing.
     #[must_use]
     pub const fn get(&self) -> Option<T> {
         // SAFETY: FRAME-SLOT: code that sets the presence, here or in memory, has written the value.

@@ -1,5 +1,6 @@
-//! The pass over rows that this thread is in. If one of some rows that are evaluated together fails, the rows are evaluated again, one by one.
-//! Functions of a host that are slow, or that count their calls, can use the pass to answer the second call for a row from the first.
+//! The pass over a group of rows that this thread is in. Rows are evaluated in groups; if a row of a group fails, rows of the group are
+//! evaluated again, one by one. So a host function may be called twice for a row. A function that is slow, or counts its calls, can use the
+//! pass to answer the second call from the first.
 
 use std::cell::Cell;
 
@@ -7,17 +8,17 @@ thread_local! {
     static PASS: Cell<RowsPass> = const { Cell::new(RowsPass { number: 0, is_again: false }) };
 }
 
-/// A pass over rows.
+/// A pass over a group of rows: the first, or the second, which evaluates rows again because one failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RowsPass {
-    /// The number of this group of rows among those that this thread has evaluated.
+    /// The number of the group of rows. Each group that this thread begins has the next number.
     pub number: u64,
-    /// True during the second pass, which evaluates rows of the group again.
+    /// True during the second pass over a group, which evaluates its rows again.
     pub is_again: bool,
 }
 
 impl RowsPass {
-    /// The pass that this thread is in.
+    /// The pass over rows that this thread is in.
     #[must_use]
     pub fn current() -> RowsPass {
         PASS.get()
@@ -29,7 +30,7 @@ impl RowsPass {
         PASS.set(RowsPass { number: number.wrapping_add(1), is_again: false });
     }
 
-    /// Begins the second pass, over the same group or those of its rows that failed.
+    /// Begins the second pass, over all rows of the same group or over its failed rows.
     pub fn repeat() {
         PASS.set(RowsPass { is_again: true, ..PASS.get() });
     }

@@ -23,7 +23,7 @@ impl ShapeType {
     /// Every shape.
     pub const ALL: [ShapeType; 2] = [ShapeType::Scalar, ShapeType::OptionalScalar];
 
-    /// Arolla's name of the shape's type.
+    /// Arolla's name for the type of this shape.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -36,17 +36,17 @@ impl ShapeType {
 /// The two array types that Arolla distinguishes. Both are stored densely here: a value per element, and a bit for its presence.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ArrayKind {
-    /// `DENSE_ARRAY_FLOAT32` and the like.
+    /// Arolla's dense arrays: `DENSE_ARRAY_FLOAT32`, `DENSE_ARRAY_INT32` and so on.
     Dense,
-    /// `ARRAY_FLOAT32` and the like, which Arolla may store sparsely.
+    /// Arolla's other arrays, which it may store sparsely: `ARRAY_FLOAT32`, `ARRAY_INT32` and so on.
     Sparse,
 }
 
 impl ArrayKind {
-    /// Both kinds.
+    /// Both kinds of arrays.
     pub const ALL: [ArrayKind; 2] = [ArrayKind::Dense, ArrayKind::Sparse];
 
-    /// The prefix of the names of its types.
+    /// The prefix of the type names of this kind of array.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -56,19 +56,19 @@ impl ArrayKind {
     }
 }
 
-/// The two sides of an edge. An edge connects each element of its child side with at most one element of its parent side.
+/// The type of an edge, given by its two sides. An edge connects each element of its child side with at most one element of its parent side.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum EdgeType {
     /// An edge from a scalar to a scalar.
     Scalars,
     /// An edge from all elements of an array to one scalar.
     ToScalar(ArrayKind),
-    /// An edge from the elements of an array to those of another one: groups.
+    /// An edge from the elements of an array to the elements of another array, which stand for groups.
     Arrays(ArrayKind),
 }
 
 impl EdgeType {
-    /// Every edge type.
+    /// All edge types.
     pub const ALL: [EdgeType; 5] = [
         EdgeType::Scalars,
         EdgeType::ToScalar(ArrayKind::Dense),
@@ -77,7 +77,7 @@ impl EdgeType {
         EdgeType::Arrays(ArrayKind::Sparse),
     ];
 
-    /// Arolla's name of the type.
+    /// Arolla's name of the edge type.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -93,19 +93,19 @@ impl EdgeType {
 /// The type of a value. The list of forms is exhaustive, so that the compiler reports a new form to every `match`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum QType {
-    /// A value that is always present.
+    /// The type of a scalar value that is always present.
     Scalar(Scalar),
-    /// A value that may be missing.
+    /// The type of a scalar value that may be missing.
     Optional(Scalar),
-    /// A fixed sequence of values, laid out like a C struct; the fields of a named tuple have names.
+    /// The type of a fixed sequence of values, laid out like a C struct; the fields of a named tuple have names.
     Tuple(Fields<QType>),
     /// The type of a shape: it has one value, which takes no space.
     Shape(ShapeType),
-    /// An array of a scalar type, whose elements may be missing. Stored outside of frames.
+    /// The type of an array of scalars that may be missing. Stored outside of frames.
     Array(ArrayKind, Scalar),
-    /// The shape of an array: its number of elements. Stored outside of frames.
+    /// The type of an array's shape: its number of elements. Stored outside of frames.
     ArrayShape(ArrayKind),
-    /// An edge. Stored outside of frames.
+    /// The type of an edge, which connects the elements of two arrays. Stored outside of frames.
     Edge(EdgeType),
     /// The type of a type literal such as the `f32` of `core.cast(x, f32)`. Compile time only.
     Meta,
@@ -131,22 +131,22 @@ pub const MOST_AXES: usize = 16;
 /// The part of a value that is stored in a frame, by the value's type.
 #[derive(Clone, Copy, Debug)]
 pub enum InFrame<'a> {
-    /// A value of this type.
+    /// The frame contains a value of this scalar type.
     Scalar(Scalar),
-    /// A presence, and a value of this type if that is set.
+    /// The frame contains a presence byte and a value of this scalar type; the value is meaningful if the byte is set.
     Optional(Scalar),
-    /// A tuple: the parts of its fields that are stored in a frame.
+    /// The frame contains a tuple: the parts of its fields that are stored in a frame.
     Tuple(&'a Fields<QType>),
-    /// No part: the type has one value, or its values are stored outside of frames, or exist only while a model is prepared.
+    /// The frame contains nothing: the type has one value, or its values are stored outside of frames, or exist only while a model is prepared.
     Nothing,
 }
 
-/// The size of a type.
+/// The complexity of a type: how many fields it has and how deeply they are nested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent {
-    /// The number of fields in tuples, including inner tuples; 0 for a type that is not a tuple.
+    /// The number of fields in all tuples of the type, including inner tuples; 0 for a type that is not a tuple.
     pub fields: usize,
-    /// The nesting depth of tuples and sequences; 0 for a type that is neither, 1 for a tuple of scalars.
+    /// The depth to which tuples and sequences of the type are nested; 0 for a type that is neither, 1 for a tuple of scalars.
     pub nesting: usize,
 }
 
@@ -154,30 +154,30 @@ pub struct Extent {
 pub type FieldOffset = u32;
 
 impl QType {
-    /// `OPTIONAL_UNIT`, the type of conditions.
+    /// The type `OPTIONAL_UNIT`, which conditions have.
     pub const MASK: QType = QType::Optional(Scalar::Unit);
-    /// `UNIT`.
+    /// The type `UNIT`.
     pub const UNIT: QType = QType::Scalar(Scalar::Unit);
-    /// `BOOLEAN`.
+    /// The type `BOOLEAN`.
     pub const BOOLEAN: QType = QType::Scalar(Scalar::Boolean);
-    /// `INT32`.
+    /// The type `INT32`.
     pub const INT32: QType = QType::Scalar(Scalar::Int32);
-    /// `INT64`.
+    /// The type `INT64`.
     pub const INT64: QType = QType::Scalar(Scalar::Int64);
-    /// `FLOAT32`.
+    /// The type `FLOAT32`.
     pub const FLOAT32: QType = QType::Scalar(Scalar::Float32);
-    /// `FLOAT64`.
+    /// The type `FLOAT64`.
     pub const FLOAT64: QType = QType::Scalar(Scalar::Float64);
-    /// `WEAK_FLOAT`.
+    /// The type `WEAK_FLOAT`.
     pub const WEAK_FLOAT: QType = QType::Scalar(Scalar::WeakFloat);
-    /// `UINT64`.
+    /// The type `UINT64`.
     pub const UINT64: QType = QType::Scalar(Scalar::UInt64);
-    /// `BYTES`.
+    /// The type `BYTES`.
     pub const BYTES: QType = QType::Scalar(Scalar::Bytes);
-    /// `TEXT`.
+    /// The type `TEXT`.
     pub const TEXT: QType = QType::Scalar(Scalar::Text);
 
-    /// The part of a value that is stored in a frame.
+    /// The part of a value of this type that is stored in a frame.
     #[inline]
     #[must_use]
     pub const fn in_frame(&self) -> InFrame<'_> {
@@ -199,7 +199,7 @@ impl QType {
         }
     }
 
-    /// Size and alignment in a frame. Shapes, compile-time types and values outside of frames take no space.
+    /// The size and alignment in a frame of a value of this type. Shapes, compile-time types and values outside of frames take no space.
     #[must_use]
     pub fn layout(&self) -> Layout {
         match self.in_frame() {
@@ -300,7 +300,7 @@ impl QType {
         matches!(self, QType::Optional(_) | QType::Nothing)
     }
 
-    /// The optional form of a scalar or optional; any other type is returned unchanged.
+    /// The optional type for a scalar or optional type; any other type is returned unchanged.
     #[must_use]
     pub fn to_optional(&self) -> QType {
         match self {
@@ -331,13 +331,13 @@ impl QType {
         }
     }
 
-    /// Returns true for types that an input may have and a text may declare: run-time types, and tensors.
+    /// Returns true for types with which a model's text may declare an input: run-time types, and tensors.
     #[must_use]
     pub fn is_declarable(&self) -> bool {
         matches!(self, QType::Tensor(..)) || self.is_run_time()
     }
 
-    /// Returns true for types of fields of data rows: scalars, optionals, and tuples of them.
+    /// Returns true for types that a field of a data row may have: scalars, optionals, and tuples of them.
     #[must_use]
     pub fn is_data(&self) -> bool {
         // The recursion is bounded: types nest only as deep as the text that spelled them.
@@ -364,8 +364,8 @@ impl QType {
         matches!(self, QType::Array(..) | QType::ArrayShape(_) | QType::Edge(_))
     }
 
-    /// The type of an array's elements, as an optional. A type that is not an array is returned unchanged, because its value is the same at
-    /// each index.
+    /// The type that a value of this type has at one index of an array program: for an array, the optional of its element type; otherwise this
+    /// type, because the value is the same at each index.
     #[must_use]
     pub fn of_each(&self) -> QType {
         match self {
@@ -384,7 +384,7 @@ impl QType {
         }
     }
 
-    /// Makes the tuple with these fields.
+    /// Makes the tuple type with these field types.
     #[must_use]
     pub fn tuple(fields: impl IntoIterator<Item = QType>) -> QType {
         QType::Tuple(fields.into_iter().collect())
@@ -442,8 +442,8 @@ impl QType {
         }
     }
 
-    /// The optional form of a struct; any other type in its [optional form](QType::to_optional). A type that may be missing already is returned
-    /// unchanged.
+    /// The type for a value of this type that may be missing: an optional struct for a struct, the result of
+    /// [`to_optional`](QType::to_optional) for other types. A type whose values may be missing already is returned unchanged.
     #[must_use]
     pub fn optional_struct(&self) -> QType {
         match self.as_tuple() {
@@ -467,7 +467,7 @@ impl QType {
         }
     }
 
-    /// The type `scalar`, or its optional.
+    /// The type `scalar`, or its optional type if `optional` is true.
     #[must_use]
     pub const fn of(scalar: Scalar, optional: bool) -> QType {
         if optional { QType::Optional(scalar) } else { QType::Scalar(scalar) }

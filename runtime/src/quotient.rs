@@ -22,16 +22,17 @@ const fn power(exponent: i64) -> f64 {
     f64::from_bits((exponent + 1023).cast_unsigned() << 52)
 }
 
-/// The two numbers `added` and `bit` for testing whether a float of `element` bytes, 8 or 4, is moderate: its binary exponent is
-/// from -511 to 512, or from -63 to 64. It is if `bit` is set in the sum of `added` and the float's bits. Moderate products can be
-/// corrected, and so can products of zeros.
+/// Returns two numbers, `added` and `bit`, for testing whether a float of `element` bytes is moderate: the float is if `bit` is set
+/// in the sum of `added` and the float's bits. A float of 8 bytes is moderate if its binary exponent is from -511 to 512, one of 4
+/// bytes from -63 to 64. Moderate products can be corrected, and so can products of zeros.
 #[must_use]
 #[inline]
 pub const fn moderate(element: u8) -> [u64; 2] {
     if element == 8 { [1 << 61, 1 << 62] } else { [1 << 29, 1 << 30] }
 }
 
-/// The parts of a divisor of `element` bytes, 8 or 4, given by its bits. `None` if it is zero, negative, NaN, or too far from one.
+/// Returns the bits of a divisor and of its rounded inverse. The divisor is a float of `element` bytes, 8 or 4, given by its bits.
+/// `None` if it is zero, negative, NaN, or so far from one that division by multiplication is not exact.
 #[must_use]
 #[inline]
 pub fn parts(element: u8, bits: u64) -> Option<Parts> {

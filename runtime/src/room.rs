@@ -1,6 +1,6 @@
 //! Checks of memory sizes that come from untrusted lengths: the size in bytes of a number of values, and whether the system has that much
-//! memory. A length that does not fit is refused here, before anything is multiplied or allocated. How much memory an evaluation may use is
-//! not decided here, but by its limits.
+//! memory. A length that does not fit is refused here, before anything is multiplied or allocated. The limits on the memory of an
+//! evaluation are elsewhere.
 
 #![deny(clippy::arithmetic_side_effects)]
 

@@ -135,8 +135,8 @@ impl Scalar {
         self.facts().short_name
     }
 
-    /// The type whose representation this type shares, such as `Float64` for `WeakFloat`; else the type itself. Operators without an
-    /// overload for a type compute with its representation.
+    /// The type whose representation in memory this type shares, such as `Float64` for `WeakFloat`; for most types, the type itself.
+    /// Operators without an overload for a type compute with its representation.
     #[must_use]
     pub const fn representation(self) -> Scalar {
         match self.facts().representation {
@@ -145,7 +145,8 @@ impl Scalar {
         }
     }
 
-    /// The type of a value in a register; `None` for a unit, which needs no register, and for strings, which need two.
+    /// The machine type that holds a value of this type in a register; `None` for a unit, which needs no register, and for strings,
+    /// which need two.
     #[inline]
     #[must_use]
     pub const fn machine_type(self) -> Option<MachineType> {
@@ -213,7 +214,7 @@ impl Scalar {
         matches!(self.facts().kind, Kind::String)
     }
 
-    /// Size and alignment of a value in a frame.
+    /// The size and alignment in a frame of a value of this type.
     #[inline]
     pub(crate) const fn layout(self) -> Layout {
         match self.machine_type() {
@@ -233,11 +234,11 @@ impl fmt::Display for Scalar {
     }
 }
 
-/// A Rust type that holds the values of a scalar type and is as large as one in a frame.
+/// A Rust type for the values of a scalar type, with the same size as such a value in a frame.
 pub trait Plain: Copy {
-    /// The number or truth value that represents it.
+    /// The type of the number or truth value that represents a value of this type.
     type Raw;
-    /// The type that is read from memory: a byte for a truth value, else `Raw`.
+    /// The type that is read from memory for a value of this type: a byte for a truth value, else `Raw`.
     type Stored: Copy;
 
     /// Converts the value from its representation in memory.

@@ -1,6 +1,6 @@
 //! A rule for reusing memory from run to run, and freeing it once runs need far less.
 
-/// Counts consecutive runs that leave most of their memory unused.
+/// A counter of consecutive runs that leave most of their memory unused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Slack {
     runs: u8,
@@ -13,7 +13,7 @@ impl Slack {
     /// The number of consecutive runs that must use less than a quarter of the memory before it is freed.
     const RUNS: u8 = 16;
 
-    /// A count that starts at zero.
+    /// A counter of unused memory that starts at zero runs.
     #[must_use]
     pub const fn new() -> Slack {
         Slack { runs: 0 }

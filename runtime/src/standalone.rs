@@ -13,15 +13,15 @@ use std::marker::PhantomData;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The object file was made for another revision of the agreement with this crate, or for one of the same revision with
-    /// another layout.
+    /// The object file was made for another revision of the interface to this crate, or for another layout under the same
+    /// revision.
     Revision = 2,
     /// The thread's floating-point mode is not the default, so results would differ.
     FloatMode = 3,
 }
 
 impl Refusal {
-    /// The problem, and a way to solve it.
+    /// The refusal as a message: the problem, and a way to solve it.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ pub struct ModelFault {
 }
 
 impl ModelFault {
-    /// The kind of the fault.
+    /// The kind of the fault that stopped the evaluation.
     #[must_use]
     pub const fn kind(&self) -> FaultKind {
         self.kind
@@ -100,9 +100,9 @@ impl std::error::Error for ModelFault {}
 /// # Safety
 /// OBJECT-MODEL: an object file defines the model, and the structs are those that were made together with it.
 pub unsafe trait Declared {
-    /// The struct of the inputs. Its texts live for `'t`.
+    /// The struct of the model's inputs. Its texts live for `'t`.
     type Input<'t>;
-    /// The struct of the outputs. Its texts are views of those of the input, or of the object file.
+    /// The struct of the model's outputs. Its texts are views of texts in the inputs or in the object file.
     type Output<'t>: Default;
 
     /// The description of the model in the object file.
@@ -130,7 +130,7 @@ impl<M: Declared> Evaluator<M> {
         Ok(Evaluator { evaluator, model: PhantomData })
     }
 
-    /// Evaluates the model.
+    /// Evaluates the model on `input`.
     ///
     /// # Errors
     /// The fault that stopped the evaluation.
@@ -145,17 +145,17 @@ impl<M: Declared> Evaluator<M> {
         Ok(output)
     }
 
-    /// Sets the most rounds that the loops of each evaluation may run together.
+    /// Limits the loops of each later evaluation to `limit` rounds in total.
     pub fn set_loop_rounds(&mut self, limit: u64) {
         self.evaluator.context.set_iterations(limit);
     }
 
-    /// Sets the most work on strings that each evaluation may do.
+    /// Limits the work on strings of each later evaluation to `limit` units; a unit is about the time to read one byte.
     pub fn set_string_work(&mut self, limit: u64) {
         self.evaluator.context.set_string_work(limit);
     }
 
-    /// Sets the token that later evaluations poll when they start and while they run; `None` removes it.
+    /// Sets the cancellation token that later evaluations poll when they start and while they run; `None` removes it.
     pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
         self.evaluator.context.set_cancellation(token);
     }
@@ -167,7 +167,7 @@ impl<M: Declared> Evaluator<M> {
 pub(crate) struct AnyEvaluator {
     model: &'static ObjectModel,
     frame: Frame,
-    /// The context of the evaluations, which has their limits.
+    /// The context of the evaluator's evaluations, which has their limits.
     pub(crate) context: Context,
 }
 

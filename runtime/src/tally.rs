@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The number of evaluations of one context.
+/// A counter of the evaluations of one context.
 #[derive(Debug, Default)]
 pub struct Tally(AtomicU64);
 
@@ -73,13 +73,13 @@ impl Evaluations {
         tally
     }
 
-    /// Adds evaluations that no context counts, such as those of a batch.
+    /// Adds `evaluations` evaluations that no context counts, such as those of a batch.
     pub fn add(&self, evaluations: u64) {
         let mut tallies = self.tallies();
         tallies.ended = tallies.ended.wrapping_add(evaluations);
     }
 
-    /// The number of evaluations so far.
+    /// The number of evaluations so far, of all tallies together.
     #[must_use]
     pub fn count(&self) -> u64 {
         let tallies = self.tallies();

@@ -47,7 +47,7 @@ impl<'a> Bytes<'a> {
         Bytes { ptr, len, lives: PhantomData }
     }
 
-    /// The bytes.
+    /// The bytes that the view refers to.
     #[must_use]
     #[inline]
     pub const fn as_slice(self) -> &'a [u8] {
@@ -84,7 +84,7 @@ impl<'a> Text<'a> {
         Text(Bytes::new(text.as_bytes()))
     }
 
-    /// A view of `len` bytes at `ptr`.
+    /// A view of the `len` bytes of text at `ptr`.
     ///
     /// # Safety
     /// STRING-VIEW: the bytes must be valid UTF-8 and readable for `'a`; `ptr` may be anything if `len` is 0.
@@ -94,7 +94,7 @@ impl<'a> Text<'a> {
         Text(unsafe { Bytes::from_raw(ptr, len) })
     }
 
-    /// The text.
+    /// The text that the view refers to.
     #[must_use]
     #[inline]
     pub const fn as_str(self) -> &'a str {
@@ -102,7 +102,7 @@ impl<'a> Text<'a> {
         unsafe { str::from_utf8_unchecked(self.0.as_slice()) }
     }
 
-    /// The text's bytes.
+    /// The view of the text's bytes.
     #[must_use]
     #[inline]
     pub const fn as_bytes(self) -> Bytes<'a> {

@@ -1,4 +1,4 @@
-//! A time limit for each run of a context. Beginning a run takes a few nanoseconds: it records the beat of the clock (`timed_runs.rs`), whose thread
+//! A time limit for each run of a context. Beginning a run takes a few nanoseconds: it records the tick of the clock (`timed_runs.rs`), whose thread
 //! reads these records every millisecond (`timer.rs`).
 
 use crate::Cancellation;
@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// The time limit for consecutive runs of one context. Dropping it ends the watch by the clock.
+/// The time limit for consecutive runs of one context. Dropping it makes the clock's thread stop checking the runs.
 #[derive(Debug)]
 pub struct TimeLimit(Arc<TimedRuns>);
 
 impl TimeLimit {
-    /// Limits each run to `limit`. Runs also end when `token` is cancelled.
+    /// Makes a time limit: each run may take `limit`. Runs also end when `token` is cancelled.
     pub(crate) fn new(token: &Cancellation, limit: Duration) -> TimeLimit {
         let runs = Arc::new(TimedRuns::new(token.flag_of_runs(), limit));
         timer::watch(&runs);
@@ -42,7 +42,7 @@ impl TimeLimit {
         self.0.end();
     }
 
-    /// Returns true if no run may begin, because the token was cancelled. A last run that was late does not prevent one.
+    /// Returns true if no run may begin, because the token was cancelled. A new run may begin if only the last one exceeded its limit.
     pub(crate) fn is_ended(&self) -> bool {
         self.0.is_ended()
     }

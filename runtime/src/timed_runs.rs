@@ -7,7 +7,7 @@ use crate::sync::thread;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Consecutive runs of one context with a time limit.
+/// The runs of one context, one after the other, that each have a time limit: the state that the context shares with the clock's thread.
 #[derive(Debug)]
 pub(crate) struct TimedRuns {
     /// The flag that ends a run. The token that runs have besides the limit raises it permanently.
@@ -69,19 +69,19 @@ impl TimedRuns {
         self.flag.lower();
     }
 
-    /// Ends the run.
+    /// Records that the current run has ended.
     #[inline]
     pub(crate) fn end(&self) {
         // Only the running session writes the mark.
         self.last.store(self.last.load(Ordering::Relaxed) & !1, Ordering::Release);
     }
 
-    /// The mark of the last run.
+    /// The record of the last run.
     pub(crate) fn last(&self) -> RunMark {
         RunMark(self.last.load(Ordering::SeqCst))
     }
 
-    /// Raises the flag if `run` is still the last run and has not ended. If this comes too late, the next run lowers the flag.
+    /// Raises the flag that ends runs, if `run` is still the last run and has not ended. If the run ends meanwhile, the next run lowers the flag.
     pub(crate) fn raise(&self, run: RunMark) {
         self.is_raising.store(true, Ordering::SeqCst);
         if self.last() == run {
@@ -90,12 +90,12 @@ impl TimedRuns {
         self.is_raising.store(false, Ordering::Release);
     }
 
-    /// Ends this run and all later ones, because there is no thread that could end late runs.
+    /// Ends the current run and all later ones, because there is no thread that could end late runs.
     pub(crate) fn end_all(&self) {
         self.flag.end_by_time();
     }
 
-    /// Returns true if no run may begin, because the token was cancelled. A last run that was late does not prevent one.
+    /// Returns true if no run may begin, because the token was cancelled. A new run may begin if only the last one exceeded its limit.
     pub(crate) fn is_ended(&self) -> bool {
         self.flag.lasting() != RUNS
     }

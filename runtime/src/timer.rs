@@ -55,11 +55,11 @@ struct Queue {
     process: u32,
 }
 
-/// The part of the clock that runs with a time limit read.
+/// The state of the process's clock that runs with a time limit read.
 pub(crate) struct Clock {
-    /// The number of ticks so far.
+    /// The number of ticks of the clock so far.
     pub(crate) beat: AtomicU64,
-    /// True while the thread ticks. A run that finds it false starts the ticking.
+    /// True while the clock's thread ticks. A run that finds it false starts the ticking.
     pub(crate) is_ticking: AtomicBool,
 }
 
@@ -77,7 +77,7 @@ static QUEUE: Mutex<Queue> = Mutex::new(Queue { flags: BinaryHeap::new(), runs: 
 /// Notified when the thread must wake up earlier than planned.
 static EARLIER: Condvar = Condvar::new();
 
-/// Makes the clock raise a flag at a deadline. Returns false if the thread cannot be started.
+/// Makes the clock raise `flag` at the time `at`. Returns false if the clock's thread cannot be started.
 pub(crate) fn wait_for(at: Instant, flag: &Arc<Flag>) -> bool {
     let mut queue = queue();
     if !queue.has_thread() {
@@ -96,18 +96,18 @@ pub(crate) fn wait_for(at: Instant, flag: &Arc<Flag>) -> bool {
     true
 }
 
-/// Watches runs with a time limit, until [`forget`].
+/// Makes the clock end late runs of `runs`, until [`forget`].
 pub(crate) fn watch(runs: &Arc<TimedRuns>) {
     let watched = Watched { runs: runs.clone(), seen: None, late_from: None };
     queue().runs.insert(Arc::as_ptr(runs).addr(), watched);
 }
 
-/// Stops watching these runs.
+/// Makes the clock stop checking `runs` for late runs.
 pub(crate) fn forget(runs: &Arc<TimedRuns>) {
     queue().runs.remove(&Arc::as_ptr(runs).addr());
 }
 
-/// Makes the thread tick, for a run that begins. If there is no thread, this run and all later ones are ended.
+/// Makes the clock's thread tick, for a run of `runs` that begins. If there is no thread, this run and all later ones are ended.
 #[cold]
 #[inline(never)]
 pub(crate) fn start_ticking(runs: &TimedRuns) {
@@ -120,7 +120,7 @@ pub(crate) fn start_ticking(runs: &TimedRuns) {
     EARLIER.notify_one();
 }
 
-/// The number of flags in the queue.
+/// The number of flags that wait for their deadline in the clock's queue.
 #[cfg(test)]
 pub(crate) fn waiting() -> usize {
     queue().flags.len()

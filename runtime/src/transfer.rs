@@ -3,7 +3,7 @@
 
 use crate::{Arena, Bytes, Column, ColumnForm, DataForm, Fault, FramePtr, PresenceForm, QType, Slot};
 
-/// A way to copy a value from a column to its slot in a frame, or back.
+/// The method to copy a row's value from a column to its slot in a frame, or back.
 #[derive(Clone, Debug)]
 pub struct Transfer {
     form: ColumnForm,
@@ -37,7 +37,7 @@ impl Transfer {
         }
     }
 
-    /// Copies a row's value to its slot.
+    /// Copies the value of row `row` from `column` to its slot in `frame`.
     ///
     /// # Safety
     /// COLUMNS, for a column of the form that has the row; FRAME-SLOT for the slot.
@@ -57,7 +57,7 @@ impl Transfer {
         }
     }
 
-    /// Copies a row's value from its slot to the column. Of a string only the view is copied.
+    /// Copies the value of row `row` from its slot in `frame` to `column`. For a string, only the view is copied.
     ///
     /// # Safety
     /// COLUMNS, for a column of the form that has the row; FRAME-SLOT for the slot.
@@ -96,7 +96,8 @@ impl Transfer {
         }
     }
 
-    /// Sets a row's value to missing. Its data becomes zeros, or an empty string, for readers of columns without presence.
+    /// Sets the value of row `row` in `column` to missing. Its data becomes zeros, or an empty string, for readers of
+    /// columns without presence.
     ///
     /// # Safety
     /// COLUMNS, as for `store`.

@@ -14,20 +14,20 @@ pub const EDGE_WORD: &str = "edge";
 /// The word that the type of a tensor begins with in the text language. It is not reserved anywhere else.
 pub const TENSOR_WORD: &str = "tensor";
 
-/// The variable parts of writing types in the text language's form.
+/// Options for writing types in the notation of the text language.
 #[derive(Clone, Copy, Debug)]
 pub struct TypeSpelling {
-    /// The most fields of tuples that are written. The next field is replaced by `..`, which no parser accepts.
+    /// The most tuple fields that are written. The next field is replaced by `..`, which no parser accepts.
     pub most_fields: u32,
-    /// The name of a scalar type.
+    /// Returns the name to write for a scalar type.
     pub scalar: fn(Scalar) -> &'static str,
-    /// Writes the name of a field.
+    /// Writes the name of a tuple's field.
     pub field_name: fn(&mut dyn fmt::Write, &str) -> fmt::Result,
 }
 
 impl TypeSpelling {
-    /// The spelling for people: only the first fields of a type with very many are written, because a type may be in every line of a
-    /// listing. Long field names are cut.
+    /// The options for types in messages and listings. Only the first fields of a type with very many fields are written, because a
+    /// listing may have a type in every line. Long field names are cut.
     pub const SHOWN: TypeSpelling = TypeSpelling {
         most_fields: 1000,
         scalar: Scalar::short_name,
@@ -44,8 +44,8 @@ impl fmt::Display for QType {
 }
 
 impl QType {
-    /// Writes the type in the text language's form. Types without a short form keep Arolla's name, which the language reads too. Types
-    /// of functions and sequences, which models cannot write, are `function` and `sequence[T]`.
+    /// Writes the type in the notation of the text language. Types without such a notation keep Arolla's name, which the language
+    /// reads too. Types of functions and sequences, which models cannot write, are `function` and `sequence[T]`.
     ///
     /// # Errors
     /// If writing to `out` fails.
@@ -121,7 +121,7 @@ impl QType {
         }
     }
 
-    /// Arolla's name: `FLOAT32`, `OPTIONAL_INT64`, `tuple<FLOAT32,TEXT>`, `namedtuple<x=FLOAT32>`.
+    /// Arolla's name of the type: `FLOAT32`, `OPTIONAL_INT64`, `tuple<FLOAT32,TEXT>`, `namedtuple<x=FLOAT32>`.
     #[must_use]
     pub const fn name(&self) -> TypeName<'_> {
         TypeName(self)

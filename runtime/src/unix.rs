@@ -5,13 +5,13 @@ use crate::Timestamp;
 /// The unit of a number that counts from 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UnixUnit {
-    /// Seconds.
+    /// The number counts seconds.
     Second,
-    /// Thousandths of a second.
+    /// The number counts thousandths of a second.
     Millisecond,
-    /// Millionths of a second, the unit of timestamps.
+    /// The number counts millionths of a second, the unit of timestamps.
     Microsecond,
-    /// Billionths of a second. The last three digits are cut off, towards the past.
+    /// The number counts billionths of a second. The last three digits are cut off, towards the past.
     Nanosecond,
 }
 
@@ -21,14 +21,14 @@ impl UnixUnit {
 
     const ALL: [UnixUnit; 4] = [UnixUnit::Second, UnixUnit::Millisecond, UnixUnit::Microsecond, UnixUnit::Nanosecond];
 
-    /// The unit with this name; `None` if there is none.
+    /// The time unit with the name `name`; `None` if there is none.
     #[must_use]
     pub fn of_name(name: &str) -> Option<UnixUnit> {
         UnixUnit::NAMES.iter().position(|known| *known == name).map(|at| UnixUnit::ALL[at])
     }
 
-    /// The microseconds per unit, and the smallest number of units that is a whole number of microseconds: 1, or 1,000
-    /// nanoseconds.
+    /// A ratio of microseconds to units: the first number of microseconds is as long as the second number of units. The
+    /// second number is 1, or 1,000 for nanoseconds.
     #[must_use]
     pub const fn ratio(self) -> (i64, i64) {
         match self {

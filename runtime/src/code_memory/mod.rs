@@ -19,9 +19,9 @@ pub struct CodeMemoryError {
 /// The reason for a [`CodeMemoryError`].
 #[derive(Debug)]
 enum Reason {
-    /// The limit of all live code, in bytes, would be exceeded.
+    /// The code would exceed the limit for all live code together; the limit, in bytes.
     Limit(usize),
-    /// The action that the operating system refused, and its reason.
+    /// The operating system refused an action: the action, and the system's error.
     System(&'static str, std::io::Error),
 }
 
@@ -49,7 +49,7 @@ impl std::error::Error for CodeMemoryError {
     }
 }
 
-/// Pages that are still writable. They are freed if they are dropped before `publish`.
+/// Pages for machine code that are still writable. They are freed if they are dropped before `publish` makes them executable.
 #[derive(Debug)]
 pub struct CodeMemory {
     slot: Slot,
@@ -66,7 +66,7 @@ impl CodeMemory {
         Ok(CodeMemory { slot })
     }
 
-    /// The first writable byte.
+    /// The address of the pages' first writable byte.
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.slot.start()
     }
@@ -78,7 +78,7 @@ impl CodeMemory {
         unsafe { self.as_mut_ptr().copy_from_nonoverlapping(bytes.as_ptr(), length) };
     }
 
-    /// The number of writable bytes: whole pages.
+    /// The size of the writable pages in bytes, a multiple of the page size.
     #[must_use]
     pub fn size(&self) -> usize {
         self.slot.size()
@@ -94,21 +94,21 @@ impl CodeMemory {
     }
 }
 
-/// Executable pages. They live as long as any `Arc` of them.
+/// Executable pages with machine code. They live as long as any `Arc` of them.
 #[derive(Debug)]
 pub struct CodePages {
     slot: Slot,
 }
 
 impl CodePages {
-    /// The first byte.
+    /// The address of the pages' first byte.
     #[must_use]
     #[inline]
     pub fn as_ptr(&self) -> *const u8 {
         self.slot.start()
     }
 
-    /// Size in bytes: whole pages.
+    /// The size of the pages in bytes, a multiple of the page size.
     #[must_use]
     pub fn size(&self) -> usize {
         self.slot.size()
@@ -134,7 +134,8 @@ pub fn live_code_limit() -> usize {
     Pool::global().limit()
 }
 
-/// Sets the most bytes that the machine code of all live models may take in this process. Code that exists already is not touched.
+/// Sets the most bytes that the machine code of all live models may take in this process. Code that exists already stays, even if it
+/// exceeds the new limit.
 pub fn set_live_code_limit(bytes: usize) {
     Pool::global().set_limit(bytes);
 }

@@ -23,7 +23,7 @@ struct Region {
     slots: Slots,
 }
 
-/// All regions of the process.
+/// The regions of address space that the process has reserved for machine code.
 #[derive(Debug)]
 pub(super) struct Pool {
     /// There are at most as many regions as the limit on code bytes has room for.
@@ -44,23 +44,23 @@ impl Pool {
         }
     }
 
-    /// The pool that all code of the process is allocated from.
+    /// The pool from which memory for all machine code of the process is allocated.
     pub(super) fn global() -> &'static Pool {
         static POOL: Pool = Pool::new(REGION_BYTES, LIVE_LIMIT);
         &POOL
     }
 
-    /// The size of all slots together, in bytes.
+    /// The total size of the slots of all live code, in bytes.
     pub(super) fn live(&self) -> usize {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// The most bytes that all slots together may take.
+    /// The most bytes that the slots of all live code may take together.
     pub(super) fn limit(&self) -> usize {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Sets the most bytes that all slots together may take.
+    /// Sets the most bytes that the slots of all live code may take together.
     pub(super) fn set_limit(&self, bytes: usize) {
         self.limit.store(bytes, Ordering::Relaxed);
     }
@@ -111,7 +111,7 @@ impl Pool {
     }
 }
 
-/// Pages that are exclusively the owner's until the slot is dropped.
+/// Pages for machine code. They belong exclusively to the slot's owner until the slot is dropped.
 #[derive(Debug)]
 pub(super) struct Slot {
     pool: &'static Pool,
@@ -123,24 +123,24 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// The first byte.
+    /// The address of the slot's first byte.
     #[inline]
     pub(super) fn start(&self) -> *mut u8 {
         self.memory.start().wrapping_add(self.offset)
     }
 
-    /// Size in bytes.
+    /// The slot's size in bytes.
     pub(super) fn size(&self) -> usize {
         self.size
     }
 
-    /// Makes the pages writable and not executable.
+    /// Makes the slot's pages writable and not executable.
     pub(super) fn make_writable(&mut self) -> io::Result<()> {
         // SAFETY: CODE-SLOT: the pages are inside the mapping and this slot's, which is borrowed exclusively.
         unsafe { protect(self.start(), self.size, Protection::READ_WRITE) }
     }
 
-    /// Makes the pages executable and not writable.
+    /// Makes the slot's pages executable and not writable.
     pub(super) fn make_executable(&mut self) -> io::Result<()> {
         // SAFETY: CODE-SLOT: the pages are inside the mapping and this slot's, which is borrowed exclusively.
         unsafe { protect(self.start(), self.size, Protection::READ_EXECUTE) }

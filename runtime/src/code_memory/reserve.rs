@@ -13,7 +13,7 @@ mod linux {
     use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
     use std::io;
 
-    /// Reserved address space. It is unmapped when it is dropped.
+    /// Address space that is reserved for machine code. It is unmapped when the value is dropped.
     #[derive(Debug)]
     pub(in crate::code_memory) struct Reserved {
         start: *mut u8,
@@ -26,7 +26,7 @@ mod linux {
     unsafe impl Sync for Reserved {}
 
     impl Reserved {
-        /// The first byte.
+        /// The address of the first reserved byte.
         pub(in crate::code_memory) fn start(&self) -> *mut u8 {
             self.start
         }
@@ -39,7 +39,7 @@ mod linux {
     /// The number of addresses to try.
     const ATTEMPTS: usize = 16;
 
-    /// Reserves address space that cannot be accessed yet, so it takes no memory.
+    /// Reserves `bytes` bytes of address space that cannot be accessed yet, so they take no memory.
     pub(in crate::code_memory) fn reserve(bytes: usize) -> io::Result<Reserved> {
         let here = reserve as fn(usize) -> io::Result<Reserved> as usize;
         for hint in hints(here, bytes) {
@@ -80,7 +80,8 @@ mod linux {
         }
     }
 
-    /// Discards the contents of pages, which then read as zeros. The system may refuse that.
+    /// Discards the contents of `size` bytes of pages, from `offset` on, which then read as zeros. The system may refuse
+    /// that.
     ///
     /// # Safety
     /// CODE-SLOT: nothing else has these pages, and nothing reads them before they are written again.
@@ -125,18 +126,18 @@ mod other {
     use memmap2::{MmapOptions, MmapRaw};
     use std::io;
 
-    /// Reserved address space. It is unmapped when it is dropped.
+    /// Address space that is reserved for machine code. It is unmapped when the value is dropped.
     #[derive(Debug)]
     pub(in crate::code_memory) struct Reserved(MmapRaw);
 
     impl Reserved {
-        /// The first byte.
+        /// The address of the first reserved byte.
         pub(in crate::code_memory) fn start(&self) -> *mut u8 {
             self.0.as_mut_ptr()
         }
     }
 
-    /// Reserves address space that cannot be accessed yet, so it takes no memory.
+    /// Reserves `bytes` bytes of address space that cannot be accessed yet, so they take no memory.
     pub(in crate::code_memory) fn reserve(bytes: usize) -> io::Result<Reserved> {
         let memory = MmapRaw::from(MmapOptions::new().len(bytes).no_reserve_swap().map_anon()?);
         // SAFETY: CODE-SLOT: the mapping is new, and there are no slots of it.
@@ -144,7 +145,7 @@ mod other {
         Ok(Reserved(memory))
     }
 
-    /// Discards the contents of pages. The system may refuse that.
+    /// Discards the contents of `size` bytes of pages, from `offset` on. The system may refuse that.
     ///
     /// # Safety
     /// CODE-SLOT: nothing else has these pages, and nothing reads them before they are written again.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The free pages of one region.
+/// The free pages of one region of address space for machine code.
 #[derive(Debug)]
 pub(super) struct Slots {
     /// The length of each free run, by its first page. No two runs are adjacent.
@@ -14,16 +14,16 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// A region of `pages` pages, all of them free.
+    /// The state of a region of `pages` pages, all of them free.
     pub(super) fn new(pages: usize) -> Slots {
         let mut slots = Slots { runs: BTreeMap::new(), by_length: BTreeSet::new(), pages };
         slots.insert(0, pages);
         slots
     }
 
-    /// Takes the first `pages` pages of the shortest free run that is long enough, the first such run if there are
-    /// several. So holes are filled before pages that were never used. Returns the first page; `None` if no run is long
-    /// enough.
+    /// Takes the first `pages` pages of the shortest free run of pages that is long enough; the first run, if several
+    /// are equally short. So holes are filled before pages that were never used. Returns the index of the first page;
+    /// `None` if no run is long enough.
     pub(super) fn take(&mut self, pages: usize) -> Option<usize> {
         let &(length, first) = self.by_length.range((pages, 0)..).next()?;
         self.remove(first, length);
@@ -33,7 +33,7 @@ impl Slots {
         Some(first)
     }
 
-    /// Frees pages that `take` returned.
+    /// Frees the `pages` pages from page `first` on, which `take` returned.
     pub(super) fn give(&mut self, first: usize, pages: usize) {
         let (mut start, mut end) = (first, first + pages);
         if let Some((&before, &length)) = self.runs.range(..first).next_back()
@@ -49,7 +49,7 @@ impl Slots {
         self.insert(start, end - start);
     }
 
-    /// Returns true if all pages are free.
+    /// Returns true if all pages of the region are free.
     pub(super) fn is_unused(&self) -> bool {
         self.runs.get(&0) == Some(&self.pages)
     }

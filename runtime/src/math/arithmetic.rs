@@ -84,7 +84,8 @@ pub trait Narrowing: Arithmetic<f64> {
     fn widen(&mut self, x: Self::Single) -> Self::Number;
     fn narrow(&mut self, x: Self::Number) -> Self::Single;
 
-    /// Replaces `ordinary` as [`Arithmetic::rare`] does, by a function of binary32 numbers.
+    /// `ordinary`, or the value of `function` where the mask holds, as for [`Arithmetic::rare`], but for a function of
+    /// binary32 numbers.
     fn rare_single(
         &mut self,
         mask: Self::Truth,
@@ -144,8 +145,8 @@ pub(super) fn clamp<F, A: Arithmetic<F>>(m: &mut A, x: A::Number, low: F, high: 
     m.max(low, x)
 }
 
-/// `number * 2^power`, or zero where `x` is below `bound`, whatever `number` is there. So results near zero are not computed
-/// at all, because processors take long for subnormal results and for results that round to zero.
+/// `number * 2^power`, or zero where `x` is below `bound`. So results near zero are not computed at all, because processors
+/// take long for subnormal results and for results that round to zero.
 #[inline(always)]
 pub(super) fn scaled_from<F: Default, A: Arithmetic<F>>(
     m: &mut A,
@@ -169,8 +170,8 @@ pub(super) fn within<F, A: Arithmetic<F>>(m: &mut A, x: A::Number, bound: F) -> 
     m.less(magnitude, bound)
 }
 
-/// The polynomial with these coefficients, lowest first. Long ones are split into two, of the even and of the odd powers: one
-/// more multiplication, but half the time if nothing else can be computed meanwhile.
+/// The polynomial with these coefficients, lowest first. Long polynomials are split into the even and the odd powers. That
+/// takes one more multiplication, but half the time if nothing else can be computed meanwhile.
 #[inline(always)]
 pub(super) fn polynomial<F: Copy, A: Arithmetic<F>, const N: usize>(m: &mut A, x: A::Number, c: [F; N]) -> A::Number {
     if N < 6 {
@@ -180,7 +181,7 @@ pub(super) fn polynomial<F: Copy, A: Arithmetic<F>, const N: usize>(m: &mut A, x
     by_halves(m, x, square, c)
 }
 
-/// The polynomial as one of the even and one of the odd powers, given the square of `x`.
+/// The polynomial with these coefficients, computed as the sum of its even and its odd powers. The square of `x` is given.
 #[inline(always)]
 pub(super) fn by_halves<F: Copy, A: Arithmetic<F>, const N: usize>(
     m: &mut A,

@@ -1,6 +1,6 @@
 //! The exponential, the exponential minus 1, and the hyperbolic sine and tangent: `e^x = 2^k e^r` with `|r|` at most half of
-//! `ln 2`, and polynomials for `r`. Arguments are rare only if a result is about to overflow. `single.rs` has the functions
-//! for binary32.
+//! `ln 2`, and polynomials for `r`. An argument takes the slow path only if a result is about to overflow. `single.rs` has
+//! the functions for binary32.
 
 use super::arithmetic::{
     Arithmetic, Narrowing, add, clamp, fma, mul, polynomial, scaled_from, sub, times_plus, within,
@@ -10,13 +10,13 @@ use std::f64::consts::LOG2_E;
 
 /// Adding this to a number below 2^51 leaves the nearest integer in the low bits of the sum.
 pub(super) const WHOLE: f64 = 6_755_399_441_055_744.0;
-/// The bias of exponents.
+/// The bias of the exponent in binary64.
 pub(super) const BIAS: f64 = 1023.0;
 
 /// `ln 2`, and its rounding error.
 pub(super) const LN_2: [f64; 2] = [std::f64::consts::LN_2, 2.319_046_813_846_299_6e-17];
 
-/// `(e^r - 1 - r) / r^2`, to 2^-57 of `e^r`.
+/// Coefficients of a polynomial for `(e^r - 1 - r) / r^2`, to 2^-57 of `e^r`.
 pub(super) const EXP: [f64; 10] = [
     0.500_000_000_000_000_6,
     0.166_666_666_666_666_85,
@@ -30,7 +30,7 @@ pub(super) const EXP: [f64; 10] = [
     2.511_445_779_610_916_4e-8,
 ];
 
-/// `(e^r - 1 - r) / r^2`, to 2^-61 of `e^r - 1`.
+/// Coefficients of a polynomial for `(e^r - 1 - r) / r^2`, to 2^-61 of `e^r - 1`.
 pub(super) const EXPM1: [f64; 11] = [
     0.5,
     0.166_666_666_666_666_77,
@@ -45,7 +45,7 @@ pub(super) const EXPM1: [f64; 11] = [
     2.092_447_351_681_969_8e-9,
 ];
 
-/// `e^r` for `r` up to half of `ln 2`, to 2^-34, for results in binary32.
+/// Coefficients of a polynomial for `e^r`, for `r` up to half of `ln 2`, to 2^-34, for results in binary32.
 pub(super) const EXP_SINGLE: [f64; 8] = [
     0.999_999_999_961_689_1,
     1.000_000_000_243_527,
@@ -337,7 +337,7 @@ const EXP2_SINGLE: [f64; 6] = [
     0.000_153_533_525_349_828_9,
 ];
 
-/// `2^x` for a result in binary32; not for NaN.
+/// `2^x` in binary64, for a result that is rounded to binary32. `x` must not be NaN.
 #[inline(always)]
 pub(super) fn exp2_for_single<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
     let x = clamp(m, x, -200.0, 200.0);

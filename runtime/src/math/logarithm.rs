@@ -25,28 +25,29 @@ pub(super) const LONG_SINGLE: [f64; 5] = [
     0.201_218_305_155_744_63,
 ];
 
-/// `ln 2` and the decimal logarithm of 2, each cut so that its product with an exponent is exact, and the remainder.
+/// `ln 2` as the sum of two numbers. The first has so few bits that its product with an exponent is exact; the second is the
+/// rest.
 pub(super) const LN_2_CUT: [f64; 2] = [0.693_147_180_559_663, 2.823_529_056_303_157_7e-13];
 const LOG10_2_CUT: [f64; 2] = [0.301_029_995_663_839_14, 1.420_502_322_726_61e-13];
 /// The rounding errors of the logarithms of e to base 2 and 10.
 const LOG2_E_LOW: f64 = 2.035_527_374_093_103_3e-17;
 const LOG10_E_LOW: f64 = 1.098_319_650_216_765e-17;
 
-/// The exponent in the bits of a number is a multiple of this.
+/// 2^52, the value of the exponent's lowest bit if the bits of a binary64 number are read as an integer.
 pub(super) const PLACE: f64 = 4_503_599_627_370_496.0;
 
-/// The exponent and the mantissa of a positive normal number `2^e m`.
+/// The exponent `e` and the mantissa `m` of a positive normal number `2^e m`.
 pub(super) struct Parts<A: Arithmetic<f64>> {
-    /// `-e`, at the position of the exponent in the bits of a number.
+    /// `-e`, shifted to the position of the exponent in the bits of a number.
     pub(super) field: A::Word,
     /// `-e` as a number times [`PLACE`]. For arguments that are not positive and normal (zero, subnormal, negative, infinite,
-    /// NaN) it is at least 1022 places from zero.
+    /// NaN) its magnitude is at least 1022 times `PLACE`.
     pub(super) minus: A::Number,
     /// `m - 1`, exactly.
     pub(super) above: A::Number,
 }
 
-/// The parts of a positive normal number. For other arguments only the exponent is meaningful.
+/// Splits a positive normal number `x` into exponent and mantissa. For other arguments only the exponent is meaningful.
 #[inline(always)]
 pub(super) fn parts<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> Parts<A> {
     const LEAST: u64 = FRAC_1_SQRT_2.to_bits() + 0xF_FFFF_FFFF_FFFF;
@@ -58,7 +59,7 @@ pub(super) fn parts<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> Parts<A> {
     Parts { field, minus: m.count(field), above: sub(m, mantissa, 1.0) }
 }
 
-/// `s` and its square, from `m - 1`.
+/// `s = (m-1) / (m+1)` and its square, for `above = m - 1`.
 #[inline(always)]
 pub(super) fn ratio<A: Arithmetic<f64>>(m: &mut A, above: A::Number) -> (A::Number, A::Number) {
     let sum = add(m, above, 2.0);
@@ -66,16 +67,17 @@ pub(super) fn ratio<A: Arithmetic<f64>>(m: &mut A, above: A::Number) -> (A::Numb
     (s, m.mul(s, s))
 }
 
-/// True where the magnitude of the exponent, which must not be NaN, is above `bound`.
+/// True where the magnitude of `exponent` is above `bound`. `exponent` must not be NaN.
 #[inline(always)]
 pub(super) fn beyond<F, A: Arithmetic<F>>(m: &mut A, exponent: A::Number, bound: F) -> A::Truth {
     let (magnitude, bound) = (m.abs(exponent), m.constant(bound));
     m.less(bound, magnitude)
 }
 
-/// A bound for the exponents of positive finite binary32 numbers, including subnormal ones.
+/// An upper bound, times [`PLACE`], for the magnitude of the exponents of positive finite binary32 numbers, including subnormal
+/// ones.
 pub(super) const SINGLE_EXPONENTS: f64 = 1000.0 * PLACE;
-/// A bound for the exponents of binary64 numbers that are certainly normal.
+/// A bound, times [`PLACE`]: a binary64 number whose exponent has a smaller magnitude is normal.
 pub(super) const DOUBLE_EXPONENTS: f64 = 1021.5 * PLACE;
 
 /// `m - 1` where `1 + x = 2^e m`, rounded once, so that a tiny `x` and the sign of a zero are kept. The second result is `2^-e

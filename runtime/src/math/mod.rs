@@ -1,6 +1,6 @@
 //! The mathematical functions of the language. All backends share one algorithm for each function, so every backend and every machine gives the
-//! same bits: the exact value rounded, or the number next to that. `docs/language.md` says how often, and how far off. Exponentials and
-//! logarithms of binary32 numbers compute in binary32; the other binary32 functions compute in binary64 and round once.
+//! same bits. A result is the exact value rounded, or a number next to it; `docs/language.md` states the errors. Exponentials and logarithms of
+//! binary32 numbers compute in binary32; the other binary32 functions compute in binary64 and round once.
 //!
 //! An algorithm is written over [`Arithmetic`], without branches. The functions here run it on plain numbers, with the processor's fused
 //! multiply-add or an exact rule that replaces it. [`record`] runs it on a machine that records the operations.
@@ -71,53 +71,53 @@ macro_rules! functions {
 }
 
 functions! {
-    /// e to the power of `x`; overflows to infinity, underflows to 0.
+    /// e to the power of `x`, in binary32; overflows to infinity, underflows to 0.
     ExpF32: exp_f32(x: f32) = single::exp;
-    /// e to the power of `x`; overflows to infinity, underflows to 0.
+    /// e to the power of `x`, in binary64; overflows to infinity, underflows to 0.
     ExpF64: exp_f64(x: f64) = exponential::exp_double;
     /// 2 to the power of `x`; overflows to infinity, underflows to 0.
     Exp2F32: exp2_f32(x: f32) = exponential::exp2_single;
     /// 2 to the power of `x`; overflows to infinity, underflows to 0.
     Exp2F64: exp2_f64(x: f64) = exponential::exp2_double;
-    /// e to the power of `x`, less 1, without cancellation near 0.
+    /// e to the power of `x`, minus 1, without cancellation near 0.
     Expm1F32: expm1_f32(x: f32) = single::expm1;
-    /// e to the power of `x`, less 1, without cancellation near 0.
+    /// e to the power of `x`, minus 1, without cancellation near 0.
     Expm1F64: expm1_f64(x: f64) = exponential::expm1_double;
-    /// Natural logarithm: -inf at 0, NaN below.
+    /// The natural logarithm of `x`: -inf at 0, NaN for negative numbers.
     LogF32: log_f32(x: f32) = single::log;
-    /// Natural logarithm: -inf at 0, NaN below.
+    /// The natural logarithm of `x`: -inf at 0, NaN for negative numbers.
     LogF64: log_f64(x: f64) = logarithm::log_double;
-    /// Natural logarithm of `1 + x`, without cancellation near 0.
+    /// The natural logarithm of `1 + x`, without cancellation near 0.
     Log1pF32: log1p_f32(x: f32) = single::log1p;
-    /// Natural logarithm of `1 + x`, without cancellation near 0.
+    /// The natural logarithm of `1 + x`, without cancellation near 0.
     Log1pF64: log1p_f64(x: f64) = logarithm::log1p_double;
-    /// Logarithm to base 2.
+    /// The logarithm of `x` to base 2: -inf at 0, NaN for negative numbers.
     Log2F32: log2_f32(x: f32) = single::log2;
-    /// Logarithm to base 2.
+    /// The logarithm of `x` to base 2: -inf at 0, NaN for negative numbers.
     Log2F64: log2_f64(x: f64) = logarithm::log2_double;
-    /// Logarithm to base 10.
+    /// The logarithm of `x` to base 10: -inf at 0, NaN for negative numbers.
     Log10F32: log10_f32(x: f32) = single::log10;
-    /// Logarithm to base 10.
+    /// The logarithm of `x` to base 10: -inf at 0, NaN for negative numbers.
     Log10F64: log10_f64(x: f64) = logarithm::log10_double;
     /// `x` to the power of `y`, with C's special cases: `pow(NaN, 0) = pow(1, NaN) = 1`.
     PowF32: pow_f32(x, y: f32) = power::pow_single;
     /// `x` to the power of `y`, with C's special cases: `pow(NaN, 0) = pow(1, NaN) = 1`.
     PowF64: pow_f64(x, y: f64) = power::pow_double;
-    /// Sine of an angle in radians; NaN for an infinity.
+    /// The sine of `x`, an angle in radians; NaN for an infinity.
     SinF32: sin_f32(x: f32) = trigonometric::sin_single;
-    /// Sine of an angle in radians; NaN for an infinity.
+    /// The sine of `x`, an angle in radians; NaN for an infinity.
     SinF64: sin_f64(x: f64) = trigonometric::sin_double;
-    /// Cosine of an angle in radians; NaN for an infinity.
+    /// The cosine of `x`, an angle in radians; NaN for an infinity.
     CosF32: cos_f32(x: f32) = trigonometric::cos_single;
-    /// Cosine of an angle in radians; NaN for an infinity.
+    /// The cosine of `x`, an angle in radians; NaN for an infinity.
     CosF64: cos_f64(x: f64) = trigonometric::cos_double;
-    /// Hyperbolic sine; overflows to an infinity.
+    /// The hyperbolic sine of `x`; overflows to an infinity.
     SinhF32: sinh_f32(x: f32) = exponential::sinh_single;
-    /// Hyperbolic sine; overflows to an infinity.
+    /// The hyperbolic sine of `x`; overflows to an infinity.
     SinhF64: sinh_f64(x: f64) = exponential::sinh_double;
-    /// Hyperbolic tangent; 1 with the sign of an infinity.
+    /// The hyperbolic tangent of `x`; 1 with the sign of an infinity.
     TanhF32: tanh_f32(x: f32) = exponential::tanh_single;
-    /// Hyperbolic tangent; 1 with the sign of an infinity.
+    /// The hyperbolic tangent of `x`; 1 with the sign of an infinity.
     TanhF64: tanh_f64(x: f64) = exponential::tanh_double;
     /// The angle between -pi/2 and pi/2 whose tangent is `x`.
     AtanF32: atan_f32(x: f32) = trigonometric::atan_single;
@@ -131,13 +131,13 @@ functions! {
     HypotF32: hypot_f32(x, y: f32) = plane::hypot_single;
     /// The square root of `x^2 + y^2`, without overflow of the squares: infinite if one of the two is, even beside a NaN.
     HypotF64: hypot_f64(x, y: f64) = plane::hypot_double;
-    /// The error function: -1 and 1 at the infinities.
+    /// The error function of `x`: -1 and 1 at the infinities.
     ErfF32: erf_f32(x: f32) = normal::erf_single;
-    /// The error function: -1 and 1 at the infinities.
+    /// The error function of `x`: -1 and 1 at the infinities.
     ErfF64: erf_f64(x: f64) = normal::erf_double;
-    /// 1 less the error function, without cancellation: 2 and 0 at the infinities.
+    /// 1 minus the error function of `x`, without cancellation: 2 and 0 at the infinities.
     ErfcF32: erfc_f32(x: f32) = normal::erfc_single;
-    /// 1 less the error function, without cancellation: 2 and 0 at the infinities.
+    /// 1 minus the error function of `x`, without cancellation: 2 and 0 at the infinities.
     ErfcF64: erfc_f64(x: f64) = normal::erfc_double;
     /// The probability that a standard normal variable is at most `x`: 0 and 1 at the infinities.
     NormalCdfF32: normal_cdf_f32(x: f32) = normal::normal_cdf_single;
@@ -159,8 +159,8 @@ pub fn fmod_f32(x: f32, y: f32) -> f32 {
 
 /// Returns true if the thread rounds to nearest and does not flush subnormal numbers to zero, as equal bits on all machines require.
 ///
-/// It is found out from the results of sums, because reading the control register waits for all earlier computations. These sums are inexact,
-/// and one has a subnormal result; a thread that traps such exceptions traps here.
+/// The mode is found out from the results of sums, because reading the control register waits for all earlier computations. These sums are
+/// inexact, and one has a subnormal result; a thread that traps such exceptions traps here.
 #[inline]
 #[must_use]
 pub fn default_float_mode() -> bool {

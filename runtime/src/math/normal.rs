@@ -1,6 +1,6 @@
 //! The error function, its complement and the normal distribution. Near 0 they are polynomials. A tail is the product of `e^-(rate x^2)`, of a
-//! polynomial of `1 / (x + shift)`, and of `1 / (x + divisor)`. The square is exact and each factor is the sum of two numbers, so the last rounding is
-//! the only one that matters, even where the exponent is -745.
+//! polynomial of `1 / (x + shift)`, and of `1 / (x + divisor)`. The square is exact, and each factor is the sum of two numbers. So the last rounding
+//! is the only one that matters, even where the exponent is -745.
 
 use super::arithmetic::{Arithmetic, Narrowing, add, less_from, mul, polynomial, sub, times_plus, within};
 use super::exponential::{BIAS, EXP_SINGLE, EXPM1, LN_2, WHOLE, power_of_two};

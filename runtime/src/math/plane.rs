@@ -104,7 +104,7 @@ fn reflected<A: Arithmetic<f64>>(m: &mut A, x: A::Number, number: A::Number) -> 
     (m.select(is_left, rest, number), m.select(is_left, minus_one, one))
 }
 
-/// The angle of the point with these coordinates, from -pi to pi, in binary64.
+/// The angle of the point with the coordinates `x` and `y`, from -pi to pi, in binary64.
 #[inline(always)]
 pub(super) fn atan2_double<A: Arithmetic<f64>>(m: &mut A, y: A::Number, x: A::Number) -> A::Number {
     let (y_size, x_size) = (m.abs(y), m.abs(x));
@@ -158,7 +158,7 @@ pub(super) fn atan2_double<A: Arithmetic<f64>>(m: &mut A, y: A::Number, x: A::Nu
     m.rare(rare, RuntimeFn::Atan2F64, &[y, x], result)
 }
 
-/// The angle of the point with these coordinates, from -pi to pi, in binary32.
+/// The angle of the point with the coordinates `x` and `y`, from -pi to pi, in binary32.
 #[inline(always)]
 pub(super) fn atan2_single<A: Narrowing>(m: &mut A, y: A::Single, x: A::Single) -> A::Single {
     let (y, x) = (m.widen(y), m.widen(x));

@@ -76,7 +76,7 @@ pub(super) fn product<A: Arithmetic<f64>>(m: &mut A, a: A::Number, b: A::Number)
     [high, m.fma(a, b, minus)]
 }
 
-/// The product of pairs.
+/// The product of the numbers `a` and `b`, which are pairs, as a pair.
 #[inline(always)]
 pub(super) fn pair_product<A: Arithmetic<f64>>(m: &mut A, a: Pair<A>, b: Pair<A>) -> Pair<A> {
     let [high, low] = product::<A>(m, a[0], b[0]);

@@ -1,10 +1,10 @@
-//! The functions for arguments that the branch-free algorithms leave out: zeros, infinities and NaNs of a logarithm, huge
-//! angles, powers of negative numbers. The `libm` crate computes them, in plain operations and within an ulp. They may be
-//! slow, because they are rare.
+//! The functions for the rare arguments that the branch-free algorithms cannot compute: zeros, infinities and NaNs of a
+//! logarithm, huge angles, powers of negative numbers. The `libm` crate computes them, in plain operations and within an
+//! ulp. They may be slow, because they are rare.
 
 use crate::RuntimeFn;
 
-/// Computes a function for binary64 numbers.
+/// Computes `function` for the binary64 arguments `x`.
 #[cold]
 #[inline(never)]
 pub(super) fn double(function: RuntimeFn, x: &[f64]) -> f64 {
@@ -42,7 +42,7 @@ fn angle(y: f64, x: f64) -> f64 {
     super::atan2_f64(y * factor, x * factor)
 }
 
-/// Computes a function for binary32 numbers, in binary64, and rounds.
+/// Computes `function` for the binary32 arguments `x`, in binary64, and rounds the result to binary32.
 #[cold]
 #[inline(never)]
 pub(super) fn single(function: RuntimeFn, x: &[f32]) -> f32 {

@@ -1,5 +1,6 @@
 //! Sine, cosine and arc tangent. An angle is reduced to at most an eighth of a turn from a multiple of a quarter turn,
-//! with pi/2 as the sum of three numbers. Angles of a billion and more, infinities and NaNs are rare arguments.
+//! with pi/2 as the sum of three numbers. Angles of a billion and more, infinities and NaNs are left to the slow
+//! functions of `rare.rs`.
 
 use super::arithmetic::{Arithmetic, Narrowing, add, fma, mul, polynomial, sub, times_plus, within};
 use super::exponential::WHOLE;
@@ -195,7 +196,7 @@ pub(super) fn cos_single<A: Narrowing>(m: &mut A, x: A::Single) -> A::Single {
     m.rare_single(rare, RuntimeFn::CosF32, &[x], result)
 }
 
-/// `(atan q - q) / q^3` in powers of `q^2`, for `q` up to the tangent of pi/8.
+/// Coefficients of a polynomial for `(atan q - q) / q^3` in powers of `q^2`, for `q` up to the tangent of pi/8.
 pub(super) const ATAN: [f64; 12] = [
     -0.333_333_333_333_333_26,
     0.199_999_999_999_976_9,
@@ -220,7 +221,7 @@ pub(super) const ATAN_SINGLE: [f64; 5] = [
 /// The rounding error of pi/4.
 pub(super) const EIGHTH_LOW: f64 = 3.061_616_997_868_383e-17;
 
-/// The tangents of pi/8 and of 3 pi/8.
+/// The tangent of pi/8. The next constant is the tangent of 3 pi/8.
 pub(super) const TAN_PI_8: f64 = 0.414_213_562_373_095_03;
 pub(super) const TAN_3_PI_8: f64 = 2.414_213_562_373_095;
 

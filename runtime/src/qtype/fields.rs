@@ -1,7 +1,7 @@
 //! The members of a tuple type or a tuple value: a sequence, and the names of its members if the tuple is a named one. Code that needs only
 //! the sequence (layouts, frames, backends) uses it as a slice and ignores the names.
 //!
-//! An optional struct and a list of structs are represented by tuples too, with other members than those that a model names: see [`Form`].
+//! An optional struct and a list of structs are represented by tuples too. Their members are not the fields that a model names: see [`Form`].
 
 use crate::{Excerpt, QType};
 use std::borrow::Cow;
@@ -12,24 +12,24 @@ use std::sync::{Arc, OnceLock};
 
 /// The members of a tuple, in order, with or without names.
 ///
-/// It derefs to the slice of its members. Two are equal if their members, names and forms are equal.
+/// It dereferences to the slice of its members. Two `Fields` are equal if their members, names and forms are equal.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Fields<T>(Arc<Parts<T>>);
 
 /// The kind of type that the members of a tuple represent. Layouts, plans and backends use the members only.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Form {
-    /// The fields of a tuple.
+    /// A tuple: the members are its fields.
     #[default]
     Tuple,
     /// An optional struct, `{x: f64}?`. The members are its presence, which is a mask, and the struct. If it is missing, the scalars of the
     /// struct are zero and its optionals missing.
     Optional,
     /// A list of structs of this type, `[{x: f64, y: text?}]`. The members are one list per member of the struct: an array for a scalar or an
-    /// optional, and of a scalar every element is present. All lists have the same size.
+    /// optional. For a scalar, every element of the array is present. All lists have the same size.
     List(Arc<QType>),
-    /// A dictionary as an input of a model, `dict[text, f64]`: a list of pairs of this type, of a key and an optional value. So its members
-    /// are an array of keys, all of which are present, and an array of values.
+    /// A dictionary as an input of a model, `dict[text, f64]`. It is represented by a list of pairs, of a key and a value that may be
+    /// missing; the given type is that of a pair. So the members are an array of keys, all of which are present, and an array of values.
     Map(Arc<QType>),
     /// A table of several columns, whose members are dictionaries. It exists only while a model is prepared.
     Table(Arc<TableForm>),
@@ -38,14 +38,14 @@ pub enum Form {
 /// The structure of a table of several columns.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TableForm {
-    /// The number of parts that a key has.
+    /// The number of key columns in the table.
     pub keys: usize,
-    /// True if the last part of a key is looked up in ranges.
+    /// True if a lookup finds the last key column by the range that contains its value, not by equality.
     pub is_of_ranges: bool,
-    /// For keys of several parts: the factor for the combined number of the earlier parts, before each part's own number is added. It is the
-    /// number of the part's values plus one.
+    /// For tables with several key columns, which are looked up by one combined number: before the number of a column's value is added, the
+    /// combined number of the earlier columns is multiplied by this factor. It is the number of the column's distinct values plus one.
     pub bases: Box<[i64]>,
-    /// The struct type of a value; `None` if values are scalars.
+    /// The struct type of the table's values; `None` if they are scalars.
     pub value: Option<QType>,
 }
 
@@ -100,7 +100,7 @@ impl<T> Fields<T> {
         (names.len() == members.len()).then(|| Fields(Arc::new(Parts::new(members, Some(names)))))
     }
 
-    /// The names, if this is a named tuple.
+    /// The names of the members; `None` if the tuple is not a named one.
     #[must_use]
     pub fn names(&self) -> Option<&Names> {
         self.0.names.as_ref()
@@ -112,8 +112,8 @@ impl<T> Fields<T> {
         &self.0.form
     }
 
-    /// Replaces the form and keeps the members. The form is not checked: types are made by [`QType::optional_struct`] and [`QType::list_of`],
-    /// and the receivers of a value check its form.
+    /// Returns the same members with the form `form`. The form is not checked: types are made by [`QType::optional_struct`] and
+    /// [`QType::list_of`], and code that receives a value checks its form.
     #[must_use]
     pub fn in_form(mut self, form: Form) -> Self
     where
@@ -123,7 +123,7 @@ impl<T> Fields<T> {
         self
     }
 
-    /// The members, for changing them in place. They are copied first if another clone shares them.
+    /// The members, mutable. They are copied first if another clone shares them.
     pub fn members_mut(&mut self) -> &mut [T]
     where
         T: Clone,
@@ -134,13 +134,13 @@ impl<T> Fields<T> {
         &mut parts.members
     }
 
-    /// The index of the field with this name; `None` if there is none.
+    /// The index of the field with the name `name`; `None` if there is none.
     #[must_use]
     pub fn position(&self, name: &str) -> Option<usize> {
         self.names()?.position(name)
     }
 
-    /// The name of a field, or its index if it has no name.
+    /// The name of the field at `index`, or the index as text if the field has no name.
     #[must_use]
     pub fn label(&self, index: usize) -> Cow<'_, str> {
         match self.names().and_then(|names| names.get(index)) {
@@ -158,7 +158,7 @@ impl<T> Fields<T> {
         Fields(Arc::new(Parts { form, ..Parts::new(members.into(), names) }))
     }
 
-    /// Makes fields with the same names and form, each member computed from the one here.
+    /// Makes fields with the same names and form, each member computed by `make` from a member of this.
     #[must_use]
     pub fn map<U>(&self, make: impl FnMut(&T) -> U) -> Fields<U> {
         self.with(self.iter().map(make).collect())
@@ -224,9 +224,9 @@ struct Sorted {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum NameError {
-    /// Two fields have the same name.
+    /// Two fields have the same name, which is given.
     Twice(Arc<str>),
-    /// A text is not a possible name of a field.
+    /// The text is not a possible name of a field.
     Malformed(Arc<str>),
 }
 
@@ -276,13 +276,13 @@ impl Names {
         Names::new(text.split(',').map(str::trim))
     }
 
-    /// The names as one text, with commas between them.
+    /// All field names as one text, with commas between them.
     #[must_use]
     pub fn joined(&self) -> String {
         self.join(",")
     }
 
-    /// The index of the name; `None` if it is not there.
+    /// The index of the field name `name`; `None` if it is not in the list.
     #[must_use]
     pub fn position(&self, name: &str) -> Option<usize> {
         let Sorted { names, order } = &*self.0;

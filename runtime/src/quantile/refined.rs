@@ -7,7 +7,7 @@
 
 use super::twofold::Twofold;
 
-/// If both shapes are at least this large, the integral is used.
+/// If both shapes are at least this large, the integral is used instead of the continued fraction.
 pub(super) const WIDE: f64 = 100.0;
 /// For shapes below this one, and above the next, the estimate is the result.
 const LEAST: f64 = 1e-6;
@@ -23,8 +23,8 @@ struct Beta {
     ln_beta: Twofold,
 }
 
-/// Solves ln I(x; a, b) = `target` for ln(x / (1 - x)), from an estimate. The result is the estimate itself if the shapes
-/// are extreme, or if the method does not converge.
+/// Solves ln I(x; a, b) = `target` for ln(x / (1 - x)), starting at `estimate`. The result is the estimate itself if the
+/// shapes are extreme, or if the method does not converge.
 pub(super) fn refined(target: Twofold, a: f64, b: f64, estimate: f64) -> Twofold {
     let shapes = LEAST..=MOST;
     if !(-1500.0..=50.0).contains(&estimate) || !shapes.contains(&a) || !shapes.contains(&b) {

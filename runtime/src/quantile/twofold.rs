@@ -110,12 +110,12 @@ impl Twofold {
     /// The square root of 2.
     pub(super) const ROOT_2: Twofold = Twofold { high: std::f64::consts::SQRT_2, low: -9.667_293_313_452_913e-17 };
 
-    /// The exact sum of two numbers.
+    /// The exact sum of `a` and `b`.
     pub(super) fn sum(a: f64, b: f64) -> Twofold {
         sum(a, b)
     }
 
-    /// The nearest binary64 number.
+    /// The binary64 number that is nearest to this number.
     pub(super) fn rounded(self) -> f64 {
         self.high
     }
