@@ -1,5 +1,4 @@
-//! Tests of the pages in `docs/`: their Rust examples compile and run, and their claims about models hold. The library itself has no code in this
-//! file.
+//! Tests of the pages in `docs/`: their Rust examples compile and run, and their claims about models hold. This file has no code of the library.
 
 /// The README's example.
 #[doc = include_str!("../../../README.md")]

@@ -1,10 +1,10 @@
-//! Conversions between tensors and the matrices of faer. Products of tensors are not here: they are in `matrices.rs`.
+//! Conversions between tensors and the matrices of the crate `faer`. Products of tensors are in `matrices.rs`.
 
 use cembra::Error;
 use cembra_tensor::{Element, Tensor, TensorErrorKind};
 use faer::MatRef;
 
-/// Returns a tensor of two axes as a matrix view of faer, with the same memory and any strides. Nothing is copied.
+/// Returns a tensor of two axes as a matrix view of the crate `faer`. The view has the tensor's memory and strides; nothing is copied.
 ///
 /// # Errors
 /// If the tensor does not have two axes, or its elements are not of type `T`.
@@ -26,8 +26,8 @@ pub fn as_mat_ref<T: Element>(tensor: &Tensor) -> Result<MatRef<'_, T>, Error> {
     Ok(unsafe { MatRef::from_raw_parts(first.add(offset), rows, columns, row_stride, column_stride) })
 }
 
-/// Copies a matrix of faer to a tensor with the same rows and columns. The elements are copied once, into row-major order, because a tensor owns its
-/// memory.
+/// Copies a matrix of the crate `faer` to a tensor with the same rows and columns. The elements are copied once, into row-major order, because a
+/// tensor owns its memory.
 ///
 /// # Errors
 /// If there are more elements than a tensor may have.

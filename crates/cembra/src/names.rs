@@ -1,4 +1,4 @@
-//! Lookup by name, and the errors for names that only one side knows: the model or the caller's data.
+//! A map from names to values, and the errors for names that only the model or only the caller's data has.
 
 use cembra_value::{Code, Diagnostic, near_names};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ impl<T> ByName<T> {
         ByName { all: Vec::new(), positions: BTreeMap::new() }
     }
 
-    /// Inserts a value. It replaces an earlier one of the same name, at the same position.
+    /// Inserts the value `one` under `name`. If the map has the name already, the new value replaces the old one at its position.
     pub(crate) fn insert(&mut self, name: &str, one: T) {
         match self.positions.get(name) {
             Some(at) => self.all[*at].1 = one,
@@ -44,7 +44,7 @@ impl<T> ByName<T> {
 /// The most bytes of a list of names in a message.
 const LONGEST: usize = 200;
 
-/// Joins the names with commas, cut off at the longest length for messages.
+/// Joins `names` with commas, and cuts off the list if it is too long for a message.
 pub(crate) fn list<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> String {
     let mut list = String::new();
     for name in names {
@@ -67,7 +67,7 @@ fn near<'n>(name: &str, known: &[&'n str]) -> Option<&'n str> {
     near_names(name, 1, known.iter().copied()).first().copied()
 }
 
-/// Returns the error that the model has no `what` called `name`, with a known name as a hint.
+/// Returns the error that the model has no `what` (such as an input) with the name `name`, with a similar known name as a hint.
 pub(crate) fn unknown_name<'n>(what: &str, name: &str, known: impl Iterator<Item = &'n str>) -> Diagnostic {
     let known: Vec<&str> = known.collect();
     let diagnostic = Diagnostic::new(Code::Binding, format!("the model has no {what} `{name}`"));

@@ -11,7 +11,8 @@ use cembra_value::{Budget, Code, Limits};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-/// Options for compiling a model. By default it becomes machine code where possible, rewrites keep every bit, and all outputs are computed.
+/// Options for compiling a model. By default, the model is compiled to machine code where possible, rewrites keep every bit of the results, and all
+/// outputs are computed.
 ///
 /// ```
 /// use cembra::{Backend, Model, Options, QType, Value};
@@ -32,10 +33,10 @@ pub struct Options {
     pub(crate) binding: BindingOptions,
 }
 
-/// The options that the engine does not need: how a model is bound to the caller's data, and which warnings are silenced.
+/// The compile options that the engine does not need: how a model is connected with the caller's data, and which warnings are silenced.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BindingOptions {
-    /// The outputs to compute, in this order; `None` for all.
+    /// The names of the outputs to compute, in this order; `None` for all outputs.
     pub(crate) outputs: Option<Vec<String>>,
     pub(crate) cast_outputs: bool,
     pub(crate) require_present: bool,
@@ -50,13 +51,14 @@ impl AsRef<CompileOptions> for Options {
 }
 
 impl Options {
-    /// Sets the operators, in place of those that the model was read with. For a model from a file or a builder that names user-defined operators.
+    /// Sets the registry of operators, in place of the one that the model was read with. This is for models that were read from a binary file or
+    /// built in Rust and have user-defined operators.
     #[must_use]
     pub fn registry(self, registry: &'static Registry) -> Self {
         self.with(|options| options.compile.registry = Some(registry))
     }
 
-    /// Sets the model's name in profiles ([`profile_code`](crate::profile_code)), metrics and spans. The default is
+    /// Sets the model's name in profiles ([`profile_code`](crate::profile_code)), metrics and tracing spans. The default is
     /// [`Model::name`](crate::Model::name), or `model` if it has none.
     #[must_use]
     pub fn name(self, name: &str) -> Self {
@@ -76,14 +78,14 @@ impl Options {
         self.with(|options| options.compile.tier = tier)
     }
 
-    /// Forces the executor for many rows to a certain player. For tests and benchmarks.
+    /// Sets the backend that evaluates many rows at a time, for tests and benchmarks. By default, the compiler chooses it.
     #[must_use]
     pub fn row_player(self, player: RowPlayer) -> Self {
         self.with(|options| options.compile.row_player = player)
     }
 
-    /// If true, sums in products of tensors add in the order of their labels, one product after the other. That is the order of
-    /// `Backend::Interpreter`, with the same bits on every machine. It takes many times as long as blocked matrix products.
+    /// If true, the sums in products of tensors are added in the order of the labels, one term after the other. That is the order of
+    /// `Backend::Interpreter`, and gives the same bits on every machine. It takes many times as long as blocked matrix products.
     ///
     /// ```
     /// use cembra::{Model, Options, Tensor};
@@ -99,7 +101,7 @@ impl Options {
         self.with(|options| options.compile.reference_order = in_order)
     }
 
-    /// Adds a rewrite rule for tensor graphs. It is tried before the library's own rules.
+    /// Adds a rewrite rule for tensor graphs. The rule is tried before the library's own rules.
     ///
     /// ```
     /// use cembra::tensor::{Exactness, RewriteRule};
@@ -118,7 +120,8 @@ impl Options {
         self.with(|options| options.compile.tensor_rules.push(rule))
     }
 
-    /// Allows rewrites of tensor graphs that change results in this way. By default, only rewrites that keep every bit apply.
+    /// Allows rewrites of tensor graphs that change results as `change` describes. By default, only rewrites that keep every bit of the results are
+    /// allowed.
     #[must_use]
     pub fn allow_tensor_changes(self, change: cembra_tensor::Exactness) -> Self {
         self.with(|options| options.compile.allowed_changes.push(change))
@@ -172,8 +175,8 @@ impl Options {
         self
     }
 
-    /// Leaves out an input that has a default: the model uses the default, and the compiled model has no such input. Loaders and structs leave out
-    /// the inputs that they do not know by themselves. The name of an input without a default is ignored.
+    /// Leaves out an input that has a default: the model uses the default, and the compiled model has no such input. This is not necessary for a
+    /// loader or a struct that does not know the input. The name of an input without a default is ignored.
     ///
     /// ```
     /// use cembra::{Model, Options, Value};
@@ -191,27 +194,27 @@ impl Options {
         self
     }
 
-    /// If true, adds Arolla's rewrites, some of which change the sign of a zero, a NaN or a rounding.
+    /// If true, also applies Arolla's rewrites, some of which change the sign of a zero, a NaN or a rounding in results.
     #[must_use]
     pub fn compat(self, compat: bool) -> Self {
         self.with(|options| options.compile.prepare.mode = if compat { Mode::Compat } else { Mode::Strict })
     }
 
-    /// Computes only these outputs, in this order. [`Model::executor`](crate::Model::executor) uses the fields of its output struct instead.
+    /// Computes only the outputs `names`, in this order. [`Model::executor`](crate::Model::executor) uses the fields of its output struct instead.
     #[must_use]
     pub fn outputs<S: Into<String>>(self, names: impl IntoIterator<Item = S>) -> Self {
         self.with(|options| options.binding.outputs = Some(names.into_iter().map(Into::into).collect()))
     }
 
-    /// Leaves out an optional pass of preparation, to find out which pass causes a problem. If no optional pass has this name, compiling fails
+    /// Leaves out the optional preparation pass `pass`, to find out which pass causes a problem. If no optional pass has this name, compiling fails
     /// (`option`).
     #[must_use]
     pub fn without_pass(self, pass: &str) -> Self {
         self.with(|options| options.compile.prepare.without.push(pass.to_owned()))
     }
 
-    /// Leaves out a rewrite of the optimiser, to find out which one causes a problem. `docs/rewrites.md` lists the names. If no rewrite has this
-    /// name, compiling fails (`option`).
+    /// Leaves out the optimiser's rewrite `rewrite`, to find out which rewrite causes a problem. `docs/rewrites.md` lists the names. If no rewrite
+    /// has this name, compiling fails (`option`).
     ///
     /// ```
     /// use cembra::{Model, Options, Stage};
@@ -227,20 +230,21 @@ impl Options {
         self.with(|options| options.compile.prepare.without_rewrites.push(rewrite.to_owned()))
     }
 
-    /// Stops preparation after a pass. Such a model can be explained but not run. If no pass has this name, explaining fails too (`option`).
+    /// Stops preparation after the pass `pass`. Such a model can be explained but not run. If no pass has this name, explaining fails too
+    /// (`option`).
     #[must_use]
     pub fn stop_after(self, pass: &str) -> Self {
         self.with(|options| options.compile.prepare.stop_after = Some(pass.to_owned()))
     }
 
-    /// Adds a user-defined rewrite, run after the optimiser. Several are tried in the order they were added; the first that has a replacement for a
-    /// node wins. The guide has an example.
+    /// Adds a user-defined rewrite of the graph, which runs after the optimiser. Several extensions are tried in the order in which they were added,
+    /// and the first that has a replacement for a node is used. The guide has an example.
     #[must_use]
     pub fn extension(self, extension: Arc<dyn Extension>) -> Self {
         self.with(|options| options.compile.prepare.extensions.push(extension))
     }
 
-    /// If true, outputs that are weak floats stay weak floats; otherwise they become f64.
+    /// If true, outputs of the type weak float keep this type; otherwise they become f64.
     #[must_use]
     pub fn keep_weak_outputs(self, keep: bool) -> Self {
         self.with(|options| options.compile.prepare.keep_weak_outputs = keep)
@@ -252,22 +256,22 @@ impl Options {
         self.with(|options| options.binding.ignore_unheard = ignore)
     }
 
-    /// If true, casts outputs to the types that the result's struct or the listener asks for, where `core.cast` can: between numbers and booleans,
-    /// and from a plain value to an optional. Otherwise a different type is an error.
+    /// If true, outputs are cast to the types of the output struct's fields or of the listener, where `core.cast` can do so: between numbers and
+    /// booleans, and from a plain value to an optional. If false, a different type is an error.
     #[must_use]
     pub fn cast_outputs(self, cast: bool) -> Self {
         self.with(|options| options.binding.cast_outputs = cast)
     }
 
-    /// If true, the result's struct or the listener may ask for a plain value where the model gives an optional. A missing value is then an error of
-    /// the evaluation (`missing-value`).
+    /// If true, the output struct or the listener may have a plain type for an optional output of the model. A missing value is then an error of the
+    /// evaluation (`missing-value`).
     #[must_use]
     pub fn require_present(self, require: bool) -> Self {
         self.with(|options| options.binding.require_present = require)
     }
 
     /// Sets limits on compiling and evaluating the model. The limits on reading are set where it is read, with
-    /// [`Model::parse_within`](crate::Model::parse_within). The model remembers those, so the lower of two limits holds.
+    /// [`Model::parse_within`](crate::Model::parse_within). The model remembers those limits, so the lower of two limits holds.
     ///
     /// ```
     /// use cembra::{Limits, Model, Options};
@@ -311,14 +315,15 @@ impl Options {
         StartedOptions { compile, binding: self.binding.clone() }
     }
 
-    /// The limits of compiling a model that was read within `limits`; `None` stands for the default limits.
+    /// The limits for compiling a model with these options. `limits` are those within which the model was read; `None` stands for the default
+    /// limits.
     pub(crate) fn limits_for(&self, limits: Option<&Limits>) -> Limits {
         let own = self.compile.prepare.budget.limits();
         limits.map_or(*own, |limits| own.lowered_by(limits))
     }
 }
 
-/// The options of a compilation that has begun, together with the binding options. The engine receives the first part as [`Started`].
+/// The options of a compilation that has begun, together with the binding options. The engine receives the former as [`Started`].
 #[derive(Debug)]
 pub(crate) struct StartedOptions {
     compile: Started,

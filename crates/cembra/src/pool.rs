@@ -1,10 +1,11 @@
-//! Pools of sessions or model executors. Threads borrow an evaluator and return it, so there are only as many frames as run at once.
+//! Pools of sessions or model executors. Threads borrow an evaluator and return it, so there are only as many evaluators as threads that
+//! evaluate at the same time.
 
 use crate::{ModelExecutor, RunOptions, Session};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// An owner of a frame that runs a model in it: a [`Session`] or a [`ModelExecutor`].
+/// A value that runs a model in memory of its own: a [`Session`] or a [`ModelExecutor`].
 pub trait Evaluator: Clone {
     /// Sets the token, deadline, threads and limits of later evaluations. A clone starts without them.
     fn set_run_options(&mut self, options: &RunOptions);
@@ -30,7 +31,7 @@ thread_local! {
 /// The most idle evaluators that a thread searches for the one it used before, from the latest.
 const LOOKED_AT: usize = 16;
 
-/// A pool of evaluators for threads to borrow. It grows when all are in use, and keeps a limited number of idle ones.
+/// A pool of evaluators for threads to borrow. The pool grows when all evaluators are in use, and keeps a limited number of idle ones.
 ///
 /// ```
 /// use cembra::{Model, Options, Pool, Value};
@@ -81,14 +82,15 @@ impl<T: Evaluator> Pool<T> {
         Pool::with_most(first, Pool::<T>::MOST)
     }
 
-    /// Returns a pool that keeps up to `most` idle evaluators. More may be in use at once; the surplus is dropped on return.
+    /// Returns a pool that keeps up to `most` idle evaluators. More evaluators may be in use at once; surplus ones are dropped when they are
+    /// returned.
     #[must_use]
     pub const fn with_most(first: T, most: usize) -> Self {
         Pool { evaluators: Mutex::new(Evaluators { first, idle: Vec::new() }), most }
     }
 
-    /// Lends an evaluator to `run` and takes it back, without the run options that `run` set. If it is idle, the evaluator that this thread used
-    /// before is taken.
+    /// Lends an evaluator to `run` and takes it back afterwards, without the run options that `run` set. If the evaluator that this thread used
+    /// last is idle, it is chosen.
     pub fn with<A>(&self, run: impl FnOnce(&mut T) -> A) -> A {
         let thread = THREAD.with(|mark| std::ptr::from_ref(mark).addr());
         let mut evaluator = {
@@ -113,7 +115,7 @@ impl<T: Evaluator> Pool<T> {
         self.evaluators.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the number of idle evaluators.
+    /// Returns the number of idle evaluators in the pool.
     #[must_use]
     pub fn idle(&self) -> usize {
         self.evaluators().idle.len()

@@ -1,5 +1,5 @@
-//! The reference of the operators as text: a list, one operator in full, and the page `docs/operators.md`. Everything is derived from the operators'
-//! records in the registry. The command prints this text, and editors show it.
+//! The operator reference as text: a list of operators, the description of one operator, and the page `docs/operators.md`. All texts are made from
+//! the operators' records in the registry. The command `cembra` prints them, and editors show them.
 
 use crate::{FaultKind, Graph, Registry, print_expression, print_type, print_value};
 use cembra_expr::tokens;
@@ -7,7 +7,7 @@ use cembra_ops::{Law, OpDef};
 use cembra_ops::{Meaning, Overload, PresenceRule, Typing};
 use std::fmt::Write as _;
 
-/// Returns the operators that a model may name: those of the language, without the internal building blocks of its syntax.
+/// Returns the operators that a model may name, without the internal operators that only the parser uses.
 #[must_use]
 pub fn public(registry: &Registry) -> Vec<&'static OpDef> {
     let mut defs: Vec<&OpDef> = registry.iter().map(|(_, def)| def).collect();
@@ -64,7 +64,7 @@ pub fn called(registry: &Registry, word: &str) -> Vec<&'static OpDef> {
     all
 }
 
-/// Returns each full and short name of the public operators with its operator.
+/// Returns the full and the short names of the public operators, each with its operator.
 #[must_use]
 pub fn names(registry: &Registry) -> Vec<(&'static str, &'static OpDef)> {
     let names = |def: &'static OpDef| std::iter::once(&def.name).chain(def.aliases).map(move |name| (*name, def));
@@ -94,7 +94,7 @@ pub fn named_like(registry: &Registry, part: &str) -> Vec<&'static OpDef> {
     all
 }
 
-/// Returns the call with all parameters, such as `math.clip(x, lo, hi=1)`.
+/// Returns a call of the operator with all its parameters, such as `math.clip(x, lo, hi=1)`.
 #[must_use]
 pub fn call_form(def: &OpDef) -> String {
     let mut params: Vec<String> = def
@@ -209,7 +209,7 @@ pub fn detail(def: &OpDef) -> String {
 /// The widest column for short forms. Longer forms do not push all summaries to the right.
 const FORMS_WIDTH: usize = 24;
 
-/// Returns a list of operators, one per line: name, short forms, summary.
+/// Returns a list of the operators `defs`, one per line: name, short forms, summary.
 #[must_use]
 pub fn list(defs: &[&OpDef]) -> String {
     let rows: Vec<_> = defs.iter().map(|def| (def.name, short_forms(def).join(", "), headline(def))).collect();
@@ -218,7 +218,7 @@ pub fn list(defs: &[&OpDef]) -> String {
     rows.iter().map(|(name, short, summary)| format!("{name:<names$}  {short:<forms$}  {summary}\n")).collect()
 }
 
-/// Returns the page of all operators in Markdown.
+/// Returns the page that describes all operators, in Markdown.
 #[must_use]
 pub fn markdown(registry: &Registry) -> String {
     let mut text = String::from(

@@ -4,7 +4,7 @@ use crate::{Error, Executor, Options};
 use cembra_engine::Executable;
 use cembra_tensor::{TensorGraph, TensorNodeId};
 
-/// Adds the method `compile` to [`TensorGraph`], as [`Model`](crate::Model) has one.
+/// Adds a method `compile` to [`TensorGraph`], like that of [`Model`](crate::Model).
 ///
 /// ```
 /// use cembra::tensor::{CompileGraph, TensorGraph, Reduction};
@@ -25,7 +25,7 @@ pub trait CompileGraph {
     /// nodes `outputs`, named by their positions: `0`, `1` and so on.
     ///
     /// # Errors
-    /// If an operator is of another registry than the options name, the plan becomes too large, a constant fails, or a limit is exceeded.
+    /// If an operator is of another registry than the one in the options, the plan becomes too large, a constant fails, or a limit is exceeded.
     fn compile(&self, outputs: &[TensorNodeId], options: &Options) -> Result<Executor, Error>;
 }
 

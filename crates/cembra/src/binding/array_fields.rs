@@ -1,5 +1,5 @@
-//! Struct fields of array type, for models with arrays: slices and vectors of scalars. Their elements are copied, because arrays are not stored in a
-//! frame.
+//! Fields of Rust structs that are arrays in a model: slices and vectors of scalars. Their elements are copied, because a frame does not store
+//! arrays.
 
 use crate::binding::fields::sealed::Sealed;
 use crate::binding::fields::{input_if_given, output_if_given, single};

@@ -1,4 +1,4 @@
-//! Loaders and listeners made from others: by pointer, by a subset of the names, or chained.
+//! Loaders and listeners that are made from other ones: pointers to them, restrictions to some names, and chains.
 
 use crate::Error;
 use crate::binding::listener::{Listener, Setter};
@@ -31,7 +31,7 @@ macro_rules! through {
 through!(Loader, Option<&QType>, Option<QType>, Accessor: &T, Box<T>, Arc<T>);
 through!(Listener, &QType, QType, Setter: &T, Box<T>, Arc<T>);
 
-/// A loader or listener that hides some of the names of another.
+/// A loader or listener that wraps another one and hides some of its names.
 ///
 /// ```
 /// use cembra::{Fields, Filtered, Loader};
@@ -55,7 +55,7 @@ impl<T> Filtered<T> {
         Filtered { inner, keep: Box::new(keep) }
     }
 
-    /// Returns `inner` restricted to these names.
+    /// Returns `inner` restricted to the names `names`.
     pub fn to<N: Into<String>>(inner: T, names: impl IntoIterator<Item = N>) -> Self {
         let names: BTreeSet<String> = names.into_iter().map(Into::into).collect();
         Filtered::new(inner, move |name| names.contains(name))
@@ -113,7 +113,8 @@ impl<S, T: Listener<S>> Listener<S> for Filtered<T> {
     }
 }
 
-/// A sequence of loaders or of listeners. Each name belongs to the first part that knows it. No two parts may list the same name.
+/// A sequence of loaders, or of listeners, that is used as one. Each name belongs to the first part of the chain that knows the
+/// name. Two parts must not list the same name.
 ///
 /// ```
 /// use cembra::{AccessorsLoader, Chain, Fields, Loader, Model, Options, QType};
@@ -140,7 +141,7 @@ impl<T: ?Sized> std::fmt::Debug for Chain<T> {
 }
 
 impl<'l> Chain<dyn Loader<()> + 'l> {
-    /// Returns a chain of loaders.
+    /// Returns a chain of the loaders `parts`.
     ///
     /// # Errors
     /// If two of them list the same name.
@@ -151,7 +152,7 @@ impl<'l> Chain<dyn Loader<()> + 'l> {
 }
 
 impl<'l> Chain<dyn Listener<()> + 'l> {
-    /// Returns a chain of listeners.
+    /// Returns a chain of the listeners `parts`.
     ///
     /// # Errors
     /// If two of them list the same name.

@@ -1,5 +1,5 @@
-//! User-defined field types, and integers that models do not have. Each stands for a type of models. Such a type with the same memory layout is read
-//! and written in place; others are converted on the way to and from the frame.
+//! User-defined field types, and integer types that models do not have, such as `u8`. Each field type stands for a type of models. If it has the
+//! same memory layout as that type, fields are read and written in place. Otherwise their values are converted on the way to and from the frame.
 
 use crate::binding::fields::single;
 use crate::derived::OutputField;
@@ -22,7 +22,7 @@ mod sealed {
     note = "it may stand for `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration` and `String`"
 )]
 pub trait ModelScalar: InputValue + OutputValue + sealed::Model {
-    /// The type of a value during conversion: `&str` for a text, `Self` for others.
+    /// The type of a value while it is converted: `&str` for a text, `Self` for other types.
     type View<'a>: InputValue + Copy;
 
     /// Returns the value as its [`View`](Self::View).
@@ -37,10 +37,10 @@ pub trait ModelScalar: InputValue + OutputValue + sealed::Model {
     /// FRAME-SLOT for this type at `offset`; STRING-VIEW: the text must live for `'a`.
     unsafe fn read_view<'a>(frame: FramePtr, offset: u32) -> Self::View<'a>;
 
-    /// Returns the value of a scalar; `None` if the scalar is of another type.
+    /// Returns the value of `scalar` as a view; `None` if `scalar` is of another type.
     fn scalar_view(scalar: &ScalarValue) -> Option<Self::View<'_>>;
 
-    /// Looks up a key in a hash map, without making a `String` for a text.
+    /// Looks up `key` in a hash map, without making a `String` for a text.
     fn find_in_table<'m, V, H: BuildHasher>(map: &'m HashMap<Self, V, H>, key: Self::View<'_>) -> Option<&'m V>
     where
         Self: Eq + Hash,
@@ -48,7 +48,7 @@ pub trait ModelScalar: InputValue + OutputValue + sealed::Model {
         map.get(&Self::of_view(key))
     }
 
-    /// Looks up a key in a `BTreeMap`, without making a `String` for a text.
+    /// Looks up `key` in a `BTreeMap`, without making a `String` for a text.
     fn find_in_tree<'m, V>(map: &'m BTreeMap<Self, V>, key: Self::View<'_>) -> Option<&'m V>
     where
         Self: Ord,
@@ -186,17 +186,17 @@ pub unsafe trait FieldType: Sized {
     /// True if a value may be read and written in place as a `Model`.
     const IN_PLACE: bool;
 
-    /// The possible values in the words of a message, if not every value of `Model` is one of this type; otherwise empty.
+    /// A text for messages that lists the possible values of this type, if not every value of `Model` is possible; otherwise empty.
     const EXPECTED: &'static str;
 
     /// False if `view` and `of` are known not to panic, as the derived ones are.
     #[doc(hidden)]
     const MAY_PANIC: bool = true;
 
-    /// Converts the value to the form that models use.
+    /// Converts the value to the form that models use for it.
     fn view(&self) -> <Self::Model as ModelScalar>::View<'_>;
 
-    /// Converts a value of models to this type; `None` if it is not one of this type's values.
+    /// Converts a value of models to this type; `None` if it is not a valid value of this type.
     fn of(view: <Self::Model as ModelScalar>::View<'_>) -> Option<Self>;
 }
 

@@ -1,5 +1,5 @@
-//! Rust structs as inputs and outputs: the traits of field types, and tables with each field's name, type and offset. The types themselves are in
-//! `plain_fields`, `text_fields`, `array_fields` and `field_types`.
+//! Rust structs as inputs and outputs: the traits of field types, and the field tables of structs, which have each field's name, type and offset. The
+//! field types are in `plain_fields`, `text_fields`, `array_fields` and `field_types`.
 
 use crate::Error;
 use crate::binding::shapes::{InputShape, OutputList};
@@ -8,14 +8,14 @@ use cembra_runtime::{FramePtr, QType, Scalar};
 use cembra_value::{Code, Diagnostic, Value, guarded_values};
 use std::marker::PhantomData;
 
-/// Restricts the value traits to the types that implement them here, because the unsafe code trusts their answers.
+/// Prevents other crates from implementing the traits of field types, because unsafe code trusts what the implementations return.
 pub(crate) mod sealed {
     pub trait Sealed<S> {}
 }
 
 use sealed::Sealed;
 
-/// The type of a field that takes a tensor of any element type and number of axes, as the model declares it.
+/// The type in the table for a field that takes any tensor. The model determines the element type and the number of axes.
 pub(crate) const ANY_TENSOR: QType = QType::Nothing;
 
 /// A Rust type that an input field may have; [`Input`] lists them. The trait is sealed; user-defined types derive
@@ -28,23 +28,22 @@ pub(crate) const ANY_TENSOR: QType = QType::Nothing;
     note = "a field that the model does not read is left out with `#[cembra(skip)]`"
 )]
 pub trait InputValue: Sealed<InputField> {
-    /// Returns the model type of this Rust type.
+    /// Returns the model type that this Rust type stands for.
     fn qtype() -> QType;
 
-    /// True if the type has the same layout in frames, so that it is read in place.
+    /// True if this type has the same layout in frames, so that its values are read in place.
     const IN_PLACE: bool = false;
 
-    /// Writes the value to a slot, for types that are not read in place. Types that are not stored in frames write nothing, because no plan has such
-    /// an input.
+    /// Writes the value to a slot, for types that are not read in place. Types that are not stored in frames write nothing.
     ///
     /// # Safety
     /// FRAME-SLOT for this type at `offset`; STRING-VIEW: the memory that the value borrows or owns outlives the call.
     unsafe fn write(&self, _frame: FramePtr, _offset: u32) {}
 
-    /// Returns the value on its own, for models with arrays, whose inputs are not stored in a frame.
+    /// Returns this field's value as a [`Value`], for models with arrays, whose inputs are not stored in a frame.
     fn value(&self) -> Value;
 
-    /// True if converting a value calls user code, which may panic.
+    /// Returns true if converting a value calls user code, which may panic.
     #[must_use]
     fn may_panic() -> bool {
         false
@@ -67,17 +66,17 @@ pub trait InputValue: Sealed<InputField> {
     note = "a field that the model does not write is left out with `#[cembra(skip)]`"
 )]
 pub trait OutputValue: Sized + Sealed<OutputField> {
-    /// Returns the model type of this Rust type.
+    /// Returns the model type that this Rust type stands for.
     fn qtype() -> QType;
 
-    /// True if the type has the same layout in frames, so that it is written in place.
+    /// True if this type has the same layout in frames, so that its values are written in place.
     const IN_PLACE: bool = false;
 
-    /// The possible values in the words of a message, if not every value of the model type is one; otherwise empty.
+    /// A text for messages that lists the possible values of this type, if not every value of its model type is possible; otherwise empty.
     const EXPECTED: &'static str = "";
 
-    /// Reads the value from a slot, for types that are not written in place. `None` if the slot holds no value of the type. Also `None` for types
-    /// that are not stored in frames, because no plan has such an output.
+    /// Reads the value from a slot, for types that are not written in place. `None` if the bits in the slot are not a valid value of this type. Also
+    /// `None` for types that are not stored in frames.
     ///
     /// # Safety
     /// FRAME-SLOT for this type at `offset`, written by a call; STRING-VIEW: its texts must still be alive.
@@ -85,8 +84,8 @@ pub trait OutputValue: Sized + Sealed<OutputField> {
         None
     }
 
-    /// Reads the value from a slot into this one, whose memory is reused where possible. Returns false and reads nothing if the slot holds no value
-    /// of the type.
+    /// Replaces this value by the value in a slot, and reuses memory where possible. Returns false, and changes nothing, if the bits in the slot are
+    /// not a valid value of this type.
     ///
     /// # Safety
     /// FRAME-SLOT and STRING-VIEW, as for [`Self::read`].
@@ -103,7 +102,7 @@ pub trait OutputValue: Sized + Sealed<OutputField> {
     /// would wait until the processor has all parts in its cache.
     ///
     /// # Safety
-    /// FIELD-TABLE: a value of this type is there, and it is not used afterwards.
+    /// FIELD-TABLE: `place` points to a value of this type, which is not used afterwards.
     #[inline]
     #[must_use]
     unsafe fn take(place: *const Self) -> Self {
@@ -111,10 +110,11 @@ pub trait OutputValue: Sized + Sealed<OutputField> {
         unsafe { place.read() }
     }
 
-    /// Converts a value on its own, for models with arrays. `None` if it is of another type, or if an array lacks an element that must be present.
+    /// Converts a [`Value`] to this Rust type, for models with arrays. `None` if it is of another type, or if an array lacks an element that must be
+    /// present.
     fn of_value(value: &Value) -> Option<Self>;
 
-    /// True if converting a value calls user code, which may panic.
+    /// Returns true if converting a value calls user code, which may panic.
     #[must_use]
     fn may_panic() -> bool {
         false
@@ -126,26 +126,26 @@ pub trait OutputValue: Sized + Sealed<OutputField> {
         Self::of_value(value).is_some()
     }
 
-    /// Returns the list type, if this is a list whose items can be written one by one.
+    /// Returns the description of this type as a list; `None` if this type is not a list whose items can be written one by one.
     #[must_use]
     fn list() -> Option<OutputList> {
         None
     }
 }
 
-/// A field of an input struct.
+/// A field of an input struct, as an entry of the struct's field table.
 #[derive(Clone, Debug)]
 pub struct InputField {
     pub(crate) name: &'static str,
     pub(crate) qtype: QType,
     pub(crate) offset: usize,
     pub(crate) in_place: bool,
-    /// True if converting a value calls user code.
+    /// True if converting a value of the field calls user code, which may panic.
     pub(crate) may_panic: bool,
-    /// The structure of the type: a single value, a struct or a list.
+    /// The structure of the field's type: a single value, a struct or a list.
     pub(crate) shape: InputShape,
-    /// Writes the values of `count` fields to contiguous slots. The arguments are the first field, the distance between fields in bytes, `count`, and
-    /// the first slot.
+    /// The function that writes the field's values in `count` structs to contiguous slots. Its arguments are the field in the first struct, the
+    /// distance to the next struct's field in bytes, `count`, and the first slot.
     ///
     /// # Safety
     /// FIELD-TABLE: a pointer to the first of `count` fields of this type. FRAME-SLOT: room for `count` values; STRING-VIEW as for
@@ -153,12 +153,12 @@ pub struct InputField {
     pub(crate) write_all: unsafe fn(*const u8, usize, usize, *mut u8),
     /// The name of a Rust type that no input can have; `None` for other fields. Such a field is not read.
     other: Option<&'static str>,
-    /// Writes the value of a field to a slot.
+    /// The function that writes the field's value to a slot.
     ///
     /// # Safety
     /// FIELD-TABLE: a pointer to a field of this type; FRAME-SLOT as for [`InputValue::write`].
     pub(crate) write: unsafe fn(*const u8, FramePtr, u32),
-    /// Returns a field's value as a [`Value`], without a frame.
+    /// The function that returns the field's value as a [`Value`], without a frame.
     ///
     /// # Safety
     /// FIELD-TABLE: a pointer to a field of this type.
@@ -173,7 +173,7 @@ fn in_place(qtype: &QType, offset: usize) -> Option<(Scalar, usize, Option<isize
 }
 
 impl InputField {
-    /// Returns the entry for a field of type `T` at `offset` bytes from the start of its struct.
+    /// Returns the field table's entry for a field of type `T` at `offset` bytes from the start of its struct.
     #[must_use]
     pub fn of<T: InputValue>(name: &'static str, offset: usize) -> Self {
         // SAFETY: FIELD-TABLE and FRAME-SLOT, as [`InputField::write`] says.
@@ -236,7 +236,7 @@ impl InputField {
         }
     }
 
-    /// Returns the entry for reading the input `input`.
+    /// Returns this entry, after checking that the model's input `input` can be read from the field.
     ///
     /// # Errors
     /// If no input can have the field's type.
@@ -250,19 +250,19 @@ impl InputField {
             .into())
     }
 
-    /// Returns the error that a list is `None`: the field itself or one inside of it.
+    /// Returns the error for a list that is `None`: this field, or a list inside of it.
     #[cold]
     pub(crate) fn not_given(&self) -> Error {
         let missing = if self.qtype.as_tuple().is_some() { "a list in it" } else { "it" };
         Error::values(format!("input `{}` is {}, but {missing} is missing", self.name, self.qtype))
     }
 
-    /// Returns the model type of the field; `None` if no input can have it, or the field takes any tensor.
+    /// Returns the model type of the field; `None` if no input can have the field's type, or if the field takes any tensor.
     pub(crate) fn input_type(&self) -> Option<&QType> {
         (self.other.is_none() && self.qtype != ANY_TENSOR).then_some(&self.qtype)
     }
 
-    /// Returns the column of this field in all structs of `rows`.
+    /// Returns the values of this field in all structs of `rows`, as a column.
     pub(crate) fn column<'a, T>(&'a self, rows: &'a [T]) -> InputColumn<'a> {
         let (first, stride): (*const u8, _) = (rows.as_ptr().cast(), size_of::<T>().cast_signed());
         match in_place(&self.qtype, self.offset).filter(|_| self.in_place) {
@@ -278,12 +278,12 @@ impl InputField {
     }
 }
 
-/// Finds the entry of an input struct's field, whatever the field's type. The derive calls `FieldProbe::<T>::input_field(name, offset)`. If `T` is an
-/// input, that is the inherent function, which wins over the one of the trait [`OtherField`].
+/// Selects at compile time how a field of an input struct is described. The derive calls `FieldProbe::<T>::input_field(name, offset)`. If `T` can be
+/// an input, this calls the inherent function, which takes precedence over the function of the trait [`OtherField`].
 pub struct FieldProbe<T>(PhantomData<fn() -> T>);
 
 impl<T: InputValue> FieldProbe<T> {
-    /// Returns the entry of a field whose type an input can have.
+    /// Returns the field table's entry for a field whose type an input can have.
     #[must_use]
     pub fn input_field(name: &'static str, offset: usize) -> InputField {
         InputField::of::<T>(name, offset)
@@ -296,9 +296,9 @@ impl<T> std::fmt::Debug for FieldProbe<T> {
     }
 }
 
-/// Provides the entry of a field whose type no input can have; see [`FieldProbe`].
+/// Provides the field table's entry for a field whose type no input can have; see [`FieldProbe`].
 pub trait OtherField {
-    /// Returns an entry that fails when a model asks for the field.
+    /// Returns an entry of the field table that gives an error if a model has an input of this name.
     #[must_use]
     fn input_field(name: &'static str, offset: usize) -> InputField;
 }
@@ -309,30 +309,31 @@ impl<T> OtherField for FieldProbe<T> {
     }
 }
 
-/// Places in memory with a distance of `apart` bytes.
+/// Addresses in memory: the first one, and the following ones at a distance of `apart` bytes each.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Strided<P> {
     pub(crate) first: P,
     pub(crate) apart: usize,
 }
 
-/// A field of an output struct.
+/// A field of an output struct, as an entry of the struct's field table.
 #[derive(Clone, Debug)]
 pub struct OutputField {
     pub(crate) name: &'static str,
     pub(crate) qtype: QType,
     pub(crate) offset: usize,
     pub(crate) in_place: bool,
-    /// True if converting a value calls user code.
+    /// True if converting a value to the field calls user code, which may panic.
     pub(crate) may_panic: bool,
-    /// The possible values, if not every value of the model type is one: see [`OutputValue::EXPECTED`].
+    /// A text that lists the field's possible values, if not every value of the model type is possible: see [`OutputValue::EXPECTED`].
     pub(crate) expected: &'static str,
-    /// Initialises a field from a slot; false if the slot holds no value of the type.
+    /// The function that initialises the field from a slot. It returns false if the bits in the slot are not a valid value of the field's type.
     ///
     /// # Safety
     /// FIELD-TABLE: a pointer to room for a field of this type; FRAME-SLOT and STRING-VIEW as for [`OutputValue::read`].
     pub(crate) read: unsafe fn(*mut u8, FramePtr, u32) -> bool,
-    /// Assigns a field from a slot; false if the slot holds no value of the type.
+    /// The function that assigns the value in a slot to the field. It returns false if the bits in the slot are not a valid value of the field's
+    /// type.
     ///
     /// # Safety
     /// FIELD-TABLE: a pointer to a field of this type; FRAME-SLOT and STRING-VIEW as for [`OutputValue::read`].
@@ -342,26 +343,26 @@ pub struct OutputField {
     /// # Safety
     /// The same as for `update`.
     update_always: ReadField,
-    /// Assigns or initialises fields from contiguous slots. The arguments are the fields, the slots, their number, and whether the fields are
-    /// uninitialised. Each slot must hold a value of the type.
+    /// The function that assigns or initialises the field in many structs, from many slots. Its arguments are the fields, the slots, their number,
+    /// and whether the fields are uninitialised. Each slot must hold a value of the type.
     ///
     /// # Safety
     /// FIELD-TABLE: pointers to the fields, or to room for them; FRAME-SLOT and STRING-VIEW for the values, as for [`OutputValue::read`].
     pub(crate) read_all: unsafe fn(Strided<*mut u8>, Strided<*const u8>, usize, bool),
-    /// Returns true if the field can have the value.
+    /// The function that returns true if the field can hold a value.
     pub(crate) fits: fn(&Value) -> bool,
-    /// Assigns a value that the field can have. The last argument tells whether the field is uninitialised.
+    /// The function that assigns a value to the field, which must be able to hold it. The last argument tells whether the field is uninitialised.
     ///
     /// # Safety
     /// FIELD-TABLE: a pointer to a field of this type, or to room for one.
     pub(crate) put: unsafe fn(*mut u8, &Value, bool),
-    /// The list type, if the field is a list whose items can be written one by one.
+    /// The description of the field's type as a list; `None` if it is not a list whose items can be written one by one.
     pub(crate) list: Option<OutputList>,
-    /// The value if the model has no such output, or the output is missing; `None` if the field has no default.
+    /// The field's default: its value if the model has no such output, or the output is missing. `None` if the field has no default.
     pub(crate) default: Option<FieldDefault>,
 }
 
-/// The default of an output field.
+/// The default value of an output field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldDefault {
     /// A function `fn() -> T` that makes the default, with the field's type `T` erased.
@@ -390,7 +391,7 @@ impl FieldDefault {
 }
 
 impl OutputField {
-    /// Returns the entry for a field of type `T` at `offset` bytes from the start of its struct.
+    /// Returns the field table's entry for a field of type `T` at `offset` bytes from the start of its struct.
     #[must_use]
     pub fn of<T: OutputValue>(name: &'static str, offset: usize) -> Self {
         // SAFETY: FIELD-TABLE and FRAME-SLOT, as [`OutputField::read`] says.
@@ -445,20 +446,20 @@ impl OutputField {
         }
     }
 
-    /// Returns the entry for a field of type `T` at `offset` bytes from the start of its struct, with a default. The default is used if the model has
-    /// no such output, or if the output is missing and the type cannot express that.
+    /// Returns the field table's entry for a field of type `T` at `offset` bytes from the start of its struct, with a default. The default is used if
+    /// the model has no such output, or if the output is missing and the type cannot express that.
     #[must_use]
     pub fn with_default<T: OutputValue>(name: &'static str, offset: usize, default: fn() -> T) -> Self {
         OutputField { default: Some(FieldDefault::of(default)), ..OutputField::of::<T>(name, offset) }
     }
 
-    /// Assigns the default to a field. `is_new` tells whether the field is uninitialised.
+    /// Assigns the field's default to the field at `place`. `is_new` tells whether the field is uninitialised.
     ///
     /// # Errors
     /// If the function that makes the default panics; then the field is unchanged.
     ///
     /// # Safety
-    /// FIELD-TABLE: the field has a default; a pointer to the field, or to room for it.
+    /// FIELD-TABLE: the field has a default; `place` points to the field, or to room for it.
     pub(crate) unsafe fn put_default(&self, place: *mut u8, is_new: bool) -> Result<(), Error> {
         let Some(FieldDefault { make, put }) = self.default else { return Ok(()) };
         guarded_values(
@@ -471,7 +472,7 @@ impl OutputField {
         )
     }
 
-    /// Returns the type that an output of type `found` must be converted to for this field.
+    /// Returns the type to which an output of type `found` must be converted, so that this field can hold it.
     pub(crate) fn wanted(&self, found: &QType) -> QType {
         match self.qtype {
             QType::Scalar(scalar) if self.default.is_some() && found.is_optional() => QType::Optional(scalar),
@@ -480,10 +481,10 @@ impl OutputField {
         }
     }
 
-    /// Returns the column of this field in `rows` structs from `first` on.
+    /// Returns this field in the `rows` structs from `first` on, as a column to write.
     ///
     /// # Safety
-    /// FIELD-TABLE: it is a field of the structs, and nothing else uses it as long as the column lives.
+    /// FIELD-TABLE: this is a field of the structs, and nothing else uses the fields as long as the column lives.
     pub(crate) unsafe fn column<T: Output>(&self, first: *mut T, rows: usize) -> ColumnMut<'_> {
         let (first, stride): (*mut u8, _) = (first.cast(), size_of::<T>().cast_signed());
         match in_place(&self.qtype, self.offset).filter(|_| self.in_place) {
@@ -504,7 +505,7 @@ impl OutputField {
     label = "not a row",
     note = "write `#[derive(cembra::Input)]` before the struct `{Self}`; an executor of rows that a loader reads is a `ModelExecutor<LoaderRow<{Self}>, ..>`"
 )]
-/// A struct that a model reads. Derive it; `()` is the struct without fields.
+/// A struct whose fields are inputs of a model. Derive this trait; `()` is the struct without fields.
 ///
 /// Fields that are read in place: `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp),
 /// [`Duration`](crate::Duration), [`Optional`](crate::Optional) of these, and [`Mask`](crate::Mask).
@@ -517,7 +518,8 @@ impl OutputField {
 ///
 /// Fields for models with arrays are copied: `&[T]`, `Vec<T>` and `[T; N]` of the plain types, of `Optional` of them, and of texts;
 /// [`ArrayView`](crate::ArrayView); lists `[{name: text}]`, as `Vec<T>`, `&[T]`, `[T; N]` or `Vec<Option<T>>` of structs with a derive; and
-/// dictionaries, as `HashMap` or `BTreeMap` of the plain types and `String`. A list may be in an `Option`, but `None` is an error of the row.
+/// dictionaries, as `HashMap` or `BTreeMap` of the plain types and `String`. A list may be in an `Option`, but a row in which it is `None` is an
+/// error.
 ///
 /// Fields for models with tensors: [`Tensor`](crate::Tensor), which is shared, and with the feature `ndarray` its arrays, which are copied. Fields of
 /// other types are refused only when a model asks for them.
@@ -531,7 +533,7 @@ pub unsafe trait Input {
     where
         Self: 'r;
 
-    /// Returns the table of fields.
+    /// Returns the struct's field table.
     fn fields() -> Vec<InputField>;
 }
 
@@ -540,7 +542,7 @@ pub unsafe trait Input {
     label = "not a result",
     note = "write `#[derive(cembra::Output)]` before the struct `{Self}`, whose fields are outputs of the model; a type of one value derives `cembra::FieldType`"
 )]
-/// A struct, or a single value, that a model writes. Derive it for structs; `()` is the struct without fields.
+/// A struct, or a single value, to which outputs of a model are written. Derive this trait for structs; `()` is the struct without fields.
 ///
 /// Fields that are written in place: `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp),
 /// [`Duration`](crate::Duration), [`Optional`](crate::Optional) of these, and [`Mask`](crate::Mask). A single value may have the same types as a
@@ -554,10 +556,10 @@ pub unsafe trait Input {
 /// [`Tensor`](crate::Tensor) and, with the feature `ndarray`, its arrays. Mark a field of any other type with `#[cembra(skip)]`.
 ///
 /// # Safety
-/// FIELD-TABLE: each entry's type and offset must be those of a field of the struct. Every field must have an entry, or be made by `take` without
-/// reading the place. Types written in place must be valid for any bytes a model writes to them, zeros included.
+/// FIELD-TABLE: each entry's type and offset must be those of a field of the struct. Every field must have an entry, or be made by `take`, without
+/// reading memory. Types written in place must be valid for any bytes a model writes to them, zeros included.
 pub unsafe trait Output: Sized {
-    /// Returns the table of fields. A field without a name is the main output.
+    /// Returns the struct's field table. A field without a name is the model's main output.
     fn fields() -> Vec<OutputField>;
 
     /// Moves the struct out of the memory that a call wrote it to, field by field: see [`OutputValue::take`].

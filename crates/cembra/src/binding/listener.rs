@@ -5,7 +5,7 @@ use crate::{Error, ValueRef};
 use cembra_runtime::QType;
 use std::sync::Arc;
 
-/// Receives outputs of a model by name and passes them to sinks of type `S`.
+/// Receives outputs of a model by name and passes them to a sink: a value of the caller, of type `S`.
 ///
 /// ```
 /// use cembra::{AccessorsListener, Fields, Model, Options, ValueRef};
@@ -27,7 +27,7 @@ use std::sync::Arc;
 /// # Ok::<(), cembra::Error>(())
 /// ```
 pub trait Listener<S> {
-    /// Returns true if the listener takes the output of this name.
+    /// Returns true if the listener takes the output `name`.
     fn knows(&self, name: &str) -> bool;
 
     /// Returns the type that the listener takes the output `name` as. `given` is the model's type. A different type is an error, or a cast with
@@ -37,17 +37,17 @@ pub trait Listener<S> {
         given.clone()
     }
 
-    /// Returns the known names, for the message about an output that the listener does not know.
+    /// Returns the names of the outputs that the listener knows, for the error message about an unknown output.
     fn names(&self) -> Vec<String>;
 
-    /// Returns the setter for the output of this name and type.
+    /// Returns the setter for the output `name` of type `qtype`.
     ///
     /// # Errors
-    /// If the listener cannot take this name or type after all.
+    /// If the listener cannot take this output after all.
     fn bind(&self, name: &str, qtype: &QType) -> Result<Setter<S>, Error>;
 }
 
-/// Passes the value of one output to a sink.
+/// The function of a listener that passes the value of one output to a sink.
 pub struct Setter<S>(pub(crate) Set<S>);
 
 /// A function that passes the value of one output to a sink.
@@ -82,13 +82,14 @@ impl<S> AccessorsListener<S> {
         AccessorsListener { listed: ByName::new(), others: None }
     }
 
-    /// Adds an output with the model's type. It replaces an earlier one of the same name.
+    /// Makes the listener pass the output `name`, with the type that it has in the model, to `set`. This replaces an earlier function for the
+    /// same name.
     #[must_use]
     pub fn with(self, name: &str, set: impl Fn(&mut S, ValueRef<'_>) + Send + Sync + 'static) -> Self {
         self.add(name, None, set)
     }
 
-    /// Adds an output that is taken as the type `qtype`.
+    /// Makes the listener pass the output `name`, as a value of type `qtype`, to `set`.
     #[must_use]
     pub fn with_type(
         self,
@@ -99,7 +100,8 @@ impl<S> AccessorsListener<S> {
         self.add(name, Some(qtype), set)
     }
 
-    /// Adds all outputs that are not listed, with the model's types. `set` takes them and is given the name.
+    /// Makes the listener pass all outputs without a function of their own to `set`, each with its name and as the type that it has in the
+    /// model.
     ///
     /// ```
     /// use cembra::{AccessorsListener, Fields, Model, Options};

@@ -1,5 +1,5 @@
-//! The link between Rust rows with lists and a plan for short lists: where the plan finds a row's elements, and how its outputs become fields.
-//! Elements in the layout of frames are read in place. Others are converted into columns that the executor owns.
+//! Connects Rust structs that have lists with a plan for short lists: tells the plan the addresses of a list's elements, and copies its outputs to
+//! fields. Elements that have the layout of frames are read in place. Other elements are converted into columns that the executor owns.
 
 use crate::Error;
 use crate::binding::WholeInput;
@@ -14,7 +14,7 @@ use cembra_runtime::{Context, FramePtr, QType, Slot};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-/// The transfers between rows, outputs and the memory of a plan for short lists.
+/// The copies that a plan for short lists needs: from the fields of a row to its memory, and from there to output fields.
 pub(crate) struct ListTransfers {
     /// The inputs outside of lists, which are written to slots.
     loads: Box<[FieldLoad]>,
@@ -68,7 +68,7 @@ enum ColumnSource {
     /// Before each call, the field at `offset` of the items is converted into a column of its own. The field is not optional but the model's element
     /// type is, so every element is marked as present.
     Lifted { offset: usize, apart: usize, field: Box<InputField>, inside: u32 },
-    /// The plan writes the column itself.
+    /// The column has no source in the row, because the plan writes it.
     Written,
 }
 
@@ -89,7 +89,7 @@ struct WrittenPart {
 }
 
 impl ListTransfers {
-    /// Binds the plan to the inputs and outputs of a model. `None` if that is not possible; then values are converted one by one.
+    /// Connects `plan` with the fields for the model's inputs and outputs. `None` if that is not possible; then each run converts values one by one.
     pub(crate) fn of(
         plan: &LoopPlan,
         inputs: &[WholeInput],
@@ -156,10 +156,11 @@ impl ListTransfers {
         })
     }
 
-    /// Evaluates the plan on a row and writes its outputs. Returns false and writes nothing if the plan is not for such a row or fails.
+    /// Evaluates the plan on the row `from` and writes the outputs to `to`. Returns false, and writes nothing, if the plan cannot evaluate this row
+    /// or fails.
     ///
     /// # Errors
-    /// If a field cannot hold an output's value, or the token of the run ended it.
+    /// If a field cannot hold an output's value, or the run's token was cancelled.
     ///
     /// # Safety
     /// FIELD-TABLE: `from` is a row of the fields that the plan was bound to; `to` is a struct of the output's fields, or room for one if `IS_NEW`.
@@ -242,7 +243,7 @@ impl ListTransfers {
         true
     }
 
-    /// The bytes of memory outside of the struct itself.
+    /// The bytes of memory that the transfers own, without the struct itself.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.loads)
             + size_of_val(&*self.lists)

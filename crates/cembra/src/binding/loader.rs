@@ -47,20 +47,22 @@ use std::sync::Arc;
 /// # Ok::<(), Error>(())
 /// ```
 pub trait Loader<R> {
-    /// Returns true if the loader can provide the input of this name.
+    /// Returns true if the loader can provide the input `name`.
     fn knows(&self, name: &str) -> bool;
 
-    /// Returns the type of an input that the loader knows; `None` if the type stays open. `declared` is the type from the model or the options. A
-    /// loader that can provide any type returns `declared`; otherwise it returns its own type, and a difference is an error.
+    /// Returns the type of the input `name`, which the loader knows; `None` if the loader does not determine the type. `declared` is the type from
+    /// the model or the options. A loader that can provide any type returns `declared`; otherwise it returns its own type, and a difference is an
+    /// error.
     fn qtype(&self, name: &str, declared: Option<&QType>) -> Option<QType>;
 
-    /// Returns the known names, for messages about an unknown one. A loader with unlimited names returns none.
+    /// Returns the names of the inputs that the loader knows, for error messages about an unknown name. A loader that knows any name returns an
+    /// empty list.
     fn names(&self) -> Vec<String>;
 
-    /// Returns the accessor that reads the input of this name and type from a row.
+    /// Returns the accessor that reads the input `name` of type `qtype` from a row.
     ///
     /// # Errors
-    /// If the loader cannot provide this name or type after all.
+    /// If the loader cannot provide this input after all.
     fn bind(&self, name: &str, qtype: &QType) -> Result<Accessor<R>, Error>;
 }
 
@@ -94,20 +96,20 @@ unsafe impl<R> Input for LoaderRow<R> {
     }
 }
 
-/// Reads one input from a row, when an evaluation needs the value.
+/// The function of a loader that reads one input from a row, when an evaluation needs the value.
 pub struct Accessor<R>(pub(crate) Access<R>);
 
 /// A function that reads one input from a row.
 pub(crate) type ReadFn<R> = Arc<dyn for<'r> Fn(&'r R) -> Result<ValueRef<'r>, Error> + Send + Sync>;
 
-/// The way in which an [`Accessor`] gets its value.
+/// The way in which an [`Accessor`] gets the value of an input.
 pub(crate) enum Access<R> {
-    /// A field of `R`, from the table of its derive.
+    /// The value is a field of `R`, described by the field table that the derive made.
     Field(InputField),
-    /// A function that is called before each evaluation.
+    /// The value is returned by a function that is called before each evaluation.
     #[cfg_attr(not(feature = "json"), expect(dead_code, reason = "rows of JSON alone are read as a whole"))]
     Read(ReadFn<R>),
-    /// A function that is called when an evaluation first needs the value.
+    /// The value is returned by a function that is called when an evaluation first needs the value.
     OnDemand(ReadFn<R>),
 }
 
@@ -135,12 +137,12 @@ impl<R> std::fmt::Debug for Accessor<R> {
     }
 }
 
-/// A loader for the fields of a struct with a derived [`Input`]. [`Model::executor`](crate::Model::executor) uses it by itself; use it explicitly to
+/// A loader for the fields of a struct with a derived [`Input`]. [`Model::executor`](crate::Model::executor) uses this loader by itself; name it to
 /// filter or chain it.
 pub struct Fields<T>(PhantomData<fn(&T)>);
 
 impl<T: Input> Fields<T> {
-    /// Returns the loader.
+    /// Returns the loader for the fields of `T`.
     #[must_use]
     pub const fn new() -> Self {
         Fields(PhantomData)
@@ -150,7 +152,7 @@ impl<T: Input> Fields<T> {
         T::fields().into_iter().find(|field| field.name == name)
     }
 
-    /// Returns the table's entry for the field `name`. Fails if there is no such field, or its type cannot be an input.
+    /// Returns the entry for the field `name` in the field table. Fails if there is no such field, or its type cannot be an input.
     pub(crate) fn field(name: &str) -> Result<InputField, Error> {
         let field = Fields::<T>::find(name).ok_or_else(|| Error::values(format!("there is no field `{name}`")))?;
         field.readable(name)
@@ -187,7 +189,7 @@ impl<T: Input> Loader<T> for Fields<T> {
     }
 }
 
-/// A loader of listed inputs, each with its own function. Optionally, one more function reads all other names.
+/// A loader of listed inputs, each with its own function. Optionally, one more function reads all other inputs.
 ///
 /// ```
 /// use cembra::{AccessorsLoader, Model, Options, QType};
@@ -223,7 +225,8 @@ impl<R> AccessorsLoader<R> {
         AccessorsLoader { listed: ByName::new(), others: None }
     }
 
-    /// Adds an input. It replaces an earlier one of the same name. If `read` returns a value of another type, the call fails.
+    /// Adds an input to the loader: `read` reads it from a row. It replaces an earlier input of the same name. If `read` returns a value of another
+    /// type, the evaluation fails.
     #[must_use]
     pub fn with(
         mut self,
@@ -235,13 +238,14 @@ impl<R> AccessorsLoader<R> {
         self
     }
 
-    /// Adds all names that are not listed. `read` is given the name. The types are those that the model or the options declare.
+    /// Makes the loader read all inputs that are not listed with `read`, which gets the name. The types are those that the model or the options
+    /// declare.
     #[must_use]
     pub fn others(self, read: impl for<'r> Fn(&'r R, &str) -> ValueRef<'r> + Send + Sync + 'static) -> Self {
         self.with_others(None, read)
     }
 
-    /// Adds all names that are not listed, each with the type `qtype`. `read` is given the name.
+    /// Makes the loader read all inputs that are not listed with `read`, which gets the name. Each of them has the type `qtype`.
     ///
     /// ```
     /// use cembra::{AccessorsLoader, Model, Options, QType, Scalar};

@@ -1,5 +1,5 @@
-//! Matches fields of Rust structs with the types of a model. The fields of structs are matched by name, also in an `Option` or a list. Fields that
-//! the model's type does not have are ignored, so one struct serves many models.
+//! Matches fields of Rust structs with the types of a model. Fields are matched by name, also those of structs in an `Option` or a list. Fields
+//! that the model's type does not have are ignored, so one struct serves many models.
 
 use crate::binding::fields::{ANY_TENSOR, InputField};
 use crate::binding::shapes::{InputList, InputShape, OptionalStruct};
@@ -7,7 +7,7 @@ use crate::{Error, ValueRef};
 use cembra_runtime::{Fields, FramePtr, QType, Slot};
 use cembra_value::{Code, Diagnostic, ListBuilder, Value};
 
-/// A field, and the type that the model reads it as.
+/// A field of an input struct, and the type as which the model reads it.
 #[derive(Debug)]
 pub(crate) struct MatchedField {
     pub(crate) field: InputField,
@@ -15,16 +15,16 @@ pub(crate) struct MatchedField {
     pub(crate) parts: MatchedParts,
 }
 
-/// The structure of a matched field.
+/// The structure of a field that is matched with a model's type.
 #[derive(Debug)]
 pub(crate) enum MatchedParts {
-    /// A field that is read as a whole.
+    /// The field is read as a whole.
     Whole,
-    /// The fields of the model's struct, in its order.
+    /// The field is a struct. Its fields are in the order of the model's struct.
     Struct(Box<[MatchedField]>),
-    /// The fields of a struct in an `Option`, in the model's order.
+    /// The field is a struct in an `Option`. The struct's fields are in the order of the model's struct.
     Optional(OptionalStruct, Box<[MatchedField]>),
-    /// A list, and the match of its items.
+    /// The field is a list, whose items are matched with the model's element type.
     List(InputList, Box<MatchedField>),
 }
 
@@ -41,10 +41,10 @@ struct Misfit {
 }
 
 impl MatchedField {
-    /// Matches the field for the input `input` with the input's type.
+    /// Matches `field` with `qtype`, the type of the model's input `input`.
     ///
     /// # Errors
-    /// If a field in it has another type or is missing.
+    /// If the field has another type; for a struct, if one of its fields has another type or is missing.
     pub(crate) fn of(input: &str, field: InputField, qtype: &QType) -> Result<MatchedField, Error> {
         matched(field, qtype).map_err(|misfit| misfit.told(input))
     }
@@ -102,7 +102,7 @@ impl MatchedField {
         }
     }
 
-    /// Returns the field's value in a row.
+    /// Returns the field's value in the struct at `row`.
     ///
     /// # Errors
     /// If a list in an `Option` is `None`.
@@ -144,7 +144,8 @@ impl MatchedField {
     }
 }
 
-/// Returns the item of a list field, as a field at offset 0. `None` if the field is not a list, or its items do not match.
+/// Returns the description of the items of the list field `list`, as a field at offset 0. `None` if the field is not a list, or its items do not
+/// match.
 pub(crate) fn item_of(list: &MatchedField) -> Option<MatchedField> {
     let InputShape::List(of) = list.field.shape else { return None };
     let item = (of.item)();
@@ -229,7 +230,7 @@ impl Misfit {
     }
 }
 
-/// The slot of an optional struct in a frame.
+/// The slot in a frame for a struct that may be missing.
 #[derive(Debug)]
 pub(crate) struct OptionalSlot {
     slot: u32,
@@ -239,7 +240,7 @@ pub(crate) struct OptionalSlot {
 }
 
 impl OptionalSlot {
-    /// Returns the slot of type `qtype` at the offset `slot`.
+    /// Returns the slot at the offset `slot` for the optional struct type `qtype`.
     pub(crate) fn new(slot: u32, qtype: &QType) -> OptionalSlot {
         let size = qtype.layout().size;
         let mut missing: Box<[u64]> = vec![0; (size as usize).div_ceil(size_of::<u64>())].into();
@@ -249,7 +250,7 @@ impl OptionalSlot {
         OptionalSlot { slot, size, missing }
     }
 
-    /// Marks the struct as present. The caller writes its fields.
+    /// Marks the struct in the slot as present. The caller writes its fields.
     ///
     /// # Safety
     /// FRAME-SLOT: the frame has the slot.
@@ -269,25 +270,25 @@ impl OptionalSlot {
     }
 }
 
-/// The copy of an input from a field to a slot of the frame.
+/// A step that copies an input from a field of a struct to a slot of the frame.
 pub(crate) enum FieldLoad {
-    /// A value of `size` bytes that has the same layout in frames.
+    /// Copies `size` bytes, because the value has the same layout in frames.
     InPlace { offset: usize, slot: u32, size: u32 },
-    /// A value that is converted.
+    /// Converts the value with the function `write`.
     Value {
         offset: usize,
         slot: u32,
-        /// The function [`InputField::write`] of the field.
+        /// The function [`InputField::write`] of the field, which converts its value.
         ///
         /// # Safety
         /// FIELD-TABLE and FRAME-SLOT, as for [`InputField::write`].
         write: unsafe fn(*const u8, FramePtr, u32),
     },
-    /// A struct in an `Option`.
+    /// Copies a struct in an `Option`, field by field.
     Optional(Box<OptionalLoad>),
 }
 
-/// The copy of a struct in an `Option`, field by field.
+/// A step that copies a struct in an `Option` to a slot, field by field.
 pub(crate) struct OptionalLoad {
     offset: usize,
     slot: OptionalSlot,
@@ -301,7 +302,7 @@ pub(crate) struct OptionalLoad {
 }
 
 impl FieldLoad {
-    /// Copies the field of `row` to its slot.
+    /// Copies the field of the struct at `row` to its slot in `frame`.
     ///
     /// # Safety
     /// FIELD-TABLE: `row` points to a struct that has the field. FRAME-SLOT: the frame has the slot. STRING-VIEW: texts outlive the call.

@@ -1,5 +1,6 @@
 //! Binding: connects a model's inputs and outputs by name with a loader, the fields of an output struct, and a listener. Outputs without a receiver
-//! are not computed; inputs that preparation removes are not loaded. Each remaining one gets a place in the caller's memory or in the frame.
+//! are not computed, and inputs that preparation removes are not loaded. Each remaining input or output is stored in the caller's memory or in the
+//! frame.
 
 pub(crate) mod array_fields;
 pub(crate) mod combine;
@@ -38,19 +39,18 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// A loader as the executor sees it, without the type of its rows. An executor must not hold that type, or it would have to be dropped before the
-/// rows that it read.
+/// A loader whose type of rows is erased. If an executor contained that type, it would have to be dropped before the rows that it read.
 pub(crate) trait Source {
     fn knows(&self, name: &str) -> bool;
-    /// Returns the type of an input; an error if it is unknown and cannot become known.
+    /// Returns the type of the input `name`; `None` if the loader does not determine it. It is an error if nothing can determine it.
     fn qtype(&self, name: &str, declared: Option<&QType>) -> Result<Option<QType>, Error>;
     fn names(&self) -> Vec<String>;
     fn bind(&self, name: &str, qtype: &QType) -> Result<InputSource, Error>;
-    /// Returns true if some inputs may be read on demand.
+    /// Returns true if the loader may read some inputs on demand, when an evaluation needs them.
     fn is_asked(&self) -> bool {
         false
     }
-    /// Returns the error of the first panic in a method that cannot return an error.
+    /// Returns the error for the loader's first panic in a method that cannot return an error itself.
     fn failure(&self) -> Option<Error> {
         None
     }
@@ -101,19 +101,19 @@ impl<S> Listener<S> for Heard<'_, S> {
     }
 }
 
-/// The way that one input is read from a row.
+/// The way in which one input is read from a row.
 pub(crate) enum InputSource {
-    /// A field, from the table of the row's derive.
+    /// The input is a field, described by the field table that the derive made.
     Field(InputField),
-    /// An accessor that is called before the model is evaluated.
+    /// An accessor returns the input; it is called before each evaluation.
     Read(Box<dyn ReadRow>),
-    /// An accessor that is called when the model first needs the value.
+    /// An accessor returns the input; it is called when an evaluation first needs the value.
     OnDemand(Box<dyn ReadRow>),
 }
 
-/// An accessor with the type of its rows erased.
+/// An accessor of a loader, with the type of its rows erased.
 pub(crate) trait ReadRow: Send + Sync {
-    /// Reads the value.
+    /// Reads the accessor's input from `row`.
     ///
     /// # Safety
     /// FIELD-TABLE: `row` points to a row of the accessor's type that lives, unchanged, for `'r`.
@@ -169,7 +169,7 @@ impl<T: Input> Source for Fields<T> {
     }
 }
 
-/// A loader as a [`Source`]. It records the first panic of the loader in a method that cannot return an error.
+/// Wraps a loader as a [`Source`]. It records the first panic of the loader in a method that cannot return an error.
 pub(crate) struct Loaded<'l, R> {
     loader: &'l dyn Loader<R>,
     failed: Failed,
@@ -212,7 +212,7 @@ impl<R> Source for Loaded<'_, R> {
     }
 }
 
-/// An input that an accessor reads. Its value is written to a slot of the frame, or to the memory of inputs on demand.
+/// An input that an accessor reads. The value is written to a slot of the frame, or to the memory of inputs that are read on demand.
 pub(crate) struct Load {
     read: Box<dyn ReadRow>,
     pub(crate) name: Arc<str>,
@@ -221,7 +221,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Reads the value from a row. A panic of the accessor becomes an error.
+    /// Reads the input's value from a row. A panic of the accessor becomes an error.
     ///
     /// # Safety
     /// FIELD-TABLE, as for [`ReadRow::read`].
@@ -231,7 +231,8 @@ impl Load {
         guarded_values(|| format!("input `{}`: its loader", self.name), || unsafe { self.read.read(row) })
     }
 
-    /// Reads the value from a row and writes it to its slot. An owned value moves to `kept`, because the slot may view its text.
+    /// Reads the input's value from a row and writes it to its slot. A value that owns its memory moves to `kept`, because the slot may refer to its
+    /// text.
     ///
     /// # Errors
     /// If the accessor fails, or its value does not fit the input's type.
@@ -262,7 +263,7 @@ impl Load {
         Ok(())
     }
 
-    /// Returns the error that an accessor returned a value of another type.
+    /// Returns the error for an accessor that returned `found`, a value of another type than the input's.
     #[cold]
     pub(crate) fn misfit(&self, found: &ValueRef<'_>) -> Error {
         let (name, qtype) = (&self.name, &self.qtype);
@@ -290,7 +291,7 @@ impl<S> ListenerOutput<S> {
         Ok(ListenerOutput { set, name: name.clone(), qtype, slot })
     }
 
-    /// Passes a value to the sink. A panic of the setter becomes an error.
+    /// Passes the output's value to `sink`. A panic of the setter becomes an error.
     pub(crate) fn tell(&self, sink: &mut S, value: ValueRef<'_>) -> Result<(), Error> {
         guarded_values(|| format!("output `{}`: its listener", self.name), || (self.set)(sink, value))
     }
@@ -298,41 +299,42 @@ impl<S> ListenerOutput<S> {
 
 /// The inputs and outputs that are copied through the frame, because machine code cannot access them in a struct, or there is no struct for them.
 pub(crate) struct Transfers<S> {
-    /// Inputs that are fields of the row.
+    /// The inputs that are fields of the row.
     pub(crate) fields: Box<[FieldLoad]>,
-    /// Inputs that accessors read before the model is evaluated.
+    /// The inputs that accessors read before the model is evaluated.
     pub(crate) reads: Box<[Load]>,
-    /// Inputs that accessors read when the model needs them.
+    /// The inputs that accessors read when an evaluation needs them; `None` if there are none.
     pub(crate) on_demand: Option<Box<OnDemandInputs>>,
-    /// Output fields that may reject a value, or have a default for a missing one. For a model with arrays: all output fields, in the order of the
-    /// outputs.
+    /// The output fields that may reject a value, or that have a default for a missing one. For a model with arrays, these are all output fields, in
+    /// the order of the outputs.
     pub(crate) checked: Box<[MovedField]>,
-    /// Output fields that are read from slots and accept every value.
+    /// The output fields that are copied from slots and accept every value.
     pub(crate) outputs: Box<[PlainField]>,
-    /// Output fields that get their defaults, because the model has no such outputs.
+    /// The output fields that get their defaults, because the model has no such outputs.
     pub(crate) absent: Box<[OutputField]>,
     pub(crate) tells: Box<[ListenerOutput<S>]>,
-    /// The sources of all inputs, for a model with arrays or tensors; `None` for others. Such a model does not use the frame, so its outputs have no
-    /// slots.
+    /// For a model with arrays or tensors, the sources of all inputs; `None` for other models. A model with arrays or tensors does not use the frame,
+    /// so its outputs have no slots.
     pub(crate) arrays: Option<Box<[WholeInput]>>,
-    /// The transfers of the plan for short lists in a model with arrays; `None` if the plan cannot read such rows or write such outputs.
+    /// For a model with arrays, the transfers of its plan for short lists; `None` if the plan cannot read these rows or write these outputs.
     pub(crate) lists: Option<Box<ListTransfers>>,
-    /// True if an input struct has fields that the model does not read, or an order of its own, so that many rows of it are not a column.
+    /// True if a struct in the row has fields that the model does not read, or another order of fields than the model, so that many rows cannot be
+    /// read as columns.
     pub(crate) has_others: bool,
     /// True if user code converts some fields.
     pub(crate) may_panic: bool,
 }
 
-/// The source of an input of a model with arrays or tensors.
+/// The source of an input, for a model with arrays or tensors.
 pub(crate) enum WholeInput {
-    /// A field of the row.
+    /// The input is a field of the row.
     Field(MatchedField),
-    /// An accessor, and the empty list or dictionary for a missing value, if that is the default of the input.
+    /// An accessor reads the input. The second value replaces a missing value: the empty list or dictionary, if that is the input's default.
     Read(Load, Option<Value>),
 }
 
 impl WholeInput {
-    /// Returns the input's value in a row.
+    /// Returns the input's value in the row at `row`.
     ///
     /// # Errors
     /// If the accessor fails or returns a value of another type, or if a list in an `Option` is `None`.
@@ -368,7 +370,7 @@ impl<S> Transfers<S> {
         self.absent.is_empty() && self.checked.is_empty() && !self.has_others
     }
 
-    /// The bytes of memory outside of the struct itself. The captures of accessors and setters are not counted.
+    /// The bytes of memory that the transfers own, without the struct itself. The captures of accessors and setters are not counted.
     pub(crate) fn memory_bytes(&self) -> usize {
         let arrays = self.arrays.as_ref().map_or(0, |fields| size_of_val(&**fields));
         let lists = self.lists.as_ref().map_or(0, |lists| size_of_val(&**lists) + lists.memory_bytes());
@@ -379,7 +381,7 @@ impl<S> Transfers<S> {
     }
 }
 
-/// Compiles a model for a source of inputs, output fields and a listener. A panic of the loader or the listener becomes an error.
+/// Compiles a model and connects it with a source of inputs, output fields and a listener. A panic of the loader or the listener becomes an error.
 pub(crate) fn bind<S>(
     model: &Model,
     source: &dyn Source,

@@ -24,8 +24,8 @@ pub(crate) struct PlainField {
 }
 
 impl PlainField {
-    /// Returns the field for an output of type `qtype`, as the field [wants](OutputField::wanted) it, in `slot`. `None` if the field may reject a
-    /// value.
+    /// Describes how the output in `slot` is copied to `field`. `qtype` is the output's type, as the field [wants](OutputField::wanted) it.
+    /// `None` if the field may reject a value.
     pub(crate) fn of(field: &OutputField, qtype: &QType, slot: u32) -> Option<Self> {
         let has_default = qtype.is_optional() && !field.qtype.is_optional();
         let is_plain = field.expected.is_empty() && !has_default;
@@ -57,13 +57,14 @@ pub(crate) struct MovedField {
 }
 
 impl MovedField {
-    /// Returns the field for an output of type `qtype`, as the field [wants](OutputField::wanted) it. `slot` is its slot if the model has slots.
+    /// Describes how the output `name` is copied to `field`. `qtype` is the output's type, as the field [wants](OutputField::wanted) it. `slot`
+    /// is the output's slot if the model uses the frame.
     pub(crate) fn new(field: OutputField, name: &Arc<str>, qtype: &QType, slot: u32) -> Self {
         let inside = qtype.optional_value_offset().filter(|_| !field.qtype.is_optional());
         MovedField { field, slot, name: name.clone(), qtype: qtype.clone(), inside }
     }
 
-    /// Copies the value from the slot to the field at `place`, which is uninitialised if `is_new`.
+    /// Copies the output's value from its slot to the field at `place`, which is uninitialised if `is_new`.
     ///
     /// # Errors
     /// If the field cannot hold the value; then the field is unchanged.
@@ -89,7 +90,7 @@ impl MovedField {
         }
     }
 
-    /// Checks that the field can hold a value of a model with arrays.
+    /// Checks that the field can hold `value`, an output of a model with arrays.
     ///
     /// # Errors
     /// If the field cannot hold the value.

@@ -1,4 +1,4 @@
-//! Inputs that a model requests from a loader during an evaluation, and the memory that stores their values until it ends.
+//! Inputs that a model requests from a loader during an evaluation, and the memory that stores their values until the evaluation ends.
 
 use crate::Error;
 use crate::binding::{InputSource, Load, Source, no_data};
@@ -10,9 +10,10 @@ use cembra_value::{Budget, ValueRef};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The inputs of a model that is compiled for a loader. They are bound to the loader before nodes get their regions.
+/// The inputs of a model that is compiled for a loader. They are bound to the loader before the nodes of the graph are assigned to branches and
+/// loops.
 pub(crate) struct LoaderInputs {
-    /// The name and type of each input, in the order of the program.
+    /// The name and type of each input, in the program's order.
     pub(crate) inputs: Vec<(Arc<str>, QType)>,
     /// The source of each input, by the index of its leaf, until the input has a place.
     sources: BTreeMap<u32, InputSource>,
@@ -20,7 +21,7 @@ pub(crate) struct LoaderInputs {
 }
 
 impl LoaderInputs {
-    /// Binds the inputs that the model needs, and makes the model request those that are read on demand.
+    /// Binds the inputs that the model needs to the loader `source`, and changes the model so that it requests the inputs that are read on demand.
     ///
     /// # Errors
     /// If the source does not know an input or fails, or if a limit is exceeded.
@@ -50,13 +51,13 @@ impl LoaderInputs {
         Ok(LoaderInputs { inputs, sources, asked })
     }
 
-    /// Takes out the source of the input with the index `leaf`; `None` if the leaf is not an input.
+    /// Removes and returns the source of the input with the index `leaf`; `None` if there is no such input.
     pub(crate) fn take(&mut self, leaf: u32) -> Option<InputSource> {
         self.sources.remove(&leaf)
     }
 
-    /// Returns the inputs on demand: those that `take` has left. `leaves` are the inputs of the plan that were not taken, each with its slot. `None`
-    /// if the model requests no inputs.
+    /// Returns the inputs that are read on demand: those that `take` has not removed. `leaves` are the plan's inputs that were not removed, each with
+    /// its slot. `None` if the model requests no inputs.
     pub(crate) fn rest(self, model: &[(Arc<str>, QType)], leaves: &[(&Input, u32)]) -> Option<OnDemandInputs> {
         let asked = self.asked?;
         let view = leaves.iter().find(|(input, _)| input.leaf == asked.view).map(|(_, slot)| *slot);
@@ -119,7 +120,7 @@ struct FrameValue {
     size: u32,
 }
 
-/// The memory for requested values, reused from one evaluation to the next.
+/// The memory for the values of inputs that were requested on demand. It is reused by the next evaluation.
 pub(crate) struct LoadedValues {
     values: Vec<u64>,
     /// For each input, the number of the run that last read it.
@@ -143,7 +144,7 @@ struct InputReader<'e> {
 }
 
 impl OnDemandInputs {
-    /// Calls a plan that requests inputs.
+    /// Calls a plan that requests inputs from the row at `row`.
     ///
     /// # Errors
     /// If an accessor fails or its value does not fit, for an input that was needed; or if the call fails.
@@ -185,7 +186,7 @@ impl OnDemandInputs {
         }
     }
 
-    /// The bytes of memory outside of the struct itself.
+    /// The bytes of memory that these inputs own, without the struct itself.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.inputs) + size_of_val(&*self.values) + size_of_val(&*self.needed)
     }

@@ -1,5 +1,5 @@
-//! Shapes of field types: structs, lists of structs, dictionaries. With a shape, an executor matches fields with the model by name and finds in
-//! memory the parts that the model reads. Derives and field types provide the shapes; this module reads no values.
+//! Shapes of field types: structs, lists of structs, dictionaries. With the shape of a type, an executor matches fields with the model by name, and
+//! finds the addresses of the parts that the model reads. Derives and field types provide the shapes; this module reads no values.
 
 use crate::Output;
 use crate::derived::{InputField, OutputField};
@@ -10,21 +10,21 @@ use std::mem::MaybeUninit;
 /// The structure of an input field's type.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum InputShape {
-    /// A value that is written as a whole.
+    /// The type is a single value, which is written as a whole.
     #[default]
     Value,
-    /// A struct with these fields.
+    /// The type is a struct. The function returns its fields.
     Struct(fn() -> Vec<InputField>),
-    /// A struct in an `Option`.
+    /// The type is a struct in an `Option`.
     Optional(OptionalStruct),
-    /// A list.
+    /// The type is a list.
     List(InputList),
-    /// A dictionary.
+    /// The type is a dictionary.
     Map(InputMap),
 }
 
 impl InputShape {
-    /// Returns true for structs, structs in an `Option`, and lists of structs.
+    /// Returns true if the type is a struct, a struct in an `Option`, or a list of structs.
     pub(crate) fn has_structs(self) -> bool {
         match self {
             InputShape::Struct(_) | InputShape::Optional(_) => true,
@@ -34,20 +34,20 @@ impl InputShape {
     }
 }
 
-/// A struct in an `Option`, as an input.
+/// The description of an input type that is a struct in an `Option`.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionalStruct {
-    /// Returns the address of the struct; null if it is missing.
+    /// The function that returns the address of the struct in the `Option`; null for `None`.
     ///
     /// # Safety
     /// FIELD-TABLE: the argument points to a field of this type.
     pub(crate) get: unsafe fn(*const u8) -> *const u8,
-    /// The fields of the struct.
+    /// The function that returns the fields of the struct in the `Option`.
     pub(crate) fields: fn() -> Vec<InputField>,
 }
 
 impl OptionalStruct {
-    /// Returns the description of an `Option<T>` where `T` has these fields.
+    /// Returns the description of `Option<T>` for a struct `T` with the fields `fields`.
     #[must_use]
     pub fn of<T>(fields: fn() -> Vec<InputField>) -> Self {
         // SAFETY: FIELD-TABLE, as [`OptionalStruct::get`] says.
@@ -60,17 +60,17 @@ impl OptionalStruct {
     }
 }
 
-/// A list with contiguous items, as an input.
+/// The description of an input type that is a list with contiguous items.
 #[derive(Clone, Copy, Debug)]
 pub struct InputList {
-    /// Returns the address of the first item, and the number of items.
+    /// The function that returns the address of the list's first item, and the number of items.
     ///
     /// # Safety
     /// FIELD-TABLE: the argument points to a field of this type.
     pub(crate) items: unsafe fn(*const u8) -> (*const u8, usize),
-    /// The distance in bytes from one item to the next.
+    /// The distance in bytes from one item of the list to the next.
     pub(crate) stride: usize,
-    /// Returns the entry of an item, as a field at offset 0.
+    /// The function that returns the description of an item of the list, as a field at offset 0.
     pub(crate) item: fn() -> InputField,
 }
 
@@ -102,7 +102,7 @@ impl<T, const N: usize> Items for [T; N] {
 }
 
 impl InputList {
-    /// Returns the description of the list type `L`. `item` returns the entry of an item.
+    /// Returns the description of the list type `L`. `item` returns the description of an item.
     pub(crate) fn of<L: Items>(item: fn() -> InputField) -> Self {
         // SAFETY: FIELD-TABLE, as [`InputList::items`] says.
         unsafe fn items<L: Items>(field: *const u8) -> (*const u8, usize) {
@@ -114,38 +114,40 @@ impl InputList {
     }
 }
 
-/// A dictionary as an input, which a model looks keys up in.
+/// The description of an input type that is a dictionary, in which a model looks up keys.
 #[derive(Clone, Copy, Debug)]
 pub struct InputMap {
-    /// Looks a key up: the function `MapView::find` of the engine, for a pointer to a field of this type.
+    /// The function that looks up a key: `MapView::find` of the engine, for a pointer to a field of this type.
     ///
     /// # Safety
     /// FIELD-TABLE: the first argument points to a field of this type. COLUMN: the key and the room for its value are of the dictionary's types.
     pub(crate) find: unsafe fn(*const (), FramePtr, FramePtr) -> Lookup,
 }
 
-/// A list as an output field, whose items are written field by field.
+/// The description of an output field that is a list, whose items are written field by field.
 #[derive(Clone, Copy, Debug)]
 pub struct OutputList {
-    /// Drops the items beyond `count`, reserves memory for `count` items, and returns the address of the first item and the number of existing items.
-    /// Reserved memory without an item is zeroed. The arguments are the field, whether the field itself is uninitialised, and `count`.
+    /// The function that drops the list's items beyond `count`, reserves memory for `count` items, and returns the address of the first item and the
+    /// number of existing items. Reserved memory without an item is zeroed. The arguments are the field, whether the field itself is uninitialised,
+    /// and `count`.
     ///
     /// # Safety
     /// FIELD-TABLE: the first argument points to a field of this type, or to room for one if the flag says so.
     pub(crate) room: unsafe fn(*mut u8, bool, usize) -> (*mut u8, usize),
-    /// Makes the items that were written after the existing ones part of the list. The arguments are the field and `count`, its new number of items.
+    /// The function that sets the list's length to `count`, after new items were written after the existing ones. Its arguments are the field and
+    /// `count`.
     ///
     /// # Safety
     /// FIELD-TABLE: the first argument points to a field of this type, where `room` made room for `count` items; every field of each was written.
     pub(crate) fill: unsafe fn(*mut u8, usize),
-    /// The distance in bytes from one item to the next.
+    /// The distance in bytes from one item of the list to the next.
     pub(crate) stride: usize,
-    /// Returns the fields of an item; a single field without a name if the item is a value.
+    /// The function that returns the fields of an item of the list; a single field without a name if the item is not a struct.
     pub(crate) fields: fn() -> Vec<OutputField>,
 }
 
 impl OutputList {
-    /// Returns the description of a `Vec<T>`.
+    /// Returns the description of an output field of the type `Vec<T>`.
     #[must_use]
     pub fn of<T: Output>() -> Self {
         // SAFETY: FIELD-TABLE, as [`OutputList::room`] says.

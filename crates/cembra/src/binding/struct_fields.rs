@@ -1,5 +1,5 @@
 //! Struct fields that are structs, lists of structs, or dictionaries, in inputs and outputs. A struct with a derive becomes the field of another
-//! through its own field table. None of its parts is read or written in place.
+//! through its own field table. None of its fields is read or written in place.
 
 use crate::binding::fields::sealed::Sealed;
 use crate::binding::fields::{input_if_given, output_if_given, single};
@@ -26,13 +26,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// FIELD-TABLE: the methods must write and read values of the type that `part_type` returns.
 #[doc(hidden)]
 pub unsafe trait Part<S>: Sized {
-    /// Returns the model type of this Rust type.
+    /// Returns the model type that this Rust type stands for.
     fn part_type() -> QType;
 
-    /// True if the type has the same layout in frames.
+    /// True if this type has the same layout in frames.
     const IN_PLACE: bool = false;
 
-    /// The possible values in the words of a message, if not every value of the model type is one; otherwise empty.
+    /// A text for messages that lists the possible values of this type, if not every value of its model type is possible; otherwise empty.
     const EXPECTED: &'static str = "";
 
     /// Returns true if converting a value calls user code, which may panic.
@@ -41,13 +41,13 @@ pub unsafe trait Part<S>: Sized {
         false
     }
 
-    /// Returns the structure of the type as an input.
+    /// Returns the structure of this type as the type of an input field.
     #[must_use]
     fn part_shape() -> InputShape {
         InputShape::Value
     }
 
-    /// Returns the description of a `Vec` of the type, as an output; `None` if its items cannot be written one by one.
+    /// Returns the description of a `Vec` of this type as an output field; `None` if its items cannot be written one by one.
     #[must_use]
     fn part_list() -> Option<OutputList> {
         None
@@ -64,12 +64,12 @@ pub unsafe trait Part<S>: Sized {
         Value::Nothing
     }
 
-    /// Appends the value of an input to a list under construction.
+    /// Appends an input's value to `list`, a list that is being built.
     fn push_part(&self, list: &mut ListBuilder) {
         list.push(&self.part_value());
     }
 
-    /// Reads the value of an output from a slot; `None` if the slot holds no value of this type.
+    /// Reads the value of an output from a slot; `None` if the bits in the slot are not a valid value of this type.
     ///
     /// # Safety
     /// FRAME-SLOT for this type at `offset`; STRING-VIEW: its texts are still alive.
@@ -137,21 +137,21 @@ fn struct_type<'f>(fields: impl Iterator<Item = (&'f str, QType)>) -> QType {
 }
 
 impl InputField {
-    /// Returns true if converting one of these fields calls user code, which may panic.
+    /// Returns true if converting one of the fields `fields` calls user code, which may panic.
     #[doc(hidden)]
     #[must_use]
     pub fn may_panic(fields: &[InputField]) -> bool {
         fields.iter().any(|field| field.may_panic)
     }
 
-    /// Returns the model type of a struct with these fields.
+    /// Returns the model type of a struct with the fields `fields`.
     #[doc(hidden)]
     #[must_use]
     pub fn struct_type(fields: &[InputField]) -> QType {
         struct_type(fields.iter().map(|field| (field.name, field.qtype.clone())))
     }
 
-    /// Writes the struct at `row` to a slot of its type.
+    /// Writes the struct at `row`, which has the fields `fields`, to the slot at `offset`.
     ///
     /// # Safety
     /// FIELD-TABLE: `row` points to a struct of these fields. FRAME-SLOT and STRING-VIEW hold as for [`InputValue::write`].
@@ -183,7 +183,7 @@ impl InputField {
         values.collect::<Option<_>>().map_or(Value::Nothing, |values| Value::Tuple(named.with(values)))
     }
 
-    /// Appends the struct at `row` to a list under construction.
+    /// Appends the struct at `row` to `list`, a list of structs that is being built.
     ///
     /// # Safety
     /// FIELD-TABLE: `row` points to a struct of these fields.
@@ -195,21 +195,21 @@ impl InputField {
 }
 
 impl OutputField {
-    /// Returns true if converting one of these fields calls user code, which may panic.
+    /// Returns true if converting one of the fields `fields` calls user code, which may panic.
     #[doc(hidden)]
     #[must_use]
     pub fn may_panic(fields: &[OutputField]) -> bool {
         fields.iter().any(|field| field.may_panic)
     }
 
-    /// Returns the model type of a struct with these fields.
+    /// Returns the model type of a struct with the fields `fields`.
     #[doc(hidden)]
     #[must_use]
     pub fn struct_type(fields: &[OutputField]) -> QType {
         struct_type(fields.iter().map(|field| (field.name, field.qtype.clone())))
     }
 
-    /// Converts a value to a struct with these fields; `None` if a field cannot hold its part.
+    /// Converts `value` to a struct with the fields `fields`; `None` if a field cannot hold its part of the value.
     #[doc(hidden)]
     #[must_use]
     pub fn struct_of<T: Output>(fields: &[OutputField], value: &Value) -> Option<T> {
@@ -529,7 +529,7 @@ list_output! {
 trait Entry {
     fn scalar() -> Scalar;
     fn entry(&self) -> Option<ScalarValue>;
-    /// Writes the value as an optional to `place`.
+    /// Writes the value of a dictionary entry to `place`, as an optional.
     ///
     /// # Safety
     /// FRAME-SLOT: room for an optional of the type. STRING-VIEW: the entry outlives every read of a text.

@@ -1,5 +1,5 @@
-//! Struct fields for models with tensors: `Tensor`, which shares its memory with the model, and arrays of `ndarray`, which are copied. A `Tensor`
-//! field takes an input or output of any element type and number of axes.
+//! Struct fields that are tensors in a model: the type `Tensor`, which shares its memory with the model, and the arrays of the crate `ndarray`,
+//! which are copied. A `Tensor` field takes an input or output of any element type and number of axes.
 
 use crate::binding::fields::sealed::Sealed;
 use crate::binding::fields::{ANY_TENSOR, single};

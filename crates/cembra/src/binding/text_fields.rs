@@ -1,5 +1,5 @@
 //! Struct fields that are texts. Models have no layout for owned texts, so inputs are passed through slots of the frame as views. The texts of
-//! outputs are copied, into existing memory if possible.
+//! outputs are copied, into existing memory of the field if possible.
 
 use crate::binding::fields::sealed::Sealed;
 use crate::binding::fields::single;

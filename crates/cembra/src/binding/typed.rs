@@ -1,5 +1,5 @@
 //! The typed executor: a model bound to rows of inputs, a Rust value for its outputs, and a sink for other outputs. Fields in place are read and
-//! written in the caller's memory. The raw function can be called on the structs directly.
+//! written in the caller's memory. The compiled function can also be called on the structs directly.
 
 use crate::binding::fields::{Input, InputField, Output, OutputField};
 use crate::binding::listener::Listener;
@@ -15,8 +15,8 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-/// A compiled model with the frame of one thread, which evaluates a row of `I` to an `O`. If it was made with a [`Listener`], the outputs that `O`
-/// has no fields for go to a sink `S`. A clone shares the code and has its own frame.
+/// A compiled model with the memory of one thread, which evaluates a row of type `I` to a result of type `O`. If it was made with a [`Listener`],
+/// outputs for which `O` has no field are passed to a sink of type `S`. A clone shares the code and has its own frame.
 ///
 /// An executor for a struct with lifetimes runs rows of any lifetime ([`Input::At`]), so it may be stored as a `ModelExecutor<Row<'static>, O>`. An
 /// executor for rows that a loader reads is a `ModelExecutor<LoaderRow<R>, O>`: see [`LoaderRow`](crate::LoaderRow).
@@ -88,8 +88,8 @@ impl Model {
         ModelExecutor::new(self, &Fields::<I>::new(), None, options)
     }
 
-    /// Compiles the model for rows that a loader reads. The loader is asked for the inputs that the outputs need, and bound to those that are left
-    /// after preparation. Its accessors are called in evaluations that need their values. See [`Loader`] for an example.
+    /// Compiles the model for rows that a loader reads. The loader is asked for the types of the inputs that the outputs need, and for accessors to
+    /// those inputs that are left after preparation. Its accessors are called in evaluations that need their values. See [`Loader`] for an example.
     ///
     /// # Errors
     /// The errors of [`executor`](Model::executor). Also if the loader does not know an input.
@@ -101,8 +101,8 @@ impl Model {
         ModelExecutor::new(self, &Loaded::new(loader), None, options)
     }
 
-    /// Compiles the model for rows that a loader reads, with a listener to the outputs that `O` has no fields for. With `()` for `O`, the listener
-    /// gets all outputs, the main output too. See [`Listener`] for an example.
+    /// Compiles the model for rows that a loader reads, with a listener that receives the outputs for which `O` has no field. With `()` for `O`, the
+    /// listener gets all outputs, the main output too. See [`Listener`] for an example.
     ///
     /// # Errors
     /// The errors of [`executor_from`](Model::executor_from). Also if the listener takes an output as another type, or does not know one, unless
@@ -142,7 +142,7 @@ impl<I, O, S> Clone for ModelExecutor<I, O, S> {
 }
 
 impl<I: Input, O: Output> ModelExecutor<I, O> {
-    /// Evaluates the model on a row.
+    /// Evaluates the model on the row `input`.
     ///
     /// # Errors
     /// If the evaluation fails, or a loader's value does not fit.
@@ -151,8 +151,8 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
         self.fresh(input)
     }
 
-    /// Evaluates the model into an existing value: fields in place are overwritten, and texts reuse their memory. The value is unchanged if the
-    /// evaluation fails.
+    /// Evaluates the model and writes the result to an existing value, `output`. Fields in place are overwritten, and texts reuse their memory.
+    /// `output` is unchanged if the evaluation fails.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -180,8 +180,8 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
     /// fewer than about 40 rows of a model with five exponentials and logarithms, and fewer than about 700 rows of a model with ten additions and
     /// multiplications.
     ///
-    /// The call falls back to row by row for three kinds of models: those with arrays (use [`Batch`](crate::Batch) for these), those with outputs
-    /// that have defaults or may not fit their fields, and those with rows that a loader reads.
+    /// The call evaluates row by row for three kinds of models: those with arrays (use [`Batch`](crate::Batch) for these), those with outputs that
+    /// have defaults or may not fit their fields, and those with rows that a loader reads.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -270,7 +270,7 @@ impl<I, O, S> Drop for Timed<'_, I, O, S> {
 }
 
 impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
-    /// Returns an executor for rows of `I`, which `source` reads.
+    /// Compiles `model` and returns an executor for rows of type `I`, which `source` reads.
     pub(crate) fn new(
         model: &Model,
         source: &dyn Source,
@@ -297,7 +297,7 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
         })
     }
 
-    /// Evaluates the model on a row and passes the other outputs to the sink.
+    /// Evaluates the model on the row `input`. The outputs for which `O` has no field are passed to `sink`.
     ///
     /// # Errors
     /// If the evaluation fails, a value does not fit, or a setter fails.
@@ -307,10 +307,11 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
         Ok(output)
     }
 
-    /// Evaluates the model into an existing value, as [`run_into`](ModelExecutor::run_into) does, and then passes the other outputs to the sink.
+    /// Evaluates the model and writes the result to `output`, as [`run_into`](ModelExecutor::run_into) does. Then the outputs for which `O` has no
+    /// field are passed to `sink`.
     ///
     /// # Errors
-    /// The errors of [`listen`](ModelExecutor::listen). If a setter fails, the value has been overwritten already.
+    /// The errors of [`listen`](ModelExecutor::listen). If a setter fails, `output` has been overwritten already.
     pub fn listen_into(&mut self, input: &I::At<'_>, output: &mut O, sink: &mut S) -> Result<(), Error> {
         self.over(input, output)?;
         self.tell(sink)
@@ -483,7 +484,7 @@ impl<I, O, S> ModelExecutor<I, O, S> {
     }
 }
 
-/// The parts of an executor that another way of running its model needs.
+/// The parts of a [`ModelExecutor`] that the JSON executor uses to run the model itself.
 #[cfg(feature = "json")]
 pub(crate) struct ExecutorParts<'e> {
     pub(crate) executor: &'e Executor,
@@ -500,7 +501,7 @@ impl<I, O, S> ModelExecutor<I, O, S> {
         ExecutorParts { executor, frame, context, memory, lists }
     }
 
-    /// Returns the transfers through the frame; `None` if all fields are in place.
+    /// Returns the transfers that copy fields to and from the frame; `None` if all fields are read and written in place.
     pub(crate) fn moves(&self) -> Option<&Transfers<S>> {
         self.moves.as_deref()
     }
@@ -533,20 +534,20 @@ unsafe fn read_inputs(
 }
 
 impl<I, O, S> ModelExecutor<I, O, S> {
-    /// Sets the token of later evaluations: they end with the fault `cancelled` once it is cancelled. `None` removes it. A clone has none. Other run
-    /// options stay. See [`Session::set_cancellation`](crate::Session::set_cancellation).
+    /// Sets the cancellation token of later evaluations: they end with the fault `cancelled` once the token is cancelled. `None` removes it. A clone
+    /// starts without a token. Other run options stay. See [`Session::set_cancellation`](crate::Session::set_cancellation).
     pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
         self.memory.set_cancellation(token, &mut self.context);
     }
 
-    /// Sets the token, deadline, threads and limits of later evaluations, in place of earlier options. A clone has none of them. See
+    /// Sets the token, deadline, threads and limits of later evaluations, in place of earlier options. A clone starts without them. See
     /// [`RunOptions`](crate::RunOptions).
     pub fn set_run_options(&mut self, options: &RunOptions) {
         self.executor.inner().set_run_options(options, &mut self.context, &mut self.memory);
     }
 
-    /// The bytes of memory of this executor: its frame, the arena of its strings, and the memory that runs on arrays reuse. The transfers through the
-    /// frame are counted too. They and the shared [`executor`](ModelExecutor::executor) are shared with clones.
+    /// The bytes of memory of this executor: its frame, the arena of its strings, and the memory that runs on arrays reuse. The tables for copying
+    /// fields are counted too, although clones share them. The compiled model, [`executor`](ModelExecutor::executor), is not counted.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let moves = self.moves.as_ref().map_or(0, |moves| size_of_val(&**moves) + moves.memory_bytes());
@@ -559,14 +560,14 @@ impl<I, O, S> ModelExecutor<I, O, S> {
         size_of::<Self>() + self.frame.size() + self.context.arena_bytes() + kept
     }
 
-    /// Returns the part that clones share.
+    /// Returns the compiled model, which clones of this executor share.
     #[must_use]
     pub fn executor(&self) -> &Executor {
         &self.executor
     }
 
-    /// Returns the compiled function, to call without any of the library's checks. `None` if the interpreter runs or may run (`Backend::Tiered`), and
-    /// for a model with arrays.
+    /// Returns the model's machine code as a function, for calls without any of the library's checks. `None` if the interpreter runs the model or may
+    /// run it (`Backend::Tiered`), and for a model with arrays.
     ///
     /// The function takes the input struct, the output struct, a frame and a context. It must be called only while this executor or a clone lives,
     /// with a row of `I` and a struct of `O` whose fields are all in place, and the pointers of [`scratch`](ModelExecutor::scratch): `CALL` of

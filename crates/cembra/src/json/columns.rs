@@ -1,5 +1,5 @@
 //! Collects many rows of JSON as columns, for models that are run on batches. A row is read in one pass over its text, each value directly into its
-//! column. A row that this pass rejects is read value by value, as [`JsonRows`](crate::JsonRows) does, which gives a precise error.
+//! column. If this pass rejects a row, the row is read value by value, as [`JsonRows`](crate::JsonRows) does, to get a precise error.
 
 use super::place::{Text, unfit};
 use super::reading::{ValueInto, absent};
@@ -18,8 +18,8 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Collects rows of JSON as the input columns of a batch. Each row is an object with the inputs as fields, as [`Json`](crate::Json) reads them.
-/// Structs are objects, and lists of structs arrays of objects. All rows together may have at most `array_bytes` bytes, the limit of the batch, with
-/// missing values counted.
+/// Structs are objects, and lists of structs are arrays of objects. All rows together may have at most as many bytes as the batch's limit
+/// `array_bytes` allows; missing values count too.
 ///
 /// ```
 /// use cembra::{JsonColumns, Model, Options, RunOptions};
@@ -89,7 +89,7 @@ struct Input {
 #[derive(Debug)]
 enum JsonColumnData {
     Column(ValueColumn),
-    /// Values that the batch takes one by one: tensors, and structs in models without arrays.
+    /// The input is stored as a list of values: a tensor, or a struct in a model without arrays.
     Values(Vec<Value>),
 }
 
@@ -118,8 +118,8 @@ impl JsonColumns {
         Ok(columns)
     }
 
-    /// Returns columns without rows for values of these names and types; `None` if a type is not data. If a name occurs twice, all rows are read
-    /// value by value.
+    /// Returns columns without rows for inputs with these names and types; `None` if a type is not one of data. If a name occurs twice, every row is
+    /// read value by value.
     #[must_use]
     pub fn of_types<'q>(types: impl IntoIterator<Item = (&'q str, &'q QType)>) -> Option<JsonColumns> {
         let mut columns = JsonColumns::within(u64::MAX);
@@ -164,9 +164,9 @@ impl JsonColumns {
         });
     }
 
-    /// Makes [`try_push`](JsonColumns::try_push) reject rows in which the type of an input would lose a part of the value: a field of an object that
-    /// the type lacks, or digits of a number that becomes infinite as an f64, or that is an integer an f64 cannot hold exactly. `input` is the index
-    /// of the input.
+    /// Makes [`try_push`](JsonColumns::try_push) reject rows in which the conversion to an input's type would lose a part of the value. That is so if
+    /// an object has a field that the type lacks, if a number would become infinite as an f64, or if an f64 cannot hold an integer exactly. `input`
+    /// is the index of the input.
     ///
     /// ```
     /// use cembra::{JsonColumns, parse_type};
@@ -209,13 +209,13 @@ impl JsonColumns {
         self.is_closed = true;
     }
 
-    /// The number of rows.
+    /// The number of rows that were added.
     #[must_use]
     pub const fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Returns true if all rows together with the row in `text` have at most `most` bytes. The answer needs no conversion of the text.
+    /// Returns true if the columns would have at most `most` bytes after the row in `text` was added. The text is not converted for that.
     ///
     /// ```
     /// use cembra::{JsonColumns, parse_type};
@@ -251,7 +251,7 @@ impl JsonColumns {
         self.inputs.iter().map(column).fold(self.values_bytes, u64::saturating_add)
     }
 
-    /// Adds the row in a text.
+    /// Adds the row in `text` to the columns.
     ///
     /// # Errors
     /// If the text is not a JSON object, has an input's key twice, lacks an input, or has a value of another type; or if the rows exceed the limit on
@@ -276,7 +276,8 @@ impl JsonColumns {
         Ok(())
     }
 
-    /// Adds the row in a text if one pass can read it. Returns false and adds nothing otherwise: the text may have a rare form, or be wrong.
+    /// Adds the row in `text` to the columns if one pass over the text can read it. Otherwise returns false and adds nothing: the text has a rare
+    /// form, or is wrong.
     #[must_use]
     pub fn try_push(&mut self, text: &str) -> bool {
         if self.is_seldom || !self.fits(text, self.most) {
@@ -319,7 +320,7 @@ impl JsonColumns {
         }
     }
 
-    /// Adds a row in which every value is missing, even for types that are not optional. A batch rejects such a row.
+    /// Adds a row in which every value is missing, even for types that are not optional. A batch rejects such a row if a type is not optional.
     pub fn push_missing(&mut self) {
         self.push_values(&[]);
     }
@@ -371,7 +372,7 @@ impl JsonColumns {
         run(&columns)
     }
 
-    /// Returns the columns of the values, in the order of the types; `None` if an input is stored as values.
+    /// Returns the columns of the inputs, in the inputs' order; `None` if an input is stored as a list of values.
     #[must_use]
     pub fn into_columns(self) -> Option<Vec<ValueColumn>> {
         let column = |input: Input| if let JsonColumnData::Column(column) = input.kept { Some(column) } else { None };

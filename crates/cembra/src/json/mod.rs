@@ -1,8 +1,8 @@
-//! JSON objects as rows and as sinks of outputs. Rows are objects of `serde_json`, or texts. The command reads both through this module too.
+//! JSON objects as rows and as sinks of outputs. Rows are objects of `serde_json`, or texts. The command `cembra` also reads JSON with this module.
 //!
 //! A missing value is `null` or an absent key. Floats may also be the strings `"NaN"`, `"Infinity"` and `"-Infinity"`. An integer is digits without
 //! fraction or exponent. Bytes are a base64 string. A mask is `true` or missing, and is read as [`mask_holds`] reads it. A tuple is an array, a named
-//! tuple an object, a tensor nested arrays.
+//! tuple is an object, and a tensor is nested arrays.
 
 mod columns;
 pub(crate) mod executor;
@@ -36,7 +36,7 @@ use std::fmt::{self, Write};
 /// declares or `Options::input_type` sets. Other keys are ignored.
 ///
 /// A row is an object of `serde_json`. Its 64-bit integers are exact. A number with a fraction is a 64-bit float there, which may be wrong in the
-/// last place; it is read as the shortest digits of that float. Use [`JsonRows`] for rows whose numbers keep all their digits.
+/// last place; it is read as the shortest digits of that float. With [`JsonRows`], numbers keep all their digits.
 ///
 /// ```
 /// use cembra::{Json, Model, Options};
@@ -64,7 +64,8 @@ use std::fmt::{self, Write};
 pub struct Json;
 
 impl Json {
-    /// Converts a JSON value to a scalar of this type; `None` if it is not one. For a unit, `false` is a missing value: a mask that does not hold.
+    /// Converts the JSON value `value` to a scalar of the type `scalar`; `None` if the value is not of that type. For a unit, `false` is a missing
+    /// value: a mask that does not hold.
     #[must_use]
     pub fn scalar(scalar: Scalar, value: &Object) -> Option<ValueRef<'_>> {
         value.to_scalar(scalar)
@@ -134,30 +135,31 @@ impl Json {
     }
 }
 
-/// A JSON value in one of two forms: an object of `serde_json`, or text.
+/// A JSON value in one of two forms: a value of `serde_json`, or a text.
 pub(crate) trait JsonValue<'j>: Copy + fmt::Display {
     fn is_null(self) -> bool;
 
-    /// Converts to a scalar of this type; `None` if the value is not one.
+    /// Converts this JSON value to a scalar of the type `scalar`; `None` if the value is not of that type.
     fn to_scalar(self, scalar: Scalar) -> Option<ValueRef<'j>>;
 
-    /// Returns the elements; `None` if the value is not an array.
+    /// Returns the elements of this JSON array; `None` if the value is not an array.
     fn to_elements(self) -> Option<Vec<Self>>;
 
-    /// Returns the fields in their order; `None` if the value is not an object.
+    /// Returns the fields of this JSON object in their order; `None` if the value is not an object.
     fn to_entries(self) -> Option<Vec<(Cow<'j, str>, Self)>>;
 
-    /// Reads a list of this type in one pass, if the value is text. `None` if the value does not fit, or one pass cannot read it.
+    /// Reads this JSON value as a list of the given type in one pass, if it is stored as text. `None` if the value does not fit, or one pass cannot
+    /// read it.
     fn to_list(self, _: &QType) -> Option<Value> {
         None
     }
 
-    /// Reads the key of an object as a dictionary's key of the type `scalar`; `None` if it is not one.
+    /// Reads `name`, the key of an object, as a dictionary key of the type `scalar`; `None` if it is not of that type.
     fn to_key(self, scalar: Scalar, name: &str) -> Option<ScalarValue> {
         ScalarValue::spelled_in_data(scalar, name)
     }
 
-    /// Returns the value that stands for an absent field.
+    /// Returns the JSON value `null`, which stands for an absent field.
     fn null() -> Self;
 }
 
@@ -219,22 +221,22 @@ impl<'j> JsonValue<'j> for JsonText<'j> {
     }
 }
 
-/// A mismatch between JSON and the expected type, with its place.
+/// A mismatch between a JSON value and the expected type, with its position in the value.
 #[derive(Clone, Debug)]
 pub struct JsonMisfit<T> {
     /// The path from the whole value to the mismatch: `.x` for a field of a named tuple, `.0` for one of another tuple or an element of an array;
     /// empty for the value itself.
     pub path: String,
-    /// The type expected there.
+    /// The type that is expected at the mismatch.
     pub expected: QType,
-    /// The JSON found there.
+    /// The JSON value at the mismatch.
     pub found: T,
-    /// The length that a tensor's list should have: that of the earlier lists along the same axis. `None` for other mismatches.
+    /// For a list of a tensor with the wrong length: the length of the earlier lists along the same axis. `None` for other mismatches.
     pub extent: Option<usize>,
-    /// The key of a dictionary that is not of type `expected`. Then `path` leads to the dictionary, and `found` is the key's value. `None` if a value
-    /// has the wrong type.
+    /// For a dictionary key that is not of type `expected`: the key. Then `path` leads to the dictionary, and `found` is the key's value. `None` for
+    /// other mismatches.
     pub key: Option<String>,
-    /// True if a dictionary has the key twice.
+    /// True if the mismatch is that a dictionary has the key twice.
     pub is_twice: bool,
 }
 
@@ -287,7 +289,7 @@ fn whole<'j, 'n, J: JsonValue<'j>>(
 }
 
 impl<'t> JsonText<'t> {
-    /// Converts the JSON to a value of this type, as [`Json`] and `cembra eval` do.
+    /// Converts this JSON value to a value of the type `qtype`, as [`Json`] and `cembra eval` do.
     ///
     /// ```
     /// use cembra::{JsonRow, Value, parse_type};
@@ -303,20 +305,20 @@ impl<'t> JsonText<'t> {
     /// ```
     ///
     /// # Errors
-    /// If the JSON, or a part of it, is of another type.
+    /// If the JSON value, or a part of it, is of another type.
     pub fn value(self, qtype: &QType) -> Result<Value, JsonMisfit<JsonText<'t>>> {
         let misfit = || JsonMisfit::of(qtype.clone(), self);
         value(qtype, self)?.to_value(qtype).ok_or_else(misfit)
     }
 
-    /// Converts the JSON to a scalar of this type, as [`Json`] does; `None` if it is not one.
+    /// Converts this JSON value to a scalar of the type `scalar`, as [`Json`] does; `None` if the value is not of that type.
     #[must_use]
     pub fn scalar(self, scalar: Scalar) -> Option<ValueRef<'t>> {
         self.to_scalar(scalar)
     }
 }
 
-/// Returns a JSON boolean as a value of the type `scalar`; `None` if the type is neither a mask nor a boolean.
+/// Returns the JSON boolean `value` as a value of the type `scalar`; `None` if the type is neither a mask nor a boolean.
 pub(crate) fn of_boolean(scalar: Scalar, value: bool) -> Option<ValueRef<'static>> {
     match scalar {
         Scalar::Unit => Some(of_mask(value)),
@@ -343,7 +345,8 @@ fn of_number(scalar: Scalar, digits: &str) -> Option<ValueRef<'static>> {
     }
 }
 
-/// Returns a JSON string as a value of the type `scalar`: base64 for bytes, `NaN` and `Infinity` for floats. `None` if it is no value of the type.
+/// Returns the JSON string `text` as a value of the type `scalar`: base64 for bytes, `NaN` and `Infinity` for floats. `None` if the string is not a
+/// value of the type.
 pub(crate) fn of_text(scalar: Scalar, text: Cow<'_, str>) -> Option<ValueRef<'_>> {
     let float = |name: &str| match name {
         "NaN" => Some(f32::NAN),
@@ -410,7 +413,8 @@ impl Loader<Object> for Json {
     }
 }
 
-/// A loader of rows in JSON text. Numbers keep all their digits and are rounded once. Otherwise it reads values as [`Json`] does.
+/// A loader for rows that are JSON texts: [`JsonRow`]. Numbers keep all their digits and are rounded once. Otherwise the loader reads values as
+/// [`Json`] does.
 ///
 /// ```
 /// use cembra::{Json, JsonRow, JsonRows, Model, Options};
@@ -443,7 +447,7 @@ impl Loader<JsonRow> for JsonRows {
     }
 }
 
-/// Converts the value that the row has under `key` to the input's type.
+/// Converts `found`, the JSON value of the input `key` in a row, to the input's type `qtype`.
 pub(crate) fn field<'j, J: JsonValue<'j>>(key: &str, qtype: &QType, found: Option<J>) -> Result<ValueRef<'j>, Error> {
     let is_struct = qtype.as_optional_struct().is_some();
     let found = match found.filter(|found| !found.is_null()) {
@@ -476,7 +480,7 @@ fn is_json(qtype: &QType) -> bool {
     }
 }
 
-/// Returns the JSON text, cut off after 40 characters.
+/// Returns the text of a JSON value, cut off after 40 characters.
 pub(crate) fn excerpt<'j>(value: impl JsonValue<'j>) -> String {
     let mut text = value.to_string();
     if let Some((cut, _)) = text.char_indices().nth(40) {

@@ -1,4 +1,4 @@
-//! Reads JSON with a custom spelling of dates, timestamps and durations: a format of the caller, or numbers.
+//! Reads JSON in which dates, timestamps and durations have a custom spelling: a text format of the caller, or numbers.
 
 use super::{JsonKind, JsonMisfit, JsonText, JsonValue, value};
 use crate::ValueRef;
@@ -69,7 +69,7 @@ impl<'j> JsonValue<'j> for Spelled<'j, '_> {
 }
 
 impl<'t> JsonText<'t> {
-    /// Converts the JSON to a value of the type `qtype`, as [`value`](JsonText::value) does, but reads dates, timestamps and durations with
+    /// Converts this JSON value to a value of the type `qtype`, as [`value`](JsonText::value) does, but reads dates, timestamps and durations with
     /// `moments`.
     ///
     /// ```
@@ -90,7 +90,7 @@ impl<'t> JsonText<'t> {
     /// ```
     ///
     /// # Errors
-    /// If the JSON, or a part of it, is of another type.
+    /// If the JSON value, or a part of it, is of another type.
     pub fn value_spelled(self, qtype: &QType, moments: &dyn JsonMoments) -> Result<Value, JsonMisfit<JsonText<'t>>> {
         let found = Spelled { text: self, moments: Some(moments) };
         let misfit = || JsonMisfit::of(qtype.clone(), self);

@@ -3,14 +3,14 @@
 
 use serde::de::Error;
 
-/// A JSON text that is being read. `serde_json` may decode a float wrongly in the last place, so this finds its digits in the text: after the key or
-/// the element before it.
+/// A JSON text that is being read. `serde_json` may decode a float wrongly in the last place, so this type finds the digits of a float in the text:
+/// after its key, or after the element before it.
 #[derive(Clone, Copy)]
 pub(super) struct Text<'t> {
     pub(super) text: &'t str,
-    /// True if a value is rejected when its type would lose a part of it: a field that the type lacks, or a number beyond its range.
+    /// True if a value is rejected when the conversion to its type would lose a part of it: a field that the type lacks, or digits of a number.
     pub(super) is_strict: bool,
-    /// True if an object must have all fields of its type.
+    /// True if a JSON object must have all fields of its type.
     pub(super) is_full: bool,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Text<'t> {
 pub(super) struct ValueStart(usize);
 
 impl ValueStart {
-    /// The position is unknown: for elements of lists of structs, and for the values after them in tuples.
+    /// An unknown position. Elements of lists of structs have it, and the values after such a list in a tuple.
     pub(super) const UNKNOWN: ValueStart = ValueStart(usize::MAX);
 
     pub(super) const fn at(byte: usize) -> ValueStart {
@@ -41,7 +41,7 @@ impl<'t> Text<'t> {
         Text { text, is_strict: false, is_full: false }
     }
 
-    /// Returns the start of the value of `key`, which must be a slice of the text.
+    /// Returns the position of the value that belongs to `key`. `key` must be a slice of the text.
     #[inline]
     pub(super) fn behind(self, key: &str) -> ValueStart {
         // A key outside of the text gives a position outside of it, where nothing is found.
@@ -49,7 +49,7 @@ impl<'t> Text<'t> {
         ValueStart(start.wrapping_add(key.len()) << 1 | 1)
     }
 
-    /// Returns the byte offset at which a value begins; `None` if that is unknown.
+    /// Returns the byte offset in the text at which the value at `place` begins; `None` if it is unknown.
     pub(super) fn start(self, place: ValueStart) -> Option<usize> {
         if place == ValueStart::UNKNOWN {
             return None;
@@ -62,13 +62,14 @@ impl<'t> Text<'t> {
         Some(self.text.len() - value.len())
     }
 
-    /// Returns the byte offset of an array's first element, or of its end if it is empty.
+    /// Returns the byte offset of the first element of the array at `place`, or of the array's end if it is empty.
     pub(super) fn inside(self, place: ValueStart) -> Option<usize> {
         let rest = skip_space(self.text.get(self.start(place)?..)?.strip_prefix('[')?);
         Some(self.text.len() - rest.len())
     }
 
-    /// Returns the byte offset of the element after a scalar, or of the array's end. `None` if the value is not a scalar, or is a text with escapes.
+    /// Returns the byte offset of the element after the scalar at `at`, or of the array's end. `None` if the value is not a scalar, or is a text
+    /// with escapes.
     pub(super) fn behind_scalar(self, at: Option<usize>) -> Option<usize> {
         let rest = self.text.get(at?..)?;
         let rest = match rest.strip_prefix('"') {
@@ -82,7 +83,7 @@ impl<'t> Text<'t> {
         Some(self.text.len() - skip_space(rest.strip_prefix(',').unwrap_or(rest)).len())
     }
 
-    /// Returns the digits of the number at a position; empty if there is no number.
+    /// Returns the digits of the number at `place`; empty if there is no number.
     pub(super) fn digits(self, place: ValueStart) -> &'t str {
         let rest = self.start(place).and_then(|at| self.text.get(at..)).unwrap_or_default();
         let is_digit = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E');
@@ -91,7 +92,7 @@ impl<'t> Text<'t> {
     }
 }
 
-/// Returns the error for all values that this module does not read.
+/// Returns the error for a value that cannot be read in one pass. It has no details.
 pub(super) fn unfit<E: Error>() -> E {
     E::custom("a value of another type, or of a form that is seldom")
 }

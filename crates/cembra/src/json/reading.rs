@@ -9,7 +9,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use smallvec::SmallVec;
 use std::fmt;
 
-/// Reads a value of the type `of` into a column.
+/// Reads a JSON value of the type `of` into a column.
 pub(super) struct ValueInto<'c, 't> {
     pub(super) of: &'c QType,
     pub(super) column: &'c mut ValueColumn,
@@ -17,7 +17,7 @@ pub(super) struct ValueInto<'c, 't> {
     pub(super) at: ValueStart,
 }
 
-/// Converts a JSON text to a value of this type; `None` if it does not fit, or has a rare form.
+/// Converts the JSON text `text` to a value of the type `of`; `None` if the text does not fit the type, or has a rare form.
 pub(super) fn value(of: &QType, text: &str) -> Option<Value> {
     let mut column = ValueColumn::new(of)?;
     let mut from = serde_json::Deserializer::from_str(text);
@@ -25,7 +25,7 @@ pub(super) fn value(of: &QType, text: &str) -> Option<Value> {
     column.into_value(of)
 }
 
-/// Appends the value of a field that an object lacks. Returns false if the field is required.
+/// Appends the value for a field of the type `of` that a JSON object lacks to `column`. Returns false if the field is required.
 pub(super) fn absent(of: &QType, column: &mut ValueColumn) -> bool {
     let may_be = of.is_optional() || of.as_optional_struct().is_some();
     if may_be {
@@ -86,21 +86,21 @@ fn is_lost(number: f64, digits: &str) -> bool {
     number.is_infinite() || may_be && !is_exact()
 }
 
-/// Takes one scalar of a type. A method returns `None` if the sink rejects such a value.
+/// A receiver of one scalar that is read from JSON. Its methods return `None` if the receiver rejects the value.
 pub(super) trait ScalarSink<'t> {
-    /// Takes a missing value.
+    /// Receives a missing value.
     fn missing(self) -> Option<()>;
-    /// Takes a value as its bits, zero-extended.
+    /// Receives a value as its bits, zero-extended.
     fn bits(self, bits: u64) -> Option<()>;
-    /// Takes a text that is a slice of the input.
+    /// Receives a text that is a slice of the JSON text.
     fn text(self, text: &'t str) -> Option<()>;
-    /// Takes a text that does not outlive the call.
+    /// Receives a text that does not outlive the call.
     fn passing_text(self, text: &str) -> Option<()>;
-    /// Takes a value of the type that is not a text, of any kind. A mask that does not hold is missing.
+    /// Receives a value that is not a text. A mask that does not hold is a missing value.
     fn value(self, value: &ValueRef<'_>) -> Option<()>;
 }
 
-/// Reads a scalar into a sink.
+/// Reads a scalar from JSON and passes it to a receiver.
 pub(super) struct ScalarInto<'t, S> {
     pub(super) scalar: Scalar,
     pub(super) is_optional: bool,

@@ -1,5 +1,5 @@
-//! Counts the bytes that a row of JSON needs in columns, before it is read. A list needs memory for each field of each element, even if the text
-//! omits the field. So a short text such as `[{},{}]` may need any number of bytes.
+//! Counts the bytes that a row of JSON needs in columns, before the row is read. A list needs memory for each field of each element, even if the
+//! text omits the field. So a short text such as `[{},{}]` may need any number of bytes.
 
 use cembra_runtime::{Fields, QType};
 use cembra_value::ValueColumn;
@@ -16,19 +16,20 @@ pub(super) struct RowSize {
 }
 
 impl RowSize {
-    /// Adds an input of this type.
+    /// Adds an input of the type `of` to the row.
     pub(super) fn add(&mut self, of: &QType) {
         self.fixed = self.fixed.saturating_add(ValueColumn::row_bytes(of));
         self.element = self.element.max(largest_element(of));
     }
 
-    /// Returns an upper bound of the bytes that the row in a text needs: every element takes at least two bytes of text.
+    /// Returns an upper bound for the bytes that the row in `text` needs. It follows from the length of the text, because every list element
+    /// takes at least two bytes of text.
     pub(super) fn most(&self, text: &str) -> u64 {
         let elements = (text.len() as u64 / 2).saturating_mul(self.element);
         self.fixed.saturating_add(text.len() as u64).saturating_add(elements)
     }
 
-    /// Returns the bytes that the row in a text needs. Its strings together are counted with the length of the text.
+    /// Returns the bytes that the row in `text` needs. All its strings together count as many bytes as the text has.
     pub(super) fn of<'q>(&self, text: &str, inputs: impl Fn(&str) -> Option<&'q QType>) -> u64 {
         let mut bytes = self.fixed.saturating_add(text.len() as u64);
         let row = Counted { what: What::Row(&inputs), bytes: &mut bytes };
@@ -52,9 +53,9 @@ fn largest_element(of: &QType) -> u64 {
 
 /// A part of a row whose lists are counted.
 enum What<'w, 'q> {
-    /// The row. The function returns the type of the input with a key.
+    /// The part is the whole row. The function returns the type of the input with a given key.
     Row(&'w dyn Fn(&str) -> Option<&'q QType>),
-    /// A value of this type.
+    /// The part is a value of this type.
     Value(&'q QType),
 }
 

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Reads a JSON array, or an object for fields with names, as a tuple of type `qtype`, whose fields are of `types`.
+/// Reads a JSON array as a tuple of type `qtype`, whose fields have the types `types`. For a tuple with names, reads a JSON object.
 pub(super) fn tuple<'j, J: JsonValue<'j>>(
     qtype: &QType,
     types: &Fields<QType>,
@@ -117,7 +117,8 @@ fn scalar_into<'j, J: JsonValue<'j>>(of: &QType, found: J, array: &mut ArrayBuil
     Ok(())
 }
 
-/// Returns the JSON values of the fields of a tuple of type `of`, in their order. A field that a JSON object lacks is `None`.
+/// Returns the JSON values for the fields of a tuple of type `of`, in the fields' order; `None` for a field that the JSON object
+/// lacks.
 ///
 /// # Errors
 /// If the JSON is not an object, or not an array with one element per field; or if an object has the key of a field twice.
@@ -146,7 +147,7 @@ pub(super) fn fields_of<'j, J: JsonValue<'j>>(
     Ok(parts)
 }
 
-/// Reads a JSON object as a dictionary. Its keys are parsed as data, and must differ.
+/// Reads a JSON object as a dictionary. The object's keys are parsed as values of the type `key`, and must differ.
 pub(super) fn map<'j, J: JsonValue<'j>>(key: Scalar, given: Scalar, value: J) -> Result<ValueRef<'j>, JsonMisfit<J>> {
     let qtype = QType::Dict(key, given).as_input();
     let misfit = || JsonMisfit::of(qtype.clone(), value);

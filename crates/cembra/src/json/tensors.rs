@@ -1,5 +1,5 @@
-//! Tensors as JSON: nested lists, one level per axis, around the elements. A tensor without axes is an element alone. Lists cannot express the axes
-//! after an empty one, so those are read as empty too.
+//! Tensors as JSON: nested lists, one level per axis, around the elements. A tensor without axes is just its element. If an axis is empty, lists
+//! cannot express the axes after it, so these are read as empty too.
 
 use super::{Json, JsonMisfit, JsonValue};
 use crate::Error;
@@ -8,7 +8,7 @@ use cembra_value::tensor::{Data, Element, Extents, check_room};
 use cembra_value::{ScalarValue, Tensor, Value, with_data};
 use serde_json::Value as Object;
 
-/// Converts a tensor to lists.
+/// Converts a tensor to nested JSON lists.
 ///
 /// # Errors
 /// If there is not enough memory for the lists. A view with little memory may have any number of elements.
@@ -43,7 +43,7 @@ struct Reading {
     elements: Data,
 }
 
-/// Reads lists as a tensor of this element type and number of axes.
+/// Reads nested JSON lists as a tensor with the element type `scalar` and `rank` axes.
 pub(super) fn read<'j, J: JsonValue<'j>>(scalar: Scalar, rank: u8, value: J) -> Result<Value, JsonMisfit<J>> {
     let misfit = || JsonMisfit::of(QType::Tensor(scalar, rank), value);
     let elements = Data::zeros(scalar, 0).map_err(|_| misfit())?;

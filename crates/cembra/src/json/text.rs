@@ -1,5 +1,5 @@
-//! JSON as text: rows and values that keep every digit of a number and the order of keys, whatever features of `serde_json` a program enables.
-//! `serde_json` checks a row and finds where its values end. Nothing is decoded before it is requested. The conversion to values of a model is
+//! JSON rows and values as text. They keep every digit of a number and the order of keys, whatever features of `serde_json` a program enables.
+//! `serde_json` checks a row and finds the ends of its values. Nothing is decoded before it is requested. The conversion to values of a model is
 //! elsewhere.
 
 use super::place::{Text, is_space, skip_space, unfit};
@@ -54,7 +54,7 @@ fn not_json(error: &serde_json::Error) -> Error {
 }
 
 impl JsonRow {
-    /// Parses a text as an object. Its keys must differ.
+    /// Parses `text` as a JSON object. The object's keys must differ.
     ///
     /// # Errors
     /// If the text is not JSON, is not an object, or has a key twice.
@@ -64,7 +64,8 @@ impl JsonRow {
         Ok(row)
     }
 
-    /// Reads another object into the memory of this row. Only keys in `names` must be unique. After an error the row has no fields.
+    /// Parses the JSON object `text` into this row, and reuses the row's memory. Only keys in `names` must be unique. After an error the row has no
+    /// fields.
     ///
     /// # Errors
     /// The errors of [`parse`](JsonRow::parse); for repeated keys only if they are in `names`.
@@ -96,7 +97,7 @@ impl JsonRow {
         refused(&format!("the key {} is there twice", quoted(&self.keys[key.clone()])), line)
     }
 
-    /// Parses another object into the memory of this row. After an error the row has no fields.
+    /// Parses the JSON object `text` into this row, and reuses the row's memory. After an error the row has no fields.
     ///
     /// # Errors
     /// The errors of [`parse`](JsonRow::parse).
@@ -136,19 +137,19 @@ impl JsonRow {
         Ok(())
     }
 
-    /// Returns the value of a key; `None` if the object does not have it.
+    /// Returns the value of the key `key`; `None` if the object does not have the key.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<JsonText<'_>> {
         let at = self.sorted.binary_search_by(|at| self.keys[self.fields[*at].key.clone()].cmp(key)).ok()?;
         Some(JsonText(&self.text[self.fields[self.sorted[at]].value.clone()]))
     }
 
-    /// Iterates over keys and values, in the order of the text.
+    /// Iterates over the keys and values of the object, in the order of the text.
     pub fn fields(&self) -> impl Iterator<Item = (&str, JsonText<'_>)> + Clone {
         self.fields.iter().map(|field| (&self.keys[field.key.clone()], JsonText(&self.text[field.value.clone()])))
     }
 
-    /// Returns the whole object.
+    /// Returns the text of the whole object.
     #[must_use]
     pub fn text(&self) -> JsonText<'_> {
         JsonText(self.text.trim_matches(is_space))
@@ -227,17 +228,17 @@ impl fmt::Debug for JsonRow {
 /// The kind of a JSON value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JsonKind {
-    /// `null`.
+    /// The value is `null`.
     Null,
-    /// `true` or `false`.
+    /// The value is `true` or `false`.
     Boolean,
-    /// A number.
+    /// The value is a number.
     Number,
-    /// A string.
+    /// The value is a string.
     Text,
-    /// An array.
+    /// The value is an array.
     Array,
-    /// An object.
+    /// The value is an object.
     Object,
 }
 
@@ -246,16 +247,16 @@ pub enum JsonKind {
 pub struct JsonText<'t>(&'t str);
 
 impl<'t> JsonText<'t> {
-    /// The value `null`.
+    /// The JSON value `null`.
     pub const NULL: JsonText<'static> = JsonText("null");
 
-    /// Returns the text.
+    /// Returns the text of the JSON value.
     #[must_use]
     pub fn as_str(self) -> &'t str {
         self.0
     }
 
-    /// Returns the kind of the value.
+    /// Returns the kind of the JSON value.
     #[must_use]
     pub fn kind(self) -> JsonKind {
         match self.0.as_bytes().first() {

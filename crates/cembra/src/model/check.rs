@@ -1,4 +1,4 @@
-//! The checks behind `cembra check` and editors: all errors and warnings of a model at once, and the types of its parts.
+//! The checks behind `cembra check` and editors: all errors and warnings of a model at once, and the types of its expressions.
 
 use crate::model::constant::strong;
 use crate::{Cancellation, Error, Model, Options, RunOptions, Signature};
@@ -10,9 +10,9 @@ use cembra_value::{Code, Diagnostic, Span, Warnings};
 use std::collections::HashSet;
 
 impl Model {
-    /// Checks the model without compiling it. Returns its inputs and outputs, or its errors; and its warnings, except those at places that have an
-    /// error. A test that cannot pass is a warning: it names an input or output that the model does not have, has a value of another type, or expects
-    /// a code that no error has.
+    /// Checks the model without compiling it. Returns its inputs and outputs, or its errors. Also returns its warnings, except those at a place in
+    /// the text that has an error. A test that cannot pass is a warning: the test names an input or output that the model does not have, has a value
+    /// of another type, or expects an error code that does not exist.
     ///
     /// ```
     /// use cembra::{Code, Model, Options};
@@ -41,10 +41,10 @@ impl Model {
         (signature, found)
     }
 
-    /// Returns the warnings in the order of the text: names with typos, unused definitions, comparisons that are never true.
+    /// Returns the model's warnings in the order of the text: names with typos, unused definitions, comparisons that are never true.
     ///
-    /// At most [`Limits::problems`](crate::Limits::problems) warnings are stored; the others are counted. Warnings that depend on types are found
-    /// only in a model without errors. A model that was not read from text has none. [`Options::allow`] silences a code.
+    /// At most [`Limits::problems`](crate::Limits::problems) warnings are returned; the others are only counted. Warnings that depend on types are
+    /// found only in a model without errors. A model that was not read from text has none. [`Options::allow`] silences a code.
     ///
     /// ```
     /// use cembra::{Code, Model, Options};
@@ -73,8 +73,8 @@ impl Model {
         found
     }
 
-    /// Returns the warnings of the model as its tests run it: an input without a type gets the type of a test's value. The search stops early if the
-    /// run's token or deadline ends it.
+    /// Returns the warnings of the model when it is compiled for its tests: an input without a type gets the type of a test's value. The search stops
+    /// early if the run's token or deadline ends it.
     ///
     /// ```
     /// use cembra::{Code, Model, Options, RunOptions};
@@ -131,9 +131,9 @@ impl Model {
         }
     }
 
-    /// Returns the type of each node of the program, by position. `None` if a node has an error or depends on one, or depends on the parameter of a
-    /// function. A weak float counts as f64, its type as an output. In a model with tensors, an expression over labels has no type, because it stands
-    /// for one element per index; a tensor that is given labels has its own type.
+    /// Returns the type of each node of the model's program, by the node's index. `None` if a node has an error or depends on one, or depends on the
+    /// parameter of a function. The type of a weak float is given as f64, the type that it has as an output. In a model with tensors, an expression
+    /// over labels has no type, because it stands for one element per index; a tensor that is given labels has its own type.
     ///
     /// ```
     /// use cembra::{Model, Options, QType, Scalar};

@@ -1,5 +1,5 @@
-//! Converts literals to values of a required type, for command lines and for a model's tests, where the literal does not determine the type. A
-//! boolean is accepted for a mask, as in data. Each element in square brackets is converted to the array's element type on its own.
+//! Converts literals to values of a required type, for literals on command lines and in a model's tests, which do not determine their type
+//! themselves. A boolean is accepted for a mask, as in data. Each element in square brackets is converted to the array's element type separately.
 
 use crate::{Array, ArrayKind, QType, Registry, Scalar, ScalarValue, Value};
 use cembra_expr::Literal;
@@ -39,8 +39,9 @@ pub fn literal_type(literal: &Literal) -> Option<QType> {
     }
 }
 
-/// Casts a literal implicitly to a type; `None` if there is no such cast. An integer without a suffix also becomes a u64 if it fits. A boolean is
-/// accepted for a mask: `true` holds, `false` is missing. The fields of a struct are matched by name, and an optional field may be left out.
+/// Casts `literal` implicitly to the type `wanted`; `None` if there is no such cast. An integer without a suffix also becomes a u64 if it fits. A
+/// boolean is accepted for a mask: `true` holds, `false` is missing. The fields of a struct are matched by name, and an optional field may be left
+/// out.
 ///
 /// ```
 /// use cembra::{Literal, QType, Value, cast_literal};
@@ -105,7 +106,7 @@ fn elements(values: impl Iterator<Item = Value>, wanted: &QType, is_written: boo
     Some(Value::Array(*kind, Array::from_scalars(*scalar, elements).into()))
 }
 
-/// Returns the type with f64 in place of weak floats, which is the type of a value outside of a model's text.
+/// Returns the type `qtype` with f64 in place of weak floats. Values outside of a model's text have this type.
 pub(crate) fn strong(qtype: &QType) -> QType {
     // Types nest only as deep as the parser allows.
     match qtype {
@@ -184,7 +185,8 @@ fn plain_names<T>(fields: &Fields<T>) -> Option<&Names> {
     fields.names().filter(|_| *fields.form() == Form::Tuple)
 }
 
-/// Describes the field of a struct that does not fit, as in "element 0 lacks `b`". `None` if the literal fits, or if the cause is not a field.
+/// Describes the field of a struct literal that does not fit the type `wanted`, as in "element 0 lacks `b`". `None` if the literal fits, or if the
+/// cause is not a field.
 pub(crate) fn field_misfit(literal: &Literal, wanted: &QType) -> Option<String> {
     match literal {
         Literal::One(value) | Literal::Typed(value) => misfit(value, wanted, "it"),

@@ -1,5 +1,5 @@
-//! Finds the branches of a model that its tests take. The conditions are evaluated as outputs of a separate program. Then the graph is walked from a
-//! test's outputs through the branches that the conditions choose. The code that runs models is not involved.
+//! Finds the branches of a model that its tests take. A separate program evaluates all conditions as outputs. Then the model's graph is walked from a
+//! test's outputs through the branches that the conditions choose. So the code that evaluates models does not record branches.
 
 use crate::Backend;
 use crate::model::model_tests::row_of;
@@ -11,14 +11,15 @@ use cembra_value::{ScalarValue, Span, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-/// A branch: one side of a conditional, or of `??`, `and` or `or`.
+/// A branch of a model: one side of a conditional, or of `??`, `and` or `or`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Branch {
-    /// The branch's place in the text. If its value is written elsewhere, this is the place of the whole conditional.
+    /// The branch's place in the model's text. If the branch's value is written outside of the conditional, this is the place of the whole
+    /// conditional.
     pub span: Span,
     /// True if a case of a test takes the branch.
     pub is_taken: bool,
-    /// The message to show if no case takes the branch.
+    /// The message to show if no test takes the branch.
     pub untaken: &'static str,
 }
 
@@ -88,9 +89,9 @@ impl Choice {
 }
 
 impl Model {
-    /// Returns the branches of the model, and whether its tests take them: the two sides of each conditional, `??` (or `|`), `and` and `or` that an
-    /// output needs. A case takes a side if its result depends on the side; for arrays, if an element does. A function's branches count once, however
-    /// often it is called.
+    /// Returns the branches of the model, each with whether a test takes it. Branches are the two sides of each conditional, `??` (or `|`), `and` and
+    /// `or` that an output needs. A case takes a side if its result depends on the side; for arrays, if an element does. A function's branches count
+    /// once, however often it is called.
     ///
     /// Branches in functions that are passed to operators, such as `seq.map`, are not counted. In a large model, a branch below very many nested
     /// conditions that fail may count as not taken. It does not matter whether the tests pass, or whether a branch that is not taken would fail.
@@ -115,8 +116,8 @@ impl Model {
         self.test_coverage_with(options, &RunOptions::default())
     }
 
-    /// Returns the branches of the model, and whether its tests take them, within run options. Cases left when a token or a deadline ends the run
-    /// take no branches. See [`test_coverage`](Model::test_coverage).
+    /// Returns the branches of the model, each with whether a test takes it. The tests run with the options `run`. If a token or a deadline ends the
+    /// run, the remaining test cases take no branches. See [`test_coverage`](Model::test_coverage).
     #[must_use]
     pub fn test_coverage_with(&self, options: &Options, run: &RunOptions) -> Vec<Branch> {
         let token = run.token();
@@ -267,12 +268,12 @@ const FEW_NODES: usize = 4_096;
 /// The value of a condition in the current case.
 #[derive(Clone)]
 enum ConditionValue {
-    /// No value yet: the condition was not evaluated.
+    /// The condition has no value yet, because it was not evaluated.
     Unasked,
     Value(Value),
-    /// No value: the evaluation failed, or the case does not fit the model.
+    /// The condition has no value, because the evaluation failed or the test case does not fit the model.
     Failed,
-    /// No value of its own: the condition depends on a function's parameter.
+    /// The condition has no value of its own, because it depends on a function's parameter.
     Never,
 }
 

@@ -15,45 +15,46 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Prints a program with the operators of the standard registry. Parsing the text gives an equal program with the same tests. Used files, functions
-/// and named values are replaced by their definitions. The text begins with `numbers f32` if integers would become f64 without it but are f32 in the
-/// program. For a model with user-defined operators, use [`Model::explain`].
+/// Prints a program as text of the language, with the operators of the standard registry. Parsing this text gives an equal program with the same
+/// tests. Used files, functions and named values are replaced by their definitions. The text begins with `numbers f32` if the program converts
+/// integers to f32, because they would become f64 otherwise. For a model with user-defined operators, use [`Model::explain`].
 #[must_use]
 pub fn print(program: &Program) -> String {
     cembra_expr::print(program, Registry::standard())
 }
 
-/// A compilation stage, from text to machine code.
+/// A stage of compiling a model, from its text to machine code, that [`Model::explain`] shows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Stage {
-    /// The expression, printed back.
+    /// The stage shows the model's expressions, printed as text of the language.
     Expr,
-    /// The graph after each pass of preparation that changed it.
+    /// The stage shows the model's graph after each pass of preparation that changed it.
     Passes,
-    /// The prepared graph.
+    /// The stage shows the model's graph after all passes of preparation.
     Prepared,
-    /// The array program and the plans for its elements, for a model with arrays.
+    /// The stage shows the array program and the plans for its elements, for a model with arrays.
     Arrays,
-    /// The steps over whole tensors, for axes of 64 indices each, for a model with tensors.
+    /// The stage shows the steps over whole tensors, for a model with tensors, as if each axis had extent 64.
     Tensors,
-    /// The plan: literals, steps, slots.
+    /// The stage shows the plan for one row: its literals, steps and slots.
     Plan,
-    /// The plan for many rows at a time: columns and segments over them. For a model with arrays: the array program for the arrays of many rows.
+    /// The stage shows the plan for many rows at a time: its columns, and the segments that are evaluated over them. For a model with arrays: the
+    /// array program for the arrays of many rows.
     Lanes,
-    /// The function given to the code generator.
+    /// The stage shows the function that is passed to the code generator, in the generator's own language (CLIF).
     Clif,
-    /// The code generator's own listing of the machine code.
+    /// The stage shows the code generator's own listing of the machine code.
     Asm,
 }
 
 /// The kind of a model's values, which decides its stages.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum ModelKind {
-    /// Scalars in a frame.
+    /// All values of the model are scalars, which are in a frame.
     Scalars,
-    /// Arrays, and perhaps scalars.
+    /// The model has arrays, and perhaps scalars.
     Arrays,
-    /// Tensors, and perhaps other values.
+    /// The model has tensors, and perhaps other values.
     Tensors,
 }
 
@@ -68,11 +69,11 @@ impl ModelKind {
     }
 }
 
-/// The extent of each axis in the listing of a model with tensors.
+/// The extent that each axis is assumed to have in the listing of a model with tensors.
 pub const LISTED_EXTENT: usize = 64;
 
 impl Stage {
-    /// The stages in their order.
+    /// All stages of compilation, in their order.
     pub const ALL: [Stage; 9] = [
         Stage::Expr,
         Stage::Passes,
@@ -85,13 +86,13 @@ impl Stage {
         Stage::Asm,
     ];
 
-    /// The name used on the command line.
+    /// The stage's name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.words().0
     }
 
-    /// Returns a short description of what the stage shows.
+    /// Returns a short description of the stage.
     #[must_use]
     pub const fn summary(self) -> &'static str {
         self.words().1
@@ -112,7 +113,7 @@ impl Stage {
         }
     }
 
-    /// Returns true if models of the kind `kind` have this stage.
+    /// Returns true if a model of the kind `kind` has this stage.
     pub(crate) const fn applies(self, kind: ModelKind) -> bool {
         match self {
             Stage::Expr => true,
@@ -127,14 +128,14 @@ impl Stage {
 /// The native code of a model, with its listings.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// The function given to the code generator.
+    /// The function that was passed to the code generator, as text in the generator's own language (CLIF).
     pub clif: String,
-    /// The code generator's own listing.
+    /// The code generator's own listing of the machine code.
     pub vcode: String,
-    /// The machine code.
+    /// The bytes of the machine code.
     pub code: Vec<u8>,
-    /// The ranges of code that belong to operators, in order and without overlaps. The code between them loads inputs, stores outputs, and enters and
-    /// leaves the function.
+    /// The ranges of the machine code that belong to operators, in order and without overlaps. The code between these ranges loads inputs, stores
+    /// outputs, and enters and leaves the function.
     pub origins: Vec<Origin>,
 }
 
@@ -142,16 +143,17 @@ pub struct Machine {
 /// is attributed to one of them.
 #[derive(Clone, Debug)]
 pub struct Origin {
-    /// The range of bytes in the code.
+    /// The range of bytes in the machine code.
     pub bytes: Range<usize>,
-    /// The name of the operator.
+    /// The name of the operator that the code belongs to.
     pub operator: String,
     /// The operator's place in the text of the model; `None` if the model was not read from text.
     pub span: Option<Span>,
 }
 
 impl Model {
-    /// Returns the result of a stage as text. For a stage that [the model does not have](crate::Summary::stages), the text names another stage.
+    /// Returns the result of the compilation stage `stage` as text. For a stage that [the model does not have](crate::Summary::stages), the text
+    /// names another stage.
     ///
     /// # Errors
     /// If there are problems with types or limits. For the last two stages, also if there is no machine code.
@@ -213,7 +215,7 @@ impl Model {
     }
 }
 
-/// Returns the plan of a model with tensors for axes of 64 indices.
+/// Returns the plan of a model with tensors for axes of extent 64, as listings show it.
 pub(crate) fn listed_plan(executor: &Executor) -> Result<Arc<TensorPlan>, Error> {
     let extents = |field: &Field| match field.qtype {
         QType::Tensor(_, rank) => vec![LISTED_EXTENT; usize::from(rank)],
@@ -223,7 +225,8 @@ pub(crate) fn listed_plan(executor: &Executor) -> Result<Arc<TensorPlan>, Error>
     executor.prepare_for(&extents.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
-/// Prepares a program. After each pass, calls `observe` with the printed graph, or with `None` if the pass did not change it.
+/// Runs the passes of preparation on a program. After each pass, calls `observe` with the printed graph, or with `None` if the pass did not change
+/// it.
 pub(crate) fn prepare_watched(
     program: &Program,
     options: &StartedOptions,

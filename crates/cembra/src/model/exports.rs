@@ -1,5 +1,5 @@
-//! Exports: values inside of expressions that `annotation.export` and `annotation.export_value` name become outputs, like those declared in the text.
-//! The annotations stay in the graph; preparation removes them.
+//! Exports: the annotations `annotation.export` and `annotation.export_value` give names to values inside of expressions. These values become
+//! outputs, like those declared in the text. The annotations stay in the graph; preparation removes them.
 
 use crate::Error;
 use cembra_expr::{Graph, Node, NodeId, Output, Program};

@@ -1,4 +1,4 @@
-//! Resolves `use` and `table` for models in files: the files of a folder.
+//! Finds the files that a model's text names with `use` and `table`, in a folder or among texts in memory.
 
 use crate::model::text_file::{read_text, without_mark};
 use cembra_expr::{Resolver, UsedFile};
@@ -11,8 +11,8 @@ use std::sync::Arc;
 /// A [`Resolver`] for [`Sources::gather`](crate::Sources::gather) that finds files in a folder and its subfolders. A file is named by its path, and
 /// names in it are relative to its own folder.
 ///
-/// Names that lead out of the folder (`../secret.cem`, `/etc/passwd`) are rejected, and so are file system links that do. Links within the folder are
-/// followed.
+/// Names that lead out of the folder (`../secret.cem`, `/etc/passwd`) are rejected, and so are file system links that lead out of it. Links within
+/// the folder are followed.
 ///
 /// ```
 /// use cembra::{Folder, Limits, Model, Registry, Sources};
@@ -32,7 +32,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Returns a resolver for the files of a folder. Of a file with more than `most_bytes` bytes, it reads only enough to see that it is too large.
+    /// Returns a resolver for the files in the folder `path`. Of a file with more than `most_bytes` bytes, it reads only enough to see that it is too
+    /// large.
     #[must_use]
     pub fn new(path: &Path, most_bytes: usize) -> Folder {
         Folder { path: path.to_owned(), most_bytes }
@@ -67,7 +68,7 @@ impl Folder {
         Ok(path)
     }
 
-    /// Reads the file at `path`, without a byte order mark. Its path is also its name.
+    /// Reads the file at `path` and removes its byte order mark. The file's name is its path.
     ///
     /// # Errors
     /// If the file cannot be read, is a link that leads out of the folder, or is not UTF-8.
@@ -97,8 +98,8 @@ impl Resolver for Folder {
     }
 }
 
-/// A [`Resolver`] for [`Sources::gather`](crate::Sources::gather) with texts in memory, by name. Names are relative to the text that uses them, as
-/// paths in a [`Folder`] are.
+/// A [`Resolver`] for [`Sources::gather`](crate::Sources::gather) for texts in memory, which it finds by name. Names are relative to the text that
+/// uses them, as paths in a [`Folder`] are.
 ///
 /// ```
 /// use cembra::{GivenFiles, Limits, Model, Registry, Sources};
@@ -115,7 +116,7 @@ pub struct GivenFiles {
 }
 
 impl GivenFiles {
-    /// Returns a resolver with these files. `text` is the name of the model's text, whose folder they are in.
+    /// Returns a resolver for the texts `files`. `text` is the name of the model's text, whose folder they are in.
     #[must_use]
     pub fn new(text: &str, files: impl IntoIterator<Item = (String, Arc<str>)>) -> GivenFiles {
         let folder = Path::new(text).parent().unwrap_or(Path::new(""));
@@ -135,7 +136,7 @@ impl Resolver for GivenFiles {
     }
 }
 
-/// Returns the name of a file: its path as text.
+/// Returns the name that messages show for a file: its path as text.
 pub(crate) fn shown(path: &Path) -> String {
     path.display().to_string()
 }

@@ -26,7 +26,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// A model as written. Cloning is cheap, and threads may share it.
+/// A model as it was written, not yet compiled. Cloning is cheap, and threads may share a model.
 ///
 /// Reading a model checks its syntax and names. Types are found when it is compiled, because inputs that the model does not
 /// declare take theirs from the caller.
@@ -67,9 +67,9 @@ impl Model {
         Model::parse_within(source, &Limits::default())
     }
 
-    /// Reads a model from text, within other limits than the default. The model remembers the limits. If they are not the default ones, they also
-    /// bound compiling and evaluating it, whatever [`Options::limits`] and [`RunOptions::limits`](crate::RunOptions::limits) set. Limits on compiling
-    /// and evaluating that are above the default must be set here too.
+    /// Reads a model from text within the limits `limits`. The model remembers the limits. If they are not the default ones, they also bound
+    /// compiling and evaluating it, whatever [`Options::limits`] and [`RunOptions::limits`](crate::RunOptions::limits) set. Limits on compiling and
+    /// evaluating that are above the default must be set here too.
     ///
     /// ```
     /// use cembra::{Limits, Model, Options, Value};
@@ -88,8 +88,8 @@ impl Model {
         Model::parse_with(source, Registry::standard(), limits)
     }
 
-    /// Reads a model from text that may use the operators of a registry with user-defined operators. The model and its clones are compiled with the
-    /// same registry, which is not copied. The model remembers the limits, as with [`Model::parse_within`].
+    /// Reads a model from text that may use the operators in `registry`, also user-defined ones. The model and its clones are compiled with the same
+    /// registry, which is not copied. The model remembers the limits, as with [`Model::parse_within`].
     ///
     /// ```
     /// use cembra::{Limits, Model, Options, Registry, UserOperator, Value};
@@ -112,7 +112,7 @@ impl Model {
         Ok(Model { program: Arc::new(program), sources: Some(sources), name: None, registry, limits })
     }
 
-    /// Reads a model whose inputs are declared outside of the text, as if by a line before it.
+    /// Reads a model from text. The caller declares its inputs, as if an `input` line preceded the text.
     #[cfg(feature = "tiles")]
     pub(crate) fn parse_for(
         source: &str,
@@ -124,8 +124,8 @@ impl Model {
         Ok(Model { program: Arc::new(program), sources: Some(sources), name: None, registry, limits: None })
     }
 
-    /// Reads a model that uses files, as in `use "common.cem"`. The host decides which files exist, with the resolver that it passes to
-    /// [`Sources::gather`]. The model remembers the limits, as with [`Model::parse_within`]. Spans in errors count through all texts;
+    /// Reads a model whose text uses other files, as in `use "common.cem"`. The host decides which files exist, by the resolver that it passes to
+    /// [`Sources::gather`]. The model remembers the limits, as with [`Model::parse_within`]. Spans in errors are offsets into all texts together;
     /// `Sources::place` tells the file.
     ///
     /// ```
@@ -162,15 +162,15 @@ impl Model {
         Ok(Model { program: Arc::new(program), sources: Some(sources), name, registry, limits })
     }
 
-    /// Returns a model for a program from the builder or another reader, without source text. If the program has user-defined operators, compile it
-    /// with [`Options::registry`].
+    /// Returns a model without source text, for a program that was built in Rust or read from another format. If the program has user-defined
+    /// operators, compile it with [`Options::registry`].
     #[must_use]
     pub fn from_program(program: Program) -> Model {
         Model { program: Arc::new(program), sources: None, name: None, registry: Registry::standard(), limits: None }
     }
 
-    /// Returns a model of another program, with the same sources, name, operators and limits. `program` must be made by changing the graph of this
-    /// model's program, for example be a part of it. Errors show the places of its nodes in the sources.
+    /// Returns a model of the program `program`, with this model's sources, name, operators and limits. `program` must be made by changing the graph
+    /// of this model's program; for example, it may be a part of it. Errors show the places of its nodes in the sources.
     ///
     /// ```
     /// use cembra::{Model, Options, QType, Scalar, Value, program};
@@ -192,8 +192,8 @@ impl Model {
         Model { program: Arc::new(program), ..self.clone() }
     }
 
-    /// Returns the model with a name, such as that of its file. Rendered errors, faults, metrics and spans show the name. For metrics and spans,
-    /// [`Options::name`] takes precedence.
+    /// Returns the model with the name `name`, such as that of its file. Rendered errors, faults, metrics and tracing spans show the name. For
+    /// metrics and tracing spans, [`Options::name`] takes precedence.
     ///
     /// ```
     /// use cembra::{Model, Options, Value};
@@ -213,18 +213,19 @@ impl Model {
         self
     }
 
-    /// Returns the model's name: that of [`Model::named`], or that of the main source text; `None` if it has none.
+    /// Returns the model's name: the one set with [`Model::named`], or that of the main source text; `None` if the model has no name.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// Runs `step`. An error of it receives the model's source texts, so that printing it shows them.
+    /// Runs `step`, which works on this model. If `step` fails, the model's source texts are added to the error, so that printing the error shows
+    /// them.
     pub(crate) fn step<A>(&self, step: impl FnOnce() -> Result<A, Error>) -> Result<A, Error> {
         step().map_err(|error| error.in_sources(self.sources.as_deref().map(Sources::shared)))
     }
 
-    /// Runs `compile`, and reports a failure to the metrics.
+    /// Runs `compile`, which compiles this model, and reports a failure to the metrics.
     pub(crate) fn compiled<A>(
         &self,
         options: &Options,
@@ -242,12 +243,12 @@ impl Model {
         self.registry
     }
 
-    /// Returns the options for a compilation of this model that begins now.
+    /// Returns `options` for a compilation of this model that begins now.
     pub(crate) fn started(&self, options: &Options) -> StartedOptions {
         options.started(self.name.as_ref(), self.sources.as_ref(), self.registry, self.limits.as_deref())
     }
 
-    /// Returns the limits on compiling this model and on its runs.
+    /// Returns the limits on compiling and running this model with `options`.
     pub(crate) fn limits(&self, options: &Options) -> Limits {
         options.limits_for(self.limits.as_deref())
     }
@@ -279,7 +280,7 @@ impl Model {
         Ok(Model::from_program(cembra_expr::read_binary(bytes, &Limits::default())?))
     }
 
-    /// Returns the expressions, inputs and outputs.
+    /// Returns the model's program: its expressions, inputs and outputs.
     #[must_use]
     pub fn program(&self) -> &Program {
         &self.program
@@ -297,8 +298,8 @@ impl Model {
         self.sources.as_deref()
     }
 
-    /// Compiles the model for values that are given at run time, for callers that do not know the model's inputs and outputs. With known ones, use
-    /// [`Model::executor`].
+    /// Compiles the model for values that are given at run time, for callers that do not know the model's inputs and outputs in advance. Other
+    /// callers use [`Model::executor`].
     ///
     /// ```
     /// use cembra::{Model, Options, Value};
@@ -316,21 +317,21 @@ impl Model {
         self.compiled(options, || Ok(Executor::from(Executable::of(self.selected(started)?, started)?)))
     }
 
-    /// Compiles the model for callers that mostly evaluate many rows, with [`Executor::batch`]. The code for one row is compiled when the first
-    /// session is made.
+    /// Compiles the model for callers that mostly evaluate many rows at a time, with [`Executor::batch`]. The code that evaluates a single row is
+    /// compiled only when the first session is made.
     #[doc(hidden)]
     pub fn compile_on_demand(&self, options: &Options) -> Result<Executor, Error> {
         let started = &self.started(options);
         self.compiled(options, || Ok(Executor::from(Executable::of_on_demand(self.selected(started)?, started)?)))
     }
 
-    /// Returns true if an input is a tensor, as declared or by the options. Such a model is evaluated as a whole and has no rows.
+    /// Returns true if an input of the model is a tensor, by its declaration or by `options`. Such a model is evaluated as a whole and has no rows.
     #[must_use]
     pub fn has_tensors(&self, options: &Options) -> bool {
         TensorProgram::is_of(self.program(), &options.compile)
     }
 
-    /// Compiles the model for many rows at a time.
+    /// Compiles the model for evaluating many rows at a time.
     ///
     /// # Errors
     /// If there are problems with types or limits, or if the model has tensors and so no rows.
@@ -339,7 +340,7 @@ impl Model {
         self.compiled(options, || Batch::of(&self.selected(started)?, started))
     }
 
-    /// Returns the types of inputs and outputs, without compiling the model.
+    /// Returns the names and types of the model's inputs and outputs, without compiling the model.
     ///
     /// # Errors
     /// If there are problems with names or types.
@@ -372,7 +373,8 @@ impl Model {
         Signature::new(inputs, Field::of_outputs(model).into())
     }
 
-    /// If the host lacks an operator that the text declares, stops preparation once types are found, because later passes need all operators.
+    /// If the host does not define an operator that the model's text declares, changes `options` so that preparation stops after type checking,
+    /// because later passes need all operators.
     pub(crate) fn prepare_without_externs(&self, options: &mut StartedOptions) {
         const TYPED: &str = "types";
         let registry = options.prepare.registry;
@@ -381,12 +383,12 @@ impl Model {
         }
     }
 
-    /// Returns the program with its exports among the outputs.
+    /// Returns the model's program with its exports added to the outputs.
     pub(crate) fn whole(&self, options: &StartedOptions) -> Result<Arc<Program>, Error> {
         with_exports(&self.program, options.budget().limits().problems)
     }
 
-    /// Returns the program with its exports among the outputs, and only the outputs that the options select.
+    /// Returns the model's program with only those outputs and exports that the options select.
     pub(crate) fn selected(&self, options: &StartedOptions) -> Result<Arc<Program>, Error> {
         let whole = self.whole(options)?;
         let Some(names) = &options.binding.outputs else { return Ok(whole) };

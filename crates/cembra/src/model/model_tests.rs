@@ -14,14 +14,14 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct TestReport {
-    /// The number of cases.
+    /// The number of test cases that were run.
     pub cases: usize,
-    /// The cases that failed, in the order of the text.
+    /// The test cases that failed, in the order of the text.
     pub failures: Vec<TestFailure>,
 }
 
 impl TestReport {
-    /// Returns an error if a case failed, for callers that accept a model only if all its cases pass.
+    /// Returns an error if a test case failed, for callers that accept a model only if all its cases pass.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -56,11 +56,11 @@ impl TestReport {
 /// A failed case of a test.
 #[derive(Clone, Debug)]
 pub struct TestFailure {
-    /// The name of the test.
+    /// The name of the test that the failed case belongs to.
     pub test: Arc<str>,
-    /// The place of the case; that of the test if the test does not fit the model.
+    /// The place of the failed case in the text; the place of the test if the whole test does not fit the model.
     pub span: Span,
-    /// The reasons why the case failed; at least one.
+    /// The reasons why the test case failed; at least one.
     pub mismatches: Vec<Mismatch>,
 }
 
@@ -68,20 +68,21 @@ pub struct TestFailure {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Mismatch {
-    /// An output differs from the expected value. Both values are literals of the language.
+    /// An output of the case differs from the expected value. Both values are literals of the language.
     Output {
-        /// The name of the output.
+        /// The name of the output that differs.
         name: Arc<str>,
-        /// The expected value.
+        /// The value that the test case expects for the output, as a literal.
         expected: String,
-        /// The value found.
+        /// The value of the output, as a literal.
         found: String,
     },
-    /// The evaluation failed unexpectedly, failed with another error than expected, or did not fail as expected.
+    /// The evaluation failed although the case expects values, failed with another error than expected, or did not fail although the case expects an
+    /// error.
     Error {
-        /// The expected error code; `None` if no error is expected.
+        /// The error code that the test case expects; `None` if it expects no error.
         expected: Option<Arc<str>>,
-        /// The error found; `None` if there was none.
+        /// The error of the evaluation; `None` if it did not fail.
         found: Option<Error>,
     },
     /// The test does not fit the model, or the model does not compile for it.
@@ -115,13 +116,13 @@ impl Model {
         &self.program().tests
     }
 
-    /// Returns the names of the tests in the model's text.
+    /// Returns the names of the tests in the model's text, in order.
     pub fn test_names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.tests().iter().map(|test| &*test.name)
     }
 
-    /// Runs the tests in the model's text, each with the outputs that it names. An input without a type gets the type of the test's values. An
-    /// optional input without a value is missing.
+    /// Runs the tests in the model's text. For each test, only the outputs that it names are computed. An input without a type gets the type of the
+    /// test's values. An optional input without a value is missing.
     ///
     /// ```
     /// use cembra::{Mismatch, Model, Options};
@@ -146,9 +147,9 @@ impl Model {
         self.run_tests_with(options, &RunOptions::default())
     }
 
-    /// Runs the tests in the model's text, all of them within one set of run options. Cases left when a token or a deadline ends the run fail with
-    /// that error. With [`OnError::Missing`], a case whose row fails passes if it expects all its outputs to be missing. Outputs that no case of a
-    /// test names are not evaluated, so they cannot fail. See [`run_tests`](Model::run_tests).
+    /// Runs all tests in the model's text as one run with the options `run`. If a token or a deadline ends the run, the remaining cases fail with
+    /// that error. With [`OnError::Missing`], a case whose evaluation fails passes if it expects all its outputs to be missing. Outputs that no case
+    /// of a test names are not evaluated, so they cannot fail. See [`run_tests`](Model::run_tests).
     ///
     /// ```
     /// use cembra::{Model, OnError, Options, RunOptions};
@@ -202,7 +203,7 @@ impl Model {
         report
     }
 
-    /// Returns the options to compile the model for the outputs and the inputs of a test.
+    /// Returns the options for compiling the model for `test`: for the outputs that the test names and the types of its input values.
     pub(crate) fn options_for(&self, test: &ModelTest, options: &Options) -> Result<Options, Vec<Diagnostic>> {
         let program = self.program();
         let known: BTreeMap<&str, Option<&QType>> =
@@ -263,7 +264,7 @@ fn given(case: &TestCase) -> BTreeMap<&str, &Literal> {
     case.inputs.iter().rev().map(|value| (&*value.name, &value.literal)).collect()
 }
 
-/// Returns the row of a case for an executor. Inputs without a value in the case are missing.
+/// Returns the input values of the test case `case`, in the order of the executor's inputs. Inputs without a value in the case are missing.
 pub(crate) fn row_of(case: &TestCase, executor: &Executor) -> Result<Vec<Value>, Diagnostic> {
     let mut row = Vec::with_capacity(executor.inputs().len());
     let given = given(case);
@@ -365,8 +366,8 @@ fn bare_list(elements: impl Iterator<Item = Value>) -> String {
     format!("[{}]", elements.map(|element| bare(&element)).collect::<Vec<_>>().join(", "))
 }
 
-/// Returns a literal that is not of the type `wanted`, as a test would write it; and a description of the misfitting field, such as ": it lacks `b`",
-/// or nothing.
+/// Returns two texts for the message that `literal` is not of the type `wanted`: the literal as a test would write it, and the reason if a field does
+/// not fit, such as ": it lacks `b`"; otherwise the second text is empty.
 pub(super) fn unfit(literal: &Literal, wanted: &QType) -> (String, String) {
     let written = match literal {
         Literal::One(value @ Value::Tuple(_)) => bare(value),

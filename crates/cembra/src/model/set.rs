@@ -20,15 +20,15 @@ const ENDING: &str = "cem";
 /// The function that converts each model: see [`ModelSet::load_with`].
 type Make<T> = dyn Fn(&str, &Model) -> Result<T, Error> + Send + Sync;
 
-/// The models of a folder: the file `fraud.cem` is the model `fraud`. The set stores what [`ModelSet::load_with`] makes of each model, or the models
-/// themselves.
+/// The models of a folder: the file `fraud.cem` is the model `fraud`. The set stores the models themselves, or the values that
+/// [`ModelSet::load_with`] makes of them.
 ///
 /// [`ModelSet::reload`] reads changed files and replaces all their models at one moment. Callers keep the old model as long as they hold it; later
 /// calls of `get` return the new one. A broken file leaves its old model in place, and the reload reports the error. Getting a model takes no lock.
 ///
-/// A file without outputs that other files use (`use "common.cem"`) is a part of models and not a model itself; neither are files in subfolders. A
-/// file is read and stored once, however many models use it, so it counts once for `Limits::set_bytes`. It is parsed for each model that uses it, and
-/// counts as often for `Limits::set_parsed_bytes`.
+/// A file without outputs that other files use (`use "common.cem"`) is a part of other models, not a model. Files in subfolders are not models
+/// either. A file is read and stored once, however many models use it, so it counts once for `Limits::set_bytes`. It is parsed once for each model
+/// that uses it, and counts each time for `Limits::set_parsed_bytes`.
 ///
 /// ```
 /// use cembra::{ModelSet, Options, Value};
@@ -79,22 +79,22 @@ impl<T> Clone for Entry<T> {
     }
 }
 
-/// The changes of a reload. Names are in ascending order.
+/// The changes that a reload made to a set of models. Names are in ascending order.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Reload {
-    /// Models that are new.
+    /// The names of the models that are new.
     pub added: Vec<String>,
-    /// Models whose file, or a file that it uses, has changed.
+    /// The names of the models that were replaced, because their file, or a file that it uses, has changed.
     pub replaced: Vec<String>,
-    /// Models whose file is gone, or has become a part of other models.
+    /// The names of the models that were removed, because their file is gone or has become a part of other models.
     pub removed: Vec<String>,
-    /// Files with errors. An earlier model of that name stays in the set.
+    /// The files with errors. If the set has an earlier model of such a file, that model stays.
     pub failed: Vec<FailedModel>,
 }
 
 impl Reload {
-    /// Returns true if the set is unchanged and no file has errors.
+    /// Returns true if the reload did not change the set and no file has errors.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.replaced.is_empty() && self.removed.is_empty() && self.failed.is_empty()
@@ -110,19 +110,19 @@ pub struct FailedModel {
 }
 
 impl FailedModel {
-    /// Returns the name that the model would have.
+    /// Returns the name that the model would have in the set.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the error of the file.
+    /// Returns the error in the file.
     #[must_use]
     pub fn error(&self) -> &Error {
         &self.error
     }
 
-    /// Returns the texts that places in the error refer to.
+    /// Returns the source texts to which places in the error refer.
     #[must_use]
     pub fn sources(&self) -> &Sources {
         &self.sources
@@ -155,9 +155,9 @@ impl ModelSet {
 }
 
 impl<T> ModelSet<T> {
-    /// Reads the models of a folder, and converts each with `make`, which gets its name: for example to an executor, or to a [`Pool`](crate::Pool) of
-    /// typed executors. If `make` fails, the file counts as broken. So a service can run a model's own tests first ([`Model::run_tests`]), or reject
-    /// models that lack an output. [`ModelSet::reload`] reports files with errors.
+    /// Reads the models of a folder, and converts each with `make`, for example to an executor or to a [`Pool`](crate::Pool) of typed executors.
+    /// `make` also gets the model's name. If `make` fails, the file counts as broken. So a service can run a model's own tests first
+    /// ([`Model::run_tests`]), or reject models that lack an output. [`ModelSet::reload`] reports files with errors.
     ///
     /// # Errors
     /// If the folder cannot be read (`use`), or its models exceed `Limits::set_models`, `set_bytes` or `set_parsed_bytes` (`limit`).
@@ -210,26 +210,27 @@ impl<T> ModelSet<T> {
         ModelSet { metrics: Some(metrics), ..self }
     }
 
-    /// Returns a model as `make` converted it; `None` if there is none of this name. The returned value does not change when the file does.
+    /// Returns the model `name`, as the function `make` converted it; `None` if the set has no model of this name. The returned value does not change
+    /// when the file changes.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<T>> {
         self.models.load().get(name).map(|entry| entry.made.clone())
     }
 
-    /// Returns the names of all models, in ascending order.
+    /// Returns the names of all models in the set, in ascending order.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.models.load().keys().cloned().collect()
     }
 
-    /// Returns all models at one moment, sorted by name.
+    /// Returns all models that the set has at this moment, with their names, sorted by name.
     #[must_use]
     pub fn all(&self) -> Vec<(String, Arc<T>)> {
         self.models.load().iter().map(|(name, entry)| (name.clone(), entry.made.clone())).collect()
     }
 
-    /// Reads the folder again. Models with unchanged texts stay; all others are replaced at one moment. A broken file is read and reported again at
-    /// each reload.
+    /// Reads the set's folder again. Models with unchanged texts stay; all others are replaced at one moment. A broken file is read and reported
+    /// again at each reload.
     ///
     /// Call it from a timer, when a signal arrives, or when a watcher reports changes. Concurrent calls wait for each other.
     ///

@@ -10,13 +10,13 @@ use cembra_engine::{ArrayModel, plan, refusal, tier_name};
 use cembra_native::Tier;
 use cembra_value::Diagnostic;
 
-/// A summary of a compiled model.
+/// A summary of a compiled model in numbers.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Summary {
     /// The model's inputs and outputs.
     pub signature: Signature,
-    /// The backend, once all tiers are compiled: `Backend::Interpreter` or `Backend::Native`.
+    /// The backend that runs the model once all tiers are compiled: `Backend::Interpreter` or `Backend::Native`.
     pub backend: Backend,
     /// The tier of the machine code; `None` if the model is interpreted.
     pub tier: Option<Tier>,
@@ -24,34 +24,35 @@ pub struct Summary {
     pub fallback: Option<Diagnostic>,
     /// The number of nodes, in the graph as written, that the outputs need.
     pub written_nodes: usize,
-    /// The number of nodes of the graph after preparation.
+    /// The number of nodes in the model's graph after preparation.
     pub prepared_nodes: usize,
-    /// The names of the passes of preparation that changed the graph, in their order.
+    /// The names of the passes of preparation that changed the graph, in the order of the passes.
     pub changed_by: Vec<&'static str>,
-    /// The steps and sizes of an evaluation.
+    /// The number of steps, and the sizes, of the model's plan.
     pub work: WorkSummary,
 }
 
-/// The steps and sizes of an evaluation.
+/// The number of steps, and the sizes, of a model's plan, by the kind of model.
 #[derive(Clone, Debug)]
 pub enum WorkSummary {
-    /// A plan for scalars.
+    /// The model has only scalars, so it has a plan for one row.
     Plan {
-        /// The number of steps.
+        /// The number of steps in the plan.
         steps: usize,
-        /// The bytes of the frame.
+        /// The size of the frame in bytes.
         frame_bytes: usize,
-        /// The bytes of the machine code; `None` if there is none.
+        /// The size of the machine code in bytes; `None` if there is none.
         code_bytes: Option<usize>,
     },
-    /// An array program.
+    /// The model has arrays, so it has an array program.
     Arrays {
-        /// The numbers of steps and arrays and their costs, in the words of the listing's first lines.
+        /// The numbers of steps and arrays in the array program and their costs, as the first lines of its listing state
+        /// them.
         counts: String,
     },
-    /// A plan over whole tensors, made at the first run with given extents.
+    /// The model has tensors, so it has a plan over whole tensors, which is made at the first run with given extents.
     Tensors {
-        /// The number of steps for axes of 64 indices; `None` if extents of 64 do not fit together.
+        /// The number of steps in the plan if each axis has extent 64; `None` if the model does not allow these extents.
         steps: Option<usize>,
     },
 }
@@ -63,7 +64,7 @@ impl Summary {
         self.tier.map(tier_name)
     }
 
-    /// Returns the stages that the model has, in their order.
+    /// Returns the stages of compilation that the model has, in their order.
     pub fn stages(&self) -> impl Iterator<Item = Stage> {
         let kind = match self.work {
             WorkSummary::Plan { .. } => ModelKind::Scalars,
@@ -75,7 +76,7 @@ impl Summary {
 }
 
 impl Model {
-    /// Compiles the model and returns a summary of it in numbers. [`Model::explain`] shows it stage by stage.
+    /// Compiles the model and returns a summary of it in numbers. [`Model::explain`] shows the model stage by stage.
     ///
     /// ```
     /// use cembra::{Backend, Model, Options, WorkSummary};

@@ -1,12 +1,12 @@
-//! Reads the text of a model, or of a file that it uses, from a reader. Reads no more than a limit, and reports the line of bytes that are not text.
+//! Reads the text of a model, or of a file that the model uses, from a reader, up to a limit. If bytes are not text, the error tells their line.
 //! File names and folders are handled elsewhere.
 
 use crate::Error;
 use cembra_value::guarded;
 use std::io::{self, ErrorKind, Read};
 
-/// Returns the text of a reader, including its byte order mark if it has one. Of a text with more than `most_bytes` bytes, it returns one byte more
-/// than that, so that the parser rejects the text.
+/// Returns the text that `reader` has, including a byte order mark. If the text has more than `most_bytes` bytes, only `most_bytes + 1` bytes are
+/// returned, so that the parser rejects the text as too long.
 ///
 /// ```
 /// use cembra::read_text;
@@ -49,7 +49,7 @@ pub fn read_text(reader: impl Read, most_bytes: usize) -> io::Result<String> {
     })
 }
 
-/// Returns a text without the byte order mark at its begin, if it has one.
+/// Returns `text` without its byte order mark, if it begins with one.
 ///
 /// ```
 /// assert_eq!(["\u{feff}1", "1"].map(cembra::without_mark), ["1", "1"]);

@@ -1,5 +1,5 @@
-//! Checks the tests of a model without running them: for inputs and outputs that the model does not have, values of another type, and codes that no
-//! error has. Such a test always fails.
+//! Checks the tests of a model without running them, to find tests that always fail: those with inputs or outputs that the model does not have,
+//! with values of another type, or with error codes that do not exist.
 
 use super::model_tests;
 use crate::names::unknown_name;
@@ -40,7 +40,8 @@ fn look_at(kind: &str, value: &TestValue, types: &Types<'_>, found: &mut Warning
 }
 
 impl Model {
-    /// Adds a warning for each test value or code that does not fit the model. Types are those of the signature, if there is one.
+    /// Adds a warning to `found` for each value or error code in the model's tests that does not fit the model. Types are checked if `signature`
+    /// gives them.
     pub(crate) fn find_unfit_tests(&self, signature: Option<&Signature>, found: &mut Warnings) {
         if self.tests().is_empty() {
             return;

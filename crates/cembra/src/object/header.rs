@@ -4,7 +4,7 @@ use super::structs::{FieldType, Interface, Struct};
 use cembra_runtime::{MachineType, QType, Scalar};
 use std::fmt::Write as _;
 
-/// Returns the text of the header.
+/// Returns the text of the C header that declares a model.
 pub(crate) fn write(interface: &Interface) -> String {
     let name = &interface.name;
     let guard = name.to_ascii_uppercase();

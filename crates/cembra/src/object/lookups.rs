@@ -1,21 +1,21 @@
-//! Dictionary lookups in object files. A table lookup is a function of the library, which an object file cannot call. So it is replaced by a binary
-//! search with comparisons as code, which finds the same entries.
+//! Dictionary lookups in object files. Usually, a function of the library looks up keys in a table, but an object file cannot call it. So the
+//! lookup is replaced by code that finds the same entries by binary search.
 
 use cembra_prepare::{Extension, Id, Rewriter};
 use cembra_runtime::QType;
 use cembra_value::{ScalarValue, Value};
 use std::cmp::Ordering;
 
-/// The operator that looks a key up in a table.
+/// The name of the operator that looks up a key in a dictionary's table.
 pub(super) const TABLE: &str = "dict._table";
 
-/// The most entries for which a search replaces the table. Each comparison takes some tens of bytes of code.
+/// The most entries of a dictionary whose lookups are replaced by binary search. Each comparison takes some tens of bytes of code.
 pub(super) const MOST_ENTRIES: usize = 1_024;
 
 /// The most keys that are compared one after the other, at the end of the binary search.
 const FEW: usize = 3;
 
-/// Replaces table lookups by searches.
+/// The extension of preparation that replaces table lookups by binary searches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lookups;
 

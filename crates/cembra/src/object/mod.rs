@@ -32,19 +32,19 @@ impl fmt::Debug for Object {
 }
 
 impl Object {
-    /// Returns the object file, in the format of its target.
+    /// Returns the bytes of the object file, in the format of the target.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Returns the header for C and C++ programs. It includes `cembra.h` of `cembra-runtime`.
+    /// Returns the header that declares the model for C and C++ programs. It includes `cembra.h` of `cembra-runtime`.
     #[must_use]
     pub fn header(&self) -> String {
         header::write(&self.interface)
     }
 
-    /// Returns the module for Rust programs, for inclusion with `#[path]` or `include!`. It needs the crate `cembra-runtime`.
+    /// Returns the module that declares the model for Rust programs, for inclusion with `#[path]` or `include!`. It needs the crate `cembra-runtime`.
     #[must_use]
     pub fn rust(&self) -> String {
         rust::write(&self.interface)
@@ -54,8 +54,8 @@ impl Object {
 impl Model {
     /// Compiles the model ahead of time. `name` is its name in programs: letters, digits and underscores, as in C.
     ///
-    /// The struct of inputs has the inputs that the prepared model uses, the struct of outputs the outputs, in their order. Results equal those of
-    /// every backend, whatever the target.
+    /// The struct of inputs has the inputs that the prepared model uses, in order; the struct of outputs has all outputs, in order. Results are the
+    /// same as those of every backend, on every target.
     ///
     /// ```
     /// use cembra::{Model, Options, Target};
@@ -68,8 +68,8 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// If there are problems with types or limits, `name` is not an identifier in C, or the target is not supported. Also if an operator is a library
-    /// function instead of machine code, such as operators on strings and user-defined operators.
+    /// If there are problems with types or limits, `name` is not an identifier in C, or the target is not supported. Also if an operator is not
+    /// compiled to machine code but calls the library, as operators on strings and user-defined operators do.
     pub fn object(&self, name: &str, target: &Target, options: &Options) -> Result<Object, Error> {
         let searching = options.clone().extension(Arc::new(Lookups));
         let options = &self.started(options);

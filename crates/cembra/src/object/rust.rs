@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 /// An attribute for the module's items, because a program need not use all of them.
 const UNUSED: &str = concat!("#[", "allow(dead_code, reason = \"programs use what they need\")]");
 
-/// Returns the text of the module.
+/// Returns the text of the Rust module that declares a model.
 pub(crate) fn write(interface: &Interface) -> String {
     let name = &interface.name;
     let mut text = format!(

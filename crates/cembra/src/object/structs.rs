@@ -6,52 +6,52 @@ use cembra_runtime::{Fields, Layout, QType, Scalar};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The interface of a compiled model to programs.
+/// The structs through which programs call a model that is compiled ahead of time.
 #[derive(Clone, Debug)]
 pub(crate) struct Interface {
-    /// The name of the model.
+    /// The model's name in programs.
     pub(crate) name: String,
-    /// The structs of tuples. Each comes after the structs that it contains.
+    /// The structs for tuple types. Each struct comes after the structs that it contains.
     pub(crate) tuples: Vec<Struct>,
-    /// The struct of inputs.
+    /// The struct of the model's inputs.
     pub(crate) input: Struct,
-    /// The struct of outputs.
+    /// The struct of the model's outputs.
     pub(crate) output: Struct,
 }
 
-/// A struct with the layout of C.
+/// A struct with C's layout, for programs that call a model.
 #[derive(Clone, Debug)]
 pub(crate) struct Struct {
-    /// The base name, which each language's writer extends.
+    /// The struct's base name, from which the writer for each language makes the full name.
     pub(crate) name: String,
     pub(crate) fields: Vec<StructField>,
     pub(crate) size: u32,
-    /// True if a field is or contains a text or bytes.
+    /// True if a field of the struct is, or contains, a text or bytes.
     pub(crate) has_views: bool,
 }
 
-/// A field of a struct.
+/// A field of a struct through which programs call a model.
 #[derive(Clone, Debug)]
 pub(crate) struct StructField {
-    /// The name in the model.
+    /// The field's name in the model.
     pub(crate) original: Arc<str>,
-    /// The name in C and in Rust.
+    /// The field's name in C and in Rust.
     pub(crate) name: String,
     pub(crate) ty: FieldType,
     pub(crate) offset: u32,
 }
 
-/// The type of a field.
+/// The type of a field in a struct through which programs call a model.
 #[derive(Clone, Debug)]
 pub(crate) enum FieldType {
-    /// A scalar or an optional.
+    /// The field is a scalar or an optional.
     Simple(QType),
-    /// A tuple: its index in [`Interface::tuples`].
+    /// The field is a tuple, whose struct has this index in [`Interface::tuples`].
     Tuple(usize),
 }
 
 impl Interface {
-    /// Returns the interface of a plan, and the binding that tells machine code the places of the fields.
+    /// Returns the structs for the model `name` with the plan `plan`, and the binding that gives machine code the offsets of their fields.
     pub(crate) fn of(name: &str, plan: &Plan) -> (Interface, Binding) {
         let mut tuples = Tuples::default();
         let inputs = plan.inputs().iter().map(|input| (input.name.clone(), input.value));
@@ -62,7 +62,7 @@ impl Interface {
         (interface, Binding { inputs: input_places, outputs: output_places })
     }
 
-    /// Returns all structs. Each comes after the structs that it contains.
+    /// Returns all structs of the interface. Each struct comes after the structs that it contains.
     pub(crate) fn structs(&self) -> impl Iterator<Item = &Struct> {
         self.tuples.iter().chain([&self.input, &self.output])
     }
@@ -134,7 +134,7 @@ impl Tuples {
     }
 }
 
-/// Returns true if a name is a valid identifier in both C and Rust.
+/// Returns true if `name` is a valid identifier in both C and Rust.
 pub(crate) fn is_identifier(name: &str) -> bool {
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     plain && name.starts_with(|c: char| c.is_ascii_alphabetic()) && !RESERVED.contains(&name)

@@ -9,11 +9,11 @@ use cembra_tensor::TensorErrorKind;
 use cembra_tiles::{Screening, Shape, Tiled};
 use cembra_value::ScalarValue;
 
-/// The stopping rule of an iteration.
+/// The stopping rule of an iterative solver.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Stop {
-    /// The residual at which the iteration stops; each function documents its norm. Tiles that a step drops by the options' threshold are part of the
-    /// residual, so a tolerance below that part is not reached.
+    /// The residual at which the iteration stops; each solver documents the norm of its residual. Tiles that a step drops by the options' threshold
+    /// are part of the residual, so a smaller tolerance is never reached.
     pub tolerance: f64,
     /// The most steps before the iteration fails.
     pub most_steps: usize,
@@ -43,14 +43,14 @@ impl Stop {
     }
 }
 
-/// The result of an iteration.
+/// The result of an iterative solver.
 #[derive(Clone, Debug)]
 pub struct Solution {
-    /// The solution.
+    /// The solution that the solver found.
     pub value: Tiled,
-    /// The number of steps taken.
+    /// The number of steps that the solver took.
     pub steps: usize,
-    /// The final residual, which is at most the tolerance.
+    /// The residual of the solution, which is at most the tolerance.
     pub residual: f64,
 }
 
@@ -103,7 +103,7 @@ impl Run {
         }
     }
 
-    /// Returns the inverse of a square matrix, by `x = x + x (1 - a x)` (Schulz 1933). The residual is the norm of `1 - a x`.
+    /// Returns the inverse of the square matrix `a`, by `x = x + x (1 - a x)` (Schulz 1933). The residual is the norm of `1 - a x`.
     ///
     /// # Errors
     /// If a statement fails, the two axes have different tilings, or the residual is above the tolerance after the last step. The latter happens for
@@ -131,8 +131,8 @@ impl Run {
         }
     }
 
-    /// Returns the inverse square root of a symmetric, positive definite matrix, by the coupled Newton-Schulz iteration (Higham 1997). The residual
-    /// is the norm of `1 - z y`, where `y` converges to the square root and `z` to its inverse.
+    /// Returns the inverse square root of the symmetric, positive definite matrix `a`, by the coupled Newton-Schulz iteration (Higham 1997). The
+    /// residual is the norm of `1 - z y`, where `y` converges to the square root and `z` to its inverse.
     ///
     /// # Errors
     /// The errors of [`inverse`](Run::inverse).
@@ -164,8 +164,8 @@ impl Run {
         }
     }
 
-    /// Returns the sign of a symmetric matrix without an eigenvalue 0: the matrix with the same eigenvectors whose eigenvalues are 1 and -1. The
-    /// iteration is `x = x + x (1 - x x) / 2`. The residual is the norm of `1 - x x`.
+    /// Returns the sign of the symmetric matrix `a`, which must not have the eigenvalue 0: the matrix with the same eigenvectors whose eigenvalues
+    /// are 1 and -1. The iteration is `x = x + x (1 - x x) / 2`. The residual is the norm of `1 - x x`.
     ///
     /// # Errors
     /// The errors of [`inverse`](Run::inverse).

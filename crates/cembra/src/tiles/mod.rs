@@ -1,5 +1,5 @@
-//! Tiled tensors, and statements of the text language on them. The tensors themselves are in `cembra-tiles`. This module reads the texts, and
-//! provides compiled expressions of elements and matrix products for evaluating graphs.
+//! Tiled tensors, and statements of the text language on them. The tensors themselves are in `cembra-tiles`. This module reads the
+//! statements. It provides `cembra-tiles` with compiled element expressions and matrix products.
 //!
 //! ```
 //! use cembra::tiles::{Options, Shape, Tiled, Tiling, Tiling1, World, MOST_TILES};

@@ -1,6 +1,6 @@
-//! Evaluates models in tiles, part by part. A model with only tensors is one part. A model with other values has three: values that tensors depend
-//! on, the tensors, and values that depend on tensors. The last part may contain tensors again. Each rank evaluates the parts without tensors on its
-//! own.
+//! Evaluates models in tiles, part by part. A model with only tensors is one part. A model with other values has three parts: the values that
+//! tensors depend on, the tensors, and the values that depend on tensors. The last part may contain tensors again. Each rank evaluates the parts
+//! without tensors on its own.
 //!
 //! The file `session.rs` cuts inputs into tiles, and `cembra-engine` splits programs into parts.
 
@@ -13,24 +13,24 @@ use cembra_value::{ScalarValue, Span};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A value of a model that is evaluated in tiles.
+/// An output, or another value, of a model that is evaluated in tiles.
 #[derive(Clone, Debug)]
 pub enum TiledValue {
-    /// A tensor in tiles. A number that is computed with the tensors is a tensor without axes.
+    /// The value is a tensor in tiles. A number that is computed with the tensors is a tensor without axes.
     Tiled(Tiled),
-    /// A value of another type: a text, an optional value, an array, a number.
+    /// The value is of another type: a text, an optional value, an array, a number.
     Value(Value),
 }
 
 impl TiledValue {
-    /// Returns the stand-in for a value that a plan does not know.
+    /// Returns a placeholder for a value that is not known when an evaluation is planned.
     pub(super) fn unknown() -> Result<TiledValue, Error> {
         let tiling = Tiling::new(std::iter::empty::<Tiling1>())?;
         Tiled::planned(&Shape::dense(&tiling, 1)?, Scalar::Float64).map(TiledValue::Tiled)
     }
 
-    /// Returns the whole value. A tensor without axes becomes a number. If ranks share a tensor, each has only its own tiles, so
-    /// [`Evaluator::gathered`] must collect them first.
+    /// Converts this value to a [`Value`]. A tensor without axes becomes a number. If several ranks (processes) share a tensor, each rank has only
+    /// its own tiles, so [`Evaluator::gathered`] must collect them first.
     ///
     /// # Errors
     /// If a lazy tile cannot be computed, or this rank lacks a tile.
@@ -45,7 +45,7 @@ impl TiledValue {
         }
     }
 
-    /// Returns the tensor. A number of type `f32` or `f64` becomes a tensor without axes.
+    /// Converts this value to a tiled tensor. A number of type `f32` or `f64` becomes a tensor without axes.
     ///
     /// # Errors
     /// If the value is of another type.
@@ -61,12 +61,12 @@ impl TiledValue {
     }
 }
 
-/// Returns the tiling of an axis that is one tile.
+/// Returns the tiling of an axis of extent `extent` that is one tile.
 pub(super) fn one_tile(extent: usize) -> Result<Tiling1, Error> {
     Tiling1::blocked(extent as u64, (extent as u64).max(1))
 }
 
-/// Returns true if values of this type are tensors in tiles. A float is a tensor without axes.
+/// Returns true if values of the type `qtype` are represented by tensors in tiles. A float is a tensor without axes.
 pub(super) fn is_tensor(qtype: &QType) -> bool {
     match qtype {
         QType::Tensor(..) => true,
@@ -75,18 +75,18 @@ pub(super) fn is_tensor(qtype: &QType) -> bool {
     }
 }
 
-/// Returns true if the number has an element type of tiles: `f32` or `f64`.
+/// Returns true if the number is of a type that elements of tiles may have: `f32` or `f64`.
 pub(super) fn is_float_number(number: &ScalarValue) -> bool {
     matches!(number.scalar(), Scalar::Float32 | Scalar::Float64)
 }
 
-/// Returns a number of type `f32` or `f64` as a tensor without axes.
+/// Converts a number of type `f32` or `f64` to a tensor without axes.
 pub(super) fn of_number(number: &ScalarValue) -> Result<Tiled, Error> {
     let tiling = Tiling::new(std::iter::empty::<Tiling1>())?;
     Tiled::from_tensor(&cembra_tensor::Tensor::of_value(number)?, &tiling, &Screening::threshold(0.0))
 }
 
-/// A compiled model that is evaluated in tiles, or a part of one.
+/// A compiled model, or a part of a model, that is evaluated in tiles.
 #[derive(Debug)]
 pub(super) struct TiledModel {
     pub(super) executor: Executor,
@@ -96,12 +96,12 @@ pub(super) struct TiledModel {
 /// The way to evaluate a model or a part.
 #[derive(Debug)]
 enum Kind {
-    /// On tiles. The graph for the last inputs is cached. Inputs with the same extents reuse it, if the graph does not depend on tilings or they are
-    /// the same too.
+    /// The part has only tensors and is evaluated on tiles. The graph for the last inputs is cached. Inputs with the same extents reuse the graph if
+    /// it does not depend on tilings, or if the tilings are the same too.
     Tensors(Mutex<Option<Arc<TiledGraph>>>),
-    /// Every rank evaluates it like a model without tensors.
+    /// The part has no tensors. Every rank evaluates it like a model without tensors.
     Values,
-    /// The parts are evaluated one after the other.
+    /// The model has several parts, which are evaluated one after the other.
     Parts(Box<TiledParts>),
 }
 
@@ -194,7 +194,8 @@ pub(super) struct Evaluation<'e> {
 }
 
 impl<'e> Evaluation<'e> {
-    /// Begins a run. `evaluator` must have been started for it. `beside` has the threads and limits for values that are not tensors.
+    /// Begins a run of a model in tiles. `evaluator` must have been started for the run. `beside` has the threads and limits for values that are not
+    /// tensors.
     pub(super) fn new(
         evaluator: &'e Evaluator,
         elements: &'e cembra_engine::Evaluator,
@@ -204,12 +205,12 @@ impl<'e> Evaluation<'e> {
         Evaluation { evaluator, elements, beside, made: BTreeMap::new(), after: None }
     }
 
-    /// Sets outputs that are known already, and a callback that gets all known output tensors after each new one.
+    /// Sets the outputs that are known already. After each new output tensor, the callback `after` gets all output tensors that are known.
     pub(super) fn known(self, made: BTreeMap<String, Tiled>, after: &'e mut After<'e>) -> Evaluation<'e> {
         Evaluation { made, after: Some(after), ..self }
     }
 
-    /// Evaluates a model. `inputs` has one value per input. Returns the outputs.
+    /// Evaluates the model `model` in this run. `inputs` has one value per input. Returns the outputs.
     pub(super) fn evaluate(&mut self, model: &TiledModel, inputs: &[TiledValue]) -> Result<Vec<TiledValue>, Error> {
         let given: Vec<InputValue<'_>> = inputs.iter().map(|value| InputValue { value, span: None }).collect();
         self.outputs(model, &given)

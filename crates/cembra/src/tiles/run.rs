@@ -1,5 +1,5 @@
-//! Evaluates texts on tiled tensors. Texts are compiled for the types of the tensors and cached. A compiled text is a model (`session.rs`);
-//! `cembra-tiles` evaluates the model's graph on tiles.
+//! Evaluates texts (statements of the language) on tiled tensors. A text is compiled for the types of the tensors to a model (`session.rs`), which is
+//! cached; `cembra-tiles` evaluates the model's graph on tiles.
 
 use super::parts::{Evaluation, TiledModel, TiledValue};
 use super::session::{TiledSession, TimedEvaluator};
@@ -55,12 +55,12 @@ fn matrices() -> Arc<dyn MatrixProduct> {
     Arc::new(cembra_tensor::PlainProduct)
 }
 
-/// Returns an evaluator with these options, without ranks.
+/// Returns an evaluator with the options `options`, for this process alone.
 pub(super) fn evaluator(options: Options) -> Evaluator {
     Evaluator::new(options).matrices(matrices())
 }
 
-/// Returns the name of the instructions that multiply matrices, which determine how sums are rounded.
+/// Returns the name of the processor's instructions that multiply matrices. They determine how sums are rounded.
 pub(super) fn instructions() -> &'static str {
     #[cfg(feature = "matrix-library")]
     return cembra_engine::LibraryProduct::instructions();
@@ -76,20 +76,20 @@ type BoundText = (Arc<TiledModel>, Vec<TiledValue>);
 
 impl Run {
     /// Returns a run that evaluates texts with `options`. Expressions of elements are compiled with `compile`, which sets the backend and the
-    /// operators. Matrix products use a library with the feature `matrix-library`, and plain loops without.
+    /// operators. With the feature `matrix-library`, matrix products use a library, otherwise plain loops.
     #[must_use]
     pub fn new(options: Options, compile: &crate::Options) -> Run {
         Run::of(evaluator(options), compile)
     }
 
-    /// Returns a runner that evaluates texts with `evaluator` and compiles them with the options `compile`.
+    /// Returns a run that evaluates texts with `evaluator` and compiles them with the options `compile`.
     pub(super) fn of(evaluator: Evaluator, compile: &crate::Options) -> Run {
         let elements = Arc::new(cembra_engine::Evaluator::new(compile));
         Run { evaluator: evaluator.into(), elements, compile: compile.clone(), texts: Cache::new(MOST_TEXTS) }
     }
 
-    /// Evaluates a text with one output, such as `c("i,j") = a("i,k") * b("k,j")`, and returns the output. An assignment such as `+=` reads its
-    /// target from `inputs`. The input tensors do not change.
+    /// Evaluates the text `text`, which has one output, such as `c("i,j") = a("i,k") * b("k,j")`, and returns the output. An assignment such as `+=`
+    /// reads its target from `inputs`. The input tensors do not change.
     ///
     /// # Errors
     /// If the text has errors, also in types or labels; has another number of outputs; or names a tensor that `inputs` lacks. If axes of one label
@@ -125,7 +125,8 @@ impl Run {
         Ok(made.into_iter().map(|(name, tiled)| (name.to_string(), tiled)).collect())
     }
 
-    /// Returns the steps that [`statements`](Run::statements) would take. No tile is computed, so tensors may have only a shape: [`Tiled::planned`].
+    /// Returns the steps that [`statements`](Run::statements) would take. No tile is computed, so inputs may be tensors that have only a shape:
+    /// [`Tiled::planned`].
     ///
     /// # Errors
     /// The errors of [`statements`](Run::statements), except those of computing tiles.
@@ -160,7 +161,7 @@ impl Run {
         }
     }
 
-    /// Evaluates nodes of a graph that was built in Rust. `inputs` has one tiled tensor per leaf.
+    /// Evaluates the nodes `outputs` of a graph that was built in Rust. `inputs` has one tiled tensor per leaf of the graph.
     ///
     /// # Errors
     /// If the graph's operators are of another registry than the one in the options; and the errors of [`Evaluator::evaluate`](Evaluator::evaluate).
@@ -168,7 +169,8 @@ impl Run {
         self.evaluator.begin().evaluate(graph, outputs, inputs, &self.elements.host())
     }
 
-    /// Returns the steps that [`graph`](Run::graph) would take. No tile is computed, so inputs may have only a shape: [`Tiled::planned`].
+    /// Returns the steps that [`graph`](Run::graph) would take. No tile is computed, so inputs may be tensors that have only a shape:
+    /// [`Tiled::planned`].
     ///
     /// # Errors
     /// The errors of [`graph`](Run::graph), except those of computing tiles.
@@ -181,40 +183,41 @@ impl Run {
         self.evaluator.begin().plan_graph(graph, outputs, inputs, &self.elements.host())
     }
 
-    /// Records the steps of evaluations in a journal, which also shows the progress of the current one.
+    /// Makes this run record the steps of its evaluations in `journal`, which also shows the progress of the current evaluation.
     #[must_use]
     pub fn journal(self, journal: Journal) -> Run {
         Run { evaluator: self.evaluator.with(|evaluator| evaluator.journal(journal)), ..self }
     }
 
-    /// Sets the token that ends evaluations, the time limit of each, the number of threads, and the most bytes of an evaluation
-    /// ([`Evaluator::most_bytes`]), which is the limit [`array_bytes`](crate::Limits::array_bytes). If `options` has no limits, bytes are not
+    /// Sets the token that ends evaluations, the time limit for each evaluation, the number of threads, and the most bytes for an evaluation
+    /// ([`Evaluator::most_bytes`]), which is the limit [`array_bytes`](crate::Limits::array_bytes). If `options` has no limits, the bytes are not
     /// limited.
     #[must_use]
     pub fn run_options(self, options: &RunOptions) -> Run {
         Run { evaluator: self.evaluator.within(options), ..self }
     }
 
-    /// Returns a session that evaluates a model with the same options, on the same ranks.
+    /// Returns a session that evaluates `model` with this run's options, on the same ranks.
     #[must_use]
     pub fn tiled(&self, model: &Executor) -> TiledSession {
         let model = Arc::new(TiledModel::new(model.clone()));
         TiledSession { evaluator: self.evaluator.clone(), elements: self.elements.clone(), model }
     }
 
-    /// Sets which rank owns each tile of results, as [`Evaluator::tile_map`] does.
+    /// Sets the map that tells which rank owns each tile of a result, as [`Evaluator::tile_map`] does.
     #[must_use]
     pub fn tile_map(self, map: TileMap) -> Run {
         Run { evaluator: self.evaluator.with(|evaluator| evaluator.tile_map(map)), ..self }
     }
 
-    /// Returns the evaluator for products, sums and functions that are not texts. It has the same ranks, and the same options except the time limit.
+    /// Returns the evaluator for products, sums and functions that are not texts. It has the same ranks as this run, and the same options except the
+    /// time limit.
     #[must_use]
     pub const fn evaluator(&self) -> &Evaluator {
         &self.evaluator.untimed
     }
 
-    /// Evaluates several texts within the time limit of one run.
+    /// Calls `evaluate`, which may evaluate several texts, all within the time limit of one evaluation.
     pub(super) fn as_one<A>(&mut self, evaluate: impl FnOnce(&mut Run) -> A) -> A {
         let begun = self.evaluator.begin().into_owned().into();
         let timed = std::mem::replace(&mut self.evaluator, begun);
@@ -223,13 +226,13 @@ impl Run {
         made
     }
 
-    /// Returns the options.
+    /// Returns the options for evaluating on tiles.
     #[must_use]
     pub const fn options(&self) -> &Options {
         self.evaluator().options()
     }
 
-    /// The number of texts that were compiled. Evaluations of cached texts do not count.
+    /// The number of texts that this run has compiled. Evaluations of cached texts do not count.
     #[must_use]
     pub fn texts_read(&self) -> u64 {
         self.texts.counters().misses

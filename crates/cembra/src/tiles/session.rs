@@ -1,5 +1,5 @@
-//! Sessions for models whose text cuts tensors: `tile i, j = 8`, and inputs `tiled[f64, "i,j"]`. This module applies the cuts to inputs: dense
-//! tensors are cut, and tiled ones must have the right tiling already. The compiler has checked that labels of one axis are cut alike.
+//! Sessions for models whose text cuts tensors into tiles: `tile i, j = 8`, and inputs `tiled[f64, "i,j"]`. This module cuts dense input tensors as
+//! the text says, and checks that tiled ones have that tiling already. The compiler has checked that labels of one axis have the same tiling.
 
 use super::parts::{Evaluation, TiledModel, TiledValue, is_float_number, is_tensor, of_number, one_tile};
 use crate::{AxisCut, Error, Field, QType, RunOptions, Scalar, Value};
@@ -13,12 +13,12 @@ use std::sync::Arc;
 /// A value for an input of a model that is evaluated in tiles.
 #[derive(Clone, Copy, Debug)]
 pub enum Operand<'o> {
-    /// A tensor in tiles.
+    /// The input is a tensor in tiles.
     Tiled(&'o Tiled),
-    /// A dense tensor, which is cut as the model says. A number is a tensor without axes.
+    /// The input is a dense tensor, which is cut into tiles as the model says. A number is a tensor without axes.
     Dense(&'o Tensor),
-    /// Any value of the input's type: a text, an optional number, an array. For an optional input, a plain value will do. A tensor is cut like
-    /// `Dense`.
+    /// The input is a value of any type: a text, an optional number, an array. For an optional input, the value may be of the plain type. A tensor is
+    /// cut like `Dense`.
     Value(&'o Value),
 }
 
@@ -40,22 +40,23 @@ impl<'o> From<&'o Tensor> for Operand<'o> {
     }
 }
 
-/// Information on a tensor for an input, when a model that is evaluated in tiles is planned.
+/// The information on an input tensor from which an evaluation in tiles is planned.
 #[derive(Clone, Copy, Debug)]
 pub enum Known<'k> {
-    /// The tensor.
+    /// The tensor itself is known.
     Operand(Operand<'k>),
-    /// The tiles that are present, and their norms.
+    /// The tensor's shape is known: the tiles that are present, and their norms.
     Shape(&'k Shape),
-    /// The number of elements on each axis. All tiles count as present, with unknown norms. A number has no axes.
+    /// Only the number of elements on each axis is known. All tiles count as present, with unknown norms. A number has no axes.
     Extents(&'k [usize]),
-    /// The number of elements on each axis, where only a random fraction of the tiles is present, as in [`Shape::random`].
+    /// The number of elements on each axis, and the fraction of tiles that are present, are known. These tiles are chosen at random, as in
+    /// [`Shape::random`].
     Part {
-        /// The number of elements on each axis.
+        /// The number of elements on each axis of the tensor.
         extents: &'k [usize],
-        /// The fraction of all tiles that is present, from 0 to 1.
+        /// The fraction of the tensor's tiles that is present, from 0 to 1.
         part: f64,
-        /// The seed that selects the tiles.
+        /// The seed for choosing the tiles that are present.
         seed: u64,
     },
 }
@@ -107,14 +108,14 @@ impl<'k> Known<'k> {
     }
 }
 
-/// An evaluator with a time limit for each run.
+/// An evaluator for tiled tensors, with a time limit for each run.
 #[derive(Clone, Debug)]
 pub(super) struct TimedEvaluator {
     /// The evaluator for runs without a time limit.
     pub(super) untimed: Evaluator,
     /// The options that give each run a token of its own; `None` without a time limit.
     options: Option<RunOptions>,
-    /// The limits and threads for values that are not tensors.
+    /// The limits and threads for evaluating values that are not tensors.
     pub(super) beside: RunOptions,
 }
 
@@ -125,7 +126,7 @@ impl From<Evaluator> for TimedEvaluator {
 }
 
 impl TimedEvaluator {
-    /// Returns the evaluator with the token, the time limit, the threads and the most bytes of `options`.
+    /// Returns this evaluator with the token, the time limit, the number of threads and the limit on bytes from `options`.
     pub(super) fn within(self, options: &RunOptions) -> TimedEvaluator {
         let timed = options.run_time_limit().map(|_| options.clone());
         let token = if timed.is_some() { None } else { options.token() };
@@ -136,12 +137,12 @@ impl TimedEvaluator {
         TimedEvaluator { untimed: with_resources(evaluator, options), options: options_of_limit, beside }
     }
 
-    /// Returns the evaluator changed by `change`.
+    /// Returns this evaluator, with its options changed by `change`.
     pub(super) fn with(self, change: impl FnOnce(Evaluator) -> Evaluator) -> TimedEvaluator {
         TimedEvaluator { untimed: change(self.untimed), ..self }
     }
 
-    /// Returns the evaluator for a run that begins now.
+    /// Returns an evaluator for a run that begins now: its time limit starts.
     pub(super) fn begin(&self) -> Cow<'_, Evaluator> {
         match self.options.as_ref().and_then(RunOptions::token) {
             None => Cow::Borrowed(&self.untimed),
@@ -177,22 +178,24 @@ struct Labels<'l> {
 }
 
 impl TiledSession {
-    /// Sets the token that ends evaluations, the time limit of each, the number of threads, and the most bytes of an evaluation, which is the limit
-    /// [`array_bytes`](crate::Limits::array_bytes).
+    /// Sets the token that ends evaluations, the time limit for each evaluation, the number of threads, and the most bytes for an evaluation, which
+    /// is the limit [`array_bytes`](crate::Limits::array_bytes).
     #[must_use]
     pub fn run_options(self, options: &RunOptions) -> TiledSession {
         TiledSession { evaluator: self.evaluator.within(options), ..self }
     }
 
-    /// Returns the evaluator for products, sums and functions. It has the same ranks, and the same options except the time limit.
+    /// Returns an evaluator for single products, sums and functions of tiled tensors. It has the same ranks as this session, and the same options
+    /// except the time limit.
     #[must_use]
     pub const fn evaluator(&self) -> &Evaluator {
         &self.evaluator.untimed
     }
 
-    /// Evaluates the model on one tensor per input, by name, and returns the outputs by name. The model's `tile` lines cut the axes of an input
-    /// `tiled[f64, "i,j"]`: `tile i = 8`, `tile j = [0, 17, 40]`. A label without `tile` is one tile, and so are the axes of an input `tensor[f64,
-    /// 2]`. In a model without tiles, tensors keep their tilings. For outputs of other types, see [`evaluate`](TiledSession::evaluate).
+    /// Evaluates the model. `inputs` are pairs of an input's name and its tensor; the outputs are returned by name. The model's `tile` lines cut the
+    /// axes of an input `tiled[f64, "i,j"]`: `tile i = 8`, `tile j = [0, 17, 40]`. A label without `tile` is one tile, and so are the axes of an
+    /// input `tensor[f64, 2]`. In a model without tiles, tensors keep their tilings. For outputs of other types, see
+    /// [`evaluate`](TiledSession::evaluate).
     ///
     /// ```
     /// use cembra::tensor::Tensor;
@@ -299,8 +302,9 @@ impl TiledSession {
         Ok(self.model.executor.outputs().iter().map(|field| field.name.to_string()).zip(made).collect())
     }
 
-    /// Returns the steps that an evaluation would take, from partial information on its inputs. Each step has the number of present tiles, the bytes,
-    /// and for products the number of tile products. No tile is computed. If a limit of the options would be exceeded, that is an error here too.
+    /// Returns the steps that an evaluation would take, from partial information on its inputs. A step tells the number of tiles and bytes of its
+    /// result, and a product also the number of products of tiles. No tile is computed. If the evaluation would exceed a limit of the options,
+    /// planning it is an error too.
     ///
     /// With a threshold of 0, the numbers equal those that a [`Journal`](cembra_tiles::Journal) records of the evaluation. With a larger threshold
     /// they are upper bounds, because an evaluation knows the true norms of intermediate results and a plan only upper estimates.
@@ -327,15 +331,15 @@ impl TiledSession {
     ///
     /// # Errors
     /// The errors of [`evaluate`](TiledSession::evaluate), except those of computing tiles. Also if a fraction is not from 0 to 1, or a tensor has
-    /// too many tiles; if tensors depend through other values on a value that is not known, or on tensors.
+    /// too many tiles; if tensors depend on other values that depend on an unknown value or on tensors.
     pub fn plan<'k>(&self, inputs: impl IntoIterator<Item = (&'k str, Known<'k>)>) -> Result<Vec<Step>, Error> {
         let inputs = self.inputs(inputs.into_iter().collect(), true)?;
         let begun = self.evaluator.begin();
         Evaluation::new(&begun, &self.elements, &self.evaluator.beside).plan(&self.model, &inputs)
     }
 
-    /// Returns the tensors for the inputs of a model, by name, cut as the model says, and its numbers of type `f32` and `f64`. Ranks that are threads
-    /// can share them, so that each need not cut its own. Values of other types must be passed separately.
+    /// Returns the input tensors, and numbers of type `f32` and `f64`, cut into tiles as the model says, by name. If ranks are threads, they can
+    /// share these tensors, so that each rank need not cut its own. Values of other types must be passed separately.
     ///
     /// # Errors
     /// The errors of [`run`](TiledSession::run) that concern inputs.

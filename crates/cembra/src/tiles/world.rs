@@ -1,5 +1,5 @@
-//! The set of ranks that compute together: this process alone, processes that an MPI launcher started, or threads of this process. A [`Run`] does the
-//! computing.
+//! The set of ranks that compute together: this process alone, processes that an MPI launcher started, or threads of this process. A [`Run`] computes
+//! on them.
 
 use super::parts::TiledModel;
 use super::run::Run;
@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The ranks that compute together, seen from one of them. All ranks run the same program: they create the same tensors and evaluate the same texts
-/// in the same order. Each stores and computes a part of the tiles, and all get the same numbers, shapes and errors. The bits of results do not
-/// depend on the number of ranks.
+/// in the same order. Each rank stores and computes a part of the tiles, and all ranks get the same numbers, shapes and errors. The bits of results
+/// do not depend on the number of ranks.
 ///
 /// ```
 /// use cembra::tiles::{MOST_TILES, Options, Shape, Tiled, TileMap, Tiling, Tiling1, World};
@@ -58,8 +58,8 @@ impl Drop for Joined {
 }
 
 impl World {
-    /// Returns the ranks of the MPI launcher that started this process, or this process alone without a launcher. A program must call it once, on the
-    /// thread that evaluates. MPI is loaded only if there is a launcher.
+    /// Returns the ranks of the MPI launcher that started this process, or this process alone if there is no launcher. A program must call it once,
+    /// on the thread that evaluates. MPI is loaded only if there is a launcher.
     ///
     /// # Errors
     /// If a launcher started several processes and the library is built without the feature `mpi`, if there is no MPI library, or if it is not the
@@ -96,13 +96,13 @@ impl World {
         World::of_link(unsafe { cembra_mpi::from_communicator(communicator)? })
     }
 
-    /// Returns a world of this process alone.
+    /// Returns a world that consists of this process alone.
     #[must_use]
     pub const fn alone() -> World {
         World { ranks: None, any_processor: false }
     }
 
-    /// Returns the ranks of a link. Its rank and size are read once, here.
+    /// Returns the ranks that `link` connects. The link's rank and size are read once, here.
     ///
     /// # Errors
     /// If the rank is not below the size, or there are more ranks than [`MOST_LINKED_RANKS`](super::link::MOST_LINKED_RANKS).
@@ -114,14 +114,14 @@ impl World {
         World { ranks: Some(Arc::new(Joined { ranks: Arc::new(ranks), are_threads })), any_processor: false }
     }
 
-    /// Runs a function on `ranks` ranks, each a thread of this process, and returns their results by rank. It is for tests and teaching, because the
-    /// threads of one rank share memory anyway. If one rank panics, all get an error.
+    /// Calls `run` on `ranks` ranks, each a thread of this process, and returns the results by rank. This is for tests and teaching only: the threads
+    /// of one rank are faster, because they share memory. If one rank panics, all ranks get an error.
     pub fn on_threads<R: Send>(ranks: usize, run: impl Fn(World) -> Result<R, Error> + Sync) -> Vec<Result<R, Error>> {
         run_ranks(ranks, |link| run(World::of_ranks(Ranks::new(link)?, true)))
     }
 
-    /// Sets the time that a rank waits for others without progress: 300 seconds by default. After that, the state of the others is unknown and the
-    /// run ends. It must be called before the world is cloned or evaluates.
+    /// Sets the time that a rank waits for others without progress: 300 seconds by default. After that time, the state of the other ranks is unknown,
+    /// and the run ends. Call this method before the world is cloned or evaluates.
     #[must_use]
     pub fn stall(self, stall: Duration) -> World {
         let again = |known: &Arc<Joined>| match Ranks::new(known.ranks.link().clone()) {
@@ -141,19 +141,19 @@ impl World {
         self
     }
 
-    /// Returns the number of this rank, from 0.
+    /// Returns this rank's number, from 0.
     #[must_use]
     pub fn rank(&self) -> usize {
         self.ranks.as_ref().map_or(0, |joined| joined.ranks.link().rank())
     }
 
-    /// Returns the number of ranks.
+    /// Returns the number of ranks in this world.
     #[must_use]
     pub fn size(&self) -> usize {
         self.ranks.as_ref().map_or(1, |joined| joined.ranks.link().size())
     }
 
-    /// Returns the ranks; `None` for a process alone.
+    /// Returns the connected ranks of this world; `None` if the world is this process alone.
     #[must_use]
     pub fn ranks(&self) -> Option<&Arc<Ranks>> {
         self.ranks.as_ref().map(|joined| &joined.ranks)
@@ -165,19 +165,19 @@ impl World {
         self.ranks().map(|ranks| ranks.sent()).unwrap_or_default()
     }
 
-    /// Returns a run that evaluates texts on tiled tensors. Expressions of elements are compiled with the default options.
+    /// Returns a run that evaluates texts on tiled tensors. Element expressions are compiled with the default options.
     #[must_use]
     pub fn evaluator(&self, options: Options) -> Run {
         self.evaluator_with(options, &crate::Options::default())
     }
 
-    /// Returns a run that evaluates texts on tiled tensors. Expressions of elements are compiled with `compile`.
+    /// Returns a run that evaluates texts on tiled tensors. Element expressions are compiled with `compile`.
     #[must_use]
     pub fn evaluator_with(&self, options: Options, compile: &crate::Options) -> Run {
         Run::of(self.joined(options), compile)
     }
 
-    /// Returns an evaluator with these options on the ranks of this world.
+    /// Returns an evaluator with the options `options` on the ranks of this world.
     pub(super) fn joined(&self, options: Options) -> Evaluator {
         let evaluator = super::run::evaluator(options);
         let Some(ranks) = self.ranks() else { return evaluator };
@@ -188,13 +188,13 @@ impl World {
         evaluator.ranks(ranks.clone(), facts)
     }
 
-    /// Returns standard output on rank 0, and a writer that drops its input on other ranks.
+    /// Returns standard output on rank 0. On other ranks, returns a writer that discards what is written.
     #[must_use]
     pub fn out(&self) -> Box<dyn Write> {
         if self.rank() == 0 { Box::new(io::stdout()) } else { Box::new(io::sink()) }
     }
 
-    /// Prints a line on rank 0. Other ranks print nothing.
+    /// Prints `line` to standard output on rank 0. Other ranks print nothing.
     ///
     /// # Errors
     /// If the line cannot be written to standard output.
@@ -203,7 +203,7 @@ impl World {
     }
 }
 
-/// An extension of [`Executor`] that evaluates a compiled model in tiles.
+/// Adds a method to [`Executor`] that evaluates a compiled model in tiles.
 pub trait TileExecutor {
     /// Makes a session that evaluates a model with tensors in tiles, on the ranks of `world`.
     ///

@@ -1,4 +1,5 @@
-//! Writes answers: values as JSON text, in the form of [`Json`](crate::Json). They are appended to the caller's bytes directly.
+//! Writes the answers of a JSON executor: values as JSON text, in the form of [`Json`](crate::Json). The text is appended to the
+//! caller's bytes directly.
 
 use super::super::Json;
 use crate::{Error, ValueRef};
@@ -11,7 +12,7 @@ fn write(out: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
     let _never_fails = serde_json::to_writer(out, value);
 }
 
-/// Returns the bytes of a key: the bracket or comma before it, the key, and the colon.
+/// Returns the bytes before an output's value in the answer: the bracket or comma, the key `name`, and the colon.
 pub(super) fn key(name: &str, is_first: bool) -> Vec<u8> {
     let mut key = if is_first { b"{".to_vec() } else { b",".to_vec() };
     write(&mut key, name);
@@ -19,10 +20,10 @@ pub(super) fn key(name: &str, is_first: bool) -> Vec<u8> {
     key
 }
 
-/// Writes a value as JSON.
+/// Appends `value` to `out` as JSON.
 ///
 /// # Errors
-/// If the value is a tensor with more elements than there is memory for.
+/// If the value is a tensor that has more elements than fit into memory.
 pub(super) fn value(out: &mut Vec<u8>, value: &ValueRef<'_>) -> Result<(), Error> {
     let name = |is_nan: bool, is_positive: bool| match (is_nan, is_positive) {
         (true, _) => &b"\"NaN\""[..],
@@ -101,18 +102,18 @@ fn array<T>(
 /// The JSON form of a value in a frame, or of an element of a column.
 #[derive(Debug)]
 pub(super) enum Form {
-    /// A scalar or an optional scalar.
+    /// The value is a scalar or an optional scalar.
     Scalar(QType),
-    /// An object. Each field has the bytes up to its value, the value's offset, and its form.
+    /// The value becomes a JSON object. Each field has the bytes up to its value, the value's offset, and its form.
     Object(Box<[(Vec<u8>, u32, Form)]>),
-    /// An array. Each element has an offset and a form.
+    /// The value becomes a JSON array. Each element has an offset and a form.
     Array(Box<[(u32, Form)]>),
-    /// An optional struct: the offset of the struct, and its form.
+    /// The value is an optional struct: the offset of the struct in it, and the struct's form.
     Optional(u32, Box<Form>),
 }
 
 impl Form {
-    /// Returns the form for a type; `None` if frames cannot hold the type.
+    /// Returns the JSON form for values of the type `qtype`; `None` if frames cannot hold the type.
     pub(super) fn of(qtype: &QType) -> Option<Form> {
         // Types nest only as deep as the text that spelled them.
         Some(match qtype {
@@ -139,13 +140,13 @@ impl Form {
         })
     }
 
-    /// Writes the value at `offset` bytes from `place`.
+    /// Appends the value at `offset` bytes from `place` to `out`, as JSON.
     ///
     /// # Errors
     /// The errors of [`value`].
     ///
     /// # Safety
-    /// FRAME-SLOT: a value of the type is there. STRING-VIEW: its texts are alive.
+    /// FRAME-SLOT: a value of the form's type is there. STRING-VIEW: its texts are alive.
     pub(super) unsafe fn write(&self, out: &mut Vec<u8>, place: FramePtr, offset: u32) -> Result<(), Error> {
         // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller; parts lie inside, and the presence of a struct is at its start.
         unsafe {

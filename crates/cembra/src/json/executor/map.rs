@@ -1,4 +1,4 @@
-//! A dictionary in a JSON text: its entries, sorted by key, in which a plan looks keys up.
+//! A dictionary that was read from a JSON text, as entries sorted by key. A compiled model looks up keys in it.
 
 use crate::ValueRef;
 use cembra_engine::Lookup;
@@ -8,10 +8,10 @@ use std::mem::MaybeUninit;
 use std::ptr::with_exposed_provenance;
 use std::slice;
 
-/// The most bytes of memory that are reused for the next text.
+/// The most bytes of a dictionary's memory that are kept for the next text.
 pub(super) const MOST_KEPT: usize = 1 << 20;
 
-/// The entries of a dictionary. Texts are views of the JSON text, valid as long as that text is.
+/// The entries of a dictionary that was read from a JSON text. Its texts are views of the JSON text, valid as long as that text is.
 #[derive(Clone, Debug)]
 pub(super) struct JsonMap {
     key: Scalar,
@@ -31,7 +31,7 @@ struct Entry {
 
 #[derive(Clone, Copy, Debug)]
 enum Key {
-    /// The address and length of a text.
+    /// The key is a text: its address and length.
     Text(usize, usize),
     Number(u64),
 }
@@ -53,7 +53,7 @@ impl JsonMap {
         JsonMap { key, value, inside, size, entries: Vec::new() }
     }
 
-    /// Returns the scalar types of the keys and of the values.
+    /// Returns the scalar types of the dictionary's keys and values.
     pub(super) const fn types(&self) -> (Scalar, Scalar) {
         (self.key, self.value)
     }
@@ -62,7 +62,7 @@ impl JsonMap {
         self.entries.clear();
     }
 
-    /// Frees the memory if a large text has made it large.
+    /// Frees the dictionary's memory if it has more than `MOST_KEPT` bytes.
     pub(super) fn trim(&mut self) {
         if self.memory_bytes() > MOST_KEPT {
             self.entries = Vec::new();
@@ -73,7 +73,8 @@ impl JsonMap {
         self.entries.capacity() * size_of::<Entry>()
     }
 
-    /// Adds an entry from the bits of its value, and of its key if that is not a text. `None` if the values are texts.
+    /// Adds an entry whose value has the bits `value`. The key has the bits `bits`, or is `text` if `bits` is `None`. Returns `None`, and
+    /// adds nothing, if the dictionary's values are texts.
     pub(super) fn push_bits(&mut self, text: &str, bits: Option<u64>, value: u64) -> Option<()> {
         let ty = self.value.machine_type()?;
         let mut entry = Entry { key: Key::of(text, bits), value: [MaybeUninit::new(0); 3] };
@@ -87,7 +88,8 @@ impl JsonMap {
         Some(())
     }
 
-    /// Adds an entry. `bits` are the bits of the key if that is not a text. `None` if the value has another type.
+    /// Adds an entry with the value `value`. The key has the bits `bits`, or is `text` if `bits` is `None`. Returns `None`, and adds
+    /// nothing, if the value has another type than the dictionary's values.
     pub(super) fn push(&mut self, text: &str, bits: Option<u64>, value: &ValueRef<'_>) -> Option<()> {
         let mut entry = Entry { key: Key::of(text, bits), value: [MaybeUninit::new(0); 3] };
         let place = FramePtr::from_raw(entry.value.as_mut_ptr().cast());
@@ -99,7 +101,7 @@ impl JsonMap {
         Some(())
     }
 
-    /// Sorts the entries by key; `None` if two keys are equal.
+    /// Sorts the dictionary's entries by key. Returns `None` if two keys are equal.
     pub(super) fn sort(&mut self) -> Option<()> {
         let key = self.key;
         // SAFETY: STRING-VIEW: the texts of keys are those that are being read.
@@ -109,10 +111,11 @@ impl JsonMap {
         (!is_twice).then_some(())
     }
 
-    /// Looks a key up.
+    /// Looks up the key at `key` in the dictionary at `map`, and writes its value to `found`.
     ///
     /// # Safety
-    /// COLUMN: `map` points to a `JsonMap` whose texts are alive; the key is of its type, and there is room for an optional of its values.
+    /// COLUMN: `map` points to a `JsonMap` whose texts are alive; the key has the dictionary's key type, and `found` has room for an
+    /// optional of its value type.
     pub(super) unsafe fn find(map: *const (), key: FramePtr, found: FramePtr) -> Lookup {
         // SAFETY: COLUMN and STRING-VIEW, promised by the caller.
         unsafe {

@@ -1,6 +1,6 @@
 //! Evaluates a model from JSON text to JSON text: an object's fields become the inputs, the outputs become an object. The text is read in one pass
-//! into slots, columns and dictionaries, and the answer is written from those. A text that this pass rejects is read value by value, as [`JsonRows`]
-//! reads and [`Json`] writes. That gives the same answers, and precise errors.
+//! into slots, columns and dictionaries, and the answer is written from those. If this pass rejects a text, the text is read value by value, as
+//! [`JsonRows`] does, and its answer is written as [`Json`] does. That gives the same answers, and precise errors.
 
 mod answer;
 mod map;
@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use target::{Memory, Object, ObjectTarget, Plan};
 
-/// The bytes of an answer.
+/// The bytes of the JSON answer to one run.
 #[derive(Debug, Default)]
 pub(crate) struct Answer(Vec<u8>);
 
@@ -50,8 +50,8 @@ impl Listener<Answer> for AnswerListener {
     }
 }
 
-/// A compiled model with the memory of one thread, which evaluates a JSON object to a JSON object: see [`Model::json_executor`]. A clone shares the
-/// code and has its own memory.
+/// A compiled model with the memory of one thread. It evaluates a JSON object of inputs to a JSON object of outputs: see [`Model::json_executor`]. A
+/// clone shares the code and has its own memory.
 pub struct JsonExecutor {
     /// Reads and writes value by value. It owns the frame and the context.
     executor: ModelExecutor<LoaderRow<JsonRow>, (), Answer>,
@@ -79,19 +79,20 @@ struct Pass {
 /// The source and form of an output's JSON.
 #[derive(Debug)]
 enum AnswerPart {
-    /// The value of a slot.
+    /// The output is the value in a slot of the frame.
     Slot(u32, Form),
-    /// An array of a column's elements: the column, the list with the same number of elements, the bytes per element, the form.
+    /// The output is an array of a column's elements: the indices of the column and of the list with the same number of elements, the bytes per
+    /// element, and the element's form.
     Elements(usize, usize, usize, Form),
-    /// An array of objects whose fields are columns: the list with the same number of elements, and for each field the bytes of its key and its
-    /// column.
+    /// The output is an array of objects whose fields are columns: the index of the list with the same number of elements, and for each field the
+    /// bytes of its key and its column.
     Objects(usize, Vec<(Vec<u8>, AnswerPart)>),
 }
 
 impl Model {
     /// Compiles the model for JSON: an object has the inputs as fields, and the answer is an object of all outputs. Values are read as [`JsonRows`]
-    /// reads them, each number rounded once, and written as [`Json`](crate::Json) writes them. Other keys are skipped. Their values must be JSON, and
-    /// may nest to any depth, because skipping uses no stack. The key of an input must not occur twice.
+    /// reads them, each number rounded once, and written as [`Json`](crate::Json) writes them. Keys that are not inputs are skipped. Their values
+    /// must be JSON, and may nest to any depth, because skipping uses no stack. The key of an input must not occur twice.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -132,7 +133,7 @@ impl JsonExecutor {
         JsonExecutor { executor, row: JsonRow::default(), pass, answer, maps, counts, texts, runs_by_value: 0 }
     }
 
-    /// Evaluates the model on an object.
+    /// Evaluates the model on the JSON object `text`, and returns the outputs as a JSON object.
     ///
     /// # Errors
     /// If the text is not a JSON object, has the key of an input twice, or has a value of another type; or if the evaluation fails.
@@ -144,8 +145,8 @@ impl JsonExecutor {
         Ok(made)
     }
 
-    /// Evaluates the model on an object, and replaces `answer` by the answer. `answer` is unchanged if the evaluation fails. After the first calls, a
-    /// text without escapes and with short lists is evaluated without an allocation.
+    /// Evaluates the model on the JSON object `text`, and replaces `answer` by the JSON object of the outputs. `answer` is unchanged if the
+    /// evaluation fails. After the first calls, a text without escapes and with short lists is evaluated without an allocation.
     ///
     /// # Errors
     /// The errors of [`run`](JsonExecutor::run).
@@ -182,8 +183,8 @@ impl JsonExecutor {
         self.maps.iter_mut().for_each(JsonMap::trim);
     }
 
-    /// The number of runs that read value by value, which takes several times as long as one pass. These are runs that failed, runs with escapes in a
-    /// key, and all runs of a model with arrays but without a plan for short lists. A clone begins with zero.
+    /// The number of runs of this executor that read the text value by value, which takes several times as long as one pass. These are runs that
+    /// failed, runs with escapes in a key, and all runs of a model with arrays but without a plan for short lists. A clone begins with zero.
     #[must_use]
     pub const fn runs_by_value(&self) -> u64 {
         self.runs_by_value
@@ -260,13 +261,13 @@ impl JsonExecutor {
         Ok(true)
     }
 
-    /// Sets the token of later evaluations: they end with the fault `cancelled` once it is cancelled. `None` removes it. A clone has none. Other run
-    /// options stay.
+    /// Sets the cancellation token of later evaluations: they end with the fault `cancelled` once the token is cancelled. `None` removes it. A clone
+    /// starts without a token. Other run options stay.
     pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
         self.executor.set_cancellation(token);
     }
 
-    /// Sets the token, deadline, threads and limits of later evaluations, in place of earlier options. A clone has none of them.
+    /// Sets the token, deadline, threads and limits of later evaluations, in place of earlier options. A clone starts without them.
     pub fn set_run_options(&mut self, options: &RunOptions) {
         self.executor.set_run_options(options);
     }
@@ -279,7 +280,7 @@ impl JsonExecutor {
         self.executor.memory_bytes() + self.answer.0.capacity() + maps + texts + size_of_val(&*self.counts)
     }
 
-    /// Returns the part that clones share.
+    /// Returns the compiled model, which clones of this executor share.
     #[must_use]
     pub fn executor(&self) -> &Executor {
         self.executor.executor()

@@ -1,5 +1,6 @@
-//! Reads the values of a JSON text into slots of a frame, columns of lists, and dictionaries, in one pass. Every field of an input's type is read,
-//! whether the model needs it or not; other keys are skipped. Errors have no message: the caller reads the text again, value by value, to get one.
+//! Reads a JSON text of inputs in one pass. Its values are stored in slots of a frame, columns of lists, and dictionaries. Every field of an input's
+//! type is read, whether the model needs it or not; other keys are skipped. Errors have no message: the caller reads the text again, value by value,
+//! to get one.
 
 use super::super::place::{Text as JsonText, ValueStart, unfit};
 use super::super::reading::{ScalarInto, ScalarSink};
@@ -14,22 +15,22 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::fmt;
 
-/// The destination of a value.
+/// The destination of a JSON value that is read: where it is stored, by the type of the input.
 #[derive(Debug)]
 pub(super) enum Target {
-    /// A scalar or an optional scalar.
+    /// The value is a scalar or an optional scalar.
     Scalar(ScalarTarget),
-    /// A struct.
+    /// The value is a struct.
     Struct(ObjectTarget),
-    /// An optional struct: its slot if the model needs it, and its fields.
+    /// The value is an optional struct: its slot, `None` if the model does not need it, and the destinations of its fields.
     Optional(Option<OptionalSlot>, ObjectTarget),
-    /// A list: its index in the plan if the model needs it, and the destination of an element.
+    /// The value is a list: its index in the plan, `None` if the model does not need it, and the destination of an element.
     List(Option<usize>, Box<Target>),
-    /// A dictionary: its index.
+    /// The value is a dictionary: its index among the dictionaries of all inputs.
     Map(usize),
 }
 
-/// The destination of a scalar, and its layout there.
+/// The destination of a scalar, and the scalar's layout there.
 #[derive(Debug)]
 pub(super) struct ScalarTarget {
     qtype: QType,
@@ -51,22 +52,22 @@ impl ScalarTarget {
 /// The place that a scalar is written to.
 #[derive(Clone, Copy, Debug)]
 enum ScalarPlace {
-    /// The slot of the frame at this offset.
+    /// The scalar is stored in the frame's slot at this offset.
     Slot(u32),
-    /// The current element of the column with this index.
+    /// The scalar is stored as the current element of the column with this index.
     Column(usize),
-    /// None: the scalar is checked but not stored, because the model does not need it.
+    /// The scalar is checked but not stored, because the model does not need it.
     Nowhere,
 }
 
-/// The destinations of an object's fields, by name.
+/// The destinations of the fields of a JSON object, by name.
 #[derive(Debug)]
 pub(super) struct ObjectTarget {
     pub(super) names: Names,
     pub(super) targets: Vec<Target>,
 }
 
-/// The plan that targets are made for. Maps by path make each lookup constant-time, whatever the number of inputs.
+/// The plan for which targets are made, with its slots, columns and lists by path, so that a lookup takes constant time for any number of inputs.
 pub(super) struct Plan<'p> {
     loops: Option<&'p LoopPlan>,
     /// The slots of values that the plan reads as a whole.
@@ -74,7 +75,7 @@ pub(super) struct Plan<'p> {
     /// The columns of elements that are part of inputs.
     columns: HashMap<&'p InputPath, usize>,
     lists: HashMap<&'p InputPath, usize>,
-    /// The dictionaries found so far: path, key type and value type of each.
+    /// The dictionaries in the inputs so far: the path, key type and value type of each.
     pub(super) maps: Vec<(InputPath, Scalar, Scalar)>,
 }
 
@@ -102,8 +103,8 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// Returns the target for an input, or a part of one, at `path`. `slot` is its place if an enclosing value is in the frame; `list` is the
-    /// enclosing list, if any. `None` for types that are not read in one pass.
+    /// Returns the target for the input, or the part of an input, at `path`. `slot` is its offset if an enclosing value is in the frame; `list` is
+    /// the enclosing list, if there is one. `None` for types that are not read in one pass.
     pub(super) fn target(
         &mut self,
         qtype: &QType,
@@ -187,16 +188,16 @@ fn element_of(qtype: &QType) -> Option<QType> {
     }
 }
 
-/// The memory that a text is read into.
+/// The memory into which the values of a JSON text are read.
 pub(super) struct Memory<'m, 't> {
     pub(super) frame: FramePtr,
     pub(super) columns: Option<&'m mut LoopMemory>,
-    /// The number of elements of each list so far.
+    /// The number of elements that were read of each list so far.
     pub(super) counts: &'m mut [usize],
     pub(super) maps: &'m mut [JsonMap],
-    /// The most bytes of a column.
+    /// The most bytes that a column may have.
     pub(super) array_bytes: u64,
-    /// The decoded texts that had escapes.
+    /// The decoded texts of strings that had escapes.
     pub(super) texts: &'m mut Vec<Box<str>>,
     pub(super) text: JsonText<'t>,
 }
@@ -296,7 +297,7 @@ impl<'t> ScalarSink<'t> for SlotSink<'_, '_, 't> {
     }
 }
 
-/// Reads a value into a target; in a list, into the element `row`.
+/// Reads a JSON value into a target; in a list, into the element `row`.
 pub(super) struct TargetSeed<'a, 'm, 't> {
     pub(super) target: &'a Target,
     pub(super) memory: &'a mut Memory<'m, 't>,
@@ -336,7 +337,7 @@ fn absent(target: &Target, memory: &mut Memory<'_, '_>, row: usize) -> Option<()
     }
 }
 
-/// Reads a struct.
+/// Reads a JSON object into the destinations of its fields.
 pub(super) struct Object<'a, 'm, 't> {
     pub(super) object: &'a ObjectTarget,
     pub(super) memory: &'a mut Memory<'m, 't>,

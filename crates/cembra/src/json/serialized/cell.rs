@@ -11,12 +11,12 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// The reason why a row, or a value in it, is rejected.
+/// The reason why serialising a row, or a value in it, is rejected.
 #[derive(Debug)]
 pub(super) enum Refused {
-    /// The value does not have the input's type. The text describes the value.
+    /// The value does not have the input's type. The text describes the value, as in "found 2.5".
     Found(String),
-    /// The row cannot be serialised, or is not a struct or map. The error is the whole message.
+    /// The row cannot be serialised, or is not a struct or map. The error has the whole message.
     Row(Error),
 }
 
@@ -58,7 +58,7 @@ impl serde::ser::Error for Refused {
     }
 }
 
-/// The value of an input.
+/// The memory for the value of one input, which is written anew for each row.
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
     name: Arc<str>,
@@ -88,7 +88,7 @@ impl Cell {
         &self.name
     }
 
-    /// Returns the value in the row number `round`; missing if that row has not written it.
+    /// Returns the input's value in the row with the number `round`; missing if that row has not written it.
     pub(super) fn value(&self, round: u64) -> ValueRef<'_> {
         match &self.held {
             _ if self.round != round => ValueRef::Missing,
@@ -99,7 +99,7 @@ impl Cell {
         }
     }
 
-    /// Stores a value of the row number `round`.
+    /// Stores `value` as the input's value in the row with the number `round`.
     pub(super) fn take<T: Serialize + ?Sized>(&mut self, value: &T, round: u64) -> Result<(), Refused> {
         if self.round == round {
             return Err(Refused::Row(Error::values(format!("the field `{}` is there twice", self.name))));
@@ -242,7 +242,7 @@ impl Serializer for CellSerializer<'_> {
     }
 }
 
-/// Returns the rejection of a sequence.
+/// Returns the rejection for a value that is a sequence.
 pub(super) fn a_sequence() -> Refused {
     Refused::Found("a sequence".to_owned())
 }

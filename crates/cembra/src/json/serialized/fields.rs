@@ -1,4 +1,4 @@
-//! Serialises a row: each field that the model needs is stored in its cell.
+//! The serde serialisers for a row: they store each field that the model needs in the cell of its input.
 
 use super::SerializedRow;
 use super::cell::{Refused, a_sequence};
@@ -7,10 +7,10 @@ use crate::Error;
 use serde::Serialize;
 use serde::ser::{Impossible, SerializeMap, SerializeStruct, Serializer};
 
-/// Takes a struct or a map as a row.
+/// The serialiser that accepts a struct or a map as a row.
 pub(super) struct RowSerializer<'r>(pub(super) &'r mut SerializedRow);
 
-/// Takes the fields of a row, one after the other.
+/// The serialiser that accepts the fields of a row, one after the other.
 pub(super) struct FieldSerializer<'r> {
     row: &'r mut SerializedRow,
     /// The number of fields so far.

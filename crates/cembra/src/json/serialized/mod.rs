@@ -1,6 +1,6 @@
 //! Rows of any type with `serde::Serialize`. A row is serialised into cells, one per input that the model needs, and an ordinary loader reads the
-//! cells. The cell of each field is remembered by the field's position, so names are looked up once per shape of rows. No text is made, and nothing
-//! is allocated once the cells have enough memory.
+//! cells. The cell of each field is remembered by the field's position, so names are looked up once per shape of rows. No JSON text is written, and
+//! nothing is allocated once the cells have enough memory.
 
 mod cell;
 mod fields;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// The most fields whose cells are remembered. Fields beyond these are looked up by name in each row.
 const MOST_REMEMBERED: usize = 4096;
 
-/// The inputs of a model, with their values in the current row.
+/// The inputs of a model and their values in the current row. A row is serialised into it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SerializedRow {
     cells: Vec<Cell>,
@@ -93,9 +93,10 @@ impl Model {
     /// Compiles the model for rows of any types with `serde::Serialize`: structs, maps, and combinations of them with serde's attributes. An input is
     /// read from the field of its name, as the type that the model declares or [`Options::input_type`] sets. Other fields are ignored.
     ///
-    /// Values are read as [`Json`](crate::Json) reads the row's JSON form. `None`, `()` and absent fields are missing. Numbers fit each number type
-    /// that has them, and are rounded to floats. Dates, bytes and NaNs may be texts. Tuples are sequences, named tuples structs or maps, arrays and
-    /// lists sequences, dictionaries maps. There are two differences: an f32 takes a float as it is, not by its digits, and bytes may be bytes.
+    /// Values are read as [`Json`](crate::Json) reads the row's JSON form. `None`, `()` and absent fields are missing. A number fits each integer
+    /// type that can represent it; it is rounded to a float type. Dates, bytes and NaNs may be texts. Tuples, arrays and lists are sequences; named
+    /// tuples are structs or maps; dictionaries are maps. There are two differences from JSON: floats are converted between f32 and f64 as numbers,
+    /// not as decimal digits; and bytes may be serde's bytes.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -132,7 +133,7 @@ impl Model {
 }
 
 impl<O: Output> SerializeExecutor<O> {
-    /// Evaluates the model on a row.
+    /// Evaluates the model on the row `row`.
     ///
     /// # Errors
     /// If the evaluation fails, a field is given twice or does not have its input's type, or the row is not a struct or map or cannot be serialised.
@@ -141,27 +142,27 @@ impl<O: Output> SerializeExecutor<O> {
         self.executor.run(&self.row)
     }
 
-    /// Evaluates the model into an existing value, as [`ModelExecutor::run_into`] does.
+    /// Evaluates the model and writes the result to `output`, as [`ModelExecutor::run_into`] does.
     ///
     /// # Errors
-    /// The errors of [`run`](SerializeExecutor::run). Then the value is unchanged.
+    /// The errors of [`run`](SerializeExecutor::run). Then `output` is unchanged.
     pub fn run_into<R: Serialize + ?Sized>(&mut self, row: &R, output: &mut O) -> Result<(), Error> {
         self.read(row)?;
         self.executor.run_into(&self.row, output)
     }
 
-    /// Sets the token of later evaluations: they end with the fault `cancelled` once it is cancelled. `None` removes it. A clone has none. Other run
-    /// options stay.
+    /// Sets the cancellation token of later evaluations: they end with the fault `cancelled` once the token is cancelled. `None` removes it. A clone
+    /// starts without a token. Other run options stay.
     pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
         self.executor.set_cancellation(token);
     }
 
-    /// Sets the token, deadline, threads and limits of later evaluations, in place of earlier options. A clone has none of them.
+    /// Sets the token, deadline, threads and limits of later evaluations, in place of earlier options. A clone starts without them.
     pub fn set_run_options(&mut self, options: &RunOptions) {
         self.executor.set_run_options(options);
     }
 
-    /// Returns the part that clones share.
+    /// Returns the compiled model, which clones of this executor share.
     #[must_use]
     pub fn executor(&self) -> &Executor {
         self.executor.executor()

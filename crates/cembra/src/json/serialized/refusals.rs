@@ -1,4 +1,5 @@
-//! Macros for the serde methods that all serialisers of rows reject in the same way. The trait has one method per form of values.
+//! Macros that implement those methods of serde's serialisers that all serialisers of rows reject in the same way. Serde's trait
+//! has one method per kind of value.
 
 /// Defines methods that refuse their values with the given error. A method without a result type results in `()`.
 macro_rules! refuse {
