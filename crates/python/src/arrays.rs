@@ -40,8 +40,8 @@ fn reserved<T>(count: usize) -> PyResult<Vec<T>> {
     Ok(made)
 }
 
-/// Converts a NumPy array of numbers or truth values to an array of `scalar`. `None` if its elements are of another type, or if masks (`Unit`) are
-/// masked themselves.
+/// Converts a NumPy array of numbers or truth values to an array of `scalar`. `None` if its elements are of another type, or if `scalar` is a mask
+/// (`Unit`) and the array is a masked one.
 pub(crate) fn numpy_elements(object: &Bound<'_, PyAny>, scalar: Scalar) -> PyResult<Option<Array>> {
     let presence = presence(object)?;
     let plain = if is_masked(object) { object.getattr("data")? } else { object.clone() };
@@ -82,8 +82,8 @@ fn numpy_numbers(plain: &Bound<'_, PyAny>, scalar: Scalar, presence: Option<Vec<
     None
 }
 
-/// Copies the numbers of a NumPy array of type `kind`, such as `f8`, to an Arrow array, whatever their byte order and strides are. `presence` has one
-/// bit per element, set where it is present. `None` if Arrow does not have the type.
+/// Copies the numbers of a NumPy array, of any byte order and strides, to an Arrow array. `kind` is their type in NumPy, such as `f8`. `presence` has
+/// one bit per element, set where the element is present. `None` if Arrow does not have the type.
 pub(crate) fn arrow_numbers(
     plain: &Bound<'_, PyAny>,
     kind: &str,
@@ -133,7 +133,7 @@ fn bits(values: &PyReadonlyArray1<'_, bool>, absent: bool) -> PyResult<Vec<u64>>
     Ok(made)
 }
 
-/// Returns one bit per element of a masked array, set where the element is present; `None` if the array is not a masked one.
+/// Returns one bit per element of a masked NumPy array, set where the element is present; `None` if `object` is not a masked array.
 pub(crate) fn presence(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u64>>> {
     if !is_masked(object) {
         return Ok(None);
@@ -144,7 +144,7 @@ pub(crate) fn presence(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u64>>> 
     bits(&mask, true).map(Some)
 }
 
-/// Reads a NumPy array, an object with Arrow's interface, or a sequence as an array of `scalar`.
+/// Converts a NumPy array, an object with Arrow's interface, or a sequence to an array of `scalar`.
 pub(crate) fn array(object: &Bound<'_, PyAny>, scalar: Scalar, bounds: &Bounds) -> Result<Array, Misfit> {
     let misfit_of = |error| Misfit::of_raised(format!("[{}]", scalar.short_name()), object, error);
     if let Ok(untyped) = object.cast::<PyUntypedArray>()
@@ -188,7 +188,7 @@ pub(crate) fn of_arrow(
     }
 }
 
-/// Reads the elements of a sequence as an array of `scalar`. `None`, `NaT` and the like become missing elements.
+/// Reads the elements of a sequence as an array of `scalar`. `None`, `NaT` and other missing values of Python become missing elements.
 pub(crate) fn elements(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<Array, Misfit> {
     let misfit_of = |error| Misfit::of_raised(format!("[{}]", scalar.short_name()), object, error);
     // The list of a NumPy array has Python objects, and `None` for a masked element.
@@ -199,7 +199,7 @@ pub(crate) fn elements(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<Arra
     objects(&listed, scalar, false)
 }
 
-/// Reads the objects in a list or tuple as an array of `scalar`. If `is_of_pandas`, NaN is missing, too.
+/// Reads the objects in a list or tuple as an array of `scalar`. NaN becomes a missing element if `is_of_pandas` is true.
 pub(crate) fn objects(listed: &Bound<'_, PyAny>, scalar: Scalar, is_of_pandas: bool) -> Result<Array, Misfit> {
     let misfit_of = |error| Misfit::of_raised(format!("[{}]", scalar.short_name()), listed, error);
     let elements = sequence(listed, format_args!("[{}]", scalar.short_name()))?;
@@ -241,14 +241,13 @@ pub(crate) fn is_masked(object: &Bound<'_, PyAny>) -> bool {
     class.is_ok_and(|class| object.is_instance(class.bind(py)).unwrap_or(false))
 }
 
-/// Returns the kind and size of an array's elements as NumPy names them, without the byte order: `f8`.
+/// Returns NumPy's name for the type of an array's elements, without the byte order, such as `f8`.
 pub(crate) fn kind(array: &Bound<'_, PyUntypedArray>) -> PyResult<String> {
     let name: String = array.dtype().getattr("str")?.extract()?;
     Ok(name.get(1..).unwrap_or_default().to_owned())
 }
 
-/// The elements of a list or tuple, read from its memory. Methods of a subclass are not called, because the length or the elements that they return
-/// may have no end.
+/// The elements of a list or tuple, read from its memory. Methods of a subclass are not called, because they may return endless elements.
 pub(crate) enum Elements<'py> {
     List(BoundListIterator<'py>),
     Tuple(BoundTupleIterator<'py>),
@@ -285,7 +284,8 @@ pub(crate) fn sequence<'py>(object: &Bound<'py, PyAny>, expected: impl Display) 
     listed.cast::<PyList>().map(|list| Elements::List(list.iter())).map_err(|_| Misfit::new(expected, object))
 }
 
-/// Converts an element of an array to a Python object: `None` if it is missing, but `False` for a missing mask (`Unit`).
+/// Converts an array's element of the type `scalar` to a Python object. A missing element becomes `None`, but a missing element of type `Unit`
+/// becomes `False`.
 pub(crate) fn element<'py>(py: Python<'py>, value: Option<ScalarValue>, scalar: Scalar) -> PyResult<Bound<'py, PyAny>> {
     match value {
         Some(value) => scalars::object(py, &value),
@@ -294,13 +294,13 @@ pub(crate) fn element<'py>(py: Python<'py>, value: Option<ScalarValue>, scalar: 
     }
 }
 
-/// Allocates a NumPy array of zeros. If there is no memory, the result is an error, not a panic.
+/// Allocates a NumPy array of `len` zeros. If there is not enough memory, the result is an error, not a panic.
 #[inline]
 pub(crate) fn zeros<T: Element>(py: Python<'_>, len: usize) -> PyResult<Bound<'_, PyArray1<T>>> {
     if len < LOOK { Ok(PyArray1::zeros(py, len, false)) } else { zeros_of(py, [len]) }
 }
 
-/// Allocates a NumPy array of zeros with these extents. If there is no memory, the result is an error, not a panic.
+/// Allocates a NumPy array of zeros with the given extents. If there is not enough memory, the result is an error, not a panic.
 pub(crate) fn zeros_of<T: Element, D: IntoDimension>(
     py: Python<'_>,
     extents: D,
@@ -345,8 +345,8 @@ fn copied<'py, T: Element + Copy>(py: Python<'py>, numbers: &[T]) -> PyResult<Bo
     Ok(made.into_any())
 }
 
-/// Copies an array to a NumPy array, masked if an element is missing. Strings become objects. `look` runs after every `LOOK` elements that are
-/// converted.
+/// Copies an array to a NumPy array, which is a masked array if an element is missing. Strings become objects. `look` is called after every `LOOK`
+/// converted elements.
 pub(crate) fn numpy_array<'py>(
     py: Python<'py>,
     array: &Array,
@@ -369,20 +369,21 @@ pub(crate) fn numpy_array<'py>(
     masked_by(values, missing(array, Vec::new()))
 }
 
-/// Returns the NumPy mask of an array, written to `spare`: true where an element is missing. `None` if no element is missing, or if missing elements
-/// of the type are not masked (see [`is_maskable`]).
+/// Returns the NumPy mask of an array, written to `spare`: true where an element is missing. `None` if no element is missing, or if NumPy arrays for
+/// elements of this type are not masked (see [`is_maskable`]).
 pub(crate) fn missing(array: &Array, spare: Vec<bool>) -> Option<Vec<bool>> {
     let words = array.presence().filter(|_| is_maskable(array.scalar()) && array.first_missing().is_some())?;
     Some(masks::missing(array.len(), words.iter().flat_map(|word| word.to_le_bytes()), spare))
 }
 
-/// Returns true if missing elements of this type are masked in NumPy. A missing mask (`Unit`) is `False` instead, and a missing string is `None`.
+/// Returns true if missing elements of the type `scalar` are masked in NumPy arrays. Instead of being masked, a missing element of type `Unit` is
+/// `False`, and a missing string is `None`.
 pub(crate) const fn is_maskable(scalar: Scalar) -> bool {
     !matches!(scalar, Scalar::Unit | Scalar::Text | Scalar::Bytes)
 }
 
-/// Makes a NumPy array of a type that NumPy stores in another form than the library: truth values, dates, timestamps, durations, strings. `element`
-/// returns the element at an index. `look` runs after every `LOOK` elements, and may end the copying.
+/// Makes a NumPy array with elements that NumPy stores in another form than the library: truth values, dates, timestamps, durations, strings.
+/// `element` returns the element at an index. `look` is called after every `LOOK` elements, and its error ends the copying.
 pub(crate) fn numpy_of<'py>(
     py: Python<'py>,
     scalar: Scalar,
@@ -417,7 +418,7 @@ pub(crate) fn numpy_of<'py>(
     })
 }
 
-/// Makes a masked array of NumPy. `mask` has as many elements as `values`, true where one is masked.
+/// Makes a masked array of NumPy. `mask` has one truth value per element of `values`, true where the element is masked.
 pub(crate) fn masked<'py>(values: &Bound<'py, PyAny>, mask: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     values.py().import("numpy.ma")?.call_method1("MaskedArray", (values, mask))
 }

@@ -1,4 +1,5 @@
-//! Limits for the imports of one call. Each import claims its bytes before it allocates them, and a signal or a cancelled token ends a long import.
+//! Limits for the data that one call imports from Python objects. Each import claims its bytes before it allocates them, and a signal or a
+//! cancelled token ends a long import.
 
 use crate::errors;
 use crate::interrupt::check;
@@ -7,7 +8,7 @@ use cembra::{Cancellation, Limits};
 use pyo3::prelude::*;
 use std::cell::Cell;
 
-/// Limits that all imports of one call share, of streams and of copies: the most bytes, and the token that ends them.
+/// Limits that all imports of one call share: the most bytes that they may take together, and the cancellation token that ends them.
 pub(crate) struct Bounds {
     /// The most bytes that all imports together may claim: `Limits::array_bytes` of the model.
     most_bytes: u64,
@@ -24,7 +25,7 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// The limits of a call that has imported nothing yet.
+    /// The limits for a call that has imported nothing yet: at most `most_bytes` bytes, and the token `token`.
     pub(crate) const fn new(most_bytes: u64, token: Option<Cancellation>) -> Self {
         Bounds { most_bytes, claimed: Cell::new(0), token }
     }

@@ -1,6 +1,6 @@
 //! Evaluation of many rows at once: NumPy and Arrow arrays as columns. Numbers are read in place, and written directly to the arrays that the caller
-//! gets. Strings, dates and truth values of NumPy are converted, because NumPy stores them in another form. A single value beside columns is the same
-//! in every row.
+//! gets. Strings, dates and truth values of NumPy are converted, because NumPy stores them in another form. A single value among the arguments is
+//! used for every row.
 
 use crate::arrays::{self, for_each_number, is_maskable, is_masked, kind, masked_by, numpy_of, presence};
 use crate::exports::arrow_object;
@@ -28,16 +28,16 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
 
-/// The values of an input in all rows: a column, or one value that all rows share.
+/// The values of a model's input in all rows: a column, or one value that all rows share.
 pub(crate) struct Column<'py> {
     data: Data<'py>,
     /// The presence bits, one per row; `None` if there is no mask beside `data`.
     presence: Option<Vec<u64>>,
-    /// The caller's object, if it is a column of another package than NumPy.
+    /// The caller's object, if it is a column of another package than NumPy; else `None`.
     pub(crate) origin: Option<Origin<'py>>,
 }
 
-/// A column of the caller's, and its package.
+/// A column object that the caller passed, and its Python package.
 #[derive(Clone)]
 pub(crate) struct Origin<'py> {
     pub(crate) object: Bound<'py, PyAny>,
@@ -53,10 +53,10 @@ macro_rules! data {
                 /// Numbers in NumPy's memory.
                 $scalar(Numbers<'py, $rust>),
             )*
-            /// Values of other types, converted.
+            /// The column has values of other types than the library can read in place; they are converted.
             Array(Array),
             Arrow(Box<Import>),
-            /// A value that all rows share.
+            /// The input has one value, which all rows share.
             Shared(Value),
         }
 
@@ -120,7 +120,7 @@ macro_rules! data {
 
 for_each_number!(data);
 
-/// Returns true if the object is a column: a NumPy array with at least one axis, a pandas column, or an object with Arrow's interface.
+/// Returns true if `object` is a column: a NumPy array with at least one axis, a pandas column, or an object with Arrow's interface.
 pub(crate) fn is_column(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     match object.cast::<PyUntypedArray>() {
         Ok(array) => Ok(array.ndim() > 0),
@@ -128,8 +128,8 @@ pub(crate) fn is_column(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
-/// Returns true if the object has one value per row for an input of type `qtype`. For scalars see [`is_column`]. For an array type, a column is an
-/// Arrow array of lists; for other types it is an Arrow array of structs, lists of structs, or maps.
+/// Returns true if `object` is a column for an input of type `qtype`: it has one value per row. For scalar types see [`is_column`]. For an array
+/// type, a column is an Arrow array of lists; for other types it is an Arrow array of structs, lists of structs, or maps.
 pub(crate) fn is_column_of<'py>(object: &Bound<'py, PyAny>, qtype: &QType, imports: &Imports<'py>) -> PyResult<bool> {
     if qtype.scalar().is_some() {
         return is_column(object);
@@ -158,19 +158,19 @@ pub(crate) fn is_column_of<'py>(object: &Bound<'py, PyAny>, qtype: &QType, impor
 }
 
 impl<'py> Column<'py> {
-    /// A column with `value` in every row.
+    /// The values of an input that has the value `value` in every row.
     pub(crate) fn shared(value: Value) -> Self {
         Column { data: Data::Shared(value), presence: None, origin: None }
     }
 
-    /// Reads a NumPy array in place, if it has no mask and its numbers are exactly of the input's type. `None` for every other object. Most columns
-    /// of most calls are found here, with few checks.
+    /// Reads a NumPy array in place, if it has no mask and its numbers are exactly of the input's type. `None` for every other object. This fast path
+    /// handles most columns of most calls.
     pub(crate) fn of_numbers(object: &Bound<'py, PyAny>, qtype: &QType) -> Option<Self> {
         let (_, data) = numbers(object, Some(qtype.scalar()?)).filter(|_| !is_masked(object))?;
         Some(Column { data, presence: None, origin: None })
     }
 
-    /// Reads the argument for an input: a column, or one value for all rows.
+    /// Reads `object`, the argument for the input `input`: a column, or one value for all rows.
     pub(crate) fn of_argument(object: &Bound<'py, PyAny>, input: &Field, imports: &Imports<'py>) -> PyResult<Self> {
         let qtype = &input.qtype;
         if let Some(numbers) = Column::of_numbers(object, qtype) {
@@ -184,8 +184,8 @@ impl<'py> Column<'py> {
             .map_err(|misfit| misfit.raised(&input.name))
     }
 
-    /// Reads a column, and returns it with the type that an undeclared input gets from it. `wanted` is the type of the input, if it is known: Python
-    /// objects are read as this type, and numbers of other types that it accepts are converted.
+    /// Reads a column. Also returns the type that an input without a declared type gets from the column. `wanted` is the type of the input, if it is
+    /// known: Python objects are read as this type, and numbers of other types that this type accepts are converted.
     ///
     /// # Errors
     /// If no input of type `wanted`, or of any type, can have such values.
@@ -377,7 +377,8 @@ impl<'py> Column<'py> {
         if let Data::Shared(value) = &self.data { Some(value) } else { None }
     }
 
-    /// Returns true if an output that is this input unchanged can be the caller's own column: the input's type, `qtype`, is the column's own type.
+    /// Returns true if an output that equals this input can be the caller's column itself. `qtype` is the input's type; it must be the column's own
+    /// type, so that nothing was converted.
     pub(crate) fn is_carried(&self, qtype: &QType) -> bool {
         let natural = self.origin.as_ref().and_then(|origin| origin.natural.as_ref());
         natural.is_some_and(|natural| match (natural, qtype) {
@@ -386,8 +387,8 @@ impl<'py> Column<'py> {
         })
     }
 
-    /// The imported array as an output, for an object of an unknown package, which may export its data only once. `None` for columns of known
-    /// packages.
+    /// The imported Arrow array of this column as a Python object, for an output that equals the input. It is used for objects of unknown packages,
+    /// which may export their data only once. `None` for columns of known packages.
     pub(crate) fn imported(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         match (&self.data, &self.origin) {
             (Data::Arrow(import), Some(Origin { package: Package::Other, .. })) => {
@@ -397,17 +398,17 @@ impl<'py> Column<'py> {
         }
     }
 
-    /// The chunks of an imported Arrow array in the caller's memory; empty for other data.
+    /// The chunks of this column's imported Arrow array in the caller's memory; empty for other columns.
     pub(crate) fn given(&self) -> &[ArrayData] {
         if let Data::Arrow(import) = &self.data { &import.given } else { &[] }
     }
 
-    /// The NumPy array whose numbers are read in place; `None` for other data.
+    /// The NumPy array whose numbers this column reads in place; `None` for other columns.
     pub(crate) const fn numpy(&self) -> Option<&Bound<'py, PyUntypedArray>> {
         self.data.numpy()
     }
 
-    /// The number of rows; `None` for a value that all rows share.
+    /// The number of rows in the column; `None` if it is one value that all rows share.
     pub(crate) fn rows(&self) -> Option<usize> {
         self.data.rows()
     }
@@ -469,18 +470,19 @@ fn no_column(name: &str, object: &Bound<'_, PyAny>, of: Option<&DataType>) -> Py
     crate::errors::data(format!("input `{name}` cannot be a column of {found}: {way}"))
 }
 
-/// The result of an evaluation of many rows.
+/// The result of evaluating a model on many rows.
 pub(crate) struct Rows<'py> {
-    /// The column of each output.
+    /// The column of results for each output of the model.
     pub(crate) outputs: Vec<Bound<'py, PyAny>>,
-    /// The indices of the rows that failed.
+    /// The indices of the rows whose evaluation failed.
     pub(crate) failed: Vec<usize>,
     pub(crate) failures: Vec<RowFailure>,
-    /// A truth value per row, true if the row did not fail; `None` if no rows are left out of the outputs.
+    /// One truth value per row, true if the row did not fail and so is in the outputs; `None` if the outputs have all rows.
     pub(crate) kept: Option<Bound<'py, PyAny>>,
 }
 
-/// The number of rows that all columns have; `None` if each column is one value for all rows, or is still to be made by a call.
+/// The number of rows that all columns have; `None` if no column tells it. A column does not tell it if it is one value for all rows, or if a call
+/// will make it later.
 ///
 /// # Errors
 /// If two columns have different numbers of rows.
@@ -498,39 +500,40 @@ pub(crate) fn rows(inputs: &[Option<Field>], columns: &[Option<Column<'_>>]) -> 
     }
 }
 
-/// Properties of a model that decide where its rows are evaluated: with the interpreter's lock, without it, or in another thread.
+/// Properties of a model that decide where its rows are evaluated: with Python's global interpreter lock (GIL), without the GIL, or in another
+/// thread.
 #[derive(Clone, Copy)]
 pub(crate) struct RowsPace {
-    /// The most rows that are evaluated with the interpreter's lock: few enough that no other thread waits long.
+    /// The most rows of the model that are evaluated while holding Python's GIL: few enough that no other thread waits long.
     pub(crate) brief_rows: usize,
-    /// The number of steps per row; the number of the graph's nodes if the steps are not known.
+    /// The number of the model's steps per row; the number of its graph's nodes if the steps are not known.
     pub(crate) nodes: usize,
-    /// True if inputs and outputs are scalars other than strings.
+    /// True if all inputs and outputs of the model are scalars other than strings.
     pub(crate) are_numbers: bool,
     /// True if the model calls Python functions.
     pub(crate) calls_python: bool,
 }
 
-/// The arguments of [`run`]: a model, its terms, and where outputs go.
+/// The arguments of [`run`]: a model, the options of the run, and the destinations of the outputs.
 pub(crate) struct BatchTerms<'r, 'py> {
     pub(crate) batch: &'r Batch,
     pub(crate) pace: RowsPace,
     pub(crate) rows: usize,
     pub(crate) options: RunOptions,
-    /// The form of each output, in the order of the model's outputs.
+    /// The form of each output's column, in the order of the model's outputs.
     pub(crate) targets: &'r [Target],
-    /// True if rows that fail are left out of the outputs.
+    /// True if the outputs leave out rows that fail.
     pub(crate) skip: bool,
-    /// The caller's arrays for outputs, by the names of outputs.
+    /// The caller's arrays that outputs are written to, each with the name of its output.
     pub(crate) out: &'r [Out<'py>],
 }
 
-/// The form that the column of an output gets.
+/// The kind of Python object that an output's column becomes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Target {
-    /// A NumPy array, masked if its elements may be missing.
+    /// The column becomes a NumPy array, a masked one if its elements may be missing.
     Numpy,
-    /// An array or series of a package.
+    /// The column becomes an array or series of the given package.
     Package(Package),
 }
 
@@ -546,10 +549,11 @@ impl Target {
     }
 }
 
-/// The name of an output, and the caller's array for it.
+/// The name of an output, and the caller's array that the output is written to.
 pub(crate) type Out<'py> = (String, Bound<'py, PyAny>);
 
-/// Reads `out`, a dict of arrays by the names of outputs. The dict is read once, because its keys may be objects that answer differently each time.
+/// Reads `out`, the caller's dict from names of outputs to arrays. The dict is read once, because its keys may be objects that answer differently
+/// each time.
 ///
 /// # Errors
 /// If a key is not the name of an output.
@@ -567,7 +571,7 @@ fn changed() -> PyErr {
     crate::errors::data("an array was resized or reshaped while the call read it: leave arrays alone until it is over")
 }
 
-/// Evaluates a model on columns, one for each of its inputs. `raised` makes the exception for an error of the evaluation.
+/// Evaluates a model on columns, one per input of the model. `raised` makes the exception for an error of the evaluation.
 pub(crate) fn run<'py>(
     py: Python<'py>,
     run: BatchTerms<'_, 'py>,
@@ -727,9 +731,9 @@ macro_rules! sinks {
                 /// A NumPy array of numbers, and one presence bit per row if the output is optional.
                 $scalar(Numbers<'py, $rust>, Option<Vec<u8>>),
             )*
-            /// A column that the library makes.
+            /// The output is written to a new column.
             Made,
-            /// The caller's array, and the sink for its numbers.
+            /// The output is written to the caller's array; the second value receives the numbers.
             Given(Bound<'py, PyAny>, Box<Sink<'py>>),
         }
 

@@ -1,5 +1,5 @@
-//! Copies of the parts of Arrow arrays that the library uses as addresses or as text. Another thread of Python may write the memory of an array while
-//! the library reads it, so these parts are copied first, and the copies are checked. Numbers and bits, which are only values, are read in place.
+//! Copies the parts of Arrow arrays that must be valid: offsets, keys, views and strings. Another Python thread may write to an array's memory while
+//! the library reads it, so these parts are copied first, and the copies are checked. Numbers and bits may have any value, so they are read in place.
 
 use crate::bounds::Bounds;
 use crate::errors;
@@ -65,7 +65,7 @@ fn outside(what: &str) -> PyErr {
     errors::data(format!("an array of Arrow has {what} outside of its memory"))
 }
 
-/// Makes an empty list with room for `count` elements. The error is that there is no memory.
+/// Makes an empty list with room for `count` elements. Returns an error if there is not enough memory.
 pub(crate) fn roomy<T>(count: usize) -> PyResult<Vec<T>> {
     let mut list = Vec::new();
     let no_memory = |_| errors::data(format!("there is no memory for a copy of {count} elements of an array of Arrow"));
@@ -74,7 +74,7 @@ pub(crate) fn roomy<T>(count: usize) -> PyResult<Vec<T>> {
 }
 
 impl<'a, 'py> Copies<'a, 'py> {
-    /// Begins the import of `object`, whose buffers `owners` own. Nothing is copied yet.
+    /// Begins the import of `object`. The Python objects `owners` own its buffers. Nothing is copied yet.
     pub(crate) fn of(object: &Bound<'py, PyAny>, owners: Vec<Bound<'py, PyAny>>, bounds: &'a Bounds) -> Self {
         let object = object.clone();
         Copies { object, owners, bounds, extents: None, sources: HashMap::new(), dictionaries: HashMap::new() }
@@ -370,7 +370,7 @@ fn copied(bytes: &[u8]) -> PyResult<Buffer> {
     Ok(Buffer::from_vec(words).slice_with_length(0, bytes.len()))
 }
 
-/// Returns true if the object's class, or one that it inherits from, is of pyarrow.
+/// Returns true if the class of `object`, or a base class of it, belongs to pyarrow.
 pub(crate) fn is_pyarrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     for class in object.get_type().mro().iter() {
         if class.cast_into::<PyType>()?.module()?.to_cow()?.starts_with("pyarrow.") {

@@ -1,4 +1,4 @@
-//! The Python class `Edge`: the group of each element of an array. Python itself has no such value.
+//! The Python class `Edge`: an assignment of an array's elements to groups, which is a type of the language that Python does not have.
 
 use crate::arrays;
 use crate::bounds::Bounds;

@@ -1,5 +1,5 @@
-//! Conversion of the library's errors to Python exceptions. An exception has the details of the error as attributes: its code, the place in the text,
-//! the row. Its `str()` is the rendered message with an excerpt of the text.
+//! Conversion of the library's errors to Python exceptions. An exception has the details of the error as attributes: its code, its place in the
+//! model's text, and the row. Its `str()` is the rendered message with an excerpt of the text.
 
 use cembra::{Code, Diagnostic, Error, FaultKind, Model, Source, Span};
 use pyo3::create_exception;
@@ -30,7 +30,7 @@ create_exception!(cembra, DataError, CembraError, "Values that are given do not 
 create_exception!(cembra, EvaluationError, CembraError, "An evaluation failed, or was ended.");
 create_exception!(cembra, LimitError, CembraError, "A model or an evaluation takes more than it may.");
 
-/// Adds the exception classes to the module.
+/// Adds the package's exception classes to the Python module.
 pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let add = |name, class: Bound<'_, PyType>| {
@@ -64,7 +64,7 @@ fn class<'py>(py: Python<'py>, error: &Error) -> Bound<'py, PyType> {
     }
 }
 
-/// The exception for an error, with an excerpt of `source`.
+/// The Python exception for `error`, with an excerpt of `source`.
 pub(crate) fn of_source<'s>(error: Error, source: impl Into<Source<'s>>) -> PyErr {
     let source = source.into();
     let span = error.span().map(|span| source.place(span).characters());
@@ -79,7 +79,7 @@ pub(crate) fn of_source<'s>(error: Error, source: impl Into<Source<'s>>) -> PyEr
     })
 }
 
-/// The exception for an error in `text`. `name` is the name of its file, for the excerpt.
+/// The Python exception for an error in the model text `text`. `name` is the name of the text's file, for the excerpt.
 pub(crate) fn of_text(error: Error, text: &str, name: Option<&str>) -> PyErr {
     match name {
         Some(name) => of_source(error, Source::new(name, text)),
@@ -87,26 +87,26 @@ pub(crate) fn of_text(error: Error, text: &str, name: Option<&str>) -> PyErr {
     }
 }
 
-/// A `DataError`: a value that the caller gave does not fit.
+/// A `DataError` exception with this message: a value that the caller passed does not fit.
 pub(crate) fn data(message: impl Into<String>) -> PyErr {
     let message = message.into();
     Python::attach(|py| made(py, &py.get_type::<DataError>(), &message, "values", &message, |_| Ok(())))
 }
 
-/// A `DataError` with this message, for the package's files in Python.
+/// A `DataError` exception with this message, for the package's Python files.
 #[pyfunction]
 pub(crate) fn _data_error(message: String) -> Py<PyAny> {
     let error = data(message);
     Python::attach(|py| error.into_value(py).into_any())
 }
 
-/// A `LimitError`: a value that the caller gave takes more than a limit allows.
+/// A `LimitError` exception with this message: a value that the caller passed exceeds a limit.
 pub(crate) fn limit(message: impl Into<String>) -> PyErr {
     let message = message.into();
     Python::attach(|py| made(py, &py.get_type::<LimitError>(), &message, "limit", &message, |_| Ok(())))
 }
 
-/// A `LimitError`: the outputs, as Python objects, take more bytes than `array_bytes` allows.
+/// A `LimitError` exception: the outputs take more bytes as Python objects than the limit `array_bytes` allows.
 #[cold]
 pub(crate) fn too_large() -> PyErr {
     limit(
@@ -114,13 +114,13 @@ pub(crate) fn too_large() -> PyErr {
     )
 }
 
-/// The exception for a panic, which is a defect of the library or of a Rust package that it called. `words` is the panic's message.
+/// The Python exception for a panic, which is a defect of the library or of a Rust package that it called. `words` is the panic's message.
 pub(crate) fn defect(py: Python<'_>, words: &str) -> PyErr {
     let message = format!("a defect, and no result: {words}");
     made(py, &py.get_type::<CembraError>(), &message, "internal", &message, |_| Ok(()))
 }
 
-/// Returns the exception itself. A `PanicException` becomes an exception of this package, with the original as its cause.
+/// Replaces a `PanicException` by an exception of this package whose cause is the original. Any other exception is returned unchanged.
 pub(crate) fn without_panics(py: Python<'_>, error: PyErr) -> PyErr {
     if error.is_instance_of::<PyException>(py)
         || error.get_type(py).name().map_or(true, |name| name != "PanicException")
@@ -147,14 +147,14 @@ pub(crate) fn of_file(py: Python<'_>, error: std::io::Error, path: &Path) -> PyE
     }
 }
 
-/// A `TypesError`: an input has no type.
+/// A `TypesError` exception with this message: an input has no type.
 pub(crate) fn types(message: impl Into<String>) -> PyErr {
     let message = message.into();
     Python::attach(|py| made(py, &py.get_type::<TypesError>(), &message, "missing-input-type", &message, |_| Ok(())))
 }
 
-/// The exception for a function over columns that raised `raised`, which becomes its cause. An exception that asks to stop, such as
-/// `KeyboardInterrupt`, is returned itself. `span` is the call's place in the text of `model`.
+/// The exception for a user's Python function over columns that raised `raised`, which becomes the exception's cause. If `raised` asks to stop, such
+/// as `KeyboardInterrupt`, it is returned unchanged. `span` is the call's place in the text of `model`.
 pub(crate) fn of_operator(py: Python<'_>, operator: &str, span: Option<Span>, raised: PyErr, model: &Model) -> PyErr {
     if !raised.is_instance_of::<PyException>(py) {
         return raised;
@@ -167,10 +167,10 @@ pub(crate) fn of_operator(py: Python<'_>, operator: &str, span: Option<Span>, ra
     error
 }
 
-/// The message for a Python function that raised an exception, without details.
+/// The error message for a Python function that raised an exception, without details.
 pub(crate) const RAISED: &str = "the function of Python raised an exception";
 
-/// The message for an evaluation whose Python function raised `raised`: the class of the exception and the first line of its text.
+/// The error message for an evaluation in which a Python function raised `raised`: the class of the exception and the first line of its text.
 pub(crate) fn said_of(py: Python<'_>, raised: &PyErr) -> String {
     /// The most characters of that line.
     const MOST: usize = 200;

@@ -1,5 +1,5 @@
-//! Arrays of the library that NumPy reads and writes in place: the opposite of `lending`. A holder owns each array, and the NumPy arrays that view it
-//! keep the holder alive. Once none of them exists, a session takes the memory back.
+//! Lets NumPy use the library's arrays in place, without a copy: the opposite of `lending`. A Python object, the holder, owns such an array, and the
+//! NumPy arrays that view it keep the holder alive. Once no NumPy array exists, a session reuses the memory.
 
 use crate::arrays::{for_each_number, masked, missing};
 use crate::lending::LEAST_LENT;
@@ -10,20 +10,21 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// An array that NumPy views, and the mask made for it. The mask is empty if no element is missing.
+/// An array of the library that NumPy views in place, and the NumPy mask for it. The mask is empty if no element is missing.
 pub(crate) struct HandedArray {
     pub(crate) array: Value,
     pub(crate) mask: Vec<bool>,
 }
 
-/// The owner of memory that NumPy arrays read and write.
+/// The Python object that owns an array of the library, while NumPy arrays view its memory.
 #[pyclass(frozen, module = "cembra")]
 pub(crate) struct Holder {
     held: Mutex<Option<HandedArray>>,
 }
 
 impl Holder {
-    /// Takes the array and the mask back. `None` if there are other references to the holder, because a NumPy array may still use the memory.
+    /// Takes the array and the mask out of the holder, so that their memory can be reused. `None` if there are other references to the holder,
+    /// because a NumPy array may still use the memory.
     pub(crate) fn released(py: Python<'_>, holder: &Py<Holder>) -> Option<HandedArray> {
         #[expect(deprecated, reason = "the other way to count references goes by pointers")]
         let is_alone = holder.get_refcnt(py) == 1;
@@ -63,16 +64,17 @@ const fn is_number(scalar: Scalar) -> bool {
     for_each_number!(one_of)
 }
 
-/// Returns true if [`handed`] gives this array to NumPy without a copy: it has at least `LEAST_LENT` elements, which are numbers, and no other owner.
+/// Returns true if [`handed`] can make NumPy view `array` without a copy: the array has at least `LEAST_LENT` elements, they are numbers, and the
+/// array has no other owner.
 pub(crate) fn is_handed(array: &Arc<Array>) -> bool {
     is_number(array.scalar()) && array.len() >= LEAST_LENT && Arc::strong_count(array) == 1
 }
 
-/// Makes a NumPy array of the numbers of `value`, without a copy, and the holder that owns them. Missing elements are masked; the mask is written to
-/// `spare`. The value becomes `Nothing`.
+/// Makes a NumPy array that views the numbers of the array `value` without a copy, and the holder that owns them. Missing elements are masked; the
+/// mask is written to `spare`. The value becomes `Nothing`.
 ///
-/// Returns `None` and leaves the value as it is, if it is not an array, if the array is shared or shorter than `LEAST_LENT`, or if its elements are
-/// not numbers.
+/// Returns `None`, and leaves `value` unchanged, if `value` is not an array, if the array is shared or shorter than `LEAST_LENT`, or if its elements
+/// are not numbers.
 pub(crate) fn handed<'py>(
     py: Python<'py>,
     value: &mut Value,

@@ -1,6 +1,7 @@
 //! Evaluations and compilations that Ctrl-C can end. Python runs signal handlers only in its main thread and between its own instructions, so work
-//! that may take long runs in another thread, while this one checks for signals. Work of unknown length begins in this thread. After `PATIENCE` it is
-//! ended, and begins again in another thread: most work is done before, and starting a thread takes longer than a short evaluation.
+//! that may take long runs in another thread, while the main thread checks for signals. Work of unknown length begins in the main thread, because
+//! most work is short, and starting a thread takes longer than a short evaluation. After `PATIENCE`, such work is cancelled and begins again in
+//! another thread.
 
 use crate::errors;
 use crate::lock::{released, taken};
@@ -12,7 +13,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The longest time that a signal handler waits until it runs, and that work runs in the main thread before it moves to another.
+/// The longest time for which a signal handler is delayed. Also the longest time for which work runs in the main thread before it begins again in
+/// another thread.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The fewest elements in all inputs of a row, together, for which its evaluation begins in a thread of its own.
@@ -47,7 +49,7 @@ impl Token {
     }
 }
 
-/// Returns an error if a signal handler raises, or the token is cancelled.
+/// Returns an error if a Python signal handler raises an exception, or `token` is cancelled.
 pub(crate) fn check(py: Python<'_>, token: Option<&Cancellation>) -> PyResult<()> {
     py.check_signals()?;
     match token {
@@ -56,7 +58,7 @@ pub(crate) fn check(py: Python<'_>, token: Option<&Cancellation>) -> PyResult<()
     }
 }
 
-/// Returns true if evaluating `rows` rows with a model of `nodes` nodes may take longer than a signal handler should wait.
+/// Returns true if evaluating `rows` rows with a model of `nodes` nodes may delay a signal handler for too long.
 pub(crate) fn is_long_batch(rows: usize, nodes: usize, are_numbers: bool) -> bool {
     let least = if are_numbers { LONG_NUMBERS } else { LONG_OTHERS };
     rows.saturating_mul(nodes) >= least || user_operators::is_long()
@@ -81,14 +83,14 @@ fn text_len(value: &Value) -> usize {
     }
 }
 
-/// Makes a token that a signal handler may cancel, for a run with `options`. Cancelling it does not cancel the caller's token, but the caller's token
-/// cancels it.
+/// Makes a token that a signal handler may cancel, for a run with `options`. It is cancelled together with the caller's token, but cancelling it does
+/// not cancel the caller's token.
 pub(crate) fn token_of(options: &RunOptions) -> Cancellation {
     options.token().map_or_else(Cancellation::new, |of_caller| of_caller.child())
 }
 
-/// Runs `compile` without the interpreter's lock: first in this thread, and if that takes longer than `PATIENCE`, again from the beginning in another
-/// one. `compile` must not keep the result of a run that `compile_until` ended.
+/// Runs `compile` without Python's global interpreter lock (GIL): first in this thread, and if that takes longer than `PATIENCE`, again from the
+/// beginning in another thread. `compile` must not keep the result of a run that `compile_until` ended.
 pub(crate) fn compiled<T: Send>(py: Python<'_>, compile: impl Fn() -> T + Send + Sync) -> PyResult<T> {
     let token = Cancellation::new();
     let brief = token.until(Instant::now() + PATIENCE);
@@ -100,8 +102,8 @@ pub(crate) fn compiled<T: Send>(py: Python<'_>, compile: impl Fn() -> T + Send +
     detached(py, &token, compile)
 }
 
-/// Runs `work` in a thread of its own, without the interpreter's lock, while this thread checks for signals. If a signal handler raises, the token is
-/// cancelled, and the exception is the error. The token also ends compilations in `work`.
+/// Runs `work` in a thread of its own, without Python's global interpreter lock (GIL), while this thread checks for signals. If a signal handler
+/// raises an exception, the token is cancelled, and the exception is returned as the error. The token also ends compilations in `work`.
 pub(crate) fn detached<T: Send>(py: Python<'_>, token: &Cancellation, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     let run = user_operators::current();
     // If the thread cannot start, its closure is dropped. So the closure does not own the work, but takes it from here.

@@ -1,5 +1,5 @@
-//! Memory of NumPy arrays that the library reads in place instead of copying it. This file keeps the memory alive and where it is. Its callers decide
-//! which tensors and arrays are read so.
+//! Memory of NumPy arrays that the library reads in place instead of copying it. This file keeps the memory alive and at its address. Its callers
+//! decide which tensors and arrays are read in place.
 
 use crate::pins::{Pins, pin};
 use cembra::Words;
@@ -8,7 +8,7 @@ use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The fewest elements that are read in place: copying fewer takes less time than keeping their array.
+/// The fewest elements of a NumPy array that are read in place. Copying fewer elements takes less time than keeping their array alive.
 pub(crate) const LEAST_LENT: usize = 1024;
 
 /// Elements in the memory of a NumPy array, and the references that keep the memory alive and in place.
@@ -41,8 +41,8 @@ struct StridedMemory<T> {
     pins: Pins,
 }
 
-/// Returns an array whose elements are aligned and a whole number of elements apart: the array itself, or a copy of one that is not so, such as a
-/// field of records.
+/// Returns `array` if its elements are aligned and its strides are multiples of the element size. Otherwise, as for a field of records, returns a
+/// copy for which that is true.
 pub(crate) fn whole<'py, T: numpy::Element>(array: &Bound<'py, PyArrayDyn<T>>) -> PyResult<Bound<'py, PyArrayDyn<T>>> {
     let is_whole = |bytes: &isize| bytes.unsigned_abs().is_multiple_of(size_of::<T>());
     if array.strides().iter().all(is_whole) && array.data().is_aligned() {
@@ -79,7 +79,7 @@ fn place<T: numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> Option<StridedM
     (array.len() <= len).then_some(StridedMemory { first, len, offset, strides, pins })
 }
 
-/// Makes a tensor that reads the array's memory in place; `None` if that is not possible.
+/// Makes a tensor that reads the memory of the NumPy array in place; `None` if that is not possible.
 pub(crate) fn tensor<T: Element + numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> Option<Arc<Tensor>> {
     let StridedMemory { first, len, offset, strides, pins } = place(array)?;
     let layout = Layout::strided(array.shape(), &strides, offset, len).ok()?;
@@ -87,8 +87,8 @@ pub(crate) fn tensor<T: Element + numpy::Element>(array: &Bound<'_, PyArrayDyn<T
     Tensor::from_parts(T::data(elements), layout).ok().map(Arc::new)
 }
 
-/// Makes a list of words that reads the array's memory in place. `None` if that is not possible: the elements must be contiguous, and fill whole,
-/// aligned words.
+/// Makes a list of 64-bit words that reads the memory of the NumPy array in place. `None` if that is not possible: the elements must be contiguous,
+/// and fill whole, aligned words.
 pub(crate) fn words<T: numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> Option<Words> {
     let StridedMemory { first, len, strides, pins, .. } = place(array)?;
     let first = first.cast::<u64>();

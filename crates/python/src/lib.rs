@@ -1,5 +1,5 @@
-//! The compiled half of the Python package `cembra`, for its Python files to re-export. The language and the evaluation are in other crates. This one
-//! converts values between Python objects and the library's.
+//! The compiled part of the Python package `cembra`, whose classes and functions the package's Python files re-export. The language and the
+//! evaluation are in other crates. This crate converts values between Python objects and those of the library.
 //!
 //! | file | contents |
 //! |---|---|
@@ -16,7 +16,7 @@
 //! | `user_operators`, `replay` | Python functions as operators, and a record of their last calls |
 //! | `operators` | the list of operators that `cembra.M` is made from |
 //! | `packages`, `exports` | imports from other packages, and arrays for them |
-//! | `interrupt`, `signals`, `lock` | Ctrl-C during evaluations and conversions, and the interpreter's lock |
+//! | `interrupt`, `signals`, `lock` | Ctrl-C during evaluations and conversions, and Python's global interpreter lock |
 //! | `tables`, `outputs` | whole tables, such as data frames, and the form of outputs for many rows |
 //! | `errors` | errors of the library as exceptions |
 

@@ -1,6 +1,6 @@
-//! The interpreter's lock, which is released while models run and taken again after. If a thread takes it while the interpreter shuts down, Python
-//! ends the thread right there, without running destructors, and a process with Rust frames on that stack is aborted. So before the shutdown all
-//! threads leave this package, and threads that come back to it wait for the end of the process.
+//! Releases Python's global interpreter lock (GIL) while models run, and acquires it again afterwards. If a thread acquires the GIL while the
+//! interpreter shuts down, Python ends the thread at once without running destructors, which aborts a process with Rust frames on that stack. So
+//! before the shutdown all threads leave this package, and threads that return to it wait for the end of the process.
 
 use crate::errors;
 use pyo3::exceptions::PyMemoryError;
@@ -28,7 +28,7 @@ thread_local! {
 /// that a model calls may take long, and a forked process has counted threads that it does not have.
 const LOOKS: usize = 1000;
 
-/// Registers `end` to run before the interpreter shuts down.
+/// Registers the function `end` with Python, which calls it before the interpreter shuts down.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let end = wrap_pyfunction!(end, module)?;
     module.py().import("atexit")?.call_method1("register", (end,))?;
@@ -52,7 +52,7 @@ fn end(py: Python<'_>) {
     });
 }
 
-/// A count of this thread in `INSIDE`, which ends when it is dropped.
+/// A guard: while it exists, `INSIDE` counts this thread among the threads inside the package.
 pub(crate) struct Inside(());
 
 impl Inside {
@@ -82,8 +82,8 @@ fn wait() -> ! {
     }
 }
 
-/// Counts this thread as inside until the result is dropped. `None` if an outer call has counted it already. Waits for the end of the process if
-/// another thread is shutting the interpreter down.
+/// Counts this thread as inside the package until the result is dropped. `None` if an outer call has counted the thread already. Waits for the end
+/// of the process if another thread is shutting the interpreter down.
 pub(crate) fn enter(py: Python<'_>) -> Option<Inside> {
     if IS_INSIDE.get() {
         return None;
@@ -95,8 +95,8 @@ pub(crate) fn enter(py: Python<'_>) -> Option<Inside> {
     inside
 }
 
-/// Runs the body of a function that Python calls, with this thread counted as inside. A panic, of this package or of another Rust package that it
-/// calls, becomes an exception of this package: pyo3's `PanicException` is not an `Exception`, and would end the program.
+/// Runs `run`, the body of a function that Python calls, and counts this thread as inside the package. A panic, of this package or of another Rust
+/// package that it calls, becomes an exception of this package, because pyo3's `PanicException` is not an `Exception` and would end the program.
 pub(crate) fn entered<T>(py: Python<'_>, run: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     let _inside = enter(py);
     let made = catch_unwind(AssertUnwindSafe(|| run().map_err(|error| errors::without_panics(py, error))));
@@ -120,7 +120,7 @@ fn words_of(panic: &(dyn Any + Send)) -> &str {
     words.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without words")
 }
 
-/// Runs code without the interpreter's lock.
+/// Releases Python's global interpreter lock (GIL) while `run` runs.
 pub(crate) fn released<T: Send>(py: Python<'_>, run: impl FnOnce() -> T + Send) -> T {
     let was_inside = IS_INSIDE.get();
     if was_inside {
@@ -145,7 +145,7 @@ impl Drop for Back {
     }
 }
 
-/// Runs code with the interpreter's lock, whether this thread has it, has released it, or never had it.
+/// Runs `run` with Python's global interpreter lock (GIL), whether this thread has the GIL, has released it, or never had it.
 pub(crate) fn taken<T>(run: impl FnOnce(Python<'_>) -> T) -> T {
     if IS_INSIDE.get() {
         return Python::attach(run);

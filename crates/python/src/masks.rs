@@ -8,7 +8,7 @@ const GATHER: u64 = 0x0102_0408_1020_4080;
 /// Keeps bit `i` in byte `i`.
 const DIAGONAL: u64 = 0x8040_2010_0804_0201;
 
-/// Returns one bit per truth value, set where it is not `absent`, the lowest bit first. Bits after the last value are 0.
+/// Returns one bit per truth value of `values`, set where the value is not `absent`, the lowest bit first. Bits after the last value are 0.
 pub(crate) fn bits(values: &[bool], absent: bool) -> Vec<u64> {
     let turned = if absent { ONES } else { 0 };
     let byte = |eight: &[bool; 8]| (u64::from_le_bytes(eight.map(u8::from)) ^ turned).wrapping_mul(GATHER) >> 56;
@@ -24,7 +24,7 @@ pub(crate) fn bits(values: &[bool], absent: bool) -> Vec<u64> {
     made
 }
 
-/// Sets each element of `missing` to true where its bit of `presence` is 0. Elements beyond the bits are not written.
+/// Sets each element of `missing` to true where its bit of `presence` is 0. Elements without a bit are not written.
 pub(crate) fn write_missing(missing: &mut [bool], mut presence: impl Iterator<Item = u8>) {
     let eight = |bits: u8| {
         let alone = (u64::from(bits) * ONES) & DIAGONAL;
@@ -39,7 +39,7 @@ pub(crate) fn write_missing(missing: &mut [bool], mut presence: impl Iterator<It
     }
 }
 
-/// Returns one truth value for each of `len` elements, true where it is missing, in the memory of `spare`.
+/// Returns one truth value for each of `len` elements, true where the element is missing. The result reuses the memory of `spare`.
 pub(crate) fn missing(len: usize, presence: impl Iterator<Item = u8>, mut spare: Vec<bool>) -> Vec<bool> {
     spare.resize(len, false);
     write_missing(&mut spare, presence);

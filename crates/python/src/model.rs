@@ -1,5 +1,5 @@
-//! The Python class `Model`: a text, compiled for the types of the values that it is called with. One object evaluates one row, many rows, arrays and
-//! tensors; the arguments decide which.
+//! The Python class `Model`: a model's text, compiled for the types of the arguments of its calls. One object evaluates one row, many rows, arrays
+//! and tensors; the arguments decide which.
 
 use crate::bounds::Bounds;
 use crate::columns::{self, BatchTerms, Column, Out, Target, is_column, is_column_of};
@@ -92,10 +92,10 @@ struct ModelInput {
     qtype: Option<QType>,
 }
 
-/// The argument for each input, `None` if it is not given. Up to six need no memory of their own.
+/// The arguments of a call: one per input of the model, `None` if it is not given. Up to six are stored without an allocation.
 pub(crate) type Arguments<'py> = SmallVec<[Option<Bound<'py, PyAny>>; 6]>;
 
-/// The arguments of a call, and the arrays of Arrow that the call imports.
+/// The arguments of a call, and the Arrow arrays that the call imports.
 #[derive(Clone, Copy)]
 pub(crate) struct CallInput<'c, 'py> {
     pub(crate) arguments: &'c Arguments<'py>,
@@ -121,7 +121,7 @@ impl RowsTerms<'_, '_> {
 }
 
 impl Model {
-    /// Parses the text of `settings`. If all inputs have types, the model is compiled too.
+    /// Parses the text in `settings` and makes the Python object `Model`. If all inputs have types, the model is compiled too.
     pub(crate) fn of(py: Python<'_>, settings: Settings, is_quiet: bool) -> PyResult<Model> {
         entered(py, || {
             let (registry, over_columns) = user_operators::known_now();
@@ -129,7 +129,7 @@ impl Model {
         })
     }
 
-    /// Makes the Python object of a parsed model. If all inputs have types, the model is compiled now.
+    /// Makes the Python object `Model` for a parsed model. If all inputs have types, the model is compiled now.
     pub(crate) fn of_parsed(
         py: Python<'_>,
         model: cembra::Model,
@@ -162,7 +162,7 @@ impl Model {
         Ok(made)
     }
 
-    /// Returns true if this object was made of `model`.
+    /// Returns true if this Python object was made for `model`.
     pub(crate) fn is_of(&self, model: &cembra::Model) -> bool {
         match (self.model.sources(), model.sources()) {
             (Some(mine), Some(other)) => Arc::ptr_eq(mine.shared(), other.shared()),
@@ -242,18 +242,18 @@ impl Model {
         Err(too_many())
     }
 
-    /// The signatures that the model is compiled for so far.
+    /// The signatures (lists of input types) for which the model is compiled so far.
     pub(crate) fn known(&self) -> impl Iterator<Item = &Compiled> {
         self.compiled.iter().map_while(|place| place.get().map(Box::as_ref))
     }
 
-    /// Returns the signature for these arguments, and compiles the model if it is new.
+    /// Returns the compiled model for the types of the arguments in `input`. If these types are new, the model is compiled.
     pub(crate) fn compiled_for<'py>(&self, py: Python<'py>, input: CallInput<'_, 'py>) -> PyResult<&Compiled> {
         let CallInput { arguments, imports } = input;
         self.compiled_by(py, |at, name| ArgumentType::of(name, arguments[at].as_ref(), imports))
     }
 
-    /// Begins the imports of a call. A cancelled `token` ends them.
+    /// Begins the imports of a call's arguments. A cancelled `token` ends them.
     pub(crate) fn imports<'py>(&self, token: Option<Cancellation>) -> Imports<'py> {
         Imports::new(Bounds::new(self.limits.array_bytes, token))
     }
@@ -261,7 +261,7 @@ impl Model {
     /// The form in which the outputs `made` become Python objects.
     ///
     /// # Errors
-    /// If they take more bytes as objects than the limit `array_bytes`.
+    /// If the outputs take more bytes as Python objects than the limit `array_bytes`.
     #[inline(always)]
     pub(crate) fn making(
         &self,
@@ -300,7 +300,7 @@ impl Model {
         self.compile_for(py, types.collect::<PyResult<_>>()?)
     }
 
-    /// Puts the arguments of a call in the order of the text's inputs. A mapping as the only argument has values by the names of inputs.
+    /// Puts the arguments of a call in the order of the text's inputs. If the only argument is a mapping, it has the values by the names of inputs.
     pub(crate) fn arguments<'py>(
         &self,
         args: &Bound<'py, PyTuple>,
@@ -446,8 +446,8 @@ impl Model {
         Ok(true)
     }
 
-    /// Evaluates one row into `memory`. Returns the form that output arrays get: `arrays`, unless an array among the arguments decides it. `None` if
-    /// an argument has values for many rows.
+    /// Evaluates one row and stores its outputs in `memory`. Returns the form of output arrays: that of an array among the arguments, else `arrays`.
+    /// `None` if an argument has values for many rows.
     pub(crate) fn evaluate<'py>(
         &self,
         py: Python<'py>,
@@ -911,7 +911,7 @@ impl Model {
     }
 }
 
-/// Makes the model of a pickle.
+/// Makes the model that a pickle stores.
 #[pyfunction]
 pub(crate) fn _rebuilt(py: Python<'_>, kept: PickledSettings) -> PyResult<Model> {
     Model::of(py, kept.into(), true)

@@ -1,5 +1,5 @@
-//! Conversion of NumPy's times, `datetime64` and `timedelta64` of any unit, to the library's: timestamps and durations in microseconds, and dates in
-//! days. Fractions of a microsecond are rounded down. A value that does not fit into 64 bits is refused, where NumPy's own conversion would wrap.
+//! Conversion of NumPy's times, `datetime64` and `timedelta64` of any unit, to timestamps and durations in microseconds and to dates in days.
+//! Fractions of a microsecond are rounded down. A value that does not fit into 64 bits is refused, where NumPy's own conversion would wrap.
 
 use crate::signals::listen;
 use cembra::{Array, Scalar};
@@ -30,11 +30,12 @@ fn length_of(unit: &str) -> Option<(i128, i128)> {
     })
 }
 
-/// Converts a NumPy array of times with one axis to an array of type `wanted`: timestamps, dates or durations. Elements are missing where they are
-/// `NaT`, and where a bit of `present` is 0. `None` if times of this kind and unit cannot have the type. A time is a date only if it is midnight.
+/// Converts a NumPy array of times with one axis to an array of type `wanted`: timestamps, dates or durations. An element is missing if it is `NaT`,
+/// or if its bit of `present` is 0. `None` if times of this kind and unit cannot become the type `wanted`. A time can become a date only if it is
+/// midnight.
 ///
 /// # Errors
-/// If a value does not fit. `refused` makes the exception from a message, which names the row.
+/// If a value does not fit the type. `refused` makes the exception from a message, which names the row.
 pub(crate) fn array(
     object: &Bound<'_, PyUntypedArray>,
     wanted: Scalar,

@@ -1,5 +1,5 @@
-//! Numbers of a NumPy array, read and written in place. Their address and count are recorded when the array is found, and compared with the array
-//! before each access: Python functions that run in between may give the array another shape, type or memory.
+//! Numbers of a NumPy array, read and written in place. Their address and count are recorded once, and compared with the array before each access,
+//! because Python functions that run in between may give the array another shape, type or memory.
 
 use numpy::npyffi::{NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_WRITEABLE};
 use numpy::{PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -12,7 +12,7 @@ pub(crate) struct Numbers<'py, T> {
     len: usize,
 }
 
-/// Returns true if the elements of an array may be written.
+/// Returns true if the elements of a NumPy array may be written.
 pub(crate) fn is_writable(array: &Bound<'_, PyUntypedArray>) -> bool {
     // SAFETY: NUMPY-MEMORY: the array is alive, and its fields are read with the interpreter's lock.
     let flags = unsafe { (*array.as_array_ptr()).fields.flags };
@@ -20,7 +20,8 @@ pub(crate) fn is_writable(array: &Bound<'_, PyUntypedArray>) -> bool {
 }
 
 impl<'py, T: numpy::Element> Numbers<'py, T> {
-    /// Finds the numbers of a NumPy array. `None` if the object is not an array with one axis of such numbers, aligned and contiguous.
+    /// Returns access to the numbers of the NumPy array `object`. `None` if `object` is not an array with one axis whose elements are aligned,
+    /// contiguous numbers of the type `T`.
     pub(crate) fn of(object: &Bound<'py, PyAny>) -> Option<Self> {
         let array = object.cast::<PyArray1<T>>().ok()?.as_untyped().clone();
         let (first, len) = Self::place(&array)?;
@@ -39,12 +40,12 @@ impl<'py, T: numpy::Element> Numbers<'py, T> {
         is_whole.then_some((first, len))
     }
 
-    /// The NumPy array.
+    /// The NumPy array that has the numbers.
     pub(crate) const fn array(&self) -> &Bound<'py, PyUntypedArray> {
         &self.array
     }
 
-    /// The count of the numbers.
+    /// The number of elements in the NumPy array.
     pub(crate) const fn len(&self) -> usize {
         self.len
     }
@@ -54,15 +55,16 @@ impl<'py, T: numpy::Element> Numbers<'py, T> {
         Self::place(&self.array) == Some((self.first, self.len))
     }
 
-    /// The numbers for reading; `None` if the array was changed. While they are in use, the array must be pinned, or Python must run nothing.
+    /// The array's numbers, for reading; `None` if the array was changed meanwhile. While the slice is in use, the array must be pinned, or no Python
+    /// code may run.
     pub(crate) fn read(&self) -> Option<&[T]> {
         // SAFETY: NUMPY-MEMORY: the array is kept alive, and still has `len` elements at this address. A type that was set since has elements of the
         // same size.
         self.is_unchanged().then(|| unsafe { std::slice::from_raw_parts(self.first, self.len) })
     }
 
-    /// The numbers for writing; `None` if the array was changed, or is read-only. While they are in use, the array must be pinned, or Python must run
-    /// nothing.
+    /// The array's numbers, for writing; `None` if the array was changed meanwhile, or is read-only. While the slice is in use, the array must be
+    /// pinned, or no Python code may run.
     pub(crate) fn written(&mut self) -> Option<&mut [T]> {
         // SAFETY: NUMPY-MEMORY: as in `read`, and no input of the run has a byte of this memory.
         (is_writable(&self.array) && self.is_unchanged())

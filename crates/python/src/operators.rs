@@ -1,5 +1,5 @@
-//! The operators of the registry, for the Python functions in `cembra.M`: names, parameters and documentation. All of it is in the operators'
-//! records; nothing is added here.
+//! The operators of the registry, for the Python functions in `cembra.M`: names, parameters and documentation. All of it comes from the
+//! operators' records.
 
 use crate::user_operators::registry;
 use cembra::{Registry, reference};
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 /// documentation.
 type Operator = (&'static str, Vec<&'static str>, Vec<(&'static str, bool)>, bool, String);
 
-/// Returns the operators that a model may name, including those of the user.
+/// Returns the operators that a model may name, including user-defined ones.
 #[pyfunction]
 pub(crate) fn _operators() -> Vec<Operator> {
     let all = reference::public(registry()).into_iter();
@@ -20,7 +20,7 @@ pub(crate) fn _operators() -> Vec<Operator> {
     .collect()
 }
 
-/// Returns true if the language has an operator of this name, even if models cannot name it because it is only a part of others.
+/// Returns true if the language has an operator `name`, even if models cannot name it because only other operators use it.
 #[pyfunction]
 pub(crate) fn _has_operator(name: &str) -> bool {
     Registry::standard().find(name).is_some()

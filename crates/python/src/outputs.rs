@@ -1,5 +1,5 @@
-//! The form of outputs for many rows: NumPy arrays, or columns of the same package as the inputs. An output that is an unchanged input keeps the type
-//! of its column. In pandas, other outputs have the family of types (NumPy, nullable or Arrow) of the columns that they are computed from.
+//! The form of outputs for many rows: NumPy arrays, or columns of the same package as the inputs. An output that equals an input has the type of the
+//! input's column. In pandas, the other outputs have the same kind of types (NumPy, nullable or Arrow) as the columns from which they are computed.
 
 use crate::columns::{Column, Origin, Out, Rows, Target};
 use crate::packages::{Family, Package, frames};
@@ -10,17 +10,17 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::collections::HashMap;
 
-/// The outputs of many rows.
+/// The outputs of a model for many rows.
 pub(crate) struct RowsOutputs<'py> {
     pub(crate) outputs: Vec<Bound<'py, PyAny>>,
-    /// The index of the rows in pandas; `None` if there is none.
+    /// The pandas index of the rows; `None` if there is none.
     pub(crate) index: Option<Bound<'py, PyAny>>,
-    /// The indices of the rows that failed.
+    /// The indices of the rows whose evaluation failed.
     pub(crate) failed: Vec<usize>,
     pub(crate) failures: Vec<RowFailure>,
 }
 
-/// The package, and in pandas the index, that the outputs of a run get.
+/// The Python package of the objects that a run's outputs become, and for pandas their index.
 pub(crate) struct OutputForm<'py> {
     /// The package; `None` for NumPy.
     package: Option<Package>,
@@ -31,8 +31,8 @@ pub(crate) struct OutputForm<'py> {
 }
 
 impl<'py> OutputForm<'py> {
-    /// Finds the form of outputs that are computed from `columns`, or takes that of a `table`: its package and index. `unread`, a column that the
-    /// model does not read, decides if no other column does.
+    /// Determines the package and index of the outputs: those of `table`, if there is one, else those of the input columns `columns`. `unread`, a
+    /// column that the model does not read, decides if no other column does.
     ///
     /// # Errors
     /// If two Series have different indices.
@@ -77,7 +77,7 @@ impl<'py> OutputForm<'py> {
         Ok(OutputForm { package: Some(first), index, is_table: false })
     }
 
-    /// The form of each output, in the order of the model's outputs.
+    /// The kind of column that each output becomes, in the order of the model's outputs.
     pub(crate) fn targets(
         &self,
         model: &cembra::Model,
@@ -100,7 +100,8 @@ impl<'py> OutputForm<'py> {
         }
     }
 
-    /// Converts the outputs to what the caller gets: Series for a call, columns for a table. Arrays of `out` stay as they are.
+    /// Converts the outputs to the objects that the caller gets: Series for a call, columns for a table. Arrays that the caller passed as `out` are
+    /// returned unchanged.
     pub(crate) fn outputs(
         &self,
         py: Python<'py>,

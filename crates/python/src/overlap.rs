@@ -1,5 +1,5 @@
-//! A check of `out`, the caller's arrays for outputs: none may share a byte with an input or with another array of `out`. If a row fails, rows are
-//! evaluated again, and inputs are checked before they are read, so a run must not write memory that it reads.
+//! A check of `out`, the caller's arrays that outputs are written to: no array may share a byte with an input or with another array of `out`. A run
+//! must not write memory that it reads, because rows are evaluated again if a row fails, and because inputs are checked before they are read.
 
 use crate::arrays::is_masked;
 use crate::columns::{Column, Out};
@@ -96,11 +96,11 @@ fn of_object(object: &Bound<'_, PyAny>, spans: &mut Vec<Span>) -> PyResult<()> {
     Ok(())
 }
 
-/// Checks that no array of `out` shares a byte with an input, as the caller gave it (`arguments`) or as it is read (`columns`), or with another array
-/// of `out`.
+/// Checks that no array of `out` shares a byte with another array of `out`, or with an input, as the caller passed it (`arguments`) or as it is read
+/// (`columns`).
 ///
 /// # Errors
-/// If two share a byte. The message names the output, and the input as `arguments` and `columns` do.
+/// If two arrays share a byte. The message names the output, and the input as `arguments` and `columns` do.
 pub(crate) fn check<'a, 'py: 'a>(
     out: &[Out<'py>],
     arguments: impl Iterator<Item = (String, &'a Bound<'py, PyAny>)>,

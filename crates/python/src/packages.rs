@@ -1,4 +1,4 @@
-//! Objects of other packages: the package that an object belongs to, and imports by Arrow's interface.
+//! Objects of other Python packages: finds the package of an object, and imports data by Arrow's interface.
 
 use crate::bounds::Bounds;
 use crate::copies::{Copies, is_pyarrow, roomy};
@@ -19,7 +19,7 @@ use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple, PyType};
 use std::cell::{OnceCell, RefCell};
 use std::fmt::Display;
 
-/// The name of the package that an object's class belongs to.
+/// The name of the Python package that an object's class belongs to.
 pub(crate) fn package(object: &Bound<'_, PyAny>) -> PyResult<String> {
     let module = object.get_type().module()?.to_string();
     Ok(module.split('.').next().unwrap_or_default().to_owned())
@@ -30,17 +30,17 @@ pub(crate) fn frames(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     py.import("cembra.frames")
 }
 
-/// The package of a column. Outputs become columns of the same package.
+/// The Python package of an input column. Outputs become columns of the same package.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Package {
     Pandas(Family),
     Polars,
     Pyarrow,
-    /// Any other package with Arrow's interface.
+    /// The column belongs to any other package with Arrow's interface.
     Other,
 }
 
-/// The family of types that a pandas column is of: NumPy's types, nullable types (a mask beside a NumPy array), or Arrow's types.
+/// The kind of type that a pandas column has: a NumPy type, a nullable type (a NumPy array and a mask), or an Arrow type.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Family {
     Numpy = 0,
@@ -48,15 +48,15 @@ pub(crate) enum Family {
     Arrow = 2,
 }
 
-/// Returns the numbers of the families of pandas, for `cembra.frames`: NumPy, nullable, Arrow.
+/// Returns the numbers that `cembra.frames` uses for the kinds of pandas types: NumPy, nullable, Arrow.
 #[pyfunction]
 pub(crate) const fn _families() -> (u8, u8, u8) {
     (Family::Numpy as u8, Family::Nullable as u8, Family::Arrow as u8)
 }
 
 impl Package {
-    /// The package of an object's class, or of one that the class inherits from. For pandas the family is `Numpy`, because the class does not tell
-    /// it.
+    /// The package that the class of `object`, or a base class of it, belongs to. For pandas the kind of type is given as `Numpy`, because the class
+    /// does not tell it.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Package> {
         for class in object.get_type().mro().iter() {
             let module = class.cast_into::<PyType>()?.module()?;
@@ -70,7 +70,7 @@ impl Package {
         Ok(Package::Other)
     }
 
-    /// The pandas family of an output that is computed from a column of this package.
+    /// The kind of pandas type for an output that is computed from a column of this package.
     pub(crate) const fn family(self) -> Family {
         match self {
             Package::Pandas(family) => family,
@@ -83,7 +83,7 @@ impl Package {
 /// chunks, or values that are not numbers.
 ///
 /// # Errors
-/// An exception that asks to stop, such as `KeyboardInterrupt`. The column's own exceptions mean `None`.
+/// An exception that asks to stop, such as `KeyboardInterrupt`. If the column raises any other exception, the result is `None`.
 pub(crate) fn numpy_view<'py>(column: &Bound<'py, PyAny>, package: Package) -> PyResult<Option<Bound<'py, PyAny>>> {
     let view = match package {
         Package::Polars => polars_view(column),
@@ -127,8 +127,8 @@ fn pyarrow_view<'py>(array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Py
     }
 }
 
-/// Returns true if an object's class, or one that it inherits from, has an attribute of this name. Asking the object itself would make an exception
-/// for each missing name, and run its `__getattr__`.
+/// Returns true if the class of `object`, or a base class of it, has the attribute `name`. Asking the object itself would run its `__getattr__`, and
+/// make an exception for each missing attribute.
 pub(crate) fn class_has(object: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
     let py = object.py();
     let name = PyString::intern(py, name);
@@ -153,7 +153,7 @@ pub(crate) fn is_pandas_column(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// Returns true if an object, such as an array or a series, exports its data by Arrow's interface.
 ///
 /// # Errors
-/// An exception that asks to stop, such as `KeyboardInterrupt`. The object's own exceptions mean false.
+/// An exception that asks to stop, such as `KeyboardInterrupt`. If the object raises any other exception, the result is false.
 pub(crate) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     match interface(object) {
         Err(error) if error.is_instance_of::<PyException>(object.py()) => Ok(false),
@@ -188,12 +188,13 @@ fn refused(object: &Bound<'_, PyAny>, error: &cembra_arrow::Error) -> PyErr {
     })
 }
 
-/// The arrays that an object exports by Arrow's interface, in the exporter's memory. Only their C structs are checked.
+/// The arrays that a Python object exports by Arrow's interface, in the exporter's memory. Only Arrow's C structs are checked, not the arrays'
+/// contents.
 pub(crate) struct Exported<'py> {
-    /// The type of all arrays.
+    /// The Arrow type of all exported arrays.
     pub(crate) field: Field,
     pub(crate) arrays: Vec<ArrayData>,
-    /// The objects that own the buffers of the arrays: the object that was given, or the batches of a reader.
+    /// The Python objects that own the buffers of the arrays: the object that was given, or the batches of a reader.
     pub(crate) owners: Vec<Bound<'py, PyAny>>,
 }
 
@@ -201,7 +202,7 @@ pub(crate) struct Exported<'py> {
 const ARRAY_BYTES: u64 = 1024;
 
 /// Imports the data that an object exports by Arrow's interface: one array, or the arrays of a stream. A stream may be endless, so its arrays may
-/// take at most the bytes of `bounds`. Buffers of pyarrow, Polars and pandas are not counted, because their rows are in memory already.
+/// take at most as many bytes as `bounds` allows. Buffers of pyarrow, Polars and pandas are not counted, because their rows are in memory already.
 pub(crate) fn exported<'py>(object: &Bound<'py, PyAny>, bounds: &Bounds) -> PyResult<Exported<'py>> {
     let owners = vec![object.clone()];
     let refused = |error: cembra_arrow::Error| refused(object, &error);
@@ -302,14 +303,15 @@ fn memory_bytes(array: &ArrayData, before: Option<&ArrayData>) -> u64 {
     bytes
 }
 
-/// An imported array, and its chunks in the exporter's memory. Only numbers and bits of the chunks are read.
+/// An imported Arrow array, and its original chunks in the exporter's memory. Only numbers and bits are read from the chunks.
 #[derive(Clone)]
 pub(crate) struct Import {
     pub(crate) array: ArrayRef,
     pub(crate) given: Vec<ArrayData>,
 }
 
-/// Imports an array, and joins its chunks. Offsets and UTF-8 are checked, because the exporter may be wrong.
+/// Imports the array that `object` exports by Arrow's interface, and joins its chunks. Offsets and UTF-8 are checked, because the exporter may be
+/// wrong.
 pub(crate) fn arrow(object: &Bound<'_, PyAny>, bounds: &Bounds) -> PyResult<Import> {
     let Exported { field, arrays: given, owners } = exported(object, bounds)?;
     let mut copies = Copies::of(object, owners, bounds);
@@ -319,8 +321,8 @@ pub(crate) fn arrow(object: &Bound<'_, PyAny>, bounds: &Bounds) -> PyResult<Impo
     Ok(Import { array: joined(object, &checked, field.data_type(), bounds)?, given })
 }
 
-/// Imports an array that is an input as a whole, or a part of one. `None` if the object is a NumPy array, has no data by Arrow's interface, or raises
-/// an exception of its own: it may still be a sequence.
+/// Imports an Arrow array that is an input's single value, or a part of it. `None` if the object is a NumPy array, does not export data by Arrow's
+/// interface, or raises an exception of its own. Then it may still be a sequence.
 pub(crate) fn whole(
     object: &Bound<'_, PyAny>,
     expected: impl Display,
@@ -338,7 +340,8 @@ pub(crate) fn whole(
     }
 }
 
-/// Returns true if an exception comes from the import or asks to stop, and false if it is the object's own.
+/// Returns true if this package raised the exception during an import, or if the exception asks to stop, such as `KeyboardInterrupt`. Returns false
+/// if the imported object raised it.
 pub(crate) fn is_ours(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<CembraError>(py) || !error.is_instance_of::<PyException>(py)
 }
@@ -364,7 +367,7 @@ impl<'py> Imports<'py> {
         Imports { bounds, known: OnceCell::new(), parts: RefCell::new(Vec::new()) }
     }
 
-    /// Returns the array of a pandas column and its family. `None` if no input has values of the column's type.
+    /// Returns the array in a pandas column, and the kind of its type. `None` if no input can have values of the column's type.
     pub(crate) fn parts(&self, object: &Bound<'py, PyAny>) -> PyResult<Option<PandasParts<'py>>> {
         if let Some((_, parts)) = self.parts.borrow().iter().find(|(known, _)| known.is(object)) {
             return Ok(parts.clone());
@@ -379,12 +382,13 @@ impl<'py> Imports<'py> {
         Ok(parts)
     }
 
-    /// Returns the array of a pandas column and its family. `None` if the object is not a pandas column, or if no input has values of its type.
+    /// Returns the array in a pandas column, and the kind of its type. `None` if the object is not a pandas column, or if no input can have values of
+    /// its type.
     pub(crate) fn parts_of(&self, object: &Bound<'py, PyAny>) -> PyResult<Option<PandasParts<'py>>> {
         if is_pandas_column(object)? { self.parts(object) } else { Ok(None) }
     }
 
-    /// Converts a column of Python objects, such as lists or dicts, to an Arrow array, by pyarrow.
+    /// Converts a column of Python objects, such as lists or dicts, to an Arrow array, with pyarrow.
     pub(crate) fn converted(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = object.py();
         let convert = || {
@@ -402,18 +406,18 @@ impl<'py> Imports<'py> {
         })
     }
 
-    /// The limits of the imports.
+    /// The limits for the imports of this call.
     pub(crate) const fn bounds(&self) -> &Bounds {
         &self.bounds
     }
 
-    /// The array of an object; `None` if it is not imported yet.
+    /// The imported array of `object`; `None` if `object` is not imported yet.
     pub(crate) fn known(&self, object: &Bound<'py, PyAny>) -> Option<Import> {
         let known = self.known.get()?.borrow();
         known.iter().find(|(known, _)| known.is(object)).map(|(_, import)| import.clone())
     }
 
-    /// Returns the array of an object, and imports it if it is not imported yet.
+    /// Returns the imported array of `object`, and imports it first if that was not done yet.
     pub(crate) fn array(&self, object: &Bound<'py, PyAny>) -> PyResult<Import> {
         if let Some(known) = self.known(object) {
             return Ok(known);
@@ -441,8 +445,8 @@ fn string_lens(strings: &ArrayData) -> Vec<u64> {
     }
 }
 
-/// The bytes that an array's strings would take with a copy for each. It is computed for views and dictionaries, whose strings may share bytes; 0 for
-/// all other arrays.
+/// The bytes that an Arrow array's strings would take if each were copied. They are computed for views and dictionaries, whose strings may share
+/// memory; the result is 0 for all other arrays.
 pub(crate) fn shared_bytes(array: &dyn Array) -> u64 {
     let data = array.to_data();
     let sum = |lens: &mut dyn Iterator<Item = u64>| lens.fold(0, u64::saturating_add);
@@ -482,7 +486,7 @@ fn joined_bytes(chunk: &ArrayData, before: Option<&ArrayData>) -> u64 {
     bytes
 }
 
-/// Joins the chunks of `object`, which are all of type `of`, to one array.
+/// Joins the Arrow chunks that `object` exported, which are all of type `of`, to one array.
 pub(crate) fn joined(
     object: &Bound<'_, PyAny>,
     chunks: &[&dyn Array],

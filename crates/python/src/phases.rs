@@ -1,6 +1,6 @@
-//! Models that call operators of the user over columns. For many rows such a model is cut into phases. A phase evaluates the operands of some calls,
-//! the functions of these calls make columns, and later phases read the columns as inputs. A call whose operands depend on the parameter of a
-//! function or of a loop stays in its phase, and is evaluated row by row.
+//! Models that call user-defined operators over columns. For many rows such a model is cut into phases. A phase evaluates the operands of some
+//! calls. Then the functions of these calls make columns of results, which later phases read as inputs. A call whose operands depend on the
+//! parameter of a function or of a loop stays in its phase, and is evaluated row by row.
 
 use crate::errors;
 use crate::user_operators::OverColumns;
@@ -15,51 +15,51 @@ use std::sync::Arc;
 /// The most phases before the last. Calls that are nested deeper are evaluated row by row.
 const MOST_PHASES: usize = 16;
 
-/// A model compiled for many rows, in phases.
+/// A model that is compiled for many rows, cut into phases at the calls of Python functions over columns.
 pub(crate) struct Phases {
-    /// The columns that phases read: an input of the model, or `None` for a column that a call makes.
+    /// The columns that phases read. Each is an input of the model, or `None` for the results of a call.
     pub(crate) columns: Vec<Option<Field>>,
-    /// The phases whose outputs are operands of calls; empty for a model without operators over columns.
+    /// The phases that compute operands of calls, in order; empty for a model that does not call operators over columns.
     pub(crate) before: Vec<Phase>,
-    /// The phase whose outputs are those of the model.
+    /// The last phase, whose outputs are the model's outputs.
     pub(crate) last: Phase,
-    /// The source of each output, in the order of the model's outputs.
+    /// For each of the model's outputs, in order, the node that computes it and the column that it equals, if there is one.
     pub(crate) sources: Vec<OutputSource>,
 }
 
-/// The source of an output: the node that computes it, and the column that it equals, if there is one.
+/// The source of a model's output: the node that computes it, and the column that it equals, if there is one.
 pub(crate) struct OutputSource {
     node: NodeId,
-    /// The position of the column that the output is, if it is an unchanged input.
+    /// The position in `Phases::columns` of the column that the output equals; `None` if it is not an unchanged column.
     pub(crate) carried: Option<usize>,
     /// True if the output reads no input.
     is_constant: bool,
 }
 
-/// A part of a model that is evaluated in all rows at once.
+/// A part of a model that is evaluated for all rows before the next part.
 pub(crate) struct Phase {
     pub(crate) batch: Batch,
     /// The position in `Phases::columns` of each of the phase's inputs.
     pub(crate) reads: Vec<usize>,
-    /// The calls whose operands are the phase's outputs.
+    /// The calls of Python functions whose operands are the phase's outputs.
     pub(crate) calls: Vec<Call>,
 }
 
-/// A call of a function over columns.
+/// A call of a Python function over columns, in a model.
 pub(crate) struct Call {
     operator: Arc<OverColumns>,
     /// The place of the call in the text.
     span: Option<Span>,
     /// The range of the phase's outputs that are the operands of the call.
     operands: Range<usize>,
-    /// The input by which later phases read the results.
+    /// The input of later phases that reads the results of the call.
     pub(crate) input: Field,
-    /// The position in `Phases::columns` of the column of results.
+    /// The position in `Phases::columns` of the call's column of results.
     pub(crate) place: usize,
 }
 
 impl Call {
-    /// Calls the function, and returns the column of its results. `operands` are all outputs of the phase.
+    /// Calls the Python function, and returns the column of its results. `operands` are all outputs of the phase.
     pub(crate) fn make<'py>(
         &self,
         py: Python<'py>,
@@ -73,7 +73,7 @@ impl Call {
 }
 
 impl Phases {
-    /// Cuts a model into phases at the calls of `operators`, and compiles them with `options`. `executor` must be that of the model.
+    /// Cuts a model into phases at the calls of `operators`, and compiles the phases with `options`. `executor` must be the model's executor.
     pub(crate) fn of(
         model: &Model,
         options: &Options,
@@ -90,8 +90,8 @@ impl Phases {
         Ok(Phases { columns: parts.columns, before, last, sources })
     }
 
-    /// The family of each output: the greatest among the columns that it is computed from, or among all columns for a constant. `of_input` has the
-    /// families by the names of inputs; all others are `least`.
+    /// For each output, the greatest value of `of_input` among the inputs from which the output is computed; for a constant, the greatest among all
+    /// inputs. `of_input` has a value per input name, such as the kind of the column's type; other inputs have the value `least`.
     pub(crate) fn families<F: Copy + Ord>(&self, model: &Model, least: F, of_input: &HashMap<&str, F>) -> Vec<F> {
         let of_all = of_input.values().copied().fold(least, F::max);
         if of_input.values().all(|family| *family == of_all) {

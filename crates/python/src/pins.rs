@@ -1,5 +1,6 @@
-//! Pins, which keep the memory of NumPy arrays in place during a run. While there is a weak reference to an array, its `resize` raises NumPy's own
-//! error, also with `refcheck=False`. An export by the buffer protocol would not have that effect, because NumPy does not count exports.
+//! Keeps the memory of NumPy arrays at its address during a run, by weak references to the arrays. While there is a weak reference to an array,
+//! its `resize` raises NumPy's own error, also with `refcheck=False`. An export by the buffer protocol would not have that effect, because NumPy
+//! does not count exports.
 
 use numpy::npyffi::NPY_ARRAY_OWNDATA;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
@@ -7,10 +8,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyMemoryView, PyWeakrefReference};
 use smallvec::SmallVec;
 
-/// Weak references to arrays that own memory. As long as they exist, the memory stays in place.
+/// Weak references to NumPy arrays that own memory. As long as the references exist, the memory is not moved or freed.
 pub(crate) type Pins = SmallVec<[Py<PyWeakrefReference>; 4]>;
 
-/// Keeps the memory of an array in place as long as `pins` exists: the memory of the array itself, or of the arrays that it is a view of.
+/// Keeps the memory of `array` at its address as long as `pins` exists. If the array is a view, that is the memory of the arrays that it views.
 pub(crate) fn pin(array: &Bound<'_, PyUntypedArray>, pins: &mut Pins) -> PyResult<()> {
     let mut next = Some(array.clone());
     while let Some(array) = next {

@@ -1,5 +1,5 @@
 //! A record of the last calls of Python functions in this thread. If a call fails, rows or elements that were evaluated together are evaluated again,
-//! one by one. Their calls are answered from the record, so that each row calls a function once.
+//! one by one. The second calls are answered from the record, so that each row calls a function only once.
 
 use cembra::ScalarValue;
 use cembra::doors::RowsPass;
@@ -13,7 +13,7 @@ thread_local! {
     static CALLS: RefCell<Calls> = const { RefCell::new(Calls { number: 0, last: VecDeque::new(), has_raised: false }) };
 }
 
-/// The result of a call, or the message of the exception that it raised.
+/// The result of a Python function's call, `None` if it is missing; or the message of the exception that the function raised.
 pub(crate) type CallResult = Result<Option<ScalarValue>, String>;
 
 /// A recorded call.
@@ -34,8 +34,9 @@ struct Calls {
     has_raised: bool,
 }
 
-/// Takes the result of an earlier call from the record; `None` if the call must be made. `row` is the number of the evaluation of one row, whose
-/// elements may be evaluated again once a call raised. For many rows it is `None`.
+/// Removes the result of an earlier call with the same operands from the record and returns it; `None` if the function must be called. `row` is the
+/// number of the evaluation if it is one of a single row, whose elements may be evaluated again after a call raised an exception. For many rows,
+/// `row` is `None`.
 pub(crate) fn known(function: usize, operands: &[ScalarValue], row: Option<u64>) -> Option<CallResult> {
     let pass = pass_of(row);
     CALLS.with_borrow_mut(|calls| {
@@ -54,7 +55,7 @@ fn pass_of(row: Option<u64>) -> RowsPass {
     row.map_or_else(RowsPass::current, |number| RowsPass { number, is_again: false })
 }
 
-/// Records the result of a call of a first pass.
+/// Records the result of a call that was made in a first pass over rows or elements.
 pub(crate) fn keep(function: usize, operands: &[ScalarValue], result: &CallResult, row: Option<u64>) {
     let RowsPass { number, is_again: false } = pass_of(row) else { return };
     CALLS.with_borrow_mut(|calls| {

@@ -1,5 +1,5 @@
 //! Conversion of one scalar: the type of a Python object, the object as a value of a given type, and a value as an object. An integer is read as a
-//! float that represents it exactly, and a datetime at midnight as a date; nothing else changes its kind.
+//! float that represents it exactly, and a datetime at midnight as a date. There are no other conversions between kinds of values.
 
 use crate::{errors, moments};
 use cembra::{Date, Duration, Scalar, ScalarValue, Timestamp};
@@ -15,7 +15,8 @@ use pyo3::types::{
 /// 1 January 1970 as Python's ordinal, the count of days from year 1.
 const EPOCH_ORDINAL: i64 = 719_163;
 
-/// The error for an object that is not a value of the wanted type. It is one pointer, because results that have it are moved for each value.
+/// The error for an object that is not a value of the wanted type. It is only one pointer in size, because a `Result` with it is moved for each
+/// value.
 #[derive(Debug)]
 pub(crate) struct Misfit(Box<Parts>);
 
@@ -30,19 +31,19 @@ struct Parts {
 }
 
 impl Misfit {
-    /// The misfit of the object `found`, whose type is not `expected`.
+    /// The error that the object `found` is not of the type `expected`.
     #[cold]
     pub(crate) fn new(expected: impl ToString, found: &Bound<'_, PyAny>) -> Misfit {
         Misfit::of(expected, if found.is_none() { "None".to_owned() } else { type_name(found) })
     }
 
-    /// A misfit for another reason than an object's type; `found` is the reason.
+    /// An error that something is not `expected`, for the reason `found`, which is not an object's type.
     #[cold]
     pub(crate) fn of(expected: impl ToString, found: impl Into<String>) -> Misfit {
         Misfit(Box::new(Parts { path: Vec::new(), expected: expected.to_string(), found: found.into(), raised: None }))
     }
 
-    /// A misfit that raises `error` itself.
+    /// Wraps `error`, so that it is raised in Python unchanged.
     #[cold]
     pub(crate) fn raising(error: PyErr) -> Misfit {
         let mut misfit = Misfit::of("", "");
@@ -50,8 +51,8 @@ impl Misfit {
         misfit
     }
 
-    /// The misfit of an object that raised `error` when it was read. A `MemoryError`, or an exception that asks to stop, says nothing about the value
-    /// and is raised itself.
+    /// The error for the object `found`, which raised `error` when it was read. A `MemoryError`, or an exception that asks to stop, does not concern
+    /// the value, so it is raised itself.
     #[cold]
     pub(crate) fn of_raised(expected: impl ToString, found: &Bound<'_, PyAny>, error: PyErr) -> Misfit {
         let py = found.py();
@@ -61,19 +62,19 @@ impl Misfit {
         made
     }
 
-    /// Adds the field or element that contains the object to the path.
+    /// Adds `step`, the field or element that contains the object, to the path in the error message.
     pub(crate) fn inside(mut self, step: String) -> Misfit {
         self.0.path.push(step);
         self
     }
 
-    /// Adds to the message that a column of objects without a declared type has the type of its first value.
+    /// Adds to the error message that a column of objects without a declared type has the type of its first value.
     pub(crate) fn among_objects(mut self) -> Misfit {
         self.0.found.push_str(": a column of objects has the type of its first value, or the one that is declared");
         self
     }
 
-    /// The exception for a misfit in the argument of `input`.
+    /// The Python exception for this error in the argument for the input `input`.
     #[cold]
     pub(crate) fn raised(self, input: &str) -> PyErr {
         let Parts { path, expected, found, raised } = *self.0;
@@ -85,10 +86,10 @@ impl Misfit {
     }
 }
 
-/// The bytes of the Python object that a scalar becomes, without the characters of a string. Truth values, `None` and missing elements are objects
-/// that exist already. The other sizes are those of CPython 3.12 on a 64-bit system, as `sys.getsizeof` reports them and its allocator rounds them up
-/// to 16: 24 for a float and 28 to 36 for an integer, 41 to 57 beside the characters of a string, 32 for a date, 40 and 48 for durations and
-/// timestamps.
+/// The bytes of the Python object that a value of type `scalar` becomes, without the characters of a string. Truth values, `None` and missing
+/// elements are objects that exist already. The other sizes are those of CPython 3.12 on a 64-bit system, as `sys.getsizeof` reports them and its
+/// allocator rounds them up to 16: 24 for a float and 28 to 36 for an integer, 41 to 57 beside the characters of a string, 32 for a date, 40 and 48
+/// for durations and timestamps.
 pub(crate) const fn object_size(scalar: Scalar) -> u64 {
     match scalar {
         Scalar::Unit | Scalar::Boolean => 0,
@@ -98,10 +99,12 @@ pub(crate) const fn object_size(scalar: Scalar) -> u64 {
     }
 }
 
-/// The bytes that each element of a list counts besides its object: 8 for the list's pointer, and 8 more, because a list that grows is copied.
+/// The bytes that are counted for each element of a Python list besides the element's object: 8 for the pointer in the list, and 8 more, because a
+/// list that grows is copied.
 pub(crate) const PLACE: u64 = 16;
 
-/// The bytes that a text, or bytes, take in a Python object. Python stores each character of a text in as many bytes as the widest one needs.
+/// The bytes that a text, or bytes, take in a Python object. Python stores each character of a text in as many bytes as the text's widest character
+/// needs.
 pub(crate) fn object_bytes(string: &[u8]) -> u64 {
     let text = if string.is_ascii() { None } else { std::str::from_utf8(string).ok() };
     let Some(text) = text else { return string.len() as u64 };
@@ -111,12 +114,13 @@ pub(crate) fn object_bytes(string: &[u8]) -> u64 {
     count.saturating_mul(width)
 }
 
-/// The name of an object's type, as Python shows it.
+/// The name of the object's type, as Python shows it.
 pub(crate) fn type_name(object: &Bound<'_, PyAny>) -> String {
     object.get_type().fully_qualified_name().map_or_else(|_| "an object".to_owned(), |name| name.to_string())
 }
 
-/// The scalar type that a Python object has by itself; `None` for Python's `None` and other missing values, and for an object that is not a scalar.
+/// The scalar type that a Python object has without a declared type; `None` for Python's `None` and other missing values, and for an object that is
+/// not a scalar.
 pub(crate) fn scalar_of(object: &Bound<'_, PyAny>) -> Option<Scalar> {
     match object {
         // `NaT` of pandas is a datetime, too.
@@ -149,7 +153,7 @@ fn numpy_generic<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
     Ok(generic.bind(py))
 }
 
-/// The scalar type for the elements of a NumPy array, by the kind and size that NumPy names: `f8`. `None` for other types.
+/// The scalar type for a NumPy array whose elements have NumPy's type `kind`, such as `f8`. `None` for other types.
 pub(crate) fn scalar_of_dtype(kind: &str) -> Option<Scalar> {
     Some(match kind {
         "f8" => Scalar::Float64,
@@ -167,7 +171,7 @@ pub(crate) fn scalar_of_dtype(kind: &str) -> Option<Scalar> {
     })
 }
 
-/// NumPy's kind and size of a type that NumPy and the library store alike, such as `f8`; `None` for other types.
+/// NumPy's name, such as `f8`, of a type whose values NumPy and the library store in the same form; `None` for other types.
 pub(crate) const fn dtype_of(scalar: Scalar) -> Option<&'static str> {
     match scalar {
         Scalar::Float64 => Some("f8"),
@@ -180,7 +184,7 @@ pub(crate) const fn dtype_of(scalar: Scalar) -> Option<&'static str> {
     }
 }
 
-/// Reads an object as a value of type `scalar`. Python's `None` is an error. A NumPy array without axes is read as its element.
+/// Converts a Python object to a value of type `scalar`. Python's `None` is an error. A NumPy array without axes is read as its element.
 pub(crate) fn read(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<ScalarValue, Misfit> {
     if let Ok(array) = object.cast::<PyUntypedArray>()
         && array.ndim() == 0
@@ -314,7 +318,7 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<ScalarVa
     })
 }
 
-/// Returns true if an object stands for a missing value of type `scalar`: `None`, NumPy's `masked` and `NaT`, `pandas.NA` and `pandas.NaT`, and
+/// Returns true if a Python object stands for a missing value of type `scalar`: `None`, NumPy's `masked` and `NaT`, `pandas.NA` and `pandas.NaT`, and
 /// `False` for a mask (`Unit`).
 pub(crate) fn is_missing(object: &Bound<'_, PyAny>, scalar: Scalar) -> bool {
     object.is_none()
@@ -322,7 +326,7 @@ pub(crate) fn is_missing(object: &Bound<'_, PyAny>, scalar: Scalar) -> bool {
         || is_absent(object)
 }
 
-/// Returns true if an object stands for a missing value in a column of objects. If `is_of_pandas`, NaN does, too.
+/// Returns true if a Python object stands for a missing value in a column of objects. NaN does so if `is_of_pandas` is true.
 pub(crate) fn is_absent_in(object: &Bound<'_, PyAny>, is_of_pandas: bool) -> bool {
     object.is_none()
         || is_absent(object)

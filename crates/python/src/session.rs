@@ -1,5 +1,5 @@
-//! The Python class `Session`: evaluations of one model, one after the other, in the same memory and with the same limits. NumPy arrays that a
-//! session returned are written again once no other reference to them exists.
+//! The Python class `Session`: evaluations of one model, one after the other, in the same memory and with the same limits. A NumPy array that a
+//! session returned is overwritten by a later evaluation once no other reference to it exists.
 
 use crate::errors;
 use crate::handing::{self, HandedArray, Holder};

@@ -1,4 +1,4 @@
-//! The settings that a model is compiled with. A pickle of the model stores them, and nothing else.
+//! The settings that a model is compiled with. A pickle of the Python object `Model` stores only these settings.
 
 use crate::errors;
 use crate::interrupt::compiled;
@@ -9,20 +9,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The text of a model, and the options to compile it with.
+/// The text of a model, and the options with which it is compiled.
 #[derive(Clone, Default)]
 pub(crate) struct Settings {
     pub(crate) text: String,
     pub(crate) types: BTreeMap<String, String>,
     pub(crate) backend: Option<String>,
     pub(crate) name: Option<String>,
-    /// Limits by their names, as texts that the library parses.
+    /// The limits by their names, as texts that the library parses.
     pub(crate) limits: BTreeMap<String, String>,
     /// The texts of the files that the model uses, by their names. A name is a path from the model's text, or from the folder of `name`.
     pub(crate) files: BTreeMap<String, String>,
 }
 
-/// Settings as a tuple, for a pickle.
+/// The settings of a model as a tuple, for a pickle.
 pub(crate) type PickledSettings = (
     String,
     BTreeMap<String, String>,
@@ -45,7 +45,7 @@ impl From<&Settings> for PickledSettings {
     }
 }
 
-/// Parses limits by their names: whole numbers, or seconds for a time.
+/// Parses limits, which are given as texts by their names: whole numbers, or seconds for a time.
 pub(crate) fn limits_of(given: &BTreeMap<String, String>) -> PyResult<Limits> {
     let mut limits = Limits::default();
     for (name, value) in given {
@@ -55,14 +55,14 @@ pub(crate) fn limits_of(given: &BTreeMap<String, String>) -> PyResult<Limits> {
     Ok(limits)
 }
 
-/// Converts limits to texts that the library parses.
+/// Converts limits that are given as Python objects to texts that the library parses.
 pub(crate) fn spelled_limits(given: Option<BTreeMap<String, Bound<'_, PyAny>>>) -> PyResult<BTreeMap<String, String>> {
     let one = |(name, value): (String, Bound<'_, PyAny>)| Ok((name, value.str()?.to_string()));
     given.unwrap_or_default().into_iter().map(one).collect()
 }
 
 impl Settings {
-    /// Reads the text of a file, and the files that it uses, which are found beside it.
+    /// Reads the model file at `path`, and the files that it uses, which must be in the same folder or its subfolders.
     pub(crate) fn of_file(py: Python<'_>, path: &Path) -> PyResult<Settings> {
         let limits = Limits::default();
         let folder = Folder::new(path.parent().unwrap_or(Path::new("")), limits.source_bytes);
@@ -78,7 +78,7 @@ impl Settings {
         Settings { text: text.unwrap_or_default(), name, files: texts.collect(), ..Settings::default() }
     }
 
-    /// Parses the text.
+    /// Parses the text in the settings as a model.
     pub(crate) fn parsed(&self, py: Python<'_>, registry: &'static Registry) -> PyResult<cembra::Model> {
         let limits = limits_of(&self.limits)?;
         let name = self.name.as_deref().unwrap_or_default();
@@ -89,7 +89,7 @@ impl Settings {
         parsed.map_err(|error| errors::of_source(error, &*sources))
     }
 
-    /// Parses the types that the caller declares, by the names of inputs.
+    /// Parses the types that the caller declares for inputs, and returns them by the names of the inputs.
     pub(crate) fn input_types(&self) -> PyResult<BTreeMap<&str, QType>> {
         let all = self.types.iter().map(|(input, spelled)| {
             let qtype = cembra::parse_type(spelled).map_err(|error| errors::of_text(error, spelled, None))?;
@@ -98,7 +98,7 @@ impl Settings {
         all.collect()
     }
 
-    /// The options to compile with, without types of inputs.
+    /// The options with which the model is compiled, without the types of inputs.
     pub(crate) fn options(&self) -> PyResult<Options> {
         let options = Options::default().limits(limits_of(&self.limits)?);
         Ok(match self.backend.as_deref() {
@@ -114,7 +114,8 @@ impl Settings {
     }
 }
 
-/// Parses `on_error`, the choice for rows that fail. The second value is true if these rows are left out of the outputs.
+/// Parses the argument `on_error`, which decides what happens to rows that fail. The second result is true if these rows are left out of
+/// the outputs.
 pub(crate) fn on_error_of(name: &str) -> PyResult<(OnError, bool)> {
     match name {
         "stop" => Ok((OnError::Fail, false)),

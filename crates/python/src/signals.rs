@@ -1,11 +1,13 @@
-//! Checks for signals while elements are read or made with the interpreter's lock, so that Ctrl-C ends a long conversion.
+//! Checks for signals while elements are converted with Python's global interpreter lock (GIL) held, so that Ctrl-C ends a long
+//! conversion.
 
 use pyo3::prelude::*;
 
-/// The number of elements that are read or made between two checks for signals.
+/// The number of elements that are converted between two checks for signals.
 pub(crate) const LOOK: usize = 1 << 16;
 
-/// Runs signal handlers after every `LOOK` elements; `at` is the index of an element. The error is the exception that a handler raised.
+/// Runs Python's signal handlers after every `LOOK` elements. `at` is the index of the element that was converted last. The error is
+/// the exception that a handler raised.
 pub(crate) fn listen(py: Python<'_>, at: usize) -> PyResult<()> {
     if at % LOOK == LOOK - 1 { py.check_signals() } else { Ok(()) }
 }

@@ -1,4 +1,5 @@
-//! A model compiled for given types of its inputs, which is a signature of the model, and the search for the signature of a call.
+//! A model that is compiled for given types of its inputs. These types are a signature of the model; each call searches for the signature of its
+//! arguments.
 
 use crate::columns::{Column, RowsPace, is_column};
 use crate::errors;
@@ -15,44 +16,44 @@ use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
 use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 use std::time::Instant;
 
-/// A model compiled for inputs of given types: one signature.
+/// A model that is compiled for inputs of given types: one signature of the model.
 pub(crate) struct Compiled {
-    /// The type of each input of the text; `None` for an input that was not given.
+    /// The type of each input in the model's text; `None` for an input that calls with this signature do not give.
     pub(crate) types: Vec<Option<QType>>,
     pub(crate) executor: Executor,
-    /// The position among the text's inputs of each input of the executor.
+    /// For each input of the executor, its position among the inputs in the model's text.
     pub(crate) places: Vec<usize>,
-    /// The positions of the text's inputs that the executor does not read.
+    /// The positions of those inputs in the model's text that the executor does not read.
     pub(crate) unread: Vec<usize>,
-    /// The position of this signature in the model.
+    /// The position of this signature in the model's list of signatures.
     pub(crate) place: usize,
     /// The memory that an evaluation uses if it is free. Another evaluation at the same time does not wait, but takes memory from `idle`.
     first: Mutex<Option<Memory>>,
     /// The memory of evaluations that found `first` in use, for later ones: at most as many as ran at the same time.
     idle: Mutex<Vec<Memory>>,
-    /// The model for many rows, once it is compiled.
+    /// The model compiled for many rows; empty until many rows are first evaluated.
     pub(crate) phases: OnceLock<Phases>,
-    /// The class of the named tuple of outputs; `None` if there is one output.
+    /// The Python class of the named tuple that has the outputs; `None` if there is only one output.
     pub(crate) class: Option<Py<PyAny>>,
-    /// True if all inputs and outputs are scalars and there is no loop: an evaluation is over before another thread of Python could begin.
+    /// True if all inputs and outputs are scalars and the model has no loop. Then an evaluation is over before another Python thread could begin.
     pub(crate) is_short: bool,
     pub(crate) pace: RowsPace,
-    /// True if an output may have an array, whose elements become Python objects.
+    /// True if an output is or contains an array, whose elements become Python objects.
     pub(crate) makes_arrays: bool,
     /// True if the model has a loop, so that an evaluation may take long for any inputs.
     pub(crate) has_loops: bool,
-    /// True if an input is a tensor.
+    /// True if an input of the model is a tensor.
     pub(crate) has_tensors: bool,
 }
 
-/// The memory for the evaluation of one row.
+/// The memory for evaluating one row of a compiled model.
 #[derive(Default)]
 pub(crate) struct Memory {
     /// The session, made when a row is first evaluated: before that the model may have no code for one row.
     session: Option<Session>,
-    /// The values of the inputs.
+    /// The values of the model's inputs for the row.
     pub(crate) row: Vec<Value>,
-    /// The values of the outputs.
+    /// The values of the model's outputs for the row.
     pub(crate) made: Vec<Value>,
     /// The end that is set in the session's options; `None` if it must be set anew.
     end: Option<End>,
@@ -63,14 +64,14 @@ pub(crate) struct Memory {
 /// The time at which an evaluation of a session is ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// The caller's time limit.
+    /// The evaluation ends at the caller's time limit.
     Caller,
-    /// The caller's time limit, or `PATIENCE` after the evaluation began, whichever is first.
+    /// The evaluation ends at the caller's time limit, or `PATIENCE` after it began, whichever is first.
     Brief,
 }
 
 impl Memory {
-    /// Returns the session, and makes it if there is none. The first session of a model compiles the code for one row.
+    /// Returns the session of this memory, and makes it if there is none. The first session of a model compiles the code for one row.
     pub(crate) fn session(&mut self, py: Python<'_>, compiled: &Compiled) -> PyResult<&mut Session> {
         if self.session.is_none() {
             self.session = Some(compiled.session(py)?);
@@ -79,12 +80,13 @@ impl Memory {
         Ok(self.session.get_or_insert_with(|| compiled.executor.session()))
     }
 
-    /// The bytes of memory that the session itself holds.
+    /// The bytes of memory that the session in this memory holds.
     pub(crate) fn session_bytes(&self) -> usize {
         self.session.as_ref().map_or(0, Session::memory_bytes)
     }
 
-    /// Evaluates `row` into `made`. The outer error is the exception of a signal handler, the inner one that of the model.
+    /// Evaluates the row in `row` and stores the outputs in `made`. The outer error is the exception of a signal handler, the inner one the error of
+    /// the evaluation.
     pub(crate) fn evaluate(
         &mut self,
         py: Python<'_>,
@@ -200,13 +202,13 @@ impl Compiled {
         })
     }
 
-    /// Makes a session of the model. Code for one row is compiled when the first session is made.
+    /// Makes a session that evaluates the model. The code for one row is compiled when the first session is made.
     pub(crate) fn session(&self, py: Python<'_>) -> PyResult<Session> {
         compiled(py, || self.executor.compile_session())?;
         Ok(released(py, || self.executor.session()))
     }
 
-    /// Lends memory to `evaluate`, and takes it back. A pool of sessions would allocate the lists of values anew for each call.
+    /// Calls `evaluate` with memory that is reused for later calls. A pool of sessions would allocate the lists of values anew for each call.
     pub(crate) fn with_memory<A>(&self, evaluate: impl FnOnce(&mut Memory) -> A) -> A {
         let first = match self.first.try_lock() {
             Ok(first) => Some(first),
@@ -231,8 +233,9 @@ impl Compiled {
         made
     }
 
-    /// Returns options with a token and the run that the token ends, for many rows of a model with a loop or with Python functions, each of which may
-    /// take long. For other models there is no run. Python functions check for signals where they are called, but not in other threads.
+    /// Prepares a run of many rows that signals can end, if the model has a loop or calls Python functions, so that rows may take long. Returns
+    /// options with a token, and the run that the token ends. For other models, there is no run and the options are unchanged. Python functions check
+    /// for signals where they are called, but not in other threads.
     pub(crate) fn watched(&self, options: RunOptions) -> (RunOptions, Option<user_operators::RowsRun>) {
         let (has_loops, calls_python) = (self.has_loops, self.pace.calls_python);
         if !has_loops && !calls_python {
@@ -244,7 +247,7 @@ impl Compiled {
         (options.cancellation(token), Some(run))
     }
 
-    /// Returns true if arguments of these types fit the signature.
+    /// Returns true if arguments of the types `given` fit this signature.
     pub(crate) fn takes(&self, given: &[ArgumentType]) -> bool {
         self.types.iter().zip(given).all(|(qtype, given)| match (qtype, given) {
             (_, ArgumentType::Declared) | (None, ArgumentType::Nothing) => true,
@@ -255,7 +258,7 @@ impl Compiled {
         })
     }
 
-    /// Returns the outputs as one Python object: the only output, or a named tuple.
+    /// Returns the outputs of a row as one Python object: the only output, or a named tuple of several.
     pub(crate) fn outputs<'py>(
         &self,
         py: Python<'py>,
@@ -268,7 +271,7 @@ impl Compiled {
     }
 }
 
-/// The type that an argument gives to an input that has no declared type.
+/// The type that an argument of a call gives to an input that has no declared type.
 pub(crate) enum ArgumentType {
     /// The input has a declared type.
     Declared,
@@ -305,7 +308,7 @@ impl ArgumentType {
         Err(errors::types(format!("input `{name}` has no type, and a {found} says none: {hint}")))
     }
 
-    /// The type to compile for; `None` for an input that is not given.
+    /// The type of an input for which the model is compiled; `None` for an input that is not given.
     pub(crate) fn qtype(self, name: &str, declared: Option<&QType>) -> PyResult<Option<QType>> {
         match self {
             ArgumentType::Declared => Ok(declared.cloned()),
@@ -319,7 +322,8 @@ impl ArgumentType {
     }
 }
 
-/// Returns true if an object is surely one value: an exact float, int, string or bool, or `None`. Most arguments are found by this fast check.
+/// Returns true if `object` is certainly a single value, not a column: an exact float, int, string or bool, or `None`. This fast check suffices for
+/// most arguments.
 pub(crate) fn is_one_value(object: &Bound<'_, PyAny>) -> bool {
     object.is_exact_instance_of::<PyFloat>()
         || object.is_exact_instance_of::<PyInt>()

@@ -1,5 +1,5 @@
-//! Whole tables: frames of pandas, Polars and pyarrow, whose columns the Python module `frames` finds, and other objects with Arrow's interface for
-//! streams, whose batches are imported here. Columns that the model does not read are ignored.
+//! Whole tables as arguments. The Python module `frames` finds the columns of pandas, Polars and pyarrow frames; the batches of other objects with
+//! Arrow's interface for streams are imported here. Columns that the model does not read are ignored.
 
 use crate::bounds::Bounds;
 use crate::copies::Copies;
@@ -16,21 +16,21 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
 
-/// A table, whose columns are found by name.
+/// A table that the caller passed, whose columns are found by name.
 pub(crate) struct Table<'py> {
     source: Source<'py>,
-    /// The package of the frame that the outputs become.
+    /// The Python package of the frame that the outputs become.
     pub(crate) package: Package,
     pub(crate) rows: usize,
-    /// The index of the rows in pandas; `None` for other packages.
+    /// The pandas index of the table's rows; `None` for other packages.
     pub(crate) index: Option<Bound<'py, PyAny>>,
 }
 
 /// The source of a table's columns.
 enum Source<'py> {
-    /// A frame of a known package: an object of `frames.Frame`.
+    /// The table is a frame of a known package: an object of the Python class `frames.Frame`.
     Frame(Bound<'py, PyAny>),
-    /// Batches that were imported.
+    /// The table consists of Arrow batches that were imported.
     Batches(Batches<'py>),
 }
 
@@ -54,7 +54,7 @@ impl<'py> Table<'py> {
         Ok(Table { source: Source::Frame(opened), package, rows, index })
     }
 
-    /// The column of this name; `None` if the table has none.
+    /// The table's column `name`; `None` if the table does not have it.
     pub(crate) fn column(&self, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         match &self.source {
             Source::Frame(frame) => {
@@ -65,7 +65,7 @@ impl<'py> Table<'py> {
         }
     }
 
-    /// The exception for an input without a column in the table.
+    /// The exception for the input `name`, which has no column in the table.
     #[cold]
     pub(crate) fn no_column(&self, name: &str) -> PyErr {
         let names: PyResult<Vec<String>> = match &self.source {
@@ -78,7 +78,7 @@ impl<'py> Table<'py> {
         errors::data(format!("the table has no column for input `{name}`{known}"))
     }
 
-    /// Makes the frame that the outputs become.
+    /// Makes the frame that the outputs of a table's rows become.
     pub(crate) fn of_outputs(
         &self,
         py: Python<'py>,

@@ -1,5 +1,5 @@
-//! Conversion of NumPy arrays to tensors, and back. Elements of an input are read in place. If that is not possible, or if they are few, they are
-//! copied, to the memory of the last evaluation if there is one. Elements of an output are moved, or copied if a session keeps them.
+//! Conversion of NumPy arrays to tensors, and back. The elements of an input are read in place. If that is not possible, or if they are few, they are
+//! copied, into the memory of the last evaluation if there is one. The elements of an output are moved, or copied if a session keeps them.
 
 use crate::arrays::{self, is_masked, kind};
 use crate::bounds::Bounds;
@@ -97,7 +97,7 @@ fn numpy_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     numpy.call_method1("asarray", (object,))
 }
 
-/// Reads an object as a tensor of type `qtype`. The memory of `before`, the tensor of the last evaluation, is used again if possible.
+/// Converts a Python object to a tensor of type `qtype`. The memory of `before`, the tensor of the last evaluation, is reused if possible.
 pub(crate) fn read(
     object: &Bound<'_, PyAny>,
     qtype: &QType,
@@ -170,7 +170,7 @@ pub(crate) fn read(
 
 macro_rules! arrays {
     ($($rust:ident $scalar:ident),*) => {
-        /// Returns the elements of a tensor as a NumPy array. They are moved if the tensor has no other owner, else copied.
+        /// Returns the elements of a tensor as a NumPy array. The elements are moved if the tensor has no other owner, else copied.
         pub(crate) fn moved(py: Python<'_>, tensor: Arc<Tensor>) -> PyResult<Bound<'_, PyAny>> {
             let extents = tensor.extents().to_vec();
             let tensor = Arc::try_unwrap(tensor).unwrap_or_else(|shared| (*shared).clone());
@@ -219,8 +219,8 @@ macro_rules! arrays {
 
 for_each_element!(arrays);
 
-/// Returns the elements of a tensor in `given`, the array that was returned before, if no other reference to it exists. Else a new array has them,
-/// and becomes `given`.
+/// Returns the elements of a tensor as a NumPy array. The array `given`, which was returned before, is overwritten if no other reference to it
+/// exists. Otherwise a new array is made, and `given` is set to it.
 pub(crate) fn written_again<'py>(
     py: Python<'py>,
     tensor: &Tensor,
@@ -243,7 +243,7 @@ pub(crate) fn written_again<'py>(
     Ok(made)
 }
 
-/// Returns true if a value is a tensor whose elements are not lent by a NumPy array.
+/// Returns true if `value` is a tensor that owns its elements, so that they are not in the memory of a NumPy array.
 pub(crate) fn is_own(value: &Value) -> bool {
     matches!(value, Value::Tensor(tensor) if !tensor.data().is_lent())
 }

@@ -1,4 +1,4 @@
-//! The terms of evaluations: threads, a time limit, a token to cancel them, limits.
+//! The options that Python callers give for evaluations: the number of threads, a time limit, a cancellation token, and limits.
 
 use crate::errors;
 use crate::interrupt::Token;
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// The terms of evaluations that a caller gave to `run`, `table` or `session`.
+/// The options for evaluations that a Python caller passed to `run`, `table` or `session`.
 #[derive(Clone, Default)]
 pub(crate) struct Terms {
     threads: usize,
@@ -18,7 +18,7 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// Checks the caller's arguments. `time_limit` is in seconds.
+    /// Checks the caller's options for evaluations. `time_limit` is in seconds.
     pub(crate) fn of(
         threads: usize,
         time_limit: Option<f64>,
@@ -35,12 +35,13 @@ impl Terms {
         Ok(Terms { threads, time_limit, cancellation, limits })
     }
 
-    /// The terms of an evaluation that begins now.
+    /// The options for one evaluation that begins now.
     pub(crate) fn call(&self) -> CallTerms {
         CallTerms { options: self.options(), stay: self.time_limit.is_none() }
     }
 
-    /// The options of an evaluation that begins now. The time limit becomes a deadline, which also ends the conversions before and after the run.
+    /// The library's run options for an evaluation that begins now. The time limit becomes a deadline, which also ends the conversions of
+    /// arguments and results.
     pub(crate) fn options(&self) -> RunOptions {
         let mut options = RunOptions::new().threads(self.threads.max(1));
         // A deadline that the clock cannot represent never comes.
@@ -57,10 +58,10 @@ impl Terms {
     }
 }
 
-/// The terms of one evaluation.
+/// The options for one evaluation.
 pub(crate) struct CallTerms {
     pub(crate) options: RunOptions,
-    /// True if all evaluations in the same memory have these options, so that they are set only once.
+    /// True if all evaluations in the same memory have these options, so that a session sets them only once.
     pub(crate) stay: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Operators of the user in Python: functions on scalars, which are called for each row, and functions over columns. Like operators in Rust, they
-//! exist until the process ends. Calls of functions over columns are in `phases`.
+//! User-defined operators that are Python functions: functions on scalars, which are called for each row, and functions over columns. Like operators
+//! in Rust, they exist until the process ends. Calls of functions over columns are in `phases`.
 
 use crate::errors;
 use crate::lock::{entered, taken};
@@ -44,10 +44,10 @@ impl RegisteredOperators {
     }
 }
 
-/// An operator whose function gets the operands of many rows at once.
+/// A user-defined operator whose Python function gets the operands of many rows at once.
 pub(crate) struct OverColumns {
     pub(crate) name: String,
-    /// The Python function: it takes a list of NumPy arrays, and returns the array of results, masked where one is missing.
+    /// The Python function: it takes a list of NumPy arrays, and returns the array of results, masked where a result is missing.
     pub(crate) function: Py<PyAny>,
     pub(crate) result: Scalar,
     pub(crate) may_be_missing: bool,
@@ -74,8 +74,8 @@ static RUNS: Mutex<Vec<Arc<Ending>>> = Mutex::new(Vec::new());
 /// True once an exception has ended a run of this process. Until then operators need not check whether their run has ended.
 static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
-/// A run of many rows, and the exception that ended it, if it is not an `Exception`: `KeyboardInterrupt` or `SystemExit`. Such an exception is meant
-/// for the program, not for one row.
+/// A run of many rows, and the exception `KeyboardInterrupt` or `SystemExit` that ended it, if one did. Such an exception, which is not an
+/// `Exception` in Python, is meant for the program, not for one row.
 pub(crate) struct Ending {
     token: Cancellation,
     /// True if few rows may take long without a check for signals.
@@ -94,7 +94,7 @@ fn runs() -> MutexGuard<'static, Vec<Arc<Ending>>> {
     RUNS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The evaluation of one row.
+/// The state of the evaluation of one row in which Python functions are called.
 pub(crate) struct RowEvaluation {
     /// The number of the evaluation in the process. Evaluations of one row count down from the highest number; passes over many rows count up from 1.
     number: u64,
@@ -102,14 +102,14 @@ pub(crate) struct RowEvaluation {
     has_ended: AtomicBool,
 }
 
-/// The evaluation that a thread takes part in.
+/// The evaluation that a thread takes part in, of one row or of many.
 #[derive(Clone)]
 pub(crate) enum Current {
-    /// Rows of any current run, in a thread of the library's pool.
+    /// The thread belongs to the library's pool and evaluates rows of any current run.
     Any,
-    /// The evaluation of one row.
+    /// The thread takes part in this evaluation of one row.
     Row(Arc<RowEvaluation>),
-    /// Rows of this run.
+    /// The thread evaluates rows of this run of many rows.
     Run(Arc<Ending>),
 }
 
@@ -121,7 +121,7 @@ impl Current {
         Current::Row(Arc::new(RowEvaluation { number, has_ended: AtomicBool::new(false) }))
     }
 
-    /// Cancels the run, if this is a run of many rows.
+    /// Cancels this evaluation if it is a run of many rows.
     pub(crate) fn cancel(&self) {
         if let Current::Run(run) = self {
             run.token.cancel();
@@ -142,14 +142,15 @@ fn of_current<T>(run: impl FnOnce(&[Arc<Ending>]) -> T) -> T {
     }
 }
 
-/// A run of many rows, which ends when it is dropped.
+/// A run of many rows that calls Python functions or may take long. It ends when the value is dropped.
 pub(crate) struct RowsRun {
     ending: Arc<Ending>,
     _within: Within,
 }
 
 impl RowsRun {
-    /// Begins a run that `token` can cancel. `calls_python` is true if the model calls Python functions, and `is_long` if few rows may take long.
+    /// Begins a run of many rows that `token` can cancel. `calls_python` is true if the model calls Python functions, and `is_long` if few rows may
+    /// take long.
     pub(crate) fn begin(token: Cancellation, calls_python: bool, is_long: bool) -> RowsRun {
         let ending = Arc::new(Ending { token, is_long, raised: Mutex::default() });
         if calls_python {
@@ -158,7 +159,7 @@ impl RowsRun {
         RowsRun { ending: ending.clone(), _within: within(Current::Run(ending)) }
     }
 
-    /// Takes the exception that ended the run, if one did.
+    /// Takes out the exception that ended the run; `None` if none did.
     pub(crate) fn raised(&self) -> Option<PyErr> {
         self.ending.raised().take()
     }
@@ -170,7 +171,7 @@ impl Drop for RowsRun {
     }
 }
 
-/// The evaluation of this thread, to give to another thread that takes part in it.
+/// The evaluation that this thread takes part in. It is passed to another thread that joins the evaluation.
 pub(crate) fn current() -> Current {
     CURRENT.with(|current| current.borrow().clone())
 }
@@ -180,7 +181,7 @@ pub(crate) fn is_long() -> bool {
     IS_LONG.get()
 }
 
-/// The evaluation that this thread took part in before. A drop makes it the current one again.
+/// A guard with the evaluation that this thread took part in before. Dropping the guard makes that evaluation the thread's current one again.
 pub(crate) struct Within(Current);
 
 /// Makes `this` the evaluation of the current thread until the result is dropped.
@@ -197,18 +198,18 @@ impl Drop for Within {
     }
 }
 
-/// Returns the registry that models are parsed with from now on.
+/// Returns the operator registry with which models are parsed from now on.
 pub(crate) fn registry() -> &'static Registry {
     known().registry()
 }
 
-/// Returns the registry that models are parsed with from now on, and its operators over columns.
+/// Returns the operator registry with which models are parsed from now on, and its operators over columns.
 pub(crate) fn known_now() -> (&'static Registry, Arc<[Arc<OverColumns>]>) {
     let mut known = known();
     (known.registry(), known.over_columns.as_slice().into())
 }
 
-/// Returns true if a graph calls an operator in Python.
+/// Returns true if the graph calls an operator that is a Python function.
 pub(crate) fn are_called(graph: &Graph) -> bool {
     let registry = known().registry;
     registry.is_some_and(|registry| {
@@ -217,13 +218,13 @@ pub(crate) fn are_called(graph: &Graph) -> bool {
     })
 }
 
-/// Takes the exception that an operator raised in this thread; `None` if none did.
+/// Takes out the exception that an operator's Python function raised in this thread; `None` if none did.
 pub(crate) fn raised() -> Option<PyErr> {
     RAISED.with(|raised| raised.borrow_mut().take())
 }
 
-/// Returns an error if an operator raised `KeyboardInterrupt` or `SystemExit` in this thread, which ends the program. The code that called the
-/// operator may have continued.
+/// Returns `KeyboardInterrupt` or `SystemExit` as the error if an operator's Python function raised it in this thread. Such an exception ends the
+/// program, even if the code that called the operator has continued.
 pub(crate) fn ended_by_exception(py: Python<'_>) -> PyResult<()> {
     match raised() {
         Some(cause) if !cause.is_instance_of::<PyException>(py) => Err(cause),
@@ -234,7 +235,7 @@ pub(crate) fn ended_by_exception(py: Python<'_>) -> PyResult<()> {
     }
 }
 
-/// Stores the exception that an operator raised in another thread, which evaluated for this one.
+/// Stores the exception `cause` for this thread. An operator raised it in another thread, which evaluated rows for this one.
 pub(crate) fn keep(cause: Option<PyErr>) {
     if cause.is_some() {
         RAISED.with(|raised| *raised.borrow_mut() = cause);
@@ -244,9 +245,9 @@ pub(crate) fn keep(cause: Option<PyErr>) {
 /// The outcome of a call.
 enum Outcome {
     Called,
-    /// An exception that is not an `Exception` ended the evaluation.
+    /// The call raised an exception that is not an `Exception`, such as `KeyboardInterrupt`, which ended the evaluation.
     Ended,
-    /// The function was not called: the run has ended.
+    /// The Python function was not called, because the run has ended.
     NotCalled,
 }
 
@@ -262,9 +263,9 @@ struct Function {
 
 /// A scalar of Rust that operators in Python take and return.
 trait Crossing: Sized {
-    /// The scalar as a value.
+    /// Converts the Rust scalar to a [`ScalarValue`].
     fn value(self) -> ScalarValue;
-    /// The scalar in a value; `None` if the value has another type.
+    /// Converts a [`ScalarValue`] to the Rust scalar; `None` if the value has another type.
     fn of(value: ScalarValue) -> Option<Self>;
 }
 
@@ -484,7 +485,7 @@ pub(crate) fn _register(
     })
 }
 
-/// Returns `made`, or the exception that ended the run, if one did.
+/// Returns `made`, the result of the run `run`; or the exception that ended the run, if one did.
 pub(crate) fn ended<T>(run: Option<RowsRun>, made: PyResult<T>) -> PyResult<T> {
     run.and_then(|run| run.raised()).map_or(made, Err)
 }

@@ -1,5 +1,6 @@
-//! Conversion of one value of any type. In Python, structs are dicts or objects with attributes, lists and arrays are sequences or NumPy arrays,
-//! dictionaries are dicts, and tensors are NumPy arrays. Values nest as deep as their types, and the parser limits the depth of types.
+//! Conversion of a single value of any type between Python and the library. In Python, structs are dicts or objects with attributes, lists and
+//! arrays are sequences or NumPy arrays, dictionaries are dicts, and tensors are NumPy arrays. Values nest as deep as their types, and the parser
+//! limits the depth of types.
 
 use crate::arrays::{self, sequence};
 use crate::bounds::Bounds;
@@ -21,7 +22,7 @@ use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// Reads an object as a value of type `qtype`.
+/// Converts a Python object to a value of type `qtype`.
 pub(crate) fn read(object: &Bound<'_, PyAny>, qtype: &QType, bounds: &Bounds) -> Result<Value, Misfit> {
     let misfit = || Misfit::new(qtype, object);
     match qtype {
@@ -44,8 +45,8 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, qtype: &QType, bounds: &Bounds) ->
     }
 }
 
-/// Reads an exact Python float as an `f64`, or an exact int as an `i64`, if `qtype` is that type; else `None`. Most arguments are found by this fast
-/// check.
+/// Converts a Python object that is exactly a `float` to an `f64`, or exactly an `int` to an `i64`, if `qtype` is that type; else `None`. This fast
+/// check suffices for most arguments.
 #[inline]
 pub(crate) fn number(object: &Bound<'_, PyAny>, qtype: &QType) -> Option<Value> {
     let (scalar, is_optional) = match qtype {
@@ -61,8 +62,8 @@ pub(crate) fn number(object: &Bound<'_, PyAny>, qtype: &QType) -> Option<Value> 
     Some(if is_optional { Value::Present(number) } else { Value::Scalar(number) })
 }
 
-/// Reads the value of an argument. If `before`, the previous value, is a tensor without other owners, its memory is written again. An Arrow array
-/// that the call has imported is not imported again.
+/// Converts the argument for an input to a value. If `before`, the input's previous value, is a tensor without other owners, its memory is reused.
+/// An Arrow array that the call has imported already is not imported again.
 pub(crate) fn read_argument<'py>(
     object: &Bound<'py, PyAny>,
     qtype: &QType,
@@ -84,10 +85,10 @@ pub(crate) fn read_argument<'py>(
 const SHELL: u64 = 200;
 const ENTRY: u64 = 64;
 
-/// The bytes of a NumPy array, without its elements.
+/// The bytes that are counted for a NumPy array, without its elements.
 pub(crate) const NUMPY: u64 = 128;
 
-/// The bytes per element of a NumPy array, without the characters of strings.
+/// The bytes per element of a NumPy array with values of type `scalar`, without the characters of strings.
 pub(crate) const fn numpy_size(scalar: Scalar) -> u64 {
     match scalar {
         Scalar::Unit | Scalar::Boolean => 1,
@@ -124,8 +125,8 @@ fn element_bytes(list: &Value) -> (u64, u64) {
     }
 }
 
-/// The bytes that a value takes as Python objects. Scalars by themselves and tensors count 0, and numbers that are handed to NumPy only their mask.
-/// Strings are read; all other sizes follow from lengths.
+/// The bytes that a value takes as Python objects. A single scalar and a tensor count 0; numbers that NumPy views in place count only their mask.
+/// Only strings must be read for that, because all other sizes follow from lengths.
 pub(crate) fn object_bytes(value: &Value, arrays: Arrays) -> u64 {
     match value {
         Value::Array(_, array) => {
@@ -157,10 +158,10 @@ pub(crate) fn object_bytes(value: &Value, arrays: Arrays) -> u64 {
     }
 }
 
-/// The form in which values become Python objects, with the limit and the token that end the conversion.
+/// The options of a conversion of values to Python objects: the form of arrays, the most bytes, and the token that ends the conversion.
 pub(crate) struct Making {
     pub(crate) arrays: Arrays,
-    /// The most bytes that the objects may take.
+    /// The most bytes that the Python objects may take.
     pub(crate) most_bytes: u64,
     /// The token that ends a long conversion.
     token: Option<Cancellation>,
@@ -174,10 +175,10 @@ impl Making {
         Making { arrays, most_bytes, token: None, made: Cell::new(0) }
     }
 
-    /// Checks the size of `values` as Python objects. A long conversion will end with the token of `options`.
+    /// Checks the size that `values` will have as Python objects. The token in `options` can end a long conversion.
     ///
     /// # Errors
-    /// If they take more than `most_bytes`.
+    /// If the values take more than `most_bytes`.
     pub(crate) fn claim(&mut self, values: &[Value], options: Option<&RunOptions>) -> PyResult<()> {
         /// The fewest bytes of objects that are a long conversion: they take tens of milliseconds.
         const LONG_BYTES: u64 = 1 << 24;
@@ -194,8 +195,8 @@ impl Making {
         check(py, self.token.as_ref())
     }
 
-    /// Makes a list of `len` elements from `element`, a function of the index. Signals and the token are checked after every `LOOK` elements of all
-    /// lists.
+    /// Makes a Python list of `len` elements; `element` returns the element at an index. Signals and the token are checked after every `LOOK`
+    /// elements of all lists.
     pub(crate) fn list<'py>(
         &self,
         py: Python<'py>,
@@ -226,7 +227,8 @@ impl<'py> IntoPyObject<'py> for ListElement<'py> {
     }
 }
 
-/// Converts a value to a Python object, and consumes it: elements of a tensor are moved, and numbers of an array are not copied if NumPy gets them.
+/// Converts a value to a Python object, and consumes the value: the elements of a tensor are moved, and the numbers of an array are not copied if
+/// NumPy can view them in place.
 #[inline]
 pub(crate) fn into_object<'py>(py: Python<'py>, mut value: Value, making: &Making) -> PyResult<Bound<'py, PyAny>> {
     if let Value::Scalar(scalar) | Value::Present(scalar) = &value {
@@ -343,18 +345,18 @@ fn shown(object: &Bound<'_, PyAny>) -> String {
     whole.chars().take(40).collect()
 }
 
-/// The form of arrays in a model's outputs.
+/// The kind of Python object that arrays in a model's outputs become.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Arrays {
     Lists,
     Numpy,
-    /// Arrays of a package with Arrow's interface.
+    /// Arrays become arrays of this package, which has Arrow's interface.
     Arrow(Package),
 }
 
 impl Arrays {
-    /// The form of output arrays for a row with this object among its values: arrays of the object's package, or NumPy arrays for pandas, because a
-    /// Series has an index of rows, and elements are not rows. `None` if the object is not an array.
+    /// The kind of output arrays for a row of which `object` is an input. They are arrays of the object's package. For pandas they are NumPy arrays,
+    /// because a Series has an index of rows, and elements are not rows. `None` if `object` is not an array.
     pub(crate) fn like(object: &Bound<'_, PyAny>) -> PyResult<Option<Arrays>> {
         if object.cast::<PyUntypedArray>().is_ok() || is_pandas_column(object)? {
             return Ok(Some(Arrays::Numpy));
@@ -363,7 +365,7 @@ impl Arrays {
     }
 }
 
-/// Converts a value to a Python object.
+/// Converts a value to a Python object, without consuming the value.
 pub(crate) fn object<'py>(py: Python<'py>, value: &Value, making: &Making) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         Value::Scalar(scalar) | Value::Present(scalar) => scalars::object(py, scalar)?,
@@ -410,7 +412,7 @@ pub(crate) fn object<'py>(py: Python<'py>, value: &Value, making: &Making) -> Py
     })
 }
 
-/// Returns the value of an input that is not given: its default, or a missing value.
+/// Returns the value of the input `field` if the caller does not give it: its default, or a missing value.
 ///
 /// # Errors
 /// A `TypeError` if the input has no default and its type has no missing values.
