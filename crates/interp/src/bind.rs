@@ -1,5 +1,6 @@
-//! Binding a plan: its flat program becomes rows of calls, and instructions between the rows. Values in the caller's
-//! structs are copied to their slots by the first calls, and outputs back to the structs by the last.
+//! Prepares a plan for the interpreter: its flat program becomes sequences of kernel calls, and instructions between them.
+//! The first calls copy values in the caller's structs to slots of the frame, and the last calls copy outputs back to the
+//! structs.
 
 use crate::{Instruction, Interpreted, copies};
 use cembra_plan::{Action, Base, Binding, Linear, Plan, StepId, ValueId, ValueLocation};
@@ -11,7 +12,7 @@ const POLL_EVERY: usize = 256;
 /// The most calls in a row. Kernels whose last call the compiler did not turn into a jump leave a stack frame each.
 const LONGEST_ROW: usize = 16;
 
-/// Binds a plan to the places of its inputs and outputs.
+/// Prepares `plan` for the interpreter. `binding` tells the places of its inputs and outputs.
 #[must_use]
 pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
     let mut binder = Binder { plan, instructions: Vec::new(), calls: KernelChain::default(), made: 0, open: 0 };

@@ -1,5 +1,6 @@
-//! The interpreter backend. It runs a plan as rows of calls, of operators' kernels and of copies, with instructions that
-//! decide which row comes next. It is used where native code is not available, and native code is tested against it.
+//! The interpreter backend. It runs a plan as sequences of calls (of operators' kernels, and of copies), and instructions
+//! that decide which sequence comes next. It is used where native code is not available, and native code is tested
+//! against it.
 
 mod bind;
 
@@ -11,20 +12,20 @@ use cembra_runtime::{Call, Context, Fault, FaultKind, FramePtr, Kernel, KernelCh
 /// An instruction between rows of calls.
 #[derive(Clone, Copy, Debug)]
 enum Instruction {
-    /// Runs the row that begins at `position`, whose calls run one after the other without decisions.
+    /// Runs the sequence of calls that begins at `position` in the kernel chain, one after the other without decisions.
     Row { position: u32 },
-    /// Jumps to instruction `target` if the byte at offset `byte` of the frame is 0.
+    /// Jumps to the instruction `target` if the byte at offset `byte` of the frame is 0.
     JumpIfNot { byte: u32, target: u32 },
-    /// Jumps to instruction `target` if the byte at offset `byte` of the frame is not 0. Fails if the evaluation is
-    /// cancelled or the limit of rounds is reached.
+    /// Jumps to the instruction `target` if the byte at offset `byte` of the frame is not 0. Fails if the evaluation is
+    /// cancelled or the limit on loop rounds is reached.
     Repeat { byte: u32, target: u32, is_counted: bool, site: u32 },
-    /// Jumps to instruction `target`.
+    /// Jumps to the instruction `target`.
     Jump { target: u32 },
-    /// Fails if the evaluation is cancelled. It is an instruction of its own, so that short plans do not pay for it.
+    /// Fails if the evaluation is cancelled. This check is an instruction of its own, so that short plans do without it.
     Poll,
 }
 
-/// A plan bound for interpretation.
+/// A plan that is prepared for the interpreter: a function that evaluates one row.
 #[derive(Debug)]
 pub struct Interpreted {
     /// The calls. The first row is at the start and has no instruction, because small models consist of little else.
