@@ -1,5 +1,5 @@
-//! The attribute `#[cembra(..)]`: the words that each kind of item takes, and their values. Any other word is an error at
-//! its place, which lists the words that are known there.
+//! Parses the attribute `#[cembra(..)]`: the words that it may have on each kind of item, and their values. Any other
+//! word is an error, which lists the words that are known there.
 
 use crate::case::Case;
 use proc_macro2::{Span, TokenStream, TokenTree};
@@ -9,7 +9,7 @@ use syn::parse::ParseStream;
 use syn::spanned::Spanned;
 use syn::{Attribute, LitStr, Token};
 
-/// A word of an attribute.
+/// A word that the attribute `#[cembra(..)]` may have, such as `skip`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Word {
     Skip,
@@ -43,19 +43,19 @@ impl Word {
     }
 }
 
-/// The parsed attributes of an item.
+/// The parsed `#[cembra(..)]` attributes of an item.
 #[derive(Default)]
 pub(crate) struct Said {
     pub(crate) skip: Option<Span>,
     pub(crate) rename: Option<LitStr>,
     pub(crate) rename_all: Option<Case>,
-    /// An expression of the field's type.
+    /// The default of an output field: an expression of the field's type; `None` without the word `default`.
     pub(crate) default: Option<TokenStream>,
     pub(crate) repr: Option<LitStr>,
 }
 
-/// A kind of item that has attributes: its name in errors, the words that it takes, and errors for words that are valid
-/// elsewhere.
+/// A kind of item that may have the attribute `#[cembra(..)]`: its name in errors, the words that are allowed on it, and
+/// error messages for words that are allowed only on other kinds.
 pub(crate) struct AttributeSite {
     pub(crate) what: &'static str,
     pub(crate) known: &'static [Word],
@@ -63,7 +63,7 @@ pub(crate) struct AttributeSite {
 }
 
 impl Said {
-    /// Reads the attributes of an item.
+    /// Parses the `#[cembra(..)]` attributes among `attributes`, for an item of the kind `place`.
     pub(crate) fn read(attributes: &[Attribute], place: &AttributeSite) -> Result<Said, syn::Error> {
         let mut said = Said::default();
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("cembra")) {
@@ -122,8 +122,8 @@ fn expression(input: ParseStream<'_>) -> Result<TokenStream, syn::Error> {
     if tokens.is_empty() { Err(input.error("expected an expression")) } else { Ok(tokens) }
 }
 
-/// Returns an error for a packed struct, because models read and write fields in place and need them aligned. If another
-/// macro packs the struct after this one, a check of its layout finds that, with a less readable message.
+/// Returns an error for a packed struct, because models read and write fields in place, which must be aligned. If another
+/// macro packs the struct after this one, a check in the generated code finds that, with a less readable message.
 pub(crate) fn refuse_packed(attributes: &[Attribute]) -> Result<(), syn::Error> {
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("repr")) {
         attribute.parse_nested_meta(|meta| {

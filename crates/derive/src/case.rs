@@ -1,9 +1,10 @@
-//! The cases for `rename_all`. They give the same names as in serde: fields are assumed to be in snake case and variants in
-//! Pascal case, and words are split at underscores or capital letters, without rules about digits.
+//! The name cases for `rename_all`, such as `camelCase`. They give the same names as in serde: fields are assumed to be in
+//! snake case and variants in Pascal case, and words are split at underscores or capital letters, without rules about
+//! digits.
 
 use syn::LitStr;
 
-/// A case: how the words of a name are written and joined.
+/// The case in which names are written: how their words are capitalised and joined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Case {
     Lower,
@@ -28,7 +29,7 @@ const CASES: [(&str, Case); 8] = [
 ];
 
 impl Case {
-    /// Parses the name of a case, such as `camelCase`.
+    /// Parses the name of a name case, such as `camelCase`.
     pub(crate) fn parse(name: &LitStr) -> Result<Case, syn::Error> {
         let written = name.value();
         CASES.iter().find(|(known, _)| *known == written).map(|(_, case)| *case).ok_or_else(|| {
@@ -37,7 +38,7 @@ impl Case {
         })
     }
 
-    /// The name of a field in this case.
+    /// The field name `name`, which is in snake case, converted to this case.
     pub(crate) fn of_field(self, name: &str) -> String {
         match self {
             Case::Lower | Case::Snake => name.to_owned(),
@@ -49,7 +50,7 @@ impl Case {
         }
     }
 
-    /// The name of a variant in this case.
+    /// The variant name `name`, which is in Pascal case, converted to this case.
     pub(crate) fn of_variant(self, name: &str) -> String {
         match self {
             Case::Pascal => name.to_owned(),

@@ -1,6 +1,6 @@
-//! The derive macros of `cembra`: tables of a struct's fields, and user-defined types for such fields. Offsets come from
-//! the compiler, so a struct keeps its layout and nothing is copied. `attributes` reads the macros' attributes, `case`
-//! changes the case of names, `structs` and `field_type` write the generated code.
+//! The derive macros of `cembra`: they make tables of a struct's fields, and user-defined types for such fields. Offsets come from the compiler,
+//! so a struct keeps its layout and fields need not be copied. `attributes` reads the macros' attributes, `case` changes the case of names,
+//! `structs` and `field_type` write the generated code.
 
 mod attributes;
 mod case;
@@ -11,8 +11,7 @@ use proc_macro::TokenStream;
 use structs::Side;
 use syn::{DeriveInput, parse_macro_input};
 
-/// Implements `Input`, the table of a struct's fields that a model reads. A field is bound to the model's input of the same
-/// name.
+/// Implements `Input` for a struct: a table of the fields that a model can read. A field is read as the model's input of the same name.
 ///
 /// | on the struct | |
 /// |---|---|
@@ -31,8 +30,7 @@ pub fn derive_input(item: TokenStream) -> TokenStream {
     written(structs::expand(&parse_macro_input!(item as DeriveInput), Side::Input))
 }
 
-/// Implements `Output`, the table of a struct's fields that a model writes. A field receives the model's output of the same
-/// name.
+/// Implements `Output` for a struct: a table of the fields that a model can write. A field receives the model's output of the same name.
 ///
 /// | on the struct | |
 /// |---|---|
@@ -49,8 +47,8 @@ pub fn derive_output(item: TokenStream) -> TokenStream {
     written(structs::expand(&parse_macro_input!(item as DeriveInput), Side::Output))
 }
 
-/// Implements `FieldType` for a user-defined type of fields in inputs and outputs: a struct of one field, which is treated
-/// as that field; or an enum without fields, which is a text or a number in models.
+/// Implements `FieldType` for a user-defined type of fields in inputs and outputs: a struct of one field, which models treat like that field; or
+/// an enum without fields, whose values are texts or numbers in models.
 ///
 /// | on the enum | |
 /// |---|---|

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Field, Fields, GenericParam, Generics, Ident, Type, TypeParamBound, WherePredicate};
 
-/// The trait that is derived: `Input` or `Output`.
+/// The trait that is derived for a struct: `Input` or `Output`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     Input,
