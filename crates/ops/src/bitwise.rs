@@ -1,5 +1,4 @@
-//! Operators on the bits of integers in two's complement. Booleans are not bits: they have `bool.logical_and` and similar
-//! operators.
+//! Operators on the bits of integers in two's complement. Booleans have other operators, such as `bool.logical_and`.
 
 use crate::definition::{BINARY, Law, Meaning, OpDef, Typing, UNARY, ex};
 use crate::kernel::{strict, two};

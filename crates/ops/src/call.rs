@@ -1,5 +1,5 @@
-//! Calls an operator on values, for literal folding and tests. The kernels that the interpreter runs do the work, on a frame
-//! made for one call, so that presence is applied in the same place as at run time.
+//! Calls an operator on values, for literal folding and tests. It uses the kernels that the interpreter runs, on a frame made
+//! for one call, so that missing arguments are handled by the same code as at run time.
 
 use crate::array::{ArrayForm, ArrayOperands};
 use crate::compound::literal_integer;
@@ -9,9 +9,10 @@ use cembra_runtime::{Arena, Context, Fault, FaultKind, Frame, FrameLayout, Frame
 use cembra_value::Value;
 use smallvec::SmallVec;
 
-/// Calls an operator on values of exactly the types it was resolved for.
+/// Calls an operator on values that have exactly the types that it was resolved for.
 ///
-/// `None` if the operator does not compute on values, for example because it is an expansion, or the values are of other types.
+/// Returns `None` if the operator does not compute on values, for example because it is an expansion, or if the values have
+/// other types.
 ///
 /// # Errors
 /// The fault that the operator raised.
@@ -19,8 +20,8 @@ pub fn call(def: &OpDef, resolved: &Resolved, args: &[Value]) -> Option<Result<V
     call_within(def, resolved, args, usize::MAX)
 }
 
-/// Calls an operator as [`call`] does, with at most `room` bytes for its result and temporary data, and at most `room` units of
-/// work on strings.
+/// Calls an operator as [`call`] does, with at most `room` bytes for its result and temporary data, and at most `room` units
+/// of work on strings.
 ///
 /// # Errors
 /// The fault that the operator raised: `ArenaLimit` or `WorkLimit` if it needs more.
@@ -69,7 +70,7 @@ pub fn call_within(def: &OpDef, resolved: &Resolved, args: &[Value], room: usize
     }
 }
 
-/// Calls an overload on values of its types, in an evaluation that `context` has begun.
+/// Calls an overload on values of its argument types, in the evaluation that `context` belongs to.
 pub(crate) fn call_overload(
     context: &mut Context,
     overload: &Overload,

@@ -1,6 +1,6 @@
-//! The parts of values, for operators that take values apart: the fields of a tuple; of an optional, its presence as a boolean,
-//! and its value. The value of a missing optional is the zero of its type, in every backend: its bytes in a frame may be
-//! anything, and are never read.
+//! Reads the parts of values, for operators that take values apart: the fields of a tuple, and the presence (as a boolean)
+//! and the value of an optional. Where an optional is missing, its value is the zero of its type, in every backend: its bytes
+//! in a frame may be anything, and are never read.
 
 use crate::definition::{Expansion, NodeHandle, NodeResult};
 use crate::id;
@@ -11,7 +11,7 @@ use cembra_value::{ScalarValue, Value};
 /// The names of the fields of an optional; a mask has no value.
 const OPTIONAL: [&str; 2] = ["present", "value"];
 
-/// The number of fields; `None` if the type has no fields.
+/// The number of fields of a type; `None` if the type has no fields.
 pub(crate) fn field_count(qtype: &QType) -> Option<usize> {
     match qtype {
         QType::Tuple(fields) => Some(fields.len()),
@@ -21,7 +21,7 @@ pub(crate) fn field_count(qtype: &QType) -> Option<usize> {
     }
 }
 
-/// The type of a field; `None` if there is no such field.
+/// The type of the field `index` of a type; `None` if there is no such field.
 pub(crate) fn field_type(qtype: &QType, index: usize) -> Option<QType> {
     match (qtype, index) {
         (QType::Tuple(fields), _) => fields.get(index).cloned(),
@@ -31,7 +31,7 @@ pub(crate) fn field_type(qtype: &QType, index: usize) -> Option<QType> {
     }
 }
 
-/// The name of a field; `None` in a tuple without names and, as in Arolla, in an optional `WEAK_FLOAT`.
+/// The name of the field `index` of a type; `None` in a tuple without names and, as in Arolla, in an optional `WEAK_FLOAT`.
 pub(crate) fn field_name(qtype: &QType, index: usize) -> Option<&str> {
     match qtype {
         QType::Tuple(fields) => fields.names()?.get(index).map(|name| &**name),
@@ -41,7 +41,7 @@ pub(crate) fn field_name(qtype: &QType, index: usize) -> Option<&str> {
     }
 }
 
-/// The index of the field with a name; `None` if there is none.
+/// The index of the field with this name; `None` if there is none.
 pub(crate) fn position(qtype: &QType, name: &str) -> Option<usize> {
     match qtype {
         QType::Tuple(fields) => fields.position(name),
@@ -58,16 +58,17 @@ pub(crate) fn literal_integer(value: Option<&Value>) -> Option<i64> {
     }
 }
 
-/// A field of a value, by its index, which must exist.
+/// Adds nodes that read the field `index` of `value`. There must be such a field.
 pub(crate) fn field(graph: &mut dyn Expansion, value: NodeHandle, index: usize) -> NodeResult {
     let index = graph.literal(Value::from(index as i64));
     graph.apply(id::GET_NTH, &[value, index])
 }
 
-/// The expansion of `core.get_nth` for an optional and a literal index, because layouts have the fields of tuples only.
+/// The expansion of `core.get_nth` for an optional and a literal index. It is needed because frame layouts have only the
+/// fields of tuples, not the parts of optionals.
 ///
 /// # Errors
-/// If there is no such field.
+/// If the optional has no field with this index.
 pub fn optional_field(graph: &mut dyn Expansion, args: &[NodeHandle]) -> NodeResult {
     let index = literal_integer(graph.value(args[1]).as_ref());
     match (graph.qtype(args[0]), index) {

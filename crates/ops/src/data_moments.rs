@@ -1,12 +1,12 @@
-//! Dates and timestamps in data files that are written in a custom format, or in the local time of a zone. Operators of models
-//! have the same formats and zones.
+//! Reads dates and timestamps from data files in a custom format, or in the local time of a zone. Operators of models support
+//! the same formats and zones.
 
 use crate::calendar::zones;
 use cembra_runtime::{Date, Timestamp};
 use cembra_value::time_format::{Kind, WrongForm, has_offset, read_padded_date, read_padded_timestamp};
 use jiff::tz::TimeZone;
 
-/// A format of dates or timestamps, such as `%d.%m.%Y`: the letters are those of `strings.parse_date` and
+/// A format of dates or timestamps, such as `%d.%m.%Y`, with the letters of `strings.parse_date` and
 /// `strings.parse_timestamp`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MomentForm {
@@ -19,7 +19,7 @@ impl MomentForm {
         Ok(MomentForm { format: format.into() })
     }
 
-    /// A format of dates.
+    /// Makes a format of dates.
     ///
     /// # Errors
     /// If the format has no year, or a part that dates do not have.
@@ -27,7 +27,7 @@ impl MomentForm {
         Self::checked(Kind::Date, format)
     }
 
-    /// A format of timestamps.
+    /// Makes a format of timestamps.
     ///
     /// # Errors
     /// If the format has no year, or a part that timestamps do not have.
@@ -35,26 +35,27 @@ impl MomentForm {
         Self::checked(Kind::Timestamp, format)
     }
 
-    /// Parses a date in this format; `None` if the text has another form.
+    /// Parses a date in this format; `None` if the text does not match the format or is not a date.
     #[must_use]
     pub fn date(&self, text: &str) -> Option<Date> {
         read_padded_date(&self.format, text)
     }
 
-    /// Parses a timestamp in this format, in UTC if it has no offset; `None` if the text has another form.
+    /// Parses a timestamp in this format, in UTC if the text has no offset; `None` if the text does not match the format or
+    /// is not a timestamp.
     #[must_use]
     pub fn timestamp(&self, text: &str) -> Option<Timestamp> {
         read_padded_timestamp(&self.format, text)
     }
 
-    /// True if texts in this format contain an offset from UTC.
+    /// Returns true if texts in this format contain an offset from UTC.
     #[must_use]
     pub fn has_offset(&self) -> bool {
         has_offset(&self.format)
     }
 }
 
-/// The local time of a time zone.
+/// The local time of a time zone, and its conversion to UTC.
 #[derive(Clone, Debug)]
 pub struct LocalClock {
     name: Box<str>,
@@ -62,7 +63,7 @@ pub struct LocalClock {
 }
 
 impl LocalClock {
-    /// The local time of the zone with this name, such as `Europe/Zurich`.
+    /// Returns the local time of the zone with this name, such as `Europe/Zurich`.
     ///
     /// # Errors
     /// If there is no such zone.
@@ -73,20 +74,21 @@ impl LocalClock {
         }
     }
 
-    /// True if the zone skips the local time `shown`, because clocks are put forward. `shown` is written as a UTC timestamp.
+    /// Returns true if the zone skips the local time `shown`, because clocks are put forward. `shown` is written as a UTC
+    /// timestamp.
     #[must_use]
     pub fn skips(&self, shown: Timestamp) -> bool {
         zones::is_skipped(shown, self.zone)
     }
 
-    /// The name of the zone.
+    /// The name of the time zone.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The moment at which the zone has the local time `shown`, which is written as a UTC timestamp. The earlier of two; `None`
-    /// if the zone skips this time.
+    /// The moment at which the zone has the local time `shown`, which is written as a UTC timestamp. If the local time occurs
+    /// twice, the earlier moment; `None` if the zone skips this local time.
     #[must_use]
     pub fn moment(&self, shown: Timestamp) -> Option<Timestamp> {
         zones::earlier(shown, self.zone)

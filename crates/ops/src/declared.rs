@@ -1,7 +1,7 @@
-//! Types that a text declares: `let x: f64 = ..`, parameters and results of functions, outputs. A value of another type is cast
-//! to the declared type if an operator would cast it implicitly; otherwise it is an error. A declared type of numbers also
-//! reaches the operands below it, which are cast before they are used. The declaration for all numbers of a file is in
-//! `numbers`.
+//! Types that a text declares: `let x: f64 = ..`, parameters and results of functions, outputs. A value of another type is
+//! cast to the declared type if an operator would cast it implicitly; otherwise it is an error. A declared number type also
+//! applies to the operands of the expression, which are cast before they are used. The declaration for all numbers of a file
+//! is in `numbers`.
 
 pub(crate) mod numbers;
 
@@ -110,7 +110,7 @@ fn declared(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> 
     }
 }
 
-/// Returns true if a number of type `own` is cast to the declared type that reaches it.
+/// Returns true if a number of type `own`, in an expression with the declared type `declared`, is cast to the declared type.
 #[must_use]
 pub fn becomes_declared(own: Scalar, declared: Scalar) -> bool {
     matches!(

@@ -1,4 +1,4 @@
-//! The record of an operator: everything the project knows about an operator is in one static `OpDef`.
+//! The record of an operator: all properties of an operator are in one static `OpDef`.
 
 use crate::array::strip::InStrips;
 use crate::array::{ArrayOperator, FullRule};
@@ -15,70 +15,73 @@ use std::any::Any;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The type of an overload's argument or result: a scalar, bare or optional.
+/// The type of an overload's argument or result: a scalar, optional or not.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct OperandType {
-    /// The scalar.
+    /// The scalar type, without presence.
     pub scalar: Scalar,
-    /// True if the type is optional.
+    /// True if a value of the type may be missing.
     pub optional: bool,
 }
 
 impl OperandType {
-    /// The type as a QType.
+    /// Returns the type as a `QType`.
     #[must_use]
     pub const fn qtype(self) -> QType {
         QType::of(self.scalar, self.optional)
     }
 }
 
-/// The treatment of missing arguments.
+/// The treatment of missing arguments by an operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PresenceRule {
-    /// A missing argument gives a missing result, and the body does not run; overloads have scalars that are not optional.
+    /// If an argument is missing, the result is missing, and the body is not called. The argument types of overloads are not
+    /// optional.
     Strict,
-    /// The overloads handle optionals themselves.
+    /// The overloads handle missing arguments themselves.
     Custom,
 }
 
-/// A lowering rule: records the overload's instructions and returns its result.
+/// A lowering rule: records the overload's instructions on the tape and returns the result.
 pub type Rule = fn(&mut Tape, &[Cell]) -> Cell;
 
 /// The way in which an overload becomes machine code.
 #[derive(Clone, Copy, Debug)]
 pub enum Lower {
-    /// Instructions that a rule records. `record` lifts strict rules to optionals.
+    /// A lowering rule records the overload's instructions. `record` lifts strict rules to optionals.
     Rule(Rule),
-    /// Instructions that a user's rule recorded once, and that were checked. `record` lifts strict rules to optionals.
+    /// The instructions were recorded by a user's rule when the operator was registered, and checked. `record` lifts strict
+    /// rules to optionals.
     Recording(&'static Recording),
-    /// A call of the kernel, on frame slots.
+    /// Machine code calls the overload's kernel, on slots of the frame.
     Kernel,
-    /// An access to an element of a column. The operands give the address.
+    /// Machine code accesses an element of a column. The operands give the address.
     Memory(MemoryAccess),
 }
 
 impl Lower {
-    /// Returns true if the operator reads an element of a column.
+    /// Returns true if the overload reads an element of a column.
     pub(crate) const fn is_read(&self) -> bool {
         matches!(self, Lower::Memory(MemoryAccess::Read))
     }
 }
 
-/// The access to an element of a column.
+/// The kind of access to an element of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemoryAccess {
-    /// A read.
+    /// The element is read.
     Read,
-    /// A write, whose result is the position.
+    /// The element is written. The result is the position that was given.
     Write,
 }
 
-/// The data of an overload's kernels: a pointer to a closure that lives as long as the process, or to a `CompiledLiteral` that the
-/// model keeps.
+/// The data of an overload's kernels: a pointer to a closure that lives as long as the process, or to a `CompiledLiteral`
+/// that the model owns.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelData(pub(crate) *const ());
 
-/// The state to which a literal of the model was compiled, for an operator that needs one; freed with its last clone.
+/// The result of compiling a literal of the model, such as a regular expression, for an operator that uses it in each call.
+/// It is freed with its last clone.
 #[derive(Clone, Debug)]
 pub struct CompiledLiteral(Arc<dyn Any + Send + Sync>);
 
@@ -87,47 +90,48 @@ impl CompiledLiteral {
         CompiledLiteral(Arc::new(function))
     }
 
-    /// Wraps state that has other owners too.
+    /// Wraps a compiled literal that has other owners too.
     pub(crate) fn shared(function: Arc<impl Send + Sync + 'static>) -> Self {
         CompiledLiteral(function)
     }
 
-    /// The pointer that is passed to kernels. It is valid while this state or a clone lives.
+    /// The pointer to the compiled literal, as kernels receive it. It is valid while this value or a clone lives.
     #[must_use]
     pub fn data(&self) -> KernelData {
         KernelData(Arc::as_ptr(&self.0).cast())
     }
 }
 
-/// The function that compiles a literal to the state of an operator. Its error says what is wrong with the literal.
+/// The function that compiles a literal for an operator that uses the result in each call. Its error tells the problem with
+/// the literal.
 #[derive(Clone, Copy)]
 pub struct Compile {
     pub(crate) from: CompiledFrom,
     pub(crate) function: &'static CompileFn,
 }
 
-/// A function that compiles a literal; its error is a message.
+/// A function that compiles a literal to the data that an operator's kernels use; its error is a message.
 pub(crate) type CompileFn = dyn Fn(&Value) -> Result<CompiledLiteral, String> + Send + Sync;
 
 /// The kind of literal that an operator is compiled from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CompiledFrom {
-    /// A text.
+    /// The literal is a text.
     Text,
-    /// A dictionary. The first argument type of the overload is the type of its values.
+    /// The literal is a dictionary. The first argument type of the overload is the type of its values.
     Dict,
 }
 
 impl Compile {
-    /// Compiles the literal.
+    /// Compiles `literal` for the operator.
     ///
     /// # Errors
-    /// A message that says what is wrong with the literal.
+    /// A message that tells the problem with the literal.
     pub fn compile(self, literal: &Value) -> Result<CompiledLiteral, String> {
         (self.function)(literal)
     }
 
-    /// Returns true if the literal is of the kind that this compiles.
+    /// Returns true if `literal` is of the kind that the function compiles, a text or a dictionary.
     #[must_use]
     pub fn takes(self, literal: &Value) -> bool {
         match self.from {
@@ -144,10 +148,10 @@ impl std::fmt::Debug for Compile {
 }
 
 impl KernelData {
-    /// No data: a null pointer.
+    /// The data of an overload that needs none: a null pointer.
     pub const NONE: KernelData = KernelData(std::ptr::null());
 
-    /// The pointer that is passed to kernels.
+    /// The pointer to the data, as kernels receive it.
     #[must_use]
     pub const fn as_ptr(self) -> *const () {
         self.0
@@ -159,25 +163,26 @@ unsafe impl Send for KernelData {}
 // SAFETY: OPERATOR-DATA: a pointer to something that is Send and Sync and outlives its use, or null.
 unsafe impl Sync for KernelData {}
 
-/// An implementation of an operator for one list of types.
+/// The implementation of an operator for one list of argument types.
 #[derive(Debug)]
 pub struct Overload {
-    /// Argument types. `WEAK_FLOAT` is not listed where it behaves like `FLOAT64`.
+    /// The argument types of the overload. `WEAK_FLOAT` is not listed where it behaves like `FLOAT64`.
     pub args: &'static [OperandType],
-    /// The result type.
+    /// The result type of the overload.
     pub ret: OperandType,
     /// The kernel for exactly the types in `args`.
     pub kernel: Kernel,
-    /// For strict operators, the kernel for the optional forms of all types in `args`.
+    /// The kernel for the optional forms of all types in `args`, for strict operators; `None` for others.
     pub lifted: Option<Kernel>,
     /// The way in which the overload becomes machine code.
     pub lower: Lower,
-    /// The function on registers of an overload without a rule. `None` if the types do not fit, so that machine code calls a
-    /// kernel.
+    /// The function on registers, for an overload without a lowering rule. `None` if a type cannot be passed in registers, so
+    /// that machine code calls the kernel.
     pub direct: Option<RegisterFn>,
-    /// The data that kernels receive besides slots: the closure of a user operator.
+    /// The data that kernels receive in addition to slots, such as the closure of a user's operator.
     pub data: KernelData,
-    /// The function that makes the data from the first argument, a literal, for an operator that is compiled with a model.
+    /// The function that compiles the first argument, a literal, to the data that kernels receive. `None` if no argument is
+    /// compiled.
     pub compile: Option<Compile>,
     /// True if equal arguments give equal results; otherwise the overload is never evaluated ahead of time.
     pub pure: bool,
@@ -193,8 +198,8 @@ impl Overload {
         }
     }
 
-    /// True if kernels take an argument of type `found` at index `arg`: they cannot tell it from the type that they are made
-    /// for.
+    /// Returns true if the overload's kernels accept an argument of type `found` at index `arg`. They accept all types with
+    /// the same representation as the argument type.
     #[must_use]
     pub fn is_taken(&self, arg: usize, lifted: bool, found: &QType) -> bool {
         let found = match found {
@@ -208,13 +213,15 @@ impl Overload {
         arg == 0 && self.compile.is_some_and(|compile| compile.from == CompiledFrom::Dict)
     }
 
-    /// True if kernels make a result of type `found`.
+    /// Returns true if a result of the overload's kernels is a valid value of type `found`: both types have the same
+    /// representation.
     #[must_use]
     pub fn is_made(&self, lifted: bool, found: &QType) -> bool {
         alike(found, &QType::of(self.ret.scalar, self.ret.optional || lifted))
     }
 
-    /// The type of an argument, optional if `lifted` is set. The literal that an operator is compiled from is never optional.
+    /// The type of the argument `arg`, optional if `lifted` is set. A literal that the operator is compiled from is never
+    /// optional.
     #[must_use]
     pub fn takes(&self, arg: usize, lifted: bool) -> QType {
         let OperandType { scalar, optional } = self.args[arg];
@@ -229,31 +236,31 @@ fn alike(found: &QType, taken: &QType) -> bool {
     representation(found) == representation(taken) && found.is_optional() == taken.is_optional()
 }
 
-/// A handle to an argument or an intermediate value of an expansion.
+/// A handle to an argument or an intermediate value of an operator's expansion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NodeHandle(pub u32);
 
-/// The node of a value that was built in a graph, or the reason why it was not built.
+/// The node that was added to a graph, or the reason why it was not added.
 pub(crate) type NodeResult<E = TypeFault> = Result<NodeHandle, E>;
 
-/// The graph that an expansion is built in, as far as an operator may access it.
+/// The graph that an operator's expansion is built in.
 pub trait Expansion {
-    /// The type of a value.
+    /// The type of a value in the graph.
     fn qtype(&self, arg: NodeHandle) -> QType;
-    /// The value of a literal; `None` for other nodes.
+    /// The value of a node that is a literal; `None` for other nodes.
     fn value(&self, arg: NodeHandle) -> Option<Value>;
-    /// The value of a literal, or of an array of literals, no matter what else uses it; `None` for other nodes.
+    /// The value of a node that is a literal or an array of literals, even if other nodes use it; `None` for other nodes.
     fn literal_array(&self, _: NodeHandle) -> Option<Value> {
         None
     }
-    /// The value of a literal, or of an array of literals, if nothing else uses it: then work on its whole length is done only
-    /// once. `None` for other nodes.
+    /// The value of a node that is a literal or an array of literals, provided that no other node uses it. Because of that
+    /// condition, work on the whole literal is done only once. `None` for other nodes.
     fn written(&self, _: NodeHandle) -> Option<Value> {
         None
     }
-    /// Adds a literal.
+    /// Adds a literal to the graph.
     fn literal(&mut self, value: Value) -> NodeHandle;
-    /// Applies an operator to values.
+    /// Adds the application of an operator to values.
     ///
     /// # Errors
     /// If the operator does not take these types.
@@ -263,9 +270,9 @@ pub trait Expansion {
 /// The reason why an operator on functions or sequences was not expanded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Stop {
-    /// The operator does not take these operands.
+    /// The operator does not accept these operands, for this reason.
     Fault(TypeFault),
-    /// An error inside of a function, which was reported where it occurs.
+    /// There is an error inside a function, which was already reported where it occurs.
     Reported,
 }
 
@@ -275,101 +282,103 @@ impl From<TypeFault> for Stop {
     }
 }
 
-/// The graph while types are found, as operators on functions and sequences access it. Values, functions and sequences all have
-/// handles.
+/// The graph during type inference, as operators on functions and sequences access it. Values, functions and sequences all
+/// have handles.
 pub trait Instantiation: Expansion {
-    /// Calls a function: returns its body with the arguments in place of its parameters.
+    /// Calls a function: adds its body with the arguments in place of its parameters, and returns the result.
     ///
     /// # Errors
-    /// If it is not a function with as many parameters, or does not take these types.
+    /// If `function` is not a function with as many parameters as there are arguments, or its body does not accept their
+    /// types.
     fn call(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, Stop>;
 
-    /// Counts `steps` steps of work, for work that the length of the text does not bound. Applying operators and calling
-    /// functions are counted separately.
+    /// Counts `steps` steps of work that the length of the text does not bound. Applying operators and calling functions are
+    /// counted separately.
     ///
     /// # Errors
-    /// If there are more steps than allowed.
+    /// If more steps have been counted than are allowed.
     fn spend(&mut self, steps: usize) -> Result<(), Stop>;
 
-    /// The sequence with this handle; `None` if it is something else.
+    /// The sequence with this handle; `None` if the handle is that of a value or a function.
     fn sequence(&self, arg: NodeHandle) -> Option<Rc<Sequence>>;
 
-    /// Returns a handle to a sequence.
+    /// Adds a sequence and returns its handle.
     fn make_sequence(&mut self, sequence: Sequence) -> NodeHandle;
 
-    /// Casts a value to a wider type, by implicit casts: tuples field by field, arrays element by element.
+    /// Casts `arg` to the wider type `wide`, by implicit casts: tuples field by field, arrays element by element.
     ///
     /// # Errors
     /// If there is no such cast.
     fn widen(&mut self, arg: NodeHandle, wide: &QType) -> Result<NodeHandle, TypeFault>;
 
-    /// Returns a value of which only the type is known. Calling a function with it tells the type of the function's result.
+    /// Returns a placeholder of type `qtype`, whose value is unknown. Calling a function with it tells the type of the
+    /// function's result.
     fn unknown(&mut self, qtype: &QType) -> NodeHandle;
 
-    /// Applies a function to the elements of the arrays among the arguments, and returns the array of results. Elements are
-    /// optionals to the function; the other arguments are the same for all elements.
+    /// Applies a function to the elements of the arrays among the arguments, and returns the array of results. The function
+    /// gets elements as optionals; the other arguments are the same for all elements.
     ///
     /// # Errors
-    /// If the function does not take these types, or its results are not scalars.
+    /// If the function does not accept these types, or its results are not scalars.
     fn map(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, Stop>;
 
-    /// The state after the last round of a loop that starts with `init` and goes on as long as the condition is present. The
-    /// type of the state is the common type of `init` and `next`.
+    /// Adds a loop and returns its state after the last round. The loop starts with the state `init` and continues as long as
+    /// the condition is present. The type of the state is the common type of `init` and `next`.
     ///
     /// # Errors
     /// If the condition is not a mask, the state has no common type, or loops nest too deep.
     fn repeat(&mut self, init: NodeHandle, condition: Round<'_>, next: Round<'_>) -> Result<NodeHandle, Stop>;
 }
 
-/// A part of a loop, built from the state: the condition or the next state.
+/// A function that builds a part of a loop from the state: the condition or the next state.
 pub type Round<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, NodeHandle) -> Result<NodeHandle, Stop>;
 
-/// An operator that is structure and does not compute.
+/// The kind of an operator that only builds or takes apart structures, and does not compute.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Structure {
-    /// Makes a tuple of the operands.
+    /// The operator makes a tuple of the operands.
     MakeTuple,
-    /// Makes a named tuple of the operands after the first, which is the literal text of the names.
+    /// The operator makes a named tuple of the operands after the first, which is the literal text of the names.
     MakeNamed,
-    /// Reads a field of a tuple, by a literal index.
+    /// The operator reads a field of a tuple, by a literal index.
     GetNth,
-    /// Reads the presence of an optional, which is stored beside its value. The operator has overloads too, for a presence that
-    /// is stored elsewhere and for values that are not optional.
+    /// The operator reads the presence of an optional, which is stored beside its value. The operator has overloads too, for
+    /// a presence that is stored elsewhere and for values that are not optional.
     Has,
-    /// A function: its body, then its parameters. It is gone once types are found.
+    /// The operator makes a function from its body and its parameters. It is removed during type inference.
     Lambda,
-    /// An operator that is an operand, by name. It is gone once types are found.
+    /// The operator refers to another operator by name, as an operand. It is removed during type inference.
     Named,
 }
 
 /// The way in which an operator is evaluated.
 pub enum Meaning {
-    /// Computes, by one of these overloads.
+    /// The operator computes, by one of these overloads.
     Overloads(&'static [Overload]),
-    /// Expands to other operators, once the types are known.
+    /// The operator expands to other operators, once the types are known. The function builds the expansion.
     Expand(fn(&mut dyn Expansion, &[NodeHandle]) -> Result<NodeHandle, TypeFault>),
-    /// Takes functions or sequences, and expands to other operators while types are found.
+    /// The operator accepts functions or sequences, and expands to other operators during type inference.
     Instantiate(fn(&mut dyn Instantiation, &[NodeHandle]) -> Result<NodeHandle, Stop>),
-    /// Stands for another operator on the same operands, which the function selects by their types.
+    /// The operator stands for another operator on the same operands, which the function selects by their types.
     Choose(fn(&[&QType]) -> OpId),
-    /// Builds or takes apart tuples.
+    /// The operator builds or takes apart tuples.
     Structure(Structure),
 }
 
-/// The way in which an operator finds its types.
+/// The way in which the types of a call of an operator are found.
 #[derive(Clone, Copy)]
 pub enum Typing {
-    /// Casts all arguments to one type, which selects the overload.
+    /// The arguments are all cast to one type, by this promotion rule. The type selects the overload.
     Promote(Promotion),
-    /// Selects the first overload whose types all arguments can be implicitly cast to.
+    /// The call uses the first overload whose types all arguments can be implicitly cast to.
     Overloads,
-    /// By the typing of its kernel on whole arrays; the operator takes nothing else.
+    /// The operator's kernel on whole arrays finds the types; the operator accepts only arrays.
     OfArrays,
-    /// None: the operator belongs to models with tensors, which are not typed value by value.
+    /// The operator belongs to models with tensors, which are not typed value by value.
     OfTensors,
-    /// By the results of the functions and sequences that it takes.
+    /// The results of the functions and sequences among the operands determine the types of a call.
     Instantiated,
-    /// By a function.
+    /// This function finds the types of a call.
     Rule(fn(&[Argument<'_>]) -> Result<Signature, TypeFault>),
 }
 
@@ -381,80 +390,80 @@ impl Typing {
     }
 }
 
-/// The treatment of arrays by an operator.
+/// The treatment of array operands by an operator.
 #[derive(Clone, Copy)]
 pub enum OverArrays {
-    /// The operator is applied to each element; scalars and optionals are the same for all elements. An expansion is built
-    /// inside the expression for one element.
+    /// The operator is applied to each element; scalars and optionals are the same for all elements. If the operator expands,
+    /// its expansion becomes part of the expression for one element.
     Elementwise,
-    /// The operator is typed for each element, but its expansion works on whole arrays.
+    /// The types of a call are found as for single elements, but the operator's expansion works on whole arrays.
     Expanded,
-    /// The typing rule handles arrays: the operator expands, or is structure.
+    /// The operator's typing rule handles arrays: the operator expands, or builds or takes apart tuples.
     Own,
-    /// The operator has a kernel on whole arrays.
+    /// The operator has this kernel on whole arrays.
     Kernel(&'static ArrayOperator),
 }
 
-/// A law that an operator obeys bit for bit, where all NaNs count as the same; checked by property tests.
+/// A law that an operator obeys bit for bit, where all NaNs count as the same. Property tests check it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Law {
-    /// `f(x, y) = f(y, x)`.
+    /// The order of the two operands does not matter: `f(x, y) = f(y, x)`.
     Commutative,
-    /// `f(f(x)) = f(x)`.
+    /// Applying the operator twice is the same as once: `f(f(x)) = f(x)`.
     Idempotent,
-    /// `f(f(x)) = x`.
+    /// Applying the operator twice returns the operand: `f(f(x)) = x`.
     Involution,
 }
 
-/// An expression of the text language and its value, as the language writes it.
+/// An example of an operator: an expression of the text language and its value.
 #[derive(Clone, Copy, Debug)]
 pub struct Example {
-    /// The expression.
+    /// The expression of the example.
     pub text: &'static str,
-    /// The value of the expression, printed as listings print literals.
+    /// The value of the example's expression, printed as listings print literals.
     pub value: &'static str,
 }
 
-/// A check of the literals among the arguments of a call. The error says what is wrong with one.
+/// A check of the literals among the arguments of a call. The error tells the problem with a literal.
 pub(crate) type LiteralRule = fn(&[Argument<'_>]) -> Result<(), TypeFault>;
 
 /// The record of an operator. Only this crate makes records, because the kernels of their overloads are trusted.
 #[non_exhaustive]
 pub struct OpDef {
-    /// The canonical name.
+    /// The canonical name of the operator, such as `math.add`.
     pub name: &'static str,
-    /// Short names in the text language. A name is never removed or given to another operator. But an operator further down in
-    /// the list may have the same name for calls with only one operand.
+    /// The short names of the operator in the text language. A name is never removed or given to another operator. There is
+    /// one exception: an operator further down in the list may have the same name for calls with only one operand.
     pub aliases: &'static [&'static str],
-    /// A description in one or two sentences.
+    /// The description of the operator in one or two sentences.
     pub summary: &'static str,
-    /// The parameters with their defaults.
+    /// The parameters of the operator, with their defaults.
     pub params: &'static [Parameter],
-    /// True if the last parameter may be repeated or left out.
+    /// True if the operator's last parameter may be repeated or left out.
     pub variadic: bool,
-    /// The treatment of missing arguments.
+    /// The treatment of missing arguments by the operator.
     pub presence: PresenceRule,
     /// The faults that the operator can raise; empty if it cannot fail.
     pub faults: &'static [FaultKind],
-    /// The way in which the operator finds its types.
+    /// The way in which the types of a call of the operator are found.
     pub typing: Typing,
     /// The way in which the operator is evaluated.
     pub meaning: Meaning,
-    /// The check of literals that are in a language of their own, such as formats and regular expressions; `None` if there are
-    /// none. Preparation calls it once for each call in the text whose types are settled, and a problem is an error of the
-    /// model. An operator that gets such a text in another way checks it at each row.
+    /// The check of literal arguments that are in a language of their own, such as formats and regular expressions; `None` if
+    /// the operator has no such arguments. Preparation calls it once for each call in the text whose types are known, and a
+    /// problem is an error of the model. If such an argument is not a literal, the operator checks it for each row.
     pub literals: Option<LiteralRule>,
     /// The laws that the operator obeys.
     pub laws: &'static [Law],
-    /// The examples, each run by a test in both backends.
+    /// The examples of the operator, which a test runs in both backends.
     pub examples: &'static [Example],
-    /// The treatment of arrays.
+    /// The treatment of array operands by the operator.
     pub over_arrays: OverArrays,
-    /// The form in which the kernel on whole arrays works on strips; `None` if it does not.
+    /// The way in which the kernel on whole arrays can be computed strip by strip; `None` if it cannot.
     pub in_strips: Option<InStrips>,
     /// The condition under which the result of the kernel on whole arrays is full.
     pub full: FullRule,
-    /// The derivative; `None` if it is not known.
+    /// The derivative of the operator; `None` if it is not known.
     pub derivative: Option<Derivative>,
     /// The operator that replaces this one if an operand is a duration, a timestamp, or an array of them; `None` if there is
     /// none.
@@ -465,17 +474,18 @@ pub struct OpDef {
     /// The operator that replaces this one if an operand is a struct, an optional struct or a list of structs; `None` if there
     /// is none. An operator that takes tuples itself is replaced only for the latter two.
     pub of_structs: Option<OpId>,
-    /// The operator that replaces this one if the last operand is an array of masks; `None` if there is none. `of_structs` is
-    /// tried first.
+    /// The operator that replaces this one if the last operand is an array of masks; `None` if there is none. `of_structs`
+    /// has precedence.
     pub of_masks: Option<OpId>,
-    /// The operands that are cast to f64 in a file that declares `numbers f64`. Operators that promote by a shared rule leave
-    /// this out: [`OpDef::integers`] answers for all.
+    /// The operands that are cast to f64 in a file that declares `numbers f64`. Operators with a shared promotion rule do not
+    /// set this: [`OpDef::integers`] tells it for all operators.
     pub integers: Integers,
-    /// True if only plans that this library makes may have the operator: no text, builder or rewrite finds it by its name.
+    /// True if only plans that this library makes may contain the operator: texts, builders and rewrites cannot refer to it
+    /// by name.
     pub is_of_plans: bool,
 }
 
-/// Returns true if a type is a duration, a timestamp, an optional, or an array of them.
+/// Returns true if a type is a duration or a timestamp, or an optional or an array of these.
 #[inline]
 pub(crate) fn is_of_durations(qtype: &QType) -> bool {
     let (QType::Scalar(scalar) | QType::Optional(scalar) | QType::Array(_, scalar)) = qtype else { return false };
@@ -500,7 +510,7 @@ impl std::fmt::Debug for OpDef {
 }
 
 impl OpDef {
-    /// The overloads; empty for expansions and structure.
+    /// The overloads of the operator; empty for expansions and for operators that build or take apart structures.
     #[must_use]
     pub fn overloads(&self) -> &'static [Overload] {
         match self.meaning {
@@ -509,7 +519,7 @@ impl OpDef {
         }
     }
 
-    /// True if the types of a call depend on its operand types only, not on literals.
+    /// Returns true if the types of a call depend only on the types of its operands, not on literals.
     #[must_use]
     pub fn is_typed_by_types(&self) -> bool {
         matches!(self.typing, Typing::Promote(_) | Typing::Overloads)
@@ -522,7 +532,8 @@ impl OpDef {
         matches!((self.over_arrays, &self.meaning), (OverArrays::Kernel(_), Meaning::Overloads([])))
     }
 
-    /// True if operands of these types may select another operator: see [`Registry::meant`](crate::Registry::meant).
+    /// Returns true if operands of these types may cause another operator to replace this one: see
+    /// [`Registry::meant`](crate::Registry::meant).
     #[must_use]
     #[inline]
     pub fn may_be_another<'t>(&self, types: impl IntoIterator<Item = &'t QType>) -> bool {
@@ -533,7 +544,8 @@ impl OpDef {
                 && types.into_iter().any(|qtype| is_special(qtype) || is_of_masks(qtype))
     }
 
-    /// The operator that replaces this one for operands of these types, by its record; `None` if there is none.
+    /// The operator that the record names as the replacement of this one for operands of these types; `None` if there is
+    /// none.
     pub(crate) fn stands_for(&self, types: &[&QType]) -> Option<OpId> {
         let is_any = |of: fn(&QType) -> bool| types.iter().any(|qtype| of(qtype));
         // A tuple's own operators read its fields.
@@ -546,8 +558,8 @@ impl OpDef {
         of_structs.or_else(of_masks).or_else(of_durations).or_else(of_long_days)
     }
 
-    /// The operands that are cast to f64 in a file that declares `numbers f64`: by the operator's promotion, else by its
-    /// record.
+    /// The operands that are cast to f64 in a file that declares `numbers f64`: given by the operator's promotion rule, else
+    /// by its record.
     #[must_use]
     pub fn integers(&self) -> Integers {
         match self.typing {
@@ -559,7 +571,7 @@ impl OpDef {
         }
     }
 
-    /// True if the operator cannot fail.
+    /// Returns true if the operator cannot fail.
     #[must_use]
     pub fn is_total(&self) -> bool {
         self.faults.is_empty()
@@ -592,29 +604,29 @@ pub(crate) const UNARY: OpDef = OpDef {
     is_of_plans: false,
 };
 
-/// A template of records like `UNARY`, but with its own treatment of missing operands.
+/// A template of records for operators that handle missing operands themselves; otherwise like `UNARY`.
 pub(crate) const CUSTOM: OpDef = OpDef { presence: PresenceRule::Custom, ..UNARY };
 
-/// A template of records like `UNARY`, but with its own treatment of missing operands and of arrays.
+/// A template of records for operators that handle missing operands and arrays themselves; otherwise like `UNARY`.
 pub(crate) const OWN: OpDef = OpDef { over_arrays: OverArrays::Own, ..CUSTOM };
 
-/// A template of records for strict operators that take the types of their overloads.
+/// A template of records for strict operators whose calls use the first overload that fits; otherwise like `UNARY`.
 pub(crate) const OVERLOADED: OpDef = OpDef { typing: Typing::Overloads, ..UNARY };
 
 /// A template of records for strict operators on two numbers that cannot fail.
 pub(crate) const BINARY: OpDef = OpDef { params: &[param("x"), param("y")], ..UNARY };
 
-/// A parameter that must be given.
+/// Makes a parameter without a default, which each call must give.
 pub(crate) const fn param(name: &'static str) -> Parameter {
     Parameter::new(name, None)
 }
 
-/// A parameter with a default.
+/// Makes a parameter with a default.
 pub(crate) const fn param_or(name: &'static str, default: Value) -> Parameter {
     Parameter::new(name, Some(default))
 }
 
-/// An example: an expression and its value.
+/// Makes an example from an expression and its value.
 pub(crate) const fn ex(text: &'static str, value: &'static str) -> Example {
     Example { text, value }
 }

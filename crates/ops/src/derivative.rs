@@ -1,5 +1,5 @@
 //! Derivatives of operators on elements: the cotangent of an operand, as an expression of the operands, the result and the
-//! result's cotangent. A record names its derivative; the forms that several operators share are here.
+//! result's cotangent. The record of an operator refers to its derivative; derivatives that several operators share are here.
 
 use crate::definition::{Expansion, NodeHandle, NodeResult};
 use crate::typing::TypeFault;
@@ -8,12 +8,12 @@ use cembra_runtime::Scalar;
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 
-/// The cotangent of an operand.
+/// The cotangent of an operand, and where it exists.
 #[derive(Clone, Copy, Debug)]
 pub struct Cotangent {
-    /// The value, of the type of the result.
+    /// The value of the cotangent, of the type of the operator's result.
     pub value: NodeHandle,
-    /// The truth value that is true where the result depends on the operand; `None` if it does everywhere. Elsewhere the
+    /// A boolean that is true where the result depends on the operand; `None` if it does everywhere. Where it is false, the
     /// operand has no cotangent, and `value` may be any number.
     pub exists: Option<NodeHandle>,
 }
@@ -27,16 +27,16 @@ impl From<NodeHandle> for Cotangent {
 /// The cotangent of each operand; `None` for operands that do not change the result smoothly, or not at all.
 pub type Cotangents = SmallVec<[Option<Cotangent>; 3]>;
 
-/// The derivative of an operator: computes the operands' cotangents from the result's.
+/// The derivative of an operator: a function that computes the cotangents of the operands from that of the result.
 pub type Derivative = fn(&mut Derived<'_>) -> Result<Cotangents, TypeFault>;
 
-/// An application of an operator to be differentiated, and the graph to build in.
+/// An application of an operator that is differentiated, and the graph that the cotangents are added to.
 pub struct Derived<'g> {
-    /// The graph to build in.
+    /// The graph that the cotangents are added to.
     pub graph: &'g mut dyn Expansion,
-    /// The operands, of the types that the operator takes.
+    /// The operands of the application, in the types that the operator accepts.
     pub operands: &'g [NodeHandle],
-    /// The result.
+    /// The result of the application.
     pub result: NodeHandle,
     /// The cotangent of the result: the derivative of the differentiated value by the result.
     pub cotangent: NodeHandle,
@@ -53,7 +53,7 @@ impl Derived<'_> {
         self.graph.apply(op, operands)
     }
 
-    /// A literal number of the result's type.
+    /// Adds the literal `number` in the type of the result.
     pub(crate) fn number(&mut self, number: f64) -> NodeHandle {
         let value = match self.graph.qtype(self.result).scalar() {
             Some(Scalar::Float32) => ScalarValue::Float32(number as f32),
@@ -71,13 +71,13 @@ impl Derived<'_> {
         }
     }
 
-    /// The cotangent times a factor.
+    /// Adds the product of the result's cotangent and `factor`.
     pub(crate) fn times(&mut self, factor: NodeHandle) -> NodeResult {
         let cotangent = self.cotangent;
         self.apply(id::MULTIPLY, &[cotangent, factor])
     }
 
-    /// The cotangent divided by a divisor.
+    /// Adds the quotient of the result's cotangent and `divisor`.
     pub(crate) fn over(&mut self, divisor: NodeHandle) -> NodeResult {
         let cotangent = self.cotangent;
         self.apply(id::DIVIDE, &[cotangent, divisor])
@@ -87,26 +87,28 @@ impl Derived<'_> {
         self.apply(id::NEG, &[x])
     }
 
-    /// `factor`, or 0 where `limit` is 0: the limit of a product, if `limit` goes to 0 faster than `factor` grows.
+    /// Adds `factor`, or 0 where `limit` is 0. This is the limit of a product if `limit` goes to 0 faster than `factor`
+    /// grows.
     pub(crate) fn or_zero(&mut self, limit: NodeHandle, factor: NodeHandle) -> NodeResult {
         let zero = self.number(0.0);
         let vanishes = self.apply(id::BOOL_EQUAL, &[limit, zero])?;
         self.apply(id::TENSOR_WHERE, &[vanishes, zero, factor])
     }
 
-    /// `x` with +0 in place of -0, so that functions that begin at 0 have the slope there that they have on the right.
+    /// Adds `x` with +0 in place of -0, so that functions that begin at 0 have the slope there that they have on the right.
     pub(crate) fn without_minus_zero(&mut self, x: NodeHandle) -> NodeResult {
         let zero = self.number(0.0);
         self.apply(id::ADD, &[x, zero])
     }
 
-    /// The cotangent, which exists only where a truth value is true.
+    /// Returns the result's cotangent as the cotangent of an operand that the result depends on only where `condition` is
+    /// true.
     pub(crate) fn only_where(&self, condition: NodeHandle) -> Cotangent {
         Cotangent { value: self.cotangent, exists: Some(condition) }
     }
 }
 
-/// The cotangents of all operands.
+/// Returns the cotangents of all operands in the form that derivatives return.
 pub(crate) fn all<C: Into<Cotangent>, const N: usize>(made: [C; N]) -> Result<Cotangents, TypeFault> {
     Ok(made.into_iter().map(|made| Some(made.into())).collect())
 }
@@ -116,10 +118,10 @@ fn is_operand(d: &Derived<'_>, at: usize) -> Cotangents {
     (0..d.operands.len()).map(|operand| (operand == at).then_some(Cotangent::from(d.cotangent))).collect()
 }
 
-/// The derivative if the result is the first operand, whatever the others are.
+/// The derivative of an operator whose result is the first operand, whatever the others are.
 pub(crate) const FIRST: Derivative = |d| Ok(is_operand(d, 0));
 
-/// The derivative if the result is the second operand, whatever the others are.
+/// The derivative of an operator whose result is the second operand, whatever the others are.
 pub(crate) const SECOND: Derivative = |d| Ok(is_operand(d, 1));
 
 /// The derivative of a remainder: 1 for the dividend, and minus the rounded quotient for the divisor.
@@ -136,18 +138,18 @@ pub(crate) const REMAINDER: Derivative = |d| {
     all([d.cotangent, d.minus(lost)?])
 };
 
-/// The derivative if no operand changes the result smoothly, because it is piecewise constant.
+/// The derivative of an operator that is piecewise constant, so that no operand changes the result smoothly.
 pub(crate) const FLAT: Derivative = |d| Ok(d.operands.iter().map(|_| None).collect());
 
-/// The derivative of a selection by a truth value, the first operand: the selected operand gets the cotangent.
+/// The derivative of a selection by a boolean, the first operand: the selected operand gets the cotangent.
 pub(crate) fn chosen(d: &mut Derived<'_>) -> Result<Cotangents, TypeFault> {
     let condition = d.operands[0];
     let opposite = d.apply(id::LOGICAL_NOT, &[condition])?;
     Ok([None, Some(d.only_where(condition)), Some(d.only_where(opposite))].into_iter().collect())
 }
 
-/// The derivative of a maximum or minimum: the selected operand gets the cotangent, each of two equal ones a half. `is_chosen`
-/// compares the selected operand with the other, and must hold for equal ones.
+/// The derivative of a maximum or minimum: the selected operand gets the cotangent, each of two equal operands half of it.
+/// `is_chosen` is the comparison of the selected operand with the other, and must hold for equal ones.
 pub(crate) fn extreme(d: &mut Derived<'_>, is_chosen: OpId) -> Result<Cotangents, TypeFault> {
     let [x, y] = [d.operands[0], d.operands[1]];
     let half = d.number(0.5);

@@ -1,30 +1,32 @@
-//! Calls with arguments in registers: machine code calls the function of an overload this way if its types are all numbers,
-//! booleans or units. Such a call costs what a call costs; other overloads are called by their kernel, through the frame.
+//! Functions with arguments in registers: machine code calls the function of an overload in this way if the overload's types
+//! are all numbers, booleans or units. That takes as long as any call. Other overloads are called by their kernel, with
+//! arguments in the frame.
 //!
-//! A direct function is `extern "C" fn(context, data, present, arguments..) -> RegisterResult`. Bit `i` of `present` is set if
-//! argument `i` is present. Each argument is passed as its type's `Machine`, with an arbitrary value in place of a missing one.
+//! A direct function is `extern "C" fn(context, data, present, arguments..) ->
+//! RegisterResult`. Bit `i` of `present` is set if argument `i` is present. Each argument is passed as its type's `Machine`,
+//! with an arbitrary value in place of a missing one.
 
 use cembra_runtime::{Bytes, Date, Duration, RegisterResult, Text, Timestamp};
 
-/// A direct function of any signature.
+/// A function with arguments in registers, of any signature.
 ///
 /// # Safety
-/// DIRECT-CALL: the true signature is that of the module's heading, for the overload's types. OPERATOR-DATA: the data is the
-/// overload's.
+/// DIRECT-CALL: the function is called with the signature that the module's documentation gives for the overload's types.
+/// OPERATOR-DATA: the data is the overload's.
 pub type RegisterFn = unsafe extern "C" fn();
 
-/// A `WEAK_FLOAT`, where it must be distinguished from a `FLOAT64`.
+/// A `WEAK_FLOAT`, where this type must be distinguished from `FLOAT64`.
 #[derive(Clone, Copy)]
 pub(crate) struct Weak(pub(crate) f64);
 
-/// A type that can be passed in registers.
+/// A type whose values can be passed in registers.
 pub trait Register: Sized {
     /// The type of one register that holds a value.
     type Machine: Copy;
     /// False if a value does not fit one register.
     const FITS: bool;
 
-    /// Converts a register to the value; `present` is false for a missing argument.
+    /// Converts an argument in a register to a value; `present` is false for a missing argument.
     fn arrive(machine: Self::Machine, present: bool) -> Self;
 
     /// Converts the value to the result of a call.
@@ -84,10 +86,11 @@ registers! {
     Bytes<'static> as u64, false, |_| Bytes::new(b""), |_| 0;
 }
 
-/// The function as a direct one. `None` if a type does not fit, or the result does not return in two registers.
+/// Returns `function` if it can be called with arguments in registers. `None` if one of its types does not fit (`fits`), or
+/// if its result is not returned in two registers.
 ///
 /// # Safety
-/// DIRECT-CALL: the function has the signature of the module's heading for exactly these types.
+/// DIRECT-CALL: the function must have the signature that the module's documentation gives for exactly these types.
 pub(crate) const unsafe fn direct(fits: &[bool], function: RegisterFn) -> Option<RegisterFn> {
     let mut at = 0;
     while at < fits.len() {
@@ -100,7 +103,7 @@ pub(crate) const unsafe fn direct(fits: &[bool], function: RegisterFn) -> Option
     if cfg!(windows) { None } else { Some(function) }
 }
 
-/// Removes the lowest bit of a set, and returns true if it was set.
+/// Removes the lowest bit of `bits`, and returns true if it was set.
 #[inline]
 pub(crate) fn next_bit(bits: &mut u64) -> bool {
     let bit = *bits & 1 != 0;

@@ -1,6 +1,6 @@
-//! The effects of evaluating an overload beside its value: whether it may stop the evaluation, whether it is a call, and its
-//! cost. They are derived from the overload's record and rule, and registries store them. Code that decides where or whether
-//! something is evaluated must use these effects. The decision itself is not made here.
+//! The effects of evaluating an overload other than its value: whether it may stop the evaluation, whether it is a call, and
+//! its cost. They are derived from the overload's record and lowering rule, and registries store them. All code that decides
+//! where or whether something is evaluated must use these effects.
 
 use crate::definition::{Lower, OpDef, Overload};
 use cembra_tape::Instr;
@@ -11,20 +11,21 @@ const LONG: usize = 32;
 /// The cost of a read of an element of a column, in instructions.
 const READ: u32 = 2;
 
-/// The effects of evaluating an overload beside its value.
+/// The effects of evaluating an overload other than its value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Effects {
-    /// True if some arguments make the operator fail.
+    /// True if the operator can raise a fault.
     pub may_fail: bool,
-    /// True if the overload runs a function of which only the result is known, because it has no rule. The function may take
-    /// any time, exhaust the memory or the work for strings, or have effects that a user of the library can see.
+    /// True if the overload runs a function of which only the result is known, because it has no lowering rule. The function
+    /// may take any time, exhaust the memory or the work for strings, or have effects that a user of the library can see.
     pub is_opaque: bool,
-    /// True if evaluating is a call, which costs as much as a dozen instructions at least: of an opaque function, of a function
-    /// of the runtime in the rule, or of a rule so long that it costs no less.
+    /// True if evaluating the overload is a call, which costs at least as much as a dozen instructions: it calls an opaque
+    /// function or a function of the runtime, or its lowering rule is so long that it costs no less.
     pub is_call: bool,
-    /// The cost as `Tape::cost` counts it; `None` if it is not known, or if the overload may stop the evaluation.
+    /// The cost of the overload as `Tape::cost` counts it; `None` if the cost is not known, or if the overload may stop the
+    /// evaluation.
     pub cost: Option<u32>,
-    /// The number of instructions in the rule, inputs and constants included; 0 without a rule.
+    /// The number of instructions in the overload's lowering rule, inputs and constants included; 0 without a rule.
     pub rule_length: usize,
 }
 
@@ -44,14 +45,14 @@ impl Effects {
         }
     }
 
-    /// True if the overload may stop the evaluation, so that it must not be evaluated where its value is not needed.
+    /// Returns true if the overload may stop the evaluation, so that it must not be evaluated where its value is not needed.
     #[must_use]
     pub const fn may_stop(self) -> bool {
         self.may_fail || self.is_opaque
     }
 
-    /// True if a branch that avoids a needless evaluation is worth it: the overload may stop the evaluation, or costs what a
-    /// call costs.
+    /// Returns true if it is worth a branch to skip a needless evaluation of the overload: because it may stop the
+    /// evaluation, or costs as much as a call.
     #[must_use]
     pub const fn is_worth_skipping(self) -> bool {
         self.may_stop() || self.is_call

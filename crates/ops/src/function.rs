@@ -1,5 +1,5 @@
-//! Operators on functions: calls, mapping the fields of a tuple, and the loop. Each expands while types are found, so that
-//! backends see no functions; a loop is structure that they know.
+//! Operators on functions: calls, mapping the fields of a tuple, and the loop. Each expands during type inference, so that
+//! backends never see functions. The loop expands to a structure that backends support.
 
 use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OWN, OpDef, Stop, Typing, ex, param};
 use crate::id;
@@ -7,15 +7,15 @@ use crate::typing::{TypeFault, refuse};
 use cembra_runtime::{FaultKind, QType};
 use cembra_value::{ScalarValue, Value};
 
-/// The record fields that operators on functions and sequences share.
+/// A template of records for operators on functions and sequences.
 pub(crate) const HIGHER_ORDER: OpDef = OpDef { params: &[], typing: Typing::Instantiated, ..OWN };
 
-/// An INT64 literal.
+/// Adds an INT64 literal.
 pub(crate) fn integer(graph: &mut dyn Instantiation, value: i64) -> NodeHandle {
     graph.literal(Value::Scalar(ScalarValue::Int64(value)))
 }
 
-/// Reads a field of a tuple.
+/// Adds a node that reads the field `index` of a tuple.
 pub(crate) fn field(graph: &mut dyn Instantiation, tuple: NodeHandle, index: usize) -> NodeResult {
     let index = integer(graph, index as i64);
     graph.apply(id::GET_NTH, &[tuple, index])
@@ -135,7 +135,7 @@ pub(crate) static WHILE_LOOP: OpDef = OpDef {
     ..HIGHER_ORDER
 };
 
-/// The fault for an operand that should have been a sequence.
+/// The fault for the operand `at`, which should have been a sequence.
 pub(crate) fn no_sequence(operator: &str, found: &QType, at: usize) -> Stop {
     TypeFault::mismatch(format!("{operator} expects a sequence, found {found}"), Some(at))
         .hint("make one with `seq.range(n)` or `seq.make(a, b)`; over the elements of an array goes `core.map`, and `sum` and its like take them together")

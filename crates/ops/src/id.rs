@@ -1,4 +1,4 @@
-//! Ids of the standard operators.
+//! The ids of the standard operators, as constants.
 
 use crate::list::standard_operators;
 use crate::operator_id::OpId;

@@ -1,7 +1,8 @@
-//! From plain Rust bodies to overloads: the representation of each Rust type in frames, and the functions that are made from a
-//! body on scalars, for built-in operators and for those of the user. Presence is applied to bodies only here.
+//! Makes overloads from plain Rust functions on scalars, the bodies of operators: defines the representation of each Rust
+//! type in frames, and derives from a body the functions that call it, for built-in operators and for those of the user. This
+//! is the only file that handles missing arguments for bodies.
 //!
-//! Bodies and kernels define what an operator means; lowering rules define it again, independently.
+//! Bodies and kernels define the meaning of an operator; lowering rules define it again, independently.
 
 use crate::direct::{Register, RegisterFn, Weak, direct, next_bit};
 use crate::work::Work;
@@ -21,35 +22,36 @@ pub trait Repr: Copy + Register + Work {
     /// The optional form of the type; the type itself if it is optional.
     type Lifted: Repr;
 
-    /// Reads a value from a slot.
+    /// Reads a value of this type from the frame's slot at `offset`.
     ///
     /// # Safety
-    /// FRAME-SLOT for this type at `offset`.
+    /// FRAME-SLOT: there must be a slot for this type at `offset`.
     unsafe fn load(frame: FramePtr, offset: u32) -> Self;
 
-    /// Reads the optional form of a value from a slot, `None` if it is missing. A type that is optional is read as it is.
+    /// Reads the optional form of a value from the frame's slot at `offset`; `None` if the value is missing. A type that is
+    /// already optional is read as it is.
     ///
     /// # Safety
-    /// FRAME-SLOT for the optional form at `offset`.
+    /// FRAME-SLOT: there must be a slot for the optional form at `offset`.
     unsafe fn load_lifted(frame: FramePtr, offset: u32) -> Option<Self>;
 
-    /// Writes a value to a slot.
+    /// Writes a value of this type to the frame's slot at `offset`.
     ///
     /// # Safety
-    /// FRAME-SLOT for this type at `offset`.
+    /// FRAME-SLOT: there must be a slot for this type at `offset`.
     unsafe fn store(self, frame: FramePtr, offset: u32);
 
-    /// Converts a value to the optional form.
+    /// Converts a value to the optional form of its type.
     fn lift(self) -> Self::Lifted;
 
-    /// The missing value of the optional form.
+    /// The missing value of the type's optional form.
     fn missing() -> Self::Lifted;
 }
 
-/// A mask: an optional unit.
+/// A mask: an optional unit, which is present if a condition holds.
 pub(crate) type MaskValue = Option<()>;
 
-/// A mask from a truth value.
+/// The mask that is present if `value` is true.
 pub(crate) const fn mask(value: bool) -> MaskValue {
     if value { Some(()) } else { None }
 }
@@ -225,8 +227,8 @@ impl Repr for MaskValue {
     }
 }
 
-/// The computation of an operator on one list of types, built in or of the user. All functions that call it are made from this,
-/// here: the kernel, the kernel on optionals, the function on registers and the record.
+/// The computation of an operator on one list of types, built in or defined by the user. The functions that call it are all
+/// derived from this trait here: the kernel, the kernel on optionals and the function on registers.
 pub trait Body: Sized {
     /// The data that the body closes over: nothing, or the function of a user operator.
     type Data: 'static;
@@ -241,7 +243,7 @@ pub trait Body: Sized {
     /// True if a call is charged for the strings that it receives. A body with a rule does not read them.
     const CHARGED: bool = matches!(Self::LOWER, Lower::Kernel);
 
-    /// Computes the result.
+    /// Computes the result of the operator.
     ///
     /// # Errors
     /// The fault that the arguments cause.
@@ -257,29 +259,29 @@ pub trait Operands: Sized {
     /// The form on registers of a body with these arguments.
     type OnRegisters<B: Body<Args = Self>>: RegisterForm;
 
-    /// Reads the arguments from the next slots.
+    /// Reads the arguments from the next slots of a call.
     ///
     /// # Safety
     /// KERNEL-ROW and FRAME-SLOT for these types.
     unsafe fn load(frame: FramePtr, slots: &mut Slots) -> Self;
 
-    /// Reads the optional forms of the arguments from the next slots; `None` if one is missing.
+    /// Reads the optional forms of the arguments from the next slots of a call; `None` if an argument is missing.
     ///
     /// # Safety
     /// KERNEL-ROW and FRAME-SLOT for the optional forms of these types.
     unsafe fn load_lifted(frame: FramePtr, slots: &mut Slots) -> Option<Self>;
 
-    /// The work of reading the strings among the arguments.
+    /// The work of reading the strings among the arguments, in bytes.
     fn work(&self) -> usize;
 }
 
-/// A body as a function on registers.
+/// The function on registers that is derived from a body.
 pub trait RegisterForm {
     /// The function; `None` if a type does not fit a register.
     const FUNCTION: Option<RegisterFn>;
 }
 
-/// The form on registers of a body with these arguments.
+/// The function on registers that is derived from the body `B` with the arguments `Args`.
 pub struct OnRegisters<B, Args>(PhantomData<(B, Args)>);
 
 macro_rules! operands {
@@ -409,7 +411,7 @@ unsafe extern "C" fn lifted<B: Body>(context: &mut Context, frame: FramePtr, cal
     }
 }
 
-/// The bits of the arguments that must be present for the function to be called: those that are not optional.
+/// The bits of the arguments that are not optional, which must be present for the body to be called.
 pub(crate) const fn required(args: &[OperandType]) -> u64 {
     let (mut at, mut bits) = (0, 0);
     while at < args.len() {
@@ -442,7 +444,7 @@ unsafe fn on_registers<B: Body>(data: *const (), context: &mut Context, present:
 }
 
 impl Overload {
-    /// The overload that runs a body.
+    /// Makes the overload that runs the body `B`.
     pub(crate) const fn of<B: Body>() -> Overload {
         Overload {
             args: B::Args::TYPES,
@@ -461,16 +463,16 @@ impl Overload {
     }
 }
 
-/// The rule of an operator whose result is its first operand.
+/// The lowering rule of an operator whose result is its first operand.
 pub(crate) const SAME: Rule = |_, a| a[0];
 
-/// Records one operation on a number, as the rule of an operator.
+/// The lowering rule that records the operation `op` on one number.
 pub(crate) fn one(t: &mut Tape, op: Un, a: &[Cell]) -> Cell {
     let x = a[0].val(t);
     Cell::num(t.un(op, x))
 }
 
-/// Records one operation on two numbers, as the rule of an operator.
+/// The lowering rule that records the operation `op` on two numbers.
 pub(crate) fn two(t: &mut Tape, op: Bin, a: &[Cell]) -> Cell {
     let (x, y) = (a[0].val(t), a[1].val(t));
     Cell::num(t.bin(op, x, y))
@@ -517,20 +519,20 @@ macro_rules! overload {
     };
 }
 
-/// The slots of a call, in order.
+/// Iterates over the slots of a call, in order: the arguments, then the result.
 pub struct Slots {
     call: Call,
     taken: usize,
 }
 
 impl Slots {
-    /// Begins with the first slot of a call.
+    /// Starts with the first slot of `call`.
     #[inline(always)]
     pub(crate) fn of(call: Call) -> Self {
         Slots { call, taken: 0 }
     }
 
-    /// Returns the next slot.
+    /// Returns the offset of the next slot.
     ///
     /// # Safety
     /// KERNEL-ROW, and the call has one more slot.
@@ -541,7 +543,7 @@ impl Slots {
         unsafe { self.call.slot(self.taken - 1) }
     }
 
-    /// Continues with the next call of the row, once all slots of this call were taken.
+    /// Continues with the next call of the row, once all slots of this call have been read.
     ///
     /// # Safety
     /// KERNEL-ROW.

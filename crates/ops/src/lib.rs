@@ -1,8 +1,8 @@
-//! The operator registry: every operator is defined once, with its types, its meaning in plain Rust (`eval`), and the rule that
-//! lowers it onto the tape. All code that needs to know operators walks this registry: preparation, both backends, the parser's
-//! vocabulary, the documentation, the fuzzer.
+//! The operator registry: every operator is defined once, with its types, its meaning in plain Rust (`eval`), and the rule
+//! that lowers it onto the tape. All code that needs information about operators uses this registry: preparation, both
+//! backends, the parser's vocabulary, the documentation, the fuzzer.
 //!
-//! This crate knows no code generator and no columnar format; the backends have the players of tapes.
+//! This crate is independent of code generators and columnar formats; the backends run the tapes.
 
 mod annotation;
 mod array;

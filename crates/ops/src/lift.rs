@@ -1,5 +1,6 @@
-//! Recording an overload: strict rules are written for present scalars, and lifted to optionals here. The result is present
-//! where all arguments are, faults are raised only there, and texts that may be missing are made safe to view.
+//! Records overloads on a tape. Strict lowering rules are written for present scalars and are lifted to optionals here: the
+//! result is present where all arguments are, faults are raised only there, and strings that may be missing are made safe to
+//! read.
 
 use crate::definition::PresenceRule;
 use crate::{Lower, OperandType, Overload};
@@ -7,8 +8,8 @@ use cembra_runtime::MachineType;
 use cembra_tape::{Cell, Datum, Presence, Tape};
 use smallvec::SmallVec;
 
-/// Records an overload of an operator with this presence rule on the tape. An overload without a rule is recorded as a missing
-/// value; players call its kernel instead.
+/// Records `overload`, of an operator with the presence rule `presence`, on the tape and returns its result. An overload
+/// without a lowering rule is recorded as a missing value; backends call its kernel instead.
 pub fn record(tape: &mut Tape, presence: PresenceRule, overload: &Overload, args: &[Cell]) -> Cell {
     if matches!(overload.lower, Lower::Kernel | Lower::Memory(_)) {
         return Cell::missing(overload.ret.scalar, tape);
@@ -46,7 +47,7 @@ pub fn record(tape: &mut Tape, presence: PresenceRule, overload: &Overload, args
 }
 
 impl Overload {
-    /// The rule on a tape of its own; `None` if the overload has no rule.
+    /// Records the lowering rule on a tape of its own; `None` if the overload has no rule.
     pub(crate) fn tape(&self) -> Option<Tape> {
         if matches!(self.lower, Lower::Kernel | Lower::Memory(_)) {
             return None;
@@ -67,7 +68,7 @@ impl Overload {
     }
 }
 
-/// Adds an input of the type `operand` to a tape.
+/// Adds an input of type `operand` to a tape.
 pub(crate) fn input(tape: &mut Tape, operand: OperandType) -> Cell {
     let presence = if operand.optional { Presence::When(tape.input_mask()) } else { Presence::Present };
     let datum = match operand.scalar.machine_type() {

@@ -1,4 +1,4 @@
-//! The list of standard operators, each with the name of its id. Macros make the ids and the records from it.
+//! The list of standard operators, each with the name of its id. Macros generate the ids and the list of records from it.
 
 /// Calls a macro with the list of standard operators.
 macro_rules! standard_operators {

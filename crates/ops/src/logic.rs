@@ -1,5 +1,5 @@
-//! Booleans in three-valued logic: Kleene's and, or, not, the four-way `logical_if`, and the short forms `and`, `or`, `not` of
-//! the text language, which mean presence logic on masks and three-valued logic on booleans.
+//! Operators on booleans in three-valued logic: Kleene's and, or, not, and the four-way `logical_if`. Also the words `and`,
+//! `or`, `not` of the text language, which mean presence logic on masks and three-valued logic on booleans.
 
 use crate::definition::{
     BINARY, CUSTOM, Expansion, Law, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, PresenceRule, Typing, UNARY,

@@ -1,5 +1,5 @@
-//! Named tuples: made from values and the literal text of their names, and read by name. At run time they are tuples; the names
-//! are part of the type only.
+//! Operators on named tuples: making one from values and the literal text of its names, and reading a field by name. At run
+//! time they are tuples; the names are only part of the type.
 
 use crate::compound::{field, field_count, field_name, field_type, position};
 use crate::definition::{Meaning, OWN, OpDef, Structure, Typing, ex, param};
@@ -101,7 +101,7 @@ fn get_field_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
 /// The most names that a message lists.
 const LISTED: usize = 8;
 
-/// The fault for a name that is not a field of the type, with a hint.
+/// The fault for `name`, which is not a field of the type `found`, with a hint.
 pub(crate) fn no_field(found: &QType, name: &str) -> TypeFault {
     // Only some fields of a wide tuple are searched for a similar name: the text chooses how wide it is, and how often it is
     // searched.

@@ -1,4 +1,5 @@
-//! Presence: testing it, combining it, selecting by it. Masks are optional units: a condition holds where it is present.
+//! Operators on presence: testing whether a value is present, combining presences, and selecting values by presence. Masks
+//! are optional units: a condition holds where its mask is present.
 
 use crate::Rule;
 use crate::array::reduce;

@@ -1,6 +1,6 @@
-//! Operators on types: the parts of a type, the common type of two, and tests of types. Types are values only while types are
-//! found, so these operators compute then: each becomes a literal, which `core.cast` and other operators on types read, and
-//! none is left for a backend. `NOTHING` stands for a type that does not exist.
+//! Operators on types: the parts of a type, the common type of two types, and tests of types. Types are values only during
+//! type inference, so these operators are evaluated then: each becomes a literal, which `core.cast` and other operators read,
+//! and backends never see them. `NOTHING` stands for a type that does not exist.
 
 use crate::compound::{field_count, field_name, field_type};
 use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, param};
@@ -13,7 +13,7 @@ use cembra_expr::ArgumentForm;
 use cembra_runtime::{ArrayKind, QType, Scalar, ShapeType};
 use cembra_value::{ScalarValue, Value};
 
-/// The type in a literal operand.
+/// Returns the type in the operand `at`, a literal.
 pub(crate) fn type_at(g: &dyn Instantiation, operator: &str, args: &[NodeHandle], at: usize) -> Result<QType, Stop> {
     match g.value(args[at]) {
         Some(Value::Type(qtype)) => Ok(qtype),
@@ -50,7 +50,7 @@ fn mask(present: bool) -> Value {
     Value::optional(Scalar::Unit, present.then_some(ScalarValue::Unit))
 }
 
-/// Compares two types; `None` if `op` is not `EQUAL` or `NOT_EQUAL`, or the values are not types.
+/// Compares two types by the operator `op`; `None` if `op` is not `EQUAL` or `NOT_EQUAL`, or the values are not types.
 #[must_use]
 pub fn compare_types(op: OpId, x: &Value, y: &Value) -> Option<Value> {
     match (x, y) {
@@ -247,7 +247,7 @@ pub(crate) static GET_FLOAT_QTYPE: OpDef = of_types!(
     ["qtype.get_float_qtype(i64?) == f32?" => "present", "qtype.get_float_qtype(text) == NOTHING" => "present"]
 );
 
-/// The base of a derived type; other types stay as they are.
+/// The type that a derived type is based on; other types are returned unchanged.
 pub(crate) fn decayed(qtype: &QType) -> QType {
     match qtype {
         QType::Tuple(fields) => QType::tuple(fields.iter().cloned()),

@@ -1,4 +1,4 @@
-//! The registry: it gives each operator of the list a dense id, finds operators by name or alias, and is the vocabulary of the
+//! The registry of operators: it gives each operator an id, finds operators by name or alias, and is the vocabulary of the
 //! text language.
 
 use crate::cast::cast_operator;
@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-/// A set of operators.
+/// A set of operators with their ids and names.
 #[derive(Clone)]
 pub struct Registry {
     defs: Vec<&'static OpDef>,
@@ -30,7 +30,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Makes a registry of operators, whose ids are their positions.
+    /// Makes a registry of the operators `defs`, whose ids are their positions.
     pub(crate) fn of(defs: &[&'static OpDef]) -> Registry {
         let (mut names, mut of_one) = (FxHashMap::default(), FxHashMap::default());
         for (at, def) in defs.iter().enumerate().filter(|(_, def)| !def.is_of_plans) {
@@ -58,7 +58,8 @@ impl Registry {
         }
     }
 
-    /// Adds an operator; its record lives as long as the process. It replaces an operator of the user with this name.
+    /// Adds an operator, whose record lives as long as the process. If the user has already added an operator with this name,
+    /// it is replaced.
     pub(crate) fn add(&mut self, def: OpDef) -> Result<OpId, Error> {
         if let Some(id) = self.find(def.name) {
             self.defs[id.index()] = Box::leak(Box::new(def));
@@ -86,14 +87,15 @@ impl Registry {
         Box::leak(Box::new(self))
     }
 
-    /// The record of an operator.
+    /// The record of the operator with this id.
     #[must_use]
     #[inline]
     pub fn get(&self, id: OpId) -> &'static OpDef {
         self.defs[id.index()]
     }
 
-    /// The operator that a call means for operands of these types, as many as it takes: one that replaces it, or itself.
+    /// The operator that a call of `id` with operands of these types means: an operator that replaces it for these types, or
+    /// `id` itself. `types` has the type of each operand.
     #[must_use]
     pub fn meant(&self, id: OpId, types: &[&QType]) -> OpId {
         let op = match self.get(id).meaning {
@@ -103,10 +105,10 @@ impl Registry {
         self.get(op).stands_for(types).unwrap_or(op)
     }
 
-    /// Finds the types of a call.
+    /// Finds the operand types, the result type and the overload of a call of the operator `id`.
     ///
     /// # Errors
-    /// If the operator does not take these types.
+    /// If the operator does not accept the types of `args`.
     pub fn resolve(&self, id: OpId, args: &[Argument<'_>]) -> Result<Cow<'_, Resolved>, TypeFault> {
         let key = Key::of(id, args);
         if let Some(known) = key.and_then(|key| self.resolutions.get(key)) {
@@ -120,7 +122,7 @@ impl Registry {
         Ok(Cow::Owned(resolved))
     }
 
-    /// The effects of evaluating an overload of an operator.
+    /// The effects of evaluating the overload with the index `overload` of an operator.
     #[must_use]
     pub fn effects(&self, id: OpId, overload: u16) -> Effects {
         let def = self.get(id);
@@ -128,7 +130,7 @@ impl Registry {
         self.effects[id.index()].get_or_init(all)[usize::from(overload)]
     }
 
-    /// The structure that an operator is, such as making a tuple or reading a field; `None` if it computes.
+    /// The kind of structure that an operator builds or takes apart, such as a tuple; `None` if the operator computes.
     #[must_use]
     #[inline]
     pub fn structure(&self, id: OpId) -> Option<Structure> {
@@ -141,13 +143,13 @@ impl Registry {
         self.names.get(name).copied()
     }
 
-    /// The operators that models can name, with their ids.
+    /// The operators that models can refer to by name, with their ids.
     pub fn iter(&self) -> impl Iterator<Item = (OpId, &'static OpDef)> + '_ {
         let all = self.defs.iter().enumerate().map(|(at, def)| (OpId::at(at as u16), *def));
         all.filter(|(_, def)| !def.is_of_plans)
     }
 
-    /// The operator that casts to a scalar type; `None` for a type without one, such as units and texts.
+    /// The operator that casts to a scalar type; `None` for a type without such an operator, such as units and texts.
     #[must_use]
     pub fn cast_to(&self, scalar: Scalar) -> Option<OpId> {
         cast_operator(scalar)

@@ -1,6 +1,6 @@
-//! Remembers how operators were resolved for scalar operand types, as long as the registry lives, because models use the same
-//! few operators on the same few types. The memory has a fixed size and no thread waits for it; a call that has no room in it
-//! is resolved again.
+//! Caches how operators were resolved for scalar operand types, as long as the registry lives, because models use the same
+//! few operators on the same few types. The cache has a fixed size and no thread waits for it; a call for which it has no
+//! room is resolved each time.
 
 use crate::OpId;
 use crate::typing::{Argument, Resolved};
@@ -14,16 +14,16 @@ const PLACES: usize = 2048;
 /// The number of places in which a call is looked up.
 const TRIED: usize = 4;
 
-/// Resolved calls of operators on scalars.
+/// A cache of calls of operators on scalars that were resolved.
 pub(crate) struct Resolutions(Box<[OnceLock<(Key, Resolved)>]>);
 
-/// An operator and the types of its operands as a number. One bit tells whether there is a literal, because a literal may
-/// influence the types.
+/// The key of a call in the cache: an operator and the types of its operands, encoded as a number. One bit tells whether an
+/// operand is a literal, because a literal may influence the types.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Key(u64);
 
 impl Key {
-    /// The key of a call; `None` unless all operands are scalars or optionals, and there are few of them.
+    /// The key of a call of `op`; `None` unless all operands are scalars or optionals, and there are only a few.
     pub(crate) fn of(op: OpId, args: &[Argument<'_>]) -> Option<Key> {
         const BITS: usize = 5;
         const { assert!(Scalar::ALL.len() <= 1 << (BITS - 1), "a type and whether it is optional do not fit") };
@@ -46,13 +46,13 @@ impl Key {
 }
 
 impl Resolutions {
-    /// The remembered call with a key; `None` if there is none.
+    /// The resolved call with this key; `None` if it is not in the cache.
     pub(crate) fn get(&self, key: Key) -> Option<&Resolved> {
         let known = key.places().filter_map(|at| self.0[at].get()).find(|(known, _)| *known == key);
         known.map(|(_, resolved)| resolved)
     }
 
-    /// Remembers a call, if there is room for it.
+    /// Adds a resolved call to the cache, if there is room for it.
     pub(crate) fn remember(&self, key: Key, resolved: &Resolved) {
         // Another thread may have filled the place first; then this call is not remembered.
         if let Some(place) = key.places().map(|at| &self.0[at]).find(|place| place.get().is_none()) {

@@ -1,5 +1,5 @@
-//! The Rust types that overloads on every scalar type are written for, in one list. A derived type needs no overload: typing
-//! finds the one of its base.
+//! The list of all Rust types that overloads on scalars of every type are written for. A derived type needs no overload:
+//! typing finds the overload of its base type.
 
 /// Calls a macro with the given tokens followed by the types.
 macro_rules! for_scalars {

@@ -1,6 +1,6 @@
-//! Sequences, which loops run over. A sequence is never stored in memory: it is a recipe, the size and the element at an index,
-//! known while types are found. Mapping a sequence makes another recipe; reducing a sequence makes a loop that computes each
-//! element where it is needed. So a chain of sequence operators is one loop by construction.
+//! Sequences, which loops run over. A sequence is never stored in memory: it is a recipe, consisting of the size and the
+//! element at an index, that is known during type inference. Mapping a sequence makes another recipe; reducing a sequence
+//! makes a loop that computes each element where it is needed. So a chain of sequence operators always becomes one loop.
 //!
 //! A sequence that is used twice is computed twice; it cannot be an input, an output or a field of a tuple.
 
@@ -24,7 +24,7 @@ use std::rc::Rc;
 /// The most levels of sequences whose elements are made from elements of other sequences.
 const NESTING: usize = 64;
 
-/// A recipe for the elements of a sequence.
+/// A sequence as a recipe: its size, and how its elements are computed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sequence {
     /// The number of elements, an INT64.
@@ -38,28 +38,28 @@ pub struct Sequence {
 /// The recipe for the element at an index.
 #[derive(Clone, PartialEq, Debug)]
 enum Elements {
-    /// `start`, `start + step`, ...
+    /// The elements are `start`, `start + step`, ...
     Range { start: NodeHandle, step: NodeHandle },
-    /// The values in a list.
+    /// The elements are these values.
     Made(Vec<NodeHandle>),
-    /// One value, repeated.
+    /// The elements are all equal to this value.
     Repeated(NodeHandle),
-    /// A function applied to the elements of other sequences.
+    /// The elements are the results of a function for the elements of other sequences at the same index.
     Mapped { function: NodeHandle, sources: Vec<Rc<Sequence>> },
-    /// Tuples of the elements of other sequences.
+    /// The elements are tuples of the elements of these sequences at the same index.
     Zipped(Vec<Rc<Sequence>>),
-    /// The elements of another sequence from `start` on; `known_size` is their number if it is known.
+    /// The elements are those of `source` from the index `start` on; `known_size` is their number if it is known.
     Sliced { source: Rc<Sequence>, start: NodeHandle, known_size: Option<usize> },
 }
 
 impl Sequence {
-    /// The type of the elements.
+    /// The type of the sequence's elements.
     #[must_use]
     pub fn element_type(&self) -> &QType {
         &self.element
     }
 
-    /// The sequence of these values, which must have one type.
+    /// Makes a sequence of `values`, which must have the type `element`.
     pub(crate) fn of(graph: &mut dyn Instantiation, element: QType, values: Vec<NodeHandle>) -> Sequence {
         let size = integer(graph, values.len() as i64);
         Sequence { size, element, elements: Elements::Made(values), nesting: 0 }
@@ -79,7 +79,7 @@ impl Sequence {
         }
     }
 
-    /// All elements; `None` if their number is not known while types are found.
+    /// Returns the nodes of all elements of the sequence; `None` if their number is not known during type inference.
     pub(crate) fn all(&self, graph: &mut dyn Instantiation) -> Result<Option<Vec<NodeHandle>>, Stop> {
         let Some(size) = self.known_size() else { return Ok(None) };
         graph.spend(size)?;

@@ -1,5 +1,5 @@
-//! Shorthands that expand to other operators once types are known: `+` of numbers or strings, `round(x, digits)`, `clamp(x, lo,
-//! hi)`, `coalesce(a, b, ..)`. The operators that they expand to keep their names and operands.
+//! Shorthands that expand to other operators once types are known: `+` of numbers or strings, `round(x, digits)`,
+//! `clamp(x, lo, hi)`, `coalesce(a, b, ..)`.
 
 use crate::array::order_statistics::interpolated_types;
 use crate::array::reduce::AGGREGATION;

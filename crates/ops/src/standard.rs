@@ -1,4 +1,4 @@
-//! The standard operators: the records of the list, and their registry.
+//! The standard operators: their records, and the registry that consists of them.
 
 use crate::definition::OpDef;
 use crate::list::standard_operators;
@@ -18,7 +18,7 @@ macro_rules! records {
 standard_operators!(records);
 
 impl Registry {
-    /// Returns the registry of the operators of the language.
+    /// Returns the registry of all operators that are built into the language.
     #[must_use]
     pub fn standard() -> &'static Registry {
         static REGISTRY: OnceLock<Registry> = OnceLock::new();

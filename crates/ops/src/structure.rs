@@ -1,4 +1,5 @@
-//! Operators that use the types of values and not the values: tuples, constants in the type of another value, the identity.
+//! Operators that depend on the types of values, not on the values: making tuples, constants of the type of another value,
+//! the identity.
 
 pub mod structs;
 

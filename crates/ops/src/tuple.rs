@@ -19,7 +19,7 @@ fn fields<'a>(operator: &str, args: &[Argument<'a>], index: usize) -> Result<&'a
     }
 }
 
-/// Checks that `count` fields are not too many for a tuple.
+/// Checks that a tuple may have `count` fields.
 pub(crate) fn check_count(operator: &str, count: usize) -> Result<(), TypeFault> {
     if count <= MOST_FIELDS {
         return Ok(());
@@ -85,10 +85,11 @@ fn slice(fields: usize, offset: Option<&Value>, size: Option<&Value>) -> Result<
     })
 }
 
-/// The indices of `size` fields from `offset` on, out of `fields`; of all fields that follow if `size` is -1.
+/// The indices of `size` fields from `offset` on, in a tuple of `fields` fields; of all fields from `offset` on if `size` is
+/// -1.
 ///
 /// # Errors
-/// The operand of the slice that reaches beyond the fields: 1 for the offset, 2 for the size.
+/// If the slice exceeds the tuple. The error is the index of the operand at fault: 1 for the offset, 2 for the size.
 pub(crate) fn sliced(fields: usize, offset: i64, size: i64) -> Result<std::ops::Range<usize>, usize> {
     let start = usize::try_from(offset).ok().filter(|start| *start <= fields).ok_or(1_usize)?;
     let rest = fields - start;

@@ -1,12 +1,12 @@
-//! Typing of operators: the lattice of implicit casts, the promotion rules that most operators share, and how an operator and
-//! argument types become a signature and an overload. Casts themselves are inserted by preparation.
+//! Typing of operators: implicit casts, the promotion rules that most operators share, and how the signature and the overload
+//! of a call are found from the operator and the argument types. Preparation inserts the casts.
 
 use crate::definition::{Compile, CompiledFrom, OpDef, OperandType, OverArrays, Overload, PresenceRule, Typing};
 use cembra_runtime::{ArrayKind, QType, Scalar};
 use cembra_value::{Code, Value, common_scalar};
 use smallvec::SmallVec;
 
-/// An argument of a call, as far as typing knows it.
+/// An argument of a call, with the facts that typing uses: its type, and its value if it is a literal.
 #[derive(Clone, Copy, Debug)]
 pub struct Argument<'a> {
     /// The type of the argument.
@@ -15,54 +15,55 @@ pub struct Argument<'a> {
     pub literal: Option<&'a Value>,
 }
 
-/// The types of a call: those that arguments are cast to, and that of the result.
+/// The types of a call: the types that arguments are cast to, and the type of the result.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Signature {
-    /// The types the arguments are implicitly cast to.
+    /// The types that the arguments are implicitly cast to.
     pub operands: SmallVec<[QType; 4]>,
-    /// The result type.
+    /// The type of the result.
     pub ret: QType,
 }
 
 impl Signature {
-    /// The signature that leaves all arguments as they are.
+    /// The signature of a call whose arguments are not cast, with the result type `ret`.
     pub(crate) fn unchanged(args: &[Argument<'_>], ret: QType) -> Signature {
         Signature { operands: args.iter().map(|a| a.qtype.clone()).collect(), ret }
     }
 }
 
-/// A call with its types and its overload.
+/// A call of an operator with its types and its overload.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Resolved {
-    /// The types of operands and result.
+    /// The types that the arguments are cast to, and the type of the result.
     pub signature: Signature,
-    /// The index of the overload that computes the call; `None` for expansions and structure.
+    /// The index of the overload that computes the call; `None` for expansions and for operators that build or take apart
+    /// structures.
     pub overload: Option<u16>,
-    /// True if a strict overload runs on optionals.
+    /// True if an overload of a strict operator runs on optionals.
     pub lifted: bool,
 }
 
-/// The reason why an operator does not take some types.
+/// The reason why an operator does not accept the types of its arguments.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TypeFault {
-    /// The kind of problem.
+    /// The code of the error.
     pub code: Code,
-    /// The message, with the expected and the found types.
+    /// The error message, with the expected and the found types.
     pub message: String,
-    /// The index of the argument at fault; `None` if it is not a single one.
+    /// The index of the argument at fault; `None` if no single argument is.
     pub operand: Option<usize>,
-    /// A suggestion what to write; `None` if there is none.
+    /// A suggestion what to write instead; `None` if there is none.
     pub hint: Option<String>,
 }
 
 impl TypeFault {
-    /// The fault of a mismatch of types.
+    /// Makes the fault for argument types that do not match.
     #[must_use]
     pub fn mismatch(message: impl Into<String>, operand: Option<usize>) -> Self {
         TypeFault { code: Code::TypeMismatch, message: message.into(), operand, hint: None }
     }
 
-    /// Adds a suggestion what to write.
+    /// Adds a suggestion what to write instead.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -70,27 +71,27 @@ impl TypeFault {
     }
 }
 
-/// Returns the fault that refuses an operand.
+/// Returns the fault for the operand with the index `operand`, with this message.
 pub(crate) fn refuse<T, E: From<TypeFault>>(operand: usize, message: impl Into<String>) -> Result<T, E> {
     Err(TypeFault::mismatch(message, Some(operand)).into())
 }
 
-/// The promotion rules that operators share.
+/// A promotion rule: which types arguments may have, and which type all of them are cast to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Promotion {
-    /// Numbers, to their common type.
+    /// Arguments must be numbers, and are cast to their common type.
     Numeric,
-    /// Numbers, to their common type; integers become `FLOAT32`.
+    /// Arguments must be numbers, and are cast to their common type, or to `FLOAT32` if that is an integer type.
     Float,
-    /// Signed integers, to their common type.
+    /// Arguments must be signed integers, and are cast to their common type.
     Integer,
-    /// Any scalars with a common type.
+    /// Arguments may be any scalars, and are cast to their common type.
     Comparable,
-    /// Booleans only.
+    /// Arguments must be booleans.
     Boolean,
 }
 
-/// The type that both can be implicitly cast to; `None` if there is none.
+/// The type that values of both types can be implicitly cast to; `None` if there is none.
 #[must_use]
 pub fn common_type(a: &QType, b: &QType) -> Option<QType> {
     match (a, b) {
@@ -126,10 +127,10 @@ pub fn common_type(a: &QType, b: &QType) -> Option<QType> {
 }
 
 impl OpDef {
-    /// Finds the types and the overload of a call.
+    /// Finds the operand types, the result type and the overload of a call.
     ///
     /// # Errors
-    /// If the operator does not take these types.
+    /// If the operator does not accept the types of `args`.
     pub fn resolve(&self, args: &[Argument<'_>]) -> Result<Resolved, TypeFault> {
         self.check_count(args.len())?;
         if args.iter().any(|arg| arg.qtype.is_beside_frames()) {
@@ -180,10 +181,10 @@ impl OpDef {
         }
     }
 
-    /// Checks the number of operands.
+    /// Checks that a call of the operator may have `count` operands.
     ///
     /// # Errors
-    /// If the operator takes another number of operands.
+    /// If the operator must have another number of operands.
     pub fn check_count(&self, count: usize) -> Result<(), TypeFault> {
         // The parser fills in defaults, so that nodes have all their operands.
         let least = self.params.len() - usize::from(self.variadic);
@@ -381,8 +382,8 @@ impl OpDef {
         Ok(Resolved { signature, overload: Some(index), lifted })
     }
 
-    /// True if operands of different forms (some optional or some arrays, others not) are compared as FLOAT32: Arolla selects
-    /// the first kernel with compatible types, which for weak floats is that one.
+    /// Returns true if weak floats are compared as FLOAT32 when some operands are optional or arrays and others are not.
+    /// Arolla selects the first kernel with compatible types, which for weak floats is the one for FLOAT32.
     #[must_use]
     pub fn narrows_unlike(&self, common: Scalar) -> bool {
         matches!(self.typing, Typing::Promote(Promotion::Comparable)) && common == Scalar::WeakFloat
@@ -442,7 +443,7 @@ fn array_kind(operator: &str, args: &[Argument<'_>]) -> Result<ArrayKind, TypeFa
     found.ok_or_else(|| TypeFault::mismatch(format!("{operator} takes no arrays"), None))
 }
 
-/// The fault for arguments without a common type.
+/// The fault for arguments that have no common type.
 pub(crate) fn no_common_type(operator: &str, args: &[Argument<'_>]) -> TypeFault {
     let types: Vec<QType> = args.iter().map(|arg| arg.qtype.clone()).collect();
     let found = list_types(&types, " and ");
@@ -559,7 +560,7 @@ fn of_rows(scalar: Scalar) -> String {
     )
 }
 
-/// Types for a message: the first 16, and the number of further types.
+/// Lists types for an error message: the first 16, and the number of further types. `between` separates them.
 #[must_use]
 pub fn list_types(types: &[QType], between: &str) -> String {
     const SHOWN: usize = 16;

@@ -1,5 +1,5 @@
-//! Operators on whole tensors, as the text language calls them: names, parameters and a description in a sentence. They have no
-//! values and no kernels: a model with tensors is lowered to a graph of tensors, which defines each operator.
+//! Operators on whole tensors, as texts call them: their names, parameters and descriptions. They have no kernels: a model
+//! with tensors is lowered to a graph of tensors, which defines each operator.
 
 use crate::definition::{Example, OWN, OpDef, Typing, ex, param, param_or};
 use crate::typing::TypeFault;
@@ -10,7 +10,7 @@ const fn integer(value: i32) -> Value {
     Value::Scalar(ScalarValue::Int32(value))
 }
 
-/// The fault for a call of such an operator in a model whose values are scalars and arrays.
+/// The fault for a call of a tensor operator in a model whose values are scalars and arrays.
 pub(crate) fn without_tensors(name: &str) -> TypeFault {
     let message = format!("{name} is applied to tensors, and the model has no input that is one");
     TypeFault { code: Code::Tensors, ..TypeFault::mismatch(message, None) }

@@ -1,18 +1,20 @@
-//! The work of operators on strings: every built-in body without a rule is charged for its string arguments before it runs. The
-//! function that makes its kernels does this, so that no operator can avoid it. A unit is a byte that is read once. Bodies that
-//! take longer per byte charge the rest themselves. Results are not charged, because `arena_bytes` limits them.
+//! The work of operators on strings: every built-in body without a lowering rule is charged for its string arguments before
+//! it runs. The function that makes the body's kernels does this, so that no operator can avoid it. A unit of work is a byte
+//! that is read once. Bodies that take longer per byte charge the rest themselves. Results are not charged, because
+//! `arena_bytes` limits them.
 //!
-//! Operators with a rule do not read strings, except for comparisons, which charge in `Context::compare`, for machine code too.
+//! Operators with a lowering rule do not read strings, except for comparisons, which charge in `Context::compare`, for
+//! machine code too.
 
 use crate::direct::Weak;
 use cembra_runtime::{Bytes, Text, for_each_scalar};
 
-/// The work of reading an argument.
+/// A type of arguments, with the work of reading an argument.
 pub trait Work {
     /// True if the type is a string, or an optional one.
     const STRING: bool;
 
-    /// The bytes of a string; 0 for other types.
+    /// The work of reading the argument: the bytes of a string; 0 for other types.
     fn work(&self) -> usize;
 }
 

@@ -1,5 +1,5 @@
-//! `array.collapse`: the one value that all elements of a group have in common. A NaN equals a NaN here, and zeros of unlike
-//! sign are equal; the result is the first of the equal elements.
+//! `array.collapse`: the value that all present elements of a group have in common; missing if they differ. NaNs are equal to
+//! each other here, and zeros of unlike sign are equal; the result is the first of the equal elements.
 
 use super::reduce::{AGGREGATION, aggregate_types};
 use super::{ArrayForm, ArrayOperator, Order, array_argument, array_of, made};
@@ -11,7 +11,7 @@ use cembra_value::{Array, Number};
 #[derive(Clone, Copy)]
 enum Common {
     Nothing,
-    /// All present elements so far equal the element at this index.
+    /// The present elements so far all equal the element at this index.
     All(usize),
     Unlike,
 }

@@ -1,6 +1,6 @@
-//! Statistics of groups that expand to other array operators. Each expands to the expression that Arolla uses, step for step,
-//! so that intermediate results are rounded in the same way. Integers are computed in FLOAT32. If there is only one group, its
-//! value is combined with the elements directly; otherwise it is expanded along the edge.
+//! Statistics of groups that are composed of other array operators. Each expands to the expression that Arolla uses, step for
+//! step, so that intermediate results are rounded in the same way. Integers are computed in FLOAT32. If there is only one
+//! group, its value is combined with the elements directly; otherwise it is expanded along the edge.
 
 use super::reduce::{aggregate_types, float};
 use super::{ARRAY, array_argument, edge_argument};
@@ -22,7 +22,7 @@ fn number(g: &mut dyn Expansion, value: f64) -> NodeHandle {
     g.literal(Value::Scalar(ScalarValue::WeakFloat(value)))
 }
 
-/// `value` cast to the scalar type `to`, element by element if it is an array; `value` itself if it has that type.
+/// Casts `value` to the scalar type `to`, element by element if it is an array; returns `value` itself if it has that type.
 pub(crate) fn cast(g: &mut dyn Expansion, value: NodeHandle, to: Scalar) -> NodeResult {
     match cast_operator(to).filter(|_| g.qtype(value).of_each().scalar() != Some(to)) {
         Some(operator) => g.apply(operator, &[value]),

@@ -1,4 +1,4 @@
-//! Distinct elements, and groups of equal elements, both in order of first occurrence.
+//! Operators that find distinct elements and groups of equal elements, both in order of first occurrence.
 
 use super::ordering::{bits, is_nan};
 use super::{
@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-/// Numbers the distinct pairs of group and element from 0, in order of first occurrence.
+/// Assigns numbers from 0 on to the distinct pairs of group and element, in order of first occurrence.
 pub(crate) struct Numbers {
     /// The number of distinct pairs so far.
     count: u32,
@@ -24,16 +24,16 @@ pub(crate) struct Numbers {
 
 /// The numbers given so far, in a direct table or a hash table.
 enum Numbering {
-    /// A direct table for the bits from `least` on, with `span` entries per group. An entry is the number plus one, or 0 if the
-    /// pair did not occur.
+    /// The numbers are in a direct table with `span` entries per group, indexed by the element's bits less `least`. An entry
+    /// is the number plus one, or 0 if the pair did not occur.
     Table { least: u64, span: usize, numbers: Vec<u32> },
-    /// A hash table of numbers; `known` holds their keys. The hash function has random keys, because elements may be chosen to
-    /// collide.
+    /// The numbers are in a hash table; `known` has their pairs. The hash function has random keys, because elements may be
+    /// chosen to collide.
     Hashed { numbers: HashTable<u32>, known: Vec<(u32, u64)>, hashes: RandomState, asked: usize, elements: usize },
 }
 
 impl Numbers {
-    /// Prepares to number the elements of an array in `groups` groups; `bits` are the bits of each element.
+    /// Prepares to assign numbers to the elements of `array` in `groups` groups; `bits` are the bits of each element.
     pub(crate) fn new(array: &Array, bits: &[u64], groups: u32) -> Self {
         let present = || bits.iter().enumerate().filter(|(at, _)| array.is_present(*at)).map(|(_, bits)| *bits);
         let (least, greatest) = present().fold((u64::MAX, 0), |(least, most), bits| (least.min(bits), most.max(bits)));
@@ -49,7 +49,7 @@ impl Numbers {
         Numbers { count: 0, known }
     }
 
-    /// The number of a pair of group and element. A new pair gets the next number, which is the count before.
+    /// Returns the number of the pair of `group` and the element `bits`. A new pair gets the number of pairs before it.
     pub(crate) fn number(&mut self, group: u32, bits: u64) -> u32 {
         let next = self.count;
         let number = match &mut self.known {
@@ -80,7 +80,7 @@ impl Numbers {
         number
     }
 
-    /// The number of a pair of group and element; `None` if the pair did not occur.
+    /// Returns the number of the pair of `group` and the element `bits`; `None` if the pair did not occur.
     pub(crate) fn find(&self, group: u32, bits: u64) -> Option<u32> {
         match &self.known {
             Numbering::Table { least, span, numbers } => {
@@ -94,7 +94,7 @@ impl Numbers {
         }
     }
 
-    /// The number of distinct pairs of group and element.
+    /// The number of distinct pairs of group and element so far.
     pub(crate) const fn count(&self) -> u32 {
         self.count
     }

@@ -1,5 +1,5 @@
-//! Sums and means of durations. They are added exactly in 128 bits, which hold the sum of all elements that fit into memory, so
-//! the order of the elements does not matter.
+//! Sums and means of durations. They are computed exactly in 128 bits, which can represent the sum of all elements that fit
+//! into memory, so the order of the elements does not matter.
 
 use super::reduce::{AGGREGATION, aggregate_types, as_integers, results};
 use super::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, Order, array_of};

@@ -8,7 +8,7 @@ use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, Edge, EdgeFault, Value};
 
-/// The fault of an evaluation that makes an invalid edge.
+/// The fault of an evaluation that would make an invalid edge.
 pub(super) fn refused(fault: EdgeFault) -> Fault {
     match fault {
         EdgeFault::FirstPoint => invalid("split points begin with 0"),
@@ -19,7 +19,7 @@ pub(super) fn refused(fault: EdgeFault) -> Fault {
     }
 }
 
-/// The elements of an integer array. Fails if one is missing.
+/// Returns the elements of an integer array. Fails if an element is missing.
 pub(super) fn integers(array: &Array) -> Result<Vec<i64>, Fault> {
     let all = |at: usize| {
         let value = array.get(at).ok_or(refused(EdgeFault::Missing))?;
@@ -28,7 +28,7 @@ pub(super) fn integers(array: &Array) -> Result<Vec<i64>, Fault> {
     (0..array.len()).map(all).collect()
 }
 
-/// The signature of an operator that makes an edge between arrays from an integer array.
+/// The signature of an operator that makes an edge between arrays from one integer array.
 pub(super) fn of_integers(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     match array_argument(operator, args, 0)? {
         (kind, Scalar::Int32 | Scalar::Int64) => Ok(Signature::unchanged(args, QType::Edge(EdgeType::Arrays(kind)))),
@@ -39,7 +39,7 @@ pub(super) fn of_integers(operator: &'static str, args: &[Argument<'_>]) -> Resu
     }
 }
 
-/// The array kind of the edge type `ret`.
+/// The kind of arrays (`DENSE_ARRAY` or `ARRAY`) that the edge type `ret` relates.
 pub(super) const fn kind_of(ret: &QType) -> ArrayKind {
     match ret {
         QType::Edge(EdgeType::ToScalar(kind) | EdgeType::Arrays(kind)) => *kind,
@@ -56,7 +56,7 @@ fn evaluate(
     Ok(make(kind_of(ret), integers(array_of(&args[0])?)?).map_err(refused)?.into())
 }
 
-/// The record fields that operators which make edges share.
+/// A template of records for operators that make edges.
 pub(super) const EDGE: OpDef = OpDef { faults: &[FaultKind::Invalid], ..ARRAY };
 
 pub(crate) static FROM_SIZES: OpDef = OpDef {

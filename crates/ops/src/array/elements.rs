@@ -1,4 +1,4 @@
-//! Operators that make arrays of elements and read elements of arrays.
+//! Operators that make arrays of given elements, and operators that read single elements of arrays.
 
 use super::indices::elements_at;
 use super::{
@@ -49,7 +49,7 @@ pub(crate) static MAKE_DENSE_ARRAY: OpDef = OpDef {
     ..ARRAY
 };
 
-/// `core.const_with_shape` for the shape of an array.
+/// The typing and kernel of `core.const_with_shape` for the shape of an array.
 pub(crate) static CONST_WITH_SHAPE: ArrayOperator = ArrayOperator {
     form: ArrayForm::Produce,
     typing: |name, args| {

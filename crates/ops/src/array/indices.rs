@@ -1,4 +1,4 @@
-//! Operators on indices: the indices of present elements, taking elements at indices, placing elements at indices, and
+//! Operators on indices: the indices of present elements, reading elements at indices, writing elements to indices, and
 //! inverting permutations.
 
 use super::reduce::as_integers;
@@ -19,7 +19,7 @@ fn indices_argument(operator: &'static str, args: &[Argument<'_>], at: usize) ->
     }
 }
 
-/// The elements of an array at `indices`; missing where an index is missing.
+/// Returns the elements of `array` at `indices`; missing where an index is missing.
 ///
 /// # Errors
 /// If an index is out of range, or there are too many elements or bytes of strings.

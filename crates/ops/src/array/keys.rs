@@ -1,4 +1,4 @@
-//! `edge.from_keys`: each element belongs to the group whose key it has.
+//! `edge.from_keys`: makes an edge in which each element belongs to the group that has the element's key.
 
 use super::edges::{EDGE, kind_of, refused};
 use super::{ArrayForm, ArrayOperands, ArrayOperator, int64s, invalid};

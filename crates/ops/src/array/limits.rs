@@ -1,5 +1,5 @@
-//! Makes arrays from elements of other arrays, within limits, so that a small model cannot make arrays larger than memory. The
-//! number of elements and the bytes of strings have a maximum, and the run has limited memory.
+//! Makes arrays from elements of other arrays, within limits, so that a small model cannot make arrays larger than memory.
+//! The number of elements and the bytes of strings have a maximum, and an evaluation has a memory limit.
 
 use super::{ArrayOperands, out_of_range};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
@@ -7,7 +7,8 @@ use cembra_value::{Array, ArrayBuilder, ArrayData, Number, ScalarValue};
 
 pub use crate::limits::ARRAY_ELEMENTS as MOST_ELEMENTS;
 
-/// The bytes per element while it is [taken] from an index: the index, the number, and the number in the result.
+/// The memory in bytes per element that [taken] needs: for the index, the element that is read, and the element of the
+/// result.
 pub(crate) const TAKEN_BYTES: usize = 32;
 
 /// The most bytes of strings that an operator writes: as many as `MOST_ELEMENTS` 64-bit numbers have.
@@ -18,7 +19,7 @@ fn too_large() -> Fault {
     Fault::with(FaultKind::ArenaLimit, STRING_BYTES as u64)
 }
 
-/// Checks a number of elements that nothing else bounds.
+/// Checks that an array with `elements` elements is possible.
 ///
 /// # Errors
 /// If there are more than [`MOST_ELEMENTS`].
@@ -26,18 +27,18 @@ pub(crate) fn check(elements: usize) -> Result<(), Fault> {
     if elements > MOST_ELEMENTS { Err(too_large()) } else { Ok(()) }
 }
 
-/// The bytes of an element in an array; for a string, those of its view.
+/// The size in bytes of an element of type `scalar` in an array; for a string, that of its view.
 pub(crate) fn size_of_each(scalar: Scalar) -> usize {
     QType::Scalar(scalar).layout().size as usize
 }
 
-/// The bytes of a string of `len` bytes in an array: its view, and its contents if they do not fit into the view.
+/// The bytes that a string of `len` bytes takes in an array: its view, and its contents if they do not fit into the view.
 pub(crate) const fn string_bytes(len: usize) -> u64 {
     const IN_VIEW: usize = 12;
     16 + if len > IN_VIEW { len as u64 } else { 0 }
 }
 
-/// Builds an array from elements of other arrays, within the limits.
+/// A builder of an array from elements of other arrays, within the limits of an evaluation.
 #[derive(Debug)]
 pub(crate) struct Gathered<'a> {
     args: &'a ArrayOperands<'a>,
@@ -48,10 +49,10 @@ pub(crate) struct Gathered<'a> {
 }
 
 impl<'a> Gathered<'a> {
-    /// Begins an array that will have `elements` elements, for a kernel with the operands `args`.
+    /// Begins an array that will have `elements` elements of type `scalar`, for a kernel with the operands `args`.
     ///
     /// # Errors
-    /// If there are too many elements, or the run has no memory for them.
+    /// If there are too many elements, or the evaluation has no memory for them.
     pub(crate) fn new(args: &'a ArrayOperands<'a>, scalar: Scalar, elements: usize) -> Result<Self, Fault> {
         let each = size_of_each(scalar);
         args.room_for(elements, each)?;
@@ -59,7 +60,8 @@ impl<'a> Gathered<'a> {
         Ok(Gathered { args, made: ArrayBuilder::new(scalar, elements), string_bytes: 0, bytes })
     }
 
-    /// Appends the element of `array` at `place`, or a missing element for `None`. The array must have the same element type.
+    /// Appends the element of `array` at the index `place`, or a missing element for `None`. The array must have the same
+    /// element type.
     ///
     /// # Errors
     /// If there are too many elements or bytes of strings.
@@ -73,13 +75,14 @@ impl<'a> Gathered<'a> {
         Ok(())
     }
 
-    /// Returns the array.
+    /// Returns the array that was built.
     pub(crate) fn finish(self) -> Array {
         self.made.finish()
     }
 }
 
-/// The elements of an array at `places`, in their order; missing where the place is `None` or the element is missing.
+/// Returns the elements of `array` at the indices `places`, in their order; missing where the index is `None` or the element
+/// is missing.
 ///
 /// # Errors
 /// If there are too many elements or bytes of strings.
@@ -100,10 +103,11 @@ pub(crate) fn taken(
     Ok(made.finish())
 }
 
-/// The elements of a numeric array at the indices `all`; missing where the index in `indices` is.
+/// Returns the elements of a numeric array at the indices `all`; missing where the element of `indices` is missing. `all` are
+/// the elements of `indices`.
 ///
 /// # Errors
-/// If an index is out of range, or there are too many.
+/// If an index is out of range, or there are too many indices.
 pub(crate) fn taken_at<I: Number + Into<i64>>(array: &Array, indices: &Array, all: &[I]) -> Result<Array, Fault> {
     check(all.len())?;
     let is_wide = QType::Scalar(array.scalar()).layout().size == 8;
@@ -167,7 +171,7 @@ fn taken_numbers<T: Number + Default>(
     made.ok_or(Fault::new(FaultKind::Invalid))
 }
 
-/// The elements of `first` and then those of `second`, which must have the same type.
+/// Returns the elements of `first` followed by those of `second`, which must have the same type.
 ///
 /// # Errors
 /// If there are too many elements or bytes of strings.
@@ -204,7 +208,7 @@ fn joined_numbers<T: Number>(first: &Array, second: &Array) -> Result<Array, Fau
     made.ok_or(invalid)
 }
 
-/// An array that holds `element` `times` times.
+/// Returns an array that has `element` `times` times.
 ///
 /// # Errors
 /// If there are too many elements or bytes of strings.

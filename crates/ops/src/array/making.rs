@@ -1,5 +1,5 @@
-//! Operators that make arrays of a shape, or convert an array to the other kind. An `ARRAY` is stored like a dense array: only
-//! its name differs.
+//! Operators that make arrays of a given shape, or convert between the two kinds of arrays. An `ARRAY` is stored like a dense
+//! array: only its type has another name.
 
 use super::shapes::{shape_argument, size_of};
 use super::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_of, limits, made};
@@ -121,14 +121,14 @@ pub(crate) static TO_ARRAY: OpDef = OpDef {
     ..ARRAY
 };
 
-/// The common type of `types`, an array type if one of them is; `None` if they have none.
+/// The common type of `types`, an array type if one of them is; `None` if they have no common type.
 pub(super) fn common_of<'q>(types: impl IntoIterator<Item = &'q QType>) -> Option<QType> {
     let mut types = types.into_iter();
     let first = types.next()?.clone();
     types.try_fold(first, |common, qtype| common_type(&common, qtype))
 }
 
-/// `arg`, a value or an array, cast to a scalar type. It stays optional if it was.
+/// Casts `arg`, a value or an array, to the scalar type `to`. The result is optional if `arg` is.
 pub(super) fn cast_elements(g: &mut dyn Expansion, arg: NodeHandle, to: Scalar) -> NodeResult {
     let from = g.qtype(arg);
     if from.of_each().scalar() == Some(to) {

@@ -1,7 +1,8 @@
-//! Operators on whole arrays: aggregations, scans, moving elements, and edges. Each is a record in the registry like any other
-//! operator, with a kernel on values. Operators on single elements are elsewhere; lifting applies them to arrays.
+//! Operators on whole arrays: aggregations, scans, operators that move elements, and edges. Each is a record in the registry
+//! like any other operator, with a kernel on values. Operators on single elements are elsewhere; lifting applies them to
+//! arrays.
 //!
-//! The kernels here are the reference: array programs may compute the same results in other pieces, in the same order.
+//! The kernels here are the reference: array programs may compute the same results strip by strip, in the same order.
 
 pub(crate) mod collapse;
 pub(crate) mod compose;
@@ -45,31 +46,32 @@ use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, Edge, ScalarValue, Value};
 use std::sync::Arc;
 
-/// An operator's typing and kernel for whole arrays.
+/// The part of an operator's record that is specific to whole arrays: its typing and its kernel.
 #[derive(Debug)]
 pub struct ArrayOperator {
-    /// The kind of operation on the elements.
+    /// The kind of operation that the operator performs on the elements.
     pub form: ArrayForm,
-    /// Returns the signature; its first argument is the operator's name, for messages.
+    /// The function that finds the types of a call. Its first argument is the operator's name, for error messages.
     pub typing: fn(&'static str, &[Argument<'_>]) -> Result<Signature, TypeFault>,
-    /// Computes the value, whose type is the second argument. Operands have the types that typing accepted.
+    /// The kernel: computes the result, whose type is the second argument. Operands have the types that `typing` accepted.
     pub evaluate: fn(&ArrayOperands<'_>, &QType) -> Result<Value, Fault>,
 }
 
-/// The kind of an operation on the elements of arrays.
+/// The kind of operation that an operator performs on the elements of arrays.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ArrayForm {
-    /// Makes one value per group.
+    /// The operator makes one value per group, taking the elements in this order.
     Reduce(Order),
-    /// Makes a value per element, from the elements up to it in its group.
+    /// The operator makes a value per element, from the elements up to it in its group.
     Scan,
-    /// Makes an array from all elements of each group: ranks, distributions.
+    /// The operator makes an array, each element of which may depend on all elements of its group: ranks, distributions.
     Whole,
-    /// Moves elements.
+    /// The operator moves elements to other indices.
     Index,
-    /// Makes an array whose size the values of operands decide: it may be large where the operands are small.
+    /// The operator makes an array whose size is computed from the values of operands, so it may be large where the operands
+    /// are small.
     Produce,
-    /// Makes or queries an edge or a shape.
+    /// The operator makes or queries an edge or a shape.
     Edge,
 }
 
@@ -78,34 +80,34 @@ pub enum ArrayForm {
 pub enum Order {
     /// Whole arrays and contiguous groups in 64 interleaved chains, other groups element by element.
     Chains,
-    /// Element by element: of several equally good elements the first is the result.
+    /// Element by element; if several elements are equally good, the first of them is the result.
     First,
-    /// Any order gives the same result.
+    /// In any order, because each gives the same result.
     Any,
 }
 
-/// The condition under which a result is *full*: an array without missing elements, or an edge whose elements all have a group.
-/// A present scalar is full too, and so is an argument that is not given.
+/// The condition under which the result of an operator is *full*: an array without missing elements, or an edge whose
+/// elements all have a group. A present scalar is full too, and so is an argument that is not given.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FullRule {
-    /// Nothing is known: the result may have missing elements whatever the operands are. Also for results that are not arrays
-    /// or edges.
+    /// The result may have missing elements whatever the operands are, or nothing is known about it. Also for results that
+    /// are not arrays or edges.
     Never,
     /// The result is always full.
     Always,
-    /// The result is full if all operands are.
+    /// The result is full if all operands are full.
     Operands,
-    /// The result is full if the first operand is.
+    /// The result is full if the first operand is full.
     First,
 }
 
-/// The record fields that operators on arrays share.
+/// A template of records for operators on whole arrays.
 pub(crate) const ARRAY: OpDef = OpDef { typing: Typing::OfArrays, ..OWN };
 
-/// The kind and element type of an operand, which must be an array.
+/// Returns the kind and element type of the operand `at`, which must be an array.
 ///
 /// # Errors
-/// If the operand is something else.
+/// If the operand is not an array.
 pub(crate) fn array_argument(
     operator: &str,
     args: &[Argument<'_>],
@@ -117,10 +119,10 @@ pub(crate) fn array_argument(
     }
 }
 
-/// Checks that an operand has type INT32 or INT64.
+/// Checks that the operand `at` has type INT32 or INT64.
 ///
 /// # Errors
-/// If the operand is something else.
+/// If the operand has another type.
 pub(crate) fn integer_argument(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(), TypeFault> {
     match args[at].qtype {
         QType::Scalar(Scalar::Int32 | Scalar::Int64) => Ok(()),
@@ -128,11 +130,11 @@ pub(crate) fn integer_argument(operator: &str, args: &[Argument<'_>], at: usize)
     }
 }
 
-/// Returns true if the operand `at` is an edge between arrays of kind `of`. An edge to a scalar, or none, means one group:
-/// false.
+/// Returns true if the operand `at` is an edge between arrays of kind `of`. Returns false if it is an edge to a scalar or is
+/// not given, which means one group.
 ///
 /// # Errors
-/// If the operand is something else, or an edge of other arrays.
+/// If the operand is given and is not an edge, or is an edge of other arrays.
 pub(crate) fn edge_argument(
     operator: &str,
     args: &[Argument<'_>],
@@ -153,10 +155,10 @@ fn no_edge(operator: &str, found: &QType, at: usize) -> TypeFault {
         .hint("as `edge.from_sizes(..)` or `edge.from_mapping(..)` makes")
 }
 
-/// The type of an operand, which must be an edge.
+/// Returns the type of the operand `at`, which must be an edge.
 ///
 /// # Errors
-/// If the operand is something else.
+/// If the operand is not an edge.
 pub(crate) fn any_edge_argument(operator: &str, args: &[Argument<'_>], at: usize) -> Result<EdgeType, TypeFault> {
     match args[at].qtype {
         QType::Edge(edge) => Ok(*edge),
@@ -164,7 +166,7 @@ pub(crate) fn any_edge_argument(operator: &str, args: &[Argument<'_>], at: usize
     }
 }
 
-/// The array in a value; typing has checked that it is one.
+/// Returns the array in a value whose type was checked by typing.
 pub(crate) fn array_of(value: &Value) -> Result<&Arc<Array>, Fault> {
     match value {
         Value::Array(_, array) => Ok(array),
@@ -172,7 +174,7 @@ pub(crate) fn array_of(value: &Value) -> Result<&Arc<Array>, Fault> {
     }
 }
 
-/// The edge in a value; `None` if it is something else.
+/// The edge in a value; `None` if the value is not an edge.
 pub(crate) fn edge_of(value: &Value) -> Option<&Edge> {
     match value {
         Value::Edge(edge) => Some(edge),
@@ -180,12 +182,12 @@ pub(crate) fn edge_of(value: &Value) -> Option<&Edge> {
     }
 }
 
-/// The edge in a value; typing has checked that it is one.
+/// Returns the edge in a value whose type was checked by typing.
 pub(crate) fn sure_edge(value: &Value) -> Result<&Edge, Fault> {
     edge_of(value).ok_or(Fault::new(FaultKind::Invalid))
 }
 
-/// The integer in a value; typing has checked its type. Fails if it is missing.
+/// Returns the integer in a value whose type was checked by typing. Fails if the value is missing.
 pub(crate) fn integer_of(value: &Value) -> Result<i64, Fault> {
     match value.as_scalar() {
         Some(ScalarValue::Int32(value)) => Ok(i64::from(*value)),
@@ -194,7 +196,7 @@ pub(crate) fn integer_of(value: &Value) -> Result<i64, Fault> {
     }
 }
 
-/// An array as a value of the array type `ret`, which must have the same element type.
+/// Converts `array` to a value of the array type `ret`, which must have the same element type.
 pub(crate) fn made(array: Array, ret: &QType) -> Result<Value, Fault> {
     match ret {
         QType::Array(kind, scalar) if array.scalar() == *scalar => Ok(Value::Array(*kind, Arc::new(array))),
@@ -202,7 +204,7 @@ pub(crate) fn made(array: Array, ret: &QType) -> Result<Value, Fault> {
     }
 }
 
-/// An INT64 array; missing where `numbers` has `None`.
+/// Makes an INT64 array of `numbers`; `None` becomes a missing element.
 pub(crate) fn int64s(numbers: impl IntoIterator<Item = Option<i64>>) -> Array {
     let numbers = numbers.into_iter();
     let mut all = ArrayBuilder::new(Scalar::Int64, numbers.size_hint().0);
@@ -212,12 +214,12 @@ pub(crate) fn int64s(numbers: impl IntoIterator<Item = Option<i64>>) -> Array {
     all.finish()
 }
 
-/// The fault for arrays of sizes `a` and `b`, which must be equal.
+/// The fault of an evaluation in which arrays of sizes `a` and `b` should have the same size.
 pub(crate) const fn sizes_differ(a: usize, b: usize) -> Fault {
     Fault { kind: FaultKind::SizeMismatch, operands: [a as u64, b as u64] }
 }
 
-/// The fault for an index that is not in `0..size`.
+/// The fault of an evaluation in which `index` is not in `0..size`.
 pub(crate) const fn out_of_range(index: i64, size: usize) -> Fault {
     Fault { kind: FaultKind::IndexRange, operands: [index.cast_unsigned(), size as u64] }
 }

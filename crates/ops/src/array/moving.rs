@@ -1,4 +1,4 @@
-//! Operators that move elements within their groups: by a number of places, or into ascending order.
+//! Operators that move elements within their groups: by a number of positions, or into ascending order.
 
 use super::groups::Members;
 use super::ranks::{bits_in_order, is_descending};

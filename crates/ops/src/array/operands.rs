@@ -1,7 +1,7 @@
-//! The operands of a kernel on whole arrays, the memory limit of its run, and the check whether the run goes on. Kernels that
-//! take more than about ten nanoseconds per element poll now and then; their partial results are dropped if the run was
-//! cancelled. If the value of an operand, not the size of an array, decides the number of elements, a kernel checks the limit
-//! before it allocates.
+//! The operands of a kernel on whole arrays, the memory limit of its evaluation, and the check for cancellation. Kernels that
+//! take more than about ten nanoseconds per element check for cancellation now and then; their partial results are dropped if
+//! the evaluation was cancelled. If the value of an operand, not the size of an array, decides the number of elements, a
+//! kernel checks the limit before it allocates.
 
 use super::groups::{Groups, Members};
 use super::limits;
@@ -15,7 +15,7 @@ use std::ops::Deref;
 /// The most elements that a kernel processes between two polls.
 const PIECE: usize = 1 << 16;
 
-/// The operands of a kernel on whole arrays, and the limits of its run.
+/// The operands of a kernel on whole arrays, and the limits of its evaluation.
 #[derive(Clone, Copy)]
 pub struct ArrayOperands<'a> {
     values: &'a [Value],
@@ -24,16 +24,17 @@ pub struct ArrayOperands<'a> {
 }
 
 impl<'a> ArrayOperands<'a> {
-    /// The fault of a kernel that would need more memory than its run allows.
+    /// The fault of a kernel that would need more memory than its evaluation may use.
     pub const NO_ROOM: Fault = Fault { kind: FaultKind::ArenaLimit, operands: [0; 2] };
 
-    /// The operands in a run that allows `room` bytes; `is_cancelled` returns true once the run is cancelled.
+    /// The operands `values` in an evaluation that may use `room` bytes; `is_cancelled` returns true once the evaluation is
+    /// cancelled.
     #[must_use]
     pub fn new(values: &'a [Value], is_cancelled: &'a dyn Fn() -> bool, room: u64) -> Self {
         ArrayOperands { values, is_cancelled, room }
     }
 
-    /// The operands of a call that is never cancelled and has no memory limit.
+    /// The operands `values` in a call that is never cancelled and has no memory limit.
     #[must_use]
     pub fn of_call(values: &'a [Value]) -> Self {
         ArrayOperands { values, is_cancelled: &|| false, room: u64::MAX }
@@ -43,7 +44,7 @@ impl<'a> ArrayOperands<'a> {
     /// Returns `elements`.
     ///
     /// # Errors
-    /// If there are more elements than an array may have, or the run has no memory for them.
+    /// If there are more elements than an array may have, or the evaluation has no memory for them.
     pub(crate) fn room_for(&self, elements: usize, bytes_each: usize) -> Result<usize, Fault> {
         limits::check(elements)?;
         self.room_for_bytes((elements as u64).saturating_mul(bytes_each as u64))?;
@@ -53,15 +54,15 @@ impl<'a> ArrayOperands<'a> {
     /// Checks that the kernel may allocate `bytes` bytes in total.
     ///
     /// # Errors
-    /// If the run has no memory for them.
+    /// If the evaluation has no memory for them.
     pub(crate) const fn room_for_bytes(&self, bytes: u64) -> Result<(), Fault> {
         if bytes > self.room { Err(Self::NO_ROOM) } else { Ok(()) }
     }
 
-    /// The groups of `size` elements that the operand at index `operand` defines.
+    /// Returns the groups into which the operand at index `operand` divides `size` elements.
     ///
     /// # Errors
-    /// As for [`Groups::of`], or if the run has no memory for the state of each group.
+    /// As for [`Groups::of`], or if the evaluation has no memory for the state of each group.
     pub(crate) fn groups(&self, operand: usize, size: usize) -> Result<Groups<'a>, Fault> {
         let groups = Groups::of(&self.values[operand], size)?;
         // Split points take memory per group already, so only a mapping may have more groups than memory.
@@ -71,11 +72,11 @@ impl<'a> ArrayOperands<'a> {
         Ok(groups)
     }
 
-    /// The elements of each group for which `wanted` returns true, in their order. The kernel takes `bytes_besides` bytes per
-    /// element in addition.
+    /// Collects, for each group, the elements for which `wanted` returns true, in their order. The memory check adds
+    /// `bytes_besides` bytes per element that the kernel needs in addition.
     ///
     /// # Errors
-    /// If the run has no memory for them.
+    /// If the evaluation has no memory for them.
     pub(crate) fn members(
         &self,
         groups: &Groups<'_>,
@@ -86,28 +87,28 @@ impl<'a> ArrayOperands<'a> {
         Ok(groups.members(wanted))
     }
 
-    /// Checks whether the run goes on.
+    /// Checks that the evaluation was not cancelled.
     ///
     /// # Errors
-    /// If the run was cancelled.
+    /// If the evaluation was cancelled.
     pub(crate) fn poll(&self) -> Result<(), Fault> {
         if (self.is_cancelled)() { Err(Fault::new(FaultKind::Cancelled)) } else { Ok(()) }
     }
 
-    /// Polls before the element at an index, if the index is a multiple of 65,536.
+    /// Checks that the evaluation was not cancelled if `element` is a multiple of 65,536; does nothing otherwise.
     ///
     /// # Errors
-    /// If the run was cancelled.
+    /// If the evaluation was cancelled.
     #[inline]
     pub(crate) fn poll_at(&self, element: usize) -> Result<(), Fault> {
         if element.is_multiple_of(PIECE) { self.poll() } else { Ok(()) }
     }
 
-    /// Polls before a group of elements, if 65,536 elements and groups have passed since the last poll. `unasked` counts them;
-    /// it must start at 0.
+    /// Checks, before a group of `elements` elements, that the evaluation was not cancelled, if 65,536 elements and groups
+    /// have passed since the last check. `unasked` counts them; it must start at 0.
     ///
     /// # Errors
-    /// If the run was cancelled.
+    /// If the evaluation was cancelled.
     pub(crate) fn poll_after(&self, unasked: &mut usize, elements: usize) -> Result<(), Fault> {
         *unasked += elements + 1;
         if *unasked <= PIECE {
@@ -117,10 +118,11 @@ impl<'a> ArrayOperands<'a> {
         self.poll()
     }
 
-    /// Sorts by `order`, polling meanwhile if there are many elements. The order of equal elements is not specified.
+    /// Sorts `all` by `order`. If there are many elements, checks for cancellation while sorting. The order of equal elements
+    /// is not specified.
     ///
     /// # Errors
-    /// If the run was cancelled.
+    /// If the evaluation was cancelled.
     pub(crate) fn sort<T: Copy>(&self, all: &mut [T], order: impl Fn(&T, &T) -> Ordering + Copy) -> Result<(), Fault> {
         let mut open: SmallVec<[&mut [T]; 1]> = smallvec![all];
         while let Some(all) = open.pop() {

@@ -1,6 +1,6 @@
-//! Statistics that need the order of a group's elements: medians, quantiles, distribution functions. Equal elements are ordered
-//! by position; zeros of unlike sign are equal. A group with a NaN has no order, so its result is a NaN. Ranks of single
-//! elements, which put a NaN last, are not here.
+//! Statistics that need the order of a group's elements: medians, quantiles, distribution functions. Equal elements are
+//! ordered by position; zeros of unlike sign are equal. A group with a NaN has no order, so its result is a NaN. Ranks of
+//! single elements, which put a NaN last, are in `ranks.rs`.
 
 use super::composites::cast;
 use super::groups::Groups;
@@ -115,7 +115,7 @@ ordered! {
 enum Sought<'f> {
     /// The element at a rank, which the function computes from the number of elements.
     Rank(&'f dyn Fn(usize) -> usize),
-    /// The number at a fraction of the way from the least element to the greatest, interpolated linearly between two
+    /// The value at a fraction of the way from the least element to the greatest, interpolated linearly between two
     /// neighbouring elements.
     Share(f64),
 }
@@ -260,7 +260,7 @@ fn ranked_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signatu
     aggregate_types(operator, args, Scalar::is_numeric, |scalar| scalar, false)
 }
 
-/// The signature of an aggregation that interpolates between elements; integers give FLOAT64.
+/// The signature of an aggregation that interpolates between elements; the result for integers is FLOAT64.
 pub(crate) fn interpolated_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let float = |scalar: Scalar| if scalar.is_integer() { Scalar::Float64 } else { scalar };
     aggregate_types(operator, args, Scalar::is_numeric, float, false)

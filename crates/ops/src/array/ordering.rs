@@ -1,6 +1,6 @@
-//! Elements as unsigned bits that keep order and equality: as in comparisons, zeros are equal whatever their sign, and false is
-//! below true. A NaN is above all other numbers and equals itself here; a caller that needs it to differ checks for it first.
-//! Strings have no such bits: their bytes are compared.
+//! Encodes elements as unsigned bits that keep order and equality: as in comparisons, zeros are equal whatever their sign,
+//! and false is below true. A NaN is above all other values and equals itself here; a caller for whom NaNs are unequal checks
+//! for them first. Strings are not encoded: their bytes are compared.
 
 use cembra_runtime::Scalar;
 use cembra_value::{Array, Number};
@@ -23,7 +23,7 @@ fn of_float(value: f64) -> u64 {
     if bits >> 63 == 0 { bits ^ 1 << 63 } else { !bits }
 }
 
-/// The bits of each element of an array, arbitrary where it is missing; `None` for strings.
+/// Returns the order-preserving bits of each element of an array, arbitrary where the element is missing; `None` for strings.
 pub(crate) fn bits(array: &Array) -> Option<Vec<u64>> {
     fn of<T: Number>(array: &Array, bits: impl Fn(T) -> u64) -> Vec<u64> {
         array.numbers().unwrap_or_default().iter().map(|value| bits(*value)).collect()
@@ -43,7 +43,7 @@ pub(crate) fn bits(array: &Array) -> Option<Vec<u64>> {
     })
 }
 
-/// True if `bits`, of an element of `array`, are those of a NaN.
+/// Returns true if `bits`, the order-preserving bits of an element of `array`, are those of a NaN.
 pub(crate) const fn is_nan(array: &Array, bits: u64) -> bool {
     bits == NAN && array.scalar().is_float()
 }

@@ -1,4 +1,5 @@
-//! Ranks: the position of each element in the order of its group, counted from 0. NaNs come last, ascending or descending.
+//! Ranks: the position of each element in its group's order, counted from 0. NaNs come last, in ascending and in descending
+//! order.
 
 use super::groups::Members;
 use super::ordering::{bits, is_nan};
@@ -30,12 +31,13 @@ fn rank_types(operator: &'static str, args: &[Argument<'_>], over: usize) -> Res
     Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
 }
 
-/// True if the last operand asks for descending order.
+/// Returns true if the last operand asks for descending order.
 pub(super) fn is_descending(args: &[Value]) -> bool {
     matches!(args.last().and_then(Value::as_scalar), Some(ScalarValue::Boolean(true)))
 }
 
-/// The bits of the elements, in ascending or descending order; NaNs are last in both. `None` for strings.
+/// Returns the bits of each element, whose order is ascending or, if `descending`, reversed; NaNs are last in both. `None`
+/// for strings.
 pub(super) fn bits_in_order(array: &Array, descending: bool) -> Option<Vec<u64>> {
     let mut bits = bits(array)?;
     if descending {

@@ -1,8 +1,8 @@
-//! Aggregations: one value per group, from its present elements.
+//! Aggregations: one value per group, computed from the group's present elements.
 //!
-//! Sums and products of floats accumulate in FLOAT64. Contiguous groups use chains, in the order that `cembra_runtime`'s
-//! `chains.rs` defines; groups that elements name are taken element by element. A missing element takes up a position but adds
-//! nothing.
+//! Sums and products of floats accumulate in FLOAT64. Contiguous groups use 64 interleaved chains, in the order that
+//! `cembra_runtime`'s `chains.rs` defines; other groups are aggregated element by element. A missing element takes up a
+//! position but adds nothing.
 
 use super::groups::Groups;
 use super::strip::{Finish, Fold, Gathers, InStrips};
@@ -16,11 +16,11 @@ use cembra_expr::Integers;
 use cembra_runtime::{ChainFold, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, ScalarValue, Value};
 
-/// The parameters that aggregations share.
+/// A template of records for aggregations, with the parameters that they share.
 pub(crate) const AGGREGATION: OpDef = OpDef { params: &[param("x"), param_or("into", Value::Unspecified)], ..ARRAY };
 
-/// The signature of an aggregation; `ret` maps the element type to the result type. Without groups the result is optional,
-/// unless `total` is set.
+/// The signature of an aggregation; `ret` maps the element type to the result type. If all elements are one group, the result
+/// is optional, unless `total` is set.
 pub(crate) fn aggregate_types(
     operator: &'static str,
     args: &[Argument<'_>],
@@ -38,12 +38,13 @@ pub(crate) fn aggregate_types(
     Ok(Signature::unchanged(args, if grouped { QType::Array(kind, ret) } else { QType::of(ret, !total) }))
 }
 
-/// The float type for results: FLOAT32 for integers, else the type itself.
+/// The float type of results for elements of type `scalar`: FLOAT32 for integers, else the type itself.
 pub(crate) fn float(scalar: Scalar) -> Scalar {
     if scalar.is_integer() { Scalar::Float32 } else { scalar }
 }
 
-/// The results of groups, as bits, in a value of type `ret`: an array, or one value if all elements are one group.
+/// Makes a value of type `ret` from the results of groups, given as bits: an array, or one value if all elements are one
+/// group.
 pub(crate) fn results(bits: Vec<Option<u64>>, ret: &QType) -> Result<Value, Fault> {
     let scalar = ret.of_each().scalar().ok_or(Fault::new(FaultKind::Invalid))?;
     let mut all = ArrayBuilder::new(scalar, bits.len());
@@ -58,7 +59,8 @@ pub(crate) fn results(bits: Vec<Option<u64>>, ret: &QType) -> Result<Value, Faul
     }
 }
 
-/// The elements of a numeric array as FLOAT64; integers are rounded to FLOAT32 first.
+/// Returns a function from the index of an element to the element as FLOAT64, `None` if it is missing; integers are rounded
+/// to FLOAT32 first.
 pub(crate) fn as_doubles(array: &Array) -> impl Fn(usize) -> Option<f64> + '_ {
     let read: fn(&Array, usize) -> f64 = match array.scalar() {
         Scalar::Int32 => |array, at| f64::from(array.numbers::<i32>().map_or(0, |all| all[at]) as f32),
@@ -69,7 +71,7 @@ pub(crate) fn as_doubles(array: &Array) -> impl Fn(usize) -> Option<f64> + '_ {
     move |at| array.is_present(at).then(|| read(array, at))
 }
 
-/// The elements of an integer array, sign-extended to 64 bits.
+/// Returns a function from the index of an element to the integer, sign-extended to 64 bits; `None` if it is missing.
 pub(crate) fn as_integers(array: &Array) -> impl Fn(usize) -> Option<i64> + '_ {
     move |at| {
         array.is_present(at).then(|| match array.numbers::<i32>() {
@@ -79,12 +81,12 @@ pub(crate) fn as_integers(array: &Array) -> impl Fn(usize) -> Option<i64> + '_ {
     }
 }
 
-/// The bits of a float, rounded to the type `scalar`.
+/// The bits of `value`, rounded to the float type `scalar`.
 pub(crate) fn float_bits(value: f64, scalar: Scalar) -> u64 {
     if scalar == Scalar::Float32 { u64::from((value as f32).to_bits()) } else { value.to_bits() }
 }
 
-/// Folds the floats of each group; returns each total with the number of present elements.
+/// Folds the floats of each group; returns each group's total with the number of its present elements.
 pub(crate) fn fold_floats(
     array: &Array,
     groups: &Groups<'_>,
@@ -225,14 +227,14 @@ fn masks(args: &ArrayOperands<'_>, ret: &QType, all: bool) -> Result<Value, Faul
     results(found.into_iter().map(|found| found.then_some(1)).collect(), ret)
 }
 
-/// `core.any` for arrays.
+/// The typing and kernel of `core.any` for arrays.
 pub(crate) static ANY: ArrayOperator = ArrayOperator {
     form: ArrayForm::Reduce(Order::Any),
     typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Unit, |scalar| scalar, false),
     evaluate: |args, ret| masks(args, ret, false),
 };
 
-/// `core.all` for arrays.
+/// The typing and kernel of `core.all` for arrays.
 pub(crate) static ALL: ArrayOperator = ArrayOperator {
     form: ArrayForm::Reduce(Order::Any),
     typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Unit, |scalar| scalar, false),

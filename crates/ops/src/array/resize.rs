@@ -1,5 +1,5 @@
-//! Operators that resize contiguous groups: the edge from the new elements to the groups, and from the new elements to the old
-//! ones.
+//! Operators that resize contiguous groups: the edge that maps the new elements to the groups, and the edge that maps them to
+//! the old elements.
 
 use super::edge_parts::{child_kind, parent_kind};
 use super::edges::{EDGE, integers, kind_of, refused};

@@ -1,5 +1,5 @@
 //! Scans: for each element a running aggregate of its group up to this element. Elements are always taken in the order of the
-//! child side, because the result of a running sum depends on it; missing elements are skipped.
+//! edge's child side, because the result of a running sum depends on it; missing elements are skipped.
 
 use super::extremes::is_ordered;
 use super::strip::{InStrips, Scan};
@@ -149,7 +149,8 @@ pub(crate) static CUM_PROD: OpDef = OpDef {
     ..SCAN
 };
 
-/// True if `found` is less (or greater, by `side`) than the best before it. A NaN beats all numbers, and the first NaN stays.
+/// Returns true if `found` is less (or greater, by `side`) than `best`, an earlier element. A NaN replaces all numbers, and
+/// nothing replaces the first NaN.
 pub(super) fn is_farther<T: PartialOrd>(found: &T, best: &T, side: Ordering) -> bool {
     match found.partial_cmp(best) {
         Some(ordering) => ordering == side,

@@ -1,5 +1,5 @@
-//! `math.searchsorted`: binary search in a sorted array. It takes the same steps as Arolla's, so that arrays that are not
-//! sorted, or have NaNs, give the same results.
+//! `math.searchsorted`: binary search in a sorted array. It takes the same steps as Arolla's search, so that arrays that are
+//! not sorted, or have NaNs, give the same results.
 
 use super::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, invalid, made};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};

@@ -1,4 +1,4 @@
-//! Shapes of arrays: the array kind and the number of elements.
+//! Operators on shapes of arrays. A shape is the array kind and the number of elements.
 
 use super::{ARRAY, ArrayForm, ArrayOperator, integer_argument, integer_of, invalid};
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
@@ -6,10 +6,10 @@ use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType};
 use cembra_value::Value;
 
-/// The array kind of an operand, which must be the shape of an array.
+/// Returns the array kind of the operand `at`, which must be the shape of an array.
 ///
 /// # Errors
-/// If the operand is something else.
+/// If the operand is not the shape of an array.
 pub(super) fn shape_argument(operator: &str, args: &[Argument<'_>], at: usize) -> Result<ArrayKind, TypeFault> {
     match args[at].qtype {
         QType::ArrayShape(kind) => Ok(*kind),
@@ -21,7 +21,7 @@ pub(super) fn shape_argument(operator: &str, args: &[Argument<'_>], at: usize) -
     }
 }
 
-/// The number of elements in a value; typing has checked that it is an array shape.
+/// Returns the number of elements in an array shape, a value whose type was checked by typing.
 pub(super) fn size_of(value: &Value) -> Result<usize, Fault> {
     match value {
         Value::ArrayShape(_, size) => Ok(*size),

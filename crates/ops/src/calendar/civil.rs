@@ -1,8 +1,8 @@
-//! Calendar arithmetic recorded on a tape, for rules: days are floats of 64 bits, and there are no branches.
+//! Calendar arithmetic recorded on a tape, for lowering rules: days are 64-bit floats, and there are no branches.
 //!
-//! The dividend of a quotient that is rounded down is the intended whole number plus half a unit or less. So the exact quotient
-//! is not a whole number, and differs from one by more than rounding errors: a product with the reciprocal rounds down to the
-//! same number.
+//! Quotients that are rounded down are computed as products with the reciprocal of the divisor. That gives the same whole
+//! number, because half a unit or less is added to each dividend, which is a whole number. So the exact quotient is not a
+//! whole number, and differs from one by more than rounding errors.
 
 use cembra_runtime::{Date, FaultKind, MachineType, Timestamp};
 use cembra_tape::{Bin, Cell, Cmp, Mask, Tape, Un, Val};
@@ -10,63 +10,63 @@ use cembra_tape::{Bin, Cell, Cmp, Mask, Tape, Un, Val};
 /// The days from 0000-03-01, where cycles of 400 years begin, to 1970-01-01.
 const SHIFT: f64 = 719_468.0;
 
-/// A FLOAT64 constant.
+/// Records the FLOAT64 constant `value`.
 pub(super) fn number(t: &mut Tape, value: f64) -> Val {
     t.konst(MachineType::F64, value.to_bits())
 }
 
-/// `x + term`.
+/// Records `x + term`.
 pub(super) fn plus(t: &mut Tape, x: Val, term: f64) -> Val {
     let term = number(t, term);
     t.bin(Bin::Add, x, term)
 }
 
-/// `x * factor`.
+/// Records `x * factor`.
 pub(super) fn times(t: &mut Tape, x: Val, factor: f64) -> Val {
     let factor = number(t, factor);
     t.bin(Bin::Mul, x, factor)
 }
 
-/// `(x + above) / divisor`, rounded down.
+/// Records `(x + above) / divisor`, rounded down.
 pub(super) fn quotient(t: &mut Tape, x: Val, above: f64, divisor: f64) -> Val {
     let sum = plus(t, x, above);
     let product = times(t, sum, 1.0 / divisor);
     t.un(Un::Floor, product)
 }
 
-/// `x` minus `count * size`, where the product is rounded down.
+/// Records `x` minus `count * size`, where the product is rounded down.
 pub(super) fn rest(t: &mut Tape, x: Val, count: Val, size: f64) -> Val {
     let taken = times(t, count, size);
     let taken = t.un(Un::Floor, taken);
     t.bin(Bin::Sub, x, taken)
 }
 
-/// A number as a FLOAT64.
+/// Returns the number in `cell` as a FLOAT64, recording a conversion if it has another type.
 pub(super) fn float(t: &mut Tape, cell: Cell) -> Val {
     let x = cell.val(t);
     if t.ty(x) == MachineType::F64 { x } else { t.un(Un::Convert(MachineType::F64), x) }
 }
 
-/// Converts a float without a fraction to an i32 result.
+/// Records the conversion of a float without a fraction to an i32, and returns it as the result of a rule.
 pub(super) fn whole(t: &mut Tape, x: Val) -> Cell {
     Cell::num(t.un(Un::Convert(MachineType::I32), x))
 }
 
-/// Converts a float without a fraction that an i32 holds to an i64. Lanes have an instruction for each of the two steps, and
-/// none for both.
+/// Records the conversion of a float without a fraction, whose value fits into an i32, to an i64. Vector instruction sets
+/// have an instruction for each of the two steps, and none for both.
 pub(super) fn long(t: &mut Tape, x: Val) -> Cell {
     let x = t.un(Un::Convert(MachineType::I32), x);
     Cell::num(t.un(Un::Convert(MachineType::I64), x))
 }
 
-/// The days from 1970 to a date or a timestamp.
+/// The days from 1970-01-01 to the date or timestamp in `cell`.
 pub(super) fn days(t: &mut Tape, cell: Cell) -> Val {
     let x = cell.val(t);
     let days = if t.ty(x) == MachineType::I64 { split(t, x).0 } else { x };
     t.un(Un::Convert(MachineType::F64), days)
 }
 
-/// Splits a timestamp into days, rounded down, and the remaining microseconds.
+/// Records the splitting of a timestamp into days since 1970-01-01, rounded down, and the remaining microseconds.
 pub(super) fn split(t: &mut Tape, x: Val) -> (Val, Val) {
     let (size, zero, one) =
         (t.konst(MachineType::I64, Timestamp::DAY as u64), t.konst_like(x, 0.0), t.konst_like(x, 1.0));
@@ -83,14 +83,14 @@ pub(super) fn split(t: &mut Tape, x: Val) -> (Val, Val) {
 pub(super) struct FromMarch {
     century: Val,
     year: Val,
-    /// The month, from 0 for March.
+    /// The month of the year that begins in March, from 0 for March.
     pub(super) month: Val,
     /// The day of the year, from 0.
     day: Val,
 }
 
 impl FromMarch {
-    /// Splits a number of days since 1970.
+    /// Records the conversion of days since 1970-01-01 to year, month and day.
     pub(super) fn of(t: &mut Tape, days: Val) -> FromMarch {
         // On average a century has 36524.25 days, a year 365.25, and five months 153.
         let days = plus(t, days, SHIFT);
@@ -102,7 +102,7 @@ impl FromMarch {
         FromMarch { century, year, month, day }
     }
 
-    /// The mask that is present in January and February, which belong to the next calendar year.
+    /// The mask that holds in January and February, which belong to the next calendar year.
     pub(super) fn is_next_year(&self, t: &mut Tape) -> Mask {
         let january = number(t, 10.0);
         t.cmp(Cmp::Ge, self.month, january)
@@ -113,7 +113,7 @@ impl FromMarch {
         t.bin(Bin::Add, centuries, self.year)
     }
 
-    /// The calendar year.
+    /// The calendar year of the day.
     pub(super) fn year(&self, t: &mut Tape) -> Val {
         let (zero, one) = (number(t, 0.0), number(t, 1.0));
         let next = self.is_next_year(t);
@@ -122,7 +122,7 @@ impl FromMarch {
         t.bin(Bin::Add, year, more)
     }
 
-    /// The month of the calendar year, from 1 for January.
+    /// The month of the day in the calendar year, from 1 for January.
     pub(super) fn month_of_year(&self, t: &mut Tape) -> Val {
         let next = self.is_next_year(t);
         let (early, late) = (number(t, -9.0), number(t, 3.0));
@@ -136,7 +136,7 @@ impl FromMarch {
         t.bin(Bin::Sub, self.day, before)
     }
 
-    /// The months since March of the year 0.
+    /// The number of months from March of the year 0 to the day's month.
     pub(super) fn months(&self, t: &mut Tape) -> Val {
         let year = self.year_from_march(t);
         let months = times(t, year, 12.0);
@@ -161,7 +161,7 @@ fn days_of_years(t: &mut Tape, years: Val) -> Val {
     t.bin(Bin::Add, days, four_hundredth)
 }
 
-/// The first day of a month. Month 0 is March of the year 0.
+/// The first day of a month, in days since 1970-01-01. `months` is 0 for March of the year 0.
 pub(super) fn first_day(t: &mut Tape, months: Val) -> Val {
     let year = quotient(t, months, 0.5, 12.0);
     let month = rest(t, months, year, 12.0);
@@ -170,13 +170,13 @@ pub(super) fn first_day(t: &mut Tape, months: Val) -> Val {
     plus(t, days, -SHIFT)
 }
 
-/// The first day of the month after the month `months`.
+/// The first day of the month after the month `months`, in days since 1970-01-01. `months` is 0 for March of the year 0.
 pub(super) fn first_day_after(t: &mut Tape, months: Val) -> Val {
     let next = plus(t, months, 1.0);
     first_day(t, next)
 }
 
-/// The day of the week, from 1 for Monday.
+/// The day of the week of a day, from 1 for Monday.
 pub(super) fn weekday(t: &mut Tape, days: Val) -> Val {
     // 1970-01-01 is three days from a Monday.
     let days = plus(t, days, 3.0);
@@ -185,7 +185,7 @@ pub(super) fn weekday(t: &mut Tape, days: Val) -> Val {
     plus(t, day, 1.0)
 }
 
-/// The day of the year, from 1.
+/// The day of the year of a day in the year `year`, from 1.
 pub(super) fn day_of_year(t: &mut Tape, days: Val, year: Val) -> Val {
     // The whole years since the year 1, whose first day is day 1.
     let years = plus(t, year, -1.0);
@@ -194,13 +194,13 @@ pub(super) fn day_of_year(t: &mut Tape, days: Val, year: Val) -> Val {
     t.bin(Bin::Sub, days, before)
 }
 
-/// Raises the fault `time-range`, which names the first operand, where `days` are outside of the years 1 to 9999.
+/// Records the fault `time-range`, which reports the first operand of `a`, where `days` are outside the years 1 to 9999.
 pub(super) fn check(t: &mut Tape, a: &[Cell], days: Val) {
     let (outside, operand) = (is_outside(t, days), a[0].val(t));
     t.fault_if(outside, FaultKind::TimeRange, [Some(operand), None]);
 }
 
-/// The mask that is present where `days` are outside of the years 1 to 9999.
+/// Records the mask that holds where `days` are outside the years 1 to 9999.
 pub(super) fn is_outside(t: &mut Tape, days: Val) -> Mask {
     let [first, last] = [Date::FIRST, Date::LAST].map(|date| number(t, f64::from(date.0)));
     let (below, above) = (t.cmp(Cmp::Lt, days, first), t.cmp(Cmp::Gt, days, last));

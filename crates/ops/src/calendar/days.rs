@@ -1,4 +1,4 @@
-//! Sums and differences of a date and 64-bit days, which fail if the result is not a date. With 32-bit days, `math.add` and
+//! Adds 64-bit days to dates and subtracts them; a result that is not a date is a fault. With 32-bit days, `math.add` and
 //! `math.subtract` wrap around instead.
 
 use super::months::outside;

@@ -1,5 +1,6 @@
-//! Operators on durations. `math.add` and similar operators become these if an operand is a duration or a timestamp: they
-//! compute in whole microseconds, and raise the fault `time-range` if a result does not fit into 64 bits. Nothing wraps around.
+//! Operators on durations. They replace `math.add` and similar operators if an operand is a duration or a timestamp. They
+//! compute in whole microseconds, and raise the fault `time-range` if a result does not fit into 64 bits. They never wrap
+//! around.
 
 use super::civil::{float, number};
 use crate::Rule;

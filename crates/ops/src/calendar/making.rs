@@ -1,4 +1,5 @@
-//! Dates and timestamps from numbers: missing if there is no such day or time.
+//! Makes dates and timestamps from numbers such as year, month and day; the result is missing if there is no such day or
+//! time.
 
 use super::civil::{first_day, first_day_after, float, is_outside, number, plus, times, whole};
 use crate::Rule;

@@ -1,4 +1,4 @@
-//! Operators that count in months and years: sums, differences, and the first and last days of months.
+//! Operators that count in months and years: adding months, the months between dates, and the first and last days of months.
 
 use super::civil::{FromMarch, check, days, first_day, first_day_after, float, long, number, plus, times, whole};
 use super::truncating::OF_MONTH;
@@ -8,7 +8,8 @@ use crate::kernel::strict;
 use cembra_runtime::{CalendarUnit, Date, Fault, FaultKind, Timestamp};
 use cembra_tape::{Bin, Cell, Tape, Un, Val};
 
-/// The fault for a result outside of the years 1 to 9999, or beyond all dates; `date` is the operand.
+/// The fault for a result outside the years 1 to 9999, or a result that no date can represent; `date` is the operand that the
+/// fault reports.
 pub(super) fn outside(date: Date) -> Fault {
     Fault::with(FaultKind::TimeRange, u64::from(date.0.cast_unsigned()))
 }

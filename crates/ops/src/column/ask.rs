@@ -1,4 +1,5 @@
-//! Inputs on demand: the caller of a plan passes a function that reads inputs, and the plan calls it when it needs a value.
+//! Reads inputs on demand: the caller of a plan passes a function that reads inputs, and the plan calls it when it needs the
+//! value of an input.
 
 use super::COLUMN;
 use crate::definition::{Lower, Meaning, OpDef, param};
@@ -6,21 +7,22 @@ use crate::kernel::{Body, Repr};
 use cembra_runtime::{Context, Fault, FaultKind, FramePtr};
 use std::marker::PhantomData;
 
-/// The inputs that a plan reads on demand, during a call.
+/// The inputs that a plan reads on demand during a call, and the function that reads them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct InputsView {
-    /// The argument of `read`.
+    /// The first argument of `read`, which identifies the inputs.
     pub reader: *mut (),
-    /// Returns the address of the value of an input, which is read if it was not read in this call before; null if it cannot be read.
+    /// Returns the address of an input's value, which is read if it was not read in this call before; null if it cannot be
+    /// read.
     ///
     /// # Safety
-    /// COLUMN: the first argument is `reader`, and the second the number of one of its inputs.
+    /// COLUMN: the first argument must be `reader`, and the second the index of one of its inputs.
     pub read: unsafe fn(*mut (), u32) -> *const u8,
 }
 
-/// Reads an input of one type on demand. The low half of the second operand is the input's number; the high half keeps two
-/// nodes for the same input from being merged.
+/// The body that reads an input of type `T` on demand. The low half of the second operand is the input's index. The high half
+/// prevents that two nodes for the same input are merged.
 pub(super) struct Ask<T>(PhantomData<T>);
 
 impl<T: Repr + 'static> Body for Ask<T> {

@@ -1,5 +1,5 @@
-//! Dictionaries of the caller: whoever runs a plan passes a function that looks up keys, and the plan calls it when it needs a
-//! value.
+//! Lookups in the caller's dictionaries: the caller of a plan passes a function that looks up keys, and the plan calls it
+//! when it needs the value for a key.
 
 use super::COLUMN;
 use crate::definition::{Lower, Meaning, OpDef, OperandType, Overload, param};
@@ -12,25 +12,26 @@ use std::mem::MaybeUninit;
 #[repr(i32)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lookup {
-    /// The dictionary does not have it.
+    /// The dictionary does not have the key.
     Absent = 0,
-    /// The dictionary has the key. The value was written, and may be missing.
+    /// The dictionary has the key. The value was written; it may be missing.
     Found = 1,
-    /// The lookup itself failed.
+    /// The lookup itself failed, so that the evaluation must stop.
     Failed = 2,
 }
 
-/// A dictionary of the caller, for the time of a call.
+/// A dictionary of the caller, in the form that a plan looks keys up in during a call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct MapView {
     /// The first argument of `find`, which identifies the dictionary.
     pub map: *const (),
-    /// Looks up the key at the second argument, and writes its value, an optional, to the third argument unless that is null.
+    /// Looks up the key that the second argument points to, and writes its value, an optional, to the third argument unless
+    /// that is null.
     ///
     /// # Safety
-    /// COLUMN: the first argument is `map`, the second points to a key of the dictionary's type, and the third has room for an
-    /// optional of its values or is null.
+    /// COLUMN: the first argument must be `map`, the second must point to a key of the dictionary's type, and the third must
+    /// be null or point to memory for an optional value of the dictionary.
     pub find: unsafe fn(*const (), FramePtr, FramePtr) -> Lookup,
 }
 
@@ -147,8 +148,8 @@ pub(crate) static ROW: OpDef = OpDef {
     ..COLUMN
 };
 
-/// The index of the overload of `COLUMN_FIND` for these types of keys and values, or without `value` that of `COLUMN_HAS_KEY`;
-/// `None` if dictionaries have no such types.
+/// The index of the overload of `COLUMN_FIND` for these types of keys and values; if `value` is `None`, the index of the
+/// overload of `COLUMN_HAS_KEY`. Returns `None` if dictionaries have no such types.
 #[must_use]
 pub fn find_overload(key: Scalar, value: Option<Scalar>) -> Option<u16> {
     let is_key =

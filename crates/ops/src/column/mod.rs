@@ -1,10 +1,10 @@
 //! Columns: elements in memory outside of the frame, a fixed number of bytes apart, and the operators by which a plan reads,
-//! writes and folds them. A column is the address of its first element and the distance between elements. An element has the
-//! layout of a slot in a frame.
+//! writes and aggregates them. A column is given by the address of its first element and the distance between elements. An
+//! element has the layout of a slot in a frame.
 //!
-//! No text, builder or rewrite can name these operators, because their operands are addresses:
-//! [`Registry::find`](crate::Registry::find) does not find them. They are in plans of short lists, which `cembra-array` makes,
-//! and in plans that ask for inputs, which `cembra-prepare` makes.
+//! Texts, builders and rewrites cannot use these operators, because their operands are addresses:
+//! [`Registry::find`](crate::Registry::find) does not find them. They are used in plans for short lists, which `cembra-array`
+//! makes, and in plans that read inputs on demand, which `cembra-prepare` makes.
 
 mod ask;
 mod find;
@@ -107,8 +107,8 @@ pub(crate) static WRITE: OpDef = OpDef {
     ..COLUMN
 };
 
-/// The index of the overload of `READ`, `WRITE` and `ASK` for elements or inputs of a type; `None` if columns have no such
-/// elements.
+/// The index of the overload of `READ`, `WRITE` and `ASK` for elements or inputs of type `element`; `None` if columns cannot
+/// have such elements.
 #[must_use]
 pub fn overload(element: &QType) -> Option<u16> {
     let (QType::Scalar(scalar) | QType::Optional(scalar)) = element else { return None };

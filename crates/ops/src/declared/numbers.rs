@@ -1,6 +1,6 @@
-//! Marks where a text makes f64 from integers, resolved once types are known. The parser knows no types: it writes
-//! `core._wide(x)` where integers become f64, and `core._beside(x, y)` where they do so beside a float. Both expand to a cast,
-//! or to `x` itself.
+//! Resolves the marks that the parser writes where integers become f64 in a file that declares `numbers f64`. The parser
+//! knows no types: it writes `core._wide(x)` where an integer always becomes f64, and `core._beside(x, y)` where an integer
+//! becomes f64 if the other operand is a float. Once types are known, both expand to a cast, or to `x` itself.
 
 use crate::definition::{BINARY, Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, UNARY, ex};
 use crate::function::HIGHER_ORDER;
@@ -36,9 +36,9 @@ fn made(g: &mut dyn Instantiation, x: NodeHandle, wide: Option<QType>) -> NodeRe
     }
 }
 
-/// The type that a marked operand is cast to; `None` if it stays as it is. An integer becomes an f64 if it stands alone or
-/// beside a float. A literal fraction becomes an f64 beside a fraction that may be missing, because Arolla compares these as
-/// f32.
+/// The type that a marked operand of type `qtype` is cast to; `None` if it stays as it is. An integer becomes an f64 if it
+/// stands alone or beside a float. A literal fraction becomes an f64 beside a fraction that may be missing, because Arolla
+/// compares these as f32.
 #[must_use]
 pub fn becomes_wide(qtype: &QType, beside: Option<&QType>) -> Option<QType> {
     let is_fraction = |qtype: &QType| qtype.of_each().scalar() == Some(Scalar::WeakFloat);

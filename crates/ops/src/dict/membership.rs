@@ -1,4 +1,4 @@
-//! `x in [a, b]`, `x in a..b` and `x in e`. The list and the range are syntax: no array is made of them.
+//! The membership tests `x in [a, b]`, `x in a..b` and `x in e`. The list and the range are syntax: no array is made of them.
 
 use super::{CONTAINS, FEW, contained, contains};
 use crate::comparison::{EQUAL, LESS};
@@ -108,7 +108,7 @@ pub(crate) static IN_RANGE: OpDef = OpDef {
     ..MEMBERSHIP
 };
 
-/// The fault for `in` before a value that has no elements.
+/// The fault for `in` followed by a value that has no elements.
 pub(super) fn nothing_in(found: &QType) -> TypeFault {
     TypeFault::mismatch(format!("nothing is in {found}"), Some(1)).hint(
         "the forms are `x in [a, b]`, `x in a..b`, and `x in a` for an array, a dictionary or a table `a`; a local name is in brackets, as in `(let t = 2 in t * t)`",

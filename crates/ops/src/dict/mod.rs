@@ -1,6 +1,6 @@
-//! Dictionaries: looking up values by keys. If the keys are known while a model is prepared, a few numbers are compared one
-//! after the other, by operators in the expression, and other keys are looked up in a table. Dictionaries of arrays find rows
-//! (`rows.rs`).
+//! Dictionaries: looking up values by keys. If the dictionary is known during preparation and has only a few numeric keys,
+//! operators in the expression compare the key with each of them; otherwise it is compiled to a table. Dictionaries that are
+//! made from arrays find rows (`rows.rs`).
 
 mod columns;
 mod grouped;
@@ -58,9 +58,9 @@ fn check_key(operator: &str, keys: Scalar, args: &[Argument<'_>], at: usize) -> 
 
 /// The contents of a dictionary.
 enum Source {
-    /// Keys and values that are known during preparation.
+    /// The dictionary is known during preparation.
     Literal(Arc<Dict>),
-    /// The arrays of keys and of values, each dense.
+    /// The dictionary is made of the array of its keys and the array of its values, both dense.
     Arrays([NodeHandle; 2]),
 }
 

@@ -1,6 +1,6 @@
-//! Dictionaries of ranges: `0..5` has one value, `7..` another. A range contains its lower bound and not its upper one. A few
-//! numeric bounds are compared one after the other by comparison operators, which work on many keys at a time. More bounds are
-//! bisected, by one call per key.
+//! Dictionaries of ranges: for example, `0..5` has one value, `7..` another. A range contains its lower bound and not its
+//! upper bound. If there are only a few numeric bounds, comparison operators compare the key with each, which is fast for
+//! many keys at a time. Otherwise one call per key bisects the bounds.
 
 use super::table::{Lookup, TableValue, overloads, string};
 use super::{DICT, NodeResult, as_key, dict_types, or_absent};
@@ -15,7 +15,7 @@ use cembra_value::{Array, Dict, ScalarValue, Value};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// The value of the range that contains a key, or `absent`.
+/// Adds nodes for the value of the range that contains `key`; `absent` if no range does.
 pub(super) fn get(g: &mut dyn Expansion, found: &Arc<Dict>, key: NodeHandle, absent: NodeHandle) -> NodeResult {
     let bounds = found.keys().scalar();
     let (common, key) = as_key(g, bounds, key)?;
@@ -45,7 +45,7 @@ fn compared(g: &mut dyn Expansion, dict: &Dict, key: NodeHandle, absent: NodeHan
     Ok(made)
 }
 
-/// The type of bounds that are literals of type `scalar`.
+/// The type of the bounds of ranges that are written as literals of type `scalar`.
 pub(super) const fn bound_type(scalar: Scalar) -> Scalar {
     match scalar {
         Scalar::WeakFloat => Scalar::Float64,
@@ -53,7 +53,7 @@ pub(super) const fn bound_type(scalar: Scalar) -> Scalar {
     }
 }
 
-/// Converts bounds to the wider type `scalar`.
+/// Converts the bounds of ranges to the wider type `scalar`.
 pub(super) fn promoted(bounds: Arc<Array>, scalar: Scalar) -> Arc<Array> {
     if bounds.scalar() == scalar {
         return bounds;
@@ -104,22 +104,22 @@ pub(crate) static RANGES: OpDef = OpDef {
     ..DICT
 };
 
-/// A type of bounds.
+/// A type that bounds of ranges may have.
 pub(super) trait Bound: Repr + 'static {
     /// A bound as a list stores it.
     type Owned: Send + Sync + 'static;
 
-    /// Converts a bound of a dictionary for storing.
+    /// Converts a bound of a dictionary to the form in which it is stored.
     fn keep(bound: &ScalarValue) -> Self::Owned;
 
-    /// True if the bound is not above the key.
+    /// Returns true if the stored bound `kept` is less than or equal to `key`.
     fn is_from(kept: &Self::Owned, key: &Self) -> bool;
 
-    /// A position of a bound on the number line, which may be rounded: a larger bound never has a smaller position. `None` for
-    /// types without positions.
+    /// The position of a stored bound on the number line, which may be rounded: a larger bound never has a smaller position.
+    /// `None` for types without positions.
     fn place(kept: &Self::Owned) -> Option<f64>;
 
-    /// The position of a key, rounded like those of bounds.
+    /// The position of a key on the number line, rounded like the positions of bounds.
     fn place_of_key(key: &Self) -> f64;
 }
 
@@ -181,7 +181,7 @@ struct Ranged<K: Bound, W> {
     presence: Option<Box<[bool]>>,
 }
 
-/// Bounds in ascending order.
+/// The bounds of ranges, in ascending order.
 pub(super) struct Bounds<K: Bound> {
     kept: Box<[K::Owned]>,
     buckets: Option<Buckets>,
@@ -237,7 +237,7 @@ impl<K: Bound> Bounds<K> {
         Bounds { kept, buckets: places.as_deref().and_then(Buckets::of) }
     }
 
-    /// The number of bounds that are not above the key.
+    /// The number of bounds that are less than or equal to the key.
     #[inline]
     pub(super) fn behind(&self, key: &K) -> usize {
         let [from, to] = match &self.buckets {

@@ -1,5 +1,6 @@
-//! Dictionaries that are made while a model runs: an array of keys and an array of values. A key is found as the row that has
-//! it. Each operator that looks up rows first builds a table of all keys; no table outlives an evaluation.
+//! Dictionaries that are made while a model runs, from an array of keys and an array of values. A lookup finds the row of a
+//! key, its index in the array of keys. Each operator that looks up rows first builds a table of all keys; no table outlives
+//! an evaluation.
 
 use super::{DICT, FEW};
 use crate::array::composites::cast;
@@ -30,13 +31,13 @@ pub(super) fn arrays_of(g: &mut dyn Expansion, dict: NodeHandle) -> Result<Optio
     }
 }
 
-/// The row of each key, with both operands cast to their common type.
+/// Adds nodes for the row of each key in `key`, after casting `keys` and `key` to the type `common`.
 pub(super) fn rows(g: &mut dyn Expansion, keys: NodeHandle, key: NodeHandle, common: Scalar) -> NodeResult {
     let (keys, key) = (cast(g, keys, common)?, cast(g, key, common)?);
     g.apply(id::DICT_ROWS, &[keys, key])
 }
 
-/// The values in these rows.
+/// Adds nodes for the elements of `values` in the rows `rows`.
 pub(super) fn values_at(g: &mut dyn Expansion, values: NodeHandle, rows: NodeHandle) -> NodeResult {
     let values = match g.qtype(rows) {
         QType::Array(ArrayKind::Sparse, _) => g.apply(id::ARRAY_TO_ARRAY, &[values])?,
@@ -72,7 +73,8 @@ fn keys_argument(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(Ar
 
 /// The rows of keys. A missing key has no row.
 enum Rows<'a> {
-    /// The numbers of present keys, in their order, and the row of each number; without rows, a number is its row.
+    /// The numbers of the distinct present keys, in order of first occurrence, and the row of each number; without rows, a
+    /// number is its row.
     Numbers(Numbers, Option<Vec<u32>>),
     Strings(HashMap<&'a [u8], u32, RandomState>),
 }

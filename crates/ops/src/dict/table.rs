@@ -1,5 +1,5 @@
-//! Tables: the form in which a dictionary is compiled with a model that looks up keys in it, and the kernels for lookups.
-//! Integer keys close to each other are indices of a list; other keys are found by hashes with a random seed.
+//! Tables: the form to which a dictionary is compiled, and the kernels that look up keys in it. Integer keys that are close
+//! to each other are indices of a list; other keys are in a hash table with a random seed.
 
 use crate::definition::{Compile, CompiledFrom, CompiledLiteral, Overload};
 use crate::kernel::{Body, Repr};
@@ -14,8 +14,8 @@ use std::hash::Hash;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// A key as a table stores it. The code of a table is compiled for each type of stored keys, and several types of keys share
-/// one.
+/// The form in which a table stores keys. The code of a table is compiled once for each such form, which several key types
+/// share.
 pub(super) trait KeptKey: Borrow<Self::Sought> + Eq + Hash + Send + Sync + 'static {
     /// A key as it is looked up.
     type Sought: Eq + Hash + ?Sized;
@@ -44,15 +44,15 @@ impl KeptKey for Box<[u8]> {
     }
 }
 
-/// A type of keys.
+/// A type that keys may have.
 pub(super) trait Key: Repr + 'static {
     /// A key as a table stores it.
     type Owned: KeptKey;
 
-    /// Converts a key of a dictionary for storing.
+    /// Converts a key of a dictionary to the form in which a table stores it.
     fn keep(key: &ScalarValue) -> Self::Owned;
 
-    /// The key in the form in which it is looked up.
+    /// Converts the key to the form in which it is looked up.
     fn sought(&self) -> impl Borrow<<Self::Owned as KeptKey>::Sought>;
 }
 
@@ -117,18 +117,18 @@ pub(super) fn string(value: &ScalarValue) -> &[u8] {
     }
 }
 
-/// A type of the values in a table.
+/// A type that values in a table may have.
 pub(super) trait TableValue: Repr + 'static {
     /// A value as a table stores it: a number is a word of its own width.
     type Owned: Default + Send + Sync + 'static;
 
-    /// Converts a value of a dictionary for storing.
+    /// Converts a value of a dictionary to the form in which a table stores it.
     fn keep(value: &ScalarValue) -> Self::Owned;
 
-    /// Converts a stored value to a result.
+    /// Converts a stored value to the result of a lookup.
     ///
     /// # Errors
-    /// If the arena has no room for a string.
+    /// If a string does not fit into the arena.
     fn give(kept: &Self::Owned, context: &mut Context) -> Result<Self, Fault>;
 }
 
@@ -191,11 +191,12 @@ impl TableValue for Bytes<'static> {
     }
 }
 
-/// Values by key.
+/// The values of a dictionary by key.
 pub(super) enum Table<K, V> {
-    /// A list by the position of keys, from the position of the first; `None` for a position without a key.
+    /// A list that has the value of each key at the key's position less `first`, the position of the least key; `None` for a
+    /// position without a key.
     Near { first: u64, values: Box<[Option<V>]> },
-    /// A hash table by keys.
+    /// A hash table from keys to values.
     Hashed(HashMap<K, Option<V>, RandomState>),
 }
 
@@ -207,7 +208,7 @@ impl<K: KeptKey, V> Table<K, V> {
         Table::of_entries(dict.entries().map(|(key, value)| (keep_key(&key), value.as_ref().map(keep))).collect())
     }
 
-    /// Makes a table from keys and their values. Keys must differ.
+    /// Makes a table from keys and their values. The keys must differ.
     pub(super) fn of_entries(entries: Vec<(K, Option<V>)>) -> Table<K, V> {
         // Keys are ordered as signed numbers, because keys near each other may have both signs.
         let place = |key: &K| K::place(key.borrow()).map(u64::cast_signed);
@@ -293,10 +294,10 @@ macro_rules! overloads {
 
 pub(super) use overloads;
 
-/// The overloads for keys of each type with values of each type.
+/// The overloads of the lookup operator, for all types of keys and values.
 pub(super) static OVERLOADS: &[Overload] = overloads!(Get of bool, i32, i64, u64, Text<'static>, Bytes<'static>);
 
-/// A body that looks keys up in data compiled from a literal dictionary.
+/// A body that looks keys up in data that is compiled from a literal dictionary.
 pub(super) trait Lookup: Body<Data: Send + Sync> + 'static {
     /// The types of the operands. The dictionary has the type of its values here.
     const OPERANDS: &'static [OperandType];
@@ -308,10 +309,10 @@ pub(super) trait Lookup: Body<Data: Send + Sync> + 'static {
         ..Overload::of::<Self>()
     };
 
-    /// Makes the data from a dictionary.
+    /// Compiles a dictionary to the data that keys are looked up in.
     fn data_of(dict: &Dict) -> Self::Data;
 
-    /// Compiles a literal dictionary. All lookups that share the dictionary share its data, which is made once.
+    /// Compiles a literal that is a dictionary. All lookups that share the dictionary share its data, which is made once.
     ///
     /// # Errors
     /// If the literal is not a dictionary.

@@ -155,7 +155,7 @@ pub(crate) static DECIMAL: OpDef = OpDef {
     ..OVERLOADED
 };
 
-/// The literal `digits` of an operator, which must be from `-most` to `most`.
+/// Returns the literal `digits` of the operator `name`. Fails if it is not a literal or not from `-most` to `most`.
 pub(crate) fn literal_digits(name: &str, most: i32, digits: Option<&Value>) -> Result<i32, TypeFault> {
     let found = match digits {
         Some(Value::Scalar(ScalarValue::Int32(digits))) => i64::from(*digits),
@@ -171,7 +171,7 @@ pub(crate) fn literal_digits(name: &str, most: i32, digits: Option<&Value>) -> R
     }
 }
 
-/// Refuses an integer with negative `digits`.
+/// Checks `digits` for an operand of type `x`: negative digits are an error for integers.
 pub(crate) fn check_digits(name: &str, digits: i32, x: &QType) -> Result<(), TypeFault> {
     if digits >= 0 || x.scalar().is_some_and(Scalar::is_float) {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Divisions and remainders of Arolla. `divide` and `fmod` never fail; `floordiv` and `mod` refuse a zero divisor, for floats
-//! too. The `//` and `%` of texts are in `floor_division.rs`.
+//! Divisions and remainders of Arolla. `divide` and `fmod` never fail; `floordiv` and `mod` fail for a zero divisor, for
+//! floats too. The `//` and `%` of texts are in `floor_division.rs`.
 
 use crate::definition::{BINARY, Meaning, OpDef, Typing, ex};
 use crate::derivative::{FLAT, REMAINDER, all};
@@ -13,7 +13,7 @@ const DIVIDE_RULE: Rule = |t, a| {
     Cell::num(quotient(t, x, y))
 };
 
-/// The quotient of two floats, rounded once.
+/// Records the quotient of two floats, rounded once.
 pub(super) fn quotient(t: &mut Tape, x: Val, y: Val) -> Val {
     // For a power of two, the quotient and the product with the reciprocal are the same number, rounded once.
     match reciprocal(t, y) {
@@ -79,7 +79,7 @@ pub(crate) static FMOD: OpDef = OpDef {
     ..BINARY
 };
 
-/// The fault of a zero divisor.
+/// The fault that division by zero raises.
 pub(crate) const ZERO: Fault = Fault::new(FaultKind::DivisionByZero);
 
 /// Raises the fault of a zero divisor. Returns a divisor with 1 in place of 0 and of -1, and the mask where it was -1.
@@ -92,7 +92,7 @@ fn guard(t: &mut Tape, y: Val) -> (Val, cembra_tape::Mask) {
     (t.select_rare(special, one, y), is_minus)
 }
 
-/// An integer division that truncates, and the mask where rounding down gives another quotient.
+/// The results of an integer division that truncates, and the mask that holds where rounding down gives another quotient.
 pub(crate) struct Truncated {
     pub(crate) quotient: Val,
     pub(crate) rest: Val,
@@ -100,11 +100,11 @@ pub(crate) struct Truncated {
     rounded_up: cembra_tape::Mask,
     /// The divisor, with 1 in place of 0 and of -1.
     pub(crate) divisor: Val,
-    /// Present where the true divisor is -1, for which the quotient may not be representable.
+    /// The mask that holds where the true divisor is -1, for which the quotient may not be representable.
     pub(crate) by_minus_one: cembra_tape::Mask,
 }
 
-/// Divides integers; a zero divisor is a fault.
+/// Records the truncating division of the integer `x` by `y`; a zero divisor is a fault.
 pub(crate) fn truncated(t: &mut Tape, x: Val, y: Val) -> Truncated {
     let (divisor, by_minus_one) = guard(t, y);
     let quotient = t.bin(Bin::Div, x, divisor);
@@ -117,7 +117,7 @@ pub(crate) fn truncated(t: &mut Tape, x: Val, y: Val) -> Truncated {
     Truncated { quotient, rest, rounded_up: t.mand(differ, inexact), divisor, by_minus_one }
 }
 
-/// The rule of a quotient of integers, rounded towards minus infinity.
+/// The lowering rule for a quotient of integers that is rounded towards minus infinity.
 pub(crate) const INT_FLOORDIV_RULE: Rule = |t, a| {
     let (x, y) = (a[0].val(t), a[1].val(t));
     let Truncated { quotient, rounded_up, by_minus_one, .. } = truncated(t, x, y);
@@ -128,7 +128,7 @@ pub(crate) const INT_FLOORDIV_RULE: Rule = |t, a| {
     Cell::num(t.select_rare(by_minus_one, negative, floor))
 };
 
-/// The rule of the remainder for a quotient of integers that is rounded towards minus infinity.
+/// The lowering rule for the remainder of a quotient of integers that is rounded towards minus infinity.
 pub(crate) const INT_MOD_RULE: Rule = |t, a| {
     let (x, y) = (a[0].val(t), a[1].val(t));
     let Truncated { rest, rounded_up, divisor, by_minus_one, .. } = truncated(t, x, y);
@@ -164,12 +164,13 @@ macro_rules! int_mod {
 
 pub(super) use int_mod;
 
-/// The quotient of two integers, rounded towards minus infinity. Fails for a zero divisor.
+/// Returns the quotient of two integers, rounded towards minus infinity. Fails for a zero divisor.
 pub(crate) fn floored_quotient(x: i64, y: i64) -> Result<i64, Fault> {
     int_floordiv!(x, y)
 }
 
-/// The remainder of that quotient: `x` less the quotient times `y`. Fails for a zero divisor.
+/// Returns the remainder `x - q * y`, where `q` is the quotient of `x` and `y`, rounded towards minus infinity. Fails for a
+/// zero divisor.
 pub(crate) fn floored_rest(x: i64, y: i64) -> Result<i64, Fault> {
     int_mod!(x, y)
 }

@@ -1,4 +1,5 @@
-//! Exponentials and logarithms. Each is an algorithm of the runtime, which is called or recorded; integers become FLOAT32.
+//! Exponentials and logarithms. Each is a function of the runtime, which a tape calls or contains as instructions; integers
+//! become FLOAT32.
 
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
 use crate::derivative::{Cotangents, Derived, all};
@@ -11,7 +12,7 @@ use cembra_tape::{Cell, Tape};
 /// A template of records for functions of one float that cannot fail.
 pub(super) const FUNCTION: OpDef = OpDef { typing: Typing::Promote(Promotion::Float), ..UNARY };
 
-/// Records a function of one float, in the width of the argument.
+/// Records a function of one float: `f32` or `f64`, by the type of the argument.
 pub(super) fn call(t: &mut Tape, a: &[Cell], f32: RuntimeFn, f64: RuntimeFn) -> Cell {
     let x = a[0].val(t);
     let function = if t.ty(x) == MachineType::F32 { f32 } else { f64 };

@@ -1,5 +1,5 @@
-//! The larger and the smaller of two numbers, and the later and the earlier of two dates. A NaN wins, and of two zeros the
-//! first operand.
+//! The greater and the lesser of two numbers, and the later and the earlier of two dates. If an operand is NaN, the result is
+//! NaN; of two zeros of unlike sign the first operand is the result.
 
 use crate::definition::{BINARY, Meaning, OpDef, ex};
 use crate::kernel::strict;

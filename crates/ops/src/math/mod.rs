@@ -1,4 +1,4 @@
-//! Mathematical operators, one family per file.
+//! Mathematical operators, grouped by file.
 
 pub(crate) mod arithmetic;
 pub(crate) mod classify;

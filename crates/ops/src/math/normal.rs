@@ -1,5 +1,5 @@
-//! The error function, its complement and the normal distribution. Each is an algorithm of the runtime, which is called or
-//! recorded; integers become FLOAT32.
+//! The error function, its complement and the normal distribution. Each is a function of the runtime, which a tape calls or
+//! contains as instructions; integers become FLOAT32.
 
 use super::exponential::{FUNCTION, call};
 use crate::definition::{Meaning, OpDef, ex};

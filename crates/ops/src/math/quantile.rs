@@ -1,4 +1,4 @@
-//! Quantiles of distributions. Native code calls their kernels, because they are long and rare.
+//! Quantiles of distributions. Machine code calls their kernels, because the algorithms are long and rarely used.
 
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::derivative::all;

@@ -1,5 +1,5 @@
-//! Trigonometry, in radians. Each function is an algorithm of the runtime, which is called or recorded; integers become
-//! FLOAT32.
+//! Trigonometry, in radians. Each function is one of the runtime, which a tape calls or contains as instructions; integers
+//! become FLOAT32.
 
 use super::exponential::{FUNCTION, call};
 use crate::definition::{Meaning, OpDef, ex, param};

@@ -1,4 +1,5 @@
-//! Operators on the types of arrays and edges: tests, and the types of shapes and edges that belong to another type.
+//! Operators on the types of arrays and edges: tests of types, and the types of the shapes and edges that belong to an array
+//! or edge type.
 
 use super::{Form, by_scalar, mask, types};
 use crate::array::edge_parts::{child_kind, parent_kind};

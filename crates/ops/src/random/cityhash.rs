@@ -5,7 +5,7 @@ const K0: u64 = 0xc3a5_c85c_97cb_3127;
 const K1: u64 = 0xb492_b66f_be98_f273;
 const K2: u64 = 0x9ae1_6a3b_2f90_404f;
 
-/// The hash of bytes with a seed.
+/// Returns the CityHash64 of `bytes` with a seed.
 pub(super) fn city_hash_64_with_seed(bytes: &[u8], seed: u64) -> u64 {
     combine(city_hash_64(bytes).wrapping_sub(K2), seed)
 }

@@ -9,7 +9,7 @@ const MIDDLE: usize = 156;
 /// The upper 33 bits of a word.
 const UPPER: u64 = !0 << 31;
 
-/// A generator of random numbers.
+/// The Mersenne twister: a generator of random numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Mersenne {
     state: Vec<u64>,
@@ -17,7 +17,7 @@ pub(crate) struct Mersenne {
 }
 
 impl Mersenne {
-    /// A generator with a sequence of seeds.
+    /// Makes a generator that is seeded with the sequence `seeds`.
     pub(crate) fn seeded(seeds: &[u32]) -> Mersenne {
         let spread = spread(seeds, 2 * WORDS);
         let mut state: Vec<u64> =
@@ -29,7 +29,7 @@ impl Mersenne {
         Mersenne { state, next: WORDS }
     }
 
-    /// The next word; all words are equally likely.
+    /// Returns the next random word; all 64-bit words are equally likely.
     pub(crate) fn word(&mut self) -> u64 {
         if self.next == WORDS {
             self.renew();
@@ -51,7 +51,7 @@ impl Mersenne {
         self.next = 0;
     }
 
-    /// The next number below `bound`; all numbers are equally likely. `bound` must not be 0.
+    /// Returns the next random number below `bound`; all are equally likely. `bound` must not be 0.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         let mut product = u128::from(self.word()) * u128::from(bound);
         if (product as u64) < bound {

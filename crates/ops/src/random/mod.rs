@@ -1,4 +1,4 @@
-//! Operators that derive random numbers from values: equal operands give equal numbers, as for all operators.
+//! Operators that derive random numbers from their operands: equal operands give equal numbers, as for all operators.
 
 mod cityhash;
 pub(crate) mod mersenne;

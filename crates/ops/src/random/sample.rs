@@ -1,5 +1,5 @@
-//! Sampling elements of arrays: the choice depends on the hashes of keys, or of positions if there are no keys, and is the same
-//! each time.
+//! Sampling of array elements. Which elements are chosen depends on the hashes of keys, or of positions if there are no keys,
+//! so it is the same in each evaluation.
 
 use super::hash;
 use crate::array::groups::Groups;

@@ -1,4 +1,5 @@
-//! Slices of sequences, and whether all elements of a sequence are equal, which uses the slice after the first element.
+//! Slices of sequences. Also the test whether all elements of a sequence are equal, which uses the slice after the first
+//! element.
 
 use super::{Elements, Sequence, around, int64, known, reduce, sequence, sum};
 use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, ex, param};

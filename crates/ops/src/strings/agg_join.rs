@@ -9,7 +9,7 @@ use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, ScalarValue, Value};
 
-/// The kind and element type of an operand, which must be an array of strings.
+/// Returns the kind and element type of an operand, which must be an array of strings.
 pub(super) fn strings_argument(
     operator: &str,
     args: &[Argument<'_>],
@@ -24,10 +24,10 @@ pub(super) fn strings_argument(
     }
 }
 
-/// Checks an operand that is a separator for strings of type `of`, or is not given.
+/// Checks an operand that is a separator between strings of type `of`, or that is not given.
 ///
 /// # Errors
-/// If the operand is something else.
+/// If the operand has another type.
 pub(super) fn separator_argument(
     operator: &str,
     args: &[Argument<'_>],
@@ -41,7 +41,7 @@ pub(super) fn separator_argument(
     }
 }
 
-/// The bytes of a string; `None` if it is missing or not given.
+/// The bytes of a separator; `None` if it is missing or not given.
 pub(super) fn separator(value: &Value) -> Option<&[u8]> {
     match value.as_scalar()? {
         ScalarValue::Text(text) => Some(text.as_bytes()),
@@ -67,7 +67,7 @@ trait Join: Clone {
     /// The borrowed string of an element.
     type Slice: ?Sized;
 
-    /// The element at an index; `None` if it is missing.
+    /// The string at index `at` of the array; `None` if it is missing.
     fn element(array: &Array, at: usize) -> Option<&Self::Slice>;
 
     fn add(&mut self, part: &Self::Slice);

@@ -1,4 +1,4 @@
-//! Upper and lower case, by Unicode's full mapping: one character can become several.
+//! Conversion of strings to upper and lower case, by Unicode's full mapping: one character can become several.
 
 use super::long_work::{LongWork, pieces, pieces_of_words};
 use super::made::{ArenaText, copied};

@@ -16,7 +16,7 @@ use std::str::Utf8Chunk;
 
 const NOT_UTF_8: &str = "the bytes are not UTF-8";
 
-/// Bytes as a text; a fault if they are not UTF-8.
+/// Converts bytes to a text. Fails if they are not UTF-8.
 pub(super) fn utf8(bytes: Bytes<'static>) -> Result<Text<'static>, Fault> {
     str::from_utf8(bytes.as_slice()).map(Text::new).map_err(|_| invalid(NOT_UTF_8))
 }
@@ -33,7 +33,7 @@ fn utf8_or_position(context: &mut Context, bytes: Bytes<'static>) -> Result<Text
     Err(invalid_for(context, reason.as_str(), NOT_UTF_8))
 }
 
-/// Calls `then` with an integer in decimal digits.
+/// Calls `then` with the decimal digits of an integer.
 pub(crate) fn with_integer<T>(number: impl Display, then: impl FnOnce(&str) -> T) -> T {
     let mut digits = StackText::<24>::new();
     // The buffer has room for the digits of a 64-bit number and a sign.
@@ -41,7 +41,7 @@ pub(crate) fn with_integer<T>(number: impl Display, then: impl FnOnce(&str) -> T
     then(digits.as_str())
 }
 
-/// Calls `then` with a float in the fewest digits that read back as the same number.
+/// Calls `then` with the fewest digits of a float that read back as the same number.
 pub(crate) fn with_float<T>(number: impl LowerExp + Into<f64> + Copy, then: impl FnOnce(&str) -> T) -> T {
     then(number::shortest(number).as_str())
 }
@@ -85,7 +85,7 @@ fn escaped(byte: u8, after_hex: bool) -> (StackText<4>, bool) {
     (text, hex)
 }
 
-/// Bytes in the form `b'..'`, which is UTF-8 if the bytes are.
+/// Returns bytes quoted in the form `b'..'`, which is UTF-8 if the bytes are.
 pub(crate) fn quoted(context: &mut Context, bytes: Bytes<'_>) -> Result<Bytes<'static>, Fault> {
     // Each byte is escaped twice: to compute the length, and to write it.
     context.charge(bytes.as_slice().len().saturating_mul(31))?;

@@ -1,4 +1,4 @@
-//! For tests: evaluates operators on values, expansions included, with the implicit casts that preparation would insert.
+//! Evaluates operators on values in tests, expansions included, with the implicit casts that preparation would insert.
 
 use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult};
 use crate::typing::Argument;
@@ -6,7 +6,7 @@ use crate::{OpId, Registry, call as call_resolved};
 use cembra_runtime::{FaultKind, QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
-/// Strings of every kind: empty, blank, ASCII, of one to four bytes a character, repetitive.
+/// Strings of every kind for tests: empty, blank, ASCII, with characters of one to four bytes, repetitive.
 pub(super) const STRINGS: [&str; 16] = [
     "",
     "a",
@@ -26,7 +26,7 @@ pub(super) const STRINGS: [&str; 16] = [
     "\0\u{7f}'\"\\",
 ];
 
-/// The cause of a failed call: the types, or the evaluation.
+/// The cause of a failed call: the types of the arguments, or a fault of the evaluation.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Failure {
     Types(String),
@@ -90,7 +90,7 @@ fn cast_to(value: &Value, to: &QType) -> Value {
     if to.is_optional() { Value::Present(cast) } else { Value::Scalar(cast) }
 }
 
-/// Calls an operator; parameters that are left out get their defaults.
+/// Calls the operator `name`; parameters that are left out get their defaults.
 pub(super) fn call(name: &str, args: &[Value]) -> Result<Value, Failure> {
     let registry = Registry::standard();
     let operator = registry.find(name).expect("an operator");

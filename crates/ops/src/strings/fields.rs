@@ -1,22 +1,22 @@
-//! The language of `printf` formats, read piece by piece: `%-8.3f`, `%*d`, `%2$s`. It is Abseil's language of formats, without
-//! `%n` and `%p`. This file does not know values: `rendering.rs` prints them.
+//! Parses `printf` formats piece by piece: `%-8.3f`, `%*d`, `%2$s`. The language is Abseil's, without `%n` and `%p`. This
+//! file parses only; `rendering.rs` prints the values.
 
 use super::Reason;
 use crate::strings::limits;
 
-/// The width or precision of a field.
+/// The width or precision of a field, as the format gives it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Amount {
-    /// No width or precision.
+    /// The format gives no width or precision.
     #[default]
     None,
-    /// A number in the format.
+    /// The format gives this number.
     Fixed(usize),
-    /// `*`: the value of the argument with this index.
+    /// The format gives `*`: the width or precision is the value of the argument with this index.
     Argument(usize),
 }
 
-/// A field of a format.
+/// A field of a format, such as `%-8.3f`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Field {
     pub(super) left: bool,
@@ -33,14 +33,14 @@ pub(super) struct Field {
     pub(super) argument: usize,
 }
 
-/// A part of a format.
+/// A part of a format: literal text or a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Piece<'f> {
     Literal(&'f [u8]),
     Field(Field),
 }
 
-/// A format that is being read, from the position reached so far.
+/// A parser of a format: the rest of the format after the position that was reached.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields<'f> {
     text: &'f [u8],
@@ -58,10 +58,10 @@ fn malformed() -> Reason {
     Reason("the format has a field that is malformed")
 }
 
-/// Checks a number that is a width or a precision.
+/// Checks that `number`, a width or a precision, is within the limit.
 ///
 /// # Errors
-/// If the number is beyond the limit.
+/// If the number exceeds the limit.
 pub(super) fn within_limit(number: usize) -> Result<usize, Reason> {
     match number <= limits::FIELD_WIDTH {
         true => Ok(number),
@@ -74,15 +74,15 @@ impl<'f> Fields<'f> {
         Fields { text, last: b"", in_field: false, taken: 0, numbered: false }
     }
 
-    /// A format that begins after its first percent sign, and continues with `last`.
+    /// Starts in a format after its first percent sign. The format is `text` followed by `last`.
     pub(super) const fn of_field(text: &'f [u8], last: &'f [u8]) -> Self {
         Fields { text, last, in_field: true, taken: 0, numbered: false }
     }
 
-    /// The next piece; `None` at the end.
+    /// Returns the next part of the format; `None` at the end.
     ///
     /// # Errors
-    /// If a percent sign is not followed by a field.
+    /// If a percent sign is not followed by a valid field.
     pub(super) fn next(&mut self) -> Result<Option<Piece<'f>>, Reason> {
         if self.in_field {
             self.in_field = false;

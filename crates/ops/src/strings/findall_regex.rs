@@ -1,5 +1,6 @@
-//! `strings.findall_regex`: all captures of the groups of a regular expression, as repeated calls of RE2's `FindAndConsume`
-//! find them: each match is searched for in the rest of the text after the match before it, as if that were the whole text.
+//! `strings.findall_regex`: all captures of a regular expression's groups, with the results of repeated calls of RE2's
+//! `FindAndConsume`: each match is searched for in the rest of the text after the previous match, as if that were the whole
+//! text.
 
 use super::agg_join::strings_argument;
 use super::limits;

@@ -1,5 +1,6 @@
-//! `strings.format`: a format with named fields in braces. It is composite as `strings.printf` is, and the part of a field
-//! after the colon is in the language of `printf`. Problems of a literal format itself are reported before it is used.
+//! `strings.format`: formats values by a format with named fields in braces. It is composed of other operators like
+//! `strings.printf`, and the part of a field after the colon is in the language of `printf`. Errors in a literal format are
+//! reported during preparation.
 
 use super::fields::Fields;
 use super::made::ArenaBytes;
@@ -20,20 +21,20 @@ use cembra_value::{ScalarValue, Value};
 /// A part of a format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum FormatPart<'f> {
-    /// Text, or a single brace.
+    /// Text of the format that is copied as it is; a doubled brace becomes a single one.
     Literal(&'f [u8]),
-    /// A field: the name of an argument, and the form in which its value is printed.
+    /// A field: the name of an argument, and the `printf` specification of how its value is printed.
     Field { name: &'f [u8], spec: &'f [u8] },
 }
 
 /// A mistake in the syntax of a format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Malformed<'f> {
-    /// A `}` that closes nothing.
+    /// The format has a `}` without a `{` before it.
     Closes,
-    /// A `{` that is not closed.
+    /// The format has a `{` that is not closed.
     Opens,
-    /// A field without the name of an argument.
+    /// The format has a field without the name of an argument.
     Name(&'f [u8]),
 }
 

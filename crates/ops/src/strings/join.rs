@@ -1,4 +1,4 @@
-//! Joining strings.
+//! Operators that join strings.
 
 use super::made::concatenate;
 use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, Typing, UNARY, ex, param};
@@ -33,7 +33,7 @@ fn strings(operator: &str, args: &[Argument<'_>]) -> Result<(Scalar, bool), Type
     }
 }
 
-/// The signature of joining any number of strings.
+/// The signature of an operator that joins any number of strings.
 pub(super) fn join_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let (scalar, optional) = strings(operator, args)?;
     let ret = QType::of(scalar, optional);
@@ -43,7 +43,7 @@ pub(super) fn join_types(operator: &str, args: &[Argument<'_>]) -> Result<Signat
 /// The most strings that are joined at once.
 const WIDEST: usize = 6;
 
-/// Joins strings, at least one: six at a time, then the results, so that no string is copied often.
+/// Adds nodes that join strings, at least one: six at a time, then the results, so that no string is copied often.
 pub(super) fn join(graph: &mut dyn Expansion, strings: &[NodeHandle]) -> NodeResult {
     // An untyped missing string takes the type of the other strings.
     let scalar = strings.iter().find_map(|arg| graph.qtype(*arg).scalar());

@@ -1,12 +1,12 @@
-//! Long work on strings: an operator that takes long per byte checks the token of the evaluation at each MiB, so that a
-//! deadline ends it soon.
+//! Long work on strings: an operator that takes much time per byte checks for cancellation at each MiB, so that a deadline
+//! ends it soon.
 
 use cembra_runtime::{Cancellation, Context, Fault, FaultKind};
 
-/// The bytes between two checks of the token.
+/// The number of bytes between two checks for cancellation.
 pub(super) const LOOKED_EVERY: usize = 1 << 20;
 
-/// The progress of long work on a string.
+/// The progress of an operator that does long work on a string.
 pub(super) struct LongWork {
     /// The token; `None` for a string that is not long.
     token: Option<Cancellation>,
@@ -21,7 +21,7 @@ impl LongWork {
         LongWork { next: if token.is_some() { LOOKED_EVERY } else { usize::MAX }, token }
     }
 
-    /// Checks the token if the work has passed another MiB.
+    /// Checks for cancellation if the work has passed another MiB at the byte `position`.
     ///
     /// # Errors
     /// If the evaluation was cancelled.
@@ -40,13 +40,13 @@ impl LongWork {
     }
 }
 
-/// Splits a text into pieces of about a MiB, each with its start. A short text is one piece.
+/// Splits a text into pieces of about a MiB, each with the position at which it starts. A short text is one piece.
 pub(super) fn pieces(text: &str) -> impl Iterator<Item = (usize, &str)> {
     pieces_to(text, |rest| rest.floor_char_boundary(LOOKED_EVERY))
 }
 
-/// Splits a text into pieces of about a MiB that end after white space, or with the text, so that no word is cut. Each has its
-/// start.
+/// Splits a text into pieces of about a MiB that end after white space, or at the end of the text, so that no word is cut.
+/// Each has the position at which it starts.
 pub(super) fn pieces_of_words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     pieces_to(text, |rest| {
         let from = LOOKED_EVERY.min(rest.len());

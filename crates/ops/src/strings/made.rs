@@ -1,4 +1,4 @@
-//! Strings under construction: memory of the right length in the arena of the call, filled from left to right.
+//! Strings under construction: memory of the right length in the arena of the evaluation, written from left to right.
 
 use super::{Chars, invalid, text_fault};
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, Text};
@@ -7,16 +7,16 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 /// A string that is being written into the arena. Only strings of its own type, and texts, can be appended, so that a text is
-/// always whole UTF-8.
+/// always valid UTF-8.
 pub(super) struct ArenaString<'a, S> {
     room: &'a mut [u8],
     len: usize,
     of: PhantomData<S>,
 }
 
-/// A text under construction.
+/// A text that is being written into the arena.
 pub(super) type ArenaText<'a> = ArenaString<'a, Text<'static>>;
-/// Bytes under construction.
+/// Bytes that are being written into the arena.
 pub(super) type ArenaBytes<'a> = ArenaString<'a, Bytes<'static>>;
 
 impl<'a, S: Chars> ArenaString<'a, S> {
@@ -28,12 +28,12 @@ impl<'a, S: Chars> ArenaString<'a, S> {
         Ok(ArenaString { room: context.arena().allocate(len)?, len: 0, of: PhantomData })
     }
 
-    /// Appends a string. A string without room is left out as a whole.
+    /// Appends a string. If it does not fit, none of it is appended.
     pub(super) fn push(&mut self, part: S) {
         self.add(part.bytes());
     }
 
-    /// Appends a text, which is valid in both types.
+    /// Appends a text, which is possible for both types of strings.
     pub(super) fn push_str(&mut self, part: &str) {
         self.add(part.as_bytes());
     }
@@ -47,12 +47,12 @@ impl<'a, S: Chars> ArenaString<'a, S> {
         }
     }
 
-    /// Appends a character, in UTF-8.
+    /// Appends a character, encoded in UTF-8.
     pub(super) fn push_char(&mut self, char: char) {
         self.push_str(char.encode_utf8(&mut [0; 4]));
     }
 
-    /// Returns the string.
+    /// Returns the string that was written.
     pub(super) fn finish(self) -> S {
         // SAFETY: STRING-VIEW: the arena keeps the piece until the next call, and whole strings of the type were added.
         unsafe { S::view(&self.room[..self.len]) }
@@ -60,7 +60,7 @@ impl<'a, S: Chars> ArenaString<'a, S> {
 }
 
 impl ArenaBytes<'_> {
-    /// Appends bytes.
+    /// Appends bytes. If they do not fit, none of them are appended.
     pub(super) fn push_bytes(&mut self, part: &[u8]) {
         self.add(part);
     }
@@ -78,7 +78,7 @@ impl<S: Chars> fmt::Write for ArenaString<'_, S> {
     }
 }
 
-/// Concatenates strings.
+/// Concatenates strings into a new string in the arena.
 ///
 /// # Errors
 /// If the arena is full.
@@ -99,8 +99,8 @@ pub(crate) fn copied(context: &mut Context, text: &str) -> Result<Text<'static>,
     Ok(made.finish())
 }
 
-/// The fault for an argument outside of an operator's domain, with a reason that is copied into the arena; with `short` if the
-/// arena is full.
+/// The fault for an argument outside an operator's domain. `reason` is copied into the arena; if the arena is full, the fault
+/// has the reason `short`.
 pub(crate) fn invalid_for(context: &mut Context, reason: &str, short: &'static str) -> Fault {
     copied(context, reason).map_or_else(|_full| invalid(short), |text| text_fault(FaultKind::Invalid, text))
 }
@@ -115,7 +115,7 @@ pub(crate) fn copied_bytes(context: &mut Context, bytes: &[u8]) -> Result<Bytes<
     Ok(made.finish())
 }
 
-/// A short text on the stack, for numbers. Writing a text that does not fit is an error.
+/// A buffer on the stack for a short text, such as a number. Writing a text that does not fit is an error.
 pub(crate) struct StackText<const N: usize> {
     room: [u8; N],
     len: usize,
@@ -135,7 +135,7 @@ impl<const N: usize> StackText<N> {
         str::from_utf8(self.as_bytes()).unwrap_or_default()
     }
 
-    /// Appends a byte, which need not be a part of a text.
+    /// Appends a byte, which alone need not be valid UTF-8.
     pub(super) fn push_byte(&mut self, byte: u8) {
         if let Some(room) = self.room.get_mut(self.len) {
             *room = byte;
@@ -143,7 +143,7 @@ impl<const N: usize> StackText<N> {
         }
     }
 
-    /// Removes a part.
+    /// Removes the bytes in a range.
     pub(super) fn remove(&mut self, part: Range<usize>) {
         self.room[..self.len].copy_within(part.end.., part.start);
         self.len -= part.len();

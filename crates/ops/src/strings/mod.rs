@@ -1,8 +1,8 @@
-//! Operators on TEXT and BYTES, one family per file. Positions and lengths of texts are in code points, those of bytes in
-//! bytes. A new string is in the arena of the call; a part of an argument is a view of the argument.
+//! Operators on TEXT and BYTES, grouped by file. Positions and lengths of texts are in code points, those of bytes in bytes.
+//! A new string is in the arena of the evaluation; a part of an argument is a view of the argument.
 //!
-//! All operators are called by their kernels: none has a rule. Operators that make arrays of strings, or aggregate them, are
-//! array operators.
+//! All operators are called by their kernels: none has a lowering rule. Operators that make arrays of strings, or aggregate
+//! them, are array operators.
 
 use crate::kernel::Repr;
 use crate::typing::{Argument, TypeFault};
@@ -43,27 +43,28 @@ mod rendering;
 #[cfg(test)]
 mod eager;
 
-/// A type of strings: TEXT or BYTES.
+/// The types of strings: TEXT and BYTES.
 pub(crate) trait Chars: Repr {
     /// The bytes of the string.
     fn bytes(self) -> &'static [u8];
 
-    /// The number of characters.
+    /// The number of characters: code points of a text, bytes of BYTES.
     fn length(self) -> usize;
 
-    /// The part in a range of bytes, whose ends must be between characters.
+    /// The part of the string in a range of bytes, whose ends must be between characters.
     fn part(self, range: Range<usize>) -> Self;
 
-    /// A string that views bytes, which must live as long as the call.
+    /// Makes a string that is a view of `bytes`, which must live as long as the call.
     ///
     /// # Safety
     /// STRING-VIEW: bytes of a text are UTF-8.
     unsafe fn view(bytes: &[u8]) -> Self;
 
-    /// The index of the byte at which character `index` begins, or of the end. `length` must be the number of characters.
+    /// The index of the byte at which the character `index` begins, or of the end of the string. `length` must be the
+    /// string's number of characters.
     fn byte_of(self, index: usize, length: usize) -> usize;
 
-    /// True if a character begins at this byte, or the string ends at it.
+    /// Returns true if a character begins at the byte `byte`, or if the string ends there.
     fn begins_at(self, byte: usize) -> bool;
 }
 
@@ -127,7 +128,7 @@ impl Chars for Bytes<'static> {
     }
 }
 
-/// The reason, in words for people, why a text in a language of its own (a format, a regular expression) is refused.
+/// The reason, for an error message, why a text in a language of its own (a format, a regular expression) is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Reason(pub(crate) &'static str);
 
@@ -151,7 +152,7 @@ fn literal_string<'a>(args: &[Argument<'a>], at: usize) -> Option<&'a [u8]> {
     }
 }
 
-/// The fault for an argument outside of an operator's domain.
+/// The fault for an argument outside an operator's domain.
 pub(crate) fn invalid(reason: &'static str) -> Fault {
     text_fault(FaultKind::Invalid, Text::new(reason))
 }

@@ -1,4 +1,4 @@
-//! Parses dates and timestamps from texts, and formats them as texts, by formats that a model gives.
+//! Parses dates and timestamps from texts, and formats them as texts, by formats that are operands.
 
 use super::convert::utf8;
 use super::made::ArenaText;

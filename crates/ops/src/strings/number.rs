@@ -1,15 +1,15 @@
-//! Numbers as text: the shortest digits that read back as the same number, in the layout of Arolla and JavaScript.
+//! Formats numbers as text: the shortest digits that read back as the same number, in the layout of Arolla and JavaScript.
 
 use super::made::StackText;
 use std::fmt::{LowerExp, Write};
 
-/// A buffer for any shortest form: a sign, `0.00000` or 21 digits and a point.
+/// A buffer for the shortest text of any number: a sign, `0.00000` or 21 digits and a point.
 pub(super) type Shortest = StackText<40>;
 
 /// The decimal exponents of numbers that are written without an exponent.
 const PLAIN: std::ops::Range<i32> = -6..21;
 
-/// The shortest text for a number: `1.1`, `-0`, `1e300`, `nan`, `-inf`.
+/// Returns the shortest text that reads back as `number`: `1.1`, `-0`, `1e300`, `nan`, `-inf`.
 pub(super) fn shortest<F: LowerExp + Into<f64> + Copy>(number: F) -> Shortest {
     let mut text = Shortest::new();
     // The buffer has room for every text, so writing never fails.

@@ -1,5 +1,6 @@
-//! Values of several types in one run of bytes: `strings.printf` and `strings.format` pass it to the operators that print, so
-//! that a format may name its arguments in any order. A run from elsewhere is checked like any bytes.
+//! Encodes the values of several arguments in one string of bytes. `strings.printf` and `strings.format` pass it to the
+//! operators that print, so that a format may refer to its arguments in any order. Bytes from elsewhere are checked before
+//! they are decoded.
 
 use super::made::ArenaBytes;
 use super::rendering::Rendered;
@@ -12,7 +13,7 @@ use cembra_runtime::{Bytes, Context, Fault, FaultKind, QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 use smallvec::smallvec;
 
-/// A value in a run.
+/// A decoded argument of `strings.printf` or `strings.format`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Packed<'r> {
     Boolean(bool),
@@ -24,7 +25,7 @@ pub(super) enum Packed<'r> {
 }
 
 impl<'r> Packed<'r> {
-    /// The value in the form that fields of `printf` print.
+    /// The value in the form in which fields of `printf` print it.
     pub(super) fn rendered(self) -> Rendered<'r> {
         match self {
             Packed::Boolean(value) => Rendered::Boolean(value),
@@ -65,7 +66,7 @@ impl<'r> Packed<'r> {
     }
 }
 
-/// A run whose values are read by index.
+/// The encoded arguments, which are decoded by index.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PackedRun<'r> {
     bytes: &'r [u8],
@@ -74,10 +75,10 @@ pub(super) struct PackedRun<'r> {
 }
 
 impl PackedRun<'static> {
-    /// Reads a run.
+    /// Decodes the positions of the arguments in `bytes`.
     ///
     /// # Errors
-    /// If the run is malformed, or the arena is full.
+    /// If the bytes are not valid encoded arguments, or the arena is full.
     pub(super) fn new(context: &mut Context, bytes: Bytes<'static>) -> Result<Self, Fault> {
         let bytes = bytes.as_slice();
         let mut count = 0;
@@ -95,12 +96,12 @@ impl PackedRun<'static> {
         Ok(PackedRun { bytes, places: places.finish().as_slice().as_chunks().0 })
     }
 
-    /// The number of values.
+    /// The number of encoded arguments.
     pub(super) fn len(self) -> usize {
         self.places.len()
     }
 
-    /// The value at an index; `None` if there are fewer values.
+    /// The argument with this index; `None` if there are fewer arguments.
     pub(super) fn get(self, index: usize) -> Option<Packed<'static>> {
         let place = usize::try_from(u64::from_le_bytes(*self.places.get(index)?)).ok()?;
         Packed::first(self.bytes.get(place..)?).map(|(value, _)| value)
@@ -120,7 +121,7 @@ fn pack_string(context: &mut Context, value: &[u8]) -> Result<Bytes<'static>, Fa
     pack(context, b's', &(value.len() as u64).to_le_bytes(), value)
 }
 
-/// Encodes values as one run, which is missing if one of them is.
+/// Adds nodes that encode values as one string of bytes, which is missing if a value is.
 pub(super) fn packed(graph: &mut dyn Expansion, values: &[NodeHandle]) -> NodeResult {
     if values.is_empty() {
         return Ok(graph.literal(Value::Scalar(ScalarValue::Bytes([].into()))));

@@ -1,4 +1,4 @@
-//! Numbers from strings. The whole string must be a number: no white space, no other bases.
+//! Parses numbers from strings. The whole string must be a number, in decimal digits, without white space.
 
 use super::convert::utf8;
 use super::text_fault;
@@ -8,12 +8,12 @@ use cembra_runtime::{Bytes, Duration, Fault, FaultKind, Misspelled, Text};
 use std::str::FromStr;
 
 /// Parses a number by the standard library's grammar: a sign of either kind, digits, for floats also a fraction, an exponent,
-/// `inf`, `infinity` and `nan` in any case. An integer that does not fit is an error, a float that does not fit is infinite.
+/// `inf`, `infinity` and `nan` in any case. Fails for an integer that does not fit; a float that does not fit is infinite.
 pub(super) fn parsed<T: FromStr>(text: Text<'static>) -> Result<T, Fault> {
     text.as_str().parse().map_err(|_| text_fault(FaultKind::Parse, text))
 }
 
-/// Reads a text as a date, timestamp or duration by `parse`, or returns the fault of an argument that is not one.
+/// Parses a text as a date, timestamp or duration by the function `parse`. Fails if the text is not one.
 pub(super) fn of_text<T>(text: Text<'static>, parse: fn(&str) -> Result<T, Misspelled>) -> Result<T, Fault> {
     parse(text.as_str()).map_err(|_| text_fault(FaultKind::Parse, text))
 }

@@ -1,8 +1,8 @@
-//! Compiled regular expressions, and matching them in bounded time. The time of a match is bounded by the product of the bytes
+//! Compiles regular expressions, and matches them in bounded time. The time of a match is bounded by the product of the bytes
 //! in the text and the bytes in the pattern's NFA, but this can be minutes, if both are as long as they may be. So a small
-//! product is charged as work. For a large product, a lazy DFA is tried, which takes a step per byte. It is built as far as the
-//! text needs it, in limited memory, and anew for each match, so that the charge does not depend on earlier matches. A pattern
-//! that needs more is matched by its NFA after all, if the product is not above a limit.
+//! product is charged as work. For a large product, a lazy DFA is tried, which takes a step per byte. It is built as far as
+//! the text needs it, in limited memory, and anew for each match, so that the charge does not depend on earlier matches. If
+//! the DFA needs more memory than that, the NFA matches the pattern after all, provided that the product is below a limit.
 
 use super::re2::translated;
 use super::{Reason, invalid};
@@ -26,7 +26,7 @@ const UNITS_PER_BYTE_COMPILED: usize = 6;
 /// The units of work per byte of the NFA, to compile the automata for long texts.
 const UNITS_PER_BYTE_OF_LONG: usize = 12;
 
-/// A compiled pattern.
+/// A compiled regular expression.
 pub(super) struct Pattern {
     text: Box<str>,
     /// The pattern in the syntax of the crates that match it.
@@ -52,10 +52,10 @@ fn nfa_config() -> thompson::Config {
 const TOO_LARGE: &str = "the pattern compiles to more than 1 MiB";
 
 impl Pattern {
-    /// Compiles a pattern.
+    /// Compiles a regular expression.
     ///
     /// # Errors
-    /// If the text is not a regular expression, or is one that is too large. The error says which, in one line.
+    /// If `pattern` is not a regular expression, or is too large. The error is a line that tells which.
     #[cold]
     pub(super) fn compile(pattern: &str) -> Result<Pattern, Cow<'static, str>> {
         if pattern.len() > limits::PATTERN_BYTES {
@@ -79,16 +79,16 @@ impl Pattern {
         Ok(Pattern { text: pattern.into(), translated: translated.into(), captures, regex, weight })
     }
 
-    /// Charges for compiling the pattern. Each use is charged, even if the compiled pattern was cached, because the work of an
-    /// evaluation must not depend on earlier ones in this thread.
+    /// Charges the work of compiling the pattern. Each use is charged, even if the compiled pattern was cached, because the
+    /// work of an evaluation must not depend on earlier evaluations in this thread.
     ///
     /// # Errors
-    /// If not as much work is left.
+    /// If the evaluation may not do so much more work.
     pub(super) fn charge_compiling(&self, context: &mut Context) -> Result<(), Fault> {
         context.charge(self.weight.saturating_mul(BYTES_PER_UNIT * UNITS_PER_BYTE_COMPILED))
     }
 
-    /// The pattern as the model has it.
+    /// The text of the regular expression, as the model has it.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
@@ -98,7 +98,7 @@ impl Pattern {
         self.regex.captures_len() - 1
     }
 
-    /// True if a part of the text matches. `long` caches the automata for long texts, of this pattern or another.
+    /// Returns true if a part of the text matches. `long` caches the automata for long texts, of this pattern or another.
     ///
     /// # Errors
     /// If matching would take too long.
@@ -116,8 +116,8 @@ impl Pattern {
         Ok(long.vm.is_match(&mut long.vm_cache, Input::new(text)))
     }
 
-    /// The capture of the first group in the first match: `None` without a match, empty if the group does not take part in the
-    /// match.
+    /// The capture of the first group in the first match: `None` without a match, empty if the group does not take part in
+    /// the match.
     ///
     /// # Errors
     /// If matching would take too long.
@@ -149,7 +149,8 @@ impl Pattern {
         Ok(found.map(|_| part(slots[2].map(NonMaxUsize::get).zip(slots[3].map(NonMaxUsize::get)))))
     }
 
-    /// Charges for `searches` searches from `from` on. Each may read the whole rest of the text, however near the match is.
+    /// Charges the work of `searches` searches in the text from the position `from` on. Each may read the whole rest of the
+    /// text, even if the match is near.
     ///
     /// # Errors
     /// If the searches would take too long.
@@ -170,7 +171,7 @@ impl Pattern {
         if context.poll_cancelled() { Err(Fault::new(FaultKind::Cancelled)) } else { Ok(()) }
     }
 
-    /// The captures of the groups in the next match from `from` on; `None` if there is none.
+    /// The captures of the groups in the next match from the position `from` on; `None` if there is no match.
     pub(super) fn captures_at(&mut self, text: &str, from: usize) -> Option<&CaptureLocations> {
         self.regex.captures_read_at(&mut self.captures, text, from)?;
         Some(&self.captures)

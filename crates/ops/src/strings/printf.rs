@@ -1,5 +1,6 @@
-//! `strings.printf`: a format and its arguments. It is composite: the arguments become one run of bytes, and one step prints
-//! the format with them. Formats are read twice, to compute the most bytes of the result and to write it.
+//! `strings.printf`: prints arguments by a format. It is composed of two operators: one encodes the arguments in one string
+//! of bytes, the other prints the format with them. Formats are parsed twice, to compute the greatest length of the result
+//! and to write it.
 
 use super::convert::utf8;
 use super::fields::{Amount, Field, Fields, Piece, within_limit};
@@ -14,7 +15,7 @@ use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, QType, Scalar, Text};
 
-/// The type of a format and of its result.
+/// The types of a format, TEXT and BYTES. The result of formatting has the same type.
 pub(super) trait Format: Chars {
     /// The unit of widths and precisions.
     const UNIT: Unit;
@@ -39,7 +40,7 @@ impl Format for Bytes<'static> {
     }
 }
 
-/// A destination for a printed format.
+/// A destination for the text and the values of a format.
 pub(super) trait Sink {
     fn text(&mut self, text: &[u8]);
     fn value(&mut self, form: Form, value: Rendered<'_>) -> Result<(), Reason>;
@@ -69,7 +70,7 @@ impl Sink for ArenaBytes<'_> {
     }
 }
 
-/// The check that each value is of a kind that its field can print.
+/// A destination that prints nothing: it checks that each value is of a kind that its field can print.
 pub(super) struct KindCheck;
 
 impl Sink for KindCheck {
@@ -80,7 +81,7 @@ impl Sink for KindCheck {
     }
 }
 
-/// A value of the type of an argument, or of its elements, to check formats before there are values.
+/// A value of an argument's type, or of its elements' type, with which a format is checked before there are values.
 pub(super) fn sample(arg: &Argument<'_>) -> Packed<'static> {
     match arg.qtype.of_each().scalar() {
         Some(Scalar::Boolean) => Packed::Boolean(true),
@@ -100,12 +101,12 @@ fn check_fields(args: &[Argument<'_>]) -> Result<(), TypeFault> {
     checked.map_err(|Reason(reason)| refused_literal(0, reason))
 }
 
-/// A format with its values, which prints to any sink.
+/// A format with its values, which can be printed to any destination.
 pub(super) trait Print {
     fn print(&self, sink: &mut impl Sink) -> Result<(), Reason>;
 }
 
-/// Prints into the arena.
+/// Prints a format into a new string in the arena.
 pub(super) fn printed<S: Format>(context: &mut Context, print: &impl Print) -> Result<S, Fault> {
     let mut most = Most(0);
     print.print(&mut most)?;
@@ -114,7 +115,7 @@ pub(super) fn printed<S: Format>(context: &mut Context, print: &impl Print) -> R
     S::made(made.finish())
 }
 
-/// A format with fields whose values are found by index.
+/// A `printf` format whose values are found by index.
 pub(super) struct Printf<'f, V> {
     pub(super) fields: Fields<'f>,
     pub(super) unit: Unit,
@@ -170,7 +171,7 @@ fn printf<S: Format>(context: &mut Context, format: S, values: Bytes<'static>) -
     printed(context, &Printf { fields, unit: S::UNIT, values: |index| run.get(index) })
 }
 
-/// The faults of formatting.
+/// The faults that formatting can raise.
 pub(super) const FAULTS: &[FaultKind] = &[FaultKind::Invalid, FaultKind::ArenaLimit];
 
 pub(crate) static PRINTF_PACKED: OpDef = OpDef {
@@ -190,13 +191,13 @@ pub(crate) static PRINTF_PACKED: OpDef = OpDef {
     ..OVERLOADED
 };
 
-/// The scalar type of a format, which its result has too.
+/// The scalar type of a format operand, which the result has too.
 pub(super) fn format_scalar(operator: &str, format: &QType) -> Result<Scalar, TypeFault> {
     let found = format.scalar().filter(|scalar| scalar.is_string());
     found.ok_or_else(|| TypeFault::mismatch(format!("{operator} expects a string for `fmt`, found {format}"), Some(0)))
 }
 
-/// The signature of formatting `args[first..]` by the format `args[0]`.
+/// The signature of an operator that formats `args[first..]` by the format `args[0]`.
 pub(super) fn format_types(operator: &str, args: &[Argument<'_>], first: usize) -> Result<Signature, TypeFault> {
     let format = format_scalar(operator, args[0].qtype)?;
     for (index, arg) in args.iter().enumerate().skip(first) {

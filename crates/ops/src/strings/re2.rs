@@ -1,9 +1,9 @@
-//! Translates RE2's syntax of regular expressions, which is Arolla's, to that of the `regex` crate. Both match in the same way,
-//! but some patterns have another meaning in the crate: its `\d`, `\w`, `\s` and `\b` are about all letters, not only ASCII;
-//! its classes have `&&`, `--` and nested classes. In RE2, braces that repeat nothing are letters, and only RE2 has `\Q`, octal
-//! numbers and `\p{^..}`. A pattern that is an error in either is an error here. Of RE2's patterns only `\C`, a byte of a
-//! character, is refused, because it would cut characters apart. Of the patterns that RE2 refuses, counts beyond 1,000 are
-//! taken, which the memory of a pattern limits, and names of classes that only the crate knows.
+//! Translates RE2's syntax of regular expressions, which is Arolla's, to that of the `regex` crate. Both match in the same
+//! way, but some patterns have another meaning in the crate: its `\d`, `\w`, `\s` and `\b` are about all letters, not only
+//! ASCII; its classes have `&&`, `--` and nested classes. In RE2, braces that repeat nothing are letters, and only RE2 has
+//! `\Q`, octal numbers and `\p{^..}`. A pattern that is an error in either is an error here. There are exceptions: RE2's
+//! `\C`, a byte of a character, is refused, because it would cut characters apart. Two kinds of patterns that RE2 refuses are
+//! accepted: counts beyond 1,000, which the memory limit of a pattern bounds, and names of classes that only the crate has.
 
 use super::Reason;
 
@@ -22,7 +22,8 @@ struct Translation<'p> {
     repeated: bool,
 }
 
-/// The pattern in the syntax of the `regex` crate; fails if RE2 refuses it. Errors that both share are left to the crate.
+/// Translates `pattern` to the syntax of the `regex` crate; fails if RE2 refuses the pattern. Errors that both have in common
+/// are left to the crate.
 pub(super) fn translated(pattern: &str) -> Result<String, Reason> {
     let made = String::with_capacity(pattern.len());
     let mut translation = Translation {

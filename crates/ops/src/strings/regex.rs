@@ -1,5 +1,5 @@
-//! Regular expressions in RE2's syntax, matched by the `regex` crate. The sizes of patterns and texts are limited, and so is
-//! the time of a match (`pattern.rs`).
+//! Operators on regular expressions, in RE2's syntax and matched by the `regex` crate. The sizes of patterns and texts are
+//! limited, and so is the time of a match (`pattern.rs`).
 
 use super::made::invalid_for;
 use super::pattern::{Long, Pattern};
@@ -29,7 +29,7 @@ thread_local! {
 }
 
 /// Calls `use_it` with the compiled pattern. Patterns are literals in almost all models, so each is compiled once per thread;
-/// but a thread that is ending and has dropped its cache compiles it each time.
+/// but a thread that is ending and has dropped its cache compiles a pattern at each call.
 pub(super) fn with_pattern<T>(
     context: &mut Context,
     pattern: Text<'static>,
@@ -69,7 +69,7 @@ fn check_pattern(args: &[Argument<'_>], takes: impl FnOnce(&Pattern) -> Result<(
     })
 }
 
-/// Checks the literal regular expression of an operator that takes any pattern.
+/// Checks the regular expression of an operator that accepts any pattern, if it is a literal.
 pub(super) fn check_any_pattern(args: &[Argument<'_>]) -> Result<(), TypeFault> {
     check_pattern(args, |_| Ok(()))
 }

@@ -1,6 +1,5 @@
-//! Single values rendered by the fields of `printf` formats, in Abseil's forms, which are C's. Widths and precisions are in
-//! characters if the format is a text, and in bytes if it is bytes, as in C. This file does not know where a field's value
-//! comes from.
+//! Prints single values by the fields of `printf` formats, in Abseil's forms, which are C's. Widths and precisions are in
+//! characters if the format is a text, and in bytes if it is bytes, as in C.
 
 use super::Reason;
 use super::fields::Field;
@@ -8,7 +7,7 @@ use super::made::{ArenaBytes, StackText};
 use crate::strings::limits;
 use std::fmt::Write;
 
-/// The unit of widths and precisions.
+/// The unit of widths and precisions: characters or bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Unit {
     Byte,
@@ -44,7 +43,7 @@ pub(super) struct Form {
     precision: Option<usize>,
 }
 
-/// A value to render.
+/// A value to be printed by a field.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rendered<'v> {
     /// An integer, and its bits in its own width, zero-extended.
@@ -93,7 +92,7 @@ impl Form {
         self.precision.map_or(string, |most| self.unit.cut(string, most))
     }
 
-    /// Checks that a value is of the kind that the field prints.
+    /// Checks that `value` is of a kind that the field can print.
     ///
     /// # Errors
     /// If the value is of another kind.
@@ -201,7 +200,7 @@ impl Form {
         Body { sign, zeros: 0, text: digits.as_bytes(), may_fill: true }
     }
 
-    /// The most bytes that the value may take.
+    /// The most bytes that printing `value` by the field can take.
     pub(super) fn most(self, value: Rendered<'_>) -> usize {
         let precision = self.precision.unwrap_or(6);
         let float = |value: f64| match self.field.conversion {
@@ -228,7 +227,7 @@ impl Form {
         body.max(self.width)
     }
 
-    /// Writes a value.
+    /// Prints `value` by the field to `made`.
     ///
     /// # Errors
     /// If the field is for another kind of value.

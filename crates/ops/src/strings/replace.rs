@@ -1,4 +1,4 @@
-//! Replacing parts of strings.
+//! Operators that replace parts of strings.
 
 use super::Chars;
 use super::long_work::LongWork;

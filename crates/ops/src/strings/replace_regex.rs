@@ -12,7 +12,7 @@ use cembra_runtime::{Context, Fault, FaultKind, Text};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ReplacementPart<'r> {
     Literal(&'r str),
-    /// The match of a group; the whole match is group 0.
+    /// A reference to a group of the regular expression: it is replaced by the group's match. Group 0 is the whole match.
     Group(usize),
 }
 

@@ -1,4 +1,4 @@
-//! Lengths and parts of strings.
+//! Operators that return the length or a part of a string.
 
 use super::Chars;
 use crate::definition::{CUSTOM, Meaning, OVERLOADED, OpDef, Typing, ex, param, param_or};
@@ -7,7 +7,7 @@ use cembra_runtime::{Bytes, Scalar, Text};
 use cembra_value::Value;
 use std::ops::Range;
 
-/// The default of positions, which means that none is given.
+/// The default of parameters that are positions, which means that no position is given.
 pub(super) const NO_POSITION: Value = Value::Missing(Scalar::Int64);
 
 pub(crate) static LENGTH: OpDef = OpDef {
@@ -21,8 +21,8 @@ pub(crate) static LENGTH: OpDef = OpDef {
     ..OVERLOADED
 };
 
-/// The characters that a slice from `start` to `end` takes from a string of `length` characters: negative positions count from
-/// the end, missing ones are the ends. `None` if the start is after the end.
+/// The range of characters between the positions `start` and `end` in a string of `length` characters: negative positions
+/// count from the end, and missing positions are the start and the end of the string. `None` if the start is after the end.
 pub(super) fn positions(length: usize, start: Option<i64>, end: Option<i64>) -> Option<Range<usize>> {
     let length = length as i64;
     let start = match start {
@@ -38,7 +38,7 @@ pub(super) fn positions(length: usize, start: Option<i64>, end: Option<i64>) -> 
     (start <= end).then_some(start as usize..end as usize)
 }
 
-/// The bytes of the characters at `positions`, in a string of `length` characters.
+/// The range of bytes of the characters `positions` in `s`, a string of `length` characters.
 pub(super) fn bytes_of<S: Chars>(s: S, positions: Range<usize>, length: usize) -> Range<usize> {
     let start = s.byte_of(positions.start, length);
     let rest = s.part(start..s.bytes().len());

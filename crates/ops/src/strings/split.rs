@@ -1,4 +1,4 @@
-//! Splitting the strings of an array into parts.
+//! Operators that split the strings of an array into parts.
 
 use super::agg_join::{separator, separator_argument, strings_argument};
 use crate::array::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, array_of, string_bytes};
@@ -84,13 +84,14 @@ fn split(args: &ArrayOperands<'_>, array: &Array, separator: Option<&[u8]>) -> R
     Ok((parts.finish(), sizes))
 }
 
-/// A tuple of an array and some edges.
+/// Makes a tuple of an array and edges.
 pub(super) fn with_edges(kind: ArrayKind, array: Array, edges: impl IntoIterator<Item = Edge>) -> Result<Value, Fault> {
     let array = std::iter::once(Value::Array(kind, array.into()));
     Ok(Value::Tuple(array.chain(edges.into_iter().map(Value::from)).collect()))
 }
 
-/// The edge of contiguous groups of `sizes`. They were counted, so the only failure is the limit.
+/// The edge of contiguous groups with the sizes `sizes`. The sizes were counted, so the only possible failure is the limit on
+/// elements.
 pub(super) fn counted(kind: ArrayKind, sizes: Vec<i64>) -> Result<Edge, Fault> {
     Edge::from_sizes(kind, sizes).map_err(|_| Fault::new(FaultKind::ArenaLimit))
 }

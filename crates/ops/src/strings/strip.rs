@@ -1,4 +1,4 @@
-//! Cutting characters off the ends of strings.
+//! Operators that remove characters from the ends of strings.
 
 use super::Chars;
 use super::long_work::{LOOKED_EVERY, LongWork};
@@ -20,7 +20,7 @@ const RIGHT: Ends = Ends { left: false, right: true };
 
 /// A type of strings whose ends can be stripped.
 trait Strip: Chars {
-    /// Cuts the characters of `chars`, or white space, off the ends.
+    /// Removes the characters of `chars`, or white space if it is `None`, from the ends of the string that `ends` selects.
     fn strip(self, context: &mut Context, chars: Option<Self>, ends: Ends) -> Result<Self, Fault>;
 }
 

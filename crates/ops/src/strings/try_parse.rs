@@ -1,4 +1,5 @@
-//! Numbers and durations from strings that may be anything: the result is missing where the operator without `try` fails.
+//! Parses numbers and durations from strings that may be anything: the result is missing if the operator without `try` would
+//! fail.
 
 use super::convert::utf8;
 use super::parse::parsed;

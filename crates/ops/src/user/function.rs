@@ -1,6 +1,6 @@
-//! The interface between an evaluation and a user's function: the types of parameters and results, and the way in which a Rust
-//! function becomes kernels. A function receives texts for the time of one call only: it must accept every lifetime, so it
-//! cannot store a part of them.
+//! Calls of a user's function by an evaluation: the types that parameters and results may have, and how a Rust function
+//! becomes kernels. Borrowed texts are valid only during one call: the function must accept every lifetime, so it cannot
+//! store a part of them.
 
 use crate::kernel::{Body, Operands, Repr, required};
 use crate::strings::made::{copied, copied_bytes};
@@ -16,7 +16,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 mod sealed {
     pub trait Sealed {}
 
-    /// A type that other code cannot name, so that it cannot write a function that takes one.
+    /// A parameter type that code outside this crate cannot name, so that it cannot call or implement functions with such a
+    /// parameter.
     #[derive(Debug)]
     pub struct Token;
 }
@@ -38,7 +39,7 @@ pub trait UserArgument: Sealed {
     #[doc(hidden)]
     type FrameForm: Repr;
 
-    /// Converts the argument of one call.
+    /// Converts an argument from its form in frames to the type of the function's parameter, for one call.
     #[doc(hidden)]
     fn give<'call>(held: Self::FrameForm) -> Self::Argument<'call>;
 }
@@ -56,7 +57,7 @@ pub trait UserResult: Sealed {
     #[doc(hidden)]
     type FrameForm: Repr;
 
-    /// Converts the result to its form in frames; owned texts and bytes are copied into the arena.
+    /// Converts the function's result to its form in frames; owned texts and bytes are copied into the arena.
     ///
     /// # Errors
     /// If the arena is full.
@@ -217,7 +218,7 @@ pub trait UserFunction<Args: Arguments>: Send + Sync + 'static {
     /// True if the function cannot fail.
     const TOTAL: bool;
 
-    /// Calls the function.
+    /// Calls the function with arguments in their form in frames.
     ///
     /// # Errors
     /// The reason why the function has no result for the arguments.
@@ -226,12 +227,12 @@ pub trait UserFunction<Args: Arguments>: Send + Sync + 'static {
 }
 
 /// A function that may fail: `Fn(A, B, ..) -> Result<R, E>`, where `E` is the reason: a `&'static str`, a `String`, an error
-/// that displays, or a [`Reason`] with a code of its own.
+/// that implements `Display`, or a [`Reason`] with a code of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Fallible<F>(pub F);
 
-/// The reason why an operator has no result: the message of the evaluation's error, which is cut beyond 1,000 characters, and
-/// its code. A value that implements `Display` becomes one with the code `invalid`.
+/// The reason why an operator has no result: the message of the evaluation's error, which is cut after 1,000 characters, and
+/// its code. A value that implements `Display` can be converted to a reason with the code `invalid`.
 #[derive(Clone, Debug)]
 pub struct Reason {
     code: Option<&'static str>,
@@ -239,7 +240,7 @@ pub struct Reason {
 }
 
 impl Reason {
-    /// A reason with a code of its own, which [`Error::code`](cembra_value::Error::code) returns. Codes have the form
+    /// Makes a reason with a code of its own, which [`Error::code`](cembra_value::Error::code) returns. Codes have the form
     /// `no-rate`.
     #[must_use]
     pub fn new(code: &'static str, text: impl fmt::Display) -> Reason {
@@ -259,7 +260,7 @@ impl<T: fmt::Display> From<T> for Reason {
     }
 }
 
-/// Arguments of a function, as a tuple.
+/// The arguments of a user's function, as a tuple.
 pub trait Arguments: Sealed {
     /// The types of the arguments in frames.
     #[doc(hidden)]
@@ -269,7 +270,7 @@ pub trait Arguments: Sealed {
 /// The type of a function's result in frames.
 type FrameResult<F, Args> = <<F as UserFunction<Args>>::Ret as UserResult>::FrameForm;
 
-/// A user's function as a body.
+/// The body of an operator that calls a user's function.
 pub(super) struct UserBody<Args, F>(PhantomData<(Args, F)>);
 
 impl<Args: Arguments, F: UserFunction<Args>> Body for UserBody<Args, F> {
@@ -291,7 +292,7 @@ impl<Args: Arguments, F: UserFunction<Args>> Body for UserBody<Args, F> {
     }
 }
 
-/// Makes a function live as long as the process, because models hold bare pointers to it.
+/// Makes a function live as long as the process, because models contain bare pointers to it.
 pub(super) fn forever(function: impl Send + Sync + 'static) -> KernelData {
     KernelData(std::ptr::from_ref(Box::leak(Box::new(function))).cast())
 }

@@ -1,7 +1,7 @@
 //! Operators of the user: closures over scalars, dates, optionals and strings, registered at run time. Models call them like
-//! any other operator, in every backend. A panic inside of one becomes an error of the evaluation.
+//! any other operator, in every backend. A panic inside a closure becomes an error of the evaluation.
 //!
-//! The types of arguments and results are in `function`, the checks of rules in `recording`.
+//! The types of arguments and results are in `function`, the checks of lowering rules in `recording`.
 
 mod function;
 mod recording;
@@ -18,7 +18,7 @@ use cembra_tape::{Cell, Tape};
 use cembra_value::{Code, Diagnostic, Error, ScalarValue, Value};
 use function::{UserBody, forever};
 
-/// An operator to be registered.
+/// An operator of the user that is to be registered: its name and its functions.
 #[derive(Debug)]
 pub struct UserOperator {
     name: String,
@@ -49,7 +49,7 @@ pub(crate) fn refused(message: String) -> Error {
 }
 
 impl UserOperator {
-    /// Creates an operator with a name of the form `family.name`.
+    /// Makes an operator with a name of the form `family.name`.
     #[must_use]
     pub fn new(name: &str) -> Self {
         UserOperator {
@@ -61,14 +61,14 @@ impl UserOperator {
         }
     }
 
-    /// Sets the description, one sentence.
+    /// Sets the description of the operator, one sentence.
     #[must_use]
     pub fn summary(mut self, summary: &str) -> Self {
         summary.clone_into(&mut self.summary);
         self
     }
 
-    /// Sets the names of the parameters, for keyword arguments; by default `x`, `y`, `z`, `x3`...
+    /// Sets the names of the operator's parameters, for keyword arguments; by default `x`, `y`, `z`, `x3`...
     #[must_use]
     pub fn params(mut self, names: &[&str]) -> Self {
         self.params = names.iter().map(|name| (*name).to_owned()).collect();
@@ -83,14 +83,14 @@ impl UserOperator {
         self
     }
 
-    /// Adds a function on scalars and strings, or on these and `Option`s. Several functions are overloads; the first that fits
-    /// is called. A text argument is valid for the time of the call: see [`UserFunction`].
+    /// Adds a function on scalars and strings, or on these and `Option`s. If several functions are added, they are overloads:
+    /// the first whose types fit is called. A text argument is valid only during the call: see [`UserFunction`].
     #[must_use]
     pub fn function<Args: Arguments, F: UserFunction<Args>>(self, function: F) -> Self {
         self.add(function, None)
     }
 
-    /// Adds a function that can fail; its error is the reason, see [`Fallible`].
+    /// Adds a function that can fail. Its error is the reason: see [`Fallible`].
     #[must_use]
     pub fn fallible<Args: Arguments, F>(self, function: F) -> Self
     where
@@ -177,7 +177,8 @@ impl Registry {
     /// Adds an operator, which lives as long as the process: register at start-up, not per request.
     ///
     /// # Errors
-    /// If the name is taken or not of the form `family.name`, the functions do not go together, or a rule is refused.
+    /// If the name is taken or not of the form `family.name`, the functions cannot be overloads of one operator, or a rule is
+    /// refused.
     pub fn register(&mut self, operator: UserOperator) -> Result<OpId, Error> {
         if self.find(&operator.name).is_some() {
             return Err(refused(format!("there is an operator `{}` already", operator.name)));
@@ -200,8 +201,8 @@ impl Registry {
     /// ```
     ///
     /// # Errors
-    /// If the name is that of an operator of the language or not of the form `family.name`, the functions do not go together,
-    /// or a rule is refused.
+    /// If the name is that of an operator of the language or not of the form `family.name`, the functions cannot be overloads
+    /// of one operator, or a rule is refused.
     pub fn replace(&mut self, operator: UserOperator) -> Result<OpId, Error> {
         let UserOperator { name, summary, params, pure, overloads } = operator;
         let word = |text: &str| {

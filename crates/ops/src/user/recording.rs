@@ -1,10 +1,10 @@
-//! Rules of users, recorded and checked. The instructions of such a rule become machine code, which runs without protection. So
-//! the rule runs once, when its operator is registered, on a tape of its own. Its instructions are checked one by one, without
-//! trusting anything that the rule had access to. The checked instructions are stored, and played back into the models that use
-//! the operator. The rule itself does not run again, so it cannot record other instructions later.
+//! Records and checks the lowering rules of users. The instructions of such a rule become machine code, which runs without
+//! protection. So the rule runs once, when its operator is registered, on a tape of its own. Its instructions are checked one
+//! by one, without trusting anything that the rule had access to. The checked instructions are stored, and recorded again in
+//! each model that uses the operator. The rule itself does not run again, so it cannot record other instructions later.
 //!
-//! The checks: every instruction uses earlier results of the kind and the types that it takes; a division of integers has a
-//! divisor that cannot be 0 or -1; texts are arguments, whole, or empty; the result is of the type of the overload.
+//! The checks: every instruction uses earlier results of the kind and the types that it requires; a division of integers has
+//! a divisor that cannot be 0 or -1; texts are arguments, whole, or empty; the result is of the type of the overload.
 
 use crate::OperandType;
 use crate::lift;
@@ -12,7 +12,7 @@ use cembra_runtime::{FaultKind, MachineType, RuntimeFn, Scalar};
 use cembra_tape::{Bin, Cell, Cmp, Datum, Instr, Mask, Presence, Shift, Tape, Un, Val};
 use rustc_hash::FxHashSet;
 
-/// The checked instructions that a rule recorded for one overload.
+/// The instructions that a user's lowering rule recorded for one overload, after they were checked.
 #[derive(Clone, Debug)]
 pub struct Recording {
     /// The arguments as the rule received them: the first instructions.
@@ -21,12 +21,12 @@ pub struct Recording {
     result: Cell,
 }
 
-/// The reason why a rule is refused.
+/// The reason why a user's lowering rule is refused.
 pub(super) type Refusal = &'static str;
 
 impl Recording {
-    /// Runs a rule on arguments of the types `operands` and checks its instructions, for a result of the type `ret`. If `total`
-    /// is set, the function does not fail, and the rule must not either.
+    /// Runs a lowering rule on arguments of the types `operands` and checks its instructions, for a result of type `ret`. If
+    /// `total` is set, the user's function cannot fail, and the rule must not either.
     ///
     /// # Errors
     /// The reason why the rule is refused.
@@ -65,7 +65,8 @@ impl Recording {
         Ok(Recording { args, instrs: tape.instrs().into(), result })
     }
 
-    /// Records the instructions on a tape, for arguments of the types that the rule was run for.
+    /// Records the stored instructions on `tape`, for arguments of the types that the rule was run for, and returns the
+    /// result.
     pub(crate) fn play(&self, tape: &mut Tape, args: &[Cell]) -> Cell {
         let mut playing = Playing { vals: vec![None; self.instrs.len()], masks: vec![None; self.instrs.len()], tape };
         for (recorded, arg) in self.args.iter().zip(args) {

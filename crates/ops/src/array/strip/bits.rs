@@ -1,23 +1,23 @@
-//! Presence bits, read at any bit index, because the groups of a strip may begin anywhere.
+//! Presence bits, read from any bit index, because the groups of a strip may begin anywhere.
 
 use std::ops::Range;
 
-/// Bits, or an endless run of ones.
+/// A sequence of bits in words, or an endless sequence of ones.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bits<'a>(Option<&'a [u64]>);
 
 impl<'a> Bits<'a> {
-    /// Wraps `words`; `None` means ones everywhere.
+    /// Wraps `words`; `None` stands for an endless sequence of ones.
     pub(super) const fn new(words: Option<&'a [u64]>) -> Self {
         Bits(words)
     }
 
-    /// True if there are no words, so that all bits are ones.
+    /// Returns true if there are no words, so that all bits are ones.
     pub(super) const fn is_full(self) -> bool {
         self.0.is_none()
     }
 
-    /// The 64 bits from the index `at`; zeros after the last word.
+    /// The 64 bits from the index `at` on; zeros after the last word.
     #[inline(always)]
     pub(super) fn word(self, at: usize) -> u64 {
         let Some(words) = self.0 else { return u64::MAX };
@@ -28,13 +28,13 @@ impl<'a> Bits<'a> {
         low | high
     }
 
-    /// The `len` bits from the index `at`, at most 64; the higher bits are zeros.
+    /// The `len` bits from the index `at` on, at most 64, in the lowest bits of the result; the higher bits are zeros.
     #[inline(always)]
     pub(super) fn part(self, at: usize, len: usize) -> u64 {
         self.word(at) & ones(len)
     }
 
-    /// The number of ones in a range.
+    /// The number of ones in a range of bits.
     #[inline(always)]
     pub(super) fn count(self, part: Range<usize>) -> usize {
         if self.is_full() {
@@ -43,7 +43,7 @@ impl<'a> Bits<'a> {
         self.parts(part.start, part.end).map(|(_, word)| word.count_ones() as usize).sum()
     }
 
-    /// The bits from `from` to `to` in words of at most 64 bits, each with its index.
+    /// The bits from `from` to `to` in words of at most 64 bits, each with the index of its first bit.
     #[inline(always)]
     pub(super) fn parts(self, from: usize, to: usize) -> impl Iterator<Item = (usize, u64)> + 'a {
         (from..to).step_by(64).map(move |at| (at, self.part(at, to - at)))
@@ -56,7 +56,7 @@ pub(super) const fn ones(len: usize) -> u64 {
     if len >= 64 { u64::MAX } else { (1 << len) - 1 }
 }
 
-/// Calls `see` with the index of each set bit.
+/// Calls `see` with the index of each set bit of `word`.
 #[inline(always)]
 pub(super) fn each_one(mut word: u64, mut see: impl FnMut(usize)) {
     while word != 0 {

@@ -1,4 +1,4 @@
-//! Counts of present or missing elements.
+//! Counts the present or missing elements of groups.
 
 use super::bits::{Bits, each_one};
 use super::groups::Gather;
@@ -6,7 +6,7 @@ use super::typed::write;
 use super::{Finish, Strip, StripValues, is_there};
 use std::ops::Range;
 
-/// Counts the present elements, or the missing ones if `MISSING` is set.
+/// The aggregate that counts the present elements of a group, or the missing ones if `MISSING` is set.
 #[derive(Debug)]
 pub(super) struct Counts<const MISSING: bool>;
 

@@ -4,7 +4,8 @@ use super::{Grouping, Strip, StripData, StripValues};
 use multiversion::multiversion;
 use std::ops::Range;
 
-/// The groups that have elements in a strip, each with the range of its elements. Groups before `first` have none.
+/// Iterates over the groups that have elements in a strip, each with the range of its elements. Groups before `first` have
+/// none.
 pub(super) fn runs(
     points: &[i64],
     first: usize,
@@ -21,11 +22,11 @@ pub(super) fn runs(
         .map(move |(group, from, to)| (group, from.max(start) - start..to.min(end).max(start) - start))
 }
 
-/// Writes to `to`, for each element of a strip of `len` elements from `start`, the value of the element's group, and to `there`
-/// whether the value is present. `values` are the values of the groups from `first` on; `to` must have their type.
+/// Writes to `to`, for each element of a strip of `len` elements from `start`, the value of the element's group, and to
+/// `there` whether this value is present. `values` are the values of the groups from `first` on; `to` must have their type.
 ///
 /// # Panics
-/// If slices are shorter than the strip.
+/// If `to`, `there` or the data of the groups is shorter than the strip needs.
 pub fn expand(
     values: &Strip<'_>,
     first: usize,

@@ -1,4 +1,5 @@
-//! The least or the greatest element of each group: a NaN if there is one; the first of equal elements.
+//! Aggregates that are the least or the greatest element of each group: a NaN if the group has one, and the first of equal
+//! elements.
 
 use super::bits::Bits;
 use super::groups::{Gather, each_grouped};
@@ -9,21 +10,21 @@ use multiversion::multiversion;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// The best element of a group, and whether there is one.
+/// The least or greatest element of a group so far, and whether there is an element.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Best<T> {
     best: T,
     is_there: bool,
 }
 
-/// True if an element is better than one before it. A NaN is better than any element, even a NaN, because all NaNs count as the
-/// same.
+/// Returns true if `new` replaces the earlier element `before`. A NaN replaces any element, even a NaN, because all NaNs
+/// count as the same.
 #[inline(always)]
 pub(super) fn is_better<T: Element, const MAX: bool>(new: T, before: T) -> bool {
     (if MAX { new > before } else { new < before }) | new.is_nan()
 }
 
-/// The better of two elements, the first if neither is.
+/// The greater of two elements if `MAX` is set, else the lesser; the first of equal elements. A NaN is preferred.
 #[inline(always)]
 pub(crate) fn better<T: Element, const MAX: bool>(first: T, second: T) -> T {
     if is_better::<T, MAX>(second, first) { second } else { first }
@@ -34,12 +35,12 @@ pub(crate) fn better<T: Element, const MAX: bool>(first: T, second: T) -> T {
 const LANES: usize = 8;
 const CHAINS: usize = 4;
 
-/// The least element of each group, or the greatest if `MAX` is set.
+/// The aggregate that is the least element of a group, or the greatest if `MAX` is set.
 #[derive(Debug)]
 pub(super) struct Extremes<T, const MAX: bool>(PhantomData<T>);
 
 impl<T: Element, const MAX: bool> Extremes<T, MAX> {
-    /// The start value: any element may replace it, because none is worse. An element that does not replace it equals it.
+    /// The initial value of the minimum or maximum: the worst possible element, which each element replaces or equals.
     pub(super) const WORST: T = if MAX { T::LEAST } else { T::GREATEST };
 
     /// The better of two numbers, in one instruction. The result for a NaN is arbitrary and not used.
@@ -141,7 +142,8 @@ impl<T: Element, const MAX: bool> Extremes<T, MAX> {
     }
 }
 
-/// The index of the greatest, or the least, present element in a part; the first of several. `None` if no element is present.
+/// The index of the greatest, or the least, present element in a range; the first of equal elements. `None` if no element is
+/// present.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 pub(crate) fn place_of_best<T: Element>(
     values: &[T],

@@ -1,5 +1,5 @@
-//! Sums and products in FLOAT64, with counts, in the order of a [`ChainFold`]. A neutral element replaces a missing one: -0 in
-//! sums, 1 in products.
+//! Sums and products in FLOAT64 with the number of elements, in the order of a [`ChainFold`]. A neutral element replaces a
+//! missing element: -0 in sums, 1 in products.
 
 use super::bits::Bits;
 use super::groups::{Gather, each_grouped};
@@ -11,7 +11,7 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A number that converts to FLOAT64, an integer by way of FLOAT32.
+/// A numeric type that is converted to FLOAT64 for aggregation; integers are rounded to FLOAT32 first.
 pub(super) trait Widen: Element {
     /// The zero, which is -0 for floats. A sum that integers were added to is never -0.
     const LEAST_ZERO: Self;
@@ -40,7 +40,7 @@ widened! {
     i64: 0, 1, |x| f64::from(x as f32);
 }
 
-/// The operation of a fold: addition or multiplication.
+/// The operation by which an aggregation combines floats: addition or multiplication.
 pub(super) trait Operation: Combine<f64> + Debug + Send {
     /// An instance of the operation, which has no data.
     const APPLIED: Self;
@@ -48,7 +48,7 @@ pub(super) trait Operation: Combine<f64> + Debug + Send {
     const START: f64;
     /// True if the operation is addition.
     const ADDS: bool;
-    /// The element that leaves a total unchanged, even the sign of a zero.
+    /// The neutral element: combining it with a total leaves the total unchanged, even the sign of a zero.
     fn neutral<T: Widen>() -> T;
 }
 
@@ -62,7 +62,7 @@ impl Operation for Addition {
     }
 }
 
-/// Multiplication, as the operation of a fold.
+/// Multiplication, as the operation of an aggregation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Multiply;
 
@@ -83,21 +83,21 @@ impl Operation for Multiply {
     }
 }
 
-/// The total of a group and the number of its present elements.
+/// The sum or product of a group, and the number of its present elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Total {
     total: f64,
     count: f64,
 }
 
-/// The state of a group that is not complete.
+/// The state of a contiguous group to which elements are still added.
 #[derive(Debug)]
 pub(super) struct Open<O> {
     fold: ChainFold<f64, O>,
     count: usize,
 }
 
-/// Sums or products in FLOAT64, by the operation `O`.
+/// The aggregate that is a sum or product in FLOAT64, by the operation `O`.
 #[derive(Debug)]
 pub(super) struct Floats<T, O>(PhantomData<(T, O)>);
 

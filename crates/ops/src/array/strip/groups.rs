@@ -1,5 +1,5 @@
-//! Aggregates strips by group: one group of all elements, contiguous groups, the last of which may continue in the next strip,
-//! or a group that each element names. A `Gather` defines the aggregate.
+//! Aggregates strips by group: one group of all elements, contiguous groups, the last of which may continue in the next
+//! strip, or a group that is given for each element. A `Gather` defines the aggregate.
 
 use super::bits::{Bits, each_one};
 use super::window::{StripElements, WINDOW, pick};
@@ -10,7 +10,7 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::ops::Range;
 
-/// An aggregate of the elements of each group.
+/// An aggregate of a group's elements, such as a sum: how elements are added to its state, and how states become results.
 pub(super) trait Gather: Debug + Send {
     /// The data of a strip that this aggregate reads.
     type Strip<'a>: Copy;
@@ -22,36 +22,36 @@ pub(super) trait Gather: Debug + Send {
     /// The state of a group without elements.
     fn start() -> Self::State;
 
-    /// The data of a strip; `None` if its type is not one that this aggregate reads.
+    /// The elements of a strip in the type that this aggregate reads; `None` if they have another type.
     fn strip<'a>(strip: &Strip<'a>) -> Option<Self::Strip<'a>>;
 
     /// Begins a contiguous group of `len` elements.
     fn open(len: usize) -> Self::Open;
 
-    /// Begins the block of a long group that starts at the element `_start` of it.
+    /// Begins the block of a long group that starts at the group's element `_start`.
     fn open_block(len: usize, _start: usize) -> Self::Open {
         Self::open(len)
     }
 
-    /// The state after the blocks so far and the next one.
+    /// The state of a group after its blocks so far (`before`) and the next block.
     fn join(before: Self::State, next: &Self::State) -> Self::State;
 
-    /// Adds the next elements of a contiguous group.
+    /// Adds the elements `part` of a strip, the next elements of a contiguous group.
     fn extend(open: &mut Self::Open, strip: Self::Strip<'_>, part: Range<usize>);
 
-    /// Lends the sums to which the caller may add the next elements of a contiguous group itself; the second argument is the
-    /// number of elements. `None` if the caller must use `extend`.
+    /// The partial sums to which the caller may add the next elements of a contiguous group itself; the second argument is
+    /// the number of elements. `None` if the caller must use `extend`.
     fn chains(_: &mut Self::Open, _: usize) -> Option<&mut [f64; CHAINS]> {
         None
     }
 
-    /// Records that the caller added elements to the sums, given the presence and the number of these elements.
+    /// Records that the caller added elements to the partial sums, given the presence and the number of these elements.
     fn added(_: &mut Self::Open, _: Bits<'_>, _: usize) {}
 
-    /// The state of a group after its last element.
+    /// The state of a contiguous group after its last element.
     fn close(open: &Self::Open) -> Self::State;
 
-    /// Appends the states of whole groups that follow each other in a strip; the strip begins at the element `start`.
+    /// Appends the states of whole groups that follow each other in a strip, which begins at the element `start`.
     #[inline(always)]
     fn take_groups(all: &mut Vec<Self::State>, strip: Self::Strip<'_>, start: usize, points: &[i64]) {
         for ends in points.windows(2) {
@@ -62,14 +62,14 @@ pub(super) trait Gather: Debug + Send {
         }
     }
 
-    /// Adds elements that name their group; `is_in` has a bit for each element that has one. The last state is a spare one for
-    /// elements without a group.
+    /// Adds elements whose group is given for each element in `groups`; the bits of `is_in` are set for elements that have a
+    /// group. The last state is a spare one, for elements without a group.
     fn scatter(all: &mut [Self::State], strip: Self::Strip<'_>, groups: &[i64], is_in: Bits<'_>);
 
-    /// Writes the results of groups; the value of a group without a result is arbitrary.
+    /// Writes the results of groups, computed from their states; the value of a group without a result is arbitrary.
     fn write(states: &[Self::State], finish: Finish, values: &mut StripValues<'_>);
 
-    /// True if a group has a result.
+    /// Returns true if a group with this state has a result.
     fn is_there(state: &Self::State, finish: Finish) -> bool;
 }
 
@@ -78,7 +78,7 @@ pub(super) trait Gather: Debug + Send {
 const STRAYS: u32 = 8;
 
 /// Calls `add` with the group and the value of each element that is present and in a group, in order. It may also call `add`
-/// with `spare` and an arbitrary value.
+/// with `spare` in place of a group and an arbitrary value.
 #[inline(always)]
 pub(super) fn each_grouped<T: Copy>(
     strip: StripElements<'_, T>,
@@ -111,60 +111,64 @@ pub(super) fn each_grouped<T: Copy>(
     each_one(word, |one| add(rest[one] as usize, rest_values[one]));
 }
 
-/// An aggregation over the groups of an array, strip by strip.
+/// The accumulator of an aggregation over the groups of an array, to which strips are added one after the other.
 ///
-/// A run is `begin`, then `feed` for one strip after the other, then `end`. The caller may add a strip to some sums itself, by `chains` and `added`
-/// in place of `feed`.
+/// A run is `begin`, then `feed` for one strip after the other, then `end`. For some sums, the caller may add the elements of
+/// a strip itself, by `chains` and `added` in place of `feed`.
 pub trait Gathering: Any + Debug + Send {
-    /// Returns the bytes that one group takes.
+    /// The bytes of memory that the state of one group takes.
     #[must_use]
     fn group_bytes(&self) -> usize;
 
-    /// Begins a run over `elements` elements in `groups` groups: one group, or as many as the edge has, and no more than an array may have elements.
-    /// Allocates only if there are more groups than ever before.
+    /// Begins a run over `elements` elements in `groups` groups: one group, or as many as the edge has, and no more than an
+    /// array may have elements. Allocates memory only if there are more groups than in all runs before.
     fn begin(&mut self, groups: usize, elements: usize);
 
-    /// Takes the next strip, which begins at the element `start`: at 0, then at the end of the previous strip. A strip may have any length. Its data
-    /// must be of the accumulator's type; a strip of another type is not taken.
+    /// Adds the next strip, which begins at the element `start`: at 0, then at the end of the previous strip. A strip may
+    /// have any length. Its data must be of the accumulator's type; a strip of another type is ignored.
     ///
     /// # Panics
     /// If slices are shorter than the strip, split points are not those of the groups and elements of this run, or an element
     /// is in a group that the run does not have.
     fn feed(&mut self, strip: &Strip<'_>, start: usize, into: &Grouping<'_>);
 
-    /// Returns the sums that the caller may add the next strip of `len` elements to, in place of feeding it, in a run with one group of all elements.
-    /// Each present element is added as FLOAT64, in order, to the sum at its position modulo the number of sums. No sum is -0. `None` if this is not
-    /// such a sum; if the strip does not begin with the first sum, or its elements are of two blocks; or if it has only some elements of a run of no
-    /// more elements than there are sums.
+    /// The partial sums that the caller may add the next strip of `len` elements to, in place of feeding the strip, in a run
+    /// with one group of all elements. Each present element is added as FLOAT64, in order, to the sum at its position modulo
+    /// the number of partial sums. None of them is -0. `None` if the aggregation is not such a sum; if the strip does not
+    /// begin with the first partial sum, or its elements are of two blocks; or if it has only some elements of a run that has
+    /// no more elements than there are partial sums.
     fn chains(&mut self, len: usize) -> Option<&mut [f64; CHAINS]>;
 
-    /// Records that the caller added a strip of `len` elements to the sums: all of them, or those whose bits are set.
+    /// Records that the caller added a strip of `len` elements to the partial sums: all of them, or those whose bits in
+    /// `presence` are set.
     fn added(&mut self, len: usize, presence: Option<&[u64]>);
 
-    /// Begins a part of a run over `elements` elements in one group. `start` is the first element of a block; the part is whole blocks of
-    /// [`SUM_BLOCK`](cembra_runtime::SUM_BLOCK) elements, or goes to the end of the run.
+    /// Begins one of several parts of a run over `elements` elements in one group. The part begins at the element `start`,
+    /// the first of a block. It consists of whole blocks of [`SUM_BLOCK`](cembra_runtime::SUM_BLOCK) elements, or goes to the
+    /// end of the run.
     fn begin_part(&mut self, elements: usize, start: usize);
 
     /// Ends a block of a part. The previous strip must end at the end of the block or of the run.
     fn end_block(&mut self);
 
-    /// Appends the blocks of the next part to those of this one. `next` must be of the same aggregation.
+    /// Appends the blocks of `next`, the accumulator of the following part, to the blocks of this part. `next` must be of the
+    /// same aggregation.
     fn join(&mut self, next: &dyn Gathering);
 
-    /// Ends the run, after all its parts are joined. Groups that no element came to are empty.
+    /// Ends the run, after all its parts are joined. Groups that no element was added to are empty.
     fn end(&mut self);
 
-    /// Writes the results of `groups`, the first to the first element of `values`, which must be of the result's type. The bits of `presence`, from
-    /// the lowest on, say which groups have a result; the value of another group is arbitrary.
+    /// Writes the results of `groups` to `values`, from its first element on. `values` must be of the result's type. The bits
+    /// of `presence`, from the lowest on, tell which groups have a result; the value of another group is arbitrary.
     ///
-    /// Before the end of the run, results are known for groups of split points that lie wholly in the strips fed so far.
+    /// Before the end of the run, results are known only for contiguous groups whose elements were all fed.
     ///
     /// # Panics
-    /// If a group is not known yet, or slices are too short.
+    /// If the result of a group is not known yet, or slices are too short.
     fn result(&self, finish: Finish, groups: Range<usize>, values: &mut StripValues<'_>, presence: Option<&mut [u64]>);
 }
 
-/// The states of groups whose elements come in strips.
+/// The states of all groups of an aggregation whose elements come in strips.
 #[derive(Debug)]
 pub(super) struct Table<G: Gather> {
     /// The states of complete groups; in a part, of complete blocks.
@@ -301,7 +305,7 @@ impl<G: Gather + 'static> Gathering for Table<G> {
 // The following functions are compiled for several sets of vector instructions, and the processor's is chosen at run time: all
 // that they call is inlined.
 
-/// Calls [`Gather::extend`], compiled for the processor's vectors.
+/// Calls [`Gather::extend`], compiled for the vector instructions of the processor.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 pub(super) fn extend<G: Gather>(open: &mut G::Open, strip: G::Strip<'_>, part: Range<usize>) {
     G::extend(open, strip, part);

@@ -1,5 +1,5 @@
-//! Sums and products of integers, with counts, in any order. Overflow wraps around in the element type, because the result has
-//! this type.
+//! Sums and products of integers with the number of elements, in any order. Overflow wraps around in the element type,
+//! because the result has this type.
 
 use super::bits::Bits;
 use super::groups::{Gather, each_grouped};
@@ -9,7 +9,7 @@ use super::{Finish, Strip, StripValues, is_there};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// An integer type of elements.
+/// An integer type that elements may have.
 pub(super) trait Integer: Element {
     const ZERO: Self;
     const ONE: Self;
@@ -36,14 +36,14 @@ macro_rules! wholes {
 
 wholes!(i32 i64);
 
-/// The total of a group and the number of its present elements.
+/// The sum or product of a group, and the number of its present elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Total<T> {
     total: T,
     count: i64,
 }
 
-/// Sums of integers, or products if `MULTIPLIES`.
+/// The aggregate that is a sum of integers, or their product if `MULTIPLIES` is set.
 #[derive(Debug)]
 pub(super) struct Integers<T, const MULTIPLIES: bool>(PhantomData<T>);
 

@@ -1,4 +1,4 @@
-//! Aggregates of truth values: whether the decisive value occurs, and whether an element is missing.
+//! Aggregates of booleans: whether an element equals the value that decides the result, and whether an element is missing.
 
 use super::bits::{Bits, each_one};
 use super::groups::Gather;
@@ -10,7 +10,7 @@ const DECIDED: u8 = 1;
 /// The bit of a group's state that is set if an element is missing.
 const HIDDEN: u8 = 2;
 
-/// Whether an element equals `DECISIVE`, and whether one is missing.
+/// The aggregate of whether an element of a group equals `DECISIVE`, and whether an element is missing.
 #[derive(Debug)]
 pub(super) struct Logical<const DECISIVE: bool>;
 

@@ -1,5 +1,6 @@
-//! Quotients of a strip's elements by a value of each element's group. The inverse of a group's value is computed once, and
-//! quotients are corrected products (`cembra_runtime::quotient`): several of them take as long as one division.
+//! Divides the elements of a strip by a value of each element's group. The inverse of a group's value is computed once, and
+//! quotients are multiplications by it that are corrected (`cembra_runtime::quotient`): several of them take as long as one
+//! division.
 
 use super::bits::Bits;
 use super::expand::runs;
@@ -14,10 +15,10 @@ const LANES: usize = 8;
 
 /// Writes to `to`, for each element of a strip that begins at `start`, its quotient by the value of its group, and to `there`
 /// the presence of the element. `by` are the values of the contiguous groups from `first` on, none of them missing, and
-/// `points` are the split points. All data must be FLOAT64; another strip is ignored.
+/// `points` are the split points. All data must be FLOAT64; a strip of another type is ignored.
 ///
 /// # Panics
-/// If slices are shorter than the strip, or `by` has fewer values than the strip has groups.
+/// If `to` or `there` is shorter than the strip, or `by` has fewer values than the strip has groups.
 pub fn divide_by_groups(
     x: &Strip<'_>,
     by: &Strip<'_>,

@@ -11,10 +11,10 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A scan over the groups of an array.
+/// The state of a scan over the groups of an array, which strips are fed to one after the other.
 pub type Scanner = Box<dyn Scanning>;
 
-/// Makes the scanner for elements of a type; `None` if they have no such scan.
+/// Makes the scanner for elements of type `scalar`; `None` if this type has no such scan.
 #[must_use]
 pub fn scanner(scan: Scan, scalar: Scalar) -> Option<Scanner> {
     use Scalar::{Float32, Float64, Int32, Int64};
@@ -53,34 +53,34 @@ trait Carry: Debug {
 
     fn start() -> Self::State;
 
-    /// The data of a strip; `None` if its type is not one that this scan reads.
+    /// The elements of a strip in the type that this scan reads; `None` if they have another type.
     fn strip<'a>(strip: &Strip<'a>) -> Option<Self::Strip<'a>>;
 
-    /// Scans the elements `part` of one group, and writes a value for each.
+    /// Scans the elements `part` of a strip, all in one group, and writes a value for each.
     fn go(state: &mut Self::State, strip: Self::Strip<'_>, part: Range<usize>, values: &mut [Self::Value]);
 
-    /// The bits of the elements that `step` is called for.
+    /// The bits of the elements that `step` must be called for.
     fn visits<'a>(strip: Self::Strip<'a>) -> Bits<'a>;
 
-    /// Scans one element, and returns its value.
+    /// Scans the element at index `at` of a strip, and returns the scan's value for it.
     fn step(state: &mut Self::State, strip: Self::Strip<'_>, at: usize) -> Self::Value;
 }
 
-/// A scan over the groups of an array, for any state that is carried from element to element.
+/// The scanner of an array's groups, which strips are fed to one after the other.
 ///
 /// A run is `begin`, then `feed` for one strip after the other.
 pub trait Scanning: Debug + Send {
-    /// Returns the bytes that one group takes.
+    /// The bytes of memory that the state of one group takes.
     #[must_use]
     fn group_bytes(&self) -> usize;
 
-    /// Begins a run over `elements` elements in `groups` groups: one group, or as many as the edge has, and no more than an array
-    /// may have elements. Allocates only if there are more groups than ever before.
+    /// Begins a run over `elements` elements in `groups` groups: one group, or as many as the edge has, and no more than an
+    /// array may have elements. Allocates memory only if there are more groups than in all runs before.
     fn begin(&mut self, groups: usize, elements: usize);
 
-    /// Takes the next strip, which begins at the element `start`: at 0, then at the end of the previous strip. A strip may have
-    /// any length. Its data must be of the scanner's type; a strip of another type is not taken. Writes one value of the result's
-    /// type for each element; it is arbitrary where an element is missing or in no group.
+    /// Scans the next strip, which begins at the element `start`: at 0, then at the end of the previous strip. A strip may
+    /// have any length. Its data must be of the scanner's type; a strip of another type is ignored. Writes one value of the
+    /// result's type for each element; it is arbitrary where an element is missing or in no group.
     ///
     /// # Panics
     /// If slices are shorter than the strip, split points are not those of the groups and elements of this run, or an element

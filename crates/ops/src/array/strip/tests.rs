@@ -1,5 +1,5 @@
 //! Compares accumulators and scanners with the kernels on whole arrays: every operator that works on strips, on every type,
-//! over every grouping, cut into strips anywhere.
+//! over every grouping, with arrays cut into strips anywhere.
 
 use super::{
     Accumulator, Fold, Gathers, Grouping, InStrips, Scan, Scanner, Strip, StripData, StripValues, accumulator, scanner,
@@ -24,13 +24,13 @@ fn operators() -> impl Iterator<Item = (&'static str, &'static ArrayOperator, In
 /// A distribution of elements.
 #[derive(Clone, Copy, Debug)]
 enum Like {
-    /// Mixed numbers, whose sums round.
+    /// Test data of mixed numbers, whose sums round.
     Mixed,
-    /// Mixed numbers, with a NaN or an infinity now and then.
+    /// Test data of mixed numbers, with a NaN or an infinity now and then.
     Rare,
-    /// Mostly zeros of both signs.
+    /// Test data that are mostly zeros of both signs.
     Zeros,
-    /// Numbers that rise and fall further and further.
+    /// Test data that rise and fall further and further.
     Waves,
 }
 

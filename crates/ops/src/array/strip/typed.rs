@@ -1,26 +1,26 @@
-//! The elements and results of strips as slices of one type.
+//! Converts the elements and results of strips, which are enums by type, to slices of one type.
 
 use super::{StripData, StripValues};
 use cembra_value::Number;
 use std::fmt::Debug;
 
-/// A numeric type of elements.
+/// A numeric type that elements may have.
 pub(crate) trait Element: Number + PartialOrd + Debug {
     /// The least value of the type, apart from NaN.
     const LEAST: Self;
     /// The greatest value of the type, apart from NaN.
     const GREATEST: Self;
 
-    /// True if the number is a NaN.
+    /// Returns true if the number is a NaN.
     fn is_nan(self) -> bool;
 
-    /// True if the number is a zero of a type with two zeros.
+    /// Returns true if the number is a zero of a type with two zeros.
     fn may_be_either_zero(self) -> bool;
 
-    /// The elements as a slice; `None` if they are of another type.
+    /// The elements of a strip as a slice of this type; `None` if they are of another type.
     fn of(data: StripData<'_>) -> Option<&[Self]>;
 
-    /// The destination of results as a slice; `None` if it is of another type.
+    /// The memory for results as a slice of this type; `None` if the results are of another type.
     fn of_values<'a>(values: &'a mut StripValues<'_>) -> Option<&'a mut [Self]>;
 }
 
@@ -60,7 +60,7 @@ elements! {
     f64 Float64 NEG_INFINITY INFINITY f64::is_nan, |value| value == 0.0;
 }
 
-/// Writes a value for each state; `values` must be of type `T`.
+/// Writes to `values`, which must be of type `T`, the result of `value` for each state.
 #[inline(always)]
 pub(super) fn write<S, T: Element>(states: &[S], values: &mut StripValues<'_>, value: impl Fn(&S) -> T) {
     let values = T::of_values(values);

@@ -1,5 +1,5 @@
 //! Windows of 64 elements, as many as a word has bits: loops over windows are vectorized by the compiler. A neutral element
-//! replaces a missing one.
+//! replaces each missing element.
 
 use super::bits::Bits;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use std::ops::Range;
 /// The number of elements in a window.
 pub(super) const WINDOW: usize = 64;
 
-/// The elements of a strip, and the bits that say which of them are present.
+/// The elements of a strip, and the bits that tell which of them are present.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StripElements<'a, T> {
     pub(super) values: &'a [T],
@@ -20,13 +20,13 @@ impl<'a, T> StripElements<'a, T> {
     }
 }
 
-/// The element at `place`, or `neutral` if its bit is not set.
+/// The element of `window` at index `place`, or `neutral` if its bit in `word` is not set.
 #[inline(always)]
 pub(super) fn pick<T: Copy>(window: &[T; WINDOW], word: u64, place: usize, neutral: T) -> T {
     if word & 1 << place != 0 { window[place] } else { neutral }
 }
 
-/// The 64 elements from `at` on; `neutral` where the bit in `word` is not set.
+/// The 64 elements from the index `at` on, with `neutral` in place of those whose bit in `word` is not set.
 #[inline(always)]
 pub(super) fn masked<T: Copy>(values: &[T], at: usize, word: u64, neutral: T) -> [T; WINDOW] {
     let mut made = [neutral; WINDOW];
@@ -45,7 +45,8 @@ pub(super) fn masked<T: Copy>(values: &[T], at: usize, word: u64, neutral: T) ->
     made
 }
 
-/// Calls `see` with each window of a part, and the bits of its present elements. The last window is filled up with `neutral`.
+/// Calls `see` with each window of a part of a strip, and the bits of its present elements. The last window is filled up with
+/// `neutral`.
 #[inline(always)]
 pub(super) fn each_window<T: Copy>(
     strip: StripElements<'_, T>,
@@ -68,7 +69,8 @@ pub(super) fn each_window<T: Copy>(
     }
 }
 
-/// A copy of some elements of a strip, with a neutral element for each missing one: for groups that are shorter than a window.
+/// A copy of some elements of a strip, with a neutral element for each missing one: for groups that are shorter than a
+/// window.
 #[derive(Debug)]
 pub(super) struct Tile<T> {
     elements: [T; 4 * WINDOW],
@@ -82,8 +84,8 @@ impl<T: Copy> Tile<T> {
         Tile { elements: [neutral; 4 * WINDOW], covers: 0..0, neutral }
     }
 
-    /// The elements of a part of a strip, which must be at most a window long. Calls must use the same strip and ascending
-    /// parts.
+    /// The elements of a part of a strip, with neutral elements for missing ones. The part must be at most a window long.
+    /// Calls must use the same strip and ascending parts.
     #[inline(always)]
     pub(super) fn part<'a>(&'a mut self, strip: StripElements<'a, T>, part: Range<usize>) -> &'a [T] {
         let StripElements { values, is_there } = strip;
@@ -104,7 +106,7 @@ impl<T: Copy> Tile<T> {
     }
 }
 
-/// Folds elements in order, eight at a time, so that there are fewer branches to predict.
+/// Folds `values` in order from the state `start`, eight at a time, so that there are fewer branches to predict.
 #[inline(always)]
 pub(super) fn in_order<T: Copy, S>(values: &[T], start: S, mut add: impl FnMut(S, T) -> S) -> S {
     let (eights, rest) = values.as_chunks::<8>();

@@ -1,4 +1,5 @@
-//! Presence of structs: testing it, combining it, and selecting by it.
+//! Operators on the presence of structs: testing whether a struct is present, combining presences, and selecting structs by
+//! presence.
 
 use super::{common_struct, formed, made, nothing, of_lists, optional_parts, part};
 use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, ex, param};

@@ -1,4 +1,5 @@
-//! Lists of structs: making them from structs, splitting them into the arrays of their fields, and reading elements.
+//! Operators on lists of structs: making a list from structs, splitting a list into the arrays of its fields, and reading
+//! elements.
 
 use super::{common_struct, formed, made, of_lists, part};
 use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, ex, param};
@@ -44,8 +45,8 @@ fn first(g: &mut dyn Instantiation, list: NodeHandle) -> NodeResult<Stop> {
     Ok(list)
 }
 
-/// One element of a list: `one` returns the element of each array. The value of a field that is a scalar, which is always
-/// present, becomes a scalar.
+/// Adds nodes for one element of a list of structs. `one` returns the element of each array in the list. The value of a field
+/// that is a scalar, which is always present, becomes a scalar.
 ///
 /// # Errors
 /// If the operand is not a list.
@@ -67,7 +68,8 @@ pub fn flattened(g: &mut dyn Instantiation, list: NodeHandle, one: Leaf<'_>) -> 
     })
 }
 
-/// The scalars and optionals in a struct, in order, weak floats as f64. A list of such structs has an array for each of them.
+/// Adds nodes for the scalars and optionals in the struct `one`, in order, weak floats as f64. A list of such structs has an
+/// array for each of them.
 ///
 /// # Errors
 /// If there are no lists of such elements.
@@ -97,7 +99,7 @@ fn add_leaves(g: &mut dyn Instantiation, one: NodeHandle, found: &mut Vec<NodeHa
     Ok(())
 }
 
-/// The list of elements of type `element`, from the arrays of their scalars and optionals, in order.
+/// Makes a list of elements of type `element` from the arrays of their scalars and optionals, in order.
 ///
 /// # Errors
 /// If the arrays are not those of the type.
@@ -113,7 +115,7 @@ pub fn list_of_arrays(
     formed(g, &list, &members)
 }
 
-/// The type with f64 in place of weak floats, which elements of a list cannot be.
+/// Returns the type with f64 in place of weak floats, which elements of a list cannot be.
 pub fn strong(qtype: &QType) -> QType {
     match qtype {
         QType::Scalar(Scalar::WeakFloat) => QType::FLOAT64,
